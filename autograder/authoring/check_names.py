@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from autograder.authoring import regions
 from autograder.authoring.source_notebook import SourceCell, SourceNotebook
-from autograder.basics.definitions import globals_used, names_bound, names_defined
+from autograder.basics.definitions import bound_names, top_level_names, used_globals
 from autograder.intake.magics import harmless
 from autograder.intake.released_notebook import Release, ReleaseCell
 
@@ -26,13 +26,13 @@ def names_of_checks_needed(notebook: SourceNotebook) -> Iterator[str]:
     """
     graded = [cell for cell in notebook.cells if cell.kind not in _NOT_GRADED]
     available = frozenset[str]().union(
-        *(names_defined(_code(cell)) for cell in graded if cell.is_code)
+        *(top_level_names(_code(cell)) for cell in graded if cell.is_code)
     )
-    used = {cell.place: globals_used(_code(cell)) for cell in graded if cell.is_code}
+    used = {cell.place: used_globals(_code(cell)) for cell in graded if cell.is_code}
     for cell in notebook.cells:
         if cell.kind not in _NOT_GRADED:
             continue
-        missing = names_defined(_code(cell)) - available
+        missing = top_level_names(_code(cell)) - available
         callables = _callable_names(_code(cell)) & missing
         for reader in graded:
             needed = missing & used.get(reader.place, frozenset())
@@ -65,7 +65,7 @@ def names_of_checks(release: Release) -> dict[str, str]:
 
 def _names_of(cell: ReleaseCell) -> frozenset[str]:
     try:
-        return names_defined(harmless(cell.source)[0])
+        return top_level_names(harmless(cell.source)[0])
     except SyntaxError:  # a release that nbgrader alone has made
         return frozenset()
 
@@ -84,7 +84,7 @@ def _callable_names(source: str) -> frozenset[str]:
         name: node.value
         for node in body
         if isinstance(node, ast.Assign)
-        for name in names_bound(node)
+        for name in bound_names(node)
     }
     return frozenset(
         defined

@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from autograder.basics.definitions import names_defined
+from autograder.basics.definitions import top_level_names
 from autograder.suite.collection import SuiteQuestion
 
 _BY_NAME = frozenset({"cost", "counted", "launch"})
@@ -79,7 +79,7 @@ def _unasked(
             continue
         file = suite / f"test_{question.name}.py"
         asked = _asked_of_student(file) if file.exists() else set()
-        given = names_defined(cells[question.name])
+        given = top_level_names(cells[question.name])
         if asked and not asked & given:
             calls, defines = ", ".join(sorted(asked)), ", ".join(sorted(given)) or "nothing"
             yield (

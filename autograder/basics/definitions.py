@@ -5,8 +5,8 @@ kinds of text:
 are for students' cells, which may not parse, and which may be made to crash Python's parser in the
 grader.
 
-`names_defined` and `globals_used` parse. They are for our own text (sources, suites, answer keys),
-and for a student's on the student's own machine.
+`top_level_names` and `used_globals` parse. They are for our own text (sources, suites, answer
+keys), and for a student's on the student's own machine.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def defined_names(source: str) -> frozenset[str]:
     return defined_functions(source) | frozenset(ASSIGNMENT.findall(source))
 
 
-def names_defined(source: str) -> frozenset[str]:
+def top_level_names(source: str) -> frozenset[str]:
     """The names that a module or a cell has at its top level once it has run: definitions, imports,
     variables.
 
     Raises:
         SyntaxError: the text is no Python.
     """
-    return names_bound(ast.parse(source))
+    return bound_names(ast.parse(source))
 
 
-def names_bound(node: ast.AST) -> frozenset[str]:
+def bound_names(node: ast.AST) -> frozenset[str]:
     """The names that a piece of code binds where it stands; those inside a function, a class, a
     comprehension stay there.
     """
@@ -55,10 +55,10 @@ def names_bound(node: ast.AST) -> frozenset[str]:
     captured = (
         {node.name} if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name else set[str]()
     )
-    return frozenset(captured).union(*map(names_bound, ast.iter_child_nodes(node)))
+    return frozenset(captured).union(*map(bound_names, ast.iter_child_nodes(node)))
 
 
-def globals_used(source: str) -> frozenset[str]:
+def used_globals(source: str) -> frozenset[str]:
     """The names that a cell looks up and does not define itself, at its top level and in its
     functions.
 
@@ -76,4 +76,4 @@ def globals_used(source: str) -> frozenset[str]:
             for s in table.get_symbols()
             if s.is_referenced() and (at_top or s.is_global())
         )
-    return frozenset(used) - names_defined(source)
+    return frozenset(used) - top_level_names(source)

@@ -41,7 +41,7 @@ _WHAT_TO_DO = {
 }
 
 
-def explained(error: BaseException) -> str | None:
+def explain_error(error: BaseException) -> str | None:
     """The error in one line where it is the machine's or the caller's; None where it is a fault in
     the kit.
 

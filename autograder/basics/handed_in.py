@@ -28,7 +28,7 @@ _KINDS = {
 }
 
 
-def shown(name: object) -> str:
+def printable_name(name: object) -> str:
     """A file's name as it may stand in a message: printable, on one line, not too long."""
     text = "".join(
         c if c.isprintable() and unicodedata.category(c) != "Cf" else "?" for c in str(name)
@@ -42,7 +42,7 @@ def read_handed_in(path: Path, limit: int) -> bytes:
     Raises:
         UnreadableSubmission: anything else. OutOfReach: the system did not let it be read.
     """
-    name = shown(path.name)
+    name = printable_name(path.name)
     try:
         handle = os.open(
             path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
@@ -71,7 +71,7 @@ def read_handed_in(path: Path, limit: int) -> bytes:
     return data
 
 
-def link_on_the_way(path: Path, below: Path) -> Path | None:
+def first_link(path: Path, below: Path) -> Path | None:
     """The first part of the path, from the folder `below` on, that is a link; None where there is
     none.
     """
@@ -80,7 +80,7 @@ def link_on_the_way(path: Path, below: Path) -> Path | None:
     return next((part for part in parts if part.is_symlink()), None)
 
 
-def what_else(path: Path) -> str:
+def describe_non_file(path: Path) -> str:
     """What there is in place of a regular file, without opening or following it: "a pipe", "a
     link"; "" for a file.
 

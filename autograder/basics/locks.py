@@ -15,7 +15,9 @@ from autograder.basics.safe_text import one_line
 
 
 @contextlib.contextmanager
-def only_one(lock: Path, what: str, otherwise: str = "", *, shared: bool = False) -> Iterator[bool]:
+def hold_lock(
+    lock: Path, what: str, otherwise: str = "", *, shared: bool = False
+) -> Iterator[bool]:
     """Inside, no other process holds the lock. False where nothing can be locked: a course that can
     only be read, or a file system without locks.
 

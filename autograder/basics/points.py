@@ -14,7 +14,7 @@ def total(points: Collection[float]) -> float:
     return round(math.fsum(points), 6) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
-def shown(points: float, digits: int = 2) -> str:
+def format_points(points: float, digits: int = 2) -> str:
     """A number of points as text, without trailing zeros: "4", "17.5", "3.33"."""
     text = f"{round(points, 6) + 0.0:.{digits}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text

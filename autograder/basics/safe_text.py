@@ -52,7 +52,7 @@ def shorten(text: str, limit: int) -> str:
     )
 
 
-def claim(test_name: str) -> str:
+def describe_test(test_name: str) -> str:
     """A test's name as the claim that it makes: test_rows_sum_to_one[3] -> "rows sum to one
     (3)".
     """

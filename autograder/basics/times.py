@@ -123,7 +123,7 @@ def _half_of_the_day(text: str, language: str) -> str:
     return ""
 
 
-def known_zone(name: str) -> tzinfo | None:
+def find_zone(name: str) -> tzinfo | None:
     """The zone of that name in the time zone database; None where there is none."""
     if name.upper() in ("Z", "UTC", "GMT"):
         return UTC
@@ -167,11 +167,11 @@ def _zone_of(moment: datetime, name: str, home: str) -> tzinfo:
     if offset := _OFFSET.fullmatch(name):
         sign = -1 if offset[1] == "-" else 1
         return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0)))
-    if zone := known_zone(name):
+    if zone := find_zone(name):
         return zone
     # An abbreviation stands for several zones: IST alone is three. The course's own zone may say
     # which.
-    at_home = known_zone(home) if home else None
+    at_home = find_zone(home) if home else None
     for fold in (0, 1):
         if at_home and moment.replace(tzinfo=at_home, fold=fold).tzname() == name.upper():
             return timezone(moment.replace(tzinfo=at_home, fold=fold).utcoffset() or timedelta())

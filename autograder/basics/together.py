@@ -23,9 +23,9 @@ from types import TracebackType
 from typing import Literal, Self
 
 from autograder.basics.errors import KitError
-from autograder.basics.explain import explained
+from autograder.basics.explain import explain_error
 from autograder.basics.stored_json import decode_stored, encode_line, stored_text
-from autograder.basics.whole_files import Content, naming, part_of, write_part
+from autograder.basics.whole_files import Content, name_file_in_errors, part_path, write_part
 
 _JOURNALS, _WRITTEN, _COMMITTED = "unfinished", ".jsonl", ".committed"
 _PATIENCE = 20.0
@@ -82,7 +82,7 @@ class Together:
         """The name under which somebody else writes the new file that takes the place of `path`."""
         path = path.absolute()
         self.make(path.parent)
-        part = part_of(path)
+        part = part_path(path)
         self._note(_Step("replace", str(path), str(part)))
         self._staged.add(path)
         return part
@@ -101,7 +101,7 @@ class Together:
     def make(self, folder: Path) -> None:
         """Make a folder, and those above it."""
         folder = folder.absolute()
-        with naming(folder):
+        with name_file_in_errors(folder):
             for each in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
                 self._note(_Step("make", str(each)))
                 each.mkdir(exist_ok=True)
@@ -185,7 +185,7 @@ class Together:
 
     def _log(self, step: _Step) -> None:
         if self._journal is not None:
-            with naming(self._journal_path):
+            with name_file_in_errors(self._journal_path):
                 self._journal.write(encode_line(step).decode() + "\n")
                 self._journal.flush()
 
@@ -265,7 +265,7 @@ def _apply_again(steps: list[_Step], command: str) -> None:
 
 def _unfinished(error: OSError, command: str, done: int, steps: int) -> KitError:
     return KitError(
-        f"{explained(error)}. {command} has put {done} of {steps} files in place; the next "
+        f"{explain_error(error)}. {command} has put {done} of {steps} files in place; the next "
         "command goes on"
     )
 
@@ -273,7 +273,7 @@ def _unfinished(error: OSError, command: str, done: int, steps: int) -> KitError
 def _apply(steps: list[_Step]) -> None:
     for step in steps:
         path, other = Path(step.path), Path(step.other)
-        with naming(path):
+        with name_file_in_errors(path):
             if step.do == "replace":
                 with contextlib.suppress(FileNotFoundError):  # it is in place already
                     other.replace(path)

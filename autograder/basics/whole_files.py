@@ -34,8 +34,8 @@ def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
     Raises:
         OSError: it names `path`.
     """
-    part = part_of(path)
-    with naming(path):
+    part = part_path(path)
+    with name_file_in_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             write_part(path, part, content, to_disk=to_disk)
@@ -45,7 +45,7 @@ def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
             raise
 
 
-def part_of(path: Path) -> Path:
+def part_path(path: Path) -> Path:
     """A new name for a temporary file beside `path`, under which a new content of it is written."""
     return path.with_name(f"{_prefix(path.name)}{secrets.token_hex(8)}{_PART}")
 
@@ -57,7 +57,7 @@ def write_part(path: Path, part: Path, content: Content, *, to_disk: bool) -> No
         OSError: it names `path`.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
-    with naming(path), part.open("xb") as file:
+    with name_file_in_errors(path), part.open("xb") as file:
         for piece in pieces:
             file.write(
                 piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace")
@@ -90,7 +90,7 @@ def _prefix(name: str) -> str:
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
+def name_file_in_errors(path: Path) -> Iterator[None]:
     """Errors of the system name `path`: by themselves they name a temporary file, or nothing where
     the disk is full.
     """

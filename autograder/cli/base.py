@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from autograder.basics.errors import KitError
-from autograder.basics.explain import explained
+from autograder.basics.explain import explain_error
 from autograder.basics.together import finish_unfinished
 from autograder.course import Course
 from autograder.course import find_course as course_of_folder
@@ -65,7 +65,7 @@ class Commands(click.Group):
         except BrokenPipeError:
             raise  # whoever read the output has stopped; click ends quietly
         except Exception as error:
-            line = explained(error)
+            line = explain_error(error)
             if line is None:
                 raise
             if os.environ.get("AUTOGRADER_DEBUG"):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from msgspec import Meta, ValidationError, convert
 
-from autograder.basics.times import known_zone
+from autograder.basics.times import find_zone
 
 _NOUNS = {float: "a number ", int: "a whole number ", str: "a text "}
 _Settings = TypeVar("_Settings")
@@ -57,7 +57,7 @@ def _matching(words: str, pattern: str) -> Meta:
 
 ZONE_NAME = _text(
     "that names a time zone, such as Europe/Berlin, or is empty",
-    lambda zone: not zone or known_zone(zone) is not None,
+    lambda zone: not zone or find_zone(zone) is not None,
 )
 SERVERS_ADDRESS = _matching(
     "that is the address of a database, such as postgresql+psycopg://host/course, or is empty",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
 
-from autograder.basics.times import known_zone, read_time
+from autograder.basics.times import find_zone, read_time
 from autograder.course.allowed import between, read_setting, read_table
 from autograder.course.roster import same
 
@@ -77,7 +77,7 @@ def _time(name: str, value: object, zone: str) -> datetime:
     if isinstance(value, datetime):
         if value.tzinfo is not None:
             return value.astimezone(UTC)
-        if at_home := known_zone(zone) if zone else None:
+        if at_home := find_zone(zone) if zone else None:
             return value.replace(tzinfo=at_home).astimezone(UTC)
         raise ValueError(f"{name} = {value}: it has no time zone; set `timezone` under [course]")
     if isinstance(value, date) or not isinstance(value, str):

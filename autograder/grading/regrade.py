@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.basics.errors import KitError
-from autograder.basics.points import shown
+from autograder.basics.points import format_points
 from autograder.basics.together import Together
 from autograder.grading.request import GradeRequest, Watcher
 from autograder.grading.run import grade_command
@@ -20,7 +20,7 @@ from autograder.records.model import Graded, QuestionResult, Result
 from autograder.records.results import (
     TimingFile,
     load_timing,
-    only_writer,
+    lock_results,
     read_result,
     read_results,
     read_timing,
@@ -108,7 +108,7 @@ def take_over(request: GradeRequest) -> None:
     results, side, name = request.results, side_folder(request.results), request.assignment.name
     kept = request.course.kept
     with (
-        only_writer(kept / "locks", results, name),
+        lock_results(kept / "locks", results, name),
         Together(kept, f"`autograder regrade {name} --apply`") as files,
     ):
         entries = _side_times(side, name)
@@ -157,9 +157,11 @@ def _replace(files: Together, request: GradeRequest, path: Path, content: bytes 
 
 def _change(before: Result | None, after: Result | None) -> str:
     """As "85 → 87 of 95 (+2)"."""
-    scores = " → ".join(shown(result.score) if result else "none" for result in (before, after))
+    scores = " → ".join(
+        format_points(result.score) if result else "none" for result in (before, after)
+    )
     by = f" ({_signed(after.score - before.score)})" if after and before else ""
-    return f"{scores} of {shown(after.max_score) if after else 'none'}{by}"
+    return f"{scores} of {format_points(after.max_score) if after else 'none'}{by}"
 
 
 def why(before: Result | None, after: Result | None, problem: str = "") -> list[str]:
@@ -195,11 +197,12 @@ def _of_question(before: QuestionResult | None, after: QuestionResult | None) ->
         if was is None and now is not None:
             reasons.append(
                 f"{name}: {test} is new, {now.outcome} ({_signed(now.points)} of "
-                f"{shown(now.max_points)})"
+                f"{format_points(now.max_points)})"
             )
         elif now is None and was is not None:
             reasons.append(
-                f"{name}: {test} is gone ({_signed(-was.points)} of {shown(was.max_points)})"
+                f"{name}: {test} is gone ({_signed(-was.points)} of "
+                f"{format_points(was.max_points)})"
             )
         elif (
             was
@@ -214,7 +217,7 @@ def _of_question(before: QuestionResult | None, after: QuestionResult | None) ->
             worth = (
                 ""
                 if _same(was.max_points, now.max_points)
-                else f", worth {shown(now.max_points)} now"
+                else f", worth {format_points(now.max_points)} now"
             )
             reasons.append(f"{name}: {test} {how} ({_signed(now.points - was.points)}{worth})")
     for what in ("carried", "kept"):

@@ -16,7 +16,7 @@ from autograder.intake.overlooked import overlooked
 from autograder.records.model import FoundSubmission, Graded, Result
 from autograder.records.results import (
     TimingFile,
-    only_writer,
+    lock_results,
     read_result,
     read_timing,
     result_path,
@@ -42,7 +42,7 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
             raise KitError(f"{notebook} is not built; run `autograder build {assignment.name}`")
     if request.device != "cpu":
         _fit_for_a_device(request, watcher)
-    with only_writer(course.kept / "locks", folder, assignment.name, share):
+    with lock_results(course.kept / "locks", folder, assignment.name, share):
         todo, current = to_grade(request, found, watcher)
         timing = TimingFile(
             folder, assignment.name, share, {submission.student for submission in found}

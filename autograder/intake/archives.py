@@ -17,8 +17,8 @@ from itertools import takewhile
 from pathlib import Path
 
 from autograder.basics.errors import KitError
-from autograder.basics.explain import explained
-from autograder.basics.handed_in import shown
+from autograder.basics.explain import explain_error
+from autograder.basics.handed_in import printable_name
 from autograder.intake.archive_entries import (
     CHUNK,
     DAMAGED,
@@ -76,7 +76,7 @@ class Incoming:
     @property
     def shown(self) -> str:
         """The end of the file's path, as messages write it."""
-        return shown("/".join((*self.parts[-2:], *self.inside)))
+        return printable_name("/".join((*self.parts[-2:], *self.inside)))
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -147,22 +147,25 @@ def open_upload(
         return sifter.upload()
     if not source.is_file():
         raise KitError(
-            f"{shown(source)} does not exist: name the file or the folder that you downloaded"
+            f"{printable_name(source)} does not exist: name the file or the folder that you "
+            "downloaded"
         )
     try:
         sifter.sift(partial(archive_entries, source, _OF_A_DOWNLOAD))
     except NoArchive:
         raise KitError(
-            f"{shown(source)} is no archive that can be read: name a .zip, a .tar.gz or a folder"
+            f"{printable_name(source)} is no archive that can be read: name a .zip, a .tar.gz or "
+            "a folder"
         ) from None
     except TooMuch:
         raise KitError(
-            f"{shown(source)} holds far more than an export of one assignment{sifter.last_seen()}: "
+            f"{printable_name(source)} holds far more than an export of one "
+            f"assignment{sifter.last_seen()}: "
             "unpack it, take that out, and name the folder"
         ) from None
     except DAMAGED as error:
         raise KitError(
-            f"{shown(source)} cannot be unpacked ({error}): download it again"
+            f"{printable_name(source)} cannot be unpacked ({error}): download it again"
         ) from error
     return sifter.upload()
 
@@ -182,7 +185,7 @@ class _Sifter:
 
     def last_seen(self) -> str:
         """Where in the download the reading stopped, for a message."""
-        return f" (at {shown(self._last)})" if self._last else ""
+        return f" (at {printable_name(self._last)})" if self._last else ""
 
     def sift(self, entries: Callable[[], Iterator[Entry]]) -> None:
         """Take or leave each entry of the download, which is read twice: who brings too much shows
@@ -307,7 +310,7 @@ class _Sifter:
     def _leave(
         self, name: str, parts: tuple[str, ...], reason: str, *, companion: bool = False
     ) -> None:
-        self._left_out.append(LeftOut(shown(name), parts, reason, companion))
+        self._left_out.append(LeftOut(printable_name(name), parts, reason, companion))
 
 
 def _is_systems_own(parts: tuple[str, ...]) -> bool:
@@ -377,7 +380,9 @@ def _copy(entry: Entry, target: Path, limit: int) -> int | None:
                     break
                 sink.write(chunk)
     except OSError as error:
-        raise KitError(str(explained(OSError(error.errno, error.strerror, str(target))))) from error
+        raise KitError(
+            str(explain_error(OSError(error.errno, error.strerror, str(target))))
+        ) from error
     except _Damaged:
         written = limit + 1
     if written > limit:

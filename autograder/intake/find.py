@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from autograder.basics.errors import KitError, NothingToGrade
-from autograder.basics.handed_in import shown
+from autograder.basics.handed_in import printable_name
 from autograder.course import Assignment, Course
 from autograder.intake.overlooked import PREVIOUS, overlooked
 from autograder.ledger import Ledger, read_ledger
@@ -38,14 +38,16 @@ def find_submissions(
             other = found.setdefault(submission.student, submission)
             if other.path != submission.path:
                 raise KitError(
-                    f"two notebooks belong to {shown(submission.student)}: {shown(other.path)} and "
-                    f"{shown(submission.path)}; grade one of them at a time, or rename one"
+                    f"two notebooks belong to {printable_name(submission.student)}: "
+                    f"{printable_name(other.path)} and "
+                    f"{printable_name(submission.path)}; grade one of them at a time, or rename one"
                 )
     if not found:
         name = assignment.name
         there = overlooked(course, assignment, paths, [])
         raise NothingToGrade(
-            f"no submission of {name} in {', '.join(shown(path) for path in asked)}: looked for "
+            f"no submission of {name} in {', '.join(printable_name(path) for path in asked)}: "
+            "looked for "
             f"<student>/{name}/{name}{SUFFIX} and for notebooks directly in the folder, "
             "one a student" + (f"; there is {there[0]}" if there else "")
         )
@@ -63,12 +65,12 @@ def _found_in(
     elif os.path.lexists(path):
         if path.suffix != SUFFIX:
             raise NothingToGrade(
-                f"{shown(path)} is not a notebook: name a {SUFFIX} file or a folder"
+                f"{printable_name(path)} is not a notebook: name a {SUFFIX} file or a folder"
             )
         yield dataclasses.replace(_single(ledger, assignment, path), below=below)
     elif given:
         raise NothingToGrade(
-            f"{shown(path)} does not exist: name a notebook or a folder of submissions"
+            f"{printable_name(path)} does not exist: name a notebook or a folder of submissions"
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.basics.errors import UnreadableSubmission
-from autograder.basics.handed_in import link_on_the_way, shown
+from autograder.basics.handed_in import first_link, printable_name
 from autograder.intake.cell_matching import LOST, Matched, match_cells
 from autograder.intake.magics import harmless
 from autograder.intake.reading import Notebook, read_notebook
@@ -58,7 +58,7 @@ def match_notebook(
         matched = match_cells(notebook.cells, release)
     except UnreadableSubmission as problem:
         raise UnreadableSubmission(
-            f"{shown(path.name)}: {problem}; hand in the notebook of {release.assignment}"
+            f"{printable_name(path.name)}: {problem}; hand in the notebook of {release.assignment}"
         ) from None
     matched = _said_once(matched)
     about_file = [CellOutcome(NOTEBOOK, "ok", remark) for remark in (*notebook.remarks, *remarks)]
@@ -118,14 +118,15 @@ def refuse_what_is_no_file(found: FoundSubmission, assignment: str) -> None:
     """
     path = found.path
     above = path.parent.parent.parent if path.parent.name == assignment else path.parent
-    if link := link_on_the_way(path, found.below or above):
+    if link := first_link(path, found.below or above):
         raise UnreadableSubmission(
-            f"{shown(link.name)}: is a link, not a file; hand in the notebook itself, or name "
+            f"{printable_name(link.name)}: is a link, not a file; hand in the notebook itself, "
+            "or name "
             "the place where it lies"
         )
     if not os.path.lexists(path):
         raise UnreadableSubmission(
-            f"{shown(path.name)}: there is no such file{_instead(path.parent)}"
+            f"{printable_name(path.name)}: there is no such file{_instead(path.parent)}"
         )
 
 
@@ -135,7 +136,9 @@ def _instead(folder: Path) -> str:
         there = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:
         there = []
-    named = ", ".join(shown(name) for name in there[:3]) + (", …" if len(there) > 3 else "")
+    named = ", ".join(printable_name(name) for name in there[:3]) + (
+        ", …" if len(there) > 3 else ""
+    )
     return (
         f"; there is {named}: a notebook must be handed in"
         if there
@@ -151,7 +154,8 @@ def _name_remarks(found: FoundSubmission, release: Release) -> list[str]:
     remarks = []
     if found.path.name != expected:
         remarks.append(
-            f"the notebook is called {shown(found.path.name)}, not {expected}; it was graded "
+            f"the notebook is called {printable_name(found.path.name)}, not {expected}; it was "
+            "graded "
             "all the same"
         )
     with os.scandir(found.path.parent) as entries:
@@ -160,7 +164,7 @@ def _name_remarks(found: FoundSubmission, release: Release) -> list[str]:
         )
     if others:
         remarks.append(
-            f"there are several notebooks; {shown(found.path.name)} was graded, not "
-            f"{shown(others[0])}"
+            f"there are several notebooks; {printable_name(found.path.name)} was graded, not "
+            f"{printable_name(others[0])}"
         )
     return remarks

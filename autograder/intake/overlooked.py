@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from autograder.basics.handed_in import shown
+from autograder.basics.handed_in import printable_name
 from autograder.course import Assignment, Course
 from autograder.ledger.ledger_file import COLLECTED
 from autograder.records.model import FoundSubmission
@@ -65,7 +65,8 @@ def _below(
         seen += len(files) + len(folders)
         if seen > MOST_ENTRIES:
             yield (
-                f"{shown(folder)}: holds more than {MOST_ENTRIES} files; what lies beyond was "
+                f"{printable_name(folder)}: holds more than {MOST_ENTRIES} files; what lies "
+                "beyond was "
                 "not looked at"
             )
             return
@@ -101,4 +102,4 @@ def _why(path: Path, depth: int, assignment: str) -> str:
 
 
 def _place(path: Path, folder: Path) -> str:
-    return shown(path.relative_to(folder.parent) if path.is_relative_to(folder) else path)
+    return printable_name(path.relative_to(folder.parent) if path.is_relative_to(folder) else path)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.basics.errors import UnreadableSubmission
-from autograder.basics.handed_in import read_handed_in, shown
+from autograder.basics.handed_in import printable_name, read_handed_in
 from autograder.intake.pictures import GRAY_PIXEL, MAX_PIXELS, shown_in_a_page
 
 MAX_CELLS = 2_000
@@ -94,7 +94,7 @@ def read_notebook(path: Path, limit_mb: int) -> Notebook:
     Raises:
         UnreadableSubmission: it is not a notebook, too large, or cannot be read.
     """
-    return notebook_of(read_handed_in(path, limit_mb << 20), shown(path.name))
+    return notebook_of(read_handed_in(path, limit_mb << 20), printable_name(path.name))
 
 
 def notebook_of(data: bytes, name: str) -> Notebook:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autograder.basics.errors import UnreadableSubmission
 from autograder.basics.handed_in import MAX_TIMESTAMP, read_handed_in
-from autograder.basics.points import shown
+from autograder.basics.points import format_points
 from autograder.basics.times import read_time
 from autograder.course import Course, Late
 from autograder.course.due import as_span, extension_for
@@ -242,7 +242,7 @@ def _shown_time(moment: datetime) -> str:
 
 def _shown_span(span: timedelta) -> str:
     days = span.total_seconds() / 86_400
-    return f"{shown(days)} day{'' if days == 1 else 's'}"
+    return f"{format_points(days)} day{'' if days == 1 else 's'}"
 
 
 def class_lateness(

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from autograder.basics.points import shown, total
+from autograder.basics.points import format_points, total
 from autograder.course import Assignment, Course
 from autograder.course.platform_names import GROUPS_HAVE_IDS
 from autograder.course.roster import Person
@@ -264,7 +264,7 @@ def _of_others(ledger: Ledger, assignment: str, collected: Collected) -> dict[st
 
 def _withdrawn(result: Result, reason: _Reason) -> Mark:
     why, what_to_do = reason
-    had = f"{shown(result.score)} of {shown(result.max_score)}"
+    had = f"{format_points(result.score)} of {format_points(result.max_score)}"
     return Mark(
         result.student,
         "withdrawn",
@@ -317,18 +317,19 @@ def _waiting(given: ManualGrades) -> list[str]:
 def _remarks(hand: ManualGrades, waiting: Sequence[str], late: Lateness | None) -> list[str]:
     notes = [f"waits: {', '.join(waiting)}"] if waiting else []
     notes += [
-        f"{score.name}: {shown(score.points)} of {shown(score.max_points)} given for an "
+        f"{score.name}: {format_points(score.points)} of {format_points(score.max_points)} given "
+        "for an "
         "earlier answer"
         for score in (*hand.written, *hand.questions)
         if score.earlier and score.points is not None
     ]
     notes += [
-        f"{score.name}: {shown(score.points)} by a person"
+        f"{score.name}: {format_points(score.points)} by a person"
         for score in hand.questions
         if score.points is not None and not score.earlier
     ]
     extra = total([score.extra_credit for score in (*hand.written, *hand.questions)])
-    notes += [f"{shown(extra)} of extra credit"] if extra else []
+    notes += [f"{format_points(extra)} of extra credit"] if extra else []
     notes += [late.note] if late and late.note else []
     return [*notes, f"late days used: {late.days_used}"] if late and late.days_used else notes
 

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autograder.basics.points import shown, total
+from autograder.basics.points import format_points, total
 from autograder.course import Assignment
 from autograder.intake.released_notebook import read_built_json
 from autograder.marks.marks import Mark
@@ -41,7 +41,7 @@ class RubricItem:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.text} ({shown(self.points)} point{'s' * (self.points != 1)})"
+        return f"{self.text} ({format_points(self.points)} point{'s' * (self.points != 1)})"
 
 
 def rubric_items(scheme: str) -> tuple[RubricItem, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from nbgrader.api import Assignment, Gradebook, Student, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 
-from autograder.basics.points import shown
+from autograder.basics.points import format_points
 from autograder.course import find_course
 from autograder.nbgrader.late_penalty import refresh_penalties, scored_notebooks
 from autograder.outputs.export import safe_cell
@@ -62,7 +62,7 @@ class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
 def plain(value: Any) -> str:
     """A value as text that no spreadsheet takes for a formula."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return shown(value, digits=6)
+        return format_points(value, digits=6)
     return "" if value is None else safe_cell(str(value))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autograder.basics.errors import KitError
 from autograder.basics.together import Together
-from autograder.basics.whole_files import naming
+from autograder.basics.whole_files import name_file_in_errors
 
 _MAGIC = b"SQLite format 3\0"
 
@@ -33,7 +33,7 @@ def gradebook_file(path: Path, files: Together) -> Iterator[tuple[Path, int]]:
         yield path, files.change_database(path)
     else:
         part = files.stage(path)
-        with naming(path):  # a database that cannot be made does not say why
+        with name_file_in_errors(path):  # a database that cannot be made does not say why
             part.touch()
             part.unlink()
         try:

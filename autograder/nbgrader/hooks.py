@@ -13,7 +13,7 @@ from traitlets.config import Application
 from traitlets.log import get_logger
 
 from autograder.basics.errors import KitError
-from autograder.basics.handed_in import what_else
+from autograder.basics.handed_in import describe_non_file
 from autograder.course import Assignment, Course, find_course
 from autograder.nbgrader import warm_graders
 from autograder.nbgrader.gradebook import Entry, open_gradebook, write_gradebook
@@ -70,7 +70,7 @@ def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequenc
     right name.
     """
     expected = folder / f"{assignment}.ipynb"
-    if os.path.lexists(expected) or len(notebooks) != 1 or what_else(Path(notebooks[0])):
+    if os.path.lexists(expected) or len(notebooks) != 1 or describe_non_file(Path(notebooks[0])):
         return
     shutil.copyfile(notebooks[0], expected)
     get_logger().warning(

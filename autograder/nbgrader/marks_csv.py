@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from autograder.basics.errors import KitError
-from autograder.basics.points import shown
+from autograder.basics.points import format_points
 from autograder.basics.safe_text import one_line
 from autograder.basics.tables import read_table, write_table
 from autograder.basics.whole_files import write_whole
@@ -194,7 +194,7 @@ def _marked(mark: HandMark, row: Mapping[str, str], items: Sequence[RubricItem])
         somebody = (
             "nobody has given any"
             if mark.points is None
-            else f"there are {shown(mark.points)} points now"
+            else f"there are {format_points(mark.points)} points now"
         )
         raise ValueError(f"{who}: changed since the table was written ({somebody}); write it anew")
     if is_new and row.get("answer") and mark.answer and row["answer"] != mark.answer[:_HASH]:
@@ -237,7 +237,8 @@ def _points(who: str, cell: str, most: float) -> float:
     points = _number(who, cell)
     if points < 0 or points > most:
         raise ValueError(
-            f"{who}: {shown(points)} points of {shown(most)}; more than that is extra_credit"
+            f"{who}: {format_points(points)} points of {format_points(most)}; more than that is "
+            "extra_credit"
         )
     return points
 
@@ -261,9 +262,11 @@ def _cell(text: str) -> str:
 def _difference(old: HandMark, new: HandMark) -> str:
     parts = []
     if old.points != new.points:
-        parts.append(f"{_shown(old)} → {_shown(new)} of {shown(new.max_points)}")
+        parts.append(f"{_shown(old)} → {_shown(new)} of {format_points(new.max_points)}")
     if old.extra_credit != new.extra_credit:
-        parts.append(f"extra credit {shown(old.extra_credit)} → {shown(new.extra_credit)}")
+        parts.append(
+            f"extra credit {format_points(old.extra_credit)} → {format_points(new.extra_credit)}"
+        )
     if old.comment != new.comment:
         parts.append("comment replaced" if old.comment else "a comment")
     if old.waits and not new.waits:
@@ -273,8 +276,8 @@ def _difference(old: HandMark, new: HandMark) -> str:
 
 def _shown(mark: HandMark) -> str:
     if mark.points is not None:
-        return shown(mark.points)
-    return "waits" if mark.written else f"{shown(mark.tests or 0.0)} by the tests"
+        return format_points(mark.points)
+    return "waits" if mark.written else f"{format_points(mark.tests or 0.0)} by the tests"
 
 
 def _names(marks: Mapping[Key, HandMark]) -> str:

@@ -21,7 +21,7 @@ import nbformat
 from nbconvert.exporters import NotebookExporter
 
 from autograder.basics.errors import UnreadableSubmission
-from autograder.basics.handed_in import shown, what_else
+from autograder.basics.handed_in import describe_non_file, printable_name
 from autograder.course import Assignment, find_course
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import read_release_cells
@@ -180,7 +180,7 @@ def no_files(folder: Path) -> dict[Path, str]:
         for name in names:
             path = Path(inside, name)
             if path.is_symlink() or not path.is_file():
-                found[path] = what_else(path)
+                found[path] = describe_non_file(path)
     return dict(sorted(found.items()))
 
 
@@ -194,5 +194,8 @@ def not_to_be_copied(folder: Path, odd: dict[Path, str]) -> list[str]:
 
 def told(folder: Path, odd: dict[Path, str]) -> str:
     """The first few, in words."""
-    some = [f"{shown(path.relative_to(folder))} is {what}" for path, what in list(odd.items())[:3]]
+    some = [
+        f"{printable_name(path.relative_to(folder))} is {what}"
+        for path, what in list(odd.items())[:3]
+    ]
     return ", ".join(some) + (f", and {len(odd) - len(some)} more" if len(odd) > len(some) else "")

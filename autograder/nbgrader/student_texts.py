@@ -4,15 +4,15 @@ that stays text.
 
 from __future__ import annotations
 
-from autograder.basics.points import shown
-from autograder.basics.safe_text import claim
+from autograder.basics.points import format_points
+from autograder.basics.safe_text import describe_test
 from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED, WHAT_HAPPENED, question_text
 from autograder.records.model import CellOutcome, QuestionResult, Result
 
 
 def question_report(question: QuestionResult, result: Result) -> str:
     """Score and every test of one question: the output of its grade cell."""
-    score = f"{shown(question.score)} of {shown(question.max_score)} points"
+    score = f"{format_points(question.score)} of {format_points(question.max_score)} points"
     return f"{question.name}: {score}\n{question_text(question, result)}\n"
 
 
@@ -24,7 +24,7 @@ def question_comment(question: QuestionResult) -> str:
         messages.insert(0, question.diagnosis.hint)
     messages += [slip.hint for slip in question.slips]
     if lost and not messages:
-        messages = [f"{claim(test.name)}: {WHAT_HAPPENED[test.outcome]}." for test in lost]
+        messages = [f"{describe_test(test.name)}: {WHAT_HAPPENED[test.outcome]}." for test in lost]
     return as_literal("\n\n".join(messages))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from autograder.basics.points import shown
+from autograder.basics.points import format_points
 from autograder.basics.safe_text import clean
 from autograder.basics.tables import write_table
 from autograder.marks.marks import Mark
@@ -30,7 +30,7 @@ def safe_cell(text: str) -> str:
 @functools.lru_cache(maxsize=1 << 12)
 def points_cell(points: float | None) -> str:
     """Points as a cell: empty where there are none, nor a zero."""
-    return "" if points is None else shown(points, digits=6)
+    return "" if points is None else format_points(points, digits=6)
 
 
 def csv_of_students(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autograder.basics.points import is_full, shown
-from autograder.basics.safe_text import claim, clean, one_line, shorten
+from autograder.basics.points import format_points, is_full
+from autograder.basics.safe_text import clean, describe_test, one_line, shorten
 from autograder.records.model import (
     CellState,
     Diagnosis,
@@ -50,8 +50,8 @@ WITHOUT_WALLS = (
 def outcome_line(test: TestOutcome) -> str:
     """One line about a test: whether it passed, its claim, its points, and what happened."""
     sign = "✓" if test.outcome == "passed" else "✗"
-    points = f"{shown(test.points)} of {shown(test.max_points)}"
-    return f"{sign} {claim(test.name)} ({points}): {WHAT_HAPPENED[test.outcome]}"
+    points = f"{format_points(test.points)} of {format_points(test.max_points)}"
+    return f"{sign} {describe_test(test.name)} ({points}): {WHAT_HAPPENED[test.outcome]}"
 
 
 def question_text(question: QuestionResult, result: Result) -> str:
@@ -90,7 +90,8 @@ def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] =
     if is_full(question.score, question.max_score):
         return f"You lost nothing here for {cause}: with {place}, yours passes every test."
     return (
-        f"{shown(question.carried)} of these points count in spite of {cause}: with {place}, "
+        f"{format_points(question.carried)} of these points count in spite of {cause}: with "
+        f"{place}, "
         "yours passes more tests."
     )
 
@@ -101,7 +102,9 @@ def kept_note(question: QuestionResult) -> str:
     """
     if question.kept <= 0:
         return ""
-    keeps = f"You keep {shown(question.score)} of {shown(question.max_score)} points"
+    keeps = (
+        f"You keep {format_points(question.score)} of {format_points(question.max_score)} points"
+    )
     if (
         question.diagnosis is not None
         and not question.slips

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.basics.points import shown
-from autograder.basics.safe_text import claim, clean, one_line, shorten
+from autograder.basics.points import format_points
+from autograder.basics.safe_text import clean, describe_test, one_line, shorten
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -50,7 +50,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(prose=prose, points=shown, claim=claim, one_line=one_line)
+    environment.filters.update(
+        prose=prose, points=format_points, claim=describe_test, one_line=one_line
+    )
     return environment
 
 

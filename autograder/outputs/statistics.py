@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.basics.points import is_full, total
-from autograder.basics.safe_text import claim
+from autograder.basics.safe_text import describe_test
 from autograder.marks.marks import Mark
 from autograder.records.model import Graded, QuestionResult, Result
 from autograder.records.results import HISTORY
@@ -126,7 +126,7 @@ def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
     named = [one for a in answers for one in (*([a.diagnosis] if a.diagnosis else []), *a.slips)]
     mistakes = Counter((one.mistake, one.hint) for one in named)
     failing = Counter(
-        claim(test.name) for a in answers for test in a.tests if test.outcome != "passed"
+        describe_test(test.name) for a in answers for test in a.tests if test.outcome != "passed"
     )
     among_others = [(answer, result) for answer, result in pairs if len(result.questions) > 1]
     rests = [total((result.score, -answer.score)) for answer, result in among_others]
@@ -157,7 +157,9 @@ def _against(
             passed.setdefault(test.name, []).append(float(test.outcome == "passed"))
     correlations = ((test, correlation(outcomes, rests)) for test, outcomes in passed.items())
     return tuple(
-        (claim(test), value) for test, value in correlations if value is not None and value < 0
+        (describe_test(test), value)
+        for test, value in correlations
+        if value is not None and value < 0
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from autograder.basics.points import is_full, shown
+from autograder.basics.points import format_points, is_full
 from autograder.basics.safe_text import one_line
 from autograder.records.model import QuestionResult, Result
 
@@ -89,8 +89,8 @@ def _table(results: Sequence[Result], left_out: int) -> Table:
         marks = {question.name: mark(question) for question in result.questions}
         table.add_row(
             Text(one_line(result.student)),
-            shown(result.score),
-            shown(result.max_score),
+            format_points(result.score),
+            format_points(result.max_score),
             Text(" ".join(marks.get(name, " ").rjust(width) for name in names)),
             Text(", ".join(one_line(q.diagnosis.mistake) for q in result.questions if q.diagnosis)),
         )

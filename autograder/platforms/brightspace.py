@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from autograder.basics.points import shown
+from autograder.basics.points import format_points
 from autograder.basics.tables import number_in, write_table
 from autograder.intake.archives import Incoming
 from autograder.intake.owners import FindOwner, Owner, own_stem, seconds, time_or_reason
@@ -129,7 +129,7 @@ class Grades:
             raise ValueError(
                 f"{self.title!r} is out of {maximum} points in Brightspace, and the marks "
                 "here are out of "
-                f"{shown(full)}: change it there, and export the grades again"
+                f"{format_points(full)}: change it there, and export the grades again"
             )
         people = [self._person(line, students.get(line, "")) for line in self.rows]
         difference = difference_of(marks, people, points, self.notes)

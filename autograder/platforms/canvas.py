@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from autograder.basics.points import shown
+from autograder.basics.points import format_points
 from autograder.basics.safe_text import one_line
 from autograder.basics.tables import number_in, write_table
 from autograder.course.platform_names import ANONYMOUS
@@ -180,9 +180,10 @@ class Gradebook:
         possible = number_in(self.possible)
         if full and possible is not None and abs(possible - full) > SAME:
             raise ValueError(
-                f"{self.title!r} has {shown(possible)} points in Canvas, and the marks here are "
-                f"out of {shown(full)}: "
-                f"give it {shown(full)} points in Canvas, and export the gradebook again"
+                f"{self.title!r} has {format_points(possible)} points in Canvas, and the marks "
+                "here are "
+                f"out of {format_points(full)}: "
+                f"give it {format_points(full)} points in Canvas, and export the gradebook again"
             )
         difference = difference_of(
             marks, [self._person(row, students.get(row, "")) for row in self.people], points
@@ -206,7 +207,7 @@ class Gradebook:
         if full and possible is None and self.column is not None:
             notes.append(
                 f"{self.title!r} has no points in Canvas, and the marks here are out of "
-                f"{shown(full)}"
+                f"{format_points(full)}"
             )
         return write_table(table, self.separator), replace(difference, notes=tuple(notes))
 

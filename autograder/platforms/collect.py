@@ -19,8 +19,8 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.basics.errors import KitError, NothingToGrade
-from autograder.basics.handed_in import shown
-from autograder.basics.locks import only_one
+from autograder.basics.handed_in import printable_name
+from autograder.basics.locks import hold_lock
 from autograder.basics.tables import read_table, table_bytes
 from autograder.basics.together import Together
 from autograder.course import Assignment, Course
@@ -100,7 +100,7 @@ def _only_collector(course: Course) -> Iterator[Path]:
     """An empty folder to unpack into, while no other command collects. Folders of killed commands
     are removed.
     """
-    with only_one(course.kept / "locks" / "collect", "collects into submitted/") as locked:
+    with hold_lock(course.kept / "locks" / "collect", "collects into submitted/") as locked:
         for abandoned in course.submitted.glob(f"{_SCRATCH}*") if locked else ():
             shutil.rmtree(abandoned, ignore_errors=True)
         with tempfile.TemporaryDirectory(
@@ -188,7 +188,7 @@ class _Collection:
         notebooks = [file for file in self._upload.files if notebook_stem(file.name) is not None]
         owned = [(file, find_owner(file)) for file in notebooks]
         odd = [
-            f"{shown('/'.join(file.parts))}: not named like a {self._origin} download "
+            f"{printable_name('/'.join(file.parts))}: not named like a {self._origin} download "
             f"({self._platform.example})"
             for file, owner in owned
             if owner is None
@@ -202,7 +202,7 @@ class _Collection:
         ]
         self._identify(
             [*(c.owner for c in claims_in_order), *(o for _, o in left_out if o)],
-            shown(source.name),
+            printable_name(source.name),
         )
         claims: dict[str, list[_Claim]] = {}
         for claim in claims_in_order:
@@ -216,7 +216,7 @@ class _Collection:
             if what := _install(self._files, folder, self._assignment, chosen, student, self._said):
                 done[what] += 1
                 arrivals[student] = _arrival(self._origin, chosen.file, chosen.owner)
-                self._set_group(student, chosen.owner, shown(source.name))
+                self._set_group(student, chosen.owner, printable_name(source.name))
         not_taken, lines_left_out = self._left_out(claims, left_out)
         counts = ", ".join(f"{count} {what}" for what, count in done.items())
         first = f"{sum(done.values())} submissions of {self._assignment}: {counts}"
@@ -356,7 +356,7 @@ class _Collection:
             f"; there is, for example, {there[0]}" if there else "; there is no notebook at all"
         )
         raise NothingToGrade(
-            f"{shown(source)}: no file is named like {self._platform.example}{example}"
+            f"{printable_name(source)}: no file is named like {self._platform.example}{example}"
         )
 
     def _choose(self, claims: Sequence[_Claim], student: str) -> _Claim:
@@ -421,7 +421,7 @@ class _Collection:
         proves = self._platform.proves_hand_in
         proofs = [file for file in self._upload.files if proves and proves(file.parts[-1])]
         return [
-            LeftOut(shown(f.parts[-1]), f.parts, "no file came with this attempt", True)
+            LeftOut(printable_name(f.parts[-1]), f.parts, "no file came with this attempt", True)
             for f in proofs
         ]
 
@@ -454,7 +454,7 @@ class _Collection:
             dict(sorted(students.items())),
             dict(sorted({**kept, **not_taken}.items())),
             tuple(sorted(absent)),
-            shown(source.name),
+            printable_name(source.name),
         )
 
 
@@ -483,7 +483,7 @@ def _install(
 ) -> str:
     """Move one notebook to its place; what lay there goes to `previous/`. Returns what was done."""
     if folder.is_symlink() or folder.parent.is_symlink():
-        said.append(f"{student}: {shown(folder)} is a link; nothing was written there")
+        said.append(f"{student}: {printable_name(folder)} is a link; nothing was written there")
         return ""
     notebook = folder / f"{assignment}.ipynb"
     there = _there(files, folder)
@@ -525,7 +525,7 @@ def _aside(files: Together, folder: Path) -> Path:
     """
     previous = folder / PREVIOUS
     if previous.is_symlink():
-        raise KitError(f"{shown(previous)} is a link: remove it, it must be a folder")
+        raise KitError(f"{printable_name(previous)} is a link: remove it, it must be a folder")
     moment = _handed_in(folder)
     stamp = moment.strftime("%Y-%m-%dT%H%M%SZ") if moment else ""
     numbered = (f"{stamp}-{number}" if stamp else str(number) for number in itertools.count(1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 
 from autograder.basics.errors import KitError
-from autograder.basics.handed_in import shown
+from autograder.basics.handed_in import printable_name
 from autograder.course.platform_names import NAMES
 from autograder.intake.archives import Incoming, notebook_stem
 from autograder.intake.owners import (
@@ -85,9 +85,10 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
         places.setdefault(unicodedata.normalize("NFC", owner.student), set()).add(owner.place)
     for student, folders in places.items():
         if len(folders) > 1:
-            some = ", ".join(shown("/".join(place)) for place in sorted(folders)[:3])
+            some = ", ".join(printable_name("/".join(place)) for place in sorted(folders)[:3])
             raise KitError(
-                f"{shown(student)} would be one student with notebooks from {len(folders)} "
+                f"{printable_name(student)} would be one student with notebooks from "
+                f"{len(folders)} "
                 f"places: {some}. A student "
                 "is the folder in which a notebook lies: give each a folder of their own, or "
                 "name the platform that "

@@ -23,9 +23,9 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.basics.errors import KitError
-from autograder.basics.handed_in import shown as shown_name
-from autograder.basics.points import shown, total
-from autograder.basics.safe_text import claim, clean, one_line, shorten
+from autograder.basics.handed_in import printable_name
+from autograder.basics.points import format_points, total
+from autograder.basics.safe_text import clean, describe_test, one_line, shorten
 from autograder.basics.together import Together
 from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
@@ -144,7 +144,7 @@ def _assert_several(
     inner = {file.parts[len(only)] for file in notebooks if file.parts[: len(only)] == only}
     if sum(_repository(Incoming((name, "")), prefix) is not None for name in inner) > 1:
         raise KitError(
-            f"all notebooks lie in {shown_name('/'.join(only))}, which is called like one "
+            f"all notebooks lie in {printable_name('/'.join(only))}, which is called like one "
             "student's repository, "
             "and holds several: name that folder itself where they are the class's clones"
         )
@@ -211,9 +211,9 @@ def points_output(results: Sequence[Result], not_graded: float = 0.0) -> str:
     Args:
         not_graded: the points that those without a result could have had.
     """
-    points = shown(total([result.score for result in results]), digits=6)
+    points = format_points(total([result.score for result in results]), digits=6)
     most = total([*(result.max_score for result in results), not_graded])
-    return f"points={points}\nmax_points={shown(most, digits=6)}\n"
+    return f"points={points}\nmax_points={format_points(most, digits=6)}\n"
 
 
 def classroom_notices(results: Sequence[Result], not_graded: float = 0.0) -> str:
@@ -249,8 +249,8 @@ def _problem(entry: Graded) -> str:
 
 def _summary(result: Result) -> str:
     lines = [
-        f"## {escape(one_line(result.assignment))}: {shown(result.score)} of "
-        f"{shown(result.max_score)} points",
+        f"## {escape(one_line(result.assignment))}: {format_points(result.score)} of "
+        f"{format_points(result.max_score)} points",
         "",
     ]
     lines += [f"Student: <code>{escape(one_line(result.student))}</code>", ""]
@@ -260,7 +260,7 @@ def _summary(result: Result) -> str:
     lines += ["| question | points | look here first |", "| --- | ---: | --- |"]
     for question in result.questions:
         hint = escape(one_line(question.diagnosis.hint)) if question.diagnosis else ""
-        points = f"{shown(question.score)} / {shown(question.max_score)}"
+        points = f"{format_points(question.score)} / {format_points(question.max_score)}"
         lines.append(f"| <code>{escape(one_line(question.name))}</code> | {points} | {hint} |")
     lines.append("")
     for question in result.questions:
@@ -282,7 +282,8 @@ def _failures(question: QuestionResult, result: Result) -> list[str]:
         reason = f"<br><code>{message}</code>" if message else ""
         hints = "".join(f"<br>{escape(one_line(hint))}" for hint in slip_hints(question, test))
         lines.append(
-            f"- **{escape(claim(test.name))}** ({WHAT_HAPPENED[test.outcome]}){reason}{hints}"
+            f"- **{escape(describe_test(test.name))}** "
+            f"({WHAT_HAPPENED[test.outcome]}){reason}{hints}"
         )
     return [*lines, ""]
 

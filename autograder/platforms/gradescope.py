@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.basics.errors import IsolationUnavailable, KitError
-from autograder.basics.handed_in import shown as shown_name
-from autograder.basics.points import is_full, shown
+from autograder.basics.handed_in import printable_name
+from autograder.basics.points import format_points, is_full
 from autograder.basics.safe_text import clean, one_line, shorten
 from autograder.basics.together import Together
 from autograder.basics.whole_files import write_whole
@@ -89,7 +89,7 @@ def find_owners(download: Download) -> FindOwner:
     )
     if twice := [name for name, count in nameless.items() if count > 1]:
         raise KitError(
-            f"{shown_name(twice[0])} stands in several of Gradescope's submissions without "
+            f"{printable_name(twice[0])} stands in several of Gradescope's submissions without "
             "student id or email, and "
             "may be several people: add these to the roster there, and export again"
         )
@@ -183,7 +183,8 @@ def results_json(
     lines = [note] if note else []
     if written:
         lines.append(
-            f"Not in this score: {shown(written)} points of written answers, which a person gives."
+            f"Not in this score: {format_points(written)} points of written answers, which a "
+            "person gives."
         )
     if result.walls == "none":
         lines.append(" ".join(WITHOUT_WALLS))

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from autograder.basics.points import shown
+from autograder.basics.points import format_points
 from autograder.basics.tables import number_in, write_table
 from autograder.basics.times import read_time_in
 from autograder.course.roster import same
@@ -247,14 +247,14 @@ class Worksheet:
         if self.scale:
             raise ValueError(
                 "the grades in Moodle are words of a scale, and the marks here are points out "
-                f"of {shown(full)}: "
+                f"of {format_points(full)}: "
                 "choose points as the grade type in Moodle, and download the worksheet again"
             )
         maximum = number_in(self.maximum)
         if maximum is not None and abs(maximum - full) > SAME:
             raise ValueError(
                 f"the maximum grade in Moodle is {self.maximum}, and the marks here are out of "
-                f"{shown(full)}: "
+                f"{format_points(full)}: "
                 "change it in Moodle, and download the worksheet again"
             )
 

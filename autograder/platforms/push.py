@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.basics.errors import KitError, PlatformUnavailable
-from autograder.basics.points import shown
+from autograder.basics.points import format_points
 from autograder.course import Course
 from autograder.course.platform_names import NAMES
 from autograder.ledger import assert_certain, read_ledger
@@ -177,9 +177,10 @@ def _difference(
 def _check_maximum(platform: str, standings: Standings, full: float) -> None:
     if full and standings.maximum is not None and abs(standings.maximum - full) > SAME:
         raise KitError(
-            f"{standings.title!r} has {shown(standings.maximum)} points on {platform}, and the "
+            f"{standings.title!r} has {format_points(standings.maximum)} points on {platform}, "
+            "and the "
             "marks here are out of "
-            f"{shown(full)}: give it {shown(full)} points there"
+            f"{format_points(full)}: give it {format_points(full)} points there"
         )
 
 
@@ -188,7 +189,7 @@ def _person(person: Standing, student: str, standings: Standings) -> PersonThere
         if person.refused:
             return "skipped", person.refused
         if standings.maximum is not None and mark_here > standings.maximum and not standings.extra:
-            return "skipped", f"it is above the {shown(standings.maximum)} there"
+            return "skipped", f"it is above the {format_points(standings.maximum)} there"
         return "gets", ""
 
     return PersonThere(

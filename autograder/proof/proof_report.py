@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.basics.errors import KitError
-from autograder.basics.whole_files import naming, write_whole
+from autograder.basics.whole_files import name_file_in_errors, write_whole
 from autograder.outputs.pages import render
 from autograder.proof.code_mutants import Mutant
 from autograder.proof.diagnosed import shares
@@ -162,7 +162,7 @@ def write_figures(path: Path, proofs: Sequence[Proof]) -> None:
         raise KitError(
             f"{path}: a row is about a whole assignment, and of {partly[0]} only a part was proven"
         )
-    with naming(path):
+    with name_file_in_errors(path):
         text = path.read_text(encoding="utf-8") if path.exists() else _new_page()
     for table in TABLES:
         text = _with_rows(path, text, table, proofs)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autograder.basics.locks import only_one
+from autograder.basics.locks import hold_lock
 from autograder.basics.safe_text import one_line
 from autograder.basics.stored_json import read_stored, stored_text
 from autograder.basics.whole_files import clear_parts, write_whole
@@ -117,7 +117,7 @@ def replaced(
 
 
 @contextlib.contextmanager
-def only_writer(locks: Path, folder: Path, assignment: str, share: str = "") -> Iterator[None]:
+def lock_results(locks: Path, folder: Path, assignment: str, share: str = "") -> Iterator[None]:
     """Inside, no other run of this course writes results of the assignment into the folder, but for
     other shares of the class where this run grades a share.
 
@@ -140,10 +140,10 @@ def only_writer(locks: Path, folder: Path, assignment: str, share: str = "") -> 
     )
     lock = f"{assignment}-{place}"
     with contextlib.ExitStack() as held:
-        locked = held.enter_context(only_one(locks / lock, what, otherwise, shared=bool(share)))
+        locked = held.enter_context(hold_lock(locks / lock, what, otherwise, shared=bool(share)))
         if share:
             held.enter_context(
-                only_one(locks / f"{lock}-{share}", f"{what}, the share {share}", otherwise)
+                hold_lock(locks / f"{lock}-{share}", f"{what}, the share {share}", otherwise)
             )
         elif locked:
             clear_parts(folder / assignment)

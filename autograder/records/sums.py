@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
-from autograder.basics.points import shown, total
+from autograder.basics.points import format_points, total
 from autograder.records.model import QuestionResult, Result
 
 _CLOSE = 1e-6
@@ -37,8 +37,8 @@ def misvaluation(result: Result, worth: Mapping[str, float]) -> str:
     for question in result.questions:
         if not _is_close(question.max_score, worth[question.name]):
             return (
-                f"{question.name} is worth {shown(worth[question.name])}, not "
-                f"{shown(question.max_score)}"
+                f"{question.name} is worth {format_points(worth[question.name])}, not "
+                f"{format_points(question.max_score)}"
             )
     return ""
 
@@ -63,7 +63,7 @@ def _within(what: str, points: float, most: float) -> None:
 def _same(what: str, stated: float, parts: Collection[float]) -> None:
     summed = total(parts)
     if not _is_close(stated, summed):
-        raise ValueError(f"{what} is {stated:g}, and its parts make {shown(summed)}")
+        raise ValueError(f"{what} is {stated:g}, and its parts make {format_points(summed)}")
 
 
 def _is_close(one: float, other: float) -> bool:

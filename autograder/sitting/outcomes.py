@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from autograder.basics.errors import StudentError, StudentFault
-from autograder.basics.safe_text import claim, clean
+from autograder.basics.safe_text import clean, describe_test
 from autograder.intake.cell_matching import cell_of
 from autograder.records.model import Outcome, Submission
 from autograder.suite.calls import Call, CallLog
@@ -82,7 +82,7 @@ def judge(
     if isinstance(raised, StudentFault):
         return Verdict(raised.outcome, str(raised))
     if isinstance(raised, AssertionError):
-        said = str(raised) or f"It does not hold that {claim(test.name.partition('[')[0])}."
+        said = str(raised) or f"It does not hold that {describe_test(test.name.partition('[')[0])}."
         return Verdict(
             "failed", said, test.hint, "wrong value" if isinstance(raised, WrongValue) else ""
         )

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.basics.definitions import globals_used, names_bound
+from autograder.basics.definitions import bound_names, used_globals
 from autograder.basics.errors import UnreadableSubmission
 from autograder.intake.cell_definitions import place_in_words
 from autograder.intake.magics import harmless
@@ -134,7 +134,7 @@ def _statements(
         try:
             for node in ast.parse(source).body:
                 text = _text(node, source)
-                yield Statement(node, text, names_bound(node), globals_used(text), cell.role)
+                yield Statement(node, text, bound_names(node), used_globals(text), cell.role)
         except SyntaxError as problem:
             place = place_in_words(number, cell.source)
             print(f"{name}: {place} is left out, {problem.msg} in line {problem.lineno}")

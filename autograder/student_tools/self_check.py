@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autograder.basics.definitions import defined_names, globals_used, names_defined
+from autograder.basics.definitions import defined_names, top_level_names, used_globals
 from autograder.basics.errors import UnreadableSubmission
 from autograder.intake.cell_definitions import Looked, place_in_words
 from autograder.intake.cell_matching import cell_of
@@ -237,8 +237,8 @@ def _look_at_cells(table: Table, submission: Submission, findings: Findings) -> 
     for cell in submission.cells:
         # which running it tells
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            defined |= names_defined(cell.source)
-            used = dict.fromkeys(globals_used(cell.source), cell.place) | used
+            defined |= top_level_names(cell.source)
+            used = dict.fromkeys(used_globals(cell.source), cell.place) | used
     for name in sorted((used.keys() & table.only_in_checks.keys()) - defined):
         findings.to_do.append(
             f"{_place(submission, used[name])} needs {name}, which only "

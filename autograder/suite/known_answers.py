@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.basics.definitions import names_bound
+from autograder.basics.definitions import bound_names
 from autograder.basics.errors import BadSuite
 from autograder.suite.edits import EditError, edited
 from autograder.suite.register import Change
@@ -209,7 +209,7 @@ def _is_kits_own(node: ast.stmt) -> bool:
 def _part(path: Path, node: ast.stmt, lines: list[str]) -> _Part:
     last = node.end_lineno or node.lineno
     if not isinstance(node, _Definition):
-        return _Part("\n".join(lines[node.lineno - 1 : last]), names_bound(node), _needs(node))
+        return _Part("\n".join(lines[node.lineno - 1 : last]), bound_names(node), _needs(node))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     skip: set[int] = set()
     entry = None
@@ -222,7 +222,7 @@ def _part(path: Path, node: ast.stmt, lines: list[str]) -> _Part:
     empty = all(
         isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in node.body
     )
-    return _Part(text, names_bound(node), _needs(node), node.name, first, empty, entry)
+    return _Part(text, bound_names(node), _needs(node), node.name, first, empty, entry)
 
 
 def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | None:

@@ -10,7 +10,7 @@ from tiny_course import TINY
 from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.check_names import names_of_checks_needed
 from autograder.authoring.source_notebook import read_source
-from autograder.basics.definitions import globals_used, names_defined
+from autograder.basics.definitions import top_level_names, used_globals
 from autograder.basics.errors import BadSource
 from autograder.course import Assignment, Course
 
@@ -129,7 +129,7 @@ def test_the_build_refuses_it(course: Course, tiny: Assignment) -> None:
 )
 def test_the_globals_that_a_cell_needs(source: str, used: set[str]) -> None:
     builtins = {"__name__", "__module__", "__qualname__"}
-    assert globals_used(source) - builtins == used
+    assert used_globals(source) - builtins == used
 
 
 @pytest.mark.parametrize(
@@ -146,4 +146,4 @@ def test_the_globals_that_a_cell_needs(source: str, used: set[str]) -> None:
     ],
 )
 def test_the_names_that_a_cell_defines(source: str, names: set[str]) -> None:
-    assert names_defined(source) == names
+    assert top_level_names(source) == names

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from autograder.basics.errors import UnreadableSubmission
-from autograder.basics.handed_in import read_handed_in, shown
+from autograder.basics.handed_in import printable_name, read_handed_in
 
 LIMIT = 1000
 
@@ -96,5 +96,5 @@ def test_a_file_within_the_limit_is_read_whole(content: bytes, tmp_path: Path) -
 
 
 def test_a_name_is_shown_on_one_line() -> None:
-    assert shown("a\nb\x1b[31m\u202ec") == "a?b?[31m?c"
-    assert shown("x" * 200) == "x" * 60 + "…" + "x" * 30
+    assert printable_name("a\nb\x1b[31m\u202ec") == "a?b?[31m?c"
+    assert printable_name("x" * 200) == "x" * 60 + "…" + "x" * 30

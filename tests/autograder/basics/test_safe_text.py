@@ -1,7 +1,7 @@
 import pytest
 
-from autograder.basics.points import is_full, shown, total
-from autograder.basics.safe_text import claim, clean, one_line, shorten
+from autograder.basics.points import format_points, is_full, total
+from autograder.basics.safe_text import clean, describe_test, one_line, shorten
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_shorten_counts_what_it_leaves_out() -> None:
     ],
 )
 def test_a_test_name_reads_as_its_claim(name: str, expected: str) -> None:
-    assert claim(name) == expected
+    assert describe_test(name) == expected
 
 
 def test_totals_have_no_dust() -> None:
@@ -67,7 +67,7 @@ def test_totals_have_no_dust() -> None:
     ],
 )
 def test_points_as_text(points: float, digits: int, expected: str) -> None:
-    assert shown(points, digits) == expected
+    assert format_points(points, digits) == expected
 
 
 def test_full_marks_survive_rounding() -> None:

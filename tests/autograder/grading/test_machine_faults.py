@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from courses import handed_in
 from small_course import ANSWERS
 
-from autograder.basics.explain import explained
+from autograder.basics.explain import explain_error
 from autograder.basics.whole_files import write_whole
 from autograder.cli.commands import main
 from autograder.course import Course, load_course
@@ -208,10 +208,10 @@ def test_the_traceback_is_shown_to_who_asks(
 
 
 def test_a_fault_in_the_kit_is_not_taken_for_the_machines() -> None:
-    assert explained(ValueError("a fault")) is None
-    assert explained(OSError("no number")) is None
+    assert explain_error(ValueError("a fault")) is None
+    assert explain_error(OSError("no number")) is None
     assert (
-        explained(OSError(errno.EXDEV, "Invalid cross-device link", "/a/b"))
+        explain_error(OSError(errno.EXDEV, "Invalid cross-device link", "/a/b"))
         == "/a/b: Invalid cross-device link"
     )
 

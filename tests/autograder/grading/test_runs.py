@@ -30,7 +30,7 @@ from autograder.records.model import FoundSubmission, Graded, QuestionResult, Re
 from autograder.records.results import (
     TimingFile,
     course_sha256,
-    only_writer,
+    lock_results,
     read_timing,
     result_bytes,
 )
@@ -85,14 +85,14 @@ def test_two_runs_at_once_are_one_too_many(
 ) -> None:
     locks = course.root / ".autograder" / "locks"
     with (
-        only_writer(locks, tmp_path / "results", "small"),
+        lock_results(locks, tmp_path / "results", "small"),
         pytest.raises(
             ResultsInUse,
             match=rf"\(process {os.getpid()} on .*\) writes results of small into .*results",
         ),
     ):
         grade()
-    with only_writer(locks, tmp_path / "elsewhere", "small"):
+    with lock_results(locks, tmp_path / "elsewhere", "small"):
         assert grade().graded == 3
 
 

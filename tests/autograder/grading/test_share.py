@@ -24,7 +24,7 @@ from autograder.grading.request import GradeRequest, GradeSummary
 from autograder.grading.run import grade_command
 from autograder.grading.share import Share, parse_share
 from autograder.records.model import FoundSubmission, Graded, QuestionResult, Result, TestOutcome
-from autograder.records.results import course_sha256, only_writer, read_timing, result_bytes
+from autograder.records.results import course_sha256, lock_results, read_timing, result_bytes
 
 STUDENTS = ("ada", "bob", "cyd", "dan", "eve", "fay", "gus")
 Grade = Callable[..., GradeSummary]
@@ -165,14 +165,14 @@ def test_a_share_runs_beside_others_but_neither_twice_nor_beside_the_whole_class
     grade: Grade, course: Course, tmp_path: Path
 ) -> None:
     locks = course.root / ".autograder" / "locks"
-    with only_writer(locks, tmp_path / "results", "small", "1-of-3"):
+    with lock_results(locks, tmp_path / "results", "small", "1-of-3"):
         with pytest.raises(ResultsInUse, match="the share 1-of-3"):
             grade(Share(1, 3))
         with pytest.raises(ResultsInUse, match="writes results of small"):
             grade()
         assert grade(Share(2, 3)).graded == 2
     with (
-        only_writer(locks, tmp_path / "results", "small"),
+        lock_results(locks, tmp_path / "results", "small"),
         pytest.raises(ResultsInUse, match="writes results of small"),
     ):
         grade(Share(1, 3))

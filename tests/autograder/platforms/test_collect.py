@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from autograder.basics.errors import KitError, NothingToGrade, ResultsInUse
-from autograder.basics.locks import only_one
+from autograder.basics.locks import hold_lock
 from autograder.course import Assignment, Course
 from autograder.intake import archives
 from autograder.ledger import read_ledger
@@ -443,7 +443,7 @@ def test_a_students_folder_that_is_a_link_is_not_written_to(
 def test_two_collects_at_once_say_so(course: Course, assignment: Assignment, zipped: Path) -> None:
     write_zip(zipped, {"ada/m1.ipynb": "a"})
     with (
-        only_one(course.kept / "locks" / "collect", "a test"),
+        hold_lock(course.kept / "locks" / "collect", "a test"),
         pytest.raises(ResultsInUse, match="wait until it has ended"),
     ):
         collect(course, assignment, zipped, "folder")
