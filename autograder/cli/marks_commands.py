@@ -13,10 +13,9 @@ from autograder.basics.errors import BadSuite, KitError, NothingToGrade
 from autograder.basics.together import Together
 from autograder.cli.stored_marks import (
     assert_graded,
+    consistent_results,
     handed_in_at,
     listing,
-    present_results,
-    present_timing,
     read_marks,
     tell_stale,
 )
@@ -412,8 +411,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell
 
     course, assignment = request.course, request.assignment
     ledger = read_ledger(course)
-    graded = present_results(ledger, course, request.results, assignment, tell)
-    timing = present_timing(ledger, timing)
+    graded = consistent_results(course, request.results, assignment, tell)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
     assert_graded(course, assignment, request.results, graded, timing)
     tell_stale(course, assignment, request.results, graded, tell)

@@ -46,8 +46,7 @@ def read_marks(
         file: a platform's own file, which may say when people handed in.
     """
     ledger = read_ledger(course)
-    graded = present_results(ledger, course, results, assignment, tell)
-    timing = present_timing(ledger, timing)
+    graded = consistent_results(course, results, assignment, tell)
     if older := [entry.student for entry in timing if entry.older]:
         tell(f"results from before, to be graded again: {listing(older)}")
     assert_graded(course, assignment, results, graded, timing)
@@ -112,37 +111,17 @@ def read_marks(
     )
 
 
-def present_results(
-    ledger: Ledger, course: Course, results: Path, assignment: Assignment, tell: Tell
+def consistent_results(
+    course: Course, results: Path, assignment: Assignment, tell: Tell
 ) -> list[Result]:
-    """The results that add up, under what their students are called now; `tell` gets a line for
-    each that does not.
-    """
+    """The results that add up, by student; `tell` gets a line for each that does not."""
     stored = read_results(results, assignment.name, tell)
     wrong = misvalued(course, assignment, stored)
     for student, problem in wrong.items():
         path = result_path(results, assignment.name, student)
         tell(f"{path}: left out, {one_line(problem)}; grade this submission again")
-    stored = [result for result in stored if result.student not in wrong]
-    names = {result.student for result in stored}
-    named_results = ((ledger.present_name(result.student), result) for result in stored)
-    current = [
-        replace(r, student=name)
-        for name, r in named_results
-        if name == r.student or name not in names
-    ]
-    return sorted(current, key=lambda result: result.student)
-
-
-def present_timing(ledger: Ledger, timing: Sequence[Graded]) -> list[Graded]:
-    """The entries of the timing file, under what their students are called now."""
-    names = {entry.student for entry in timing}
-    named_entries = ((ledger.present_name(entry.student), entry) for entry in timing)
-    return [
-        replace(entry, student=name)
-        for name, entry in named_entries
-        if name == entry.student or name not in names
-    ]
+    consistent = (result for result in stored if result.student not in wrong)
+    return sorted(consistent, key=lambda result: result.student)
 
 
 def assert_graded(

@@ -18,7 +18,6 @@ from autograder.course.platform_names import PER_ASSIGNMENT
 from autograder.course.roster import Person, Roster, read_roster, same
 from autograder.ledger.folder_names import (
     can_be_shown,
-    earlier_safe_name,
     is_one_component,
     safe_folder,
 )
@@ -122,14 +121,6 @@ class Ledger:
         renamed = self._by_folder
         return {renamed.get(folder) or self.student_in(folder) for folder in folders}
 
-    def present_name(self, student: str) -> str:
-        """What a student is called now whose result a version before the ledger wrote."""
-        return (
-            student
-            if student in self._records.students
-            else self.earlier_names.get(student, student)
-        )
-
     @cached_property
     def _folders(self) -> list[str]:
         paths = self._submitted.glob("*") if self._submitted.is_dir() else []
@@ -144,14 +135,6 @@ class Ledger:
     def _by_folder(self) -> dict[str, str]:
         return {
             r.folder: r.student for r in self._records.students.values() if r.folder != r.student
-        }
-
-    @cached_property
-    def earlier_names(self) -> dict[str, str]:
-        """Names that versions before the ledger gave to students of odd folders → the students."""
-        names = {earlier_safe_name(folder): self.student_in(folder) for folder in self._folders}
-        return {
-            earlier: student for earlier, student in names.items() if earlier not in self._folders
         }
 
     # Groups

@@ -167,15 +167,6 @@ def test_who_can_have_no_folder_of_the_name_keeps_the_name(course: Course) -> No
     assert read_ledger(course).students_with_notebooks("m1") == {"a/b"}
 
 
-def test_names_that_earlier_versions_gave_lead_to_the_student(course: Course) -> None:
-    put(course, "O\u2019Neil")
-    put(course, "plain")
-    ledger = read_ledger(course)
-    (earlier,) = ledger.earlier_names
-    assert earlier.startswith("O_Neil-")
-    assert (ledger.present_name(earlier), ledger.present_name("plain")) == ("O\u2019Neil", "plain")
-
-
 # Groups
 
 

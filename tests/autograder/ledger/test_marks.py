@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,6 @@ from autograder.cli.marks_commands import (
     totals_command,
 )
 from autograder.course import Course, load_course
-from autograder.ledger.folder_names import earlier_safe_name
-from autograder.records.results import read_result, result_path, write_result
 
 
 @pytest.fixture
@@ -56,20 +53,6 @@ def test_every_name_that_a_folder_can_have_has_a_mark(course: Course) -> None:
     assert sorted(int(row["total"]) for row in rows) == list(range(1, 10))
     assert {row["status"] for row in rows} == {"graded"}
     assert {row["student"] for row in rows} >= set(names[:8])
-
-
-def test_a_result_of_an_earlier_version_is_the_folders(course: Course) -> None:
-    """They called the student of this folder O_Neil-…, and counted no mark."""
-    put(course, "O\u2019Neil", 7)
-    grade(course, "m1")
-    result = read_result(course.results, "m1", "O\u2019Neil")
-    assert result is not None
-    result_path(course.results, "m1", "O\u2019Neil").unlink()
-    write_result(course.results, replace(result, student=earlier_safe_name("O\u2019Neil")))
-    assert marks(course, "m1") == {"O\u2019Neil": "7"}
-    put(course, "plain", 3)
-    grade(course, "m1")  # its own result counts from now on, and the earlier one is nobody's
-    assert marks(course, "m1") == {"O\u2019Neil": "7", "plain": "3"}
 
 
 GROUPS = {
