@@ -8,9 +8,9 @@ import linecache
 import types
 from typing import Any
 
-from autograder.basics.errors import BadSuite, KitError, UnreadableSubmission
+from autograder.basics.errors import BadSuite, KitError
 from autograder.course import Assignment
-from autograder.intake.reading import parse_notebook
+from autograder.intake.released_notebook import read_built_json
 
 
 def load_reference(assignment: Assignment) -> dict[str, Any]:
@@ -26,17 +26,18 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
             f"{path}: the answer key is not built; run `autograder build {assignment.name}`"
         )
     try:
-        cells, _ = parse_notebook(path.read_bytes(), path.name)
-    except (OSError, UnreadableSubmission) as error:
+        cells = read_built_json(path)["cells"]
+    except (OSError, ValueError) as error:
         raise KitError(
             f"{path}: the answer key is no notebook ({error}); run `autograder build "
             f"{assignment.name}`"
         ) from error
     names: dict[str, Any] = vars(types.ModuleType(f"reference_{assignment.name}"))
     for number, cell in enumerate(cells):
-        if cell.kind != "code" or cell.role not in ("given", "question"):
+        role = cell["metadata"].get("attention_kit", {}).get("role")
+        if cell["cell_type"] != "code" or role not in ("given", "question"):
             continue
-        source = cell.source
+        source = cell["source"]
         file = f"<answer key {assignment.name}, cell {number}>"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         try:

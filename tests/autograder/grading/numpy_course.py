@@ -20,7 +20,7 @@ SOURCE = '''\
 import numpy as np
 
 # %% given="expect"
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 # %% question="centered"
 def centered(x):

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 COUNTING = """
 import sys
 import torch
-from autograder.wire.costs import CostCounter
+from autograder.wire.cost_counter import CostCounter
 with CostCounter() as counter:
     torch.ones(2, 3) @ torch.ones(3, 4)
 assert counter.flops == 2 * 2 * 3 * 4, counter.flops
