@@ -20,7 +20,7 @@ from autograder.authoring.source_notebook import (
     read_source,
 )
 from autograder.basics.errors import BadSource, BadSuite
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.course import COURSE_FILE, Assignment, Course
 
 SHIPPED_FOLDERS = ("figures", "data")
@@ -149,7 +149,9 @@ def write_build(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
         if _content(path) != new
     }
     removed = stale_files(assignment, built)
-    with Together(Course(assignment.root).kept, f"`autograder build {assignment.name}`") as files:
+    with FileTransaction(
+        Course(assignment.root).kept, f"`autograder build {assignment.name}`"
+    ) as files:
         for path, new in changed.items():
             files.write(path, new)
         for path in removed:

@@ -20,7 +20,7 @@ from autograder.authoring.source_notebook import read_source
 from autograder.basics.definitions import top_level_names
 from autograder.basics.errors import StaleBuild
 from autograder.course import Assignment, Course
-from autograder.intake.magics import harmless
+from autograder.intake.magics import strip_magics
 
 
 def check_assignment(
@@ -107,7 +107,7 @@ def run_problems(
     for error in execute_notebook(notebook, built.files, cell_seconds):
         cell = cells[error.cell]
         if stubs and _is_consequence(error, cell["metadata"]["attention_kit"]["role"], unmade):
-            unmade |= top_level_names(harmless("".join(cell["source"]))[0])
+            unmade |= top_level_names(strip_magics("".join(cell["source"]))[0])
             continue
         problems.append(f"{what} does not run: {_describe(error, cell)}")
     return problems

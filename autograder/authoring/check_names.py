@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from autograder.authoring import regions
 from autograder.authoring.source_notebook import SourceCell, SourceNotebook
 from autograder.basics.definitions import bound_names, top_level_names, used_globals
-from autograder.intake.magics import harmless
+from autograder.intake.magics import strip_magics
 from autograder.intake.released_notebook import Release, ReleaseCell
 
 _NOT_GRADED = ("check", "demo")
@@ -65,13 +65,13 @@ def names_of_checks(release: Release) -> dict[str, str]:
 
 def _names_of(cell: ReleaseCell) -> frozenset[str]:
     try:
-        return top_level_names(harmless(cell.source)[0])
+        return top_level_names(strip_magics(cell.source)[0])
     except SyntaxError:  # a release that nbgrader alone has made
         return frozenset()
 
 
 def _code(cell: SourceCell) -> str:
-    return harmless(regions.complete(cell.source))[0]
+    return strip_magics(regions.complete(cell.source))[0]
 
 
 def _callable_names(source: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.basics.errors import KitError
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Assignment, Course
 from autograder.intake.released_notebook import read_built_json
 from autograder.suite.known_answers import KnownAnswer, load_known_answers
@@ -44,7 +44,7 @@ def write_demo_class(course: Course, assignment: Assignment, folder: Path) -> li
     made = list(_awkward(key, release)) + list(_right(key, alternates))
     made += _wrong(key, mistakes, CLASS_SIZE - len(made))
     students = []
-    with Together(course.kept, f"`autograder demo {assignment.name}`") as files:
+    with FileTransaction(course.kept, f"`autograder demo {assignment.name}`") as files:
         for number, (about, notebook) in enumerate(made, start=1):
             student = f"student-{number:03d}"
             name = "my homework (final)" if about == "renamed the file" else assignment.name

@@ -13,7 +13,7 @@ from typing import Any
 from autograder.authoring import regions
 from autograder.authoring.raw_cells import CODE_TAGS, Place, RawCell
 from autograder.basics.errors import BadSource
-from autograder.intake.magics import harmless
+from autograder.intake.magics import strip_magics
 
 _NBGRADER_MARKER = re.compile(r"(?m)^([ \t]*)#+ *(BEGIN|END) SOLUTION[ \t]*$")
 
@@ -120,7 +120,7 @@ def _untagged(source: str, number: int) -> dict[str, Any]:
     if not source.strip():
         return {}
     try:
-        body = ast.parse(harmless(source)[0]).body
+        body = ast.parse(strip_magics(source)[0]).body
     except SyntaxError:
         return {"demo": f"cell_{number}"}
     defines = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Pass)

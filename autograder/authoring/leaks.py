@@ -20,7 +20,7 @@ from typing import Any
 
 from autograder.authoring import regions
 from autograder.authoring.source_notebook import SourceNotebook
-from autograder.intake.cell_definitions import squeezed
+from autograder.intake.cell_text import squeeze
 
 # characters without spaces: `return x @ w_q + b_q` is short enough for chance, so is all below
 _SHORTEST_CODE = 20
@@ -93,7 +93,7 @@ def _texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[_Text
 
 
 def _text(place: str, text: str, *, is_given: bool = False) -> _Text:
-    return _Text(place, re.sub(r"[^\S\n]+", "", text), squeezed(text), text, is_given)
+    return _Text(place, re.sub(r"[^\S\n]+", "", text), squeeze(text), text, is_given)
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -113,18 +113,18 @@ def _telling_lines(source: str, *, code: bool) -> Iterator[str]:
     for line in regions.answers(source):
         text = re.sub(r"(^|\s)#.*$", "", line).strip() if code else line.strip()
         shortest = _SHORTEST_CODE if code else _SHORTEST_PROSE
-        if len(squeezed(text)) >= shortest and not (code and _EVERYDAY.search(text)):
+        if len(squeeze(text)) >= shortest and not (code and _EVERYDAY.search(text)):
             yield text
 
 
 def _telling_prose(scheme: str) -> Iterator[str]:
     yield from (
-        line.strip() for line in scheme.split("\n") if len(squeezed(line)) >= _SHORTEST_PROSE
+        line.strip() for line in scheme.split("\n") if len(squeeze(line)) >= _SHORTEST_PROSE
     )
 
 
 def _says(text: _Text, line: str, *, code: bool) -> bool:
-    wanted = squeezed(line)
+    wanted = squeeze(line)
     return wanted in (text.lines if code else text.prose)
 
 
@@ -144,7 +144,7 @@ def _suite_leaks(path: Path, texts: list[_Text], names: list[str]) -> Iterator[s
         yield from (
             f"{text.place} holds a line of the hidden {path.name}: {line}"
             for line in _test_lines(source)
-            if squeezed(line) in text.lines
+            if squeeze(line) in text.lines
         )
 
 
@@ -164,7 +164,7 @@ def _test_lines(source: str) -> Iterator[str]:
         text = re.sub(r"\s#.*$", "", line).strip()
         if (
             number not in docstrings
-            and len(squeezed(text)) >= _SHORTEST_TEST_LINE
+            and len(squeeze(text)) >= _SHORTEST_TEST_LINE
             and not _EVERYDAY.search(text)
         ):
             yield text

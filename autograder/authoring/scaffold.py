@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from autograder.basics.errors import KitError
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.course import COURSE_FILE, NAME_OF_AN_ASSIGNMENT, Assignment, Course
 from autograder.course.folders import GRADEBOOK, LEDGER_FILE, Folder
 
@@ -101,8 +101,8 @@ def _write(course: Course, command: str, texts: Mapping[Path, str], *folders: Pa
                 f"{path} is there already, and nothing was written: take another folder, or "
                 "move it away"
             )
-    with Together(course.kept, command) as files:
+    with FileTransaction(course.kept, command) as files:
         for path, text in texts.items():
             files.write(path, text)
         for folder in folders:
-            files.make(folder)
+            files.make_folder(folder)

@@ -21,7 +21,7 @@ from autograder.authoring.jupyter import read_jupyter
 from autograder.authoring.raw_cells import CODE_TAGS, Kind, Place, RawCell
 from autograder.basics.errors import BadSource
 from autograder.course import NAME_OF_AN_ASSIGNMENT, Assignment
-from autograder.intake.magics import harmless
+from autograder.intake.magics import strip_magics
 
 EXPECT_IMPORT = "from autograder.student_tools.expect import expect"
 INCLUDED = {
@@ -255,7 +255,7 @@ def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
         forms.append(regions.stubbed(source, regions.question_stub(name)))
     for form in forms:
         try:
-            tree = ast.parse(harmless(form)[0])
+            tree = ast.parse(strip_magics(form)[0])
         except SyntaxError as error:
             place = cell.place.at((error.lineno or 1) - 1)
             raise BadSource(f"{place}: {kind} {name!r} is not valid Python: {error.msg}") from error
@@ -285,7 +285,7 @@ def imported_libraries(notebook: bytes) -> list[str]:
         for cell in json.loads(notebook)["cells"]
         if cell["cell_type"] == "code"
     )
-    trees = (ast.parse(harmless(cell)[0]) for cell in code)
+    trees = (ast.parse(strip_magics(cell)[0]) for cell in code)
     roots = {name.partition(".")[0] for tree in trees for name in imported_modules(tree)}
     return sorted(roots - sys.stdlib_module_names - {"", "triton"})
 

@@ -17,7 +17,7 @@ from autograder.authoring.check_names import names_of_checks
 from autograder.authoring.programs import check_program, my_course_program
 from autograder.authoring.source_notebook import imported_libraries
 from autograder.basics.errors import KitError, StaleBuild
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.whole_files import is_part
 from autograder.course import Assignment, Course
 from autograder.intake.released_notebook import load_release
@@ -61,7 +61,7 @@ def release(
     _refuse_to_overwrite(to, assignment.name)
     if to.suffix.lower() == ".zip":
         packed = _zipped(assignment.name, files)
-        with Together(course.kept, f"`autograder release {assignment.name}`") as written:
+        with FileTransaction(course.kept, f"`autograder release {assignment.name}`") as written:
             written.write(to, packed)
     else:
         _write_folder(course, assignment, to, files)
@@ -188,7 +188,7 @@ def _zipped(name: str, files: Mapping[str, bytes]) -> bytes:
 def _write_folder(
     course: Course, assignment: Assignment, to: Path, files: Mapping[str, bytes]
 ) -> None:
-    with Together(course.kept, f"`autograder release {assignment.name}`") as written:
+    with FileTransaction(course.kept, f"`autograder release {assignment.name}`") as written:
         for member, content in files.items():
             written.write(to / member, content)
         for member in sorted(_lying(to, assignment.name).keys() - files.keys()):

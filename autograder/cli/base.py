@@ -17,7 +17,7 @@ import click
 
 from autograder.basics.errors import KitError
 from autograder.basics.explain import explain_error
-from autograder.basics.together import finish_unfinished
+from autograder.basics.file_transaction import recover_transactions
 from autograder.course import Course
 from autograder.course import find_course as course_of_folder
 from autograder.course.folders import HOW_WITH_A_BUCKET
@@ -35,7 +35,7 @@ def find_course() -> Course:
     course = course_of_folder()
     for line in unknown_names(course):
         beside(line)
-    finish_unfinished(course.kept, beside)
+    recover_transactions(course.kept, beside)
     return course
 
 

@@ -16,7 +16,7 @@ import click
 
 from autograder import __version__
 from autograder.basics.errors import KitError
-from autograder.basics.together import finish_unfinished
+from autograder.basics.file_transaction import recover_transactions
 from autograder.cli.base import Commands, CountOrAll, LaterChoice, LocalPath, beside, find_course
 from autograder.cli.summaries import not_graded, tell_graded, tell_proofs
 from autograder.course import Course
@@ -89,7 +89,7 @@ def init(folder: Path) -> Iterable[str]:
     """Make a new course without assignments in FOLDER."""
     from autograder.authoring.scaffold import new_course
 
-    finish_unfinished(Course(folder).kept, beside)
+    recover_transactions(Course(folder).kept, beside)
     return new_course(folder)
 
 
@@ -268,7 +268,7 @@ def grade(
     from autograder.grading.request import GradeRequest, Progress, Watcher
     from autograder.grading.run import grade_command
     from autograder.grading.share import parse_share
-    from autograder.records.results import as_json_array
+    from autograder.records.results import results_as_json
 
     if share is not None:
         asked["share"] = parse_share(share)
@@ -284,7 +284,7 @@ def grade(
     )
     summary = grade_command(request, Watcher(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
-        for part in as_json_array(
+        for part in results_as_json(
             folder, assignment, [result.student for result in summary.results]
         ):
             click.echo(part, nl=False)

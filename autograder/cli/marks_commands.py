@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.basics.errors import BadSuite, KitError, NothingToGrade
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.cli.stored_marks import (
     assert_graded,
     consistent_results,
@@ -39,7 +39,7 @@ from autograder.platforms.platform import Platform
 from autograder.platforms.push import push_marks
 from autograder.platforms.registry import platforms, with_interface, with_own_file
 from autograder.records.model import Graded, Result, Submission
-from autograder.records.results import Tell, path_name, read_timing, replaced
+from autograder.records.results import Tell, copy_for_history, path_name, read_timing
 
 _FEEDBACK = "-feedback"
 """How formats end that are a zip of feedback pages."""
@@ -96,7 +96,7 @@ def report_command(
     old = tell_stale(
         course, assignment, results, [mark.result for mark in marks if mark.result], tell
     )
-    with Together(course.kept, f"`autograder report {assignment.name}`") as files:
+    with FileTransaction(course.kept, f"`autograder report {assignment.name}`") as files:
         for mark in as_students_read(marks, rubrics):
             page = None  # a page of an earlier version would show a score that no longer holds
             if (result := mark.own_result) is not None:
@@ -111,14 +111,19 @@ def report_command(
 
 
 def _replace_feedback(
-    files: Together, course: Course, results: Path, assignment: str, mark: Mark, page: str | None
+    files: FileTransaction,
+    course: Course,
+    results: Path,
+    assignment: str,
+    mark: Mark,
+    page: str | None,
 ) -> None:
     """Write a page, or remove it; another that was there is kept in the history."""
     path = feedback_path(course.feedback, assignment, mark.own_folder)
     content = page.encode("utf-8", "backslashreplace") if page is not None else None
     if path.is_file() and path.read_bytes() == content:
         return
-    if copy := replaced(
+    if copy := copy_for_history(
         results, assignment, path, content, f"feedback/{path_name(mark.student)}.html"
     ):
         files.write(*copy)
@@ -174,7 +179,7 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     if request.to is None:
         yield from _lines(request.format, content)
     else:
-        with Together(course.kept, f"`autograder export {assignment.name}`") as files:
+        with FileTransaction(course.kept, f"`autograder export {assignment.name}`") as files:
             files.write(request.to, content)
         yield (
             f"{sum(m.result is not None for m in marks)} results of {assignment.name} in "
@@ -267,7 +272,7 @@ def totals_command(
     if to is None:
         yield table.removesuffix("\n")
     else:
-        with Together(course.kept, "`autograder totals`") as files:
+        with FileTransaction(course.kept, "`autograder totals`") as files:
             files.write(to, table)
         yield f"totals of {len(rows)} students over {len(by_assignment)} assignments in {to}"
 
@@ -434,7 +439,9 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell
 
     file = request.to or (None if course.on_server.db_url else course.gradebook)
     with (
-        Together(course.kept, f"`autograder export {assignment.name} --format gradebook`") as files,
+        FileTransaction(
+            course.kept, f"`autograder export {assignment.name} --format gradebook`"
+        ) as files,
         gradebook_file(file, files) if file else contextlib.nullcontext((None, 0)) as (
             written,
             version,

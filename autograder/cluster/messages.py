@@ -10,7 +10,7 @@ from pathlib import Path
 from autograder.basics.handed_in import read_handed_in
 from autograder.course import COURSE_FILE, Assignment, Course, settings_of_nobody
 from autograder.intake.find import SUFFIX
-from autograder.intake.notebook import in_layout, refuse_what_is_no_file
+from autograder.intake.notebook import check_is_file, is_in_layout
 from autograder.outputs.bundle import archive_entry, course_files, files_below
 from autograder.records.model import FoundSubmission
 
@@ -49,9 +49,9 @@ def taken_in(submission: FoundSubmission, assignment: str, limit: int) -> Handed
         UnreadableSubmission: with the words that a grader on this machine would have.
     """
     path = submission.path
-    refuse_what_is_no_file(submission, assignment)
+    check_is_file(submission, assignment)
     data = read_handed_in(path, limit)
-    if not in_layout(path, submission.student, assignment):
+    if not is_in_layout(path, submission.student, assignment):
         return HandedIn(submission.student, (path.name,), data)
     notebooks = {entry.name for entry in path.parent.iterdir() if entry.name.endswith(SUFFIX)}
     beside = min(notebooks - {path.name}, default="")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from autograder.course import Limits
 from autograder.diagnosis.answer_key import AnswerKey
 from autograder.diagnosis.known_runs import KnownRuns
-from autograder.intake.cell_matching import cell_of
+from autograder.intake.cell_matching import find_answer_cell
 from autograder.sandbox.host_process import HostClient
 from autograder.sitting.agreement import departures
 from autograder.sitting.loaded_suite import LoadedSuite
@@ -70,7 +70,7 @@ class KnownSitting:
         else:
             # the key's own answer first: the known answer before may have bound other names than
             # this one
-            own = cell_of(self._key.submission, question.name)
+            own = find_answer_cell(self._key.submission, question.name)
             self._sitting.place.go_on_with(
                 submission, [*([own] if own else []), *submission.cells[-1:] * bool(answer)]
             )

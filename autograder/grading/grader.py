@@ -21,7 +21,7 @@ from autograder.diagnosis.known_runs import KnownRuns
 from autograder.diagnosis.known_sitting import KnownSitting
 from autograder.grading.gpu_grader import GpuSitting
 from autograder.grading.timing import SpeedMeter
-from autograder.intake.cell_matching import cell_of
+from autograder.intake.cell_matching import find_answer_cell
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import Release, load_release
 from autograder.records.model import (
@@ -295,7 +295,7 @@ class AssignmentGrader:
         """
         uses: dict[str, tuple[str, ...]] = {}
         for name, declared in self._uses.items():
-            cell = cell_of(submission, name)
+            cell = find_answer_cell(submission, name)
             words = set(_WORD.findall(cell.source)) if cell else set()
             uses[name] = (
                 *declared,

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.basics.errors import KitError
+from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.points import format_points
-from autograder.basics.together import Together
 from autograder.grading.request import GradeRequest, Watcher
 from autograder.grading.run import grade_command
 from autograder.records.model import Graded, QuestionResult, Result
 from autograder.records.results import (
     TimingFile,
+    copy_for_history,
     load_timing,
     lock_results,
     read_result,
     read_results,
     read_timing,
-    replaced,
     result_path,
     timing_path,
 )
@@ -109,7 +109,7 @@ def take_over(request: GradeRequest) -> None:
     kept = request.course.kept
     with (
         lock_results(kept / "locks", results, name),
-        Together(kept, f"`autograder regrade {name} --apply`") as files,
+        FileTransaction(kept, f"`autograder regrade {name} --apply`") as files,
     ):
         entries = _side_times(side, name)
         for entry in entries:
@@ -143,11 +143,13 @@ def _side_times(side: Path, assignment: str) -> list[Graded]:
         ) from error
 
 
-def _replace(files: Together, request: GradeRequest, path: Path, content: bytes | None) -> None:
+def _replace(
+    files: FileTransaction, request: GradeRequest, path: Path, content: bytes | None
+) -> None:
     """Put a result in the place of the one that counts, or none; that one goes to the history."""
     if path.is_file() and path.read_bytes() == content:
         return
-    if copy := replaced(request.results, request.assignment.name, path, content, path.name):
+    if copy := copy_for_history(request.results, request.assignment.name, path, content, path.name):
         files.write(*copy)
     if content is None:
         files.remove(path)

@@ -12,7 +12,7 @@ from autograder.basics.errors import DeviceUnavailable, KitError
 from autograder.grading.request import GradeRequest, GradeSummary, Watcher
 from autograder.grading.staleness import to_grade
 from autograder.intake.find import find_submissions
-from autograder.intake.overlooked import overlooked
+from autograder.intake.overlooked import find_overlooked
 from autograder.records.model import FoundSubmission, Graded, Result
 from autograder.records.results import (
     TimingFile,
@@ -64,7 +64,7 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
         speeds=tuple(entry for entry in timed if entry.student in students and entry.speeds),
         overlooked=()
         if request.share and request.share.number > 1  # the first share tells for all
-        else tuple(overlooked(course, assignment, request.paths, everybody)),
+        else tuple(find_overlooked(course, assignment, request.paths, everybody)),
         refused=tuple(f"{machine}: {why}" for machine, why in request.elsewhere.refused.items())
         if request.elsewhere
         else (),

@@ -52,7 +52,7 @@ _ARCHIVE = re.compile(r"\.(?:zip|tar|tar\.gz|tgz)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class UploadedFile:
     """One file of an upload: the path it had there, as text, and where its bytes lie now.
 
     Attributes:
@@ -74,7 +74,7 @@ class Incoming:
         return (self.inside or self.parts)[-1]
 
     @property
-    def shown(self) -> str:
+    def display_path(self) -> str:
         """The end of the file's path, as messages write it."""
         return printable_name("/".join((*self.parts[-2:], *self.inside)))
 
@@ -85,7 +85,7 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedFile:
     """Something in an upload that was not taken, and why.
 
     Attributes:
@@ -109,8 +109,8 @@ class LeftOut:
 class Upload:
     """The files of an upload that are wanted, and what was left out."""
 
-    files: tuple[Incoming, ...]
-    left_out: tuple[LeftOut, ...]
+    files: tuple[UploadedFile, ...]
+    skipped: tuple[SkippedFile, ...]
 
 
 def notebook_stem(name: str) -> str | None:
@@ -175,13 +175,13 @@ class _Sifter:
 
     def __init__(self, scratch: Path, file_limit: int, describes: Callable[[str], bool]) -> None:
         self._scratch, self._file_limit, self._describes = scratch, file_limit, describes
-        self._files: list[Incoming] = []
-        self._left_out: list[LeftOut] = []
+        self._files: list[UploadedFile] = []
+        self._skipped: list[SkippedFile] = []
         self._unpacked = self._total = 0
         self._last = ""
 
     def upload(self) -> Upload:
-        return Upload(tuple(self._files), tuple(self._left_out))
+        return Upload(tuple(self._files), tuple(self._skipped))
 
     def last_seen(self) -> str:
         """Where in the download the reading stopped, for a message."""
@@ -255,13 +255,13 @@ class _Sifter:
         elif entry.size > self._file_limit:
             self._leave(name, where, f"larger than {self._file_limit >> 20} MB")
         elif file := self._unpack(entry, self._file_limit):
-            self._files.append(Incoming(where, file, entry.modified, parts if within else ()))
+            self._files.append(UploadedFile(where, file, entry.modified, parts if within else ()))
         else:
             self._leave(name, where, "encrypted, damaged, or larger than it says")
 
     def _open_within(self, entry: Entry, parts: tuple[str, ...]) -> None:
         """An archive that a student handed in."""
-        taken, left = len(self._files), len(self._left_out)
+        taken, left = len(self._files), len(self._skipped)
         reason = f"an archive of more than {MAX_WITHIN // 1_000_000} MB is not opened"
         if entry.size <= MAX_WITHIN:
             reason = "an archive that cannot be unpacked: ask for the notebook itself"
@@ -281,7 +281,7 @@ class _Sifter:
             if packed is not None:
                 packed.unlink()
         if reason:  # one line for the archive, not one for each thing in it
-            del self._files[taken:], self._left_out[left:]
+            del self._files[taken:], self._skipped[left:]
             self._leave("/".join(parts), parts, reason)
 
     def _unpack(self, entry: Entry, limit: int) -> Path | None:
@@ -310,7 +310,7 @@ class _Sifter:
     def _leave(
         self, name: str, parts: tuple[str, ...], reason: str, *, companion: bool = False
     ) -> None:
-        self._left_out.append(LeftOut(printable_name(name), parts, reason, companion))
+        self._skipped.append(SkippedFile(printable_name(name), parts, reason, companion))
 
 
 def _is_systems_own(parts: tuple[str, ...]) -> bool:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from autograder.basics.definitions import defined_names
 from autograder.basics.errors import UnreadableSubmission
-from autograder.intake.cell_definitions import Looked, only_additions
+from autograder.intake.cell_text import CellText, extract_additions
 from autograder.intake.reading import NotebookCell
 from autograder.intake.released_notebook import Release, ReleaseCell
 from autograder.intake.written import WrittenMatch, claims_written, match_written
@@ -37,7 +37,7 @@ copy.
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchedCells:
     """What matching made of a notebook: the cells that run, written answers, every cell of the file
     with what it was recognised as, and what to tell the student.
     """
@@ -60,11 +60,11 @@ class _Piece:
     note: str = ""
 
     @cached_property
-    def look(self) -> Looked:
-        return Looked(self.source)
+    def text(self) -> CellText:
+        return CellText(self.source)
 
 
-def match_cells(cells: Sequence[NotebookCell], release: Release) -> Matched:
+def match_cells(cells: Sequence[NotebookCell], release: Release) -> MatchedCells:
     """Match a notebook's cells to the release.
 
     Raises:
@@ -73,7 +73,7 @@ def match_cells(cells: Sequence[NotebookCell], release: Release) -> Matched:
     return _Matching(cells, release).run()
 
 
-def cell_of(submission: Submission, question: str) -> Cell | None:
+def find_answer_cell(submission: Submission, question: str) -> Cell | None:
     """The cell that answers a question: its own, or else the last cell that defines its
     function.
     """
@@ -102,7 +102,7 @@ class _Matching:
         self.locked: dict[str, _Piece] = {}
         self.asked = frozenset[str]().union(*release.functions.values())
 
-    def run(self) -> Matched:
+    def run(self) -> MatchedCells:
         for released in self.release.cells:
             if released.kind == "code" and released.role != "question":
                 self._match_locked(released)
@@ -120,7 +120,9 @@ class _Matching:
         notices = sorted(
             [*self.notices, *written.notices], key=lambda notice: order.get(notice.id, -1)
         )
-        return Matched(cells, written.answers, self._handed_in(places, written), tuple(notices))
+        return MatchedCells(
+            cells, written.answers, self._handed_in(places, written), tuple(notices)
+        )
 
     def _stands_for(self, piece: _Piece) -> bool:
         """It is where a released cell is: its only copy, or the one that counts."""
@@ -161,10 +163,10 @@ class _Matching:
             piece.id, piece.role = released.id, released.role
             self._keep_additions(piece, released)
         if claimed:
-            first = next((p for p in claimed if p.look.plain == released.look.plain), claimed[0])
+            first = next((p for p in claimed if p.text.plain == released.text.plain), claimed[0])
             self.locked[released.id] = first
             first.note = note
-            if first.look.plain != released.look.plain:
+            if first.text.plain != released.text.plain:
                 first.note = "you changed this locked cell; it ran as released"
         if len(claimed) > 1:
             self._tell(
@@ -176,13 +178,13 @@ class _Matching:
     def _copies(self, released: ReleaseCell) -> list[_Piece]:
         """Cells without metadata that hold the released text, or most of it."""
         free = [piece for piece in self.pieces if not piece.claim and not piece.id]
-        exact = [piece for piece in free if piece.look.plain == released.look.plain]
+        exact = [piece for piece in free if piece.text.plain == released.text.plain]
         if exact:
             return exact
         # A cell that answers a question is the student's, even where a given cell or a check was
         # merged into it.
-        free = [piece for piece in free if not self.asked & piece.look.functions]
-        shares = [(released.look.share_kept_in(piece.look), piece) for piece in free]
+        free = [piece for piece in free if not self.asked & piece.text.functions]
+        shares = [(released.text.share_kept_in(piece.text), piece) for piece in free]
         best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
         return [best[1]] if best[1] is not None and best[0] >= ALIKE else []
 
@@ -190,9 +192,11 @@ class _Matching:
         """Imports and functions that a student wrote into a locked cell are the student's own, and
         run.
         """
-        if piece.look.plain == released.look.plain:
+        if piece.text.plain == released.text.plain:
             return
-        added = only_additions(piece.source, released.source, assignments=released.role == "given")
+        added = extract_additions(
+            piece.source, released.source, assignments=released.role == "given"
+        )
         if added:
             note = f"the imports and functions that you added to the locked cell {released.id}"
             self.pieces.append(_Piece(piece.place + 0.5, added, note=note))
@@ -200,7 +204,7 @@ class _Matching:
     def _tell_about_check(self, released: ReleaseCell, claimed: list[_Piece]) -> None:
         if not claimed:
             self._tell(released.id, "missing", "this check was deleted; grading does not need it")
-        elif self.locked[released.id].look.plain != released.look.plain:
+        elif self.locked[released.id].text.plain != released.text.plain:
             self._tell(
                 released.id,
                 "skipped",
@@ -212,10 +216,10 @@ class _Matching:
     def _match_question(self, question: ReleaseCell) -> None:
         names = self.release.functions[question.id]
         claimed = self.claims.get(question.id, [])
-        others = [p for p in self.pieces if p.claim != question.id and names & p.look.functions]
+        others = [p for p in self.pieces if p.claim != question.id and names & p.text.functions]
         elsewhere = [p for p in others if not p.claim and not p.id]
         hosts = [p for p in others if p.claim in self.release.functions]
-        answered = [p for p in elsewhere if not p.look.is_unfinished(question.look)]
+        answered = [p for p in elsewhere if not p.text.is_unfinished(question.text)]
         if not claimed:
             claimed = elsewhere or self._alike(question)
             _remark([piece for piece in claimed if not piece.note], LOST)
@@ -236,7 +240,7 @@ class _Matching:
                 self._set_aside(piece, winner, question)
 
     def _untouched(self, piece: _Piece, question: ReleaseCell) -> bool:
-        return piece.look.plain == question.look.plain
+        return piece.text.plain == question.text.plain
 
     def _rank(
         self, piece: _Piece, question: ReleaseCell, names: frozenset[str]
@@ -245,8 +249,8 @@ class _Matching:
         comes last.
         """
         return (
-            1 if names & piece.look.names else 0,
-            not piece.look.is_unfinished(question.look),
+            1 if names & piece.text.names else 0,
+            not piece.text.is_unfinished(question.text),
             piece.place,
         )
 
@@ -254,8 +258,8 @@ class _Matching:
         """A second cell of one question: a copy is left out, a part (a helper in a cell of its own)
         runs.
         """
-        new = piece.look.names - winner.look.names
-        if new and not piece.look.is_unfinished(question.look):
+        new = piece.text.names - winner.text.names
+        if new and not piece.text.is_unfinished(question.text):
             piece.id, piece.note = (
                 "",
                 _and(piece.note, f"a second cell of {question.id}; it ran too"),
@@ -278,12 +282,12 @@ class _Matching:
         free = [
             p for p in self.pieces if not p.claim and not p.id and not self._of_another(p, question)
         ]
-        shares = [(question.look.share_kept_in(piece.look), piece) for piece in free]
+        shares = [(question.text.share_kept_in(piece.text), piece) for piece in free]
         best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
         return [best[1]] if best[1] is not None and best[0] >= ALIKE else []
 
     def _of_another(self, piece: _Piece, question: ReleaseCell) -> bool:
-        found = piece.look.functions
+        found = piece.text.functions
         return any(
             found & names for id_, names in self.release.functions.items() if id_ != question.id
         )
@@ -293,7 +297,7 @@ class _Matching:
         if any(piece.id == question.id for piece in self.running):
             return
         names = self.release.functions[question.id]
-        host = next((p for p in reversed(self.running) if names & p.look.names), None)
+        host = next((p for p in reversed(self.running) if names & p.text.names), None)
         if host is not None:
             where = f"in the cell of {host.id}" if host.id else "in a cell of your own"
             self._tell(question.id, "ok", f"{question.name} was found {where}")
@@ -328,7 +332,7 @@ class _Matching:
             )
         named = {cell.grade_id for cell in self.raw} & known
         if not (
-            named or self.locked or any(self.asked & piece.look.functions for piece in self.pieces)
+            named or self.locked or any(self.asked & piece.text.functions for piece in self.pieces)
         ):
             raise UnreadableSubmission("has none of the assignment's cells")
 

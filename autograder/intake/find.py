@@ -12,7 +12,7 @@ from pathlib import Path
 from autograder.basics.errors import KitError, NothingToGrade
 from autograder.basics.handed_in import printable_name
 from autograder.course import Assignment, Course
-from autograder.intake.overlooked import PREVIOUS, overlooked
+from autograder.intake.overlooked import PREVIOUS, find_overlooked
 from autograder.ledger import Ledger, read_ledger
 from autograder.records.model import FoundSubmission
 
@@ -44,7 +44,7 @@ def find_submissions(
                 )
     if not found:
         name = assignment.name
-        there = overlooked(course, assignment, paths, [])
+        there = find_overlooked(course, assignment, paths, [])
         raise NothingToGrade(
             f"no submission of {name} in {', '.join(printable_name(path) for path in asked)}: "
             "looked for "

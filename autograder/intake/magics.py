@@ -74,12 +74,12 @@ _STRING_END = {
 }
 
 
-def harmless(source: str) -> tuple[str, str]:
+def strip_magics(source: str) -> tuple[str, str]:
     """The cell as plain Python with the same line numbers, and what was left out, "" where nothing
     was.
 
     Examples:
-        >>> harmless("%matplotlib inline\\nx = 1")
+        >>> strip_magics("%matplotlib inline\\nx = 1")
         ('# %matplotlib inline\\nx = 1', 'left out when grading: %matplotlib (line 1)')
     """
     source = source.replace("\r\n", "\n").replace("\r", "\n")

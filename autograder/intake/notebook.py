@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from autograder.basics.errors import UnreadableSubmission
 from autograder.basics.handed_in import first_link, printable_name
-from autograder.intake.cell_matching import LOST, Matched, match_cells
-from autograder.intake.magics import harmless
+from autograder.intake.cell_matching import LOST, MatchedCells, match_cells
+from autograder.intake.magics import strip_magics
 from autograder.intake.reading import Notebook, read_notebook
 from autograder.intake.released_notebook import Release
 from autograder.records.submission import Cell, CellOutcome, FoundSubmission, Submission
@@ -37,7 +37,7 @@ def read_submission(found: FoundSubmission, release: Release, limits: Limits) ->
         UnreadableSubmission: it cannot be graded; one line that names the file and says what to do.
     """
     path = found.path
-    refuse_what_is_no_file(found, release.assignment)
+    check_is_file(found, release.assignment)
     notebook = read_notebook(path, limits.notebook_mb)
     return match_notebook(notebook, release, found.student, path, _name_remarks(found, release))
 
@@ -74,7 +74,7 @@ def match_notebook(
     )
 
 
-def _said_once(matched: Matched) -> Matched:
+def _said_once(matched: MatchedCells) -> MatchedCells:
     """Where an editor dropped all metadata, one remark about the file instead of one on every
     cell.
     """
@@ -97,7 +97,7 @@ def _said_once(matched: Matched) -> Matched:
 
 
 def _plain_python(cell: Cell) -> Cell:
-    source, left_out = harmless(cell.source)
+    source, left_out = strip_magics(cell.source)
     exchanged = (
         "graded with the staff's code in place of my_course" if _OWN_COURSE.search(source) else ""
     )
@@ -105,12 +105,12 @@ def _plain_python(cell: Cell) -> Cell:
     return dataclasses.replace(cell, source=source, note=note)
 
 
-def in_layout(path: Path, student: str, assignment: str) -> bool:
+def is_in_layout(path: Path, student: str, assignment: str) -> bool:
     """The notebook lies in nbgrader's `<student>/<assignment>/`."""
     return path.parent.name == assignment and path.parent.parent.name == student
 
 
-def refuse_what_is_no_file(found: FoundSubmission, assignment: str) -> None:
+def check_is_file(found: FoundSubmission, assignment: str) -> None:
     """What can be said of a submission before it is opened.
 
     Raises:
@@ -149,7 +149,7 @@ def _instead(folder: Path) -> str:
 def _name_remarks(found: FoundSubmission, release: Release) -> list[str]:
     """What to say where the file is not called like the assignment, or is not the only one."""
     expected = f"{release.assignment}.ipynb"
-    if not in_layout(found.path, found.student, release.assignment):
+    if not is_in_layout(found.path, found.student, release.assignment):
         return []
     remarks = []
     if found.path.name != expected:

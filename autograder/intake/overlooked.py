@@ -27,7 +27,7 @@ PREVIOUS = "previous"
 """The folder into which `collect` puts aside what it replaces."""
 
 
-def overlooked(
+def find_overlooked(
     course: Course, assignment: Assignment, paths: Sequence[Path], found: Sequence[FoundSubmission]
 ) -> list[str]:
     """One line for each: what lies where, and why it was not taken as a submission.

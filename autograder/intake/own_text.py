@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autograder.intake.cell_definitions import squeezed
+from autograder.intake.cell_text import squeeze
 from autograder.intake.reading import NotebookCell
 from autograder.intake.released_notebook import Release
 
@@ -68,16 +68,16 @@ class StaffText:
     """
 
     def __init__(self, release: Release) -> None:
-        self._squeezed = "\n".join([release.squeezed, *map(squeezed, release.key_code)])
+        self._squeezed = "\n".join([release.squeezed, *map(squeeze, release.key_code)])
         code = [cell.source for cell in release.cells if cell.kind == "code"]
         in_code = [line for source in (*code, *release.key_code) for line in lines_in_words(source)]
-        self._lines = release.squeezed_lines | frozenset(map(squeezed, in_code))
-        self._texts = frozenset(cell.look.squeezed for cell in release.cells)
+        self._lines = release.squeezed_lines | frozenset(map(squeeze, in_code))
+        self._texts = frozenset(cell.text.squeezed for cell in release.cells)
         self._pictures = release.pictures
 
     def has_cell(self, source: str) -> bool:
         """Whether a cell of the release says the same, wherever its lines are broken."""
-        return squeezed(source) in self._texts
+        return squeeze(source) in self._texts
 
     def has_picture(self, cell: NotebookCell, name: str) -> bool:
         """Whether an attached picture is one of the release's."""
@@ -90,30 +90,32 @@ class StaffText:
         In a cell of the student's own one word may be the answer, and "relu" stands in every
         release. In a question's cell such strings are names of weights and dtypes.
         """
-        text = squeezed(line)
+        text = squeeze(line)
         return text in self._lines or ((as_part or len(text) >= LONG) and text in self._squeezed)
 
 
 @lru_cache(maxsize=8)
-def staff_text(release: Release) -> StaffText:
+def load_staff_text(release: Release) -> StaffText:
     """The staff's text of an assignment, made once for a class."""
     return StaffText(release)
 
 
-def own_text(place: int, cell: NotebookCell, staff: StaffText, *, is_released: bool) -> OwnText:
+def find_own_text(
+    place: int, cell: NotebookCell, staff: StaffText, *, is_released: bool
+) -> OwnText:
     """What the student wrote in the cell.
 
     Args:
         is_released: it stands for a cell of the release, changed or not.
     """
-    files = own_files(cell, staff)
+    files = find_own_files(cell, staff)
     if cell.of_the_tool or staff.has_cell(cell.source):
         return OwnText(place, (), files)
     lines = lines_in_words(cell.source) if cell.kind == "code" else cell.source.split("\n")
     if not is_released:
         lines = [*lines, *(line for line in cell.printed.split("\n") if has_words_in_a_row(line))]
     as_part = is_released and cell.kind == "code"
-    different = dict.fromkeys(line.strip() for line in lines if squeezed(line))
+    different = dict.fromkeys(line.strip() for line in lines if squeeze(line))
     if len(different) <= _MOST_LINES:
         different = dict.fromkeys(
             line for line in different if not staff.has_line(line, as_part=as_part)
@@ -121,7 +123,7 @@ def own_text(place: int, cell: NotebookCell, staff: StaffText, *, is_released: b
     return OwnText(place, tuple(different), files)
 
 
-def own_files(cell: NotebookCell, staff: StaffText) -> tuple[str, ...]:
+def find_own_files(cell: NotebookCell, staff: StaffText) -> tuple[str, ...]:
     """Names of the pictures and other files that the student attached to the cell."""
     return (
         *(name for name in cell.attachments if not staff.has_picture(cell, name)),

@@ -10,7 +10,7 @@ from pathlib import Path
 from autograder.basics.errors import UnreadableSubmission
 from autograder.basics.handed_in import MAX_TIMESTAMP, read_handed_in
 from autograder.basics.times import read_time
-from autograder.intake.archives import Incoming, notebook_stem
+from autograder.intake.archives import UploadedFile, notebook_stem
 from autograder.ledger.identity_matching import Identity
 
 
@@ -46,17 +46,17 @@ class Owner:
     doubt: str = ""
 
 
-FindOwner = Callable[[Incoming], Owner | None]
+FindOwner = Callable[[UploadedFile], Owner | None]
 """The owner of a file; None where it is not named as the platform names files."""
 
-FindTime = Callable[[Incoming, Owner], tuple[datetime | None, str]]
+FindTime = Callable[[UploadedFile, Owner], tuple[datetime | None, str]]
 """When a file was handed in, None where nobody knows; and why its time cannot be read, or ""."""
 
 KnowsId = Callable[[str, str], bool]
 """Whether the class list or an earlier download has this id of the platform."""
 
 
-def seconds(moment: datetime | None) -> float:
+def timestamp(moment: datetime | None) -> float:
     """A time as a number to order by."""
     return moment.timestamp() if moment else 0.0
 
@@ -66,7 +66,7 @@ def file_stem(name: str) -> str:
     return notebook_stem(name) or Path(name).stem
 
 
-def own_stem(file: Incoming, name: str) -> str:
+def inner_stem(file: UploadedFile, name: str) -> str:
     """The stem of the notebook itself: in an archive that a student handed in, its name there."""
     return file_stem(file.name if file.inside else name)
 
@@ -87,7 +87,7 @@ def time_or_reason(text: str | None, zone: str, unnamed: str = "") -> tuple[date
         return None, str(error)
 
 
-def text_of_note(note: Incoming | None) -> tuple[str | None, str]:
+def read_note(note: UploadedFile | None) -> tuple[str | None, str]:
     """The text of a small file that holds a time, or None and why it cannot be read; None and ""
     for no file.
     """
@@ -99,10 +99,10 @@ def text_of_note(note: Incoming | None) -> tuple[str | None, str]:
         return None, str(error)
 
 
-def with_times(find_owner: FindOwner, find_time: FindTime) -> FindOwner:
+def add_times(find_owner: FindOwner, find_time: FindTime) -> FindOwner:
     """Owners of notebooks with the times that the download's own names do not tell."""
 
-    def find(file: Incoming) -> Owner | None:
+    def find(file: UploadedFile) -> Owner | None:
         owner = find_owner(file)
         if (
             owner is None

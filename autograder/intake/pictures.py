@@ -24,19 +24,19 @@ _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers of the segments that state a JPEG's size."""
 
 
-def shown_in_a_page(data: str) -> str:
+def limit_picture(data: str) -> str:
     """The picture, in base64, as it may stand in a page: itself, or `GRAY_PIXEL` where it has too
     many pixels.
 
     Its media type decides nothing: browsers go by what a picture's first bytes say.
     """
     try:
-        return GRAY_PIXEL if pixels(base64.b64decode(data)) > MAX_PIXELS else data
+        return GRAY_PIXEL if count_pixels(base64.b64decode(data)) > MAX_PIXELS else data
     except (binascii.Error, ValueError):
         return data  # no browser can read it either
 
 
-def pixels(data: bytes) -> int:
+def count_pixels(data: bytes) -> int:
     """Width times height of a PNG, JPEG, GIF, WebP, BMP or AVIF, as its header states them; 0 of
     anything else.
     """

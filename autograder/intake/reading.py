@@ -18,7 +18,7 @@ from typing import Any
 
 from autograder.basics.errors import UnreadableSubmission
 from autograder.basics.handed_in import printable_name, read_handed_in
-from autograder.intake.pictures import GRAY_PIXEL, MAX_PIXELS, shown_in_a_page
+from autograder.intake.pictures import GRAY_PIXEL, MAX_PIXELS, limit_picture
 
 MAX_CELLS = 2_000
 MAX_SOURCE = 2_000_000
@@ -94,10 +94,10 @@ def read_notebook(path: Path, limit_mb: int) -> Notebook:
     Raises:
         UnreadableSubmission: it is not a notebook, too large, or cannot be read.
     """
-    return notebook_of(read_handed_in(path, limit_mb << 20), printable_name(path.name))
+    return notebook_from_bytes(read_handed_in(path, limit_mb << 20), printable_name(path.name))
 
 
-def notebook_of(data: bytes, name: str) -> Notebook:
+def notebook_from_bytes(data: bytes, name: str) -> Notebook:
     """The notebook in a file's bytes. Raises: as `parse_notebook`."""
     cells, remarks = parse_notebook(data, name)
     return Notebook(cells, hashlib.sha256(data).hexdigest(), remarks)
@@ -235,7 +235,7 @@ def _pictures(raw: Any) -> dict[str, dict[str, str]]:
     """The attachments of a cell that are pictures: whatever else stands there is dropped."""
     found = {
         name: {
-            kind: shown_in_a_page(data)
+            kind: limit_picture(data)
             for kind, one in _dict(kinds).items()
             if _PICTURE.fullmatch(kind) and (data := _text(one))
         }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from autograder.basics.definitions import defined_functions
 from autograder.basics.errors import BadSource, UnreadableSubmission
 from autograder.basics.points import total
-from autograder.intake.cell_definitions import Looked
+from autograder.intake.cell_text import CellText
 from autograder.intake.reading import NotebookCell, parse_notebook
 from autograder.records.submission import Role
 
@@ -41,9 +41,9 @@ class ReleaseCell:
     kind: str
 
     @cached_property
-    def look(self) -> Looked:
+    def text(self) -> CellText:
         """The cell's text, looked at once."""
-        return Looked(self.source)
+        return CellText(self.source)
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Release:
     @cached_property
     def squeezed(self) -> str:
         """The text of all cells, without spaces."""
-        return "\n".join(cell.look.squeezed for cell in self.cells)
+        return "\n".join(cell.text.squeezed for cell in self.cells)
 
     @cached_property
     def squeezed_lines(self) -> frozenset[str]:
         """The lines of all cells, without spaces."""
-        return frozenset[str]().union(*(cell.look.squeezed_lines for cell in self.cells))
+        return frozenset[str]().union(*(cell.text.squeezed_lines for cell in self.cells))
 
     @cached_property
     def questions(self) -> tuple[ReleaseCell, ...]:
@@ -117,13 +117,13 @@ def read_release_cells(path: Path, assignment: str, key: Path | None = None) -> 
         raise BadSource(f"{path} does not exist: {again}") from None
     except (OSError, UnreadableSubmission) as error:
         raise BadSource(f"{path} cannot be read ({error}): {again}") from error
-    release = release_of(cells, assignment, _code_of_key(key) if key else ())
+    release = make_release(cells, assignment, _code_of_key(key) if key else ())
     if len(release.by_id) != len(release.cells):
         raise BadSource(f"{path} has two cells of one name: {again}")
     return release
 
 
-def release_of(
+def make_release(
     cells: Sequence[NotebookCell], assignment: str, key_code: tuple[str, ...] = ()
 ) -> Release:
     """The release whose notebook has these cells."""

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from autograder.basics.definitions import defined_names
-from autograder.intake.cell_definitions import Looked, squeezed
+from autograder.intake.cell_text import CellText, squeeze
 from autograder.intake.own_text import (
     LONG,
     OwnText,
+    find_own_files,
+    find_own_text,
     has_words_in_a_row,
-    own_files,
-    own_text,
-    staff_text,
+    load_staff_text,
 )
 from autograder.intake.reading import NotebookCell
 from autograder.intake.released_notebook import Release, ReleaseCell
@@ -74,7 +74,7 @@ class _Search:
         self.cells = cells
         self.release = release
         self.order = {cell.id: number for number, cell in enumerate(release.cells)}
-        self.lines = [Looked(cell.source).squeezed_lines for cell in cells]
+        self.lines = [CellText(cell.source).squeezed_lines for cell in cells]
         self.anchors = dict(code)
         self.places: dict[int, str] = {}
 
@@ -110,7 +110,7 @@ class _Search:
         texts = [released for released in self.release.cells if released.role == "text"]
         for least in (1.0, ALIKE):
             for released in texts:
-                wanted = released.look.squeezed_lines
+                wanted = released.text.squeezed_lines
                 if released.id in self.anchors.values() or not wanted:
                     continue
                 found = next((p for p in free if self._keeps(p, wanted, least)), None)
@@ -151,7 +151,7 @@ class _Search:
 
     def _by_content(self, released: ReleaseCell) -> int | None:
         """The text cell that keeps the prompt."""
-        wanted = released.look.squeezed_lines
+        wanted = released.text.squeezed_lines
         free = [
             place
             for place, cell in enumerate(self.cells)
@@ -179,7 +179,7 @@ class _Search:
         cell = self.cells[place]
         if not self._is_open(place) or (cell.kind == "code" and not _is_prose(cell.source)):
             return False
-        text = squeezed(cell.source)
+        text = squeeze(cell.source)
         piece = len(text) >= LONG and text in self.release.squeezed
         return self._has_files(cell) or not (
             piece or self.lines[place] <= self.release.squeezed_lines
@@ -190,16 +190,16 @@ class _Search:
         break its lines anew.
         """
         cell = self.cells[place]
-        text, whole = squeezed(cell.source), released.look.squeezed
+        text, whole = squeeze(cell.source), released.text.squeezed
         broken_anew = 2 * len(text) >= len(whole) and text in whole
         return self._has_files(cell) or not (
-            broken_anew or self.lines[place] <= released.look.squeezed_lines
+            broken_anew or self.lines[place] <= released.text.squeezed_lines
         )
 
     def _has_files(self, cell: NotebookCell) -> bool:
         """Whether the student attached something to the cell."""
         return bool(cell.attachments or cell.other_files) and bool(
-            own_files(cell, staff_text(self.release))
+            find_own_files(cell, load_staff_text(self.release))
         )
 
     def _below(self, place: int) -> list[int]:
@@ -224,9 +224,9 @@ class _Search:
     @cached_property
     def _own_texts(self) -> list[OwnText]:
         """Everything that the student wrote in the notebook, cell by cell."""
-        staff = staff_text(self.release)
+        staff = load_staff_text(self.release)
         texts = [
-            own_text(place, cell, staff, is_released=place in self.anchors)
+            find_own_text(place, cell, staff, is_released=place in self.anchors)
             for place, cell in enumerate(self.cells)
         ]
         return [text for text in texts if text.lines or text.files]
@@ -265,7 +265,7 @@ def _shown(cell: NotebookCell, released: ReleaseCell) -> str:
         return f"```\n{cell.source}\n```"
     hidden = [line for text in _HIDDEN.findall(cell.source) for line in text.split("\n")]
     hidden = [
-        line for line in hidden if squeezed(line) and squeezed(line) not in released.look.squeezed
+        line for line in hidden if squeeze(line) and squeeze(line) not in released.text.squeezed
     ]
     return f"{cell.source}\n\nHidden in this text:\n\n{_fenced(hidden)}" if hidden else cell.source
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from autograder.basics.errors import KitError
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Course
 from autograder.course.platform_names import PER_ASSIGNMENT
 from autograder.course.roster import Person, Roster, read_roster, same
@@ -87,7 +87,7 @@ class Ledger:
         }
         self._listed_groups: dict[str, dict[str, tuple[str, ...]]] = {}
 
-    def save(self, files: Together | None = None) -> None:
+    def save(self, files: FileTransaction | None = None) -> None:
         """Write the ledger's file, whole or not at all; with `files`, together with those."""
         write_records(self._root, self._records, files)
 

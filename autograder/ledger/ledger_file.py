@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from autograder.basics.errors import KitError
+from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.stored_json import encode_stored, read_stored
-from autograder.basics.together import Together
 from autograder.basics.whole_files import write_whole
 from autograder.course.folders import LEDGER_FILE
 from autograder.ledger.identity_matching import Evidence, id_key
@@ -117,7 +117,7 @@ def link_key(link: Link) -> tuple[str, str, str]:
     return *id_key((link.platform, link.id)), link.assignment
 
 
-def write_records(root: Path, records: Records, files: Together | None = None) -> None:
+def write_records(root: Path, records: Records, files: FileTransaction | None = None) -> None:
     """Write the ledger, whole or not at all; nothing happens where it stands there already.
 
     Args:

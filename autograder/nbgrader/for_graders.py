@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from autograder.basics.errors import NothingToGrade, UnreadableSubmission
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Assignment, Course
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
@@ -57,7 +57,7 @@ class AutogradedFolder:
         StaleBuild: the assignment is not built.
     """
 
-    def __init__(self, course: Course, assignment: Assignment, files: Together) -> None:
+    def __init__(self, course: Course, assignment: Assignment, files: FileTransaction) -> None:
         self._files = files
         self._course, self._assignment, self._ledger = course, assignment, read_ledger(course)
         self._notebooks = NotebooksForGraders(assignment.release, assignment.solution)
@@ -82,7 +82,7 @@ class AutogradedFolder:
 
 
 def _copy_beside(
-    files: Together, course: Course, assignment: Assignment, own: str, folder: Path
+    files: FileTransaction, course: Course, assignment: Assignment, own: str, folder: Path
 ) -> None:
     """Figures of the release, and nbgrader's receipts: when a submission came, and whose its
     feedback is.
@@ -99,7 +99,7 @@ def _copy_beside(
             files.remove(folder / name)
 
 
-def _copy(files: Together, path: Path, to: Path) -> None:
+def _copy(files: FileTransaction, path: Path, to: Path) -> None:
     content = path.read_bytes()
     if not to.is_file() or to.read_bytes() != content:
         files.write(to, content, to_disk=False)

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from autograder.basics.errors import KitError
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.whole_files import name_file_in_errors
 
 _MAGIC = b"SQLite format 3\0"
 
 
 @contextlib.contextmanager
-def gradebook_file(path: Path, files: Together) -> Iterator[tuple[Path, int]]:
+def gradebook_file(path: Path, files: FileTransaction) -> Iterator[tuple[Path, int]]:
     """Where to write the gradebook at `path`, and which `user_version` it must have then, together
     with other files.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.intake.collected import Collected
 from autograder.marks.marks import Mark
 from autograder.marks.rubric import RubricItem, written_statistics
@@ -98,7 +98,7 @@ def _counts(marks: Sequence[Mark]) -> list[tuple[int, str]]:
 
 
 def write_report(
-    files: Together,
+    files: FileTransaction,
     folder: Path,
     assignment: str,
     marks: Sequence[Mark],
@@ -113,7 +113,7 @@ def write_report(
     pages = {}
     for mark in marks:
         page = feedback_path(feedback, assignment, mark.own_folder)
-        if mark.result is not None and files.will_hold(page):
+        if mark.result is not None and files.will_exist(page):
             pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
     results = [mark.result for mark in marks if mark.result is not None]
     tries = attempts(submissions_graded(folder, assignment, results))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import autograder
 from autograder.basics.errors import KitError
-from autograder.basics.together import Together
+from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Course
 from autograder.outputs.bundle import archive_entry, files_below
 
@@ -31,7 +31,7 @@ _WHEEL = "Wheel-Version: 1.0\nGenerator: attention-kit\nRoot-Is-Purelib: true\nT
 def write_kit_wheel(course: Course, folder: Path) -> Path:
     """Put the wheel into a folder, in place of any other version of it, and return its path."""
     name, content = kit_wheel()
-    with Together(course.kept, "`autograder bundle`") as files:
+    with FileTransaction(course.kept, "`autograder bundle`") as files:
         for other in folder.glob(f"{DISTRIBUTION.replace('-', '_')}-*.whl"):
             if other.name != name:
                 files.remove(other)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from autograder.intake.archives import Incoming
-from autograder.intake.owners import FindOwner, Owner, own_stem, seconds, time_or_reason
+from autograder.intake.archives import UploadedFile
+from autograder.intake.owners import FindOwner, Owner, inner_stem, time_or_reason, timestamp
 from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, Platform
 
@@ -42,7 +42,7 @@ def find_owners(download: Download) -> FindOwner:
     """
     receipts = _receipts(download.files, download.zone)
 
-    def find_owner(file: Incoming) -> Owner | None:
+    def find_owner(file: UploadedFile) -> Owner | None:
         name = file.parts[-1]
         receipt = next(
             (
@@ -66,8 +66,8 @@ def find_owners(download: Download) -> FindOwner:
         return Owner(
             user,
             Identity((("blackboard", user),), (user,), (receipt.name if receipt else "") or user),
-            own_stem(file, match["name"] or ""),
-            rank=(seconds(file.modified),),
+            inner_stem(file, match["name"] or ""),
+            rank=(timestamp(file.modified),),
             attempt=order,
             handed_in=moment,
             unread=unread,
@@ -76,7 +76,7 @@ def find_owners(download: Download) -> FindOwner:
     return find_owner
 
 
-def _receipts(files: Sequence[Incoming], zone: str) -> dict[str, _Receipt]:
+def _receipts(files: Sequence[UploadedFile], zone: str) -> dict[str, _Receipt]:
     """Receipts by what the names of the attempt's files begin with.
 
     Only the lines above the student's own text count, and a name in them counts only where it

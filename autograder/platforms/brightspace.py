@@ -21,8 +21,8 @@ from datetime import datetime
 
 from autograder.basics.points import format_points
 from autograder.basics.tables import number_in, write_table
-from autograder.intake.archives import Incoming
-from autograder.intake.owners import FindOwner, Owner, own_stem, seconds, time_or_reason
+from autograder.intake.archives import UploadedFile
+from autograder.intake.owners import FindOwner, Owner, inner_stem, time_or_reason, timestamp
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
@@ -56,7 +56,7 @@ _END = "End-of-Line Indicator"
 def find_owners(download: Download) -> FindOwner:
     """How to tell whose each file is; times are the platform's own, in the course's zone."""
 
-    def find_owner(file: Incoming) -> Owner | None:
+    def find_owner(file: UploadedFile) -> Owner | None:
         attempts = [(part, match) for part in file.parts if (match := _ATTEMPT.fullmatch(part))]
         if not attempts:
             return None
@@ -67,8 +67,8 @@ def find_owners(download: Download) -> FindOwner:
         return Owner(
             f"{attempt['who']}_{attempt['user']}",
             identity,
-            own_stem(file, attempt["name"] or file.parts[-1]),
-            rank=(seconds(file.modified),),
+            inner_stem(file, attempt["name"] or file.parts[-1]),
+            rank=(timestamp(file.modified),),
             attempt=(_order(clock),),
             handed_in=moment,
             unread=unread,

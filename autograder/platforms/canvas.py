@@ -23,8 +23,8 @@ from autograder.basics.points import format_points
 from autograder.basics.safe_text import one_line
 from autograder.basics.tables import number_in, write_table
 from autograder.course.platform_names import ANONYMOUS
-from autograder.intake.archives import Incoming, archive_stem, notebook_stem
-from autograder.intake.owners import FindOwner, KnowsId, Owner, own_stem
+from autograder.intake.archives import UploadedFile, archive_stem, notebook_stem
+from autograder.intake.owners import FindOwner, KnowsId, Owner, inner_stem
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
@@ -71,7 +71,7 @@ def find_owners(download: Download) -> FindOwner:
     plainly = (readings[0] for name in names if len(readings := _readings(name)) == 1)
     called = {reading["user"]: reading["who"] for reading in plainly}
 
-    def find_owner(file: Incoming) -> Owner | None:
+    def find_owner(file: UploadedFile) -> Owner | None:
         name = file.parts[-1]
         if anonymous and (reading := _ANONYMOUS.fullmatch(name)):
             late = "LATE_" in (reading["late"] or "") + (reading["late_too"] or "")
@@ -102,7 +102,7 @@ def _readings(name: str) -> list[re.Match[str]]:
 
 
 def _likeliest(
-    readings: Sequence[re.Match[str]], file: Incoming, assignment: str, knows: KnowsId
+    readings: Sequence[re.Match[str]], file: UploadedFile, assignment: str, knows: KnowsId
 ) -> re.Match[str]:
     """The reading with an id that is known; else one in which the upload has the larger number,
     since Canvas has fewer users than uploads; else one in which the file is called like the
@@ -115,15 +115,15 @@ def _likeliest(
         r for r in readings if r["upload"] is None or int(r["user"]) < int(r["upload"])
     ] or list(readings)
     plain = [
-        r for r in likely if r["name"] and _AGAIN.sub("", own_stem(file, r["name"])) == assignment
+        r for r in likely if r["name"] and _AGAIN.sub("", inner_stem(file, r["name"])) == assignment
     ]
     return likely[0] if known_readings else (plain or likely)[0]
 
 
 def _handed_in(
-    file: Incoming, student: str, identity: Identity, reading: re.Match[str], late: bool
+    file: UploadedFile, student: str, identity: Identity, reading: re.Match[str], late: bool
 ) -> Owner:
-    stem = _AGAIN.sub("", own_stem(file, reading["name"] or ""))
+    stem = _AGAIN.sub("", inner_stem(file, reading["name"] or ""))
     return Owner(student, identity, stem, rank=(float(reading["upload"] or 0),), late=late)
 
 

@@ -19,16 +19,16 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.basics.errors import KitError, NothingToGrade
+from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.handed_in import printable_name
 from autograder.basics.locks import hold_lock
 from autograder.basics.tables import read_table, table_bytes
-from autograder.basics.together import Together
 from autograder.course import Assignment, Course
 from autograder.course.platform_names import ANONYMOUS, NAMES
-from autograder.intake.archives import Incoming, LeftOut, Upload, notebook_stem, open_upload
+from autograder.intake.archives import SkippedFile, Upload, UploadedFile, notebook_stem, open_upload
 from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
 from autograder.intake.overlooked import PREVIOUS
-from autograder.intake.owners import FindOwner, FindTime, Owner, with_times
+from autograder.intake.owners import FindOwner, FindTime, Owner, add_times
 from autograder.ledger import Identity, read_ledger
 from autograder.ledger.identity_matching import name_key
 from autograder.marks.late_policy import TIMESTAMP_FILE, submitted_at
@@ -42,7 +42,7 @@ _SCRATCH = ".collecting-"
 class _Claim:
     """A notebook and one of its owners."""
 
-    file: Incoming
+    file: UploadedFile
     owner: Owner
 
 
@@ -82,10 +82,10 @@ def collect(
         upload = open_upload(
             source, scratch, course.limits.notebook_mb << 20, _describes_some_download
         )
-        with Together(course.kept, f"`autograder collect {assignment.name}`") as files:
+        with FileTransaction(course.kept, f"`autograder collect {assignment.name}`") as files:
             collection = _Collection(course, assignment, origin, upload, rows, files)
             find_owner = platform.find_owners(collection.download(source, scratch, table))
-            return collection.put(source, with_times(find_owner, _times_by_id(origin, asked or {})))
+            return collection.put(source, add_times(find_owner, _times_by_id(origin, asked or {})))
 
 
 def _describes_some_download(name: str) -> bool:
@@ -137,7 +137,7 @@ def _people(origin: str, platform: Platform, table: Table, roster: Path) -> list
 def _times_by_id(origin: str, asked: Mapping[str, datetime]) -> FindTime:
     """When each person handed in, by what the platform knows them by."""
 
-    def find(_: Incoming, owner: Owner) -> tuple[datetime | None, str]:
+    def find(_: UploadedFile, owner: Owner) -> tuple[datetime | None, str]:
         ids = (id_ for platform, id_ in owner.identity.ids if platform == origin)
         return next((asked[id_] for id_ in ids if id_ in asked), None), ""
 
@@ -154,7 +154,7 @@ class _Collection:
         origin: str,
         upload: Upload,
         rows: Sequence[Identity],
-        files: Together,
+        files: FileTransaction,
     ) -> None:
         self._files, self._zone = files, course.about.timezone
         self._submitted, self._assignment, self._origin = course.submitted, assignment.name, origin
@@ -197,8 +197,13 @@ class _Collection:
         if not claims_in_order:
             self._refuse(source, odd)
         left_out = [
-            (left, find_owner(Incoming(left.parts)) if left.parts and self._is_work(left) else None)
-            for left in (*self._upload.left_out, *self._without_a_file())
+            (
+                left,
+                find_owner(UploadedFile(left.parts))
+                if left.parts and self._is_work(left)
+                else None,
+            )
+            for left in (*self._upload.skipped, *self._without_a_file())
         ]
         self._identify(
             [*(c.owner for c in claims_in_order), *(o for _, o in left_out if o)],
@@ -351,7 +356,7 @@ class _Collection:
         self._before = replace(self._before, students=arrivals)
 
     def _refuse(self, source: Path, odd: Sequence[str]) -> None:
-        there = [*odd, *(str(one) for one in self._upload.left_out)]
+        there = [*odd, *(str(one) for one in self._upload.skipped)]
         example = (
             f"; there is, for example, {there[0]}" if there else "; there is no notebook at all"
         )
@@ -374,9 +379,9 @@ class _Collection:
             ),
         )
         if len(claims) > 1:
-            left = ", ".join(claim.file.shown for claim in claims if claim is not best)
+            left = ", ".join(claim.file.display_path for claim in claims if claim is not best)
             self._said.append(
-                f"{student}: {len(claims)} notebooks; took {best.file.shown}, left {left}"
+                f"{student}: {len(claims)} notebooks; took {best.file.display_path}, left {left}"
             )
         if best.owner.late:
             self._said.append(f"{student}: marked as late")
@@ -385,7 +390,7 @@ class _Collection:
         return best
 
     def _left_out(
-        self, claims: dict[str, list[_Claim]], left_out: Sequence[tuple[LeftOut, Owner | None]]
+        self, claims: dict[str, list[_Claim]], left_out: Sequence[tuple[SkippedFile, Owner | None]]
     ) -> tuple[dict[str, NotTaken], list[str]]:
         """Those of whom the download has something, but no notebook; and a line for whatever else
         was left.
@@ -397,7 +402,7 @@ class _Collection:
             student = self._students[owner.identity] if owner else None
             has_notebook = student in claims
             if owner and student and not has_notebook:
-                arrival = _arrival(self._origin, Incoming(left.parts), owner)
+                arrival = _arrival(self._origin, UploadedFile(left.parts), owner)
                 reasons.setdefault(student, (arrival, []))[1].append(str(left))
             own_file = bool(left.parts) and left.parts[-1] in self._platform.own_files
             lies_beside = any(left.parts[:n] in folders for n in range(1, len(left.parts)))
@@ -414,18 +419,20 @@ class _Collection:
             f"{beside} other files beside the notebooks were left",
         ] if beside else lines
 
-    def _without_a_file(self) -> list[LeftOut]:
+    def _without_a_file(self) -> list[SkippedFile]:
         """What proves that somebody handed in something, where no file of theirs may be in the
         download.
         """
         proves = self._platform.proves_hand_in
         proofs = [file for file in self._upload.files if proves and proves(file.parts[-1])]
         return [
-            LeftOut(printable_name(f.parts[-1]), f.parts, "no file came with this attempt", True)
+            SkippedFile(
+                printable_name(f.parts[-1]), f.parts, "no file came with this attempt", True
+            )
             for f in proofs
         ]
 
-    def _is_work(self, left: LeftOut) -> bool:
+    def _is_work(self, left: SkippedFile) -> bool:
         """Whether a file says that somebody handed something in: in a plain folder, a picture alone
         does not.
         """
@@ -468,7 +475,7 @@ def _with_row(identity: Identity, rows: Iterable[Identity]) -> Identity:
     )
 
 
-def _arrival(origin: str, file: Incoming, owner: Owner) -> Arrival:
+def _arrival(origin: str, file: UploadedFile, owner: Owner) -> Arrival:
     identity = owner.identity
     platform, id_ = next(iter(identity.ids), ("", next(iter(identity.accounts), "")))
     name = (
@@ -479,7 +486,12 @@ def _arrival(origin: str, file: Incoming, owner: Owner) -> Arrival:
 
 
 def _install(
-    files: Together, folder: Path, assignment: str, claim: _Claim, student: str, said: list[str]
+    files: FileTransaction,
+    folder: Path,
+    assignment: str,
+    claim: _Claim,
+    student: str,
+    said: list[str],
 ) -> str:
     """Move one notebook to its place; what lay there goes to `previous/`. Returns what was done."""
     if folder.is_symlink() or folder.parent.is_symlink():
@@ -505,13 +517,13 @@ def _install(
     return "replaced" if there else "new"
 
 
-def _there(files: Together, folder: Path) -> list[Path]:
+def _there(files: FileTransaction, folder: Path) -> list[Path]:
     """What lies in a submission's folder and stays there, but for earlier submissions."""
     found = folder.iterdir() if folder.is_dir() else ()
-    return [path for path in found if path.name != PREVIOUS and not files.will_leave(path)]
+    return [path for path in found if path.name != PREVIOUS and not files.will_vanish(path)]
 
 
-def _put_aside(files: Together, folder: Path, paths: Sequence[Path]) -> str:
+def _put_aside(files: FileTransaction, folder: Path, paths: Sequence[Path]) -> str:
     """Move files of a submission into `previous/`; returns the folder's name there."""
     aside = _aside(files, folder)
     for path in sorted(paths):
@@ -519,7 +531,7 @@ def _put_aside(files: Together, folder: Path, paths: Sequence[Path]) -> str:
     return aside.name
 
 
-def _aside(files: Together, folder: Path) -> Path:
+def _aside(files: FileTransaction, folder: Path) -> Path:
     """A new folder for the earlier submission, named by its time where that is known, else by
     number.
     """
@@ -531,7 +543,7 @@ def _aside(files: Together, folder: Path) -> Path:
     numbered = (f"{stamp}-{number}" if stamp else str(number) for number in itertools.count(1))
     names = itertools.chain([stamp] if stamp else [], numbered)
     aside = next(previous / name for name in names if not (previous / name).exists())
-    files.make(aside)
+    files.make_folder(aside)
     return aside
 
 
@@ -545,7 +557,7 @@ def _handed_in(folder: Path) -> datetime | None:
         return None
 
 
-def _write_time(files: Together, folder: Path, owner: Owner) -> None:
+def _write_time(files: FileTransaction, folder: Path, owner: Owner) -> None:
     """The hand-in time in nbgrader's form, always in UTC."""
     if owner.handed_in is not None:
         files.write(folder / TIMESTAMP_FILE, owner.handed_in.strftime("%Y-%m-%d %H:%M:%S.%f UTC"))

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 
-from autograder.intake.archives import Incoming
-from autograder.intake.owners import Owner, own_stem, seconds
+from autograder.intake.archives import UploadedFile
+from autograder.intake.owners import Owner, inner_stem, timestamp
 from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Platform
 
 _FILE = re.compile(r"\[(?:\d+|x)\] - (?P<user>\S+) - (?P<name>.+)", re.DOTALL)
 
 
-def find_owner(file: Incoming) -> Owner | None:
+def find_owner(file: UploadedFile) -> Owner | None:
     """The owner of a file; the username is an external or an anonymous id where the platform was
     told so.
     """
@@ -25,7 +25,11 @@ def find_owner(file: Incoming) -> Owner | None:
     user = match["user"]
     identity = Identity((("edx", user),), (user,), user)
     return Owner(
-        user, identity, own_stem(file, match["name"]), rank=(seconds(file.modified),), place=(user,)
+        user,
+        identity,
+        inner_stem(file, match["name"]),
+        rank=(timestamp(file.modified),),
+        place=(user,),
     )
 
 

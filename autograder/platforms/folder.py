@@ -12,14 +12,14 @@ import unicodedata
 from autograder.basics.errors import KitError
 from autograder.basics.handed_in import printable_name
 from autograder.course.platform_names import NAMES
-from autograder.intake.archives import Incoming, notebook_stem
+from autograder.intake.archives import UploadedFile, notebook_stem
 from autograder.intake.owners import (
     FindOwner,
     Owner,
     file_stem,
-    seconds,
-    text_of_note,
+    read_note,
     time_or_reason,
+    timestamp,
 )
 from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, Platform
@@ -36,7 +36,7 @@ def find_owners(download: Download) -> FindOwner:
     assignment = download.assignment
     notes = {file.parts[:-1]: file for file in download.files if file.parts[-1] == _NOTE}
 
-    def find_owner(file: Incoming) -> Owner | None:
+    def find_owner(file: UploadedFile) -> Owner | None:
         folders = file.folders
         other = folders[-1] != assignment if len(folders) >= 2 else False
         if "previous" in folders or (other and assignment in folders[1:]):
@@ -47,14 +47,14 @@ def find_owners(download: Download) -> FindOwner:
             student, place = folders[-1], folders
         else:
             student, place = file_stem(file.name), file.parts
-        text, unread = text_of_note(notes.get(file.parts[:-1]))
+        text, unread = read_note(notes.get(file.parts[:-1]))
         moment, unreadable = time_or_reason(text, download.zone, unnamed="UTC")
         return Owner(
             student,
             Identity((), (student,), student),
             file_stem(file.name),
-            rank=(seconds(file.modified),),
-            attempt=(seconds(moment),),
+            rank=(timestamp(file.modified),),
+            attempt=(timestamp(moment),),
             handed_in=moment,
             unread=unread or unreadable,
             place=place,
@@ -76,7 +76,7 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
         platform = _named_by(file)
         if platform and file.folders[-1:] != (download.assignment,):
             raise KitError(
-                f"{file.shown}: {NAMES[platform].title} names files like this, and a folder "
+                f"{file.display_path}: {NAMES[platform].title} names files like this, and a folder "
                 "there is no student: "
                 f"collect it with --from {platform}"
             )
@@ -96,7 +96,7 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
             )
 
 
-def _named_by(file: Incoming) -> str | None:
+def _named_by(file: UploadedFile) -> str | None:
     """The platform whose download a file is of, by a name that no other platform writes."""
     from autograder.platforms.registry import platforms  # which imports this module
 

@@ -23,15 +23,15 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.basics.errors import KitError
+from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.handed_in import printable_name
 from autograder.basics.points import format_points, total
 from autograder.basics.safe_text import clean, describe_test, one_line, shorten
-from autograder.basics.together import Together
 from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
-from autograder.intake.archives import Incoming, notebook_stem
+from autograder.intake.archives import UploadedFile, notebook_stem
 from autograder.intake.commits import CommitTimes
-from autograder.intake.owners import FindOwner, FindTime, Owner, file_stem, seconds, with_times
+from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, file_stem, timestamp
 from autograder.intake.released_notebook import tested_points
 from autograder.ledger.identity_matching import Identity
 from autograder.outputs.bundle import files_below, script
@@ -76,7 +76,7 @@ def find_owners(download: Download) -> FindOwner:
     forks = _forks(repositories or _equal_folders(notebooks))
     names = {place[-1][len(prefix) :].lower() for place in repositories - forks}
 
-    def find_owner(file: Incoming) -> Owner | None:
+    def find_owner(file: UploadedFile) -> Owner | None:
         fork = next((place for place in forks if file.parts[: len(place)] == place), None)
         place = fork or _repository(file, prefix)
         if place is None:
@@ -87,13 +87,13 @@ def find_owners(download: Download) -> FindOwner:
         owner = accepted_again[1] if accepted_again and not lists("github", user) else ""
         if accepted_again and owner and (owner.lower() in names or lists("github", owner)):
             user, number = owner, int(accepted_again[2])
-        rank = (-float(len(file.parts) - len(place)), seconds(file.modified))
+        rank = (-float(len(file.parts) - len(place)), timestamp(file.modified))
         identity = Identity((("github", user),), (user,), user)
         return Owner(
             user, identity, file_stem(file.name), rank=rank, attempt=(float(number),), place=place
         )
 
-    return with_times(find_owner, _times_of_commits(download.source, download.scratch))
+    return add_times(find_owner, _times_of_commits(download.source, download.scratch))
 
 
 def _times_of_commits(source: Path, scratch: Path) -> FindTime:
@@ -105,7 +105,7 @@ def _times_of_commits(source: Path, scratch: Path) -> FindTime:
     """
     commits = CommitTimes(scratch)
 
-    def find(file: Incoming, owner: Owner) -> tuple[datetime | None, str]:
+    def find(file: UploadedFile, owner: Owner) -> tuple[datetime | None, str]:
         clone = source.joinpath(*owner.place)
         if not owner.place or not (clone / ".git").is_dir():
             return None, ""
@@ -114,7 +114,7 @@ def _times_of_commits(source: Path, scratch: Path) -> FindTime:
     return find
 
 
-def _repository(file: Incoming, prefix: str) -> tuple[str, ...] | None:
+def _repository(file: UploadedFile, prefix: str) -> tuple[str, ...] | None:
     """The folder of the clone that the file lies in; a name that a student chose stands further in,
     and is none.
     """
@@ -129,7 +129,7 @@ def _repository(file: Incoming, prefix: str) -> tuple[str, ...] | None:
 
 
 def _assert_several(
-    repositories: set[tuple[str, ...]], notebooks: Sequence[Incoming], prefix: str
+    repositories: set[tuple[str, ...]], notebooks: Sequence[UploadedFile], prefix: str
 ) -> None:
     """A folder that is called like a repository, and holds what look like repositories, may be the
     whole class's.
@@ -142,7 +142,7 @@ def _assert_several(
         return
     (only,) = repositories
     inner = {file.parts[len(only)] for file in notebooks if file.parts[: len(only)] == only}
-    if sum(_repository(Incoming((name, "")), prefix) is not None for name in inner) > 1:
+    if sum(_repository(UploadedFile((name, "")), prefix) is not None for name in inner) > 1:
         raise KitError(
             f"all notebooks lie in {printable_name('/'.join(only))}, which is called like one "
             "student's repository, "
@@ -157,7 +157,7 @@ def _forks(places: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
     return {place for place in places if equal[place[-1].lower()] > 1}
 
 
-def _equal_folders(notebooks: Sequence[Incoming]) -> set[tuple[str, ...]]:
+def _equal_folders(notebooks: Sequence[UploadedFile]) -> set[tuple[str, ...]]:
     """`<owner>/<repository>` where no name has the assignment's in front, and all repositories are
     called the same.
     """
@@ -168,7 +168,7 @@ def _equal_folders(notebooks: Sequence[Incoming]) -> set[tuple[str, ...]]:
     return set()
 
 
-def _shared_prefix(notebooks: Sequence[Incoming]) -> str:
+def _shared_prefix(notebooks: Sequence[UploadedFile]) -> str:
     """What the folders' names have in common, up to a hyphen; "" where that is nothing."""
     for level in range(max((len(file.parts) for file in notebooks), default=1) - 1):
         names = sorted(
@@ -322,7 +322,7 @@ def write_template(
         release,
         *(p for part in ("figures", "data") for p in files_below(release.parent / part)),
     ]
-    with Together(course.kept, f"`autograder bundle {assignment.name}`") as files:
+    with FileTransaction(course.kept, f"`autograder bundle {assignment.name}`") as files:
         workflow = script(_TEMPLATES / "classroom.yml", assignment=assignment.name)
         files.write(to / ".github" / "workflows" / "classroom.yml", workflow)
         files.write(

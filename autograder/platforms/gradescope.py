@@ -26,14 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from autograder.basics.errors import IsolationUnavailable, KitError
+from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.handed_in import printable_name
 from autograder.basics.points import format_points, is_full
 from autograder.basics.safe_text import clean, one_line, shorten
-from autograder.basics.together import Together
 from autograder.basics.whole_files import write_whole
 from autograder.course import COURSE_FILE, Assignment, Course, load_course, settings_of_nobody
-from autograder.intake.archives import Incoming
-from autograder.intake.owners import FindOwner, Owner, file_stem, seconds, time_or_reason
+from autograder.intake.archives import UploadedFile
+from autograder.intake.owners import FindOwner, Owner, file_stem, time_or_reason, timestamp
 from autograder.intake.released_notebook import written_points
 from autograder.ledger.identity_matching import Identity
 from autograder.outputs.bundle import archive_entry, course_files, script
@@ -94,7 +94,7 @@ def find_owners(download: Download) -> FindOwner:
             "may be several people: add these to the roster there, and export again"
         )
 
-    def find_owner(file: Incoming) -> Owner | None:
+    def find_owner(file: UploadedFile) -> Owner | None:
         for depth, part in enumerate(file.parts[:-1]):
             if number := _FOLDER.fullmatch(part):
                 entry = listed.get(part)
@@ -105,8 +105,8 @@ def find_owners(download: Download) -> FindOwner:
                     people[0],
                     file_stem(file.name),
                     members=people if len(people) > 1 else (),
-                    rank=(-float(len(file.parts) - depth), seconds(file.modified)),
-                    attempt=(seconds(moment), float(number[1])),
+                    rank=(-float(len(file.parts) - depth), timestamp(file.modified)),
+                    attempt=(timestamp(moment), float(number[1])),
                     handed_in=moment,
                     unread=entry.unread if entry else "",
                 )
@@ -364,7 +364,7 @@ def write_bundle(
         archive.writestr(archive_entry(f"kit/{wheel}", 0o644), kit)
         for name in sorted(contents):
             archive.writestr(archive_entry(f"course/{name}", 0o644), contents[name])
-    with Together(course.kept, f"`autograder bundle {assignment.name}`") as files:
+    with FileTransaction(course.kept, f"`autograder bundle {assignment.name}`") as files:
         files.write(to, packed.getvalue())
     return to
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from autograder.intake.archives import Incoming
-from autograder.intake.owners import Owner, own_stem, seconds
+from autograder.intake.archives import UploadedFile
+from autograder.intake.owners import Owner, inner_stem, timestamp
 from autograder.ledger.identity_matching import Identity
 from autograder.marks.marks import Mark
 from autograder.platforms.platform import Platform
@@ -21,7 +21,7 @@ _PERSON = re.compile(r"(?P<last>[^_]+)_(?P<first>[^_]*)_(?P<login>.+)_(?P<user>\
 _LATE = re.compile(r"(?:late submission|versp(?:ae|ä)tete abgabe) - ", re.IGNORECASE)
 
 
-def find_owner(file: Incoming) -> Owner | None:
+def find_owner(file: UploadedFile) -> Owner | None:
     """The person's folder holds files and no folders; what peers wrote of each other lies deeper,
     and is none.
     """
@@ -38,7 +38,11 @@ def find_owner(file: Incoming) -> Owner | None:
     )
     late = name != file.parts[-1]
     return Owner(
-        file.parts[-2], identity, own_stem(file, name), rank=(seconds(file.modified),), late=late
+        file.parts[-2],
+        identity,
+        inner_stem(file, name),
+        rank=(timestamp(file.modified),),
+        late=late,
     )
 
 

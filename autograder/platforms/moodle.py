@@ -33,8 +33,8 @@ from autograder.basics.points import format_points
 from autograder.basics.tables import number_in, write_table
 from autograder.basics.times import read_time_in
 from autograder.course.roster import same
-from autograder.intake.archives import Incoming
-from autograder.intake.owners import FindOwner, FindTime, Owner, own_stem, seconds, with_times
+from autograder.intake.archives import UploadedFile
+from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, inner_stem, timestamp
 from autograder.ledger import Identity
 from autograder.ledger.identity_matching import name_key
 from autograder.marks.marks import Mark
@@ -109,26 +109,26 @@ def find_owners(download: Download) -> FindOwner:
     if download.roster is None:
         return find_owner
     try:
-        return with_times(find_owner, _times_of(read_worksheet(*download.roster), download.zone))
+        return add_times(find_owner, _times_of(read_worksheet(*download.roster), download.zone))
     except ValueError:
         # no times from a worksheet in an unknown language; people are read from it all the same
         return find_owner
 
 
-def find_owner(file: Incoming) -> Owner | None:
+def find_owner(file: UploadedFile) -> Owner | None:
     """A group's folder is named in the same way, with the group's number, or with none for whoever
     is in no group.
     """
     for part in file.parts:
         if match := _FILE.fullmatch(part):
             who, user = match["who"], match["user"]
-            stem = own_stem(file, match["name"] or file.parts[-1])
+            stem = inner_stem(file, match["name"] or file.parts[-1])
             ids = (("moodle", user),) if user else ()
             return Owner(
                 f"{who}_{user}" if user else who,
                 Identity(ids, (), who),
                 stem,
-                rank=(seconds(file.modified),),
+                rank=(timestamp(file.modified),),
             )
     return None
 
@@ -145,7 +145,7 @@ def _times_of(worksheet: Worksheet, zone: str) -> FindTime:
         if person.group:
             rows_of_groups.setdefault(name_key(person.group), row)
 
-    def find(file: Incoming, owner: Owner) -> tuple[datetime | None, str]:
+    def find(file: UploadedFile, owner: Owner) -> tuple[datetime | None, str]:
         numbers = [number for platform, number in owner.identity.ids if platform == "moodle"]
         row = rows_of_groups.get(name_key(owner.identity.name)) or rows_of_numbers.get(
             next(iter(numbers), ""), 0

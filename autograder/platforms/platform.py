@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from autograder.course import Assignment, Course
-from autograder.intake.archives import Incoming
+from autograder.intake.archives import UploadedFile
 from autograder.intake.owners import FindOwner, KnowsId
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark
@@ -38,7 +38,7 @@ class Download:
             `--roster` was not given.
     """
 
-    files: Sequence[Incoming]
+    files: Sequence[UploadedFile]
     assignment: str
     knows: KnowsId
     lists: KnowsId
@@ -181,7 +181,7 @@ class Platform:
 
     example: str = ""
     find_owners: Callable[[Download], FindOwner] | None = None
-    recognises: Callable[[Incoming], bool] | None = None
+    recognises: Callable[[UploadedFile], bool] | None = None
     describes: Callable[[str], bool] | None = None
     proves_hand_in: Callable[[str], bool] | None = None
     holds_only_work: bool = True

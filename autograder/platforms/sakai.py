@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 
-from autograder.intake.archives import Incoming
+from autograder.intake.archives import UploadedFile
 from autograder.intake.owners import (
     FindOwner,
     Owner,
-    own_stem,
-    seconds,
-    text_of_note,
+    inner_stem,
+    read_note,
     time_or_reason,
+    timestamp,
 )
 from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, Platform
@@ -34,19 +34,19 @@ def find_owners(download: Download) -> FindOwner:
         if file.parts[-1] == _NOTE and not file.inside
     }
 
-    def find_owner(file: Incoming) -> Owner | None:
+    def find_owner(file: UploadedFile) -> Owner | None:
         for depth, part in enumerate(file.parts[:-1], 1):
             if match := _PERSON.fullmatch(part):
                 if file.parts[depth : depth + 1] != (_ATTACHMENTS,):
                     return None  # feedback, or what the platform writes beside
-                text, unread = text_of_note(notes.get(file.parts[:depth]))
+                text, unread = read_note(notes.get(file.parts[:depth]))
                 moment, unreadable = time_or_reason(_spelled_out(text), download.zone)
                 name = f"{match['first']} {match['last']}".strip()
                 return Owner(
                     match["eid"],
                     Identity((("sakai", match["eid"]),), (match["eid"],), name),
-                    own_stem(file, file.parts[-1]),
-                    rank=(seconds(file.modified),),
+                    inner_stem(file, file.parts[-1]),
+                    rank=(timestamp(file.modified),),
                     handed_in=moment,
                     unread=unread or unreadable,
                     place=file.parts[:depth],

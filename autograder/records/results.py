@@ -82,7 +82,7 @@ def store_result(folder: Path, assignment: str, student: str, content: bytes | N
     student's result: what was handed in now is no notebook, and keeps no old score.
     """
     path = result_path(folder, assignment, student)
-    if kept := replaced(folder, assignment, path, content, path.name):
+    if kept := copy_for_history(folder, assignment, path, content, path.name):
         write_whole(*kept)
     if content is None:
         path.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def result_bytes(result: Result) -> bytes:
     return result.to_json().encode("utf-8", "backslashreplace")
 
 
-def replaced(
+def copy_for_history(
     results: Path, assignment: str, old: Path, new: bytes | None, name: str
 ) -> tuple[Path, bytes] | None:
     """The copy for the history of a file that is about to be replaced by other content, or removed:
@@ -180,7 +180,7 @@ def _read(path: Path, assignment: str) -> Result:
     return result
 
 
-def as_json_array(folder: Path, assignment: str, students: Sequence[str]) -> Iterator[str]:
+def results_as_json(folder: Path, assignment: str, students: Sequence[str]) -> Iterator[str]:
     """The results of these students as one JSON array, a part for each: their files' own text."""
     before = "["
     for student in students:

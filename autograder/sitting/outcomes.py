@@ -14,7 +14,7 @@ from typing import Literal
 
 from autograder.basics.errors import StudentError, StudentFault
 from autograder.basics.safe_text import clean, describe_test
-from autograder.intake.cell_matching import cell_of
+from autograder.intake.cell_matching import find_answer_cell
 from autograder.records.model import Outcome, Submission
 from autograder.suite.calls import Call, CallLog
 from autograder.suite.collection import SuiteTest
@@ -225,7 +225,7 @@ def stub_of(
 
 def _answered_in(cell_id: str, submission: Submission, questions: Iterable[str]) -> str | None:
     """The question that a cell of the student's own answers, if it answers one."""
-    answers = ((name, cell_of(submission, name)) for name in questions)
+    answers = ((name, find_answer_cell(submission, name)) for name in questions)
     return next((name for name, cell in answers if cell is not None and cell.id == cell_id), None)
 
 

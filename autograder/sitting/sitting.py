@@ -10,7 +10,7 @@ from typing import Any
 
 from autograder.basics.errors import HostFailed, StudentMissing, StudentTimeout, SuiteFault
 from autograder.course import Limits
-from autograder.intake.cell_matching import cell_of
+from autograder.intake.cell_matching import find_answer_cell
 from autograder.records.model import Submission, TwoAnswers
 from autograder.sandbox.bounds import memory_bound, time_bound
 from autograder.sandbox.host_process import HostClient
@@ -274,7 +274,7 @@ class Sitting:
         return name if name in self._suite.released else tested
 
     def _student(self, question: SuiteQuestion, stand_ins: tuple[str, ...]) -> Student:
-        cell = cell_of(self.place.submission, question.name)
+        cell = find_answer_cell(self.place.submission, question.name)
         sources = {question.name: cell.source} if cell is not None else {}
         self.place.prepare(question.forbidden, stand_ins)
         return Student(self.place, self._limits.call_seconds, sources)

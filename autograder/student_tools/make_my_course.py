@@ -23,8 +23,8 @@ from pathlib import Path
 
 from autograder.basics.definitions import bound_names, used_globals
 from autograder.basics.errors import UnreadableSubmission
-from autograder.intake.cell_definitions import place_in_words
-from autograder.intake.magics import harmless
+from autograder.intake.cell_text import describe_cell
+from autograder.intake.magics import strip_magics
 from autograder.intake.reading import NotebookCell, parse_notebook
 
 FOLDER = "my_course"
@@ -130,13 +130,13 @@ def _statements(
             or (roles and cell.role not in roles)
         ):
             continue
-        source, _ = harmless(cell.source)
+        source, _ = strip_magics(cell.source)
         try:
             for node in ast.parse(source).body:
                 text = _text(node, source)
                 yield Statement(node, text, bound_names(node), used_globals(text), cell.role)
         except SyntaxError as problem:
-            place = place_in_words(number, cell.source)
+            place = describe_cell(number, cell.source)
             print(f"{name}: {place} is left out, {problem.msg} in line {problem.lineno}")
 
 

@@ -29,12 +29,12 @@ from typing import Any
 
 from autograder.basics.definitions import defined_names, top_level_names, used_globals
 from autograder.basics.errors import UnreadableSubmission
-from autograder.intake.cell_definitions import Looked, place_in_words
-from autograder.intake.cell_matching import cell_of
-from autograder.intake.magics import harmless
+from autograder.intake.cell_matching import find_answer_cell
+from autograder.intake.cell_text import CellText, describe_cell
+from autograder.intake.magics import strip_magics
 from autograder.intake.notebook import match_notebook
-from autograder.intake.reading import Notebook, notebook_of
-from autograder.intake.released_notebook import Release, ReleaseCell, release_of
+from autograder.intake.reading import Notebook, notebook_from_bytes
+from autograder.intake.released_notebook import Release, ReleaseCell, make_release
 from autograder.records.submission import Cell, Submission
 
 TABLE = ".cells.json"
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str], program: Path) -> int:
     day = datetime.datetime.fromtimestamp(saved)
     print(f"{path.name}, saved {day:%Y-%m-%d %H:%M} ({_ago(int(time.time() - saved))})\n")
     try:
-        notebook = notebook_of(path.read_bytes(), path.name)
+        notebook = notebook_from_bytes(path.read_bytes(), path.name)
         table, submission = _best_match(tables, notebook, path)
     except UnreadableSubmission as problem:
         print(f"Not ready: {problem}")
@@ -149,8 +149,8 @@ def _tables(*folders: Path) -> list[Table]:
         # it is no table of ours
         with contextlib.suppress(ValueError, KeyError, TypeError, UnreadableSubmission):
             raw = json.loads(file.read_text(encoding="utf-8"))
-            released = notebook_of(json.dumps(raw["release"]).encode(), file.name)
-            release = release_of(released.cells, str(raw["assignment"]))
+            released = notebook_from_bytes(json.dumps(raw["release"]).encode(), file.name)
+            release = make_release(released.cells, str(raw["assignment"]))
             tables.append(Table(release, raw["only_in_checks"], raw["limits"]))
     return tables
 
@@ -180,7 +180,7 @@ def _best_match(
 
 
 def _place(submission: Submission, number: float) -> str:
-    return place_in_words(int(number), submission.handed_in[int(number)].source)
+    return describe_cell(int(number), submission.handed_in[int(number)].source)
 
 
 def _look_at_file(path: Path, table: Table, notebook: Notebook, findings: Findings) -> None:
@@ -200,7 +200,10 @@ def _look_at_file(path: Path, table: Table, notebook: Notebook, findings: Findin
             newer = copy.is_file() and copy.stat().st_mtime > path.stat().st_mtime
             if (
                 newer
-                and [(c.kind, c.source) for c in notebook_of(copy.read_bytes(), copy.name).cells]
+                and [
+                    (c.kind, c.source)
+                    for c in notebook_from_bytes(copy.read_bytes(), copy.name).cells
+                ]
                 != own
             ):
                 findings.to_do.append(
@@ -252,7 +255,7 @@ def _answering_cell(submission: Submission, question: str) -> Cell | None:
     the question's own.
     """
     defining = [cell for cell in submission.cells if question in defined_names(cell.source)]
-    return defining[-1] if defining else cell_of(submission, question)
+    return defining[-1] if defining else find_answer_cell(submission, question)
 
 
 def _look_at_questions(release: Release, submission: Submission, findings: Findings) -> set[str]:
@@ -260,7 +263,7 @@ def _look_at_questions(release: Release, submission: Submission, findings: Findi
     unwritten = set()
     for question in release.questions:
         cell = _answering_cell(submission, question.id)
-        if cell is not None and Looked(cell.source).is_unfinished(question.look):
+        if cell is not None and CellText(cell.source).is_unfinished(question.text):
             unwritten.add(question.name)
             findings.to_do.append(
                 f"{question.name}: not written yet, in {_place(submission, cell.place)}"
@@ -312,7 +315,7 @@ def _steps(release: Release, submission: Submission) -> list[Step]:
         placed.append(
             (
                 max(place, answered),
-                Step(f"check {check.id}", harmless(check.source)[0], title, check.name),
+                Step(f"check {check.id}", strip_magics(check.source)[0], title, check.name),
             )
         )
     return [step for _, step in sorted(placed, key=lambda pair: pair[0])]

@@ -208,7 +208,7 @@ def check(
     command: Command, base: Path, old: State, new: State, fault: str, at: int, row: Row
 ) -> None:
     """Cut the command off at one point of a fresh copy, and look at everything that follows."""
-    from autograder.basics.together import finish_unfinished
+    from autograder.basics.file_transaction import recover_transactions
 
     root = base.parent / "cut-off"
     shutil.rmtree(root, ignore_errors=True)
@@ -221,7 +221,7 @@ def check(
         if ended.status == 2 and not ended.said.splitlines()[-1].startswith("autograder: "):
             wrong.append(f"said {ended.said!r}")
     lines: list[str] = []
-    finish_unfinished(command.kept(root), lines.append)
+    recover_transactions(command.kept(root), lines.append)
     after = state_of(root)
     whole = {name: content for name, content in after.items() if name not in _only_parts(after)}
     if whole == old:

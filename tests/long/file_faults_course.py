@@ -54,7 +54,7 @@ def _take_over(root: Path) -> int:
     """The last part of `regrade --apply`: the grading before it has fault runs of its own."""
     import click
 
-    from autograder.basics.together import finish_unfinished
+    from autograder.basics.file_transaction import recover_transactions
     from autograder.cli.base import Commands, beside
     from autograder.grading.regrade import take_over
     from autograder.grading.request import GradeRequest
@@ -66,7 +66,7 @@ def _take_over(root: Path) -> int:
     @group.command()
     def apply() -> None:
         course = load_course(root)
-        finish_unfinished(course.kept, beside)
+        recover_transactions(course.kept, beside)
         take_over(GradeRequest(course, course.assignment(TOPIC), (), course.results))
 
     try:

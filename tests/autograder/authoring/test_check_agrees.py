@@ -20,7 +20,7 @@ from autograder.authoring.student_package import release
 from autograder.basics.definitions import defined_names
 from autograder.basics.errors import UnreadableSubmission
 from autograder.course import Assignment, Course
-from autograder.intake.cell_definitions import Looked
+from autograder.intake.cell_text import CellText
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import Release, load_release
 from autograder.records.model import FoundSubmission, Submission
@@ -260,7 +260,7 @@ def open_by_grader(submission: Submission, release: Release) -> dict[str, int | 
         cells = cells or [cell for cell in submission.cells if cell.id == question.id]
         if not cells:
             missing[question.name] = NOWHERE
-        elif Looked(cells[-1].source).is_unfinished(question.look):
+        elif CellText(cells[-1].source).is_unfinished(question.text):
             missing[question.name] = int(cells[-1].place) + 1
     answers = {answer.id: answer for answer in submission.written}
     places = [

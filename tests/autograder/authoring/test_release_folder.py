@@ -142,7 +142,7 @@ def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(
         "autograder.intake.magics",
         "autograder.intake.pictures",
         "autograder.intake.reading",
-        "autograder.intake.cell_definitions",
+        "autograder.intake.cell_text",
     }
 
 

@@ -27,7 +27,7 @@ from autograder.basics.tables import MAX_TABLE
 from autograder.course import Assignment, Course
 from autograder.course.roster import read_roster
 from autograder.intake import archives
-from autograder.intake.pictures import GRAY_PIXEL, pixels, shown_in_a_page
+from autograder.intake.pictures import GRAY_PIXEL, count_pixels, limit_picture
 from autograder.intake.reading import parse_notebook
 from autograder.platforms.collect import collect
 
@@ -308,9 +308,10 @@ PICTURES = {
 
 @pytest.mark.parametrize("kind", PICTURES)
 def test_every_kind_of_picture_states_its_size(kind: str) -> None:
-    assert pixels(PICTURES[kind]) == 6_000_000
+    assert count_pixels(PICTURES[kind]) == 6_000_000
     assert all(
-        pixels(PICTURES[kind][:length]) in (0, 6_000_000) for length in range(len(PICTURES[kind]))
+        count_pixels(PICTURES[kind][:length]) in (0, 6_000_000)
+        for length in range(len(PICTURES[kind]))
     )
 
 
@@ -331,4 +332,4 @@ def test_a_picture_of_gigapixels_stands_in_no_page_and_is_still_an_answer() -> N
     cells, remarks = parse_notebook(attached(png(3000, 2000)), "m1.ipynb")
     assert base64.b64decode(cells[-1].attachments["me.png"]["image/png"]) == png(3000, 2000)
     assert remarks == ()
-    assert shown_in_a_page("no base64 at all: é") == "no base64 at all: é"
+    assert limit_picture("no base64 at all: é") == "no base64 at all: é"

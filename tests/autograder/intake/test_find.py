@@ -15,7 +15,7 @@ from autograder.basics.errors import KitError, NothingToGrade, UnreadableSubmiss
 from autograder.course import Assignment, Course
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
-from autograder.intake.overlooked import overlooked
+from autograder.intake.overlooked import find_overlooked
 from autograder.intake.released_notebook import Release
 from autograder.ledger.folder_names import safe_folder
 
@@ -53,7 +53,7 @@ def test_programs_of_the_release_beside_a_notebook_are_no_submissions(
         (path.parent / name).write_text("raise SystemExit(7)\n")
     there = find_submissions(course, assignment, [])
     assert [one.path for one in there] == [path]
-    assert overlooked(course, assignment, [], there) == []
+    assert find_overlooked(course, assignment, [], there) == []
 
 
 def test_a_renamed_notebook_is_found_and_of_several_the_newest(
@@ -276,7 +276,7 @@ def test_any_name_becomes_safe(name: str) -> None:
 
 
 def missed(course: Course, assignment: Assignment, *paths: Path) -> list[str]:
-    return overlooked(course, assignment, paths, find_submissions(course, assignment, paths))
+    return find_overlooked(course, assignment, paths, find_submissions(course, assignment, paths))
 
 
 def test_a_folder_called_like_a_notebook_is_found_and_refused_when_read(

@@ -24,7 +24,7 @@ from multiples import (
 )
 
 from autograder.basics.errors import UnreadableSubmission
-from autograder.intake.cell_matching import cell_of
+from autograder.intake.cell_matching import find_answer_cell
 from autograder.records.model import Answer, Submission
 
 Read = Callable[..., Submission]
@@ -157,7 +157,7 @@ def test_a_deleted_question_is_missing(read: Read) -> None:
     submission = read(cells)
     assert "triple" not in ids(submission)
     assert ("triple", "missing") in told(submission)
-    assert cell_of(submission, "triple") is None
+    assert find_answer_cell(submission, "triple") is None
 
 
 def test_reordered_questions_keep_the_students_order(read: Read) -> None:
@@ -215,7 +215,7 @@ def test_two_questions_merged_into_one_cell_are_both_found(read: Read) -> None:
     submission = read(cells)
     assert ("triple", "ok") in told(submission)
     assert ("triple", "missing") not in told(submission)
-    answer = cell_of(submission, "triple")
+    answer = find_answer_cell(submission, "triple")
     assert answer is not None
     assert answer.id == "double"
 

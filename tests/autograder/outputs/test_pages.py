@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.safe_text import clean
-from autograder.basics.together import Together
 from autograder.basics.whole_files import write_whole
 from autograder.intake.collected import Collected
 from autograder.marks.late_policy import Lateness
@@ -274,7 +274,7 @@ def test_the_report_leads_to_the_pages(tmp_path: Path, plain: Result) -> None:
     odd = dataclasses.replace(plain, student="Åda #1?")
     marks = [mark_of(plain), mark_of(odd)]
     write_whole(feedback_path(tmp_path / "feedback", "attention", odd.student), feedback_page(odd))
-    with Together(tmp_path / "kept", "a test") as files:
+    with FileTransaction(tmp_path / "kept", "a test") as files:
         path = write_report(
             files, tmp_path / "results", "attention", marks, [], Collected(), tmp_path / "feedback"
         )

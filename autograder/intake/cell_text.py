@@ -16,12 +16,12 @@ _COMMENT = re.compile(r"^[ \t]*#")
 _STUB = re.compile(r"^[ \t]+raise[ \t]+NotImplementedError\b.*$", re.MULTILINE)
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     """The text without any space: editors break lines anew."""
     return "".join(text.split())
 
 
-def place_in_words(number: int, source: str) -> str:
+def describe_cell(number: int, source: str) -> str:
     """A cell of a notebook, counted from 0, for somebody who looks at it: Jupyter shows no
     numbers.
     """
@@ -29,7 +29,7 @@ def place_in_words(number: int, source: str) -> str:
     return f"cell {number + 1} ({first[:37] + '...' if len(first) > 40 else first})"
 
 
-class Looked:
+class CellText:
     """A cell's text, looked at once: a hostile notebook has thousands of cells, each compared with
     many.
     """
@@ -56,12 +56,12 @@ class Looked:
     @cached_property
     def squeezed(self) -> str:
         """As `squeezed`."""
-        return squeezed(self.source)
+        return squeeze(self.source)
 
     @cached_property
     def squeezed_lines(self) -> frozenset[str]:
         """The lines that say something, each `squeezed`."""
-        return frozenset(line for line in map(squeezed, self.source.split("\n")) if line)
+        return frozenset(line for line in map(squeeze, self.source.split("\n")) if line)
 
     @cached_property
     def functions(self) -> frozenset[str]:
@@ -78,16 +78,16 @@ class Looked:
         """The lines that say that an answer is yet to be written."""
         return frozenset(line.strip() for line in _STUB.findall(self.source))
 
-    def share_kept_in(self, other: Looked) -> float:
+    def share_kept_in(self, other: CellText) -> float:
         """How much of this text stands in another: the share of its lines, 0 to 1."""
         return len(self.lines & other.lines) / len(self.lines) if self.lines else 0.0
 
-    def is_unfinished(self, stub: Looked) -> bool:
+    def is_unfinished(self, stub: CellText) -> bool:
         """It is the untouched stub, or still raises what the stub raises."""
         return self.plain == stub.plain or bool(self.raised & stub.raised)
 
 
-def only_additions(source: str, original: str, assignments: bool) -> str:
+def extract_additions(source: str, original: str, assignments: bool) -> str:
     """What a student added to a locked cell: new imports and definitions (and variables), all else
     blank lines.
 

@@ -50,9 +50,11 @@ class _Step:
     other: str = ""
 
 
-class Together:
-    """Files that one command writes, moves and removes: `with Together(...) as files:` puts them in
-    place at its end, and leaves everything as it was where it ends with an error.
+class FileTransaction:
+    """Files that one command writes, moves and removes.
+
+    `with FileTransaction(...) as files:` puts them in place at its end; where the block ends with
+    an error, everything stays as it was.
     """
 
     def __init__(self, kept: Path, command: str) -> None:
@@ -81,7 +83,7 @@ class Together:
     def stage(self, path: Path) -> Path:
         """The name under which somebody else writes the new file that takes the place of `path`."""
         path = path.absolute()
-        self.make(path.parent)
+        self.make_folder(path.parent)
         part = part_path(path)
         self._note(_Step("replace", str(path), str(part)))
         self._staged.add(path)
@@ -98,7 +100,7 @@ class Together:
         self._note(_Step("database", str(path.absolute()), str(number)))
         return number
 
-    def make(self, folder: Path) -> None:
+    def make_folder(self, folder: Path) -> None:
         """Make a folder, and those above it."""
         folder = folder.absolute()
         with name_file_in_errors(folder):
@@ -106,11 +108,11 @@ class Together:
                 self._note(_Step("make", str(each)))
                 each.mkdir(exist_ok=True)
 
-    def will_hold(self, path: Path) -> bool:
+    def will_exist(self, path: Path) -> bool:
         """Whether a file will be there once everything is in place."""
         return path.is_file() or path.absolute() in self._staged
 
-    def will_leave(self, path: Path) -> bool:
+    def will_vanish(self, path: Path) -> bool:
         """Whether what lies there now is to be moved or removed."""
         return path.absolute() in self._leaving
 
@@ -144,9 +146,9 @@ class Together:
                 self._journal.close()
 
     def _commit(self) -> None:
-        with _one_at_a_time(self._kept):
+        with _hold_commit_lock(self._kept):
             try:
-                self._give_second_name()
+                self._mark_committed()
                 _apply(self._steps[:1])  # where this fails no file has changed yet
             except BaseException as error:
                 database = _is_in_database(self._steps)
@@ -160,7 +162,7 @@ class Together:
             _apply_again(self._steps, self._command)
         self._forget_journal()
 
-    def _give_second_name(self) -> None:
+    def _mark_committed(self) -> None:
         """A new name takes no space: a disk that is full now changes nothing any more."""
         if self._journal is not None:
             with contextlib.suppress(OSError):
@@ -196,7 +198,7 @@ class Together:
         return not self._journal_path.exists()
 
 
-def finish_unfinished(kept: Path, tell: Callable[[str], None]) -> None:
+def recover_transactions(kept: Path, tell: Callable[[str], None]) -> None:
     """Finish, or undo, what commands that were cut off had begun; `tell` gets a line for each.
 
     Raises:
@@ -209,7 +211,7 @@ def finish_unfinished(kept: Path, tell: Callable[[str], None]) -> None:
                 continue
             command, steps = _read_journal(path)
             if path.suffix == _COMMITTED or _is_in_database(steps):
-                with _one_at_a_time(kept):
+                with _hold_commit_lock(kept):
                     _apply_again(steps, command)
                 tell(f"{command} was cut off while it put its files in place; that is finished now")
             else:
@@ -314,7 +316,7 @@ def _undo(steps: list[_Step]) -> None:
 
 
 @contextlib.contextmanager
-def _one_at_a_time(kept: Path) -> Iterator[None]:
+def _hold_commit_lock(kept: Path) -> Iterator[None]:
     """Inside, no other command of the course puts its files in place; so files of two never mix."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from autograder.basics.errors import KitError
-from autograder.basics.together import Together, finish_unfinished
+from autograder.basics.file_transaction import FileTransaction, recover_transactions
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ AFTER = {"old.txt": "new", "deep/er/new.txt": "new", "there.txt": "moved"}
 
 
 def change(root: Path, meanwhile: Callable[[], object] = lambda: None) -> None:
-    with Together(root / "kept", "`autograder test`") as files:
+    with FileTransaction(root / "kept", "`autograder test`") as files:
         files.write(root / "old.txt", "new")
         files.write(root / "deep" / "er" / "new.txt", ["n", b"ew"])
         files.remove(root / "gone.txt")
         files.move(root / "here.txt", root / "there.txt")
-        assert files.will_hold(root / "deep" / "er" / "new.txt")
+        assert files.will_exist(root / "deep" / "er" / "new.txt")
         assert {name: text for name, text in files_of(root).items() if name in BEFORE} == BEFORE
         meanwhile()
 
@@ -72,11 +72,11 @@ def test_an_error_leaves_everything_as_it_was(course: Path) -> None:
 def test_what_a_killed_command_had_only_written_is_undone_and_told(course: Path) -> None:
     killed(course, lambda: None)
     said: list[str] = []
-    finish_unfinished(course / "kept", said.append)
+    recover_transactions(course / "kept", said.append)
     assert files_of(course) == BEFORE
     assert not (course / "deep").exists()
     assert said == ["`autograder test` was cut off before its files were in place: run it again"]
-    finish_unfinished(course / "kept", said.append)
+    recover_transactions(course / "kept", said.append)
     assert len(said) == 1
 
 
@@ -109,7 +109,7 @@ def test_what_a_killed_command_had_begun_to_put_in_place_is_finished_and_told(
         os._exit(0)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     said: list[str] = []
-    finish_unfinished(course / "kept", said.append)
+    recover_transactions(course / "kept", said.append)
     assert files_of(course) == AFTER
     finished = [
         "`autograder test` was cut off while it put its files in place; that is finished now"
@@ -122,20 +122,20 @@ def test_the_next_command_may_be_called_in_another_folder(
 ) -> None:
     def from_inside() -> None:
         os.chdir(course)
-        with Together(Path("kept"), "`autograder test`") as files:
+        with FileTransaction(Path("kept"), "`autograder test`") as files:
             files.write(Path("old.txt"), "new")
             os.kill(os.getpid(), signal.SIGKILL)
 
     killed(course, from_inside)
     (course / "elsewhere").mkdir()
     monkeypatch.chdir(course / "elsewhere")
-    finish_unfinished(course / "kept", lambda line: None)
+    recover_transactions(course / "kept", lambda line: None)
     assert files_of(course) == BEFORE
 
 
 def test_what_another_command_writes_at_the_moment_is_left_alone(course: Path) -> None:
     said: list[str] = []
-    change(course, lambda: finish_unfinished(course / "kept", said.append))
+    change(course, lambda: recover_transactions(course / "kept", said.append))
     assert files_of(course) == AFTER
     assert said == []
 
@@ -150,9 +150,9 @@ def test_where_files_cannot_be_put_in_place_the_next_command_goes_on(course: Pat
     ):
         change(course, put_folders_in_the_way)
     with pytest.raises(KitError, match="the next command goes on"):
-        finish_unfinished(course / "kept", lambda line: None)
+        recover_transactions(course / "kept", lambda line: None)
     (course / "deep" / "er" / "new.txt").rmdir()
-    finish_unfinished(course / "kept", lambda line: None)
+    recover_transactions(course / "kept", lambda line: None)
     assert files_of(course) == AFTER
 
 
@@ -164,7 +164,7 @@ def test_a_journal_that_is_none_is_named(course: Path, text: str) -> None:
         KitError,
         match=r"1-1\.committed: .*; what it lists is unfinished: look at it, and move it away",
     ):
-        finish_unfinished(course / "kept", lambda line: None)
+        recover_transactions(course / "kept", lambda line: None)
 
 
 def test_half_a_last_line_is_what_a_killed_command_leaves(course: Path) -> None:
@@ -173,7 +173,7 @@ def test_half_a_last_line_is_what_a_killed_command_leaves(course: Path) -> None:
         '{"do": "begin", "path": "`autograder x`"}\n{"do": "repl'
     )
     said: list[str] = []
-    finish_unfinished(course / "kept", said.append)
+    recover_transactions(course / "kept", said.append)
     assert said == ["`autograder x` was cut off before its files were in place: run it again"]
 
 
@@ -181,6 +181,6 @@ def test_a_course_that_can_only_be_read_lets_files_go_elsewhere(
     course: Path, tmp_path: Path
 ) -> None:
     (course / "kept").write_text("a file where a folder is needed")
-    with Together(course / "kept", "`autograder test`") as files:
+    with FileTransaction(course / "kept", "`autograder test`") as files:
         files.write(tmp_path / "out.csv", "marks")
     assert (tmp_path / "out.csv").read_text() == "marks"
