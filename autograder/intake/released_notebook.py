@@ -206,7 +206,10 @@ def read_built_json(path: Path) -> dict[str, Any]:
         OSError: it cannot be read.
         ValueError: it is no built notebook; says why.
     """
-    notebook = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(notebook, dict) or not isinstance(notebook.setdefault("metadata", {}), dict):
         raise ValueError("it is no JSON object with metadata")
     if not isinstance(notebook.get("cells"), list) or not all(
