@@ -25,8 +25,9 @@ from autograder.diagnosis.known_sitting import (
     departures_of,
 )
 from autograder.records.model import Diagnosis
-from autograder.sitting.agreement import agree, agree_in_gradients, apart, form
-from autograder.sitting.charges import Price, charged, price_of
+from autograder.sitting.agreement import answers_agree, describe_form, distance, gradients_agree
+from autograder.sitting.charges import adjust_verdicts
+from autograder.sitting.pricing import Price, price_mistake
 from autograder.sitting.sitting import TestRun
 from autograder.suite.calls import Call
 from autograder.suite.collection import SuiteQuestion
@@ -187,9 +188,9 @@ class Diagnostician:
         for record in self._records(question):
             fit = next((fit for fit in chosen if record.answer in fit.answers), None)
             if fit is not None and record.answer is not None:
-                alone = charged(record.of(runs))
+                alone = adjust_verdicts(record.of(runs))
                 failed = {test for test, run in alone.items() if run.verdict.outcome != "passed"}
-                price = price_of(failed, points, record.answer.keeps)
+                price = price_mistake(failed, points, record.answer.keeps)
                 prices.append(
                     dataclasses.replace(price, tests=price.tests | fit.explained | withheld)
                 )
@@ -308,7 +309,7 @@ def _seen_by_errors(
 
 def _withheld(runs: Mapping[str, TestRun]) -> frozenset[str]:
     """Tests that passed and do not count, since only refusals were seen."""
-    charges = charged(runs)
+    charges = adjust_verdicts(runs)
     passed = (test for test, run in runs.items() if run.verdict.outcome == "passed")
     return frozenset(test for test in passed if charges[test].verdict.outcome != "passed")
 
@@ -334,10 +335,10 @@ def _of_one_form(record: AnswerRecord, answer: _Answer) -> int:
     """
     count = 0
     for test, run in answer.failed.items():
-        own = [form(call.result) for call in run.calls]
-        key = [form(call.result) for call in answer.key[test].calls]
+        own = [describe_form(call.result) for call in run.calls]
+        key = [describe_form(call.result) for call in answer.key[test].calls]
         count += own != key[: len(own)] and own == [
-            form(call.result) for call in record.of([test])[test].calls
+            describe_form(call.result) for call in record.of([test])[test].calls
         ]
     return count
 
@@ -397,7 +398,8 @@ def _explains(record: AnswerRecord, test: str, known: TestRun, answer: _Answer) 
         return False
     keys: list[Call | None] = [*key.calls, *([None] * len(calls))]
     if not all(
-        agree(mine, theirs, right) for (mine, theirs), right in zip(calls, keys, strict=False)
+        answers_agree(mine, theirs, right)
+        for (mine, theirs), right in zip(calls, keys, strict=False)
     ):
         return False
     mine = all_of(answer.departures[test][: len(calls)])
@@ -410,9 +412,7 @@ def _explains(record: AnswerRecord, test: str, known: TestRun, answer: _Answer) 
         or bool(theirs) != bool(mine)
     ):
         return False
-    return "gradient" not in theirs or all(
-        agree_in_gradients(mine, theirs) for mine, theirs in calls
-    )
+    return "gradient" not in theirs or all(gradients_agree(mine, theirs) for mine, theirs in calls)
 
 
 def _kind_of_cost(departs: frozenset[str]) -> frozenset[str]:
@@ -425,7 +425,7 @@ def _kind_of_cost(departs: frozenset[str]) -> frozenset[str]:
 def _off(mine: Sequence[Call], theirs: Sequence[Call]) -> float:
     both = zip(mine, theirs, strict=False)
     return max(
-        (apart(a.result, b.result) for a, b in both if a.fault is None and b.fault is None),
+        (distance(a.result, b.result) for a, b in both if a.fault is None and b.fault is None),
         default=0.0,
     )
 

@@ -27,8 +27,8 @@ from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
 from autograder.course.fingerprint import software
 from autograder.sandbox.student import Handle
-from autograder.sitting.outcomes import Cause, Verdict
 from autograder.sitting.sitting import TestRun
+from autograder.sitting.verdict import Cause, Verdict
 from autograder.suite.calls import Call, Cost, Launch
 from autograder.wire.frames import WireError, pack, unpack
 from autograder.wire.trees import mapped

@@ -15,7 +15,7 @@ from autograder.diagnosis.answer_key import AnswerKey
 from autograder.diagnosis.known_runs import KnownRuns
 from autograder.intake.cell_matching import find_answer_cell
 from autograder.sandbox.host_process import HostClient
-from autograder.sitting.agreement import departures
+from autograder.sitting.agreement import find_departures
 from autograder.sitting.loaded_suite import LoadedSuite
 from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.collection import SuiteQuestion
@@ -71,7 +71,7 @@ class KnownSitting:
             # the key's own answer first: the known answer before may have bound other names than
             # this one
             own = find_answer_cell(self._key.submission, question.name)
-            self._sitting.place.go_on_with(
+            self._sitting.workplace.go_on_with(
                 submission, [*([own] if own else []), *submission.cells[-1:] * bool(answer)]
             )
         return self._sitting.run(question, tuple(tests), keep_worker=True, keep_calls=True)
@@ -123,7 +123,8 @@ def departures_of(run: TestRun, key: TestRun) -> Departures:
     """In which ways a run departs from the answer key's run of the same test, call by call."""
     pairs = zip(run.calls, key.calls, strict=False)
     return tuple(
-        departures(call, right) if call.name == right.name else frozenset() for call, right in pairs
+        find_departures(call, right) if call.name == right.name else frozenset()
+        for call, right in pairs
     )
 
 

@@ -16,8 +16,8 @@ from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.student import Student
 from autograder.sitting.loaded_suite import LoadedSuite
-from autograder.sitting.outcomes import Verdict
 from autograder.sitting.sitting import HANGS_BEFORE_GIVING_UP, Sitting, TestRun
+from autograder.sitting.verdict import Verdict
 from autograder.suite.calls import Launch, last_call
 from autograder.suite.collection import SuiteQuestion, SuiteTest
 
@@ -81,23 +81,26 @@ class GpuSitting(Sitting):
         """The run of a test that `passed` in the interpreter, with the calls that it made there;
         and what it raised.
         """
-        here, there = self._student(question, stand_ins), self._there._student(question, stand_ins)
-        raised, log = self._test(question, test, OnDevice(here, there, launches))
+        here, there = (
+            self._prepare_student(question, stand_ins),
+            self._there._prepare_student(question, stand_ins),
+        )
+        raised, log = self._run_test(question, test, OnDevice(here, there, launches))
         if isinstance(raised, StudentFault):
             self._there.close()  # after a fault of a kernel no other runs in that process
-        run = self._judged(question.name, test, raised, log, keep_calls=False)
+        run = self._judge_run(question.name, test, raised, log, keep_calls=False)
         verdict = run.verdict
         if verdict.outcome != "passed":
             said = f"On the GPU (in the interpreter it passes): {verdict.message}"
             verdict = dataclasses.replace(verdict, message=said)
         return dataclasses.replace(run, verdict=verdict, calls=passed.calls), raised
 
-    def _turns_to(self, question: SuiteQuestion) -> bool:
+    def _continue_worker(self, question: SuiteQuestion) -> bool:
         return False
 
     @property
-    def _fault(self) -> HostFailed | None:
-        return super()._fault or self._there._fault
+    def _machine_fault(self) -> HostFailed | None:
+        return super()._machine_fault or self._there._machine_fault
 
     def close(self) -> None:
         """End the workers, if there are any."""

@@ -39,12 +39,13 @@ from autograder.records.results import course_sha256
 from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.tiers import isolation_name
-from autograder.sitting.charges import charged, loss
+from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.loaded_suite import LoadedSuite
-from autograder.sitting.outcomes import explain_name, unfit
+from autograder.sitting.pricing import points_lost
 from autograder.sitting.reference import load_reference
-from autograder.sitting.replay import replayed
+from autograder.sitting.replay import replay
 from autograder.sitting.sitting import Sitting, TestRun
+from autograder.sitting.verdict import explain_name, explain_unfit
 from autograder.suite.calls import CallLog
 from autograder.suite.collection import SuiteQuestion
 from autograder.suite.prerequisites import prerequisites
@@ -166,7 +167,7 @@ class AssignmentGrader:
         client, limits = self._device.client, self._device.limits
         try:
             with contextlib.closing(Sitting(client, limits, self.suite, submission)) as there:
-                speeds = self._speed.measure(there.place.worker())
+                speeds = self._speed.measure(there.workplace.worker())
         # whatever it is, the result is there already, and is not lost for a time
         except Exception as error:
             problem = f"it has no speed here: {str(error) or repr(error)}"
@@ -205,7 +206,7 @@ class AssignmentGrader:
         settled = self.settle(sitting, seen)
         with sitting.watch.stage("carry", whole=True):
             for name, counted in settled.items():
-                flags[name] += replayed(
+                flags[name] += replay(
                     client, sitting, self.questions[name], seen[name], counted.again, self.reference
                 )
         lost = {
@@ -219,7 +220,7 @@ class AssignmentGrader:
             self._question_result(q, settled[q.name], named.get(q.name, Named()), flags[q.name])
             for q in asked
         )
-        cells = (*sitting.place.cells, *submission.notices)
+        cells = (*sitting.workplace.cells, *submission.notices)
         return Result(
             assignment=self.assignment.name,
             student=submission.student,
@@ -241,9 +242,9 @@ class AssignmentGrader:
         """What counts of each question's runs, and which points come back because a prerequisite
         failed.
         """
-        runs = {name: charged(first) for name, first in seen.items()}
+        runs = {name: adjust_verdicts(first) for name, first in seen.items()}
         failed = {name for name in runs if _passed(runs[name]) != runs[name].keys()}
-        uses = self._uses_in(sitting.place.submission)
+        uses = self._uses_in(sitting.workplace.submission)
         settled = {}
         with sitting.watch.stage("carry", whole=True):
             for name, first in seen.items():
@@ -252,8 +253,8 @@ class AssignmentGrader:
                     if name in failed
                     else {}
                 )
-                counted = charged(first, again)
-                carried = _passed(charged(again, first)) - _passed(counted)
+                counted = adjust_verdicts(first, again)
+                carried = _passed(adjust_verdicts(again, first)) - _passed(counted)
                 settled[name] = Settled(counted, again, frozenset(carried))
         return settled
 
@@ -273,7 +274,7 @@ class AssignmentGrader:
         stand-in takes no objects of the student's.
         """
         question = self.questions[name]
-        charges = charged(runs)
+        charges = adjust_verdicts(runs)
         # Forgiven failures too: one test is charged for each cause, and with stand-ins it may pass.
         lost = [
             test
@@ -314,13 +315,13 @@ class AssignmentGrader:
         """
         with self._known.with_workers_of(client):
             for name, run in runs.items():
-                if run.suspect is not None:
+                if run.suite_fault is not None:
                     key = self._key_run(question, name)
-                    if key.suspect is not None:
-                        raise key.suspect
+                    if key.suite_fault is not None:
+                        raise key.suite_fault
                     log = CallLog(self.reference, list(run.calls))
                     runs[name] = dataclasses.replace(
-                        run, verdict=unfit(run.verdict, log, key.calls), suspect=None
+                        run, verdict=explain_unfit(run.verdict, log, key.calls), suite_fault=None
                     )
         return runs
 
@@ -347,7 +348,9 @@ class AssignmentGrader:
     def _named(self, question: SuiteQuestion, runs: Mapping[str, TestRun]) -> Named:
         """The mistakes of one question; what is charged to one test is explained there alone."""
         points = {test.name: test.points for test in question.tests}
-        lost = {name for name, run in charged(runs).items() if run.verdict.outcome != "passed"}
+        lost = {
+            name for name, run in adjust_verdicts(runs).items() if run.verdict.outcome != "passed"
+        }
         if not lost:
             return Named()
         named = self.diagnostician.name(question, runs, points)
@@ -381,13 +384,13 @@ class AssignmentGrader:
         for test in question.tests:
             verdict = settled.runs[test.name].verdict
             reached = test.points if verdict.outcome == "passed" else 0.0
-            message = explain_name(verdict.said, self._names_of_checks)
+            message = explain_name(verdict.text, self._names_of_checks)
             tests.append(TestOutcome(test.name, verdict.outcome, reached, test.points, message))
         regained = total(
             [points[test] * self.course.grading.carry_credit for test in settled.carried]
         )
         own = points.keys() - _passed(settled.runs) - settled.carried
-        kept = total([*(points[test] for test in own), -loss(own, points, named.prices)])
+        kept = total([*(points[test] for test in own), -points_lost(own, points, named.prices)])
         return QuestionResult(
             name=question.name,
             score=total([*(test.points for test in tests), regained, kept]),

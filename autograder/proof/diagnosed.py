@@ -20,7 +20,7 @@ from autograder.grading.bench import Bench
 from autograder.proof.trials import examine_each
 from autograder.proof.unfinished import Unfinished
 from autograder.sandbox.host_process import HostClient
-from autograder.sitting.charges import charged
+from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import Sitting
 from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.prerequisites import prerequisites
@@ -108,7 +108,7 @@ def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list
         )
         with contextlib.closing(sitting):
             runs = sitting.run(question)
-        outcomes = charged(runs)
+        outcomes = adjust_verdicts(runs)
         lost = sum(
             test.points
             for test in question.tests

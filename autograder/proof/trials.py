@@ -128,8 +128,8 @@ class Proctor:
         grader.suite.fixtures.draw = trial.draw
         runs = list(self._runs(sitting, question, trial, hasty))
         for run, _ in runs:
-            if trial.kind == "key" and run.suspect is not None:
-                raise run.suspect
+            if trial.kind == "key" and run.suite_fault is not None:
+                raise run.suite_fault
         if trial.kind == "mistake" and not hasty:
             grader.known_runs.save(trial.name, [run for run, _ in runs])
         carried: Sequence[str] = ()
@@ -143,7 +143,7 @@ class Proctor:
             Checked(
                 run.name,
                 run.verdict.outcome,
-                run.verdict.said,
+                run.verdict.text,
                 run.distances,
                 seconds,
                 run.tolerance,

@@ -1,31 +1,22 @@
-"""What a question loses: one mistake is charged once, raising errors alone earns nothing, and a
-named mistake has a price of its own. What else failed is priced by its tests.
+"""Verdicts as they count, after all tests of a question have run.
 
-With F the failed tests, N the named mistakes, price(m) what the mistake m costs by itself and L(m)
-the tests that it fails by itself, a question loses the smaller of
-
-* the points of F, and
-* the prices of N, plus the points of those tests of F that are in no L(m).
-
-So a missing check beside a slip costs what it costs by itself, and a second fault never makes the
-first one dearer.
+One fault is charged to one test, and raising errors alone earns nothing. `pricing.py` says what a
+question loses where a known mistake explains the failures.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from autograder.basics.points import total
-from autograder.sitting.outcomes import Verdict
 from autograder.sitting.sitting import TestRun
+from autograder.sitting.verdict import Verdict
 
 
-def charged(
-    runs: Mapping[str, TestRun], again: Mapping[str, TestRun] | None = None
+def adjust_verdicts(
+    runs: Mapping[str, TestRun], further_runs: Mapping[str, TestRun] | None = None
 ) -> dict[str, TestRun]:
-    """The runs of a question's tests as they count; `again` are those with stand-ins.
+    """The runs of a question's tests with the verdicts that count.
 
     * A function that changes its arguments does so in every test. One test is lost for it: the
       first that asks for unchanged arguments, or else the first in which it happens.
@@ -36,94 +27,56 @@ def charged(
       tests after it too, whatever their claim is: their hints are left out.
     * An error has the cause that a test's hint names only where ordinary arguments do not raise
       one: where the first test did not pass, errors stand without hints.
+
+    Args:
+        further_runs: runs of the same tests with stand-ins, or without where `runs` have them.
     """
-    return _hinted(_seen_to_answer(_charged_once(runs), (again or {}).values()))
+    adjusted = dict(runs)
+    _forgive_changed_arguments(adjusted)
+    _withhold_refusals(adjusted, further_runs or {})
+    _drop_hints(adjusted)
+    return adjusted
 
 
-def _charged_once(runs: Mapping[str, TestRun]) -> dict[str, TestRun]:
-    by_cause = {name: run.verdict.cause for name, run in runs.items()}
-    asked = [name for name, cause in by_cause.items() if cause == "changed argument, asked for"]
-    found = [name for name, cause in by_cause.items() if cause == "changed argument"]
-    forgiven = [*asked, *found][1:]
-    return {n: _with(run, Verdict("passed")) if n in forgiven else run for n, run in runs.items()}
+def _forgive_changed_arguments(runs: dict[str, TestRun]) -> None:
+    """Charge one test for changed arguments, and let the others pass."""
+    asking_tests, other_tests = [], []
+    for name, run in runs.items():
+        if run.verdict.cause == "changed argument, asked for":
+            asking_tests.append(name)
+        elif run.verdict.cause == "changed argument":
+            other_tests.append(name)
+    for name in [*asking_tests, *other_tests][1:]:
+        _set_verdict(runs, name, Verdict("passed"))
 
 
-def _seen_to_answer(runs: Mapping[str, TestRun], again: Iterable[TestRun]) -> dict[str, TestRun]:
+def _withhold_refusals(runs: dict[str, TestRun], further_runs: Mapping[str, TestRun]) -> None:
+    """Fail passed tests whose function refused, and never answered in a passed test."""
     answering: set[str] = set()
-    for run in (*runs.values(), *again):
+    for run in (*runs.values(), *further_runs.values()):
         if run.verdict.outcome == "passed":
             answering |= run.answering - run.refusing
-    return {name: _withheld(run, answering) for name, run in runs.items()}
+    for name, run in runs.items():
+        only_refusing = sorted(run.refusing - answering)
+        if run.verdict.outcome == "passed" and only_refusing:
+            message = (
+                f"`{only_refusing[0]}` raises ValueError here. That counts once another test has "
+                "got a right answer of it."
+            )
+            _set_verdict(runs, name, Verdict("failed", message))
 
 
-def _withheld(run: TestRun, answering: set[str]) -> TestRun:
-    unseen = sorted(run.refusing - answering)
-    if run.verdict.outcome != "passed" or not unseen:
-        return run
-    said = (
-        f"`{unseen[0]}` raises ValueError here. That counts once another test has got a right "
-        "answer of it."
-    )
-    return _with(run, Verdict("failed", said))
-
-
-def _hinted(runs: Mapping[str, TestRun]) -> dict[str, TestRun]:
+def _drop_hints(runs: dict[str, TestRun]) -> None:
+    """Leave out hints that would name another cause than the first test's failure shows."""
     first = next(iter(runs.values()), None)
-    unhinted = set()
-    if first is not None and first.verdict.outcome != "passed":
-        unhinted = {name for name, run in runs.items() if run.verdict.cause == "raised"}
-    if first is not None and first.verdict.cause == "wrong value":
-        unhinted |= {
-            name
-            for name, run in runs.items()
-            if run.verdict.cause == "wrong value" and run is not first
-        }
-    return {
-        name: _with(run, dataclasses.replace(run.verdict, hint="")) if name in unhinted else run
-        for name, run in runs.items()
-    }
+    if first is None or first.verdict.outcome == "passed":
+        return
+    for name, run in runs.items():
+        cause = run.verdict.cause
+        repeats_first = cause == "wrong value" == first.verdict.cause and run is not first
+        if cause == "raised" or repeats_first:
+            _set_verdict(runs, name, dataclasses.replace(run.verdict, hint=""))
 
 
-def _with(run: TestRun, verdict: Verdict) -> TestRun:
-    return dataclasses.replace(run, verdict=verdict)
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What one known mistake costs by itself.
-
-    Attributes:
-        points: those that a question loses whose only fault it is.
-        tests: those that it fails by itself.
-    """
-
-    points: float
-    tests: frozenset[str]
-
-
-def price_of(failed: Iterable[str], points: Mapping[str, float], keeps: float) -> Price:
-    """The price of a known mistake.
-
-    Args:
-        failed: the tests that are charged to it where it is the only fault.
-        points: what each test of the question is worth.
-        keeps: the share of the question's points that the course leaves to it at least (`keeps=` in
-            mistakes.py).
-    """
-    tests = frozenset(failed)
-    by_tests = total([points[test] for test in tests])
-    return Price(min(by_tests, total([(1 - keeps) * total(points.values())])), tests)
-
-
-def loss(failed: Collection[str], points: Mapping[str, float], prices: Sequence[Price]) -> float:
-    """The points that a question loses.
-
-    Args:
-        failed: the tests that are charged.
-        points: what each test of the question is worth.
-        prices: those of the named mistakes.
-    """
-    covered = frozenset[str]().union(*(price.tests for price in prices))
-    by_tests = total([points[test] for test in failed])
-    rest = (points[test] for test in failed if test not in covered)
-    return min(by_tests, total([*(price.points for price in prices), *rest]))
+def _set_verdict(runs: dict[str, TestRun], name: str, verdict: Verdict) -> None:
+    runs[name] = dataclasses.replace(runs[name], verdict=verdict)

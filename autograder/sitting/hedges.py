@@ -1,10 +1,10 @@
-"""Questions whose function answered one call differently in two runs: flagged for a person, with
-both answers.
+"""Finds questions whose function answered one call differently in two runs, and shows both answers
+to a person.
 
 Code can tell a worker that has served other questions from a fresh one, and stand-ins from its own
-functions (by what they did not do, by time). So it can try one answer, and where that fails
-another. What counts is the fresh run alone; here the runs are compared. What one question leaves
-behind for another, in all honesty, looks the same.
+functions (by what they did not do, by time). So code can try one answer, and where that fails
+another. What counts is the fresh run alone; here the runs are compared. State that one question
+honestly leaves behind for another looks the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from autograder.basics.errors import StudentError
 from autograder.basics.safe_text import clean
 from autograder.records.model import TwoAnswers
-from autograder.sitting.agreement import apart, same_answer
+from autograder.sitting.agreement import distance, same_answer
 from autograder.suite.calls import Call, CallLog, weight
 from autograder.suite.kinds import is_array, numbers_in
 from autograder.wire.libraries import is_tensor
@@ -28,14 +28,16 @@ SHARED = "a worker that had served other questions"
 FRESH = "a fresh worker, which counts"
 MOST_TEXT = 300
 LARGEST_ATTEMPT = 64 << 20
-"""Bytes of all answers that are kept of one question's attempt."""
+"""Bytes of all answers of one question's attempt that are kept."""
+_MOST_LEAVES, _MOST_NUMBERS = 4, 6
+"""How many parts of an answer, and how many numbers of an array, are shown."""
 
 
 class Attempt:
-    """What a question answered in a worker that had served others: calls by test, without their
+    """The answers of a question in a worker that had served others: calls by test, without their
     arguments.
 
-    Answers beyond 64 MB in all are let go: no comparison is made with those.
+    Answers beyond 64 MB in all are dropped, and compared with nothing.
     """
 
     def __init__(self) -> None:
@@ -43,10 +45,10 @@ class Attempt:
         self._room = LARGEST_ATTEMPT
 
     def add(self, test: str, calls: Iterable[Call]) -> None:
-        """Keep what the calls of one test gave."""
-        self.answers[test] = [self._kept(call) for call in calls]
+        """Keep the answers to the calls of one test."""
+        self.answers[test] = [self._answer_alone(call) for call in calls]
 
-    def _kept(self, call: Call) -> Call:
+    def _answer_alone(self, call: Call) -> Call:
         answer = Call(
             call.name, (), {}, fault=call.fault, changed=call.changed, of_suite=call.of_suite
         )
@@ -58,75 +60,74 @@ class Attempt:
         return answer
 
 
-def two_answers(
-    first: Mapping[str, Sequence[Call]],
-    second: Mapping[str, Sequence[Call]],
-    runs: tuple[str, str],
+def find_two_answers(
+    first_run: Mapping[str, Sequence[Call]],
+    second_run: Mapping[str, Sequence[Call]],
+    run_names: tuple[str, str],
     signatures: Mapping[str, Any],
 ) -> tuple[TwoAnswers, ...]:
     """The first call that two runs of a question's tests answered differently, if there is one.
 
     Args:
-        first, second: the calls of each test, with their arguments in `second`. After one that
-            differs, tests may go on to ask for other things.
-        runs: both runs in words.
+        first_run, second_run: the calls of each test, with their arguments in `second_run`. Calls
+            after the first different one are not compared: a test may go on otherwise.
+        run_names: both runs in words.
         signatures: the answer key's names, which the call's text needs.
     """
-    for test in first:
-        for one, other in zip(first[test], second.get(test, ()), strict=False):
-            same = same_answer(one, other) if one.name == other.name else None
-            if same is None:
-                break  # no two answers: what follows need not be the same
-            if not same and not one.of_suite:
-                shown = clean(CallLog(signatures).describe(other), MOST_TEXT)
-                return (
-                    TwoAnswers(test, shown, runs, (_in_words(one, other), _in_words(other, one))),
-                )
-            if not same:
+    for test, calls in first_run.items():
+        for first, second in zip(calls, second_run.get(test, ()), strict=False):
+            same = same_answer(first, second) if first.name == second.name else None
+            if same:
+                continue
+            if same is None or first.of_suite:
                 break
+            text = clean(CallLog(signatures).describe(second), MOST_TEXT)
+            answers = _describe_answer(first, second), _describe_answer(second, first)
+            return (TwoAnswers(test, text, run_names, answers),)
     return ()
 
 
-def _in_words(call: Call, other: Call) -> str:
-    """What a call gave, at the place where the other one's answer lies farthest from it."""
+def _describe_answer(call: Call, other_call: Call) -> str:
+    """The answer to a call, at the place where the other call's answer lies farthest from it."""
     if isinstance(call.fault, StudentError):
         return clean(f"{call.fault.type_name}: {call.fault.message}", MOST_TEXT)
-    mine, theirs = leaves([call.result, call.gradients]), leaves([other.result, other.gradients])
-    if len(mine) != len(theirs):
-        parts = [_value(leaf, None) for leaf in mine[:4]] + ["…"] * (len(mine) > 4)
-        return clean(f"{type(call.result).__name__} of {len(mine)}: {', '.join(parts)}", MOST_TEXT)
-    differing = [i for i, pair in enumerate(zip(mine, theirs, strict=True)) if apart(*pair) > 1]
-    place = differing[0] if differing else 0
-    text = _value(mine[place], theirs[place]) if mine else "nothing"
-    if call.changed != other.changed:
+    parts = leaves([call.result, call.gradients])
+    other_parts = leaves([other_call.result, other_call.gradients])
+    if len(parts) != len(other_parts):
+        texts = [_describe_value(part, None) for part in parts[:_MOST_LEAVES]]
+        if len(parts) > _MOST_LEAVES:
+            texts.append("…")
+        kind = type(call.result).__name__
+        return clean(f"{kind} of {len(parts)}: {', '.join(texts)}", MOST_TEXT)
+    pairs = list(zip(parts, other_parts, strict=True))
+    differing = [pair for pair in pairs if distance(*pair) > 1]
+    text = _describe_value(*(differing or pairs)[0]) if pairs else "nothing"
+    if call.changed != other_call.changed:
         text += f", and it changed {', '.join(call.changed) or 'no argument'}"
     return clean(text, MOST_TEXT)
 
 
-def _value(value: Any, other: Any) -> str:
+def _describe_value(value: Any, other_value: Any) -> str:
+    """A value in words; of an array the number that differs most from the other array's."""
     if isinstance(value, float):
         return f"{value:.6g}"
+    if isinstance(value, (bool, int, str)) or value is None:
+        return repr(value)
     if not is_array(value):
-        return (
-            repr(value)
-            if isinstance(value, (bool, int, str)) or value is None
-            else type(value).__name__
-        )
+        return type(value).__name__
     kind = f"{dtype_name(value.dtype)}{list(value.shape)}"
     numbers = numbers_in(value)
     if not numbers.size:
         return kind
-    if (
-        not numbers.ndim
-        or not is_tensor(other)
-        or other.shape != value.shape
-        or numbers.dtype.kind == "c"
-    ):
-        shown = ", ".join(f"{number:.6g}" for number in numbers.flatten()[:6].tolist())
-        return f"{kind}: {shown}{', …' if numbers.size > 6 else ''}"
+    is_complex = numbers.dtype.kind == "c"
+    is_alike = is_tensor(other_value) and other_value.shape == value.shape
+    if not numbers.ndim or not is_alike or is_complex:
+        texts = [f"{number:.6g}" for number in numbers.flatten()[:_MOST_NUMBERS].tolist()]
+        if numbers.size > _MOST_NUMBERS:
+            texts.append("…")
+        return f"{kind}: {', '.join(texts)}"
     with np.errstate(invalid="ignore", over="ignore"):
-        far = np.nan_to_num(
-            abs(numbers.astype(float) - numbers_in(other).astype(float)), nan=np.inf
-        )
-    index = tuple(int(i) for i in np.unravel_index(far.argmax(), far.shape))
+        differences = abs(numbers.astype(float) - numbers_in(other_value).astype(float))
+    farthest = np.nan_to_num(differences, nan=np.inf).argmax()
+    index = tuple(int(i) for i in np.unravel_index(farthest, differences.shape))
     return f"{kind}, at {list(index)}: {numbers[index].item():.6g}"

@@ -1,7 +1,7 @@
-"""A hidden suite, collected once, whose tests are run as often as there are submissions.
+"""A hidden suite that was collected once, and whose tests run as often as there are submissions.
 
-Tests of which pytest would do no more than call them are called: its protocol for one costs more
-than most tests do.
+Plain tests, for which pytest would do no more than call a function, are called: pytest's protocol
+for one test costs more than most tests do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from autograder.suite.calls import current_log
 from autograder.suite.collection import collect_suite, pytest_arguments
 from autograder.suite.plugin import GIVEN, Fixtures, begin, fixtures_key
 
-_MARKS = frozenset(("points", "uses", "forbid", "parametrize"))
+_MARKS_OF_SUITES = frozenset(("points", "uses", "forbid", "parametrize"))
+"""Marks on which pytest does nothing while a test runs."""
 
 
 class LoadedSuite:
@@ -34,26 +35,26 @@ class LoadedSuite:
         released: the release's text of each question cell, in the order of the notebook.
 
     Attributes:
-        questions: what the suite holds, in the order of the notebook.
-        fixtures: what `student` and `reference` are for the tests run next.
+        questions: the suite's questions, in the order of the notebook.
+        fixtures: the values of `student` and `reference` for the tests that run next.
     """
 
     def __init__(
         self, assignment: Assignment, reference: dict[str, Any], released: Mapping[str, str]
     ) -> None:
         self.assignment, self.released = assignment, released
-        order = list(released)
         collected = collect_suite(assignment.suite)
-        unknown = [question.name for question in collected.questions if question.name not in order]
-        if unknown:
-            raise BadSuite(
-                f"{assignment.suite}: test_{unknown[0]}.py, but the notebook has no question "
-                f"{unknown[0]!r}"
-            )
-        self.fixtures = Fixtures(reference=reference)
+        for question in collected.questions:
+            if question.name not in released:
+                raise BadSuite(
+                    f"{assignment.suite}: test_{question.name}.py, but the notebook has no "
+                    f"question {question.name!r}"
+                )
+        order = list(released)
         self.questions = tuple(
             sorted(collected.questions, key=lambda question: order.index(question.name))
         )
+        self.fixtures = Fixtures(reference=reference)
         self._items = collected.items
         self._plain = {name: item for name, item in self._items.items() if is_plain(item)}
 
@@ -63,50 +64,49 @@ class LoadedSuite:
         return sum(question.points for question in self.questions)
 
     def run(self, question: str, test: str) -> BaseException | None:
-        """Run one test; what it raised, or None.
+        """Run one test; the exception that it raised, or None.
 
         Raises:
-            KitError: what is not the student's: the machine's fault, or the suite's own
+            KitError: the fault is not the student's: the machine's, or the suite's own
                 (SuiteFault).
         """
         item = self._plain.get((question, test))
-        raised = (
-            call_plainly(item, self.fixtures)
-            if item
-            else self._run_by_protocol(self._items[question, test])
-        )
+        if item is not None:
+            raised = call_plainly(item, self.fixtures)
+        else:
+            raised = self._run_by_protocol(self._items[question, test])
         if isinstance(raised, KitError):
             raise raised
         if raised is not None and is_suites_own(raised, current_log(), self.assignment.suite):
-            raise self.fault(test, raised)
+            raise self.make_fault(test, raised)
         return raised
 
     def _run_by_protocol(self, item: pytest.Item) -> BaseException | None:
-        """By pytest's own protocol: fixtures, parameters, teardown."""
-        one = _OneTest(item.name, self.fixtures)
+        """Run one test by pytest's own protocol: fixtures, parameters, teardown."""
+        plugin = _SingleTest(item.name, self.fixtures)
         with contextlib.redirect_stdout(io.StringIO()):
-            pytest.main(pytest_arguments(self.assignment.suite, item.path), plugins=[one])
-        if one.interrupted is not None:
-            raise one.interrupted
-        if not one.ran:  # what did not run has not passed
+            pytest.main(pytest_arguments(self.assignment.suite, item.path), plugins=[plugin])
+        if plugin.interrupt is not None:
+            raise plugin.interrupt
+        if not plugin.has_run:  # a test that did not run has not passed
             raise BadSuite(
                 f"{item.path}: {item.name} was there when the suite was collected, and is no more"
             )
-        return one.raised
+        return plugin.raised
 
-    def fault(self, test: str, raised: BaseException) -> SuiteFault:
-        """What to raise where it turns out that the suite is to blame."""
+    def make_fault(self, test: str, raised: BaseException) -> SuiteFault:
+        """The error to raise where the suite is to blame for what a test raised."""
         return suite_fault(raised, test, self.assignment.suite)
 
 
-class _OneTest:
-    """A plugin that leaves one test of a file, and notes what it raised."""
+class _SingleTest:
+    """A plugin that runs one test of a file, and keeps the exception that the test raised."""
 
     def __init__(self, name: str, fixtures: Fixtures) -> None:
         self._name, self._fixtures = name, fixtures
-        self.ran = False
+        self.has_run = False
         self.raised: BaseException | None = None
-        self.interrupted: BaseException | None = None
+        self.interrupt: BaseException | None = None
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[fixtures_key] = self._fixtures
@@ -118,68 +118,64 @@ class _OneTest:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
         if call.when != "teardown":
-            self.ran = True
-            self.raised = self.raised or (call.excinfo.value if call.excinfo else None)
+            self.has_run = True
+            if self.raised is None and call.excinfo is not None:
+                self.raised = call.excinfo.value
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        self.interrupted = excinfo.value
+        self.interrupt = excinfo.value
 
 
 def is_plain(item: pytest.Item) -> TypeGuard[pytest.Function]:
-    """Whether a test is a function of `student`, `reference` and its own parameters, and nothing
-    else has a say in it: no fixture of the suite's, no conftest.py, no class, and no mark that
-    pytest acts on.
+    """Whether a test is a function of `student`, `reference` and its own parameters, which pytest
+    would only call: no fixture of the suite's, no conftest.py, no class, and no mark that pytest
+    acts on.
     """
-    if (
-        type(item) is not pytest.Function
-        or item.cls is not None
-        or inspect.iscoroutinefunction(item.function)
-    ):
+    if type(item) is not pytest.Function or item.cls is not None:
         return False
-    marks = list(item.iter_markers())
-    files = (
-        Path(getattr(one, "__file__", None) or "").name
-        for one in item.config.pluginmanager.get_plugins()
-    )
-    asks_for = set(_asks_for(item.function))
+    if inspect.iscoroutinefunction(item.function):
+        return False
+    for plugin in item.config.pluginmanager.get_plugins():
+        if Path(getattr(plugin, "__file__", None) or "").name == "conftest.py":
+            return False
+    for mark in item.iter_markers():
+        if mark.name not in _MARKS_OF_SUITES or mark.kwargs.get("indirect"):
+            return False
+    arguments = set(_argument_names(item.function))
     return (
-        asks_for <= GIVEN | parameters(item).keys()
-        # which `student` and `reference` ask for
-        and set(item.fixturenames) <= asks_for | {"request"}
+        arguments <= GIVEN | parametrized_arguments(item).keys()
+        # `student` and `reference` themselves take pytest's `request`
+        and set(item.fixturenames) <= arguments | {"request"}
         and not any(hasattr(item.module, name) for name in GIVEN)
-        and {mark.name for mark in marks} <= _MARKS
-        and not any(mark.kwargs.get("indirect") for mark in marks)
-        and "conftest.py" not in files
     )
 
 
 @cache
-def _asks_for(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of its parameters: looked up once a test, and not once a submission."""
+def _argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of a test's arguments: found once for each test, and not for each submission."""
     return tuple(inspect.signature(function).parameters)
 
 
-def parameters(item: pytest.Item) -> Mapping[str, Any]:
-    """What `parametrize` gives a test.
+def parametrized_arguments(item: pytest.Item) -> Mapping[str, Any]:
+    """The arguments that `parametrize` gives a test.
 
     The one thing here that pytest does not document: tests/autograder/sitting/test_plain_tests.py
-    says so when another version has it no more, and pyproject.toml goes up to the next minor
-    version only when that was tried.
+    fails when another version of pytest has no `callspec` any more, and pyproject.toml goes up to
+    the next minor version only when that was tried.
     """
     return item.callspec.params if hasattr(item, "callspec") else {}
 
 
 def call_plainly(item: pytest.Function, fixtures: Fixtures) -> BaseException | None:
-    """Call a plain test as pytest would; what it raised, or None."""
+    """Call a plain test as pytest would; the exception that it raised, or None."""
     begin(item, fixtures)
-    own = parameters(item)
+    parametrized = parametrized_arguments(item)
     try:
-        item.obj(
-            **{
-                name: own[name] if name in own else fixtures.given(name)
-                for name in _asks_for(item.function)
-            }
-        )
+        arguments = {
+            name: parametrized[name] if name in parametrized else fixtures.given(name)
+            for name in _argument_names(item.function)
+        }
+        item.obj(**arguments)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

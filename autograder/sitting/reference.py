@@ -1,5 +1,5 @@
-"""The answer key, executed in the trusted process: what `reference` is, and what stand-ins answer
-with.
+"""The answer key, executed in the trusted process: the names of `reference`, and the functions that
+answer for stand-ins.
 """
 
 from __future__ import annotations
@@ -18,20 +18,16 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
 
     Raises:
         KitError: the answer key is not built, or is no notebook.
-        BadSuite: it does not run.
+        BadSuite: the answer key does not run.
     """
     path = assignment.solution
+    remedy = f"run `autograder build {assignment.name}`"
     if not path.exists():
-        raise KitError(
-            f"{path}: the answer key is not built; run `autograder build {assignment.name}`"
-        )
+        raise KitError(f"{path}: the answer key is not built; {remedy}")
     try:
         cells = read_built_json(path)["cells"]
     except (OSError, ValueError) as error:
-        raise KitError(
-            f"{path}: the answer key is no notebook ({error}); run `autograder build "
-            f"{assignment.name}`"
-        ) from error
+        raise KitError(f"{path}: the answer key is no notebook ({error}); {remedy}") from error
     names: dict[str, Any] = vars(types.ModuleType(f"reference_{assignment.name}"))
     for number, cell in enumerate(cells):
         role = cell["metadata"].get("attention_kit", {}).get("role")
@@ -39,6 +35,7 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
             continue
         source = cell["source"]
         file = f"<answer key {assignment.name}, cell {number}>"
+        # tracebacks and inspect.getsource find the cell's lines here
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         try:
             exec(compile(source, file, "exec", dont_inherit=True), names)

@@ -1,8 +1,8 @@
-"""Failed tests that pass with stand-ins, once more with stand-ins that give the submission's own
+"""Tests that passed with stand-ins only run again, with stand-ins that give the submission's own
 values.
 
-A function whose answers are computed from its prerequisites' values answers then as it did without
-stand-ins. One that takes the presence of stand-ins for a further try does not.
+A function that computes its answers from its prerequisites' values then answers as it did without
+stand-ins. A function that takes the presence of stand-ins for a further try does not.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ from autograder.records.model import TwoAnswers
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.stand_in_answers import WorkerObject
 from autograder.sandbox.student import Handle
-from autograder.sitting.hedges import two_answers
+from autograder.sitting.hedges import FRESH, find_two_answers
 from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.calls import start_log
 from autograder.suite.collection import SuiteQuestion
 from autograder.wire.trees import leaves
 
-_RUNS = (
-    "a fresh worker, which counts",
-    "a fresh worker with stand-ins that give the submission's own values",
-)
+_RUN_NAMES = (FRESH, "a fresh worker with stand-ins that give the submission's own values")
 
 
 class OwnFunctions:
@@ -36,26 +33,27 @@ class OwnFunctions:
     submission does.
 
     Attributes:
-        exact: whether all that was asked since this was last set could be answered as the
-            submission itself would: a function that raises, changes its arguments or takes or gives
-                objects does more than to return data.
+        exact: whether all calls since this was last set were answered as the submission itself
+            answers. A function that raises, changes its arguments, or takes or gives objects does
+            more than to return data, and makes this False.
     """
 
     def __init__(self, sitting: Sitting) -> None:
         self._student = sitting.functions()
         self.exact = True
 
-    def named(self, name: str, like: Any) -> Callable[..., Any]:
-        """The function of that name with the signature of the answer key's, so that its stand-in
-        looks the same. The log of whoever calls it has none of its calls.
+    def wrap(self, name: str, key_function: Any) -> Callable[..., Any]:
+        """The submission's function of that name, with the signature of the answer key's, so that
+        its stand-in looks the same. The caller's log gets none of the calls.
         """
 
-        @functools.wraps(like)
-        def own(*arguments: Any, **keywords: Any) -> Any:
+        @functools.wraps(key_function)
+        def own_function(*arguments: Any, **keywords: Any) -> Any:
             return contextvars.copy_context().run(self._call, name, arguments, keywords)
 
-        own.__signature__ = inspect.signature(like)  # type: ignore[attr-defined]
-        return own
+        signature = inspect.signature(key_function)
+        own_function.__signature__ = signature  # type: ignore[attr-defined]
+        return own_function
 
     def _call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         log = start_log({})
@@ -65,62 +63,64 @@ class OwnFunctions:
             self.exact = False
             raise ValueError(str(fault)) from None
         values = leaves([arguments, keywords, result])
-        if any(call.changed for call in log.calls) or any(
-            isinstance(leaf, (Handle, WorkerObject)) for leaf in values
-        ):
+        has_objects = any(isinstance(value, (Handle, WorkerObject)) for value in values)
+        if has_objects or any(call.changed for call in log.calls):
             self.exact = False
         return result
 
 
-def replayed(
+def replay(
     client: HostClient,
     sitting: Sitting,
     question: SuiteQuestion,
-    seen: Mapping[str, TestRun],
-    again: Mapping[str, TestRun],
+    runs: Mapping[str, TestRun],
+    stand_in_runs: Mapping[str, TestRun],
     signatures: Mapping[str, Any],
 ) -> tuple[TwoAnswers, ...]:
-    """The tests that only pass with stand-ins once more, with stand-ins that give the submission's
-    own values.
+    """Run a question's tests with stand-ins that give the submission's own values, and compare
+    those that passed with stand-ins only: the first call that was answered differently, if any.
 
-    Whoever computes what the prerequisites' values say answers as without stand-ins then.
     Prerequisites that are classes are not replayed: their objects would have to live in two
     workers.
 
     Args:
-        sitting: of the submission.
-        seen, again: the question's runs without stand-ins and with them.
+        sitting: the submission's.
+        runs, stand_in_runs: the question's runs without stand-ins and with them.
+        signatures: the answer key's names.
     """
-    gained = {
-        name: run.stand_ins
-        for name, run in again.items()
+    gained = [
+        name
+        for name, run in stand_in_runs.items()
         if run.verdict.outcome == "passed"
-        and seen[name].verdict.outcome != "passed"
-        and seen[name].calls
-    }
-    stand_ins = next(iter(gained.values()), ())
+        and runs[name].verdict.outcome != "passed"
+        and runs[name].calls
+    ]
+    stand_ins = stand_in_runs[gained[0]].stand_ins if gained else ()
     if not stand_ins or any(isinstance(signatures.get(name), type) for name in stand_ins):
         return ()
     with contextlib.ExitStack() as stack:
-        beside = stack.enter_context(contextlib.closing(sitting.another(client)))
-        own = OwnFunctions(beside)
+        own_sitting = stack.enter_context(contextlib.closing(sitting.start_another(client)))
+        own = OwnFunctions(own_sitting)
         answering = {
-            name: own.named(name, signatures[name]) for name in stand_ins if name in signatures
+            name: own.wrap(name, signatures[name]) for name in stand_ins if name in signatures
         }
-        replay = stack.enter_context(contextlib.closing(sitting.another(client, answering)))
-        # its cells ran before; where they do not now, nothing can be said
+        replaying = stack.enter_context(
+            contextlib.closing(sitting.start_another(client, answering))
+        )
+        # the submission's cells ran before; where they fail now, there is nothing to compare
         with contextlib.suppress(StudentFault):
-            beside.place.worker()
-            # all, in their order: what one call leaves behind for the next is there again
+            own_sitting.workplace.worker()
+            # all tests, in their order: what one call leaves behind for the next is there again
             for test in question.tests:
                 own.exact = True
-                runs = replay.run(
+                replayed = replaying.run(
                     question, (test.name,), stand_ins, keep_worker=True, keep_calls=True
                 )
                 if test.name not in gained:
                     continue
-                calls = {name: run.calls for name, run in runs.items()}
-                flags = two_answers({test.name: seen[test.name].calls}, calls, _RUNS, signatures)
+                calls = {test.name: runs[test.name].calls}
+                replayed_calls = {name: run.calls for name, run in replayed.items()}
+                flags = find_two_answers(calls, replayed_calls, _RUN_NAMES, signatures)
                 if flags and own.exact:
                     return flags
     return ()

@@ -17,34 +17,36 @@ from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.stopwatch import Stopwatch
 from autograder.sandbox.student import Student
 from autograder.sandbox.workplace import Workplace
-from autograder.sitting.hedges import FRESH, SHARED, Attempt, two_answers
+from autograder.sitting.hedges import FRESH, SHARED, Attempt, find_two_answers
 from autograder.sitting.loaded_suite import LoadedSuite
-from autograder.sitting.outcomes import Verdict, judge, stub_of
+from autograder.sitting.unwritten import find_stub
+from autograder.sitting.verdict import Verdict, judge
 from autograder.suite.calls import Call, CallLog, current_log, weight
 from autograder.suite.collection import SuiteQuestion, SuiteTest
 
 HANGS_BEFORE_GIVING_UP = 2
 LARGEST_KEPT = 4 << 20
-"""Bytes of an answer that is kept until the submission is graded."""
+"""Bytes of one answer that is kept until the submission is graded."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """One test on one submission: the verdict, every call that the test made, and how far values
+    """One test on one submission: the verdict, the calls that the test made, and how far values
     were apart.
 
     Attributes:
+        calls: kept of tests that failed; of passed ones where somebody will compare them.
         tolerance: the least that a comparison allowed, where that was less than the default.
         refusing, answering: names of functions and methods that raised what the test asked for, and
             that answered.
-        unanswered: the question itself is missing or not written, so that the test has seen no
-            answer of it.
-        suspect: what is to be said where not the answers, but the suite is why the test could not
-            work with them.
+        suite_fault: the fault to report where the test cannot work with the answer key's answers
+            either; None unless the verdict's cause is "unfit".
+        unanswered: whether the question itself is missing or not written, so that the test has seen
+            no answer.
         stand_ins: prerequisites that were stood in for.
     """
 
-    __test__ = False
+    __test__ = False  # pytest would take the class for tests
 
     name: str
     verdict: Verdict
@@ -53,7 +55,7 @@ class TestRun:
     tolerance: float | None = None
     refusing: frozenset[str] = frozenset()
     answering: frozenset[str] = frozenset()
-    suspect: SuiteFault | None = None
+    suite_fault: SuiteFault | None = None
     unanswered: bool = False
     stand_ins: tuple[str, ...] = ()
 
@@ -69,13 +71,15 @@ class Sitting:
     Args:
         client: gives workers.
         suite: the collected suite; its fixtures are set for every test.
-        submission: what was handed in.
-        watch: counts the wall time; another sitting may have it too.
-        stands_for: what stand-ins answer with, by name; the answer key where nothing is said.
+        submission: the notebook that was handed in.
+        watch: counts the wall time; several sittings may share a watch.
+        stand_in_functions: the functions that answer for stand-ins, by name; the answer key's
+            where this is None.
 
     Attributes:
-        two_answers: by question what it answered otherwise in a worker that had served others,
-            where it ran again.
+        workplace: the submission's worker and its time.
+        two_answers: by question the calls that were answered differently in a worker that had
+            served other questions and in a fresh one.
     """
 
     def __init__(
@@ -85,51 +89,54 @@ class Sitting:
         suite: LoadedSuite,
         submission: Submission,
         watch: Stopwatch | None = None,
-        stands_for: Mapping[str, Any] | None = None,
+        stand_in_functions: Mapping[str, Any] | None = None,
     ) -> None:
         self._client, self._limits, self._suite = client, limits, suite
         self.watch = watch or Stopwatch()
-        answering = suite.fixtures.reference if stands_for is None else stands_for
-        self.place = Workplace(client, limits, submission, answering, self.watch)
+        if stand_in_functions is None:
+            stand_in_functions = suite.fixtures.reference
+        self.workplace = Workplace(client, limits, submission, stand_in_functions, self.watch)
         self.two_answers: dict[str, tuple[TwoAnswers, ...]] = {}
 
-    def another(self, client: HostClient, stands_for: Mapping[str, Any] | None = None) -> Sitting:
-        """The same submission once more, with workers and limits of its own."""
+    def start_another(
+        self, client: HostClient, stand_in_functions: Mapping[str, Any] | None = None
+    ) -> Sitting:
+        """A second sitting of the same submission, with workers and limits of its own."""
+        submission = self.workplace.submission
         return Sitting(
-            client, self._limits, self._suite, self.place.submission, self.watch, stands_for
+            client, self._limits, self._suite, submission, self.watch, stand_in_functions
         )
 
     def functions(self) -> Student:
         """The submission's functions, for calls that belong to no test."""
-        return Student(self.place, self._limits.call_seconds, {})
+        return Student(self.workplace, self._limits.call_seconds, {})
 
     def run_all(self, questions: Sequence[SuiteQuestion]) -> dict[str, dict[str, TestRun]]:
         """Run every question, one after the other in one worker as long as their tests pass.
 
         A question that does not pass in a worker that has served another runs once more in a fresh
-        one, and that is what counts: nothing that one question does to its process costs another
+        one, and that run counts: nothing that one question does to its process costs another
         points.
         """
         runs: dict[str, dict[str, TestRun]] = {}
         for question in questions:
             attempt = Attempt()
-            runs[question.name] = self._passed_in_turn(question, attempt) or self._anew(
-                question, attempt
-            )
+            passed = self._run_in_open_worker(question, attempt)
+            runs[question.name] = passed or self._run_in_fresh_worker(question, attempt)
         self.close()
         return runs
 
-    def _passed_in_turn(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
-        """The runs of a question in the worker that is there; none where there is no such worker,
-        or a test does not pass: then `attempt` gets the answers, and the time of it is not charged
-        to the submission.
+    def _run_in_open_worker(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
+        """The runs of a question in the worker that is open, where all tests pass there.
+
+        Nothing where no worker is open, or a test does not pass: then `attempt` has the answers,
+        and the time is not charged to the submission.
         """
-        spent = self.place.spent
-        if self.place.may_attempt and self._turns_to(question):
+        spent = self.workplace.spent
+        if self.workplace.may_attempt and self._continue_worker(question):
+            student = self._prepare_student(question, ())
             runs: dict[str, TestRun] = {}
-            for run in self._runs(
-                question, question.tests, self._student(question, ()), keep_calls=True
-            ):
+            for run in self._run_tests(question, question.tests, student, keep_calls=True):
                 attempt.add(run.name, run.calls)
                 if run.verdict.outcome != "passed":
                     break
@@ -137,31 +144,33 @@ class Sitting:
             else:
                 return runs
         self.close()
-        self.place.charge_apart(spent)
+        self.workplace.charge_apart(spent)
         return {}
 
-    def _anew(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
-        """The runs of a question in a fresh worker, which count; compared with the attempt before,
-        if there was one.
+    def _run_in_fresh_worker(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
+        """The runs of a question in a fresh worker, which count; compared with the answers of the
+        attempt before, if there was one.
         """
         runs = self.run(question, keep_worker=True, keep_calls=bool(attempt.answers))
         if attempt.answers:
-            fresh = {name: run.calls for name, run in runs.items()}
-            signatures = self._suite.fixtures.reference
-            self.two_answers[question.name] = two_answers(
-                attempt.answers, fresh, (SHARED, FRESH), signatures
+            calls = {name: run.calls for name, run in runs.items()}
+            self.two_answers[question.name] = find_two_answers(
+                attempt.answers, calls, (SHARED, FRESH), self._suite.fixtures.reference
             )
-        return {
-            name: dataclasses.replace(run, calls=()) if run.verdict.outcome == "passed" else run
-            for name, run in runs.items()
-        }
+        for name, run in runs.items():
+            if run.verdict.outcome == "passed":
+                runs[name] = dataclasses.replace(run, calls=())
+        return runs
 
-    def _turns_to(self, question: SuiteQuestion) -> bool:
-        """Whether the worker goes on with this question. A function outside torch is forbidden
-        before the cells run, or they may have it under another name.
+    def _continue_worker(self, question: SuiteQuestion) -> bool:
+        """Whether the open worker goes on with this question.
+
+        A function outside torch is forbidden before the cells run, or they may have it under
+        another name; so such a question needs a fresh worker.
         """
-        outside_torch = any(not name.startswith("torch.") for name in question.forbidden)
-        return not outside_torch and self.place.turn_to(question.forbidden)
+        if any(not name.startswith("torch.") for name in question.forbidden):
+            return False
+        return self.workplace.turn_to(question.forbidden)
 
     def run(
         self,
@@ -176,20 +185,16 @@ class Sitting:
 
         The calls of tests that fail are kept, and with `keep_calls` those of all.
         """
-        asked = [test for test in question.tests if tests is None or test.name in tests]
-        student = self._student(question, stand_ins)
-        runs = {
-            run.name: run for run in self._runs(question, asked, student, keep_calls=keep_calls)
-        }
-        if stand_ins:
-            runs = {
-                name: dataclasses.replace(run, stand_ins=stand_ins) for name, run in runs.items()
-            }
+        selected = [test for test in question.tests if tests is None or test.name in tests]
+        student = self._prepare_student(question, stand_ins)
+        runs = {}
+        for run in self._run_tests(question, selected, student, keep_calls=keep_calls):
+            runs[run.name] = dataclasses.replace(run, stand_ins=stand_ins) if stand_ins else run
         if not keep_worker:
             self.close()
         return runs
 
-    def _runs(
+    def _run_tests(
         self,
         question: SuiteQuestion,
         tests: Sequence[SuiteTest],
@@ -197,46 +202,42 @@ class Sitting:
         *,
         keep_calls: bool,
     ) -> Iterator[TestRun]:
-        """Run tests of one question, one after the other; after the second that hangs none is run
-        any more.
-        """
+        """Run tests of one question in turn; none any more after the second that hangs."""
         hangs = 0
         for test in tests:
             if hangs >= HANGS_BEFORE_GIVING_UP:
-                yield TestRun(
-                    test.name, Verdict("timeout", "Not run: two tests of this question hung."), ()
-                )
+                verdict = Verdict("timeout", "Not run: two tests of this question hung.")
+                yield TestRun(test.name, verdict, ())
                 continue
-            raised, log = self._test(question, test, student)
-            yield self._judged(question.name, test, raised, log, keep_calls)
+            raised, log = self._run_test(question, test, student)
+            yield self._judge_run(question.name, test, raised, log, keep_calls)
             hangs += isinstance(raised, StudentTimeout)
 
-    def _test(
+    def _run_test(
         self, question: SuiteQuestion, test: SuiteTest, student: Any
     ) -> tuple[BaseException | None, CallLog]:
-        """Run one test on this `student`: what it raised, and what it asked.
+        """Run one test on this `student`: the exception that the test raised, and its calls.
 
         Raises:
             HostFailed: the machine failed, and not the student.
         """
         self._suite.fixtures.student = student
-        bounds = memory_bound(self._limits.memory_mb), time_bound(self.place.left)
-        began = time.process_time()
+        bounds = memory_bound(self._limits.memory_mb), time_bound(self.workplace.left)
+        started = time.process_time()
         with self.watch.stage("tests"), bounds[0], bounds[1]:
             raised = self._suite.run(question.name, test.name)
-        self.place.charge(time.process_time() - began)
-        if (fault := self._fault) is not None:
+        self.workplace.charge(time.process_time() - started)
+        fault = self._machine_fault
+        if fault is not None:
             raise fault
         return raised, current_log()
 
     @property
-    def _fault(self) -> HostFailed | None:
-        """What the machine did wrong meanwhile: no test is to blame, whatever it raised, or
-        swallowed.
-        """
+    def _machine_fault(self) -> HostFailed | None:
+        """The machine's fault during a test: no test is to blame, whatever it raised or caught."""
         return self._client.fault
 
-    def _judged(
+    def _judge_run(
         self,
         question: str,
         test: SuiteTest,
@@ -244,58 +245,60 @@ class Sitting:
         log: CallLog,
         keep_calls: bool,
     ) -> TestRun:
-        last = log.calls[-1] if log.calls and raised is not None else None
-        fault = last.fault if last else None
-        called = self._question_of(last, question)
-        stub = stub_of(fault, self.place.submission, self._suite.released)
-        verdict = judge(raised, log, test, stub, called)
-        own = [call for call in log.calls if not call.of_suite]
+        last_call = log.calls[-1] if log.calls and raised is not None else None
+        fault = last_call.fault if last_call else None
+        called_question = self._find_question(last_call, question)
+        stub = find_stub(fault, self.workplace.submission, self._suite.released)
+        verdict = judge(raised, log, test, stub, called_question)
+        suite_fault = None
+        if raised is not None and verdict.cause == "unfit":
+            suite_fault = self._suite.make_fault(test.name, raised)
+        if stub is not None:
+            unanswered = stub.question == question
+        else:
+            unanswered = isinstance(fault, StudentMissing) and called_question == question
+        keep_calls = keep_calls or verdict.outcome != "passed"
+        student_calls = [call for call in log.calls if not call.of_suite]
         return TestRun(
             test.name,
             verdict,
-            _kept(log) if verdict.outcome != "passed" or keep_calls else (),
-            tuple(log.distances),
-            log.tolerance,
-            frozenset(_function(call) for call in own if call.refused),
-            frozenset(_function(call) for call in own if call.fault is None),
-            self._suite.fault(test.name, raised)
-            if raised is not None and verdict.cause == "unfit"
-            else None,
-            stub.question == question
-            if stub
-            else isinstance(fault, StudentMissing) and called == question,
+            _drop_large_answers(log.calls) if keep_calls else (),
+            distances=tuple(log.distances),
+            tolerance=log.tolerance,
+            refusing=frozenset([_function(call) for call in student_calls if call.refused]),
+            answering=frozenset([_function(call) for call in student_calls if call.fault is None]),
+            suite_fault=suite_fault,
+            unanswered=unanswered,
         )
 
-    def _question_of(self, call: Call | None, tested: str) -> str:
-        """The question whose function was called: the tested one, unless it has the name of
-        another.
+    def _find_question(self, call: Call | None, tested_question: str) -> str:
+        """The question whose function was called: the tested one, unless the function has the name
+        of another.
         """
         name = call.name.partition(".")[0] if call else ""
-        return name if name in self._suite.released else tested
+        return name if name in self._suite.released else tested_question
 
-    def _student(self, question: SuiteQuestion, stand_ins: tuple[str, ...]) -> Student:
-        cell = find_answer_cell(self.place.submission, question.name)
+    def _prepare_student(self, question: SuiteQuestion, stand_ins: tuple[str, ...]) -> Student:
+        cell = find_answer_cell(self.workplace.submission, question.name)
         sources = {question.name: cell.source} if cell is not None else {}
-        self.place.prepare(question.forbidden, stand_ins)
-        return Student(self.place, self._limits.call_seconds, sources)
+        self.workplace.prepare(question.forbidden, stand_ins)
+        return Student(self.workplace, self._limits.call_seconds, sources)
 
     def close(self) -> None:
         """End the worker, if there is one."""
-        self.place.close()
+        self.workplace.close()
 
 
-def _kept(log: CallLog) -> tuple[Call, ...]:
-    """The calls of a test that diagnosis may ask for. Large answers are let go: one hostile worker
-    sends hundreds.
+def _drop_large_answers(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """The calls that diagnosis may compare, without large answers: one hostile worker sends
+    hundreds.
     """
-    for call in log.calls:
+    for call in calls:
         if weight([call.result, call.gradients]) > LARGEST_KEPT:
             call.result, call.gradients, call.let_go = None, [], True
-    return tuple(log.calls)
+    return tuple(calls)
 
 
 def _function(call: Call) -> str:
-    """The function's name, or the method's alone: what its class is called is the student's
-    affair.
-    """
+    """The function's name, or the method's alone: students name their classes as they like."""
     return call.name.rpartition(".")[2]

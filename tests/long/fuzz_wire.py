@@ -25,7 +25,7 @@ import torch
 
 from autograder.basics.errors import StudentCrashed, StudentFault
 from autograder.sandbox.student import OneWorker, Student
-from autograder.sitting.outcomes import judge
+from autograder.sitting.verdict import judge
 from autograder.suite.calls import current_log, start_log
 from autograder.suite.collection import SuiteTest
 from autograder.suite.compare import assert_close, assert_equal, same

@@ -17,10 +17,10 @@ from autograder.basics.errors import StudentError, StudentMissing
 from autograder.basics.stored_json import decode_stored, encode_line
 from autograder.diagnosis.diagnosis import Diagnostician, Named
 from autograder.diagnosis.known_sitting import KnownSitting
-from autograder.sitting.agreement import agree, apart, departures
-from autograder.sitting.charges import loss
-from autograder.sitting.outcomes import Verdict
+from autograder.sitting.agreement import answers_agree, distance, find_departures
+from autograder.sitting.pricing import points_lost
 from autograder.sitting.sitting import TestRun
+from autograder.sitting.verdict import Verdict
 from autograder.suite.calls import Call, Cost
 from autograder.suite.collection import SuiteQuestion
 from autograder.suite.known_answers import KnownAnswer, combined
@@ -168,7 +168,7 @@ def test_two_mistakes_in_one_call_are_named_where_neither_explains_it() -> None:
     # rows, half and cost are 8 of 9 points, and each of the two keeps half of 9: together they cost
     # 8, and not 4.5
     assert [price.points for price in found.prices] == [4.5, 4.5]
-    assert loss(["rows", "half", "cost"], POINTS, found.prices) == 8.0
+    assert points_lost(["rows", "half", "cost"], POINTS, found.prices) == 8.0
 
 
 def test_pairs_do_not_run_where_one_mistake_explains_half() -> None:
@@ -205,7 +205,7 @@ def test_two_changes_of_one_place_are_no_pair() -> None:
 
 def lost(student: Answers, mistakes: dict[str, Answers]) -> float:
     """The points of nine that an answer loses which fails the tests it has an answer for."""
-    return loss(list(student), POINTS, name(student, mistakes).prices)
+    return points_lost(list(student), POINTS, name(student, mistakes).prices)
 
 
 def test_a_slip_costs_half_and_a_missing_check_beside_it_what_it_costs_by_itself() -> None:
@@ -224,11 +224,11 @@ def test_a_refusal_that_is_withheld_costs_nothing_beside_wrong_values_and_its_po
     the slip's doing; a function that raises everywhere has shown no answer.
     """
     wrong = name(MISTAKES["inverted"], MISTAKES, refusing="refused")
-    assert loss(["rows", "half", "cost", "refused"], POINTS, wrong.prices) == 4.5
+    assert points_lost(["rows", "half", "cost", "refused"], POINTS, wrong.prices) == 4.5
     raises: Answers = dict.fromkeys(["rows", "half", "cost"], "TypeError")
     errors = name(raises, {"breaks": {"half": "TypeError"}}, refusing="refused")
     assert [slip.mistake for slip in errors.slips] == ["breaks"]
-    assert loss(["rows", "half", "cost", "refused"], POINTS, errors.prices) == 9.0
+    assert points_lost(["rows", "half", "cost", "refused"], POINTS, errors.prices) == 9.0
 
 
 def test_a_slip_is_priced_where_a_second_fault_changes_most_of_its_answers() -> None:
@@ -291,7 +291,7 @@ def test_a_way_of_costing_too_much_is_named_by_what_is_larger_and_not_by_checks_
 def test_a_mistake_about_cost_is_named_by_what_costs_more(operations: int) -> None:
     key = {**KEY, "cost": Call("f", (), {}, result=RIGHT, cost=Cost(10, 1, 1, 1, 1))}
     mine = Call("f", (), {}, result=RIGHT, cost=Cost(operations, 1, 1, 1, 1))
-    assert departures(mine, key["cost"]) == {"cost of operations"}  # type: ignore[arg-type]
+    assert find_departures(mine, key["cost"]) == {"cost of operations"}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -314,43 +314,43 @@ def test_rounding_depends_on_the_dtype(dtype: torch.dtype, off: float, expected:
         Call("f", (), {}, result=one.to(dtype)),
     )
     right = Call("f", (), {}, result=(one + 8 * off).to(dtype))
-    assert agree(mine, theirs, right) is expected
+    assert answers_agree(mine, theirs, right) is expected
 
 
 def test_distance_is_measured_in_roundings_of_the_coarser_dtype() -> None:
-    assert apart(torch.tensor([1.0 + 2e-4]).double(), torch.tensor([1.0])) == pytest.approx(
+    assert distance(torch.tensor([1.0 + 2e-4]).double(), torch.tensor([1.0])) == pytest.approx(
         2.0, rel=1e-3
     )
-    assert apart(torch.tensor([1.0]), torch.tensor([[1.0]])) == math.inf
-    assert apart(torch.tensor([True, False]), torch.tensor([1, 0], dtype=torch.uint8)) == 0
-    assert apart(torch.tensor([True, False]), torch.tensor([1, 1])) == math.inf
-    assert apart([1, "a"], (1, "a")) == 0
-    assert apart(True, 1) == math.inf
-    assert apart(torch.tensor([math.inf, 1.0]), torch.tensor([1.0, 1.0])) == math.inf
+    assert distance(torch.tensor([1.0]), torch.tensor([[1.0]])) == math.inf
+    assert distance(torch.tensor([True, False]), torch.tensor([1, 0], dtype=torch.uint8)) == 0
+    assert distance(torch.tensor([True, False]), torch.tensor([1, 1])) == math.inf
+    assert distance([1, "a"], (1, "a")) == 0
+    assert distance(True, 1) == math.inf
+    assert distance(torch.tensor([math.inf, 1.0]), torch.tensor([1.0, 1.0])) == math.inf
 
 
 def test_errors_that_mean_a_hundred_things_agree_by_their_words() -> None:
     def raising(kind: str, message: str) -> Call:
         return Call("f", (), {}, fault=StudentError(kind, message))
 
-    assert agree(
+    assert answers_agree(
         raising("RuntimeError", "size 4 must match 5"),
         raising("RuntimeError", "size 7 must match 3"),
         None,
     )
-    assert not agree(
+    assert not answers_agree(
         raising("RuntimeError", "size 4 must match 5"),
         raising("RuntimeError", "expected half"),
         None,
     )
-    assert agree(raising("ValueError", "mine"), raising("ValueError", "theirs"), None)
-    assert not agree(raising("ValueError", ""), raising("TypeError", ""), None)
+    assert answers_agree(raising("ValueError", "mine"), raising("ValueError", "theirs"), None)
+    assert not answers_agree(raising("ValueError", ""), raising("TypeError", ""), None)
 
 
 def test_values_stand_for_every_row_by_itself() -> None:
     """A row of large numbers does not hide a wrong row of small ones."""
     small_row_wrong = torch.tensor([[1000.0, 2000.0], [0.001, 0.003]])
-    assert apart(small_row_wrong, torch.tensor([[1000.0, 2000.0], [0.001, 0.002]])) > 1000
+    assert distance(small_row_wrong, torch.tensor([[1000.0, 2000.0], [0.001, 0.002]])) > 1000
 
 
 def test_records_are_kept_with_what_a_call_cost_and_brought_back() -> None:

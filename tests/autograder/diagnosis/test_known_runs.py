@@ -16,9 +16,9 @@ from autograder.course import Course
 from autograder.diagnosis.known_runs import KnownRuns
 from autograder.grading.bench import Bench
 from autograder.records.model import Result
-from autograder.sitting.agreement import agree
-from autograder.sitting.outcomes import Verdict
+from autograder.sitting.agreement import answers_agree
 from autograder.sitting.sitting import TestRun
+from autograder.sitting.verdict import Verdict
 from autograder.suite.calls import Call
 
 OVER_THE_ROWS = (
@@ -53,7 +53,9 @@ def test_a_run_comes_back_as_it_was(kept: KnownRuns) -> None:
     back = kept.load("over_the_rows", "test_rows[2]")
     assert back is not None
     assert back.verdict.outcome == "failed"
-    assert all(agree(mine, call, None) for mine, call in zip(back.calls, CALLS, strict=True))
+    assert all(
+        answers_agree(mine, call, None) for mine, call in zip(back.calls, CALLS, strict=True)
+    )
     assert [call.changed for call in back.calls] == [(), (), (), ("z",)]
     assert back.calls[1].result[0].tolist() == [[0, 3], [1, 4], [2, 5]]
     assert back.calls[1].result[1:] == ([True, None, 0.1], {"n": 2**70})

@@ -18,9 +18,9 @@ from autograder.grading.batch import grade_batch
 from autograder.grading.bench import Bench
 from autograder.proof.verify import Wanted, verify
 from autograder.records.model import FoundSubmission, QuestionResult, Result
-from autograder.sitting.charges import charged
-from autograder.sitting.outcomes import Verdict
+from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import TestRun
+from autograder.sitting.verdict import Verdict
 
 Grade = Callable[..., Result]
 
@@ -37,7 +37,7 @@ def run(
 
 
 def passed(*runs: TestRun, again: tuple[TestRun, ...] = ()) -> list[str]:
-    counting = charged({one.name: one for one in runs}, {one.name: one for one in again})
+    counting = adjust_verdicts({one.name: one for one in runs}, {one.name: one for one in again})
     return [name for name, one in counting.items() if one.verdict.outcome == "passed"]
 
 
@@ -77,8 +77,8 @@ def test_a_wrong_value_in_the_first_test_leaves_the_hints_of_others_out() -> Non
         run("b", "failed", "wrong value"),
         run("c", "failed"),
     ]
-    counting = charged({one.name: one for one in runs})
-    assert [one.verdict.said for one in counting.values()] == ["said\nhint", "said", "said\nhint"]
+    counting = adjust_verdicts({one.name: one for one in runs})
+    assert [one.verdict.text for one in counting.values()] == ["said\nhint", "said", "said\nhint"]
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_an_error_has_a_hint_only_where_ordinary_arguments_work(
     first: TestRun, said: list[str]
 ) -> None:
     runs = {"a": first, "b": run("b", "error", "raised")}
-    counting = charged(runs)
-    shown = "said" if first.verdict.outcome == "passed" else counting["a"].verdict.said
-    assert [shown, counting["b"].verdict.said] == said
+    counting = adjust_verdicts(runs)
+    shown = "said" if first.verdict.outcome == "passed" else counting["a"].verdict.text
+    assert [shown, counting["b"].verdict.text] == said
 
 
 def question(result: Result, name: str) -> QuestionResult:
@@ -252,4 +252,4 @@ def test_what_only_a_wrong_answer_makes_a_test_raise_is_the_answers(
     )
     assert question(result, "counter").tests[0].outcome == "failed"
     with pytest.raises(SuiteFault):
-        raise bench.grader.suite.fault("test_x", ValueError("said"))
+        raise bench.grader.suite.make_fault("test_x", ValueError("said"))

@@ -17,7 +17,7 @@ from small_course import ANSWERS
 from autograder.basics.errors import StudentCrashed, StudentError, StudentTimeout
 from autograder.records.model import QuestionResult, Result
 from autograder.sitting.agreement import same_answer
-from autograder.sitting.hedges import FRESH, LARGEST_ATTEMPT, SHARED, Attempt, two_answers
+from autograder.sitting.hedges import FRESH, LARGEST_ATTEMPT, SHARED, Attempt, find_two_answers
 from autograder.suite.calls import Call
 
 Grade = Callable[..., Result]
@@ -272,9 +272,10 @@ def test_when_two_answers_are_one(first: Call, second: Call, same: bool | None) 
 
 def test_after_a_call_without_an_answer_nothing_is_compared() -> None:
     slow = [call(fault=StudentTimeout("slow")), call(1)]
-    assert two_answers({"t": slow}, {"t": [call(1), call(2)]}, ("a", "b"), {}) == ()
+    assert find_two_answers({"t": slow}, {"t": [call(1), call(2)]}, ("a", "b"), {}) == ()
     assert [
-        flag.answers for flag in two_answers({"t": [call(1)]}, {"t": [call(2)]}, ("a", "b"), {})
+        flag.answers
+        for flag in find_two_answers({"t": [call(1)]}, {"t": [call(2)]}, ("a", "b"), {})
     ] == [("1", "2")]
 
 
@@ -295,13 +296,13 @@ def test_after_a_call_without_an_answer_nothing_is_compared() -> None:
     ],
 )
 def test_answers_in_words(first: object, second: object, answers: tuple[str, str]) -> None:
-    (flag,) = two_answers({"t": [call(first)]}, {"t": [call(second)]}, ("a", "b"), {})
+    (flag,) = find_two_answers({"t": [call(first)]}, {"t": [call(second)]}, ("a", "b"), {})
     assert flag.answers == answers
 
 
 def test_a_students_own_words_are_cleaned() -> None:
     red = call(fault=StudentError("ValueError", "\x1b[31m" + "x" * 5000))
-    (flag,) = two_answers({"t": [red]}, {"t": [call("\x1b]0;title\x07")]}, ("a", "b"), {})
+    (flag,) = find_two_answers({"t": [red]}, {"t": [call("\x1b]0;title\x07")]}, ("a", "b"), {})
     assert all("\x1b" not in text and len(text) <= 301 for text in flag.answers)
 
 

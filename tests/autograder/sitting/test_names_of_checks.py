@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.authoring.check_names import names_of_checks
 from autograder.intake.released_notebook import Release, ReleaseCell
-from autograder.sitting.outcomes import explain_name
+from autograder.sitting.verdict import explain_name
 
 RELEASE = Release(
     "a1",

@@ -12,7 +12,7 @@ from courses import HIDDEN_INI
 
 from autograder.basics.errors import BadSuite
 from autograder.course import Assignment
-from autograder.sitting.loaded_suite import LoadedSuite, call_plainly, parameters
+from autograder.sitting.loaded_suite import LoadedSuite, call_plainly, parametrized_arguments
 
 SUITE = """\
 import pytest
@@ -150,7 +150,11 @@ def test_this_version_of_pytest_still_says_what_parametrize_gives(tmp_path: Path
     pytest below that.
     """
     made = loaded(tmp_path, SUITE)
-    assert [dict(parameters(item)) for item in made._plain.values()] == [{}, {"n": 1}, {"n": 2}]
+    assert [dict(parametrized_arguments(item)) for item in made._plain.values()] == [
+        {},
+        {"n": 1},
+        {"n": 2},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.sitting.charges import Price, loss, price_of
+from autograder.sitting.pricing import Price, points_lost, price_mistake
 
 POINTS = {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}
-EXCHANGED = price_of("abc", POINTS, keeps=0.5)
-NO_CHECK = price_of("d", POINTS, keeps=0.0)
+EXCHANGED = price_mistake("abc", POINTS, keeps=0.5)
+NO_CHECK = price_mistake("d", POINTS, keeps=0.0)
 
 
 def test_a_mistake_costs_its_tests_and_a_slip_half_of_the_question_at_most() -> None:
-    assert price_of("ab", POINTS, keeps=0.0) == Price(7.0, frozenset("ab"))
-    assert price_of("abcd", POINTS, keeps=0.5).points == 5.0  # of ten
-    assert price_of("c", POINTS, keeps=0.5).points == 2.0  # its tests are cheaper than half
+    assert price_mistake("ab", POINTS, keeps=0.0) == Price(7.0, frozenset("ab"))
+    assert price_mistake("abcd", POINTS, keeps=0.5).points == 5.0  # of ten
+    assert price_mistake("c", POINTS, keeps=0.5).points == 2.0  # its tests are cheaper than half
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,11 @@ def test_a_mistake_costs_its_tests_and_a_slip_half_of_the_question_at_most() -> 
         ("abcd", [EXCHANGED, NO_CHECK], 6.0),
         ("ab", [EXCHANGED], 5.0),
         ("c", [EXCHANGED], 2.0),  # never more than the tests that failed
-        ("abcd", [price_of("ab", POINTS, 0.0), price_of("bc", POINTS, 0.0)], 10.0),
+        ("abcd", [price_mistake("ab", POINTS, 0.0), price_mistake("bc", POINTS, 0.0)], 10.0),
     ],
 )
 def test_what_is_lost(failed: str, prices: list[Price], lost: float) -> None:
-    assert loss(failed, POINTS, prices) == lost
+    assert points_lost(failed, POINTS, prices) == lost
 
 
 mistakes = st.tuples(
@@ -48,10 +48,10 @@ def test_together_mistakes_cost_at_most_their_sum_and_at_least_the_dearest(
     group: list[tuple[frozenset[str], float]],
 ) -> None:
     """Each fails its own tests, and all are named."""
-    prices = [price_of(tests, POINTS, keeps) for tests, keeps in group]
+    prices = [price_mistake(tests, POINTS, keeps) for tests, keeps in group]
 
     def together(some: tuple[Price, ...]) -> float:
-        return loss(frozenset().union(*(price.tests for price in some)), POINTS, some)
+        return points_lost(frozenset().union(*(price.tests for price in some)), POINTS, some)
 
     for size in range(1, len(prices) + 1):
         for some in itertools.combinations(prices, size):

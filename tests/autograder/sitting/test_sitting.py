@@ -134,7 +134,7 @@ def test_running_the_same_cells_again_takes_nothing_of_what_the_submission_has(
         outcome for its in outcomes(sitting, all_questions(sitting)) for outcome in its
     }
     assert len(forks) == 3
-    assert 0.3 < sitting.place.spent.processor < 0.6
+    assert 0.3 < sitting.workplace.spent.processor < 0.6
 
 
 def test_there_is_an_end_to_running_the_same_cells_again(
@@ -157,15 +157,15 @@ def test_whether_a_cell_ends_within_its_limit_is_decided_once(sit: Callable[...,
     slow = COMPUTES.replace("0.3", "0.1") + "here = 1\n"
     counter = ANSWERS["counter"].replace("self.value = start", "self.value = start - 1 + here")
     sitting = sit(slow, cell_seconds=0.2, softmax="softmax = abs\n", counter=counter)
-    assert {cell.id: cell.outcome for cell in sitting.place.cells}["extra-1"] == "ok"
-    submission = sitting.place.submission
+    assert {cell.id: cell.outcome for cell in sitting.workplace.cells}["extra-1"] == "ok"
+    submission = sitting.workplace.submission
     slower = [
         dataclasses.replace(cell, source=cell.source.replace("0.1", "0.3"))
         for cell in submission.cells
     ]
-    sitting.place.submission = dataclasses.replace(submission, cells=tuple(slower))
+    sitting.workplace.submission = dataclasses.replace(submission, cells=tuple(slower))
     assert outcomes(sitting, all_questions(sitting))[2] == ["passed"]
-    assert {cell.id: cell.outcome for cell in sitting.place.cells}["extra-1"] == "ok"
+    assert {cell.id: cell.outcome for cell in sitting.workplace.cells}["extra-1"] == "ok"
 
 
 def test_an_attempt_that_does_not_count_is_not_charged_and_yet_has_an_end(
@@ -173,15 +173,15 @@ def test_an_attempt_that_does_not_count_is_not_charged_and_yet_has_an_end(
 ) -> None:
     sitting = sit(softmax=NO_GRADIENTS, attention=BY_TORCH["attention"])
     sitting.run_all(all_questions(sitting)[:1])
-    before = sitting.place.spent
-    sitting.place.charge(1.0)  # an attempt
-    sitting.place.charge_apart(before)
-    assert sitting.place.spent == before
-    assert sitting.place.may_attempt
-    sitting.place.charge(2 * sitting._limits.submission_seconds)
-    sitting.place.charge_apart(before)
-    assert sitting.place.spent == before
-    assert not sitting.place.may_attempt
+    before = sitting.workplace.spent
+    sitting.workplace.charge(1.0)  # an attempt
+    sitting.workplace.charge_apart(before)
+    assert sitting.workplace.spent == before
+    assert sitting.workplace.may_attempt
+    sitting.workplace.charge(2 * sitting._limits.submission_seconds)
+    sitting.workplace.charge_apart(before)
+    assert sitting.workplace.spent == before
+    assert not sitting.workplace.may_attempt
 
 
 def test_what_one_question_forbids_another_may_call(

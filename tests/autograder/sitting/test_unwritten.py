@@ -12,7 +12,7 @@ from small_course import ANSWERS
 
 from autograder.basics.errors import StudentError, StudentMissing
 from autograder.records.model import Cell, QuestionResult, Result, Submission
-from autograder.sitting.outcomes import Stub, stub_of
+from autograder.sitting.unwritten import Stub, find_stub
 
 Grade = Callable[..., Result]
 
@@ -39,7 +39,7 @@ def stub(
     source: str, line: int, cell: str = "softmax", kind: str = "NotImplementedError"
 ) -> Stub | None:
     submission = Submission("s", "a", Path("s.ipynb"), "", (Cell(cell, "question", source),))
-    return stub_of(raised(cell, line, kind), submission, {"softmax": STUB})
+    return find_stub(raised(cell, line, kind), submission, {"softmax": STUB})
 
 
 def test_the_stub_of_a_question_is_known_by_its_cell_and_line() -> None:
@@ -51,7 +51,7 @@ def test_the_stub_of_a_question_is_known_by_its_cell_and_line() -> None:
     assert stub(STUB, 3, cell="extra-1") == Stub("softmax", 3)
     assert stub("x = 1\n", 1, cell="extra-1") is None
     assert (
-        stub_of(
+        find_stub(
             StudentMissing("softmax"),
             Submission("s", "a", Path("s.ipynb"), "", ()),
             {"softmax": STUB},
