@@ -28,12 +28,12 @@ from autograder.marks.marks import Mark, class_marks
 from autograder.marks.rubric import as_students_read, read_rubrics
 from autograder.outputs.class_report import write_report
 from autograder.outputs.difference import Difference
-from autograder.outputs.export import csv_of_students, csv_of_tests
-from autograder.outputs.feedback_page import feedback_page, feedback_path
+from autograder.outputs.export import render_student_csv, render_test_csv
+from autograder.outputs.feedback_archive import pack_feedback
+from autograder.outputs.feedback_page import feedback_path, render_feedback
 from autograder.outputs.junit import junit_xml
-from autograder.outputs.returns import feedback_zip
-from autograder.outputs.speed_table import in_words, speed_bonus
-from autograder.outputs.totals import course_totals, perhaps_split, totals_csv
+from autograder.outputs.speed_table import describe_speeds, speed_bonus
+from autograder.outputs.totals import course_totals, find_split_students, totals_csv
 from autograder.platforms.fill import PlatformFile, fill, learn_people, read_platform_file
 from autograder.platforms.platform import Platform
 from autograder.platforms.push import push_marks
@@ -90,7 +90,7 @@ def report_command(
     timing = read_timing(results, assignment.name, tell)
     marks = read_marks(course, assignment, results, timing, tell)
     uses = _uses(assignment, tell) if any(map(_has_carried, marks)) else {}
-    speeds = {entry.student: in_words(entry.speeds) for entry in timing}
+    speeds = {entry.student: describe_speeds(entry.speeds) for entry in timing}
     rubrics = read_rubrics(assignment)
     collected = read_collected(course.submitted, assignment.name)
     old = tell_stale(
@@ -100,7 +100,7 @@ def report_command(
         for mark in as_students_read(marks, rubrics):
             page = None  # a page of an earlier version would show a score that no longer holds
             if (result := mark.own_result) is not None:
-                page = feedback_page(result, uses, speeds.get(mark.holder, ""), mark)
+                page = render_feedback(result, uses, speeds.get(mark.holder, ""), mark)
             _replace_feedback(files, course, results, assignment.name, mark, page)
         report = write_report(
             files, results, assignment.name, marks, timing, collected, course.feedback, old, rubrics
@@ -259,7 +259,7 @@ def totals_command(
     rows = course_totals(course, by_assignment, tell, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {listing(unknown)}")
-    if split := perhaps_split(rows, list(by_assignment)):
+    if split := find_split_students(rows, list(by_assignment)):
         titles = ", ".join(sorted({NAMES[platform].title for platform in split.values()}))
         tell(
             f"{titles} numbers people anew in each assignment, so these may stand here "
@@ -291,10 +291,10 @@ def _content(
         ]
         return junit_xml([result for mark in marks if (result := mark.own_result)], problems), []
     if format_ == "tests":
-        return csv_of_tests(marks), []
+        return render_test_csv(marks), []
     platform = platforms().get(request.platform, Platform())
     if format_.endswith(_FEEDBACK) and platform.feedback_name:
-        packed, unknown = feedback_zip(
+        packed, unknown = pack_feedback(
             marks, request.assignment.name, request.course.feedback, platform.feedback_name
         )
         return packed, [
@@ -303,7 +303,7 @@ def _content(
     said = _unfinished(marks, provisional)
     if format_ == "csv":
         late, bonus = any(mark.late for mark in marks), _bonus(request.course, timing)
-        return [csv_of_students(marks, provisional=provisional, late=late, bonus=bonus)], said
+        return [render_student_csv(marks, provisional=provisional, late=late, bonus=bonus)], said
     text, difference = _filled(request, marks, file)
     return [text], [*said, *difference.lines(NAMES[request.platform].title)]
 

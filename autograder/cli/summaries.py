@@ -42,12 +42,12 @@ def tell_graded(summary: GradeSummary, request: GradeRequest) -> None:
     from rich.console import Console
 
     from autograder.intake.released_notebook import written_points
-    from autograder.outputs.speed_table import in_words
-    from autograder.outputs.terminal import ends, terminal_table
+    from autograder.outputs.speed_table import describe_speeds
+    from autograder.outputs.terminal import select_rows, terminal_table
     from autograder.records.results import read_result
 
     name = request.assignment.name
-    shown, left_out = ends(summary.results)
+    shown, left_out = select_rows(summary.results)
     results = [
         one for row in shown if (one := read_result(request.results, name, row.student)) is not None
     ]
@@ -67,7 +67,7 @@ def tell_graded(summary: GradeSummary, request: GradeRequest) -> None:
             )
     for timed in summary.speeds:
         click.echo(
-            one_line(f"speed beside the baseline: {timed.student}: {in_words(timed.speeds)}")
+            one_line(f"speed beside the baseline: {timed.student}: {describe_speeds(timed.speeds)}")
         )
     if points := written_points(request.assignment):
         click.echo(

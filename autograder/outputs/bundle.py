@@ -17,7 +17,7 @@ _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
-def script(template: Path, **values: object) -> str:
+def render_script(template: Path, **values: object) -> str:
     """A script, a workflow or a page from its template: `<< name >>` stands for a value, `<% … %>`
     for a statement.
 

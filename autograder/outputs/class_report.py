@@ -18,18 +18,18 @@ from autograder.outputs.feedback_page import feedback_path
 from autograder.outputs.pages import render_pieces
 from autograder.outputs.statistics import (
     Attempt,
-    attempts,
+    class_shares,
     histogram,
-    question_statistics,
-    shares,
-    submissions_graded,
-    timing_summary,
+    read_attempts,
+    summarize_attempts,
+    summarize_questions,
+    summarize_timing,
 )
-from autograder.outputs.terminal import mark as mark_sign
+from autograder.outputs.terminal import question_sign
 from autograder.records.model import Graded
 
 
-def report_page(
+def render_report(
     assignment: str,
     marks: Sequence[Mark],
     timing: Sequence[Graded] = (),
@@ -51,7 +51,7 @@ def report_page(
         rubrics: the items of the marking schemes, by written answer.
     """
     results = [mark.result for mark in marks if mark.result is not None]
-    of_class = shares(marks)
+    of_class = class_shares(marks)
     by_mark = sorted(marks, key=lambda m: (m.score is None, -(m.score or 0.0), m.student))
     by_status = sorted(marks, key=lambda m: (m.status == "graded", m.status, m.student))
     return render_pieces(
@@ -73,17 +73,17 @@ def report_page(
         mean=statistics.fmean(of_class) if of_class else 0.0,
         median=statistics.median(of_class) if of_class else 0.0,
         bins=histogram(of_class),
-        questions=question_statistics(results),
+        questions=summarize_questions(results),
         tries=tries if len(tries) > 1 else (),
         written=written_statistics([mark.by_hand for mark in marks if mark.by_hand], rubrics or {}),
         orders=(("student", marks), ("mark", by_mark), ("status", by_status)),
         pages=pages or {},
         stale=stale or {},
         collected=collected or Collected(),
-        timing=timing_summary(timing),
+        timing=summarize_timing(timing),
         suites=len({result.suite_sha256 for result in results}),
         unwalled=sum(result.walls == "none" for result in results),
-        sign=mark_sign,
+        sign=question_sign,
     )
 
 
@@ -116,8 +116,8 @@ def write_report(
         if mark.result is not None and files.will_exist(page):
             pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
     results = [mark.result for mark in marks if mark.result is not None]
-    tries = attempts(submissions_graded(folder, assignment, results))
+    tries = summarize_attempts(read_attempts(folder, assignment, results))
     files.write(
-        path, report_page(assignment, marks, timing, collected, pages, stale, tries, rubrics)
+        path, render_report(assignment, marks, timing, collected, pages, stale, tries, rubrics)
     )
     return path

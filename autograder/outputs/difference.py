@@ -104,7 +104,7 @@ def full_marks(marks: Iterable[Mark]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonThere:
+class PlatformPerson:
     """One person on the platform, with the mark that the platform has.
 
     Attributes:
@@ -123,9 +123,9 @@ class PersonThere:
     decide: Callable[[float], tuple[Outcome, str]]
 
 
-def difference_of(
+def compare_marks(
     marks: Sequence[Mark],
-    people: Iterable[PersonThere],
+    people: Iterable[PlatformPerson],
     points: Mapping[str, float],
     notes: Sequence[str] = (),
 ) -> Difference:
@@ -140,7 +140,7 @@ def difference_of(
     return Difference(changes, missing_students(marks, points, changes), tuple(notes))
 
 
-def _change(there: PersonThere, mark: Mark | None, points: Mapping[str, float]) -> Change:
+def _change(there: PlatformPerson, mark: Mark | None, points: Mapping[str, float]) -> Change:
     if mark is None or mark.student not in points:
         student = mark.student if mark else ""
         return Change(there.person, student, "keeps", there.mark_there, None, _without_a_mark(mark))

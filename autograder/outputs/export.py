@@ -33,7 +33,7 @@ def points_cell(points: float | None) -> str:
     return "" if points is None else format_points(points, digits=6)
 
 
-def csv_of_students(
+def render_student_csv(
     marks: Sequence[Mark],
     *,
     provisional: bool = False,
@@ -81,7 +81,7 @@ def csv_of_students(
     return write_table(rows)
 
 
-def csv_of_tests(marks: Sequence[Mark]) -> Iterator[str]:
+def render_test_csv(marks: Sequence[Mark]) -> Iterator[str]:
     """A row a test; of whoever has no result, one row that says why. A piece for each student."""
     yield write_table(
         [["student", "question", "test", "outcome", "points", "max_points", "message", "diagnosis"]]

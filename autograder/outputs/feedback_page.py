@@ -47,7 +47,7 @@ class QuestionView:
     only_inherited: bool
 
 
-def feedback_page(
+def render_feedback(
     result: Result,
     uses: Mapping[str, Sequence[str]] | None = None,
     speed: str = "",

@@ -75,9 +75,9 @@ def similarity_command(
             submissions.append(read_submission(found, release, course.limits))
         except UnreadableSubmission as problem:
             yield one_line(f"not compared: {found.student}: {problem}")
-    pairs = similar_pairs(submissions, explained(course, assignment))
+    pairs = find_similar_pairs(submissions, read_known_texts(course, assignment))
     page = results / f"{assignment.name}.similarity.html"
-    write_whole(page, similarity_page(assignment.name, len(submissions), pairs))
+    write_whole(page, render_similarity(assignment.name, len(submissions), pairs))
     for pair in pairs:
         yield one_line(f"to look at: {pair.students[0]} and {pair.students[1]}")
     yield (
@@ -86,7 +86,7 @@ def similarity_command(
     )
 
 
-def explained(course: Course, assignment: Assignment) -> list[str]:
+def read_known_texts(course: Course, assignment: Assignment) -> list[str]:
     """The code and the text that the assignment itself gives, or that the course knows as an
     answer.
     """
@@ -102,7 +102,7 @@ def explained(course: Course, assignment: Assignment) -> list[str]:
     return [*(cell.source for cell in release), *(cell.source for cell in key), *known]
 
 
-def similar_pairs(submissions: Sequence[Submission], explaining: Sequence[str]) -> list[Pair]:
+def find_similar_pairs(submissions: Sequence[Submission], explaining: Sequence[str]) -> list[Pair]:
     """The pairs that share most, most first. Given cells and checks are the release's and are not
     looked at.
     """
@@ -138,7 +138,7 @@ def similar_pairs(submissions: Sequence[Submission], explaining: Sequence[str]) 
     ]
 
 
-def similarity_page(assignment: str, compared: int, pairs: Sequence[Pair]) -> str:
+def render_similarity(assignment: str, compared: int, pairs: Sequence[Pair]) -> str:
     """The page as HTML: for each pair its passages side by side."""
     return render("similarity.html", assignment=assignment, compared=compared, pairs=pairs)
 

@@ -22,6 +22,6 @@ def speed_bonus(speeds: Sequence[Speed], grading: Grading) -> float:
     )
 
 
-def in_words(speeds: Sequence[Speed]) -> str:
+def describe_speeds(speeds: Sequence[Speed]) -> str:
     """As the terminal and the pages show it."""
     return "; ".join(f"{s.case}: {s.problem or f'{s.ratio:.2f} times'}" for s in speeds)

@@ -92,7 +92,7 @@ class TimingSummary:
     slowest_seconds: float
 
 
-def shares(marks: Sequence[Mark]) -> list[float]:
+def class_shares(marks: Sequence[Mark]) -> list[float]:
     """Everybody's share of the points, in 0 to 1; of the tests' alone, while a person has yet to
     give some.
     """
@@ -109,7 +109,7 @@ def histogram(of_class: Sequence[float]) -> tuple[Bin, ...]:
     return tuple(Bin(width * i, width * (i + 1), counts[i]) for i in range(BINS))
 
 
-def question_statistics(results: Sequence[Result]) -> tuple[QuestionStatistics, ...]:
+def summarize_questions(results: Sequence[Result]) -> tuple[QuestionStatistics, ...]:
     """Every question in the order in which the results have them."""
     names = dict.fromkeys(question.name for result in results for question in result.questions)
     return tuple(_question(name, results) for name in names)
@@ -170,7 +170,7 @@ def correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
     return round(statistics.correlation(left, right), 6)
 
 
-def attempts(history: Mapping[str, Sequence[Result]]) -> tuple[Attempt, ...]:
+def summarize_attempts(history: Mapping[str, Sequence[Result]]) -> tuple[Attempt, ...]:
     """The first submission of everybody, the second of those who handed in two, and so on.
 
     Args:
@@ -186,7 +186,7 @@ def attempts(history: Mapping[str, Sequence[Result]]) -> tuple[Attempt, ...]:
     return tuple(rows)
 
 
-def submissions_graded(
+def read_attempts(
     results: Path, assignment: str, current: Sequence[Result]
 ) -> dict[str, list[Result]]:
     """Every submission's last result, by student, in the order of the submissions, with those that
@@ -222,7 +222,7 @@ def _day_and_number(name: str) -> tuple[str, int]:
     return day, int(number) if number.isdecimal() else 1
 
 
-def timing_summary(timing: Sequence[Graded]) -> TimingSummary | None:
+def summarize_timing(timing: Sequence[Graded]) -> TimingSummary | None:
     """None where nothing was timed."""
     totals = {entry.student: sum(entry.seconds.values()) for entry in timing if entry.seconds}
     if not totals:

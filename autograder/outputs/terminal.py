@@ -19,7 +19,7 @@ LONGEST_TABLE = 40
 MARKS = "✓ full marks   ~ a part   + with carried points   ✗ nothing"
 
 
-def mark(question: QuestionResult) -> str:
+def question_sign(question: QuestionResult) -> str:
     """One character for how a question went; `MARKS` explains them."""
     if question.carried > 0:
         return "+"
@@ -31,7 +31,7 @@ def mark(question: QuestionResult) -> str:
 Row = TypeVar("Row")
 
 
-def ends(rows: Sequence[Row]) -> tuple[Sequence[Row], int]:
+def select_rows(rows: Sequence[Row]) -> tuple[Sequence[Row], int]:
     """The rows of a class that the table shows, and how many are left out in their middle."""
     half = LONGEST_TABLE // 2
     left_out = len(rows) - LONGEST_TABLE
@@ -46,7 +46,7 @@ def terminal_table(
     Every text is a rich Text, so that no name is read as markup.
 
     Args:
-        results: those to be shown, by student (`ends`).
+        results: those to be shown, by student (`select_rows`).
         left_out: how many more there are in the middle.
         unwalled: how many of the class were graded without walls.
     """
@@ -86,7 +86,7 @@ def _table(results: Sequence[Result], left_out: int) -> Table:
     for i, result in enumerate(results):
         if left_out and i == LONGEST_TABLE // 2:
             table.add_row(Text(f"… {left_out} more …", style="dim"), "", "", "", "")
-        marks = {question.name: mark(question) for question in result.questions}
+        marks = {question.name: question_sign(question) for question in result.questions}
         table.add_row(
             Text(one_line(result.student)),
             format_points(result.score),

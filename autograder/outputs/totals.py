@@ -198,7 +198,7 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
     return write_table(table)
 
 
-def perhaps_split(rows: Sequence[Total], names: Sequence[str]) -> dict[str, str]:
+def find_split_students(rows: Sequence[Total], names: Sequence[str]) -> dict[str, str]:
     """Students who may stand here once for each assignment, and the platform that numbers people
     anew in each: they are known by nothing else.
     """

@@ -29,8 +29,8 @@ from autograder.outputs.difference import (
     SAME,
     Difference,
     Outcome,
-    PersonThere,
-    difference_of,
+    PlatformPerson,
+    compare_marks,
     full_marks,
     points_to_give,
 )
@@ -132,7 +132,7 @@ class Grades:
                 f"{format_points(full)}: change it there, and export the grades again"
             )
         people = [self._person(line, students.get(line, "")) for line in self.rows]
-        difference = difference_of(marks, people, points, self.notes)
+        difference = compare_marks(marks, people, points, self.notes)
         title = (
             self.title
             if self.column is not None
@@ -153,7 +153,7 @@ class Grades:
         cells = self.lines[line]
         return cells[place].strip() if place < len(cells) else ""
 
-    def _person(self, line: int, student: str) -> PersonThere:
+    def _person(self, line: int, student: str) -> PlatformPerson:
         identity, maximum = self.rows[line], number_in(self.maximum)
         had = self._cell(line, self.column) if self.column is not None else ""
 
@@ -169,7 +169,7 @@ class Grades:
         person = (
             f"{identity.name} ({identity.accounts[0]})" if identity.name else identity.accounts[0]
         )
-        return PersonThere(person, student, had, number_in(had), decide)
+        return PlatformPerson(person, student, had, number_in(had), decide)
 
 
 def read_grades(table: Table, separator: str, assignment: str, column: str = "") -> Grades:

@@ -32,8 +32,8 @@ from autograder.outputs.difference import (
     Change,
     Difference,
     Outcome,
-    PersonThere,
-    difference_of,
+    PlatformPerson,
+    compare_marks,
     full_marks,
     missing_students,
     points_to_give,
@@ -185,7 +185,7 @@ class Gradebook:
                 f"out of {format_points(full)}: "
                 f"give it {format_points(full)} points in Canvas, and export the gradebook again"
             )
-        difference = difference_of(
+        difference = compare_marks(
             marks, [self._person(row, students.get(row, "")) for row in self.people], points
         )
         worth = points_cell(full) if self.column is None else self.possible  # Canvas takes it over
@@ -215,7 +215,7 @@ class Gradebook:
         """A gradebook has none."""
         return {}
 
-    def _person(self, row: int, student: str) -> PersonThere:
+    def _person(self, row: int, student: str) -> PlatformPerson:
         name = (
             self.cell(row, "Student")
             or f"{self.cell(row, 'FirstName')} {self.cell(row, 'LastName')}".strip()
@@ -232,7 +232,9 @@ class Gradebook:
                 )
             return "gets", ""
 
-        return PersonThere(f"{name} ({self.cell(row, 'ID')})", student, had, number_in(had), decide)
+        return PlatformPerson(
+            f"{name} ({self.cell(row, 'ID')})", student, had, number_in(had), decide
+        )
 
 
 def read_gradebook(table: Table, separator: str, assignment: str, column: str = "") -> Gradebook:

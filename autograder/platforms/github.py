@@ -34,7 +34,7 @@ from autograder.intake.commits import CommitTimes
 from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, file_stem, timestamp
 from autograder.intake.released_notebook import tested_points
 from autograder.ledger.identity_matching import Identity
-from autograder.outputs.bundle import files_below, script
+from autograder.outputs.bundle import files_below, render_script
 from autograder.outputs.outcome_words import (
     WHAT_HAPPENED,
     WITHOUT_WALLS,
@@ -323,10 +323,10 @@ def write_template(
         *(p for part in ("figures", "data") for p in files_below(release.parent / part)),
     ]
     with FileTransaction(course.kept, f"`autograder bundle {assignment.name}`") as files:
-        workflow = script(_TEMPLATES / "classroom.yml", assignment=assignment.name)
+        workflow = render_script(_TEMPLATES / "classroom.yml", assignment=assignment.name)
         files.write(to / ".github" / "workflows" / "classroom.yml", workflow)
         files.write(
-            to / "GRADING.md", script(_TEMPLATES / "GRADING.md", assignment=assignment.name)
+            to / "GRADING.md", render_script(_TEMPLATES / "GRADING.md", assignment=assignment.name)
         )
         for path in given_out:
             files.write(to / path.relative_to(release.parent), path.read_bytes())
@@ -341,7 +341,9 @@ def write_course_workflow(
     """Write a workflow for the course's own repository, which grades those of the students."""
     prefix = repository_prefix(assignment.name).replace("_", "-")
     path = to / ".github" / "workflows" / f"grade-{assignment.name}.yml"
-    write_whole(path, script(_TEMPLATES / "course.yml", assignment=assignment.name, prefix=prefix))
+    write_whole(
+        path, render_script(_TEMPLATES / "course.yml", assignment=assignment.name, prefix=prefix)
+    )
     return path
 
 

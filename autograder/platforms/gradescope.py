@@ -36,7 +36,7 @@ from autograder.intake.archives import UploadedFile
 from autograder.intake.owners import FindOwner, Owner, file_stem, time_or_reason, timestamp
 from autograder.intake.released_notebook import written_points
 from autograder.ledger.identity_matching import Identity
-from autograder.outputs.bundle import archive_entry, course_files, script
+from autograder.outputs.bundle import archive_entry, course_files, render_script
 from autograder.outputs.kit_wheel import kit_wheel
 from autograder.outputs.outcome_words import (
     CELL_WORDS,
@@ -359,7 +359,8 @@ def write_bundle(
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("setup.sh", "run_autograder"):
             archive.writestr(
-                archive_entry(name, 0o755), script(_TEMPLATES / name, assignment=assignment.name)
+                archive_entry(name, 0o755),
+                render_script(_TEMPLATES / name, assignment=assignment.name),
             )
         archive.writestr(archive_entry(f"kit/{wheel}", 0o644), kit)
         for name in sorted(contents):

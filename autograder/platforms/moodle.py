@@ -43,8 +43,8 @@ from autograder.outputs.difference import (
     Change,
     Difference,
     Outcome,
-    PersonThere,
-    difference_of,
+    PlatformPerson,
+    compare_marks,
     full_marks,
     missing_students,
     points_to_give,
@@ -233,7 +233,7 @@ class Worksheet:
             self._person(row, students.get(line, ""))
             for line, row in enumerate(self.participants, 1)
         ]
-        difference = difference_of(marks, people, points)
+        difference = compare_marks(marks, people, points)
         table = [list(line) for line in self.table]
         for line, change in zip(table[1:], difference.changes, strict=True):
             if change.outcome == "gets":
@@ -258,7 +258,7 @@ class Worksheet:
                 "change it in Moodle, and download the worksheet again"
             )
 
-    def _person(self, row: _Row, student: str) -> PersonThere:
+    def _person(self, row: _Row, student: str) -> PlatformPerson:
         name = row.person.name or next(iter(row.person.accounts), "")
         number = f"Participant {row.person.ids[0][1]}" if row.person.ids else "no number"
         maximum = number_in(self.maximum)
@@ -276,7 +276,7 @@ class Worksheet:
             return "gets", f"only where you tick {_TICK}" if is_unreadable else ""
 
         person = f"{name} ({number})" if name else number
-        return PersonThere(person, student, row.grade, number_in(row.grade), decide)
+        return PlatformPerson(person, student, row.grade, number_in(row.grade), decide)
 
     def _notes(self, given: Sequence[Change]) -> tuple[str, ...]:
         notes = [_ORDER] if given else []

@@ -22,8 +22,8 @@ from autograder.outputs.difference import (
     SAME,
     Difference,
     Outcome,
-    PersonThere,
-    difference_of,
+    PlatformPerson,
+    compare_marks,
     full_marks,
     points_to_give,
 )
@@ -165,7 +165,7 @@ def _difference(
         _person(person, match.key or "", standings)
         for person, match in zip(standings.people, matches, strict=True)
     ]
-    difference = difference_of(marks, people, points, standings.notes)
+    difference = compare_marks(marks, people, points, standings.notes)
     to_send = {
         person.id: change.mark
         for person, change in zip(standings.people, difference.changes, strict=True)
@@ -184,7 +184,7 @@ def _check_maximum(platform: str, standings: Standings, full: float) -> None:
         )
 
 
-def _person(person: Standing, student: str, standings: Standings) -> PersonThere:
+def _person(person: Standing, student: str, standings: Standings) -> PlatformPerson:
     def decide(mark_here: float) -> tuple[Outcome, str]:
         if person.refused:
             return "skipped", person.refused
@@ -192,7 +192,7 @@ def _person(person: Standing, student: str, standings: Standings) -> PersonThere
             return "skipped", f"it is above the {format_points(standings.maximum)} there"
         return "gets", ""
 
-    return PersonThere(
+    return PlatformPerson(
         str(person.identity) or person.id, student, points_cell(person.mark), person.mark, decide
     )
 

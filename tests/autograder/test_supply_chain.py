@@ -13,12 +13,12 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
-from autograder.outputs.bundle import script
+from autograder.outputs.bundle import render_script
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "autograder" / "platforms" / "templates"
 SETUP, CLASSROOM, COURSE = (
-    script(TEMPLATES / name, assignment="a1", prefix="a1-")
+    render_script(TEMPLATES / name, assignment="a1", prefix="a1-")
     for name in ("gradescope/setup.sh", "github/classroom.yml", "github/course.yml")
 )
 SHIPPED = ROOT / "autograder" / "requirements"

@@ -11,9 +11,9 @@ from rich.console import Console
 from autograder.cli.summaries import not_graded
 from autograder.grading.request import GradeSummary
 from autograder.marks.marks import mark_of
-from autograder.outputs.class_report import report_page
-from autograder.outputs.export import csv_of_students, csv_of_tests
-from autograder.outputs.feedback_page import feedback_page
+from autograder.outputs.class_report import render_report
+from autograder.outputs.export import render_student_csv, render_test_csv
+from autograder.outputs.feedback_page import render_feedback
 from autograder.outputs.junit import junit_xml
 from autograder.outputs.terminal import terminal_table
 from autograder.platforms.github import job_summary
@@ -35,11 +35,11 @@ def outputs(graded: Graded) -> dict[str, str]:
         }
     return {
         "result": result.to_json(),
-        "feedback.html": feedback_page(result),
-        "report.html": "".join(report_page(result.assignment, [mark_of(result)])),
+        "feedback.html": render_feedback(result),
+        "report.html": "".join(render_report(result.assignment, [mark_of(result)])),
         "terminal": _terminal([result]),
-        "csv": csv_of_students([mark_of(result)]),
-        "tests.csv": "".join(csv_of_tests([mark_of(result)])),
+        "csv": render_student_csv([mark_of(result)]),
+        "tests.csv": "".join(render_test_csv([mark_of(result)])),
         "junit": "".join(junit_xml([result], [])),
         "github": job_summary([result]),
         "gradescope": results_json(result),

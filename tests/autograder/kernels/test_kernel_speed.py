@@ -25,8 +25,8 @@ from autograder.course import Course, Grading, Limits, load_course
 from autograder.grading import timing
 from autograder.grading.staleness import why_stale
 from autograder.grading.timing import SpeedMeter
-from autograder.outputs.feedback_page import feedback_page
-from autograder.outputs.speed_table import in_words, speed_bonus
+from autograder.outputs.feedback_page import render_feedback
+from autograder.outputs.speed_table import describe_speeds, speed_bonus
 from autograder.records.model import Graded, QuestionResult, Result, Speed, TestOutcome
 from autograder.records.results import (
     TimingFile,
@@ -202,11 +202,11 @@ def test_the_bonus_is_a_column_of_its_own_where_the_course_gives_one(
 
 
 def test_people_read_how_many_times() -> None:
-    said = in_words([*FAST, Speed("N = 9", 0.0, 1.0, "it has no speed here")])
+    said = describe_speeds([*FAST, Speed("N = 9", 0.0, 1.0, "it has no speed here")])
     assert said == "N = 1024: 2.00 times; N = 4096: 8.00 times; N = 9: it has no speed here"
-    page = feedback_page(result("student-001"), speed=said)
+    page = render_feedback(result("student-001"), speed=said)
     assert "8.00 times" in page
-    assert "Speed on a GPU" not in feedback_page(result("student-001"))
+    assert "Speed on a GPU" not in render_feedback(result("student-001"))
 
 
 # the command line

@@ -17,8 +17,8 @@ from autograder.marks.rubric import (
     rubric_items,
     written_statistics,
 )
-from autograder.outputs.class_report import report_page
-from autograder.outputs.feedback_page import feedback_page
+from autograder.outputs.class_report import render_report
+from autograder.outputs.feedback_page import render_feedback
 from autograder.records.model import ManualGrades, ManualScore, Result
 
 SCHEME = """\
@@ -98,7 +98,7 @@ def test_the_class_report_counts_them_and_names_other_sums(plain: Result) -> Non
     marks = [
         dataclasses.replace(mark_of(plain), student=hand.student, by_hand=hand) for hand in hands
     ]
-    page = "".join(report_page("attention", marks, rubrics=rubrics))
+    page = "".join(render_report("attention", marks, rubrics=rubrics))
     assert '<td class="number">2</td><td>#2, 0.5: the root of it.</td>' in page
     assert "Other points than their lines give together: <bdi>ben</bdi></p>" in page
 
@@ -110,6 +110,6 @@ def test_the_students_page_has_the_text_and_no_number(plain: Result) -> None:
     ]
     untouched, mark = as_students_read(marks, {"why": rubric_items(SCHEME)})
     assert untouched == marks[0]
-    page = feedback_page(plain, mark=mark)
+    page = render_feedback(plain, mark=mark)
     assert "the root of it. (0.5 points) Good." in page
     assert "#2" not in page

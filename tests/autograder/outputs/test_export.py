@@ -8,7 +8,7 @@ import pytest
 from autograder.course.roster import Person
 from autograder.marks.late_policy import Lateness
 from autograder.marks.marks import Mark, mark_of
-from autograder.outputs.export import csv_of_students, csv_of_tests, safe_cell
+from autograder.outputs.export import render_student_csv, render_test_csv, safe_cell
 from autograder.records.model import Result
 
 
@@ -54,7 +54,7 @@ NOTHING = Mark(
 
 
 def test_csv_has_a_row_a_student_and_a_column_a_question(ada: Mark, hostile: Result) -> None:
-    assert rows(csv_of_students([mark_of(hostile), ada])) == [
+    assert rows(render_student_csv([mark_of(hostile), ada])) == [
         ["student", "softmax", "attention", "heads", "total", "max", "status", "note"],
         [
             "'=cmd|' /C calc'!A0<script>alert(1)</script>redabcdcba[bold]x[/bold]",
@@ -72,7 +72,7 @@ def test_csv_has_a_row_a_student_and_a_column_a_question(ada: Mark, hostile: Res
 
 def test_csv_names_who_has_no_mark_and_why(ada: Mark) -> None:
     broken = Mark("eve", "could not be graded", "m1.ipynb: is empty")
-    table = rows(csv_of_students([ada, NOTHING, broken]))
+    table = rows(render_student_csv([ada, NOTHING, broken]))
     assert table[0] == [
         "student",
         "name",
@@ -116,19 +116,19 @@ def test_csv_names_who_has_no_mark_and_why(ada: Mark) -> None:
 
 def test_who_waits_for_a_person_has_a_total_only_where_it_was_asked_for(ada: Mark) -> None:
     waits = replace(ada, status="waits for a person", note="waits: written_why", max_score=25.0)
-    assert rows(csv_of_students([waits])) == [
+    assert rows(render_student_csv([waits])) == [
         ["student", "softmax", "attention", "heads", "written", "total", "max", "status", "note"],
         ["ada", "2", "6", "3", "0", "", "25", "waits for a person", "waits: written_why"],
     ]
-    assert rows(csv_of_students([waits], provisional=True))[1][4:7] == ["0", "11", "25"]
+    assert rows(render_student_csv([waits], provisional=True))[1][4:7] == ["0", "11", "25"]
 
 
 def test_names_with_quotes_and_newlines_stay_one_cell(ada: Mark) -> None:
-    assert rows(csv_of_students([named(ada, 'x, "y"\nz')]))[1][:2] == ['x, "y"\nz', "2"]
+    assert rows(render_student_csv([named(ada, 'x, "y"\nz')]))[1][:2] == ['x, "y"\nz', "2"]
 
 
 def test_csv_shows_no_dust(ada: Mark) -> None:
-    assert rows(csv_of_students([replace(ada, score=4.000000001)]))[1][-4:-2] == ["4", "20"]
+    assert rows(render_student_csv([replace(ada, score=4.000000001)]))[1][-4:-2] == ["4", "20"]
 
 
 def test_lateness_has_columns_and_what_nobody_knows_is_empty(ada: Mark) -> None:
@@ -140,23 +140,23 @@ def test_lateness_has_columns_and_what_nobody_knows_is_empty(ada: Mark) -> None:
         total=None,
         status="time cannot be read",
     )
-    table = rows(csv_of_students([late, unknown], late=True))
+    table = rows(render_student_csv([late, unknown], late=True))
     assert table[0][-6:] == ["total", "max", "minutes_late", "total_after_late", "status", "note"]
     assert table[1][-6:-2] == ["11", "20", "90", "9"]
     assert table[2][-6:-1] == ["11", "20", "", "", "time cannot be read"]
 
 
 def test_a_row_a_test(hostile: Result) -> None:
-    table = rows("".join(csv_of_tests([mark_of(hostile), NOTHING])))
+    table = rows("".join(render_test_csv([mark_of(hostile), NOTHING])))
     assert len(table) == 5
     assert table[1][1:6] == ["softmax", "test_rows_sum_to_one", "passed", "1", "1"]
     assert table[2][3:6] == ["error", "0", "1"]
     assert table[2][6].startswith(
         "<script>alert(1)</script>\nred\n[link](javascript:alert(1))\nabcdcba\n::set-output"
     )
-    assert "\x1b" not in "".join(csv_of_tests([mark_of(hostile)]))
+    assert "\x1b" not in "".join(render_test_csv([mark_of(hostile)]))
     assert table[4] == ["bob", "", "", "handed in nothing", "", "", "", ""]
 
 
 def test_an_empty_class_is_a_header() -> None:
-    assert len(rows(csv_of_students([]))) == len(rows("".join(csv_of_tests([])))) == 1
+    assert len(rows(render_student_csv([]))) == len(rows("".join(render_test_csv([])))) == 1

@@ -28,8 +28,8 @@ from autograder.basics.errors import IsolationUnavailable
 from autograder.course.roster import Person
 from autograder.intake.collected import Arrival, Collected
 from autograder.marks.marks import Mark, mark_of
-from autograder.outputs.class_report import report_page
-from autograder.outputs.feedback_page import feedback_page
+from autograder.outputs.class_report import render_report
+from autograder.outputs.feedback_page import render_feedback
 from autograder.records.model import (
     CellOutcome,
     Diagnosis,
@@ -87,7 +87,7 @@ def feedback(text: Texts) -> str:
     scores = tuple(ManualScore(text(name), 2.0, 1.0, comment=text(name)) for name in HOSTILE)
     hand = ManualGrades("", scores, scores)
     assert made.result is not None
-    return feedback_page(made.result, mark=replace(made, by_hand=hand))
+    return render_feedback(made.result, mark=replace(made, by_hand=hand))
 
 
 def report(text: Texts) -> str:
@@ -106,7 +106,7 @@ def report(text: Texts) -> str:
     ]
     said = Collected(source=text("attribute"), said=tuple(map(text, HOSTILE)))
     pages = {made.student: "../feedback/x.html"}
-    return "".join(report_page(made.assignment, [mark_of(made), *others], timing, said, pages))
+    return "".join(render_report(made.assignment, [mark_of(made), *others], timing, said, pages))
 
 
 def control() -> str:
@@ -179,7 +179,7 @@ def test_names_and_statuses_stand_on_one_line_on_a_telephone(tmp_path: Path) -> 
         )
         for n, name in enumerate(names)
     ]
-    page = _POLICY.sub("", "".join(report_page("a", marks)))
+    page = _POLICY.sub("", "".join(render_report("a", marks)))
     measure = """
         const page = f.contentDocument, marks = document.documentElement.dataset;
         const lines = e => {
@@ -234,6 +234,6 @@ def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
         pytest.skip(f"no isolation stands here: {error}")
     hostile_one, harmless_one = results
     assert hostile_one.score == harmless_one.score < harmless_one.max_score
-    html = _POLICY.sub('<meta content="" http-equiv="x">', feedback_page(hostile_one))
+    html = _POLICY.sub('<meta content="" http-equiv="x">', render_feedback(hostile_one))
     assert "&lt;script&gt;" in html
-    assert_untouched(in_a_browser(html, tmp_path), feedback_page(harmless_one))
+    assert_untouched(in_a_browser(html, tmp_path), render_feedback(harmless_one))

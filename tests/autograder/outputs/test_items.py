@@ -1,4 +1,4 @@
-"""Item statistics: correlations and attempts, each worked out by hand."""
+"""Item statistics: correlations and summarize_attempts, each worked out by hand."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from autograder.marks.marks import mark_of
-from autograder.outputs.class_report import report_page
+from autograder.outputs.class_report import render_report
 from autograder.outputs.statistics import (
     Attempt,
-    attempts,
     correlation,
-    question_statistics,
-    submissions_graded,
+    read_attempts,
+    summarize_attempts,
+    summarize_questions,
 )
 from autograder.records.model import QuestionResult, Result, TestOutcome
 from autograder.records.results import write_result
@@ -50,7 +50,7 @@ def discriminations(
     """Question → how far it goes along with the rest, and the tests that go against it."""
     return {
         question.name: (question.discrimination, question.against)
-        for question in question_statistics(results)
+        for question in summarize_questions(results)
     }
 
 
@@ -95,16 +95,16 @@ def test_attempts_are_submissions_and_not_gradings(tmp_path: Path, plain: Result
         write_result(tmp_path, result)
     zoe = dataclasses.replace(plain, student="zoe", score=10.0)
     write_result(tmp_path, zoe)
-    history = submissions_graded(tmp_path, "attention", [result, zoe])
+    history = read_attempts(tmp_path, "attention", [result, zoe])
     assert {student: [each.score for each in of] for student, of in history.items()} == {
         "ada": [5.0, 11.0, 20.0],
         "zoe": [10.0],
     }
-    tries = attempts(history)
+    tries = summarize_attempts(history)
     assert tries == (Attempt(1, 2, 0.375, 0), Attempt(2, 1, 0.55, 0), Attempt(3, 1, 1.0, 1))
-    page = "".join(report_page("attention", [mark_of(result), mark_of(zoe)], tries=tries))
+    page = "".join(render_report("attention", [mark_of(result), mark_of(zoe)], tries=tries))
     assert "<td>3</td>" in page
-    assert "Attempts" not in "".join(report_page("attention", [mark_of(zoe)], tries=tries[:1]))
+    assert "Attempts" not in "".join(render_report("attention", [mark_of(zoe)], tries=tries[:1]))
 
 
 def test_the_folders_of_a_day_are_read_in_their_order(tmp_path: Path, plain: Result) -> None:
@@ -114,14 +114,14 @@ def test_the_folders_of_a_day_are_read_in_their_order(tmp_path: Path, plain: Res
         result = dataclasses.replace(plain, submission_sha256=number or "one", score=score)
         (folder / "ada.json").write_text(result.to_json(), encoding="utf-8")
     (folder / "zoe.json").write_text("{", encoding="utf-8")
-    history = submissions_graded(tmp_path, "attention", [plain])
+    history = read_attempts(tmp_path, "attention", [plain])
     assert [result.score for result in history["ada"]] == [1.0, 2.0, 3.0, 11.0]
-    assert attempts({}) == ()
+    assert summarize_attempts({}) == ()
 
 
 @pytest.mark.parametrize(("passed", "shown"), [(True, False), (False, True)])
 def test_the_report_asks_about_such_a_test(passed: bool, shown: bool) -> None:
     rows = [(0.0, 2.0, True)] * 5 + [(4.0, 2.0, True)] + [(4.0, 2.0, passed)] * 4
-    page = "".join(report_page("a", [mark_of(result) for result in class_of(rows)]))
+    page = "".join(render_report("a", [mark_of(result) for result in class_of(rows)]))
     assert ("Failed by those who are right elsewhere" in page) is shown
     assert ("−0.82" in page or "-0.82" in page) is shown

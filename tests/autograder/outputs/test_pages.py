@@ -15,11 +15,16 @@ from autograder.basics.whole_files import write_whole
 from autograder.intake.collected import Collected
 from autograder.marks.late_policy import Lateness
 from autograder.marks.marks import Mark, mark_of
-from autograder.outputs.class_report import report_page, write_report
-from autograder.outputs.feedback_page import feedback_page, feedback_path
+from autograder.outputs.class_report import render_report, write_report
+from autograder.outputs.feedback_page import feedback_path, render_feedback
 from autograder.outputs.outcome_words import carried_note, kept_note
 from autograder.outputs.pages import prose
-from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
+from autograder.outputs.statistics import (
+    class_shares,
+    histogram,
+    summarize_questions,
+    summarize_timing,
+)
 from autograder.records.model import (
     Diagnosis,
     Graded,
@@ -91,7 +96,7 @@ def assert_harmless(html: str) -> None:
 
 
 def test_feedback_says_what_was_lost_and_why(plain: Result) -> None:
-    text = words(feedback_page(plain, {"attention": ["softmax"]}))
+    text = words(render_feedback(plain, {"attention": ["softmax"]}))
     assert "Feedback for ada 11 of 20 points" in text
     assert (
         "softmax 2 of 4 points Look here first. Each row should sum to 1: does dim point "
@@ -116,7 +121,7 @@ def test_feedback_says_what_was_lost_and_why(plain: Result) -> None:
 
 
 def test_tests_that_fail_alike_share_one_message(plain: Result) -> None:
-    text = words(feedback_page(plain))
+    text = words(render_feedback(plain))
     assert text.count("there is no split_heads") == 1
     assert (
         "order of heads 0 of 4 · your notebook does not define it merge undoes split 0 of 3" in text
@@ -124,13 +129,13 @@ def test_tests_that_fail_alike_share_one_message(plain: Result) -> None:
 
 
 def test_passed_tests_are_folded_away(plain: Result) -> None:
-    html = feedback_page(plain)
+    html = render_feedback(plain)
     assert html.count("<details>") == 4  # passed tests of three questions, and what cost nothing
     assert "<details open" not in html
 
 
 def test_hostile_feedback_is_text(hostile: Result) -> None:
-    html = feedback_page(hostile)
+    html = render_feedback(hostile)
     assert_harmless(html)
     text = words(html)
     assert "<script>alert(1)</script>" in text
@@ -141,8 +146,8 @@ def test_hostile_feedback_is_text(hostile: Result) -> None:
 
 
 def test_plain_pages_keep_the_policy(plain: Result) -> None:
-    assert_harmless(feedback_page(plain))
-    assert_harmless("".join(report_page("attention", [mark_of(plain)])))
+    assert_harmless(render_feedback(plain))
+    assert_harmless("".join(render_report("attention", [mark_of(plain)])))
 
 
 def test_code_in_backticks_is_escaped_code() -> None:
@@ -180,13 +185,13 @@ def test_no_submission_has_no_questions_to_show(plain: Result) -> None:
     from dataclasses import replace
 
     empty = replace(plain, questions=(), cells=(), score=0.0, max_score=0.0)
-    assert "0 of 0 points" in words(feedback_page(empty))
-    assert_harmless("".join(report_page("attention", [mark_of(empty)])))
+    assert "0 of 0 points" in words(render_feedback(empty))
+    assert_harmless("".join(render_report("attention", [mark_of(empty)])))
 
 
 def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
     waits = dataclasses.replace(mark_of(plain), status="waits for a person", max_score=25.0)
-    text = words(feedback_page(plain, mark=waits))
+    text = words(render_feedback(plain, mark=waits))
     assert (
         "11 of 20 points Up to 5 more points, for written answers, are given by a person." in text
     )
@@ -207,7 +212,7 @@ def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
         max_score=25.0,
         late=Lateness(10.0),
     )
-    html = feedback_page(plain, mark=given)
+    html = render_feedback(plain, mark=given)
     text = words(html)
     assert "Feedback for ada 21 of 25 points 18.5 count, since it was handed in late." in text
     assert "why 4 of 5 points Say <b>why</b> rows sum to 1." in text
@@ -221,7 +226,7 @@ def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded
         dataclasses.replace(problem, seconds={"read": 1.0}),
     ]
     broken = Mark(problem.student, "could not be graded", problem.problem)
-    html = "".join(report_page("attention", [mark_of(plain), mark_of(hostile), broken], timing))
+    html = "".join(render_report("attention", [mark_of(plain), mark_of(hostile), broken], timing))
     assert_harmless(html)
     text = words(html)
     assert "2 graded, 1 could not be graded" in text
@@ -239,7 +244,7 @@ def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded
 
 def test_report_of_nobody(problem: Graded) -> None:
     html = "".join(
-        report_page("attention", [Mark(problem.student, "could not be graded", problem.problem)])
+        render_report("attention", [Mark(problem.student, "could not be graded", problem.problem)])
     )
     assert_harmless(html)
     assert "0 graded, 1 could not be graded" in words(html)
@@ -248,7 +253,7 @@ def test_report_of_nobody(problem: Graded) -> None:
 def test_the_class_is_there_in_three_orders_without_a_script(plain: Result) -> None:
     better = dataclasses.replace(plain, student="zoe", score=19.0)
     html = "".join(
-        report_page(
+        render_report(
             "attention", [mark_of(plain), Mark("max", "handed in nothing"), mark_of(better)]
         )
     )
@@ -264,7 +269,9 @@ def test_the_class_is_there_in_three_orders_without_a_script(plain: Result) -> N
 
 def test_every_question_has_a_column_with_its_number(plain: Result) -> None:
     many = tuple(dataclasses.replace(plain.questions[0], name=f"q{i}") for i in range(1, 12))
-    html = "".join(report_page("attention", [mark_of(dataclasses.replace(plain, questions=many))]))
+    html = "".join(
+        render_report("attention", [mark_of(dataclasses.replace(plain, questions=many))])
+    )
     assert re.findall(r'<th scope="col" class="sign" title="q(\d+)">(\d+)</th>', html)[:11] == [
         (str(i), str(i)) for i in range(1, 12)
     ]
@@ -273,7 +280,9 @@ def test_every_question_has_a_column_with_its_number(plain: Result) -> None:
 def test_the_report_leads_to_the_pages(tmp_path: Path, plain: Result) -> None:
     odd = dataclasses.replace(plain, student="Åda #1?")
     marks = [mark_of(plain), mark_of(odd)]
-    write_whole(feedback_path(tmp_path / "feedback", "attention", odd.student), feedback_page(odd))
+    write_whole(
+        feedback_path(tmp_path / "feedback", "attention", odd.student), render_feedback(odd)
+    )
     with FileTransaction(tmp_path / "kept", "a test") as files:
         path = write_report(
             files, tmp_path / "results", "attention", marks, [], Collected(), tmp_path / "feedback"
@@ -290,7 +299,7 @@ def test_the_report_shows_what_collect_did(plain: Result) -> None:
     )
     text = words(
         "".join(
-            report_page(
+            render_report(
                 "attention", [mark_of(plain)], collected=Collected(source="all.zip", said=said)
             )
         )
@@ -307,7 +316,7 @@ def test_the_report_shows_what_collect_did(plain: Result) -> None:
 def test_histogram_bins(plain: Result, score: float, bin_: int) -> None:
     from dataclasses import replace
 
-    counts = [b.count for b in histogram(shares([mark_of(replace(plain, score=score))]))]
+    counts = [b.count for b in histogram(class_shares([mark_of(replace(plain, score=score))]))]
     assert counts == [1 if i == bin_ else 0 for i in range(10)]
 
 
@@ -326,26 +335,26 @@ def test_report_shows_both_answers_to_one_call(plain: Result) -> None:
         runs,
         ("float64[4, 7], at [0, 1]: 2", "ValueError: no"),
     )
-    html = "".join(report_page("attention", [mark_of(flagged(plain, flag))]))
+    html = "".join(render_report("attention", [mark_of(flagged(plain, flag))]))
     text = words(html)
     assert "Two answers to one call" in text
     assert (
         "ada softmax softmax(z[4, 7]) test_is_stable a worker that had served other questions: "
         "float64[4, 7], at [0, 1]: 2 a fresh worker, which counts: ValueError: no"
     ) in text
-    assert "Two answers" not in "".join(report_page("attention", [mark_of(plain)]))
+    assert "Two answers" not in "".join(render_report("attention", [mark_of(plain)]))
     # for a person to judge first
-    assert "ValueError: no" not in feedback_page(flagged(plain, flag))
+    assert "ValueError: no" not in render_feedback(flagged(plain, flag))
 
 
 def test_answers_in_the_report_are_text(plain: Result) -> None:
     attack = "<script>alert(1)</script> <b>b</b> [link](javascript:alert(1)) \x1b[31m"
     flag = TwoAnswers(attack, attack, (attack, attack), (attack, attack))
-    assert_harmless("".join(report_page("attention", [mark_of(flagged(plain, flag))])))
+    assert_harmless("".join(render_report("attention", [mark_of(flagged(plain, flag))])))
 
 
 def test_statistics_of_a_question(plain: Result, hostile: Result) -> None:
-    softmax, attention, heads = question_statistics([plain, plain, hostile])
+    softmax, attention, heads = summarize_questions([plain, plain, hostile])
     assert (softmax.mean, softmax.max_score, softmax.right_share) == (5 / 3, 4.0, 0.0)
     assert softmax.mean_share == pytest.approx((0.5 + 0.5 + 1 / 3) / 3)
     assert [(m.name, m.count) for m in softmax.mistakes] == [
@@ -362,7 +371,7 @@ def test_statistics_of_a_question(plain: Result, hostile: Result) -> None:
 
 
 def test_no_times_no_summary() -> None:
-    assert timing_summary([Graded("ada")]) is None
+    assert summarize_timing([Graded("ada")]) is None
 
 
 def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Result) -> None:
@@ -382,7 +391,7 @@ def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Re
             ),
         ),
     )
-    text = words(feedback_page(dataclasses.replace(plain, questions=(softmax,))))
+    text = words(render_feedback(dataclasses.replace(plain, questions=(softmax,))))
     assert (
         "You keep 3 of 6 points: a known slip costs what it costs by itself, and "
         "whatever else failed" in text
@@ -394,7 +403,7 @@ def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Re
     )
     assert kept_note(alone) == "You keep 3 of 6 points for this slip."
     assert "softmax(z[4, 7]) differs first at [0, 1]. Which sizes cannot be right?" in text
-    statistics = question_statistics([dataclasses.replace(plain, questions=(softmax,))])[0]
+    statistics = summarize_questions([dataclasses.replace(plain, questions=(softmax,))])[0]
     assert statistics.kept == 1
     assert [(m.name, m.count) for m in statistics.mistakes] == [
         ("softmax_over_queries", 1),

@@ -18,7 +18,7 @@ from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import load_release
 from autograder.outputs.code_fingerprints import fingerprints
 from autograder.outputs.shingles import shingles
-from autograder.outputs.similarity import explained, similar_pairs, similarity_page
+from autograder.outputs.similarity import find_similar_pairs, read_known_texts, render_similarity
 from autograder.records.model import Answer, Cell, Submission
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -70,7 +70,7 @@ def pairs(*sources: str, explaining: tuple[str, ...] = ()) -> list[tuple[str, st
     made = [
         handed_in(f"student-{number}", source) for number, source in enumerate(sources, start=1)
     ]
-    return [pair.students for pair in similar_pairs(made, explaining)]
+    return [pair.students for pair in find_similar_pairs(made, explaining)]
 
 
 def test_a_copy_is_seen_through_new_names_and_another_order() -> None:
@@ -93,7 +93,7 @@ def test_given_cells_are_not_compared() -> None:
         Submission(s, "small", Path(), "sha", (Cell("imports", "given", OWN),))
         for s in ("ada", "eve")
     ]
-    assert similar_pairs(given, ()) == []
+    assert find_similar_pairs(given, ()) == []
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_any_text_has_fingerprints(source: str) -> None:
 def test_the_page_shows_the_passages_escaped_and_marked() -> None:
     marked = OWN + "    # <script>alert(1)</script>\n"
     submissions = [handed_in("<b>ada</b>", marked), handed_in("eve", RENAMED)]
-    page = similarity_page("small", 2, similar_pairs(submissions, ()))
+    page = render_similarity("small", 2, find_similar_pairs(submissions, ()))
     assert "<script>" not in page
     assert "<b>ada" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
@@ -116,7 +116,7 @@ def test_the_page_shows_the_passages_escaped_and_marked() -> None:
 
 def test_an_honest_class_has_no_pairs_and_a_copy_in_it_is_found(tmp_path: Path) -> None:
     """The demo class comes from the answer key and the known answers: all that it shares is
-    explained.
+    read_known_texts.
     """
     course = load_course(ROOT)
     assignment = course.assignment("a2_attention")
@@ -127,10 +127,10 @@ def test_an_honest_class_has_no_pairs_and_a_copy_in_it_is_found(tmp_path: Path) 
         with contextlib.suppress(UnreadableSubmission):
             readable.append(read_submission(found, release, course.limits))
     assert len(readable) >= 28
-    known = explained(course, assignment)
-    assert similar_pairs(readable, known) == []
+    known = read_known_texts(course, assignment)
+    assert find_similar_pairs(readable, known) == []
     copies = [handed_in("student-101", OWN), handed_in("student-102", RENAMED)]
-    assert [p.students for p in similar_pairs([*readable, *copies], known)] == [
+    assert [p.students for p in find_similar_pairs([*readable, *copies], known)] == [
         ("student-101", "student-102")
     ]
 
@@ -166,13 +166,13 @@ def wrote(student: str, text: str, *, blank: bool = False) -> Submission:
 def written_pairs(
     *given: Submission, explaining: tuple[str, ...] = (PROMPT,)
 ) -> list[tuple[str, str]]:
-    return [pair.students for pair in similar_pairs(given, explaining)]
+    return [pair.students for pair in find_similar_pairs(given, explaining)]
 
 
 def test_an_answer_in_the_same_words_is_shown_whatever_their_order_and_markup() -> None:
     given = wrote("ada", ADA), wrote("ben", SHUFFLED), wrote("cem", OWN_WORDS)
     assert written_pairs(*given) == [("ada", "ben")]
-    page = similarity_page("small", 3, similar_pairs(given, (PROMPT,)))
+    page = render_similarity("small", 3, find_similar_pairs(given, (PROMPT,)))
     assert "<code>written_why</code>" in page
     assert "<mark>Every step" in page
     assert "<mark>Why does" not in page

@@ -6,7 +6,7 @@ import pytest
 
 from autograder.cli.summaries import not_graded
 from autograder.grading.request import GradeSummary
-from autograder.outputs.terminal import ends, mark, terminal_table
+from autograder.outputs.terminal import question_sign, select_rows, terminal_table
 from autograder.records.model import Graded, QuestionResult, Result
 
 
@@ -16,7 +16,9 @@ def printed(results: Sequence[Result], width: int = 100, color: bool = False) ->
     out = io.StringIO()
     Console(
         file=out, width=width, force_terminal=color, color_system="standard" if color else None
-    ).print(terminal_table(*ends(results), sum(result.walls == "none" for result in results)))
+    ).print(
+        terminal_table(*select_rows(results), sum(result.walls == "none" for result in results))
+    )
     return out.getvalue()
 
 
@@ -32,7 +34,7 @@ def test_a_row_a_student(plain: Result) -> None:
     [(4.0, 0.0, "✓"), (0.0, 0.0, "✗"), (1.0, 0.0, "~"), (4.0, 2.0, "+")],
 )
 def test_marks(score: float, carried: float, expected: str) -> None:
-    assert mark(QuestionResult("softmax", score, 4.0, carried, None, ())) == expected
+    assert question_sign(QuestionResult("softmax", score, 4.0, carried, None, ())) == expected
 
 
 def test_names_are_neither_markup_nor_escapes(plain: Result, hostile: Result) -> None:

@@ -19,7 +19,7 @@ from autograder.intake.collected import Arrival
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark, mark_of
 from autograder.outputs.difference import Difference
-from autograder.outputs.returns import feedback_zip
+from autograder.outputs.feedback_archive import pack_feedback
 from autograder.platforms.brightspace import Grades, feedback_name, read_grades
 from autograder.records.model import Result
 
@@ -175,7 +175,7 @@ def test_pages_go_back_into_the_folders_of_the_download(ada: Mark, tmp_path: Pat
         (tmp_path / student / "attention" / "attention.html").write_text(
             f"page of {student}", encoding="utf-8"
         )
-    packed, left_out = feedback_zip(
+    packed, left_out = pack_feedback(
         [by_download, called(ada, "max")], "attention", tmp_path, feedback_name
     )
     with zipfile.ZipFile(io.BytesIO(b"".join(packed))) as archive:

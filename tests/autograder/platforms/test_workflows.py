@@ -25,7 +25,7 @@ import nbformat
 import pytest
 import yaml
 
-from autograder.outputs.bundle import script
+from autograder.outputs.bundle import render_script
 from autograder.outputs.kit_wheel import kit_wheel
 from autograder.platforms import github
 
@@ -305,7 +305,7 @@ def test_our_wheel_is_the_one_that_the_build_makes(tmp_path: Path) -> None:
 def workflows() -> dict[str, str]:
     """Our own, and those that bundles carry."""
     made = {
-        name: script(TEMPLATES / name, assignment="rows", prefix="rows-")
+        name: render_script(TEMPLATES / name, assignment="rows", prefix="rows-")
         for name in ("classroom.yml", "course.yml")
     }
     ours = {

@@ -17,7 +17,7 @@ _WRITTEN = (1980, 1, 1, 0, 0, 0)
 _PIECE = 1 << 20  # bytes
 
 
-def feedback_zip(
+def pack_feedback(
     marks: Sequence[Mark], assignment: str, folder: Path, name_of_page: Callable[[Mark, str], str]
 ) -> tuple[Iterator[bytes], tuple[str, ...]]:
     """The pages in `folder` as a zip for a platform.
