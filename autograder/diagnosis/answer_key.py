@@ -14,7 +14,7 @@ from autograder.suite.known_answers import KnownAnswer, load_known_answers
 
 
 class AnswerKey:
-    """What is handed in where known answers are graded."""
+    """Makes the submissions that are graded for known answers."""
 
     def __init__(self, assignment: Assignment, release: Release, limits: Limits) -> None:
         self._assignment, self._release, self._limits = assignment, release, limits
@@ -22,9 +22,8 @@ class AnswerKey:
     @functools.cached_property
     def submission(self) -> Submission:
         """The answer key itself."""
-        return read_submission(
-            FoundSubmission("answer-key", self._assignment.solution), self._release, self._limits
-        )
+        found = FoundSubmission("answer-key", self._assignment.solution)
+        return read_submission(found, self._release, self._limits)
 
     @property
     def cells(self) -> Mapping[str, str]:
@@ -32,11 +31,11 @@ class AnswerKey:
         return {cell.id: cell.source for cell in self.submission.cells if cell.role == "question"}
 
     def known_answers(self, file: str) -> list[KnownAnswer]:
-        """Those of `mistakes.py`, `alternates.py` or `samples.py`."""
+        """The known answers of `mistakes.py`, `alternates.py` or `samples.py`."""
         return load_known_answers(self._assignment.suite / file, dict(self.cells))
 
     def with_answer(self, answer: KnownAnswer) -> Submission:
-        """The answer key with one answer exchanged for a known one."""
+        """The answer key with a known answer in the place of its own."""
         cell = Cell("known_answer", "extra", answer.cell)
         key = self.submission
         return dataclasses.replace(key, student=answer.name, cells=(*key.cells, cell))

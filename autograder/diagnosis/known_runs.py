@@ -1,11 +1,11 @@
-"""What the known mistakes answered, kept on disk: the first wrong submission need not wait until
-they have all run.
+"""Runs of known answers, kept on disk: the first wrong submission need not wait until all known
+mistakes have run.
 
     <course>/.autograder/known/<assignment>/<fingerprint>/<hash of mistake and test>.safetensors
 
 Diagnosis and `verify` write, diagnosis reads. The fingerprint covers whatever an answer can depend
-on, so a record is never stale; a folder that cannot be written, or a file that cannot be read, only
-costs the time to run the mistake.
+on, so a stored run is never stale; a folder that cannot be written, or a file that cannot be read,
+only costs the time to run the mistake.
 """
 
 from __future__ import annotations
@@ -34,22 +34,31 @@ from autograder.wire.frames import WireError, pack, unpack
 from autograder.wire.trees import mapped
 from autograder.wire.values import Decoder, Encoder
 
-_KeptOutcome = Literal["passed", "failed", "error", "missing", "forbidden"]
-"""A hang or a crash may be the machine's doing: it is seen anew each time."""
-_KeptFault = Literal["missing", "forbidden"]
+_StoredOutcome = Literal["passed", "failed", "error", "missing", "forbidden"]
+"""A hang or a crash may be the machine's doing, and is not stored: such a test runs each time."""
+_StoredFault = Literal["missing", "forbidden"]
 _FAULTS: dict[str, type[StudentFault]] = {"missing": StudentMissing, "forbidden": StudentForbidden}
+_UNREADABLE = (
+    OSError,
+    SafetensorError,
+    WireError,
+    ValueError,
+    LookupError,
+    TypeError,
+    RuntimeError,  # RecursionError is one
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredCall:
-    """One call of a record: an error of the mistake's own, another fault, or an answer as the wire
-    has it.
+    """One call of a run: an error of the mistake's own, another fault, or an answer as the wire
+    encodes it.
     """
 
     name: str
     changed: tuple[str, ...]
     error: tuple[str, str] | None = None
-    fault: _KeptFault | None = None
+    fault: _StoredFault | None = None
     result: Any = None
     gradients: Any = None
     cost: Cost | None = None
@@ -58,9 +67,9 @@ class _StoredCall:
 
 @dataclass(frozen=True, slots=True)
 class _StoredRun:
-    """One record."""
+    """One run in the metadata of a file."""
 
-    outcome: _KeptOutcome
+    outcome: _StoredOutcome
     cause: Cause
     refusing: tuple[str, ...]
     answering: tuple[str, ...]
@@ -68,7 +77,7 @@ class _StoredRun:
 
 
 class KnownRuns:
-    """The records of one suite on this machine."""
+    """The stored runs of one suite on this machine."""
 
     def __init__(self, course: Course, assignment: Assignment, inputs_sha256: str) -> None:
         self._suite_folder = course.kept / "known" / assignment.name
@@ -76,96 +85,86 @@ class KnownRuns:
 
     @functools.cached_property
     def _folder(self) -> Path:
-        return self._suite_folder / _fingerprint(self._inputs_sha256)
+        parts = [self._inputs_sha256, *software().values()]
+        return self._suite_folder / _short_hash(" ".join(parts))
 
     def load(self, mistake: str, test: str) -> TestRun | None:
-        """What the mistake answered to the test, or None where no record is readable."""
+        """The run of a test on a mistake; None where no readable run is stored."""
         try:
             path = self._path(mistake, test)
             with safe_open(path, framework="numpy") as file:
-                record = decode_stored(file.metadata()["run"], _StoredRun)
+                stored = decode_stored(file.metadata()["run"], _StoredRun)
             decoder = Decoder(unpack(path.read_bytes()))
-            calls = tuple(_call_from(call, decoder) for call in record.calls)
-            return TestRun(
-                test,
-                Verdict(record.outcome, cause=record.cause),
-                calls,
-                refusing=frozenset(record.refusing),
-                answering=frozenset(record.answering),
-            )
-        except (
-            OSError,
-            SafetensorError,
-            WireError,
-            ValueError,
-            LookupError,
-            TypeError,
-            RuntimeError,
-        ):
-            return None  # RecursionError is a RuntimeError
+            calls = [_restore_call(call, decoder) for call in stored.calls]
+        except _UNREADABLE:
+            return None
+        return TestRun(
+            test,
+            Verdict(stored.outcome, cause=stored.cause),
+            tuple(calls),
+            refusing=frozenset(stored.refusing),
+            answering=frozenset(stored.answering),
+        )
 
     def save(self, mistake: str, runs: Sequence[TestRun]) -> None:
-        """Keep runs of a mistake."""
+        """Store runs of a mistake, as far as they can be stored."""
         for run in runs:
-            if run.verdict.outcome in get_args(_KeptOutcome):
+            if run.verdict.outcome in get_args(_StoredOutcome):
                 with contextlib.suppress(OSError, WireError):
-                    self._write(self._path(mistake, run.name), _packed(run))
+                    self._write(self._path(mistake, run.name), _pack_run(run))
 
     def _path(self, mistake: str, test: str) -> Path:
-        name = hashlib.sha256(f"{mistake}\0{test}".encode()).hexdigest()[:32]
+        name = _short_hash(f"{mistake}\0{test}")
         return self._folder / f"{name}.safetensors"
 
     def _write(self, path: Path, data: bytes) -> None:
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, mode=0o700)
-            self._forget_others()
+            self._remove_stale_folders()
         write_whole(path, data, to_disk=False)
 
-    def _forget_others(self) -> None:
-        """Records of the same suite as it was before."""
-        for other in self._suite_folder.iterdir():
-            if other != self._folder:
-                shutil.rmtree(other, ignore_errors=True)
+    def _remove_stale_folders(self) -> None:
+        """Remove the runs of the same suite as it was before."""
+        for folder in self._suite_folder.iterdir():
+            if folder != self._folder:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fingerprint(inputs_sha256: str) -> str:
-    parts = [inputs_sha256, *software().values()]
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _packed(run: TestRun) -> bytes:
-    """Raises: WireError where an answer is of a kind that cannot be kept."""
+def _pack_run(run: TestRun) -> bytes:
+    """Raises: WireError where an answer is of a kind that cannot be stored."""
     encoder = Encoder(lambda _: None)
-    calls = tuple(_call_to(call, encoder) for call in run.calls)
-    verdict, refusing, answering = (
-        run.verdict,
-        tuple(sorted(run.refusing)),
-        tuple(sorted(run.answering)),
+    stored = _StoredRun(
+        outcome=cast("_StoredOutcome", run.verdict.outcome),
+        cause=run.verdict.cause,
+        refusing=tuple(sorted(run.refusing)),
+        answering=tuple(sorted(run.answering)),
+        calls=tuple([_store_call(call, encoder) for call in run.calls]),
     )
-    record = _StoredRun(
-        cast("_KeptOutcome", verdict.outcome), verdict.cause, refusing, answering, calls
-    )
-    return pack(encoder.tensors, {"run": encode_line(record).decode()})
+    return pack(encoder.tensors, {"run": encode_line(stored).decode()})
 
 
-def _call_to(call: Call, encoder: Encoder) -> _StoredCall:
+def _store_call(call: Call, encoder: Encoder) -> _StoredCall:
     if isinstance(call.fault, StudentError):
-        return _StoredCall(
-            call.name, call.changed, error=(call.fault.type_name, call.fault.message)
-        )
+        error = call.fault.type_name, call.fault.message
+        return _StoredCall(call.name, call.changed, error=error)
     if call.fault is not None:
-        return _StoredCall(call.name, call.changed, fault=cast("_KeptFault", call.fault.outcome))
+        fault = cast("_StoredFault", call.fault.outcome)
+        return _StoredCall(call.name, call.changed, fault=fault)
     return _StoredCall(
         call.name,
         call.changed,
-        result=encoder.encode(as_data(call.result)),
+        result=encoder.encode(mapped(_name_object, call.result)),
         gradients=encoder.encode(call.gradients),
         cost=call.cost,
         launch=call.launch,
     )
 
 
-def _call_from(stored: _StoredCall, decoder: Decoder) -> Call:
+def _restore_call(stored: _StoredCall, decoder: Decoder) -> Call:
     call = Call(stored.name, (), {}, changed=stored.changed)
     if stored.error is not None:
         call.fault = StudentError(*stored.error)
@@ -180,6 +179,6 @@ def _call_from(stored: _StoredCall, decoder: Decoder) -> Call:
     return call
 
 
-def as_data(result: Any) -> Any:
-    """An answer without its objects: those stay in the worker, and are known by their class."""
-    return mapped(lambda leaf: leaf.name if isinstance(leaf, Handle) else leaf, result)
+def _name_object(leaf: Any) -> Any:
+    """The class's name in the place of an object, which stays in the worker."""
+    return leaf.name if isinstance(leaf, Handle) else leaf

@@ -1,8 +1,7 @@
-"""What known answers answer to the tests of their question: run here, those of a question one after
-the other in one worker (a fork and the answer key's cells once), unless they were on this machine
-before.
+"""Runs known answers in front of the tests of their question, unless their runs are on disk.
 
-Only for diagnosis; `verify` proves each of them in a worker of its own.
+The known answers of a question run one after the other in one worker: a fork and the answer key's
+cells once. For diagnosis alone; `verify` proves each known answer in a worker of its own.
 """
 
 from __future__ import annotations
@@ -26,19 +25,22 @@ class KnownSitting:
     """Runs tests on the answer key, and on the answer key with one known answer in it.
 
     Attributes:
-        kept: what known answers answered before, on disk.
+        stored_runs: the runs of known answers on disk.
     """
 
-    def __init__(self, key: AnswerKey, suite: LoadedSuite, limits: Limits, kept: KnownRuns) -> None:
-        self._key, self._suite, self._limits, self.kept = key, suite, limits, kept
+    def __init__(
+        self, key: AnswerKey, suite: LoadedSuite, limits: Limits, stored_runs: KnownRuns
+    ) -> None:
+        self._key, self._suite, self._limits = key, suite, limits
+        self.stored_runs = stored_runs
         self._records: dict[tuple[str, str], AnswerRecord] = {}
         self._client: HostClient | None = None
         self._question = ""
         self._sitting: Sitting | None = None
 
     @contextlib.contextmanager
-    def with_workers_of(self, client: HostClient) -> Iterator[None]:
-        """Inside, tests can be run; at the end the worker that is open, if one is, ends."""
+    def use_client(self, client: HostClient) -> Iterator[None]:
+        """Inside, tests can run, in workers of this client; at the end the open worker ends."""
         self._client = client
         try:
             yield
@@ -47,8 +49,9 @@ class KnownSitting:
             self._client = None
 
     def record(self, question: SuiteQuestion, answer: KnownAnswer | None) -> AnswerRecord:
-        """What the known answer answers, or the answer key where that is None; the same record each
-        time.
+        """The record of a known answer, or of the answer key where `answer` is None.
+
+        The same object each time.
         """
         name = (question.name, answer.name if answer else "")
         if name not in self._records:
@@ -58,9 +61,7 @@ class KnownSitting:
     def run(
         self, question: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]
     ) -> dict[str, TestRun]:
-        """Run tests of a question on a known answer to it, or on the answer key's own where that is
-        None.
-        """
+        """Run tests of a question on a known answer, or on the answer key where that is None."""
         assert self._client is not None
         submission = self._key.with_answer(answer) if answer else self._key.submission
         if self._sitting is None or self._question != question.name:
@@ -68,12 +69,13 @@ class KnownSitting:
             self._sitting = Sitting(self._client, self._limits, self._suite, submission)
             self._question = question.name
         else:
-            # the key's own answer first: the known answer before may have bound other names than
-            # this one
-            own = find_answer_cell(self._key.submission, question.name)
-            self._sitting.workplace.go_on_with(
-                submission, [*([own] if own else []), *submission.cells[-1:] * bool(answer)]
-            )
+            # The key's own answer first: the known answer before may have bound other names than
+            # the next one.
+            key_cell = find_answer_cell(self._key.submission, question.name)
+            cells = [key_cell] if key_cell else []
+            if answer:
+                cells.append(submission.cells[-1])
+            self._sitting.workplace.go_on_with(submission, cells)
         return self._sitting.run(question, tuple(tests), keep_worker=True, keep_calls=True)
 
     def _close(self) -> None:
@@ -83,51 +85,71 @@ class KnownSitting:
 
 
 class AnswerRecord:
-    """What one known answer (or the answer key, where that is None) answers to the tests of its
-    question; each test is run when it is first asked for, unless it was on this machine before.
+    """The runs of one known answer, or of the answer key, on the tests of its question.
+
+    A test runs when its run is first asked for, unless the run is on disk.
+
+    Attributes:
+        answer: None for the answer key.
     """
 
     def __init__(
         self, answer: KnownAnswer | None, question: SuiteQuestion, sitting: KnownSitting
     ) -> None:
-        self.answer, self._question = answer, question
+        self.answer, self._question, self._sitting = answer, question, sitting
         self._name = answer.name if answer else f"the answer key's {question.name}"
-        self._sitting, self._kept = sitting, sitting.kept
         self._runs: dict[str, TestRun] = {}
         self._departures: dict[str, Departures] = {}
 
-    def of(self, tests: Iterable[str]) -> dict[str, TestRun]:
-        """Its runs of these tests."""
-        wanted = sorted(tests)
-        for test in wanted:
-            if test not in self._runs and (kept := self._kept.load(self._name, test)) is not None:
-                self._runs[test] = kept
-        if missing := [test for test in wanted if test not in self._runs]:
-            runs = self._sitting.run(self._question, self.answer, missing)
-            self._kept.save(self._name, list(runs.values()))
-            self._runs.update(runs)
-        return {test: self._runs[test] for test in wanted}
+    def runs(self, tests: Iterable[str]) -> dict[str, TestRun]:
+        """The runs of some tests."""
+        names = sorted(tests)
+        missing = []
+        for test in names:
+            if test in self._runs:
+                continue
+            stored = self._sitting.stored_runs.load(self._name, test)
+            if stored is not None:
+                self._runs[test] = stored
+            else:
+                missing.append(test)
+        if missing:
+            new_runs = self._sitting.run(self._question, self.answer, missing)
+            self._sitting.stored_runs.save(self._name, list(new_runs.values()))
+            self._runs.update(new_runs)
+        return {test: self._runs[test] for test in names}
 
-    def departures(self, test: str, key: TestRun) -> Departures:
-        """In which ways it departs from the answer key's run of a test, call by call."""
+    def run(self, test: str) -> TestRun:
+        """The run of one test."""
+        return self.runs([test])[test]
+
+    def failed(self, tests: Iterable[str]) -> frozenset[str]:
+        """The tests among these that the answer does not pass."""
+        runs = self.runs(tests)
+        return frozenset(test for test, run in runs.items() if run.verdict.outcome != "passed")
+
+    def departures(self, test: str, key_run: TestRun) -> Departures:
+        """How the run of a test departs from the answer key's, call by call."""
         if test not in self._departures:
-            self._departures[test] = departures_of(self.of([test])[test], key)
+            self._departures[test] = list_departures(self.run(test), key_run)
         return self._departures[test]
 
 
 Departures = tuple[frozenset[str], ...]
-"""The ways in which each call of a run departs from the answer key's (`agreement.departures`)."""
+"""The ways in which each call of a run departs from the answer key's
+(`agreement.find_departures`).
+"""
 
 
-def departures_of(run: TestRun, key: TestRun) -> Departures:
-    """In which ways a run departs from the answer key's run of the same test, call by call."""
-    pairs = zip(run.calls, key.calls, strict=False)
-    return tuple(
-        find_departures(call, right) if call.name == right.name else frozenset()
-        for call, right in pairs
-    )
+def list_departures(run: TestRun, key_run: TestRun) -> Departures:
+    """How a run departs from the answer key's run of the same test, call by call."""
+    departures = []
+    for call, key_call in zip(run.calls, key_run.calls, strict=False):
+        is_same_call = call.name == key_call.name
+        departures.append(find_departures(call, key_call) if is_same_call else frozenset())
+    return tuple(departures)
 
 
-def all_of(found: Departures) -> frozenset[str]:
-    """The ways of all calls together."""
-    return frozenset[str]().union(*found)
+def unite(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    """The elements of all sets."""
+    return frozenset[str]().union(*sets)

@@ -16,7 +16,7 @@ from autograder.basics.errors import BadSuite, OutOfReach, UnreadableSubmission
 from autograder.basics.points import total
 from autograder.course import Assignment, Course
 from autograder.diagnosis.answer_key import AnswerKey
-from autograder.diagnosis.diagnosis import Diagnostician, Named
+from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
 from autograder.diagnosis.known_runs import KnownRuns
 from autograder.diagnosis.known_sitting import KnownSitting
 from autograder.grading.gpu_grader import GpuSitting
@@ -25,7 +25,6 @@ from autograder.intake.cell_matching import find_answer_cell
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import Release, load_release
 from autograder.records.model import (
-    Diagnosis,
     FoundSubmission,
     Graded,
     QuestionResult,
@@ -217,7 +216,9 @@ class AssignmentGrader:
         with sitting.watch.stage("diagnosis"):
             named = self.diagnose(client, lost)
         questions = tuple(
-            self._question_result(q, settled[q.name], named.get(q.name, Named()), flags[q.name])
+            self._question_result(
+                q, settled[q.name], named.get(q.name, NamedMistakes()), flags[q.name]
+            )
             for q in asked
         )
         cells = (*sitting.workplace.cells, *submission.notices)
@@ -313,7 +314,7 @@ class AssignmentGrader:
         Raises:
             SuiteFault: a test cannot work with the answers of the answer key either.
         """
-        with self._known.with_workers_of(client):
+        with self._known.use_client(client):
             for name, run in runs.items():
                 if run.suite_fault is not None:
                     key = self._key_run(question, name)
@@ -333,38 +334,17 @@ class AssignmentGrader:
 
     def diagnose(
         self, client: HostClient, runs: Mapping[str, Mapping[str, TestRun]]
-    ) -> dict[str, Named]:
+    ) -> dict[str, NamedMistakes]:
         """The mistakes that explain what each question lost.
 
         Args:
             runs: by question all its tests, as they ran with right prerequisites.
         """
-        with self._known.with_workers_of(client):
+        with self._known.use_client(client):
             return {
-                question: self._named(self.questions[question], its)
+                question: self.diagnostician.name_mistakes(self.questions[question], its)
                 for question, its in runs.items()
             }
-
-    def _named(self, question: SuiteQuestion, runs: Mapping[str, TestRun]) -> Named:
-        """The mistakes of one question; what is charged to one test is explained there alone."""
-        points = {test.name: test.points for test in question.tests}
-        lost = {
-            name for name, run in adjust_verdicts(runs).items() if run.verdict.outcome != "passed"
-        }
-        if not lost:
-            return Named()
-        named = self.diagnostician.name(question, runs, points)
-
-        def of_lost(diagnosis: Diagnosis) -> Diagnosis:
-            return dataclasses.replace(
-                diagnosis, tests=tuple(test for test in diagnosis.tests if test in lost)
-            )
-
-        return dataclasses.replace(
-            named,
-            first=of_lost(named.first) if named.first else None,
-            slips=tuple(map(of_lost, named.slips)),
-        )
 
     def _is_class(self, name: str) -> bool:
         return isinstance(self.reference.get(name), type)
@@ -373,7 +353,7 @@ class AssignmentGrader:
         self,
         question: SuiteQuestion,
         settled: Settled,
-        named: Named,
+        named: NamedMistakes,
         two_answers: tuple[TwoAnswers, ...],
     ) -> QuestionResult:
         """The score of a question, of which `named` mistakes explain what was lost by its own

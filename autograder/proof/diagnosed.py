@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from autograder.diagnosis.diagnosis import Named
+from autograder.diagnosis.diagnostician import NamedMistakes
 from autograder.grading.bench import Bench
 from autograder.proof.trials import examine_each
 from autograder.proof.unfinished import Unfinished
@@ -183,7 +183,7 @@ def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], li
         return Alone(
             answer.question,
             answer.name,
-            named=_names(Named(own.diagnosis, own.slips)),
+            named=_names(NamedMistakes(own.diagnosis, own.slips)),
             elsewhere={q.name: q.max_score - q.score for q in others if q.score < q.max_score},
             hinted=tuple(q.name for q in others if q.diagnosis or q.slips),
         )
@@ -202,5 +202,5 @@ def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], li
     return alone, problems
 
 
-def _names(named: Named) -> tuple[str, ...]:
+def _names(named: NamedMistakes) -> tuple[str, ...]:
     return tuple(diagnosis.mistake for diagnosis in (named.first, *named.slips) if diagnosis)

@@ -15,21 +15,23 @@ from torch import Tensor
 
 from autograder.basics.errors import StudentError, StudentMissing
 from autograder.basics.stored_json import decode_stored, encode_line
-from autograder.diagnosis.diagnosis import Diagnostician, Named
+from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
 from autograder.diagnosis.known_sitting import KnownSitting
 from autograder.sitting.agreement import answers_agree, distance, find_departures
 from autograder.sitting.pricing import points_lost
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Verdict
 from autograder.suite.calls import Call, Cost
-from autograder.suite.collection import SuiteQuestion
+from autograder.suite.collection import SuiteQuestion, SuiteTest
 from autograder.suite.known_answers import KnownAnswer, combined
 
 RIGHT, INVERTED, SHIFTED = (
     torch.tensor(row, dtype=torch.float64) for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5])
 )
-QUESTION = SuiteQuestion("f", (), (), ())
 POINTS = {"rows": 4.0, "refused": 1.0, "half": 2.0, "cost": 2.0}
+QUESTION = SuiteQuestion(
+    "f", tuple(SuiteTest(test, points, "") for test, points in POINTS.items()), (), ()
+)
 Answers = dict[str, Tensor | str | Call]
 """What an answer gives to each test; a text is the type of the error that it raises."""
 
@@ -70,7 +72,7 @@ def runs_of(answers: Answers) -> dict[str, TestRun]:
     }
 
 
-def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> Named:
+def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> NamedMistakes:
     def ran(
         _: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]
     ) -> dict[str, TestRun]:
@@ -95,7 +97,7 @@ def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> 
     kept: Any = NothingKept()
     sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
     sitting.run = ran
-    return Diagnostician(sitting, known, {"f": KEY_CELL}).name(QUESTION, runs, POINTS)
+    return Diagnostician(sitting, known, {"f": KEY_CELL}).name_mistakes(QUESTION, runs)
 
 
 MISTAKES: dict[str, Answers] = {
@@ -186,7 +188,7 @@ def test_a_mistake_about_cost_is_no_part_of_a_pair_where_the_numbers_are_wrong(
     }
     other = torch.tensor([7.0, 7.0], dtype=torch.float64)
     # a pair would be a KeyError
-    assert name({"rows": other, "half": other.half(), "cost": other}, known) == Named()
+    assert name({"rows": other, "half": other.half(), "cost": other}, known) == NamedMistakes()
 
 
 def test_two_changes_of_one_place_are_no_pair() -> None:
@@ -249,7 +251,7 @@ def test_a_mistake_about_cost_is_not_named_where_the_numbers_are_wrong() -> None
         "loops": {"cost": Call("f", (), {}, result=RIGHT, cost=Cost(900, 1, 1, 1, 1))},
         **MISTAKES,
     }
-    assert name({"cost": SHIFTED, "rows": torch.zeros(2).double()}, loops) == Named()
+    assert name({"cost": SHIFTED, "rows": torch.zeros(2).double()}, loops) == NamedMistakes()
 
 
 def costing(*figures: int) -> Call:
@@ -284,7 +286,7 @@ def test_a_way_of_costing_too_much_is_named_by_what_is_larger_and_not_by_checks_
     found = name({"cost": costing(6, 100, 50, 50, 50)}, known)
     assert found.first is not None
     assert found.first.mistake == "matrix"
-    assert name({"cost": costing(90, 100, 10, 10, 10)}, known) == Named()
+    assert name({"cost": costing(90, 100, 10, 10, 10)}, known) == NamedMistakes()
 
 
 @pytest.mark.parametrize("operations", [800, 1000])
@@ -354,14 +356,14 @@ def test_values_stand_for_every_row_by_itself() -> None:
 
 
 def test_records_are_kept_with_what_a_call_cost_and_brought_back() -> None:
-    from autograder.diagnosis.known_runs import _call_from, _call_to, _StoredCall
+    from autograder.diagnosis.known_runs import _restore_call, _store_call, _StoredCall
     from autograder.wire.frames import pack, unpack
     from autograder.wire.values import Decoder, Encoder
 
     call = Call("f", (), {}, result=RIGHT, cost=Cost(1, 2, 3, 4, 5), gradients=[[INVERTED, None]])
     encoder = Encoder(lambda _: None)
-    stored = decode_stored(encode_line(_call_to(call, encoder)).decode(), _StoredCall)
-    back = _call_from(stored, Decoder(unpack(pack(encoder.tensors))))
+    stored = decode_stored(encode_line(_store_call(call, encoder)).decode(), _StoredCall)
+    back = _restore_call(stored, Decoder(unpack(pack(encoder.tensors))))
     assert back.cost == call.cost
     assert back.gradients[0][0].tolist() == [2.0, 1.0]
     assert back.gradients[0][1] is None

@@ -1,0 +1,295 @@
+"""Names the known mistakes that explain a wrong answer.
+
+The mistakes of `mistakes.py` are graded as a submission is, and their answers are stored
+(`known_runs.py`), as are the answer key's. `mistake_fit.py` says how well a mistake explains what
+failed. A test that the mistake fails and the student passes speaks against the mistake by the
+points of the test, but does not always rule it out: a second fault may be in the way. Of a question
+with several faults the fewest mistakes are named that explain what failed, the dearest first. Two
+faults in one call show together only: where nothing explains half of what was lost, a few pairs of
+mistakes run as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from autograder.diagnosis.known_sitting import AnswerRecord, KnownSitting, list_departures, unite
+from autograder.diagnosis.mistake_fit import (
+    Fit,
+    StudentAnswer,
+    count_equal_forms,
+    explains,
+    fit_mistake,
+    mistakes_seen_by_errors,
+    tests_failed_in_pair,
+)
+from autograder.records.model import Diagnosis
+from autograder.sitting.charges import adjust_verdicts
+from autograder.sitting.pricing import Price, price_mistake
+from autograder.sitting.sitting import TestRun
+from autograder.suite.collection import SuiteQuestion
+from autograder.suite.known_answers import KnownAnswer, combined
+
+FIRST_SHARE = 0.5
+"""The share of the lost points that a mistake explains for which a student should look first."""
+MOST_NAMED = 3
+_OTHERWISE = 0.25
+"""How much a test that a mistake fails in another way speaks against the mistake, beside a test
+that the student passes.
+"""
+_WORTH_NOTHING = 0.1
+"""The weight of a test without points, which still says something."""
+_MOST_COMBINATIONS = 60
+"""Combinations of mistakes that are tried for one answer, most of them on one test only."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMistakes:
+    """The mistakes that explain a question's failures.
+
+    Attributes:
+        first: the mistake that explains at least half of the lost points; where to look first.
+        slips: further mistakes, each for its own tests.
+        prices: what each of them costs by itself.
+    """
+
+    first: Diagnosis | None = None
+    slips: tuple[Diagnosis, ...] = ()
+    prices: tuple[Price, ...] = ()
+
+
+class Diagnostician:
+    """Names the mistakes of a suite.
+
+    Args:
+        sitting: runs mistakes that have no stored runs.
+        cells: the answer key's cell of each question.
+    """
+
+    def __init__(
+        self, sitting: KnownSitting, mistakes: Sequence[KnownAnswer], cells: Mapping[str, str]
+    ) -> None:
+        self._sitting, self._mistakes, self._cells = sitting, mistakes, cells
+        self._combinations: dict[tuple[str, ...], AnswerRecord | None] = {}
+
+    def name_mistakes(self, question: SuiteQuestion, runs: Mapping[str, TestRun]) -> NamedMistakes:
+        """The mistakes that explain the failed tests of a question.
+
+        Args:
+            runs: all tests of the question on the student's answer.
+        """
+        adjusted = adjust_verdicts(runs)
+        charged = _failed_tests(adjusted)
+        answered = {test: runs[test] for test in _failed_tests(runs) if runs[test].answered}
+        records = self._records(question)
+        if not charged or not answered or not records:
+            return NamedMistakes()
+        key_runs = self._sitting.record(question, None).runs(answered)
+        answer = StudentAnswer(
+            failed=answered,
+            key_runs=key_runs,
+            departures={t: list_departures(run, key_runs[t]) for t, run in answered.items()},
+            passed=frozenset(runs) - frozenset(_failed_tests(runs)),
+        )
+        points = {test.name: test.points for test in question.tests}
+        weights = {test: points[test] or _WORTH_NOTHING for test in runs}
+        fits = [fit for record in records if (fit := fit_mistake(record, answer)) is not None]
+        chosen = _choose_fewest(fits, answer, weights)
+        for _ in range(MOST_NAMED - 1):
+            combination = self._combine(question, answer, chosen, weights)
+            if combination is None:
+                break
+            fits.append(combination)
+            chosen = _choose_fewest(fits, answer, weights)
+        diagnoses = []
+        for fit in chosen:
+            # a fault that is charged to one test is explained there alone
+            tests = [test for test in answered if test in fit.explained and test in charged]
+            diagnoses += fit.diagnoses(tests)
+        withheld = answer.passed.intersection(charged)
+        prices = self._price(question, chosen, answer, runs, withheld)
+        if _explains_half(chosen, answer, weights):
+            return NamedMistakes(diagnoses[0], tuple(diagnoses[1:]), prices)
+        return NamedMistakes(None, tuple(diagnoses), prices)
+
+    def _price(
+        self,
+        question: SuiteQuestion,
+        chosen: Sequence[Fit],
+        answer: StudentAnswer,
+        runs: Mapping[str, TestRun],
+        withheld: frozenset[str],
+    ) -> tuple[Price, ...]:
+        """What each chosen mistake costs by itself.
+
+        Args:
+            withheld: tests that passed and do not count, since the function only refused.
+        """
+        points = {test.name: test.points for test in question.tests}
+        explained_ways = unite([answer.ways(test) for fit in chosen for test in fit.explained])
+        prices = []
+        for record in self._records(question):
+            mistake = record.answer
+            fit = next((fit for fit in chosen if mistake in fit.mistakes), None)
+            if fit is None or mistake is None:
+                continue
+            failed_alone = _failed_tests(adjust_verdicts(record.runs(runs)))
+            price = price_mistake(failed_alone, points, mistake.keeps)
+            tests = price.tests | fit.explained
+            if "value" in explained_ways:
+                # A refusal that is withheld since no value is right is an effect of the mistake
+                # that made the values wrong.
+                tests |= withheld
+            prices.append(dataclasses.replace(price, tests=tests))
+        return tuple(prices)
+
+    def _records(self, question: SuiteQuestion) -> list[AnswerRecord]:
+        return [
+            self._sitting.record(question, mistake)
+            for mistake in self._mistakes
+            if mistake.question == question.name
+        ]
+
+    def _combine(
+        self,
+        question: SuiteQuestion,
+        answer: StudentAnswer,
+        chosen: Sequence[Fit],
+        weights: Mapping[str, float],
+    ) -> Fit | None:
+        """The fit of mistakes that together answer as the student does, the mistake that fails
+        most by itself first; None where the chosen fits explain all, or no combination explains
+        more.
+
+        Where the first chosen mistake explains half of the points, one more is looked for beside
+        it, and else any two.
+        """
+        explained = unite([fit.explained for fit in chosen])
+        unexplained = [test for test in answer.failed if test not in explained]
+        base = chosen[0] if _explains_half(chosen, answer, weights) else None
+        if not unexplained or (base is not None and len(base.mistakes) == MOST_NAMED):
+            return None
+        groups = self._promising_groups(question, answer, base, unexplained)
+        for parts, record, test in itertools.islice(groups, _MOST_COMBINATIONS):
+            if not record.failed([test]) or not explains(record, test, answer):
+                continue
+            fit = fit_mistake(record, answer)
+            if fit is None or fit.against:
+                continue
+            if base is None or base.explained <= fit.explained:
+                parts = sorted(parts, key=lambda part: -len(part.failed(answer.failed)))
+                mistakes = tuple(part.answer for part in parts if part.answer)
+                unnamed = mistakes_seen_by_errors(fit, base, mistakes, answer)
+                return dataclasses.replace(fit, mistakes=mistakes, unnamed=unnamed)
+        return None
+
+    def _promising_groups(
+        self,
+        question: SuiteQuestion,
+        answer: StudentAnswer,
+        base: Fit | None,
+        unexplained: Sequence[str],
+    ) -> Iterator[tuple[Sequence[AnswerRecord], AnswerRecord, str]]:
+        """Groups of mistakes that can be made at once, the most promising first: the records of the
+        mistakes, the record of the answer with all of the mistakes, and a test on which they show.
+
+        Promising are mistakes that answer in the student's form, and those that fail much of what
+        is not explained.
+        """
+        records = self._records(question)
+        parts = {}
+        for record in records:
+            failed = tests_failed_in_pair(record, answer)
+            if failed:
+                parts[record] = failed
+        groups: dict[tuple[AnswerRecord, ...], frozenset[str]] = {}
+        if base is not None:
+            first = tuple(record for record in records if record.answer in base.mistakes)
+            for record, failed in parts.items():
+                if record not in first:
+                    groups[*first, record] = failed
+        else:
+            for pair in itertools.combinations(parts, 2):
+                failed = parts[pair[0]] & parts[pair[1]]
+                if failed:
+                    groups[pair] = failed
+        equal_forms = {record: count_equal_forms(record, answer) for record in records}
+
+        def promise(group: Sequence[AnswerRecord]) -> tuple[int, int]:
+            failed = unite([record.failed(unexplained) for record in group])
+            return sum([equal_forms[record] for record in group]), len(failed)
+
+        for group in sorted(groups, key=promise, reverse=True):
+            combination = self._combined_record(question, group)
+            if combination is not None:
+                tests = [test for test in unexplained if test in groups[group]]
+                yield group, combination, (tests or unexplained)[0]
+
+    def _combined_record(
+        self, question: SuiteQuestion, records: Sequence[AnswerRecord]
+    ) -> AnswerRecord | None:
+        """The record of several mistakes as one answer; None where they change one place."""
+        mistakes = [record.answer for record in records if record.answer is not None]
+        names = tuple(mistake.name for mistake in mistakes)
+        if names not in self._combinations:
+            answer = combined(mistakes, self._cells[question.name])
+            self._combinations[names] = self._sitting.record(question, answer) if answer else None
+        return self._combinations[names]
+
+
+def _failed_tests(runs: Mapping[str, TestRun]) -> list[str]:
+    return [test for test, run in runs.items() if run.verdict.outcome != "passed"]
+
+
+def _choose_fewest(
+    fits: Sequence[Fit], answer: StudentAnswer, weights: Mapping[str, float]
+) -> list[Fit]:
+    """The fewest mistakes that together explain the failures, the most explaining one first."""
+    unexplained, chosen = frozenset(answer.failed), list[Fit]()
+    lost = _weigh(unexplained, weights)
+    while unexplained and len(chosen) < MOST_NAMED:
+        candidates = []
+        for fit in fits:
+            against = _weigh(fit.against, weights)
+            against += _OTHERWISE * _weigh(fit.otherwise & unexplained, weights)
+            gain = _weigh(fit.explained & unexplained, weights) - against
+            if gain > 0:
+                candidates.append((gain, fit))
+        if not candidates:
+            break
+        _, best = max(candidates, key=lambda candidate: candidate[0])
+        if chosen or 2 * _weigh(best.explained, weights) < lost:
+            # a mistake that explains little is named only where nothing speaks against it
+            candidates = [
+                (gain, fit)
+                for gain, fit in candidates
+                if not fit.against and not fit.otherwise & unexplained
+            ]
+            if not candidates:
+                break
+
+        def rank(candidate: tuple[float, Fit]) -> tuple[float, float, tuple[int, float]]:
+            gain, fit = candidate
+            return -round(gain, 6), _weigh(fit.against | fit.otherwise, weights), fit.mismatch
+
+        _, best = min(candidates, key=rank)
+        chosen.append(best)
+        unexplained -= best.explained
+    return chosen
+
+
+def _weigh(tests: Iterable[str], weights: Mapping[str, float]) -> float:
+    return sum([weights[test] for test in tests])
+
+
+def _explains_half(
+    chosen: Sequence[Fit], answer: StudentAnswer, weights: Mapping[str, float]
+) -> bool:
+    """Whether the first chosen mistake explains so much that a student should look there first."""
+    if not chosen:
+        return False
+    lost = _weigh(answer.failed, weights)
+    return _weigh(chosen[0].explained, weights) >= FIRST_SHARE * lost

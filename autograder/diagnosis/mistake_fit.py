@@ -1,0 +1,199 @@
+"""How well a known mistake explains a student's wrong answer.
+
+A mistake explains a failed test where the mistake fails it too, with the same answers to the same
+calls (`agreement.py`). A test that the mistake fails and the student passes, or fails otherwise,
+speaks against the mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from autograder.diagnosis.known_sitting import AnswerRecord, Departures, unite
+from autograder.records.model import Diagnosis
+from autograder.sitting.agreement import (
+    answers_agree,
+    describe_form,
+    distance,
+    gradients_agree,
+)
+from autograder.sitting.sitting import TestRun
+from autograder.suite.calls import Call
+from autograder.suite.known_answers import KnownAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class StudentAnswer:
+    """A student's answer to the tests of a question.
+
+    Attributes:
+        failed: the runs to be explained, in the order of the tests.
+        key_runs: the answer key's runs of the failed tests.
+        departures: how the failed runs depart from the answer key's.
+        passed: tests that the answer passed.
+    """
+
+    failed: Mapping[str, TestRun]
+    key_runs: Mapping[str, TestRun]
+    departures: Mapping[str, Departures]
+    passed: frozenset[str]
+
+    def ways(self, test: str) -> frozenset[str]:
+        """The ways in which a failed test's calls depart from the answer key's."""
+        return unite(self.departures[test])
+
+    @property
+    def has_wrong_values(self) -> bool:
+        """Whether a function of the student's returned a wrong value.
+
+        A suite's own code shows what the student's functions leave behind, such as torch's random
+        state, and that is no value of theirs.
+        """
+        for test, departures in self.departures.items():
+            for call, ways in zip(self.failed[test].calls, departures, strict=False):
+                if "value" in ways and not call.of_suite:
+                    return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How one mistake, or several at once, fit a student's answer.
+
+    Attributes:
+        explained: failed tests that the mistakes explain.
+        against: tests that the mistakes fail and the student passes.
+        otherwise: failed tests that the mistakes fail in another way.
+        mismatch: in how many ways the student's answer departs from the answer key and the
+            mistake's does not; then how far the answers lie apart, in roundings.
+        unnamed: mistakes that have a price, and of which the student is not told: their effect is
+            seen by errors alone, which another mistake may raise as well.
+    """
+
+    mistakes: tuple[KnownAnswer, ...]
+    explained: frozenset[str]
+    against: frozenset[str]
+    otherwise: frozenset[str]
+    mismatch: tuple[int, float]
+    unnamed: tuple[KnownAnswer, ...] = ()
+
+    def diagnoses(self, tests: Collection[str]) -> list[Diagnosis]:
+        """The mistakes as the student reads of them, beside the tests that they explain."""
+        return [
+            Diagnosis(mistake.name, mistake.hint, tuple(tests), mistake.keeps)
+            for mistake in self.mistakes
+            if mistake not in self.unnamed
+        ]
+
+
+def fit_mistake(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
+    """How a mistake fits; None where it explains nothing, or its hint would be untrue."""
+    assert record.answer is not None
+    failed = record.failed(answer.failed)
+    explained = frozenset(test for test in failed if explains(record, test, answer))
+    if not explained or hint_is_untrue(record, failed, answer):
+        return None
+    unmatched_ways, largest_distance = 0, 0.0
+    for test in explained:
+        mistake_ways = unite(record.departures(test, answer.key_runs[test]))
+        unmatched_ways += len(answer.ways(test) - mistake_ways)
+        test_distance = _largest_distance(answer.failed[test].calls, record.run(test).calls)
+        largest_distance = max(largest_distance, test_distance)
+    return Fit(
+        (record.answer,),
+        explained,
+        against=record.failed(answer.passed),
+        otherwise=failed - explained,
+        mismatch=(unmatched_ways, largest_distance),
+    )
+
+
+def explains(record: AnswerRecord, test: str, answer: StudentAnswer) -> bool:
+    """Whether a known mistake that fails a test fails it as the student does: equal answers to the
+    calls that both made, and the same departure from the answer key.
+    """
+    student_calls, mistake_calls = answer.failed[test].calls, record.run(test).calls
+    key_run = answer.key_runs[test]
+    calls = list(zip(student_calls, mistake_calls, strict=False))
+    if not calls:
+        return False
+    for index, (student_call, mistake_call) in enumerate(calls):
+        key_call = key_run.calls[index] if index < len(key_run.calls) else None
+        if not answers_agree(student_call, mistake_call, key_call):
+            return False
+    student_ways = unite(answer.departures[test][: len(calls)])
+    mistake_ways = unite(record.departures(test, key_run)[: len(calls)])
+    if student_ways & {"value", "fault"}:
+        return bool(student_ways & mistake_ways & {"value", "fault"})
+    if len(student_calls) != len(mistake_calls) or bool(mistake_ways) != bool(student_ways):
+        return False
+    # The number of operations counts only where nothing else is larger: a student who leaves out
+    # checks makes up for some.
+    if not (mistake_ways - {"cost of operations"} or mistake_ways) <= student_ways:
+        return False
+    if "gradient" not in mistake_ways:
+        return True
+    return all(gradients_agree(*pair) for pair in calls)
+
+
+def hint_is_untrue(record: AnswerRecord, tests: Iterable[str], answer: StudentAnswer) -> bool:
+    """Whether a mistake leaves values right, so that its hint may say so, and the student's values
+    are wrong.
+
+    Args:
+        tests: the tests that both the mistake and the student fail.
+    """
+    ways = unite([unite(record.departures(test, answer.key_runs[test])) for test in tests])
+    return answer.has_wrong_values and not ways & {"value", "fault"}
+
+
+def tests_failed_in_pair(record: AnswerRecord, answer: StudentAnswer) -> frozenset[str]:
+    """The student's failed tests that a mistake fails which may be one of several at once: the
+    mistake is written as changes, and fails no test that the student passes.
+    """
+    if record.answer is None or not record.answer.changes:
+        return frozenset()
+    failed = record.failed(answer.failed)
+    if not failed or hint_is_untrue(record, failed, answer) or record.failed(answer.passed):
+        return frozenset()
+    return failed
+
+
+def count_equal_forms(record: AnswerRecord, answer: StudentAnswer) -> int:
+    """In how many of the student's failed tests a mistake answers in the student's form (a list,
+    another shape), where that is not the answer key's.
+    """
+    count = 0
+    for test, run in answer.failed.items():
+        student_forms = [describe_form(call.result) for call in run.calls]
+        key_forms = [describe_form(call.result) for call in answer.key_runs[test].calls]
+        if student_forms != key_forms[: len(student_forms)]:
+            mistake_forms = [describe_form(call.result) for call in record.run(test).calls]
+            count += student_forms == mistake_forms
+    return count
+
+
+def mistakes_seen_by_errors(
+    fit: Fit, base: Fit | None, mistakes: Sequence[KnownAnswer], answer: StudentAnswer
+) -> tuple[KnownAnswer, ...]:
+    """Of a combination's mistakes those that were added to `base`, where the tests that they
+    explain show no wrong value.
+    """
+    if base is None:
+        return ()
+    added_tests = fit.explained - base.explained
+    # the last calls ended the tests
+    ways = unite([unite(answer.departures[test][-1:]) for test in added_tests])
+    if ways & {"value", "gradient"}:
+        return ()
+    return tuple(mistake for mistake in mistakes if mistake not in base.mistakes)
+
+
+def _largest_distance(student_calls: Sequence[Call], mistake_calls: Sequence[Call]) -> float:
+    distances = [
+        distance(student_call.result, mistake_call.result)
+        for student_call, mistake_call in zip(student_calls, mistake_calls, strict=False)
+        if student_call.fault is None and mistake_call.fault is None
+    ]
+    return max(distances, default=0.0)
