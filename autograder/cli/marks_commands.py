@@ -23,7 +23,7 @@ from autograder.course import Assignment, Course
 from autograder.course.platform_names import NAMES
 from autograder.intake.collected import read_collected
 from autograder.ledger import read_ledger
-from autograder.marks.late_policy import conflicts
+from autograder.marks.late_policy import describe_conflicts
 from autograder.marks.marks import Mark, class_marks
 from autograder.marks.rubric import as_students_read, read_rubrics
 from autograder.outputs.class_report import write_report
@@ -408,7 +408,7 @@ def _bonus(course: Course, timing: Sequence[Graded]) -> dict[str, float] | None:
 
 
 def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell) -> Iterator[str]:
-    from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
+    from autograder.nbgrader.class_list import read_gradebook_times, write_class_list
     from autograder.nbgrader.course_name import shown_gradebook
     from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions
     from autograder.nbgrader.gradebook import fill_gradebook
@@ -456,10 +456,12 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell
             course, assignment, each_read_once(), times, problems, db_url=db_url, version=version
         )
         everybody = class_marks(course, assignment, graded, timing)
-        for line in conflicts(course, assignment.name, due_in_gradebook(course, db_url)):
+        for line in describe_conflicts(
+            course, assignment.name, read_gradebook_times(course, db_url)
+        ):
             tell(line)
         people = {mark.own_folder: mark.person for mark in everybody if mark.person}
-        tell_gradebook(course, assignment, people, db_url)
+        write_class_list(course, assignment, people, db_url)
     if other:
         tell(
             "not what was graded, or not in submitted/ any more, so that nobody can grade their "

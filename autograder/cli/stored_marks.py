@@ -17,10 +17,10 @@ from autograder.ledger import Ledger, read_ledger
 from autograder.marks.late_policy import (
     TIMESTAMP_FILE,
     UNKNOWN,
-    InGradebook,
+    GradebookTimes,
     class_lateness,
-    conflicts,
-    submitted_at,
+    describe_conflicts,
+    read_timestamp,
 )
 from autograder.marks.marks import Mark, class_marks
 from autograder.platforms.fill import PlatformFile
@@ -52,7 +52,7 @@ def read_marks(
     assert_graded(course, assignment, results, graded, timing)
     hand = _by_hand(ledger, course, assignment, graded)
     in_gradebook = _times_in_gradebook(course)
-    for line in conflicts(course, assignment.name, in_gradebook):
+    for line in describe_conflicts(course, assignment.name, in_gradebook):
         tell(line)
     students = sorted(
         {m for result in graded for m in ledger.members(result.student, assignment.name)}
@@ -67,7 +67,9 @@ def read_marks(
             "as `--roster` too, "
             "so that pages and totals know them"
         )
-    late = class_lateness(course, assignment.name, students, in_gradebook, platform_times)
+    late = class_lateness(
+        course, [assignment.name], students, in_gradebook, {assignment.name: platform_times}
+    ).get(assignment.name)
     if late is None and course.late.policy != "none":
         tell(
             f"marks are without late penalties: nobody says when {assignment.name} is due; write "
@@ -181,20 +183,20 @@ def handed_in_at(
     """
     folder = ledger.submission(student, assignment.name)
     try:
-        return submitted_at(folder, course.about.timezone)
+        return read_timestamp(folder, course.about.timezone)
     except ValueError as error:
         tell(f"{folder}: no time of submission, {error}")
         return None
 
 
-def _times_in_gradebook(course: Course) -> dict[str, InGradebook]:
+def _times_in_gradebook(course: Course) -> dict[str, GradebookTimes]:
     """Due times and extensions in the gradebook, where there is one and lateness costs anything."""
     if course.late.policy == "none" or not course.has_gradebook:
         return {}
     # imports nbgrader, which takes seconds
-    from autograder.nbgrader.class_list import due_in_gradebook
+    from autograder.nbgrader.class_list import read_gradebook_times
 
-    return due_in_gradebook(course)
+    return read_gradebook_times(course)
 
 
 def listing(students: Sequence[str]) -> str:

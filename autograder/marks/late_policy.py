@@ -1,13 +1,14 @@
-"""How late everybody is, and what that costs, by the submissions' own times: a regrade next year
-gives the same score.
+"""How late a submission is, and what lateness costs.
 
-Due times and extensions are those of course.toml and of nbgrader's gradebook together.
+Lateness counts from the submission's own hand-in time, so a regrade next year gives the same mark.
+Due times and extensions come from course.toml and from nbgrader's gradebook together. Reports,
+exports and the penalties in the gradebook itself all take their lateness from `class_lateness`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,15 +20,18 @@ from autograder.basics.times import read_time
 from autograder.course import Course, Late
 from autograder.course.due import as_span, extension_for
 from autograder.course.roster import Person
-from autograder.intake.collected import read_collected
-from autograder.ledger import read_ledger
+from autograder.intake.collected import Arrival, read_collected
+from autograder.ledger import Ledger, read_ledger
 
 TIMESTAMP_FILE = "timestamp.txt"
 """nbgrader's note of when a submission arrived, beside the notebook."""
 
 MINUTES_A_DAY = 24 * 60
 UNKNOWN = "no hand-in time is known: nothing is taken off"
-"""What is said of a submission of which nobody knows when it came."""
+"""The note of a submission whose hand-in time nobody knows."""
+
+PlatformTimes = Mapping[str, datetime | str]
+"""Student → hand-in time in a platform's own file, or why that time cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +39,11 @@ class Lateness:
     """How late a submission is.
 
     Attributes:
-        minutes: after the student's own due time; 0 in time; None where nobody knows.
-        note: what it was concluded from, or why nobody knows; "" where there is nothing to say.
-        unreadable: whether there is a time, and it cannot be read: no total may come of it.
-        days_used: late days of the student's own that cover a part of it, which `minutes` is
-            without.
+        minutes: after the student's own due time; 0 in time; None where the time is not known.
+        note: why the minutes are what they are, for people; "" where nothing needs saying.
+        unreadable: whether a time is there and cannot be read: the student gets no total then.
+        days_used: the student's late days that were spent on the submission. Their minutes are
+            already subtracted from `minutes`.
     """
 
     minutes: float | None
@@ -48,18 +52,33 @@ class Lateness:
     days_used: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class GradebookTimes:
+    """Times of one assignment in nbgrader's gradebook. It knows students by their folders.
+
+    Attributes:
+        due: when the assignment is due; None where the gradebook has no due time.
+        granted: extensions that a person granted in nbgrader, by folder. Extensions that the kit
+            copied from course.toml are left out.
+        handed_in: hand-in times by folder.
+    """
+
+    due: datetime | None = None
+    granted: dict[str, timedelta] = field(default_factory=dict)
+    handed_in: dict[str, datetime] = field(default_factory=dict)
+
+
 def apply_late(score: float, max_score: float, minutes_late: float, late: Late) -> float:
-    """The score after the course's late policy.
+    """Apply the course's late policy to a score.
 
     Args:
-        score: points before it.
-        max_score: points that there are; "per_day" takes its share of these.
-        minutes_late: from the due time to the submission's own time; 0 or less is in time.
-        late: the policy. Within the grace nothing is lost; days are counted from the end of the
-            grace.
+        score: points before the penalty.
+        max_score: full points; "per_day" takes a share of these for each day.
+        minutes_late: 0 or less is in time.
+        late: the policy. Minutes within the grace cost nothing; days are counted from its end.
 
     Returns:
-        Never below 0 and never above `score`.
+        The new score, never below 0 and never above `score`.
     """
     days = days_begun(minutes_late, late)
     if late.policy == "none" or not days:
@@ -70,235 +89,244 @@ def apply_late(score: float, max_score: float, minutes_late: float, late: Late) 
 
 
 def days_begun(minutes_late: float, late: Late) -> int:
-    """How many days beyond the grace were begun."""
+    """Count the days that were begun after the grace."""
     return max(0, math.ceil((minutes_late - late.grace_minutes) / MINUTES_A_DAY))
 
 
-def submitted_at(submission_folder: Path, zone: str = "") -> datetime | None:
-    """When the submission in this folder arrived, by its timestamp file, in UTC; None where there
-    is none.
+def read_timestamp(submission_folder: Path, zone: str = "") -> datetime | None:
+    """Read the hand-in time, in UTC, from the timestamp file of a submission's folder.
 
     Args:
-        zone: the course's own time zone, which explains abbreviations.
+        zone: the course's own time zone, which explains abbreviations such as "CET".
+
+    Returns:
+        None where the folder has no timestamp file.
 
     Raises:
-        ValueError: the file holds no time that can be read.
+        ValueError: the file has no time that can be read.
     """
     path = submission_folder / TIMESTAMP_FILE
     if not path.exists() and not path.is_symlink():
         return None
     try:
-        return read_time(
-            read_handed_in(path, MAX_TIMESTAMP).decode("utf-8", "replace"), zone, unnamed="UTC"
-        )
+        text = read_handed_in(path, MAX_TIMESTAMP).decode("utf-8", "replace")
     except UnreadableSubmission as error:
         raise ValueError(str(error)) from error
+    return read_time(text, zone, unnamed="UTC")
 
 
-def lateness(
-    folder: Path,
+def measure_lateness(
     due: datetime,
+    handed_in: datetime | None,
     extension: timedelta | datetime | None = None,
     *,
-    zone: str = "",
     marked: bool | None = None,
-    unread: str = "",
     grace_minutes: int = 0,
-    platform_time: datetime | None = None,
 ) -> Lateness:
-    """How late the submission in the folder is.
+    """How late a submission is, before late days.
 
     Args:
-        due: when everybody's was due.
-        extension: how much longer this student had, or until when.
-        zone: the course's own time zone.
-        marked: what the platform says that gave no time, against its own due time; None where it
-            says nothing.
-        unread: why the time that the platform gave could not be read, or "".
-        grace_minutes: those of the late policy, which a mark is taken to be beyond.
-        platform_time: the hand-in time in the platform's own file, for a submission without a
-            timestamp file.
+        due: when the assignment is due for everybody.
+        handed_in: the hand-in time; None where nobody knows.
+        extension: how much longer the student has, or until when.
+        marked: whether the platform marks the submission as late by its own due time; None where
+            it has no such mark. Counts only where no hand-in time is known.
+        grace_minutes: those of the late policy; a mark is taken to lie beyond them.
     """
-    own = extension if isinstance(extension, datetime) else due + (extension or timedelta())
-    try:
-        moment = submitted_at(folder, zone)
-    except ValueError as error:
-        return Lateness(None, f"when it was handed in is not known: {error}", unreadable=True)
-    moment = moment or platform_time
-    if moment is not None:
-        return Lateness(max(0.0, (moment - own).total_seconds() / 60))
-    if unread:
-        return Lateness(None, f"when it was handed in is not known: {unread}", unreadable=True)
+    if handed_in is not None:
+        own_due = due + as_span(extension, due) if extension is not None else due
+        return Lateness(max(0.0, (handed_in - own_due).total_seconds() / 60))
     if marked is None:
         return Lateness(None, UNKNOWN)
     if not marked:
         return Lateness(0.0)
     if extension is not None:
-        return Lateness(
-            None,
-            "marked as late by the platform, which may not know of the extension",
-            unreadable=True,
-        )
+        note = "marked as late by the platform, which may not know of the extension"
+        return Lateness(None, note, unreadable=True)
     note = (
         "marked as late by the platform, which does not say by how much: counted as one day begun"
     )
     return Lateness(grace_minutes + 1.0, note)
 
 
-def with_late_days(in_order: Iterable[Lateness], late: Late) -> Sequence[Lateness]:
-    """One student's submissions in the order of their due times, with the late days of the course
-    spent on them.
+def spend_late_days(in_order: Iterable[Lateness], late: Late) -> list[Lateness]:
+    """Spend one student's late days on their submissions, in the order of the due times.
 
-    A day covers 24 hours begun, beyond the grace. Where late is 0, days that do not cover all of it
-    are kept.
+    A late day covers 24 hours begun after the grace. Under the policy "zero", days are spent only
+    where they cover all of the lateness: a part of them would save nothing.
     """
-    left, covered = late.late_days, []
-    for one in in_order:
-        begun = days_begun(one.minutes, late) if one.minutes is not None else 0
-        used = min(begun, left) if late.policy == "per_day" or begun <= left else 0
-        left -= used
-        minutes = (
-            None
-            if one.minutes is None
-            else max(0.0, one.minutes - used * MINUTES_A_DAY)
-            if used
-            else one.minutes
-        )
-        covered.append(replace(one, minutes=minutes, days_used=used))
+    remaining = late.late_days
+    covered = []
+    for lateness in in_order:
+        if lateness.minutes is not None:
+            needed = days_begun(lateness.minutes, late)
+            used = min(needed, remaining)
+            if late.policy == "zero" and used < needed:
+                used = 0
+            remaining -= used
+            minutes = max(0.0, lateness.minutes - used * MINUTES_A_DAY)
+            lateness = replace(lateness, minutes=minutes, days_used=used)
+        covered.append(lateness)
     return covered
-
-
-@dataclass(frozen=True, slots=True)
-class InGradebook:
-    """What nbgrader's gradebook says of an assignment: when it is due, if it says so, and who was
-    given longer there.
-
-    Attributes:
-        granted: by the student's folder in submitted/; without what course.toml put there.
-    """
-
-    due: datetime | None
-    granted: Mapping[str, timedelta] = field(default_factory=dict)
 
 
 def listed_extension(
     course: Course, assignment: str, student: str, person: Person | None
 ) -> timedelta | datetime | None:
-    """The extension that course.toml gives a student, by the name here or by the id in the class
-    list.
-    """
+    """The student's extension in course.toml, listed by name or by the id of the class list."""
     names = (student, person.id) if person else (student,)
     return extension_for(course.due.extensions.get(assignment, {}), names)
 
 
-def _due_times(course: Course, in_gradebook: Mapping[str, InGradebook]) -> dict[str, datetime]:
-    """When each assignment is due, in the order of these times: [due] counts before nbgrader's
-    gradebook.
-    """
-    of_gradebook = {
-        name: stored.due for name, stored in in_gradebook.items() if stored.due is not None
-    }
-    merged = {**of_gradebook, **course.due.due}
-    return dict(sorted(merged.items(), key=lambda entry: (entry[1], entry[0])))
-
-
-def conflicts(
-    course: Course, assignment: str, in_gradebook: Mapping[str, InGradebook]
+def describe_conflicts(
+    course: Course, assignment: str, gradebook: Mapping[str, GradebookTimes]
 ) -> list[str]:
-    """A line for each time that course.toml and nbgrader's gradebook give differently: which one
-    counts.
-    """
-    in_nbgrader = in_gradebook.get(assignment)
-    if in_nbgrader is None:
+    """A line for each time that differs between course.toml and nbgrader's gradebook."""
+    times = gradebook.get(assignment)
+    if times is None:
         return []
-    due = course.due.due.get(assignment, in_nbgrader.due)
+    due = course.due.due.get(assignment, times.due)
     if due is None:
         return []
     lines = []
-    if in_nbgrader.due is not None and due != in_nbgrader.due:
+    if times.due is not None and due != times.due:
         lines.append(
-            f"{assignment} is due {_shown_time(due)} in course.toml and "
-            f"{_shown_time(in_nbgrader.due)} in nbgrader's "
-            "gradebook: course.toml's time counts"
+            f"{assignment} is due {_format_time(due)} in course.toml and "
+            f"{_format_time(times.due)} in nbgrader's gradebook: course.toml's time counts"
         )
     ledger = read_ledger(course)
-    people, _ = ledger.people(map(ledger.student_in, in_nbgrader.granted), assignment)
-    for folder, span in sorted(in_nbgrader.granted.items()):
+    people, _ = ledger.people(map(ledger.student_in, times.granted), assignment)
+    for folder, span in sorted(times.granted.items()):
         student = ledger.student_in(folder)
-        listed = listed_extension(course, assignment, student, people.get(student))
-        if listed is not None and as_span(listed, due) != span:
+        extension = listed_extension(course, assignment, student, people.get(student))
+        if extension is not None and as_span(extension, due) != span:
             lines.append(
-                f"{student} has {_shown_span(as_span(listed, due))} more for {assignment} in "
-                "course.toml and "
-                f"{_shown_span(span)} in nbgrader's gradebook: course.toml's extension counts; "
-                "take one of them out"
+                f"{student} has {_format_span(as_span(extension, due))} more for {assignment} in "
+                f"course.toml and {_format_span(span)} in nbgrader's gradebook: course.toml's "
+                "extension counts; take one of them out"
             )
     return lines
 
 
-def _shown_time(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _shown_span(span: timedelta) -> str:
+def _format_span(span: timedelta) -> str:
     days = span.total_seconds() / 86_400
     return f"{format_points(days)} day{'' if days == 1 else 's'}"
 
 
 def class_lateness(
     course: Course,
-    assignment: str,
+    assignments: Collection[str],
     students: Collection[str],
-    in_gradebook: Mapping[str, InGradebook],
-    platform_times: Mapping[str, datetime | str] | None = None,
-) -> dict[str, Lateness] | None:
-    """How late each student's submission of the assignment is, after their late days.
+    gradebook: Mapping[str, GradebookTimes],
+    platform_times: Mapping[str, PlatformTimes] | None = None,
+) -> dict[str, dict[str, Lateness]]:
+    """How late each student's submissions are, after late days: assignment → student → lateness.
 
-    An extension that a person granted in nbgrader counts where course.toml has none for the
-    student. `conflicts` says where the two differ.
+    An extension that a person granted in nbgrader counts where course.toml lists none for the
+    student. `describe_conflicts` says where the two differ.
 
     Args:
-        in_gradebook: what nbgrader's gradebook says of each assignment that it knows.
-        platform_times: student → the hand-in time in a platform's own file, or why that time cannot
-            be read.
+        gradebook: the times of each assignment in nbgrader's gradebook.
+        platform_times: assignment → the times in a platform's own file.
 
     Returns:
-        None where lateness costs nothing in this course, or nobody knows when the assignment was
-        due.
+        Nothing where the course has no late policy; no assignment without a due time.
     """
     if course.late.policy == "none":
-        return None
-    due_times = _due_times(course, in_gradebook)
-    if assignment not in due_times:
-        return None
-    names = list(due_times) if course.late.late_days else [assignment]
-    until = names[: names.index(assignment) + 1]
-    arrivals = {name: read_collected(course.submitted, name).students for name in until}
+        return {}
+    due_times = _merge_due_times(course, gradebook)
+    wanted = [name for name in due_times if name in assignments]
+    counted = wanted
+    if wanted and course.late.late_days:  # earlier assignments may have used days up
+        names = list(due_times)
+        counted = names[: names.index(wanted[-1]) + 1]
     ledger = read_ledger(course)
-    people = {name: ledger.people(students, name)[0] for name in until}
-    found = {}
+    hand_ins = [
+        _HandIns(
+            course,
+            ledger,
+            name,
+            due_times[name],
+            ledger.people(students, name)[0],
+            read_collected(course.submitted, name).students,
+            gradebook.get(name, GradebookTimes()),
+            (platform_times or {}).get(name, {}),
+        )
+        for name in counted
+    ]
+    by_assignment: dict[str, dict[str, Lateness]] = {name: {} for name in wanted}
     for student in students:
-        in_order = []
-        for name in until:
-            holder = ledger.holder(student, name)
-            arrival = arrivals[name].get(holder)
-            extension = listed_extension(course, name, student, people[name].get(student))
-            if extension is None and name in in_gradebook:
-                folders = (ledger.folder(student), ledger.folder(holder))  # nbgrader's ids of them
-                extension = extension_for(in_gradebook[name].granted, folders)
-            platform_time = (platform_times or {}).get(student) if name == assignment else None
-            in_order.append(
-                lateness(
-                    ledger.submission(student, name),
-                    due_times[name],
-                    extension,
-                    zone=course.about.timezone,
-                    marked=arrival.late if arrival else None,
-                    unread=(platform_time if isinstance(platform_time, str) else "")
-                    or (arrival.unread if arrival else ""),
-                    grace_minutes=course.late.grace_minutes,
-                    platform_time=platform_time if isinstance(platform_time, datetime) else None,
-                )
-            )
-        found[student] = with_late_days(in_order, course.late)[-1]
-    return found
+        in_order = [assignment.lateness(student) for assignment in hand_ins]
+        covered = spend_late_days(in_order, course.late)
+        for name, lateness in zip(counted, covered, strict=True):
+            if name in by_assignment:
+                by_assignment[name][student] = lateness
+    return by_assignment
+
+
+def _merge_due_times(
+    course: Course, gradebook: Mapping[str, GradebookTimes]
+) -> dict[str, datetime]:
+    """When each assignment is due, the earliest first; [due] of course.toml wins."""
+    in_gradebook = {name: times.due for name, times in gradebook.items() if times.due is not None}
+    merged = {**in_gradebook, **course.due.due}
+    return dict(sorted(merged.items(), key=lambda entry: (entry[1], entry[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class _HandIns:
+    """The sources from which lateness in one assignment is measured."""
+
+    course: Course
+    ledger: Ledger
+    assignment: str
+    due: datetime
+    people: Mapping[str, Person]
+    arrivals: Mapping[str, Arrival]
+    gradebook: GradebookTimes
+    platform_times: PlatformTimes
+
+    def lateness(self, student: str) -> Lateness:
+        """The student's lateness, before late days."""
+        holder = self.ledger.holder(student, self.assignment)
+        arrival = self.arrivals.get(holder)
+        marked = arrival.late if arrival else None
+        try:
+            handed_in = self._find_time(student, arrival)
+        except ValueError as error:
+            note = f"when it was handed in is not known: {error}"
+            return Lateness(None, note, unreadable=True)
+        folders = (self.ledger.folder(student), self.ledger.folder(holder))
+        if handed_in is None and marked is None:
+            handed_in = self.gradebook.handed_in.get(folders[1])
+        extension = listed_extension(
+            self.course, self.assignment, student, self.people.get(student)
+        )
+        if extension is None:
+            extension = extension_for(self.gradebook.granted, folders)
+        grace_minutes = self.course.late.grace_minutes
+        return measure_lateness(
+            self.due, handed_in, extension, marked=marked, grace_minutes=grace_minutes
+        )
+
+    def _find_time(self, student: str, arrival: Arrival | None) -> datetime | None:
+        """The hand-in time: of the timestamp file, else of the platform's own file.
+
+        Raises:
+            ValueError: a time is there and cannot be read.
+        """
+        folder = self.ledger.submission(student, self.assignment)
+        moment = read_timestamp(folder, self.course.about.timezone)
+        if moment is not None:
+            return moment
+        platform_time = self.platform_times.get(student)
+        if isinstance(platform_time, datetime):
+            return platform_time
+        unread = platform_time or (arrival.unread if arrival else "")
+        if unread:
+            raise ValueError(unread)
+        return None

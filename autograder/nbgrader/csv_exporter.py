@@ -38,7 +38,7 @@ class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
     """
 
     def export(self, gradebook: Gradebook) -> None:
-        refresh_penalties(gradebook.db, find_course(Path(self.parent.coursedir.root)).late)
+        refresh_penalties(gradebook.db, find_course(Path(self.parent.coursedir.root)))
         gradebook.db.commit()
         target = Path(self.to or "grades.csv")
         with target.open("w", encoding="utf-8", newline="") as file:
@@ -94,13 +94,12 @@ def _submissions(
     """
     handed_in: dict[str, tuple[Any, float, float, bool]] = {}
     of_assignment = SubmittedAssignment.assignment_id == assignment.id
-    for notebook, submission, _, score, waiting in scored_notebooks(gradebook.db, of_assignment):
-        _, raw, penalty, waits = handed_in.get(submission.student_id, ("", 0.0, 0.0, False))
-        raw, penalty = raw + (score or 0.0), penalty + (notebook.late_submission_penalty or 0.0)
-        handed_in[submission.student_id] = (
-            submission.timestamp,
-            raw,
-            penalty,
-            waits or bool(waiting),
+    for row in scored_notebooks(gradebook.db, of_assignment):
+        _, raw, penalty, waits = handed_in.get(row.student_id, ("", 0.0, 0.0, False))
+        handed_in[row.student_id] = (
+            row.timestamp,
+            raw + row.score,
+            penalty + (row.penalty or 0.0),
+            waits or bool(row.waiting),
         )
     return handed_in

@@ -13,7 +13,7 @@ from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat import NotebookNode
-from nbgrader.api import Assignment, Comment, Grade, Gradebook, SubmittedAssignment
+from nbgrader.api import Assignment, Comment, Grade, Gradebook
 from nbgrader.preprocessors import GetGrades, NbGraderPreprocessor
 from nbgrader.utils import is_grade
 from sqlalchemy.orm import joinedload, undefer
@@ -58,19 +58,25 @@ class HideFromStudents(FeedbackStep):
 
 
 class UpToDatePenalty(FeedbackStep):
-    """Works the late penalty out again: a moved due date, an extension or a manual score may have
-    changed it.
+    """Works the assignment's late penalties out again, before the first page of a command.
+
+    A moved due date, an extension or a manual score may have changed them. nbgrader makes its
+    preprocessors anew for each command, so one instance sees all pages of one assignment.
     """
 
+    _is_done = False
+
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
-        where = resources["nbgrader"]
-        of_student = (
-            SubmittedAssignment.student_id == where["student"],
-            Assignment.name == where["assignment"],
-        )
-        with Gradebook(where["db_url"]) as gradebook:
-            refresh_penalties(gradebook.db, find_course(Path.cwd()).late, *of_student)
-            gradebook.db.commit()
+        if not self._is_done:
+            where = resources["nbgrader"]
+            with Gradebook(where["db_url"]) as gradebook:
+                refresh_penalties(
+                    gradebook.db,
+                    find_course(Path.cwd()),
+                    Assignment.name == where["assignment"],
+                )
+                gradebook.db.commit()
+            self._is_done = True
         return notebook, resources
 
 

@@ -233,7 +233,7 @@ def _write_batch(
             )
     _save(db, Grade, new_grades)
     _save(db, Comment, new_comments)
-    refresh_penalties(db, course.late, SubmittedNotebook.id.in_(keys))
+    refresh_penalties(db, course, SubmittedNotebook.id.in_(keys))
 
 
 def _graded(

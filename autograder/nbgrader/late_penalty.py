@@ -1,39 +1,36 @@
-"""What handing in late costs, as `[late]` in course.toml says, in nbgrader's gradebook."""
+"""Late penalties in nbgrader's gradebook, by the same lateness as in reports and exports."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from nbgrader.api import Assignment, Grade, Notebook, SubmittedAssignment, SubmittedNotebook
-from sqlalchemy import Integer, Result, cast, func, or_, select, update
+from sqlalchemy import Integer, Row, cast, func, select, update
 from sqlalchemy.orm import Session
 
 from autograder.basics.points import total
-from autograder.course import Late
-from autograder.marks.late_policy import apply_late
+from autograder.course import Course
+from autograder.ledger import read_ledger
+from autograder.marks.late_policy import apply_late, class_lateness
+from autograder.nbgrader.gradebook_times import read_times
 
 
-def late_penalty(late: Late, score: float, max_score: float, seconds_late: float) -> float:
-    """Points taken off by the course's policy, never more than the score."""
-    return total((score, -apply_late(score, max_score, seconds_late / 60, late)))
-
-
-def scored_notebooks(db: Session, *conditions: Any) -> Result[Any]:
-    """Submitted notebooks with their submissions and due times, what their cells score, and how
-    many wait for a person.
+def scored_notebooks(db: Session, *conditions: Any) -> list[Row[Any]]:
+    """A row for each submitted notebook: its submission, score, penalty, and cells that wait.
 
     Args:
-        conditions: which of them, as SQLAlchemy says it; without any, all.
+        conditions: which notebooks, as conditions of SQLAlchemy; all where there is none.
     """
-    waiting = func.sum(cast(Grade.needs_manual_grade, Integer))
-    return db.execute(
+    query = (
         select(
-            SubmittedNotebook,
-            SubmittedAssignment,
-            Assignment.duedate,
-            func.sum(Grade.score),
-            waiting,
+            SubmittedNotebook.id,
+            SubmittedNotebook.notebook_id,
+            SubmittedNotebook.late_submission_penalty.label("penalty"),
+            SubmittedAssignment.student_id,
+            SubmittedAssignment.timestamp,
+            Assignment.name.label("assignment"),
+            func.coalesce(func.sum(Grade.score), 0.0).label("score"),
+            func.sum(cast(Grade.needs_manual_grade, Integer)).label("waiting"),
         )
         .join(SubmittedAssignment, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
         .join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
@@ -41,33 +38,37 @@ def scored_notebooks(db: Session, *conditions: Any) -> Result[Any]:
         .where(*conditions)
         .group_by(SubmittedNotebook.id, SubmittedAssignment.id, Assignment.id)
     )
+    return list(db.execute(query))
 
 
-def refresh_penalties(db: Session, late: Late, *conditions: Any) -> None:
-    """Bring stored penalties up to date: the due date, an extension or a score may have changed.
+def refresh_penalties(db: Session, course: Course, *conditions: Any) -> None:
+    """Bring stored penalties up to date: due dates, extensions or scores may have changed.
+
     Commits nothing.
 
     Args:
         conditions: as for `scored_notebooks`.
     """
-    most = {row.id: row.max_score for row in db.execute(select(Notebook.id, Notebook.max_score))}
-    may_change = or_(
-        SubmittedNotebook.late_submission_penalty.is_not(None),
-        # an extension makes fewer late, and no more
-        SubmittedAssignment.timestamp > Assignment.duedate,
-    )
+    if course.late.policy == "none":  # only penalties of an earlier policy can change
+        conditions = (*conditions, SubmittedNotebook.late_submission_penalty.is_not(None))
+    rows = scored_notebooks(db, *conditions)
+    if not rows:
+        return
+    notebooks = db.execute(select(Notebook.id, Notebook.max_score))
+    full_points = {notebook.id: notebook.max_score for notebook in notebooks}
+    ledger = read_ledger(course)
+    students = {row.student_id: ledger.student_in(row.student_id) for row in rows}
+    assignments = {row.assignment for row in rows}
+    lateness = class_lateness(course, assignments, students.values(), read_times(db))
     changed = []
-    for notebook, submission, due, score, _ in scored_notebooks(db, may_change, *conditions):
-        seconds_late = 0.0
-        if due is not None and submission.timestamp is not None:
-            seconds_late = (
-                submission.timestamp - due - (submission.extension or timedelta())
-            ).total_seconds()
-        penalty = (
-            late_penalty(late, score or 0.0, most[notebook.notebook_id], max(0.0, seconds_late))
-            or None
-        )
-        if penalty != notebook.late_submission_penalty:
-            changed.append({"id": notebook.id, "late_submission_penalty": penalty})
+    for row in rows:
+        penalty = None
+        late = lateness.get(row.assignment, {}).get(students[row.student_id])
+        if late is not None and late.minutes:
+            points = full_points[row.notebook_id]
+            new_score = apply_late(row.score, points, late.minutes, course.late)
+            penalty = total((row.score, -new_score)) or None
+        if penalty != row.penalty:
+            changed.append({"id": row.id, "late_submission_penalty": penalty})
     if changed:
         db.execute(update(SubmittedNotebook), changed)

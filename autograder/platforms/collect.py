@@ -31,7 +31,7 @@ from autograder.intake.overlooked import PREVIOUS
 from autograder.intake.owners import FindOwner, FindTime, Owner, add_times
 from autograder.ledger import Identity, read_ledger
 from autograder.ledger.identity_matching import name_key
-from autograder.marks.late_policy import TIMESTAMP_FILE, submitted_at
+from autograder.marks.late_policy import TIMESTAMP_FILE, read_timestamp
 from autograder.platforms.platform import Download, Platform, Table
 from autograder.platforms.registry import platforms, with_downloads, with_own_file
 
@@ -552,7 +552,7 @@ def _handed_in(folder: Path) -> datetime | None:
     read.
     """
     try:
-        return submitted_at(folder)
+        return read_timestamp(folder)
     except ValueError:
         return None
 

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 from nbgrader_course import TinyCourse, cell, notebook, release_cells, result_for, write
 
-from autograder.course import Late
 from autograder.nbgrader import gradebook as gradebook_module
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
-from autograder.nbgrader.late_penalty import late_penalty
 from autograder.records.model import Answer, Result, Submission
 
 HOUR, DAY = 3600, 86400
@@ -159,26 +157,6 @@ def test_a_late_submission_costs_what_the_course_says(tiny: TinyCourse) -> None:
         assert gradebook.find_submission("tiny", "ada").timestamp == datetime.datetime(
             2026, 3, 2, 13
         )
-
-
-@pytest.mark.parametrize(
-    ("late", "score", "seconds", "penalty"),
-    [
-        (Late("none"), 8.0, 5 * DAY, 0.0),
-        (Late("zero"), 8.0, 1, 8.0),
-        (Late("zero", grace_minutes=60), 8.0, HOUR, 0.0),
-        (Late("per_day", 0.1), 8.0, 0, 0.0),
-        (Late("per_day", 0.1), 8.0, 1, 1.0),
-        (Late("per_day", 0.1), 8.0, DAY, 1.0),
-        (Late("per_day", 0.1), 8.0, DAY + 1, 2.0),
-        (Late("per_day", 0.1, 60), 8.0, DAY + HOUR, 1.0),
-        (Late("per_day", 0.5), 8.0, 3 * DAY, 8.0),  # never below zero
-    ],
-)
-def test_late_penalties_of_a_maximum_of_10(
-    late: Late, score: float, seconds: float, penalty: float
-) -> None:
-    assert late_penalty(late, score, 10.0, seconds) == penalty
 
 
 def test_a_new_gradebook_needs_no_activated_environment(

@@ -26,8 +26,8 @@ from autograder.basics.errors import BadCourseFile, KitError
 from autograder.cli.commands import main
 from autograder.course import Course, load_course, settings_of_nobody
 from autograder.course.roster import Person
-from autograder.marks.late_policy import InGradebook
-from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
+from autograder.marks.late_policy import GradebookTimes
+from autograder.nbgrader.class_list import read_gradebook_times, write_class_list
 from autograder.nbgrader.csv_exporter import SafeCsvExport
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 from autograder.nbgrader.manual_grades import read_manual_grades
@@ -184,18 +184,22 @@ def test_due_times_and_extensions(tiny: TinyCourse, on_server: Callable[..., Non
         fill(tiny.course, 1.0)
         people = {"ada": Person("ada", "Ada Lovelace", "ada@example.org", "", {})}
         for _ in range(2):
-            tell_gradebook(tiny.course, tiny.course.assignment("tiny"), people, tiny.course.db_url)
+            write_class_list(
+                tiny.course, tiny.course.assignment("tiny"), people, tiny.course.db_url
+            )
         with open_gradebook(tiny.course) as gradebook:
             extensions = {
                 row.student_id: row.extension for row in gradebook.assignment_submissions("tiny")
             }
             gradebook.grant_extension("tiny", "ada", days=3)
-        return extensions, due_in_gradebook(tiny.course)
+        return extensions, read_gradebook_times(tiny.course)
 
     in_file = told()
     due = datetime(2026, 3, 1, 9, tzinfo=UTC)
     extensions = {"ada": timedelta(days=2), "ben–ß": None, "cay": None}
-    assert in_file == (extensions, {"tiny": InGradebook(due, {"ada": timedelta(days=3)})})
+    handed_in = dict.fromkeys(("ada", "ben–ß"), due + timedelta(hours=1))
+    times = GradebookTimes(due, {"ada": timedelta(days=3)}, handed_in)
+    assert in_file == (extensions, {"tiny": times})
     on_server()
     assert told() == in_file
 
