@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import autograder
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "autograder"
@@ -112,3 +116,14 @@ def test_both_sides_of_the_wall_share_the_wire_alone() -> None:
         if room_of(other) == "worker"
     }
     assert importers == {"worker"}
+
+
+def test_the_face_of_the_package_has_the_names_that_it_promises() -> None:
+    assert all(hasattr(autograder, name) for name in autograder.__all__)
+    program = (
+        "import sys, autograder; print([name for name in sys.modules if 'autograder' in name])"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert loaded == "['autograder']\n"  # nothing of the kit comes with it
