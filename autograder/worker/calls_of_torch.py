@@ -1,4 +1,4 @@
-"""Every call of torch while a call of the student's runs. Imported where torch is there."""
+"""Watches every call of torch while a call of the student's runs. Imported where torch is there."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch.overrides import TorchFunctionMode
 
 
 class CallsOfTorch(TorchFunctionMode):
-    """Inside, `meet` is told the name of each function and method of torch before it runs, and may
+    """Passes the name of each function and method of torch to `note_call`, before it runs; that may
     raise.
     """
 
-    def __init__(self, meet: Callable[[str], None]) -> None:
+    def __init__(self, note_call: Callable[[str], None]) -> None:
         super().__init__()
-        self._meet = meet
+        self._note_call = note_call
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self._meet(str(getattr(func, "__name__", "")))
+        self._note_call(str(getattr(func, "__name__", "")))
         return func(*args, **(kwargs or {}))

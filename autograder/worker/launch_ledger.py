@@ -1,10 +1,10 @@
-"""What torch and the kernels left in each tensor's memory during one call, so that nobody else's
-writing counts.
+"""A ledger of what torch and the kernels left in each tensor's memory during one call, so that
+nobody else's writing counts.
 
 A wrapper can write into a tensor past torch and Triton: through numpy, a pointer, a storage,
-another thread. None of them shows in the record of a launch. So the bytes of every storage are
-noted when torch or a kernel has written them, and compared when torch, a kernel or the caller reads
-them next.
+another thread. None of them shows in the record of a launch. So the ledger copies the bytes of
+every storage when torch or a kernel has written them, and compares them when torch, a kernel or the
+caller reads them next.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ _ADVICE = (
 
 
 @dataclass(slots=True)
-class NotedStorage:
+class LedgerEntry:
     """One storage as torch or a kernel left it.
 
     Attributes:
         content: a copy of all its bytes.
-        outside: how many numbers in it came from neither torch nor a kernel nor the caller, at
-            most.
+        from_outside: how many numbers in the storage came from neither torch nor a kernel nor the
+            caller, at most.
         stored: bytes that kernels have stored since the outermost launch began.
     """
 
-    storage: torch.UntypedStorage
+    storage: torch.UntypedStorage  # kept alive: an address names one storage while the call lasts
     name: str
     content: _Bytes
-    outside: int = 0
+    from_outside: int = 0
     stored: _Bytes | None = None
 
-    def note(self) -> None:
-        """Take what stands there now for what may stand there."""
+    def accept_content(self) -> None:
+        """Take the bytes in memory for those that torch or a kernel left."""
         self.content = _bytes_of(self.storage).copy()
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the memory holds what was noted."""
+        """Whether the memory still holds the copied bytes."""
         return np.array_equal(_bytes_of(self.storage), self.content)
 
 
@@ -64,209 +64,220 @@ class LaunchLedger:
 
     Args:
         strict: the interpreter that runs the kernels.
-        arguments: the tensors that the caller gives, by name.
+        arguments: the caller's tensors, by name.
     """
 
     def __init__(self, strict: Strict, arguments: dict[str, Tensor]) -> None:
         self._strict = strict
-        self._noted: dict[int, NotedStorage] = {}
+        self._entries: dict[int, LedgerEntry] = {}
         self._fault: KernelFault | None = None
         self._depth = 0
         for name, tensor in arguments.items():
-            self._adopt(tensor, name)
+            self._enter(tensor, name)
 
-    def take(self, value: Any) -> None:
-        """Note the tensors in what the caller gives, or a function that answers from outside the
-        walls.
+    def adopt(self, value: Any) -> None:
+        """Enter the tensors in a value of the caller's, or of a function that answers from outside
+        the walls.
         """
         for leaf in tree_leaves(value):
-            if _is_plain(leaf) and self._known(leaf) is None:
-                self._adopt(leaf, "an argument")
+            if _is_plain(leaf) and self._entry(leaf) is None:
+                self._enter(leaf, "an argument")
 
     # operations of torch
 
-    def before_operation(self, given: Iterable[Tensor]) -> None:
-        """Refuse to compute with memory that somebody else has written."""
+    def before_operation(self, inputs: Iterable[Tensor]) -> None:
+        """Refuse to compute with memory that neither torch nor a kernel has written."""
         if not self._depth:
-            self._check(given)
+            self._check(inputs)
 
     def after_operation(
-        self,
-        given: Iterable[Tensor],
-        made: Iterable[Tensor],
-        *,
-        writes: bool,
-        from_python: bool = False,
+        self, inputs: list[Tensor], outputs: list[Tensor], *, writes: bool, from_python: bool
     ) -> None:
-        """Note what an operation has made, and what it has written where it `writes` its arguments.
+        """Enter the outputs of an operation, and its inputs where the operation `writes` them.
 
         Args:
-            from_python: whether it has filled something with a number: many such write an answer,
-                one by one.
+            from_python: whether the operation has filled something with a number of Python's: many
+                such operations write an answer, number by number.
         """
-        given = list(given)
-        sources = {
-            id(noted): noted.outside
-            for tensor in given
-            if (noted := self._known(tensor)) is not None
-        }
+        counts: dict[int, int] = {}
+        for tensor in inputs:
+            if (entry := self._entry(tensor)) is not None:
+                counts[id(entry)] = entry.from_outside
+        total = sum(counts.values()) + from_python
         written: set[int] = set()
-        for tensor in (*made, *(given if writes else ())):
-            noted = self._known(tensor)
-            if noted is None:
-                self._adopt(
-                    tensor, outside=min(sum(sources.values()) + from_python, tensor.numel())
-                )
-            elif writes and id(noted) not in written:
-                written.add(id(noted))
-                noted.outside += (
-                    sum(count for key, count in sources.items() if key != id(noted)) + from_python
-                )
-                noted.note()
+        for tensor in (*outputs, *(inputs if writes else ())):
+            entry = self._entry(tensor)
+            if entry is None:
+                self._enter(tensor, from_outside=min(total, tensor.numel()))
+            elif writes and id(entry) not in written:
+                written.add(id(entry))
+                entry.from_outside += total - counts.get(id(entry), 0)
+                entry.accept_content()
 
     # launches
 
     @contextlib.contextmanager
     def launch(self, arguments: Iterable[Any]) -> Iterator[None]:
-        """Around one launch, or around all that autotune makes of it: memory changes where kernels
-        store, and there to what they store.
+        """Watch one launch, or all launches that autotune makes of it: memory may change only where
+        kernels store, and only to the values that they store.
         """
-        tensors = [tensor for tensor in arguments if _is_plain(tensor)]
         if not self._depth:
-            self._check(tensors)
-        before = {key: _bytes_of(noted.storage).copy() for key, noted in self._noted.items()}
+            self._check(arguments)
+        contents = {
+            address: _bytes_of(entry.storage).copy() for address, entry in self._entries.items()
+        }
         memory = self._strict.memory
         self._depth += 1
         try:
             yield
             if self._strict.memory is not memory:
-                self._take_stores(before)
+                self._compare_with_stores(contents)
             if self._depth == 1:
-                for noted in self._noted.values():
-                    changed = _bytes_of(noted.storage) != noted.content
-                    if noted.stored is not None:
-                        changed &= noted.stored == 0
-                    if changed.any():
-                        self._refuse(noted)
+                self._refuse_other_writes()
         finally:
             self._depth -= 1
             if not self._depth:
-                for noted in self._noted.values():
-                    noted.note()
-                    noted.stored = None
+                for entry in self._entries.values():
+                    entry.accept_content()
+                    entry.stored = None
 
-    def _take_stores(self, before: dict[int, _Bytes]) -> None:
-        """Compare each tensor of the launch that has just ended with what its programs stored."""
-        for region in self._strict.memory.regions.values():
-            noted = self._noted.get(region.tensor.untyped_storage().data_ptr())
-            if noted is not None:
-                noted.name = region.name
+    def _refuse_other_writes(self) -> None:
+        """Refuse bytes that have changed since the launch began, and that no kernel stored."""
+        for entry in self._entries.values():
+            changed = _bytes_of(entry.storage) != entry.content
+            if entry.stored is not None:
+                changed &= entry.stored == 0
+            if changed.any():
+                self._refuse(entry)
+
+    def _compare_with_stores(self, contents: dict[int, _Bytes]) -> None:
+        """Compare the memory after a launch with what its programs stored.
+
+        Args:
+            contents: the bytes of each storage before the launch, by address.
+        """
+        memory = self._strict.memory
+        for region in memory.regions.values():
+            entry = self._entry(region.tensor)
+            if entry is not None:
+                entry.name = region.name
         views: dict[int, list[Elements]] = {}
-        for (address, _), elements in self._strict.memory.elements.items():
+        for (address, _), elements in memory.elements.items():
             views.setdefault(address, []).append(elements)
-        for address, seen in views.items():
-            noted, expected = self._noted.get(address), before.get(address)
-            if noted is None or expected is None:
-                continue
-            stored, unsure = np.zeros(expected.size, np.uint8), np.zeros(expected.size, bool)
-            for elements in seen:
-                elements.write_into(expected, stored, unsure)
-            # in two sizes: which came last?
-            if sum(elements.stored_at is not None for elements in seen) > 1:
-                unsure |= stored > 0
-            if ((_bytes_of(noted.storage) != expected) & ~unsure).any():
-                self._refuse(noted)
-            if noted.outside > MOST_FROM_OUTSIDE and any(elements.kept for elements in seen):
-                self._fail(
-                    f"A kernel loads {noted.name}, and its values came from numpy or a list, not "
-                    f"from torch. {_ADVICE}."
-                )
-            noted.stored = stored if noted.stored is None else noted.stored | stored
-            written = sum(elements.count_stored for elements in seen)
-            noted.outside = max(0, noted.outside - written)
+        for address, elements_of_sizes in views.items():
+            if address in self._entries and address in contents:
+                self._compare_entry(self._entries[address], contents[address], elements_of_sizes)
+
+    def _compare_entry(
+        self, entry: LedgerEntry, expected: _Bytes, elements_of_sizes: list[Elements]
+    ) -> None:
+        """Compare one storage with the bytes before the launch, which this method brings up to
+        date; kernels may see a storage as elements of several sizes.
+        """
+        stored, unsure = np.zeros(expected.size, np.uint8), np.zeros(expected.size, bool)
+        for elements in elements_of_sizes:
+            elements.write_into(expected, stored, unsure)
+        # stores in two sizes: which came last is not known
+        if sum(elements.stored_at is not None for elements in elements_of_sizes) > 1:
+            unsure |= stored > 0
+        differs = _bytes_of(entry.storage) != expected
+        if (differs & ~unsure).any():
+            self._refuse(entry)
+        is_loaded = any(elements.kept for elements in elements_of_sizes)
+        if entry.from_outside > MOST_FROM_OUTSIDE and is_loaded:
+            self._fail(
+                f"A kernel loads {entry.name}, and its values came from numpy or a list, not "
+                f"from torch. {_ADVICE}."
+            )
+        entry.stored = stored if entry.stored is None else entry.stored | stored
+        count_stored = sum(elements.count_stored for elements in elements_of_sizes)
+        entry.from_outside = max(0, entry.from_outside - count_stored)
 
     # the answer
 
-    def settled(self, result: Any) -> Any:
+    def verify(self, result: Any) -> Any:
         """The answer as torch and the kernels left it: tensors are copies that no thread can reach.
 
         Raises:
-            KernelFault: something else has written into it, or into what it was made of.
+            KernelFault: something else has written into the answer, or into what it was made of.
         """
         if self._fault is not None:
             raise self._fault
         leaves = [leaf for leaf in tree_leaves(result) if isinstance(leaf, (Tensor, np.ndarray))]
         self._check(leaves)
         for leaf in leaves:
-            noted = self._known(leaf) if isinstance(leaf, Tensor) else self._around(leaf)
-            if noted is None and isinstance(leaf, np.ndarray) and leaf.size > 1:
-                self._fail(f"What is returned was made by numpy. {_ADVICE}.")
-            if noted is not None and not noted.is_unchanged:
-                self._refuse(noted)
-            if (
-                noted is not None
-                and noted.outside
-                and noted.outside >= min(_size(leaf), MOST_FROM_OUTSIDE)
-            ):
-                self._fail(
-                    "What is returned got its values from numpy, a list or a thread, not from "
-                    f"torch. {_ADVICE}."
-                )
-        return tree_map(self._private, result)
+            self._verify_leaf(leaf)
+        return tree_map(self._copy, result)
 
-    def _private(self, leaf: Any) -> Any:
-        noted = self._known(leaf) if isinstance(leaf, Tensor) and _is_plain(leaf) else None
-        if noted is None or leaf.requires_grad or leaf.is_conj() or leaf.is_neg():
+    def _verify_leaf(self, leaf: Tensor | np.ndarray[Any, Any]) -> None:
+        if isinstance(leaf, Tensor):
+            entry, size = self._entry(leaf), leaf.numel()
+        else:
+            entry, size = self._entry_around(leaf), leaf.size
+            if entry is None and size > 1:
+                self._fail(f"What is returned was made by numpy. {_ADVICE}.")
+        if entry is None:
+            return
+        if not entry.is_unchanged:
+            self._refuse(entry)
+        if entry.from_outside and entry.from_outside >= min(size, MOST_FROM_OUTSIDE):
+            self._fail(
+                "What is returned got its values from numpy, a list or a thread, not from "
+                f"torch. {_ADVICE}."
+            )
+
+    def _copy(self, leaf: Any) -> Any:
+        entry = self._entry(leaf)
+        if entry is None or leaf.requires_grad or leaf.is_conj() or leaf.is_neg():
             return leaf
-        whole = torch.from_numpy(noted.content.copy())
+        whole = torch.from_numpy(entry.content.copy())
         usable = whole[: whole.numel() // leaf.element_size() * leaf.element_size()]
         return usable.view(leaf.dtype).as_strided(leaf.shape, leaf.stride(), leaf.storage_offset())
 
-    # storages
+    # entries
 
-    def _check(self, tensors: Iterable[Any]) -> None:
-        for tensor in tensors:
-            if not _is_plain(tensor):
+    def _check(self, values: Iterable[Any]) -> None:
+        """Refuse tensors whose memory has changed since; enter those that are new."""
+        for value in values:
+            if not _is_plain(value):
                 continue
-            noted = self._known(tensor)
-            # made where torch does not tell: from numpy, in a thread, before the call
-            if noted is None:
-                self._adopt(tensor, outside=tensor.numel())
-            elif not noted.is_unchanged:
-                self._refuse(noted)
+            entry = self._entry(value)
+            # made out of torch's sight: from numpy, in a thread, before the call
+            if entry is None:
+                self._enter(value, from_outside=value.numel())
+            elif not entry.is_unchanged:
+                self._refuse(entry)
 
-    def _refuse(self, noted: NotedStorage) -> None:
-        noted.note()
+    def _refuse(self, entry: LedgerEntry) -> None:
+        entry.accept_content()
         self._fail(
-            f"Something other than torch and the kernels has written into {noted.name}. {_ADVICE}."
+            f"Something other than torch and the kernels has written into {entry.name}. {_ADVICE}."
         )
 
     def _fail(self, message: str) -> None:
         self._fault = self._fault or KernelFault(message)
         raise self._fault
 
-    def _known(self, tensor: Tensor) -> NotedStorage | None:
-        return self._noted.get(tensor.untyped_storage().data_ptr()) if _is_plain(tensor) else None
+    def _entry(self, value: Any) -> LedgerEntry | None:
+        if not _is_plain(value):
+            return None
+        return self._entries.get(value.untyped_storage().data_ptr())
 
-    def _around(self, array: np.ndarray[Any, Any]) -> NotedStorage | None:
-        """The storage that an array is a view of."""
+    def _entry_around(self, array: np.ndarray[Any, Any]) -> LedgerEntry | None:
+        """The entry of the storage that an array is a view of."""
         address = array.__array_interface__["data"][0]
-        inside = (n for key, n in self._noted.items() if key <= address < key + n.storage.nbytes())
-        return next(inside, None)
+        for start, entry in self._entries.items():
+            if start <= address < start + entry.storage.nbytes():
+                return entry
+        return None
 
-    def _adopt(
-        self, tensor: Tensor, name: str = "a tensor of the wrapper's", outside: int = 0
+    def _enter(
+        self, tensor: Tensor, name: str = "a tensor of the wrapper's", from_outside: int = 0
     ) -> None:
         if _is_plain(tensor):
-            # kept: an address names one storage while the call lasts
             storage = tensor.untyped_storage()
-            self._noted[storage.data_ptr()] = NotedStorage(
-                storage, name, _bytes_of(storage).copy(), outside
-            )
-
-
-def _size(value: Tensor | np.ndarray[Any, Any]) -> int:
-    return value.numel() if isinstance(value, Tensor) else value.size
+            content = _bytes_of(storage).copy()
+            self._entries[storage.data_ptr()] = LedgerEntry(storage, name, content, from_outside)
 
 
 def _is_plain(value: Any) -> bool:

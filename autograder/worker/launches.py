@@ -1,9 +1,9 @@
-"""What a function that launches Triton kernels does: the kernels by the strict interpreter, and
-around them torch.
+"""Watches a call that launches Triton kernels: runs the kernels in the strict interpreter, and
+records the torch operations around them.
 
-The wrapper of a kernel may allocate, pad and rearrange; what it computes itself is told. Memory
-that it leaves uninitialized is filled with NaN, so that an element which no program writes shows.
-What it writes past torch, through numpy, a pointer or another thread, is refused
+The wrapper of a kernel may allocate, pad and rearrange; operations that compute are recorded.
+Memory that the wrapper leaves uninitialized is filled with NaN, so that an element which no program
+writes shows. Writes past torch, through numpy, a pointer or another thread, are refused
 (`launch_ledger.py`).
 """
 
@@ -81,77 +81,81 @@ _MAKES = {
     "view_as_real",
     "is_pinned",
 }
-_FILLED = {"full", "full_like", "new_full", "scalar_tensor"}
+_FILLS = {"full", "full_like", "new_full", "scalar_tensor"}
 _READS_OUT = {"numpy", "tolist", "item", "__array__"}
 _MAX_NAMES = 16
 
 
 class LaunchRecord(TorchDispatchMode):
-    """What one call launches, and every torch operation around it: which compute, and whose
-    elements a copy holds.
+    """Records launches and computing torch operations of one call, and names copies after the
+    argument whose elements they hold.
 
     Args:
-        names: what the arguments' memory is called, by address.
+        names: names of the arguments, by the address of their memory.
     """
 
     def __init__(
         self, recording: strict_triton.Recording, names: dict[int, str], ledger: LaunchLedger
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._recording, self.names, self._ledger = recording, names, ledger
-        self.settled, self.take = ledger.settled, ledger.take
-        self.computed: list[str] = []
-        self._kept: list[Any] = []
+        self._recording, self._names, self.ledger = recording, names, ledger
+        self._computed: list[str] = []
+        self._storages: list[Any] = []
 
-    def meet(self, name: str) -> None:
-        """Note a call that lets elements leave torch: arithmetic on them would not be seen."""
+    def note_call(self, name: str) -> None:
+        """Record a call that lets elements leave torch: arithmetic on them would not be seen."""
         if name in _READS_OUT:
-            self.computed.append(name)
+            self._computed.append(name)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """As `CostCounter` has it: saying yes would load the compiler, and nothing is compiled
+        """False, as in `CostCounter`: True would load the compiler, and nothing is compiled
         here.
         """
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        self._ledger.before_operation(given)
-        out = func(*args, **(kwargs or {}))
+        inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        self.ledger.before_operation(inputs)
+        result = func(*args, **(kwargs or {}))
+        outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+        # kept alive: an address names one tensor while the call lasts
+        self._storages += [tensor.untyped_storage() for tensor in outputs]
         name = func._overloadpacket.__name__
         if name not in _MAKES:
-            self.computed.append(name)
-        made = [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
-        # an address names one tensor while this lasts
-        self._kept += [tensor.untyped_storage() for tensor in made]
+            self._computed.append(name)
         if name in _EMPTY:
-            for tensor in made:
-                if tensor.is_floating_point() and tensor.device.type != "meta":
-                    tensor.fill_(float("nan"))
+            _fill_with_nan(outputs)
         writes = func._schema.is_mutable
-        number = (writes or name in _FILLED) and any(type(value) in (int, float) for value in args)
-        self._ledger.after_operation(given, made, writes=writes, from_python=number)
+        takes_number = any(type(value) in (int, float) for value in args)
+        from_python = (writes or name in _FILLS) and takes_number
+        self.ledger.after_operation(inputs, outputs, writes=writes, from_python=from_python)
         if name in _COPIES:
-            origins = [self.names[key] for key in map(_address, given) if key in self.names]
-            for tensor in made if origins else ():
-                self.names.setdefault(
-                    _address(tensor), origins[-1] if name == "copy_" else origins[0]
-                )
-        return out
+            self._name_copies(name, inputs, outputs)
+        return result
+
+    def _name_copies(self, name: str, inputs: list[Tensor], outputs: list[Tensor]) -> None:
+        """Give copies the name of the argument whose elements they hold."""
+        addresses = map(_address, inputs)
+        origins = [self._names[address] for address in addresses if address in self._names]
+        if not origins:
+            return
+        origin = origins[-1] if name == "copy_" else origins[0]
+        for tensor in outputs:
+            self._names.setdefault(_address(tensor), origin)
 
     def figures(self) -> dict[str, Any]:
-        """As the trusted side's `Launch` has it."""
-        seen = self._recording
+        """What the call launched and computed, as the trusted side's `Launch` has it."""
+        recording = self._recording
         return {
-            "kernels": seen.kernels,
-            "programs": seen.programs,
-            "dots": seen.dots,
-            "largest": seen.largest,
-            "loads": _first(seen.loads),
-            "stores": _first(seen.stores),
-            "unfilled": seen.unfilled[:_MAX_NAMES],
-            "computed": list(dict.fromkeys(self.computed))[:_MAX_NAMES],
+            "kernels": recording.kernels,
+            "programs": recording.programs,
+            "dots": recording.dots,
+            "largest": recording.largest,
+            "loads": _first_counts(recording.loads),
+            "stores": _first_counts(recording.stores),
+            "unfilled": recording.unfilled[:_MAX_NAMES],
+            "computed": list(dict.fromkeys(self._computed))[:_MAX_NAMES],
         }
 
 
@@ -159,25 +163,27 @@ class LaunchRecord(TorchDispatchMode):
 def watch_launches(
     function: Callable[..., Any], args: Any, kwargs: Any, parameters: Sequence[str] = ()
 ) -> Iterator[LaunchRecord]:
-    """Watch one call of `function`. Its tensor arguments are named by their positions, as
-    `parameters` has them: a student may call them otherwise. Where that says nothing, by the
-    function's own parameters.
+    """Watch one call of `function`.
+
+    Args:
+        parameters: names of the positional arguments, since a student's function may have others;
+            where there are none, arguments have the function's names.
     """
     try:
-        given = inspect.signature(function).bind(*args, **kwargs).arguments
+        arguments = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
     except (TypeError, ValueError):
-        given = {}
-    given = {**given, **dict(zip(parameters, args, strict=False))} if parameters else given
-    tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+        arguments = {}
+    arguments.update(zip(parameters, args, strict=False))
+    tensors = {name: value for name, value in arguments.items() if isinstance(value, Tensor)}
     names = {_address(value): name for name, value in tensors.items()}
     strict = strict_triton.install()
     ledger = LaunchLedger(strict, tensors)
-    ledger.take((args, kwargs))
+    ledger.adopt((args, kwargs))
     strict.around_launch = ledger.launch
     try:
         with strict.record(names) as recording:
             record = LaunchRecord(recording, names, ledger)
-            with CallsOfTorch(record.meet), record:
+            with CallsOfTorch(record.note_call), record:
                 yield record
     finally:
         strict.around_launch = contextlib.nullcontext
@@ -187,5 +193,12 @@ def _address(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-def _first(counts: dict[str, int]) -> dict[str, int]:
-    return {name[:40]: int(count) for name, count in list(counts.items())[:_MAX_NAMES]}
+def _fill_with_nan(tensors: list[Tensor]) -> None:
+    for tensor in tensors:
+        if tensor.is_floating_point() and tensor.device.type != "meta":
+            tensor.fill_(float("nan"))
+
+
+def _first_counts(counts: dict[str, int]) -> dict[str, int]:
+    first = list(counts.items())[:_MAX_NAMES]
+    return {name[:40]: int(count) for name, count in first}

@@ -1,9 +1,9 @@
 """Functions and classes whose answers come over the wire: stand-ins for prerequisites, and
 functions of a test's own.
 
-The answer key and the suite stay where they are. What stands here sends its arguments to the
-trusted side and returns what comes back, gradients included; there is nothing else in it to read.
-Of an object only the number is here.
+The answer key and the suite stay on the trusted side. A stand-in sends its arguments there and
+returns the reply, gradients included: its code gives nothing away. Of an object only the number is
+in the worker.
 """
 
 from __future__ import annotations
@@ -23,17 +23,15 @@ from autograder.wire.values import HandleReference
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What came back for one question, and the number that names it when its gradients are asked
-    for.
-    """
+class StandInReply:
+    """The reply to one question, and the number under which its gradients can be asked for."""
 
     value: Any
     number: int
 
 
-Ask = Callable[[dict[str, Any], Any], Answered]
-"""Sends a question with a value over the wire and returns its answer."""
+Ask = Callable[[dict[str, Any], Any], StandInReply]
+"""Sends a question with a value over the wire and returns the reply."""
 
 
 class StandInRefused(ValueError):
@@ -50,107 +48,99 @@ class StandInObject:
     _stand_in: int
 
 
-def _called(ask: Ask, question: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The answer to a call, a function of its arguments where they want gradients."""
-    inputs = [leaf for leaf in leaves([args, kwargs]) if is_tensor(leaf) and leaf.requires_grad]
-    answer = ask(question, [list(args), kwargs])
-    if not inputs:
-        return answer.value
-    from autograder.wire.gradients import linked
-
-    return linked(
-        answer.value,
-        inputs,
-        lambda gradients: ask({"backward": answer.number}, list(gradients)).value,
-    )
-
-
-def make_stand_in(name: str, ask: Ask, own: Any = None) -> Callable[..., Any]:
-    """A function that asks the trusted side, and looks like the student's `own` from outside."""
-
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
-        return _called(ask, {"name": name}, args, kwargs)
-
-    stand_in.__name__ = stand_in.__qualname__ = name
-    if isinstance(own, FunctionType):
-        functools.update_wrapper(stand_in, own)
-        del stand_in.__wrapped__  # type: ignore[attr-defined]  # which would hand out the student's own
-        code = own.__code__
-        stand_in.__code__ = stand_in.__code__.replace(
-            co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
-        )
-        with contextlib.suppress(TypeError, ValueError):
-            stand_in.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]
-    return stand_in
-
-
-def make_function(number: int, ask: Ask) -> Callable[..., Any]:
-    """A function of a test's own, by the number that it has on the trusted side."""
+def remote_function(question: dict[str, Any], ask: Ask) -> Callable[..., Any]:
+    """A function that sends each call to the trusted side as this question."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        return _called(ask, {"function": number}, args, kwargs)
+        return _call(ask, question, args, kwargs)
 
     return function
 
 
+def _call(ask: Ask, question: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Ask for the answer to a call. Where arguments require gradients, so does the answer, and its
+    backward pass is another question.
+    """
+    inputs = [leaf for leaf in leaves([args, kwargs]) if is_tensor(leaf) and leaf.requires_grad]
+    reply = ask(question, [list(args), kwargs])
+    if not inputs:
+        return reply.value
+    from autograder.wire.gradients import linked
+
+    def pull_back(gradients: Any) -> Any:
+        return ask({"backward": reply.number}, list(gradients)).value
+
+    return linked(reply.value, inputs, pull_back)
+
+
+def make_stand_in(name: str, ask: Ask, replaced: Any = None) -> Callable[..., Any]:
+    """A stand-in for a function of the answer key, made to look like the student's function that
+    the stand-in replaces.
+    """
+    stand_in = remote_function({"name": name}, ask)
+    stand_in.__name__ = stand_in.__qualname__ = name
+    if isinstance(replaced, FunctionType):
+        functools.update_wrapper(stand_in, replaced)
+        del stand_in.__wrapped__  # type: ignore[attr-defined]  # would hand out the student's function
+        code = replaced.__code__
+        stand_in.__code__ = stand_in.__code__.replace(
+            co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
+        )
+        with contextlib.suppress(TypeError, ValueError):
+            stand_in.__signature__ = inspect.signature(replaced)  # type: ignore[attr-defined]
+    return stand_in
+
+
 def make_stand_in_class(
-    name: str, methods: Sequence[str], ask: Ask, own: Any = None
+    name: str, methods: Sequence[str], ask: Ask, replaced: Any = None
 ) -> type[StandInObject]:
-    """A class called `name` whose objects live on the trusted side. It has the module and the text
-    of the student's `own`, and can be told from it all the same: by its bases and its methods.
+    """A class called `name` whose objects live on the trusted side. Module and text are those of
+    the student's class; bases and methods are not.
     """
 
     def construct(self: StandInObject, *args: Any, **kwargs: Any) -> None:
         self._stand_in = ask({"name": name}, [list(args), kwargs]).value._stand_in
 
-    def attribute(self: StandInObject, asked: str) -> Any:
-        if asked.startswith("_"):
-            raise AttributeError(asked)
+    def get_attribute(self: StandInObject, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
         try:
-            return ask({"object": self._stand_in, "attribute": asked}, [[], {}]).value
+            return ask({"object": self._stand_in, "attribute": attribute}, [[], {}]).value
         except StandInRefused:
-            raise AttributeError(f"{name!r} object has no attribute {asked!r}") from None
+            raise AttributeError(f"{name!r} object has no attribute {attribute!r}") from None
 
-    def method(called: str) -> Callable[..., Any]:
+    def make_method(method: str) -> Callable[..., Any]:
         def call(self: StandInObject, *args: Any, **kwargs: Any) -> Any:
-            return _called(ask, {"object": self._stand_in, "method": called}, args, kwargs)
+            return _call(ask, {"object": self._stand_in, "method": method}, args, kwargs)
 
-        call.__name__ = called
+        call.__name__ = method
         return call
 
-    members: dict[str, Any] = {"__init__": construct, "__getattr__": attribute}
-    members |= {called: method(called) for called in methods}
-    members |= {
-        "__module__": getattr(own, "__module__", "student"),
-        "__doc__": getattr(own, "__doc__", None),
-    }
+    members: dict[str, Any] = {"__init__": construct, "__getattr__": get_attribute}
+    members |= {method: make_method(method) for method in methods}
+    members["__module__"] = getattr(replaced, "__module__", "student")
+    members["__doc__"] = getattr(replaced, "__doc__", None)
     return type(name, (StandInObject,), members)
 
 
-def crossing(value: Any) -> Any:
-    """Arguments as they can cross: objects of the notebook that only hold data (a configuration) by
-    what they hold.
+def as_data(value: Any) -> Any:
+    """Arguments as they can cross the wire: objects of the notebook that only hold data (a
+    configuration) become namespaces.
     """
-    return mapped(_plain, value)
+    return mapped(_leaf_as_data, value)
 
 
-def _plain(leaf: Any) -> Any:
+def _leaf_as_data(leaf: Any) -> Any:
     if isinstance(leaf, StandInObject):
         return HandleReference(leaf._stand_in, type(leaf).__name__)
     if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
-        return SimpleNamespace(
-            **{f.name: crossing(getattr(leaf, f.name)) for f in dataclasses.fields(leaf)}
-        )
+        fields = [field.name for field in dataclasses.fields(leaf)]
+        return SimpleNamespace(**{name: as_data(getattr(leaf, name)) for name in fields})
     kind = type(leaf)
-    if (
-        kind.__module__ == "student"
-        and hasattr(leaf, "__dict__")
-        and not any(callable(m) for m in _own(kind))
-    ):
-        return SimpleNamespace(**crossing(vars(leaf)))
+    if kind.__module__ == "student" and hasattr(leaf, "__dict__") and not _has_public_method(kind):
+        return SimpleNamespace(**as_data(vars(leaf)))
     return leaf
 
 
-def _own(kind: type) -> list[Any]:
-    """The public members of a class."""
-    return [member for name, member in vars(kind).items() if not name.startswith("_")]
+def _has_public_method(kind: type) -> bool:
+    return any(callable(member) for name, member in vars(kind).items() if not name.startswith("_"))

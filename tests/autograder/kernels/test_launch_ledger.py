@@ -29,7 +29,7 @@ def answered(function: Callable[[torch.Tensor], object], x: torch.Tensor = X) ->
     x = x.clone()
     with watch_launches(function, (x,), {}, ["x"]) as record:
         result = function(x)
-    return record.settled(result)
+    return record.ledger.verify(result)
 
 
 def launch(x: torch.Tensor, y: torch.Tensor, wrong: str = "") -> None:
@@ -356,5 +356,5 @@ def test_a_small_table_may_come_from_a_list() -> None:
 def test_what_the_wrapper_computes_by_torch_is_told_as_before() -> None:
     with watch_launches(lambda x: 3 * twice(x), (X,), {}) as record:
         result = 3 * twice(X)
-    assert torch.equal(record.settled(result), 6 * X)
+    assert torch.equal(record.ledger.verify(result), 6 * X)
     assert record.figures()["computed"] == ["mul"]

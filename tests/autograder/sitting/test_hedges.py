@@ -202,7 +202,7 @@ TELLS = {
     ),
     "the kit's own objects are in the same process": (
         WRONG_SOFTMAX + "import gc\n",
-        "any(type(o).__name__ == 'Asked' and o._answering for o in gc.get_objects())",
+        "any(type(o).__name__ == 'StandInHooks' and o._stand_ins for o in gc.get_objects())",
     ),
 }
 

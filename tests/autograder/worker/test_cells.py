@@ -13,14 +13,14 @@ def test_given_cells_are_compiled_once_and_run_as_they_would_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compiled: list[str] = []
-    original = cells._compiled
+    original = cells._compile
 
-    def noted(cell_id: str, source: str, *asking: Any) -> Any:
+    def noted(cell_id: str, source: str, *functions: Any) -> Any:
         compiled.append(source)
-        return original(cell_id, source, *asking)
+        return original(cell_id, source, *functions)
 
-    monkeypatch.setattr(cells, "_ahead", {})
-    monkeypatch.setattr(cells, "_compiled", noted)
+    monkeypatch.setattr(cells, "_compiled_ahead", {})
+    monkeypatch.setattr(cells, "_compile", noted)
     cells.compile_ahead({"given_sizes": "width = 5", "given_broken": "width ="})
     names: dict[str, Any] = {}
     assert cells.run_cell("given_sizes", "width = 5", names) is None

@@ -1,6 +1,4 @@
-"""Functions of questions that ask whether another answers in their place: what they are is what was
-written.
-"""
+"""Hooks in the functions of questions: with them, a function is still what the student wrote."""
 
 from __future__ import annotations
 
@@ -12,21 +10,21 @@ from typing import Any
 import pytest
 
 from autograder.wire.signatures import signature_digest
-from autograder.worker.asking import Asked, compile_asking
 from autograder.worker.cells import describe_error, run_cell
-from autograder.worker.stand_ins import Answered, make_stand_in
+from autograder.worker.stand_in_hooks import StandInHooks, compile_with_hooks
+from autograder.worker.stand_ins import StandInReply, make_stand_in
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+def hooks(monkeypatch: pytest.MonkeyPatch) -> StandInHooks:
     for name in ("__stood_in__", "__stand_in_answer__"):
         monkeypatch.setattr(builtins, name, None, raising=False)  # and taken away afterwards
-    return Asked()
+    return StandInHooks()
 
 
 def run(source: str, *names: str) -> dict[str, Any]:
     namespace: dict[str, Any] = {}
-    exec(compile_asking(source, "<cell f>", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, names), namespace)
+    exec(compile_with_hooks(source, "<cell f>", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, names), namespace)
     return namespace
 
 
@@ -40,11 +38,11 @@ def run(source: str, *names: str) -> dict[str, Any]:
     ],
 )
 def test_whoever_answers_gets_what_the_function_was_called_with(
-    asked: Asked, source: str, positional: tuple[int, ...], named: dict[str, int]
+    hooks: StandInHooks, source: str, positional: tuple[int, ...], named: dict[str, int]
 ) -> None:
     f = run(source, "f")["f"]
     assert f(1, 2, 5, d=4) == 0
-    assert asked.stand_in(f, lambda *args, **kwargs: (args, kwargs))
+    assert hooks.stand_in(f, lambda *args, **kwargs: (args, kwargs))
     assert f(1, 2, 5, d=4) == (positional, named)
 
 
@@ -59,18 +57,18 @@ def test_whoever_answers_gets_what_the_function_was_called_with(
         "def g():\n    def f(a):\n        return 0\n    return f\nf = g()",
     ],
 )
-def test_other_forms_do_not_ask(asked: Asked, source: str) -> None:
-    assert not asked.stand_in(run(source, "f")["f"], lambda: 0)
+def test_other_forms_do_not_ask(hooks: StandInHooks, source: str) -> None:
+    assert not hooks.stand_in(run(source, "f")["f"], lambda: 0)
 
 
-def test_a_copy_of_the_same_text_is_another_function(asked: Asked) -> None:
+def test_a_copy_of_the_same_text_is_another_function(hooks: StandInHooks) -> None:
     first, second = (run("def f():\n    return 1", "f")["f"] for _ in range(2))
     assert first.__code__ == second.__code__
-    asked.stand_in(first, lambda: 2)
+    hooks.stand_in(first, lambda: 2)
     assert (first(), second()) == (2, 1)
 
 
-def test_names_lines_docstring_and_locals_are_those_of_the_text(asked: Asked) -> None:
+def test_names_lines_docstring_and_locals_are_those_of_the_text(hooks: StandInHooks) -> None:
     source = 'def f(a):\n    """Doc."""\n    b = a\n    return locals()\n'
     f, plain = run(source, "f")["f"], run(source)["f"]
     assert f(1) == {"a": 1, "b": 1}
@@ -86,7 +84,7 @@ def test_names_lines_docstring_and_locals_are_those_of_the_text(asked: Asked) ->
         assert getattr(f.__code__, name) == getattr(plain.__code__, name), name
 
 
-def test_errors_have_the_students_own_lines(asked: Asked) -> None:
+def test_errors_have_the_students_own_lines(hooks: StandInHooks) -> None:
     names: dict[str, Any] = {}
     assert run_cell("f", "def f(a):\n    return 1 / a\n", names, ("f",)) is None
     with pytest.raises(ZeroDivisionError) as caught:
@@ -95,7 +93,7 @@ def test_errors_have_the_students_own_lines(asked: Asked) -> None:
 
 
 def test_an_error_of_a_stand_in_has_no_line_of_the_function_in_whose_place_it_answers(
-    asked: Asked,
+    hooks: StandInHooks,
 ) -> None:
     def refuses(*_: Any) -> None:
         raise ValueError("these arguments cannot be right")
@@ -103,7 +101,7 @@ def test_an_error_of_a_stand_in_has_no_line_of_the_function_in_whose_place_it_an
     names: dict[str, Any] = {}
     run_cell("f", "def f(a):\n    return 1 / a\n", names, ("f",))
     run_cell("g", "def g(a):\n    return f(a)\n", names, ("f",))
-    asked.stand_in(names["f"], refuses)
+    hooks.stand_in(names["f"], refuses)
     with pytest.raises(ValueError, match="cannot be right") as caught:
         names["g"](0)
     assert describe_error(caught.value)["frames"] == ["cell g, line 2, in g: return f(a)"]
@@ -115,9 +113,9 @@ def test_an_error_of_a_stand_in_has_no_line_of_the_function_in_whose_place_it_an
 def test_what_is_not_python_is_told_as_without(source: str) -> None:
     with pytest.raises(SyntaxError) as plain:
         compile(source, "<cell f>", "exec", dont_inherit=True)
-    with pytest.raises(SyntaxError) as asking:
-        compile_asking(source, "<cell f>", 0, ("f",))
-    assert (asking.value.msg, asking.value.lineno) == (plain.value.msg, plain.value.lineno)
+    with pytest.raises(SyntaxError) as hooked:
+        compile_with_hooks(source, "<cell f>", 0, ("f",))
+    assert (hooked.value.msg, hooked.value.lineno) == (plain.value.msg, plain.value.lineno)
 
 
 def test_signatures_agree_where_names_kinds_and_defaults_do() -> None:
@@ -138,7 +136,7 @@ def test_signatures_agree_where_names_kinds_and_defaults_do() -> None:
 
 def test_a_stand_in_of_a_function_that_does_not_ask_has_its_looks() -> None:
     own = run("def f(scores, axis=0):\n    'Mine.'\n    return scores")["f"]
-    stand_in = make_stand_in("f", lambda question, value: Answered((question, value), 0), own)
+    stand_in = make_stand_in("f", lambda question, value: StandInReply((question, value), 0), own)
     assert stand_in(1, dim=2) == ({"name": "f"}, [[1], {"dim": 2}])
     for name in ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__"):
         assert getattr(stand_in, name) == getattr(own, name), name
