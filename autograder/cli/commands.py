@@ -156,9 +156,9 @@ def verify(names: tuple[str, ...], report: Path | None, as_json: bool, **wanted:
     """Prove hidden suites: every known mistake is caught, every right answer passes."""
     from autograder.basics.errors import NotProven
     from autograder.proof import proof_report as reports
-    from autograder.proof.verify import Wanted, verify_command
+    from autograder.proof.verify import ProofRequest, verify_command
 
-    proofs = verify_command(find_course(), names, Wanted(**wanted))
+    proofs = verify_command(find_course(), names, ProofRequest(**wanted))
     if report is not None:
         reports.write_report(report, proofs)
     if as_json:

@@ -1,3 +1,3 @@
-"""Proves hidden suites: known answers, mutants of the answer key, and what they say of a suite."""
+"""Proves hidden suites with known answers, with mutants and with whole submissions."""
 
-import autograder.grading  # noqa: F401  # it says that torch has one thread: before anything here loads torch
+import autograder.grading  # noqa: F401  # limits torch to one thread; must come before torch loads

@@ -1,11 +1,13 @@
-"""The code mutants of an answer: its cell with one place changed, each of them once."""
+"""Code mutants: the answer key's cell of a question with one place changed, each change once."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from autograder.proof.mutations import mutations
 
@@ -21,17 +23,19 @@ _OPERANDS = (
     ast.Starred,
 )
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda)
+_UNTESTED_FIELDS = ("annotation", "returns", "decorator_list", "exc", "cause", "msg")
 
 
 @dataclass(frozen=True, slots=True)
-class Mutant:
-    """An answer key with one thing changed in it.
+class Variant:
+    """The answer key with another cell for one question: a mutant, an answer without an idea, or
+    an unfinished question.
 
     Attributes:
-        question: whose answer it is.
-        name: the line and what becomes of it; unique among the question's mutants, and the same as
-            long as the line is.
-        cell: the whole cell.
+        question: the question whose cell is exchanged.
+        name: unique among the variants of one kind. A code mutant is called by its line and the
+            change, so that the name stays as long as the line does.
+        cell: the whole new cell; "" for a notebook without the question's cell.
     """
 
     question: str
@@ -39,98 +43,70 @@ class Mutant:
     cell: str
 
 
-def code_mutants(question: str, source: str) -> list[Mutant]:
+def code_mutants(question: str, source: str) -> list[Variant]:
     """The code mutants of a question's cell `source`, in the order of its lines."""
     tree = ast.parse(source)
-    text = _Text(source)
-    seen = {ast.dump(tree)}
-    counted: Counter[str] = Counter()
-    made = []
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    for node in _in_order(tree):
+    seen = {ast.dump(tree)}
+    name_counts: Counter[str] = Counter()
+    mutants = []
+    for node in _nodes_to_mutate(tree):
         for part, new in mutations(node, parents):
-            cell = text.with_part(part, _in_parentheses(new, part, parents))
+            head, old, tail = _split_at(source, part)
+            cell = head + _in_parentheses(new, part, parents.get(part)) + tail
             try:
                 dump = ast.dump(ast.parse(cell))
             except SyntaxError:
                 continue
-            if dump not in seen:
-                seen.add(dump)
-                name = text.name_of(part, new)
-                counted[name] += 1
-                made.append(
-                    Mutant(
-                        question, name + (f" ({counted[name]})" if counted[name] > 1 else ""), cell
-                    )
-                )
-    return made
+            if dump in seen:
+                continue
+            seen.add(dump)
+            name = _describe_change(head, old, tail, new)
+            name_counts[name] += 1
+            if name_counts[name] > 1:
+                name += f" ({name_counts[name]})"
+            mutants.append(Variant(question, name, cell))
+    return mutants
 
 
-def _in_order(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes whose mutants tell something: no docstrings, no annotations, no decorators, no
-    words of messages.
+def _nodes_to_mutate(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes whose mutants a test could see: no docstrings, annotations, decorators, nor words
+    of messages.
     """
     yield node
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list", "exc", "cause", "msg"):
+        if name in _UNTESTED_FIELDS:
             continue
         for child in value if isinstance(value, list) else [value]:
             is_text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr) and not is_text:
-                yield from _in_order(child)
+                yield from _nodes_to_mutate(child)
 
 
-def _in_parentheses(new: str, part: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
-    """The new text, in parentheses where it would be read otherwise beside what stands around
-    it.
-    """
-    parent = parents.get(part)
-    if (
-        not isinstance(part, ast.expr)
-        or isinstance(part, ast.Slice)
-        or not isinstance(parent, _OPERANDS)
-    ):
+def _split_at(source: str, part: Any) -> tuple[str, str, str]:
+    """The source before a part of the program, the part, and the source after it."""
+    text = source.encode()  # a syntax tree counts columns in bytes
+    line_starts = [0, *itertools.accumulate(map(len, text.splitlines(keepends=True)))]
+    start = line_starts[part.lineno - 1] + part.col_offset
+    end = line_starts[part.end_lineno - 1] + part.end_col_offset
+    return text[:start].decode(), text[start:end].decode(), text[end:].decode()
+
+
+def _describe_change(head: str, old: str, tail: str, new: str) -> str:
+    """`the line: old text → new text`, without a comment at the end of the line."""
+    line = head.rpartition("\n")[2] + (old + tail).partition("\n")[0]
+    line = line.split("  #")[0].strip().removesuffix(":")
+    change = "left out" if new == "pass" else f"{' '.join(old.split())} → {new}"
+    return f"{line}: {change}"
+
+
+def _in_parentheses(new: str, part: ast.AST, parent: ast.AST | None) -> str:
+    """The new text of an operand, in parentheses where an operator beside it could bind tighter."""
+    if isinstance(part, ast.Slice) or not isinstance(part, ast.expr):
         return new
-    alone = (isinstance(parent, ast.Call) and part is not parent.func) or (
-        isinstance(parent, ast.Subscript) and part is parent.slice
-    )
-    made = ast.parse(new, mode="eval").body
-    is_number = isinstance(made, ast.UnaryOp) and isinstance(made.operand, ast.Constant)
-    binds_tightly = isinstance(parent, ast.Attribute | ast.Subscript) or (
-        isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow)
-    )
-    return (
-        f"({new})"
-        if isinstance(made, _LOOSE) and not alone and (binds_tightly or not is_number)
-        else new
-    )
-
-
-class _Text:
-    """The source as bytes, which is what a syntax tree counts in."""
-
-    def __init__(self, source: str) -> None:
-        self._bytes = source.encode()
-        self._lines = [0]
-        for line in self._bytes.splitlines(keepends=True):
-            self._lines.append(self._lines[-1] + len(line))
-
-    def _span(self, part: ast.AST) -> tuple[int, int]:
-        at: ast.expr = part  # type: ignore[assignment]  # whatever it is, it has a place
-        return self._lines[at.lineno - 1] + at.col_offset, self._lines[(at.end_lineno or 1) - 1] + (
-            at.end_col_offset or 0
-        )
-
-    def with_part(self, part: ast.AST, new: str) -> str:
-        start, end = self._span(part)
-        return (self._bytes[:start] + new.encode() + self._bytes[end:]).decode()
-
-    def name_of(self, part: ast.AST, new: str) -> str:
-        """`the line: what stands there → what stands there instead`."""
-        start, end = self._span(part)
-        begin = self._bytes.rfind(b"\n", 0, start) + 1
-        line = (
-            self._bytes[begin:].split(b"\n")[0].decode().split("  #")[0].strip().removesuffix(":")
-        )
-        old = " ".join(self._bytes[start:end].decode().split())
-        return f"{line}: {'left out' if new == 'pass' else f'{old} → {new}'}"
+    is_argument = isinstance(parent, ast.Call) and part is not parent.func
+    is_index = isinstance(parent, ast.Subscript) and part is parent.slice
+    if is_argument or is_index or not isinstance(parent, _OPERANDS):
+        return new
+    is_loose = isinstance(ast.parse(new, mode="eval").body, _LOOSE)
+    return f"({new})" if is_loose else new

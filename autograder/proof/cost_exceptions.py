@@ -17,17 +17,17 @@ from autograder.proof.equivalent import read_tables
 
 FILE = "costs.toml"
 KINDS = ("misses_the_point", "dear", "cheap", "for_nothing")
-"""What is said of an answer: it misses the point of its question; it is a slip and loses more than
-a slip should; it misses the point and loses less than it should; it has no idea and scores more
-than it should.
+"""Kinds of exceptions: a mistake misses the point of its question; a slip loses more than a slip
+should; a mistake misses the point and loses less than it should; an answer without an idea scores
+more than it should.
 """
 _SAME_REASON = "as "
-"""How a value begins that names another answer of its table, whose reason holds for both."""
+"""A value "as NAME" gives the reason of the answer NAME in the same table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a suite's author says of one answer.
+class CostException:
+    """Why one answer may cost or score more or less than others.
 
     Attributes:
         kind: one of `KINDS`.
@@ -37,8 +37,12 @@ class Said:
     reason: str
 
 
-def load_costs(suite: Path) -> Mapping[tuple[str, str], Said] | None:
-    """(question, name of the answer) → what is said of it; None where the suite has no such file.
+CostExceptions = Mapping[tuple[str, str], CostException]
+"""The exceptions of a suite, by question and name of the answer."""
+
+
+def load_costs(suite: Path) -> CostExceptions | None:
+    """The exceptions that a suite lists; None where the suite has no such file.
 
     Raises:
         BadSuite: the file is no TOML, or not of that form; an answer is listed twice; a reason is
@@ -47,25 +51,25 @@ def load_costs(suite: Path) -> Mapping[tuple[str, str], Said] | None:
     path = suite / FILE
     if not path.exists():
         return None
-    listed: dict[tuple[str, str], Said] = {}
+    exceptions: dict[tuple[str, str], CostException] = {}
     for question, kinds in read_tables(path).items():
         for kind, reasons in kinds.items():
             if kind not in KINDS or not isinstance(reasons, dict):
                 expected = ", ".join(f"[{question}.{kind}]" for kind in KINDS)
                 raise BadSuite(f"{path}: [{question}.{kind}] is none of {expected}")
             for name, text in reasons.items():
-                if (question, name) in listed:
+                if (question, name) in exceptions:
                     raise BadSuite(f"{path}: {question}/{name} is listed twice")
-                reason = _reason(text, reasons)
+                reason = _resolve_reason(text, reasons)
                 if reason is None:
                     form = f'{name} = "reason", or "as another_answer" where that one has the same'
                     raise BadSuite(f"{path}: [{question}.{kind}] lists {form}")
-                listed[question, name] = Said(kind, reason)
-    return listed
+                exceptions[question, name] = CostException(kind, reason)
+    return exceptions
 
 
-def _reason(text: object, reasons: Mapping[str, object]) -> str | None:
-    """The reason that a value is or points to; None where there is none."""
+def _resolve_reason(text: object, reasons: Mapping[str, object]) -> str | None:
+    """The reason that a value is or points to; None where the value is neither."""
     if isinstance(text, str) and text.startswith(_SAME_REASON):
         text = reasons.get(text.removeprefix(_SAME_REASON))
     if not isinstance(text, str) or not text.strip() or text.startswith(_SAME_REASON):

@@ -1,5 +1,4 @@
-"""`equivalent.toml` of a suite: mutants that no test can kill, listed under the reason that they
-share.
+"""`equivalent.toml` of a suite: mutants that no test can kill, under the reason that they share.
 
 [softmax]
 "a sum of exponentials is never negative" = ["total = powers.sum(…): …", "return powers / total:
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.basics.errors import BadSuite
-from autograder.proof.code_mutants import Mutant
+from autograder.proof.code_mutants import Variant
 
 FILE = "equivalent.toml"
 
@@ -32,8 +31,8 @@ class Equivalent:
     pattern: str
     reason: str
 
-    def matches(self, mutant: Mutant) -> bool:
-        """Whether this is a name of the mutant."""
+    def matches(self, mutant: Variant) -> bool:
+        """Whether the pattern fits the mutant's name."""
         if mutant.question != self.question:
             return False
         parts = (re.escape(part) for part in self.pattern.split("…"))
@@ -51,9 +50,9 @@ def load_equivalent(suite: Path) -> list[Equivalent]:
     for question, reasons in read_tables(path).items():
         for reason, patterns in reasons.items():
             is_list = isinstance(patterns, list) and all(
-                isinstance(pattern, str) for pattern in patterns
+                isinstance(pattern, str) and pattern for pattern in patterns
             )
-            if not reason.strip() or not is_list or not patterns or not all(patterns):
+            if not reason.strip() or not is_list or not patterns:
                 raise BadSuite(
                     f'{path}: [{question}] lists "reason" = ["mutant", "other mutant"]; '
                     f"see {reason!r}"
@@ -63,10 +62,10 @@ def load_equivalent(suite: Path) -> list[Equivalent]:
 
 
 def read_tables(path: Path) -> dict[str, dict[str, Any]]:
-    """What a suite says of each question in a file of TOML; nothing where there is no such file.
+    """The tables of a suite's TOML file, by question; none where there is no such file.
 
     Raises:
-        BadSuite: the file is no TOML, or has something outside of its tables.
+        BadSuite: the file is no TOML, or has a setting outside of its tables.
     """
     if not path.exists():
         return {}

@@ -1,17 +1,16 @@
-"""What a suite is worth, in figures: what mistakes cost, which tests catch nothing, what empty
-answers score.
+"""What a suite is worth, in figures: what mistakes cost, which tests catch nothing, what answers
+without an idea score.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autograder.proof.cost_exceptions import FILE, Said
-from autograder.proof.mutants import Judged
-from autograder.proof.trials import Tried
-from autograder.proof.wrapped import TRIVIAL
+from autograder.proof.cost_exceptions import FILE, CostException, CostExceptions
+from autograder.proof.mutants import JudgedMutant
+from autograder.proof.trials import TrialOutcome
+from autograder.proof.wrappers import TRIVIAL
 from autograder.suite.collection import SuiteQuestion
 
 MOST_FOR_A_SLIP = 1 / 2
@@ -33,19 +32,19 @@ class Cost:
 
     Attributes:
         lost: the share of its question's points.
-        tests: those with points that it fails.
-        said: what the suite's `costs.toml` says of it.
+        tests: the failed tests with points.
+        exception: the mistake's entry in the suite's `costs.toml`.
     """
 
     name: str
     lost: float
     tests: tuple[str, ...]
-    said: Said | None = None
+    exception: CostException | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionFigures:
-    """One question of a suite.
+    """The figures of one question.
 
     Attributes:
         idle: tests with points that no known mistake fails.
@@ -65,51 +64,27 @@ class QuestionFigures:
     trivial: Mapping[str, float]
     furthest_right: float | None
     nearest_wrong: float | None
-    mutants: tuple[Judged, ...]
+    mutants: tuple[JudgedMutant, ...]
 
     @property
     def caught_once(self) -> tuple[str, ...]:
         """Mistakes that one test alone catches."""
         return tuple(mistake.name for mistake in self.mistakes if len(mistake.tests) == 1)
 
-    @property
-    def median_lost(self) -> float:
-        """What its mistakes lose of its points: the median, as a share."""
-        return statistics.median([mistake.lost for mistake in self.mistakes] or [0.0])
-
-    @property
-    def most_lost(self) -> float:
-        """What its dearest mistake loses of its points, as a share."""
-        return max([mistake.lost for mistake in self.mistakes] or [0.0])
-
-    def exceptions(self, kind: str) -> int:
-        """How many of its mistakes are listed as `kind` in costs.toml."""
-        return sum(
-            mistake.said is not None and mistake.said.kind == kind for mistake in self.mistakes
-        )
-
-    def count(self, fate: str) -> int:
-        """How many of its mutants met this fate."""
-        return sum(one.fate == fate for one in self.mutants)
-
 
 def question_figures(
     questions: Iterable[SuiteQuestion],
-    tried: Iterable[Tried],
-    mutants: Sequence[Judged],
-    costs: Mapping[tuple[str, str], Said],
+    outcomes: Iterable[TrialOutcome],
+    mutants: Sequence[JudgedMutant],
+    exceptions: CostExceptions,
 ) -> list[QuestionFigures]:
-    """The figures of each question of which something was tried, in their order.
-
-    Args:
-        costs: what `costs.toml` says of single answers, by question and name.
-    """
-    by_question: dict[str, list[Tried]] = {}
-    for outcome in tried:
+    """The figures of each question that has trials, in the order of the questions."""
+    by_question: dict[str, list[TrialOutcome]] = {}
+    for outcome in outcomes:
         if outcome.trial.draw == 0 and not outcome.problem:
             by_question.setdefault(outcome.trial.question, []).append(outcome)
     return [
-        _figures(question, by_question[question.name], mutants, costs)
+        _figures(question, by_question[question.name], mutants, exceptions)
         for question in questions
         if question.name in by_question
     ]
@@ -117,123 +92,130 @@ def question_figures(
 
 def _figures(
     question: SuiteQuestion,
-    tried: Sequence[Tried],
-    mutants: Sequence[Judged],
-    costs: Mapping[tuple[str, str], Said],
+    outcomes: Sequence[TrialOutcome],
+    mutants: Sequence[JudgedMutant],
+    exceptions: CostExceptions,
 ) -> QuestionFigures:
-    worth = {test.name: test.points for test in question.tests if test.points > 0}
-    mistakes = [outcome for outcome in tried if outcome.trial.kind == "mistake"]
-    right = [outcome for outcome in tried if outcome.trial.kind in ("key", "alternate")]
+    points = {test.name: test.points for test in question.tests if test.points > 0}
+    by_kind: dict[str, list[TrialOutcome]] = {"key": [], "alternate": [], "mistake": []}
+    for outcome in outcomes:
+        by_kind.setdefault(outcome.trial.kind, []).append(outcome)
+    mistakes = by_kind["mistake"]
+    right = by_kind["key"] + by_kind["alternate"]
     caught = {test for mistake in mistakes for test in mistake.failed}
+    costs = [
+        _cost(mistake, points, exceptions.get((question.name, mistake.trial.name)))
+        for mistake in mistakes
+    ]
+    trivial = [_cost(answer, points) for answer in by_kind.get("trivial", ())]
+    # a test that fails by a value ends with the distance of that value
+    wrong_distances = [
+        test.distances[-1]
+        for mistake in mistakes
+        for test in mistake.tests
+        if test.outcome == "failed" and test.distances
+    ]
+    right_distances = [
+        distance
+        for answer in right
+        for test in answer.tests
+        if test.outcome == "passed"
+        for distance in test.distances
+    ]
     return QuestionFigures(
         name=question.name,
         points=question.points,
         tests=len(question.tests),
-        alternates=sum(outcome.trial.kind == "alternate" for outcome in tried),
-        mistakes=tuple(
-            _cost(one, worth, costs.get((question.name, one.trial.name))) for one in mistakes
-        ),
-        idle=tuple(test for test in worth if test not in caught),
-        trivial={
-            one.trial.name: 1 - _cost(one, worth).lost
-            for one in tried
-            if one.trial.kind == "trivial"
-        },
-        furthest_right=max(_distances(right, "passed"), default=None),
-        nearest_wrong=min((far for far in _distances(mistakes, "failed") if far > 1), default=None),
+        alternates=len(by_kind["alternate"]),
+        mistakes=tuple(costs),
+        idle=tuple(test for test in points if test not in caught),
+        trivial={cost.name: 1 - cost.lost for cost in trivial},
+        furthest_right=max(right_distances, default=None),
+        nearest_wrong=min((far for far in wrong_distances if far > 1), default=None),
         mutants=tuple(mutant for mutant in mutants if mutant.mutant.question == question.name),
     )
 
 
-def _cost(tried: Tried, worth: Mapping[str, float], said: Said | None = None) -> Cost:
-    tests = tuple(test for test in worth if test in tried.failed)
-    lost = sum(worth[test] for test in tests) / (sum(worth.values()) or 1)
-    return Cost(tried.trial.name, min(lost, 1 - tried.trial.keeps), tests, said)
+def _cost(
+    outcome: TrialOutcome, points: Mapping[str, float], exception: CostException | None = None
+) -> Cost:
+    tests = tuple(test for test in points if test in outcome.failed)
+    lost = sum(points[test] for test in tests) / (sum(points.values()) or 1)
+    return Cost(outcome.trial.name, min(lost, 1 - outcome.trial.keeps), tests, exception)
 
 
-def _distances(tried: Iterable[Tried], outcome: str) -> Iterator[float]:
-    """All distances in tests that ended so; a test that fails by a value ends with the distance of
-    that value.
+def flaky(outcomes: Iterable[TrialOutcome]) -> Iterator[str]:
+    """Answers whose worth depends on the draw of the inputs: right ones that fail with a further
+    draw, mistakes that pass with it.
     """
-    for one in tried:
-        for test in one.tests:
-            if test.outcome == outcome:
-                yield from test.distances if outcome == "passed" else test.distances[-1:]
-
-
-def flaky(tried: Iterable[Tried]) -> list[str]:
-    """What depends on the draw of the inputs: right answers that fail, mistakes that nothing
-    catches.
-    """
-    problems = []
-    for one in tried:
-        trial = one.trial
-        if trial.draw > 0 and not one.problem:
-            name = trial.question if trial.kind == "key" else f"{trial.question}/{trial.name}"
-            if trial.kind == "mistake" and not one.failed:
-                problems.append(f"mistake {name} is not caught by draw {trial.draw} of the inputs")
-            elif trial.kind != "mistake" and one.failed:
-                problems.append(
-                    f"{trial.kind} {name} fails {min(one.failed)} with draw {trial.draw} "
-                    "of the inputs"
-                )
-    return problems
+    for outcome in outcomes:
+        trial, failed = outcome.trial, outcome.failed
+        if trial.draw == 0 or outcome.problem:
+            continue
+        if trial.kind == "mistake" and not failed:
+            yield f"mistake {trial.title} is not caught by draw {trial.draw} of the inputs"
+        elif trial.kind != "mistake" and failed:
+            yield (
+                f"{trial.kind} {trial.title} fails {min(failed)} with draw {trial.draw} "
+                "of the inputs"
+            )
 
 
 def cost_problems(
     figures: Sequence[QuestionFigures],
-    listed: Mapping[tuple[str, str], Said] | None,
+    exceptions: CostExceptions | None,
     questions: Collection[str],
-) -> list[str]:
-    """Answers that cost or score another share than they should, and entries of costs.toml that say
-    nothing true.
+) -> Iterator[str]:
+    """Answers that cost or score another share than they should, and entries of costs.toml that
+    are not true.
 
     Args:
-        figures: of the questions that were looked at; only their entries are checked.
-        listed: what costs.toml says; None where there is none, and then any mistake may cost what
-            it does.
+        figures: of the questions with trials; only their entries are checked.
+        exceptions: the entries of costs.toml; None without the file: then mistakes may cost
+            anything.
         questions: all of the suite.
     """
-    said_of = listed or {}
-    problems = [
-        f"{FILE}: there is no question {of}"
-        for of in sorted({of for of, _ in said_of} - set(questions))
-    ]
+    entries = exceptions or {}
+    for name in sorted({question for question, _ in entries} - set(questions)):
+        yield f"{FILE}: there is no question {name}"
     for question in figures:
-        its = {name: said for (of, name), said in said_of.items() if of == question.name}
-        known = {mistake.name for mistake in question.mistakes} | TRIVIAL.keys()
-        for name, said in its.items():
-            if name not in known:
-                problems.append(
-                    f"{FILE}, [{question.name}.{said.kind}]: there is no answer {name}; take "
+        answers = {mistake.name for mistake in question.mistakes} | TRIVIAL.keys()
+        for (owner, name), entry in entries.items():
+            if owner == question.name and name not in answers:
+                yield (
+                    f"{FILE}, [{question.name}.{entry.kind}]: there is no answer {name}; take "
                     "the entry out"
                 )
-        for mistake in question.mistakes if listed is not None else ():
-            problems += _of_mistake(question.name, mistake, its.get(mistake.name))
+        if exceptions is not None:
+            for mistake in question.mistakes:
+                yield from _mistake_problems(
+                    question.name, mistake, exceptions.get((question.name, mistake.name))
+                )
         for name, share in question.trivial.items():
-            problems += _for_nothing(question.name, name, share, its.get(name))
-    return problems
+            is_listed = (question.name, name) in entries
+            scores = f"{question.name}: an answer that is {name} scores {share:.0%}"
+            is_too_much = share > MOST_FOR_NOTHING + _ROUNDING
+            if is_too_much and not is_listed:
+                yield f"{scores} of the points"
+            elif is_listed and not is_too_much:
+                yield f"{scores}: take it out of {FILE}"
 
 
-def _of_mistake(question: str, mistake: Cost, said: Said | None) -> Iterator[str]:
-    kind, lost = said.kind if said else "", mistake.lost
-    does = f"mistake {question}/{mistake.name} loses {lost:.0%}"
-    is_dear, is_cheap = lost > MOST_FOR_A_SLIP + _ROUNDING, lost < LEAST_FOR_THE_POINT - _ROUNDING
+def _mistake_problems(
+    question: str, mistake: Cost, exception: CostException | None
+) -> Iterator[str]:
+    kind = exception.kind if exception else ""
+    is_dear = mistake.lost > MOST_FOR_A_SLIP + _ROUNDING
+    is_cheap = mistake.lost < LEAST_FOR_THE_POINT - _ROUNDING
+    loses = f"mistake {question}/{mistake.name} loses {mistake.lost:.0%}"
     if not kind and is_dear:
-        yield f"{does}, and is not in {FILE}: a right idea with one slip loses half at most"
+        yield f"{loses}, and is not in {FILE}: a right idea with one slip loses half at most"
     elif kind == "misses_the_point" and is_cheap:
-        yield f"{does}: what misses the point of its question loses a third at least"
+        yield f"{loses}: what misses the point of its question loses a third at least"
     elif (kind == "dear" and not is_dear) or (kind == "cheap" and not is_cheap):
-        yield f"{does}, which is not {kind}: take it out of [{question}.{kind}] in {FILE}"
+        yield f"{loses}, which is not {kind}: take it out of [{question}.{kind}] in {FILE}"
     elif kind == "for_nothing":
         yield (
             f"{FILE}, [{question}.for_nothing]: {mistake.name} is a mistake, not an answer "
             "without an idea"
         )
-
-
-def _for_nothing(question: str, name: str, share: float, said: Said | None) -> Iterator[str]:
-    if said is None and share > MOST_FOR_NOTHING + _ROUNDING:
-        yield f"{question}: an answer that is {name} scores {share:.0%} of the points"
-    elif said is not None and share <= MOST_FOR_NOTHING + _ROUNDING:
-        yield f"{question}: an answer that is {name} scores {share:.0%}: take it out of {FILE}"

@@ -1,91 +1,83 @@
-"""What a suite says to mutants of its answer key: killed, survived, or listed as equivalent."""
+"""Mutants in front of a suite: killed, survived, or listed as equivalent."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from autograder.proof.code_mutants import Mutant, code_mutants
+from autograder.proof.code_mutants import Variant, code_mutants
 from autograder.proof.equivalent import FILE, Equivalent
-from autograder.proof.trials import Trial, Tried
-from autograder.proof.wrapped import Observed, property_mutants
+from autograder.proof.trials import Trial, TrialOutcome
+from autograder.proof.wrappers import ObservedFunction, property_mutants
 
 ENOUGH_KILLED = 0.99
-Tryable = TypeVar("Tryable")
+_Item = TypeVar("_Item")
 Fate = Literal["killed", "survived", "equivalent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """One mutant that was tried.
+class JudgedMutant:
+    """A mutant with its fate.
 
     Attributes:
-        reason: why it is equivalent, where it is listed as such.
+        reason: why the mutant is equivalent, where `equivalent.toml` lists it.
     """
 
-    mutant: Mutant
+    mutant: Variant
     fate: Fate
     reason: str = ""
 
 
-def all_mutants(
-    cells: Mapping[str, str], observed: Mapping[str, Sequence[Observed]]
-) -> list[Mutant]:
-    """The mutants of all questions, in the order of the notebook.
+def all_mutants(question: str, cell: str, observed: Sequence[ObservedFunction]) -> list[Variant]:
+    """The mutants of a question.
 
     Args:
-        cells: the answer key's cell of each question.
-        observed: what the suite asked of its functions.
+        cell: the answer key's cell.
+        observed: the functions of the cell that the suite calls.
     """
-    return [
-        mutant
-        for question, cell in cells.items()
-        for mutant in (
-            *code_mutants(question, cell),
-            *property_mutants(question, cell, observed.get(question, ())),
-        )
-    ]
+    return [*code_mutants(question, cell), *property_mutants(question, cell, observed)]
 
 
-def sample(all_of_them: Sequence[Tryable], count: int | None, seed: str) -> list[Tryable]:
-    """So many mutants, or other answers (all where None), drawn with `seed`, in their order."""
-    if count is None or count >= len(all_of_them):
-        return list(all_of_them)
-    chosen = random.Random(seed).sample(range(len(all_of_them)), count)
-    return [all_of_them[place] for place in sorted(chosen)]
+def sample(items: Sequence[_Item], count: int | None, seed: str) -> list[_Item]:
+    """`count` of the items (all where None), drawn with `seed`, in their order."""
+    if count is None or count >= len(items):
+        return list(items)
+    places = random.Random(seed).sample(range(len(items)), count)
+    return [items[place] for place in sorted(places)]
 
 
-def mutant_trials(mutants: Iterable[Mutant]) -> list[Trial]:
-    """The mutants as answers to be tried."""
+def mutant_trials(mutants: Iterable[Variant]) -> list[Trial]:
+    """A trial of each mutant."""
     return [Trial("mutant", mutant.question, mutant.name, mutant.cell) for mutant in mutants]
 
 
 def judge_mutants(
-    tried: Iterable[Tried], mutants: Sequence[Mutant], listed: Sequence[Equivalent]
-) -> list[Judged]:
-    """The fate of every mutant that was tried, in the order of `mutants`."""
-    lost = {
-        (one.trial.question, one.trial.name): bool(one.failed) for one in tried if not one.problem
+    outcomes: Iterable[TrialOutcome], mutants: Sequence[Variant], listed: Sequence[Equivalent]
+) -> list[JudgedMutant]:
+    """The fate of every mutant that could be graded, in the order of `mutants`."""
+    killed = {
+        (outcome.trial.question, outcome.trial.name): bool(outcome.failed)
+        for outcome in outcomes
+        if not outcome.problem
     }
     judged = []
     for mutant in mutants:
-        is_killed = lost.get((mutant.question, mutant.name))
-        if is_killed is None:
+        if (mutant.question, mutant.name) not in killed:
             continue
         reason = next((entry.reason for entry in listed if entry.matches(mutant)), "")
-        fate: Fate = "killed" if is_killed else "equivalent" if reason else "survived"
-        judged.append(Judged(mutant, fate, reason))
+        fate: Fate = "equivalent" if reason else "survived"
+        if killed[mutant.question, mutant.name]:
+            fate = "killed"
+        judged.append(JudgedMutant(mutant, fate, reason))
     return judged
 
 
-def stale(
-    listed: Iterable[Equivalent], mutants: Sequence[Mutant], judged: Iterable[Judged]
+def stale_entries(
+    listed: Iterable[Equivalent], mutants: Sequence[Variant], judged: Iterable[JudgedMutant]
 ) -> list[str]:
-    """Entries of equivalent.toml that say nothing true: of a mutant that is not made, or that was
-    killed.
-    """
+    """Entries of equivalent.toml that are not true: no mutant has the name, or one is killed."""
     killed = [mutant.mutant for mutant in judged if mutant.fate == "killed"]
     problems = []
     for entry in listed:
@@ -100,16 +92,18 @@ def stale(
     return problems
 
 
-def too_many_alive(judged: Sequence[Judged], *, sampled: bool) -> bool:
-    """Whether more survive than may. Of a sample one may, however small it is: that says nothing of
-    all of them.
+def too_many_alive(judged: Sequence[JudgedMutant], *, sampled: bool) -> bool:
+    """Whether more mutants survive than may. One of a sample always may: a single survivor says
+    nothing of all mutants.
     """
-    counted = sum(one.fate != "equivalent" for one in judged)
-    may = (1 - ENOUGH_KILLED) * counted
-    return sum(one.fate == "survived" for one in judged) > (max(1.0, may) if sampled else may)
+    fates = [mutant.fate for mutant in judged]
+    allowed = (1 - ENOUGH_KILLED) * (len(fates) - fates.count("equivalent"))
+    if sampled:
+        allowed = max(1.0, allowed)
+    return fates.count("survived") > allowed
 
 
-def killed_share(judged: Sequence[Judged]) -> float:
-    """The share of killed ones among those that are not equivalent; 1 where there are none."""
-    counted = [one for one in judged if one.fate != "equivalent"]
-    return sum(one.fate == "killed" for one in counted) / len(counted) if counted else 1.0
+def killed_share(judged: Sequence[JudgedMutant]) -> float:
+    """The share of killed mutants among those that are not equivalent; 1 where there are none."""
+    fates = [mutant.fate for mutant in judged if mutant.fate != "equivalent"]
+    return fates.count("killed") / len(fates) if fates else 1.0

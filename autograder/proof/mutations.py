@@ -1,20 +1,19 @@
-"""What can be wrong in one place of a program: the mutations of a node of its syntax tree.
+"""Mutations of a node of a syntax tree: the mistakes that one place of a program can have.
 
-Each function takes a node of one kind and yields `(part, text)`: a part of the program and what
-stands there instead. `code_mutants.py` decides which of them are made.
+Each function takes a node of one kind and yields `(part, text)`: a part of the program and the text
+that replaces it. `code_mutants.py` decides which mutations become mutants.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 Mutation = tuple[ast.AST, str]
 Parents = Mapping[ast.AST, ast.AST]
 
-_Node = TypeVar("_Node", bound=ast.AST)
 _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -55,8 +54,8 @@ _PAIRS = (
     ("cumsum", "cumprod"),
     ("repeat", "repeat_interleave"),
 )
-EXCHANGED = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])}
-MODULES = (
+_COUNTERPARTS = dict(_PAIRS) | {second: first for first, second in _PAIRS}
+_MODULES = (
     "torch",
     "math",
     "np",
@@ -69,7 +68,7 @@ MODULES = (
     "itertools",
     "random",
 )
-_MAKES_VALUES = (
+_SOURCES_OF_VALUES = (
     "range",
     "len",
     "enumerate",
@@ -105,10 +104,10 @@ _MAKES_VALUES = (
     "get",
     "items",
 )
-"""Calls without which nothing of the program is left to run, or whose arguments are no stand-in for
-their result.
+"""Calls that no argument of theirs can replace: the rest of the program would have nothing to work
+on.
 """
-_ORDER_IS_NOTHING = (
+_COMMUTATIVE = (
     "transpose",
     "swapaxes",
     "min",
@@ -120,7 +119,7 @@ _ORDER_IS_NOTHING = (
     "zip",
     "dot",
 )
-_GRADIENT_FLOWS = (
+_DIFFERENTIABLE = (
     "exp",
     "softmax",
     "masked_softmax",
@@ -134,75 +133,71 @@ _GRADIENT_FLOWS = (
 
 
 def mutations(node: ast.AST, parents: Parents) -> Iterator[Mutation]:
-    """The mutations of one node; those of what stands in it are not among them."""
-    for kind, of_kind in _OF_KIND:
-        if isinstance(node, kind):
-            yield from of_kind(node, parents)
+    """Mutations of the node itself, not of its children."""
+    for kinds, mutate in _MUTATORS:
+        if isinstance(node, kinds):
+            yield from mutate(node, parents)
 
 
-def exchanged(node: _Node, **fields: Any) -> _Node:
-    """The node with other fields."""
-    new = copy.copy(node)
-    for name, value in fields.items():
-        setattr(new, name, value)
-    return new
+def _text(node: ast.AST, **changes: Any) -> str:
+    """The node as source, with some of its fields changed."""
+    changed = copy.copy(node)
+    for field, value in changes.items():
+        setattr(changed, field, value)
+    return ast.unparse(changed)
 
 
 def _operator(node: ast.BinOp, parents: Parents) -> Iterator[Mutation]:
     kind = type(node.op)
     if kind in _OPERATORS:
-        yield node, ast.unparse(exchanged(node, op=_OPERATORS[kind]()))
-    yield node, ast.unparse(node.left)
+        yield node, _text(node, op=_OPERATORS[kind]())
+    yield node, _text(node.left)
     if kind in _SYMMETRIC:
-        yield node, ast.unparse(node.right)
+        yield node, _text(node.right)
     else:
-        yield node, ast.unparse(exchanged(node, left=node.right, right=node.left))
+        yield node, _text(node, left=node.right, right=node.left)
     if kind is ast.MatMult:
-        yield node, f"({ast.unparse(node)}).detach()"
+        yield node, f"({_text(node)}).detach()"
 
 
 def _sign(node: ast.UnaryOp, parents: Parents) -> Iterator[Mutation]:
     if not _is_number(node):
-        yield node, ast.unparse(node.operand)
+        yield node, _text(node.operand)
 
 
 def _comparison(node: ast.Compare, parents: Parents) -> Iterator[Mutation]:
-    for place, op in enumerate(node.ops):
-        kinds: tuple[type[ast.cmpop], ...] = _COMPARISONS[type(op)]
-        if isinstance(op, ast.NotEq | ast.Eq) and _guards(node, parents):
+    for place, operator in enumerate(node.ops):
+        kinds: tuple[type[ast.cmpop], ...] = _COMPARISONS[type(operator)]
+        if isinstance(operator, ast.NotEq | ast.Eq) and _is_check(node, parents):
             kinds += (ast.Lt, ast.Gt)
         for kind in kinds:
-            yield node, ast.unparse(exchanged(node, ops=_with(node.ops, place, kind())))
+            operators = list(node.ops)
+            operators[place] = kind()
+            yield node, _text(node, ops=operators)
     if len(node.ops) == 1 and isinstance(node.comparators[0], ast.Tuple):
-        yield from _fewer(node, node.comparators[0], parents)
+        yield from _shorter_tuple(node, node.comparators[0], parents)
 
 
-def _fewer(node: ast.Compare, of: ast.Tuple, parents: Parents) -> Iterator[Mutation]:
-    """A check of a whole shape that looks at all sizes but one; a choice with one possibility
-    less.
-    """
-    for place in range(len(of.elts)):
-        rest = exchanged(of, elts=[*of.elts[:place], *of.elts[place + 1 :]])
-        if isinstance(node.ops[0], ast.In | ast.NotIn) and rest.elts:
-            yield of, ast.unparse(rest)
-        elif isinstance(node.ops[0], ast.Eq | ast.NotEq) and _guards(node, parents) and rest.elts:
-            of_left = ast.unparse(node.left)
-            relation = "!=" if isinstance(node.ops[0], ast.NotEq) else "=="
-            left = f"(*{of_left}[:{place}], *{of_left}[{place + 1}:])"
-            yield (
-                node,
-                f"{left} {relation} {ast.unparse(rest)}",
-            )
+def _shorter_tuple(node: ast.Compare, sizes: ast.Tuple, parents: Parents) -> Iterator[Mutation]:
+    """A check of a whole shape that skips one size; a choice with one possibility less."""
+    operator = node.ops[0]
+    if len(sizes.elts) < 2:
+        return
+    for place, elements in enumerate(_each_left_out(sizes.elts)):
+        shorter = _text(sizes, elts=elements)
+        if isinstance(operator, ast.In | ast.NotIn):
+            yield sizes, shorter
+        elif isinstance(operator, ast.Eq | ast.NotEq) and _is_check(node, parents):
+            shape = _text(node.left)
+            relation = "!=" if isinstance(operator, ast.NotEq) else "=="
+            yield node, f"(*{shape}[:{place}], *{shape}[{place + 1}:]) {relation} {shorter}"
 
 
-def _choice(node: ast.BoolOp, parents: Parents) -> Iterator[Mutation]:
-    yield (
-        node,
-        ast.unparse(exchanged(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())),
-    )
-    for place in range(len(node.values)):
-        rest = [*node.values[:place], *node.values[place + 1 :]]
-        yield node, ast.unparse(rest[0] if len(rest) == 1 else exchanged(node, values=rest))
+def _condition(node: ast.BoolOp, parents: Parents) -> Iterator[Mutation]:
+    operator = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+    yield node, _text(node, op=operator)
+    for values in _each_left_out(node.values):
+        yield node, _text(values[0]) if len(values) == 1 else _text(node, values=values)
 
 
 def _number(node: ast.expr, parents: Parents) -> Iterator[Mutation]:
@@ -210,73 +205,61 @@ def _number(node: ast.expr, parents: Parents) -> Iterator[Mutation]:
         yield node, repr(not node.value)
     elif _is_number(node) and not _is_number(parents[node]):
         value = ast.literal_eval(node)
-        others = (value + 1, value - 1, 2 * value, 0.0 if isinstance(value, float) else 0)
-        yield from ((node, repr(other)) for other in dict.fromkeys(others) if other != value)
+        zero = 0.0 if isinstance(value, float) else 0
+        for number in dict.fromkeys((value + 1, value - 1, 2 * value, zero)):
+            if number != value:
+                yield node, repr(number)
 
 
 def _infinity(node: ast.Attribute | ast.Call, parents: Parents) -> Iterator[Mutation]:
-    if isinstance(node, ast.Attribute) and node.attr == "inf":
-        yield from ((node, number) for number in ("1e4", "1e9"))
-    elif isinstance(node, ast.Call) and ast.unparse(node) in ("float('inf')", "float('-inf')"):
-        sign = "-" if "-" in ast.unparse(node) else ""
-        yield from ((node, sign + number) for number in ("1e4", "1e9"))
+    text = _text(node)
+    if text in ("float('inf')", "float('-inf')") or getattr(node, "attr", "") == "inf":
+        sign = "-" if "-" in text else ""
+        yield node, f"{sign}1e4"
+        yield node, f"{sign}1e9"
 
 
 def _name(node: ast.Name | ast.Attribute, parents: Parents) -> Iterator[Mutation]:
     parent = parents[node]
-    name = node.id if isinstance(node, ast.Name) else node.attr
-    called = isinstance(parent, ast.Call) and parent.func is node
-    if name in EXCHANGED and (called or (isinstance(node, ast.Attribute) and "float" in name)):
-        yield (
-            node,
-            ast.unparse(
-                exchanged(node, **{"id" if isinstance(node, ast.Name) else "attr": EXCHANGED[name]})
-            ),
-        )
+    field = "id" if isinstance(node, ast.Name) else "attr"
+    name = getattr(node, field)
+    is_called = isinstance(parent, ast.Call) and parent.func is node
+    is_dtype = isinstance(node, ast.Attribute) and "float" in name
+    if name in _COUNTERPARTS and (is_called or is_dtype):
+        yield node, _text(node, **{field: _COUNTERPARTS[name]})
 
 
 def _call(node: ast.Call, parents: Parents) -> Iterator[Mutation]:
-    name, method = called_name(node), is_method(node)
+    name, arguments = _called_name(node), node.args
     if isinstance(node.func, ast.Name) and not name.islower():
-        return  # a class: what it makes has no stand-in
-    if name not in _MAKES_VALUES:
-        if method and isinstance(node.func, ast.Attribute):
-            yield node, ast.unparse(node.func.value)
-        elif node.args and not isinstance(node.args[0], ast.Starred):
-            yield node, ast.unparse(node.args[1 if name == "where" and len(node.args) == 3 else 0])
-    if name == "where" and len(node.args) == 3:
-        yield node, ast.unparse(node.args[2])
-    if name in _GRADIENT_FLOWS and not ast.unparse(node.func).startswith("math."):
-        yield node, f"{ast.unparse(node)}.detach()"
-    if name in ("tril", "triu") and len(node.args) == (0 if method else 1) and not node.keywords:
-        yield from (
-            (node, ast.unparse(exchanged(node, args=[*node.args, ast.Constant(n)])))
-            for n in (-1, 1)
-        )
+        return  # a class: nothing can stand in for its object
+    is_choice = name == "where" and len(arguments) == 3
+    if name not in _SOURCES_OF_VALUES:
+        if isinstance(node.func, ast.Attribute) and _is_method(node):
+            yield node, _text(node.func.value)
+        elif arguments and not isinstance(arguments[0], ast.Starred):
+            yield node, _text(arguments[1] if is_choice else arguments[0])
+    if is_choice:
+        yield node, _text(arguments[2])
+    if name in _DIFFERENTIABLE and not _text(node.func).startswith("math."):
+        yield node, f"{_text(node)}.detach()"
+    tensors = 0 if _is_method(node) else 1
+    if name in ("tril", "triu") and len(arguments) == tensors and not node.keywords:
+        for diagonal in (-1, 1):
+            yield node, _text(node, args=[*arguments, ast.Constant(diagonal)])
     if name in ("range", "arange"):
-        yield from _off_by_one(node.args[-1] if len(node.args) < 3 else node.args[1])
+        yield from _off_by_one(arguments[-1] if len(arguments) < 3 else arguments[1])
 
 
 def _arguments(node: ast.Call, parents: Parents) -> Iterator[Mutation]:
     if any(isinstance(argument, ast.Starred) for argument in node.args):
         return
-    if called_name(node) not in _ORDER_IS_NOTHING:
-        for place in range(len(node.args) - 1):
-            args = [
-                *node.args[:place],
-                node.args[place + 1],
-                node.args[place],
-                *node.args[place + 2 :],
-            ]
-            yield node, ast.unparse(exchanged(node, args=args))
-    for keyword in node.keywords:
+    if _called_name(node) not in _COMMUTATIVE:
+        for arguments in _neighbours_swapped(node.args):
+            yield node, _text(node, args=arguments)
+    for keyword, keywords in zip(node.keywords, _each_left_out(node.keywords), strict=True):
         if keyword.arg is not None:
-            yield (
-                node,
-                ast.unparse(
-                    exchanged(node, keywords=[k for k in node.keywords if k is not keyword])
-                ),
-            )
+            yield node, _text(node, keywords=keywords)
 
 
 def _slice(node: ast.Slice, parents: Parents) -> Iterator[Mutation]:
@@ -285,21 +268,22 @@ def _slice(node: ast.Slice, parents: Parents) -> Iterator[Mutation]:
             yield from _off_by_one(bound)
     for part in ("lower", "upper", "step"):
         if getattr(node, part) is not None:
-            yield node, ast.unparse(exchanged(node, **{part: None}))
+            yield node, _text(node, **{part: None})
 
 
 def _off_by_one(node: ast.expr) -> Iterator[Mutation]:
     if not _is_number(node):
-        yield from ((node, f"{ast.unparse(node)} {step} 1") for step in "+-")
+        yield node, f"{_text(node)} + 1"
+        yield node, f"{_text(node)} - 1"
 
 
 def _alternative(node: ast.IfExp, parents: Parents) -> Iterator[Mutation]:
-    yield node, ast.unparse(node.body)
-    yield node, ast.unparse(node.orelse)
+    yield node, _text(node.body)
+    yield node, _text(node.orelse)
 
 
 def _if(node: ast.If, parents: Parents) -> Iterator[Mutation]:
-    yield node.test, f"not ({ast.unparse(node.test)})"
+    yield node.test, f"not ({_text(node.test)})"
     yield node.test, "False"
     if not isinstance(node.body[-1], ast.Raise):
         yield node.test, "True"
@@ -308,51 +292,42 @@ def _if(node: ast.If, parents: Parents) -> Iterator[Mutation]:
 def _filter(node: ast.comprehension, parents: Parents) -> Iterator[Mutation]:
     for test in node.ifs:
         yield test, "True"
-        yield test, f"not ({ast.unparse(test)})"
+        yield test, f"not ({_text(test)})"
 
 
 def _statement(node: ast.stmt, parents: Parents) -> Iterator[Mutation]:
-    """The statement is left out, where names stay bound without it."""
-    if isinstance(node, ast.Assign):
-        names = [
-            name.id
-            for target in node.targets
-            for name in ast.walk(target)
-            if isinstance(name, ast.Name)
-        ]
-        kept = not isinstance(node.targets[0], ast.Name | ast.Tuple) or all(
-            _bound_else(n, node, parents) for n in names
-        )
-        if not kept:
+    """The statement is left out, unless a name would be unbound without it."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name | ast.Tuple):
+        bound = [name for target in node.targets for name in ast.walk(target)]
+        names = {name.id for name in bound if isinstance(name, ast.Name)}
+        if not names <= _names_bound_beside(node, parents):
             return
     yield node, "pass"
 
 
-def _bound_else(name: str, node: ast.AST, parents: Parents) -> bool:
-    """Whether the function that `node` stands in binds a name elsewhere too."""
+def _names_bound_beside(node: ast.AST, parents: Parents) -> set[str]:
+    """Names that the function around `node` binds outside of `node`."""
     function = parents[node]
     while not isinstance(function, ast.FunctionDef | ast.ClassDef | ast.Module):
         function = parents[function]
-    inside = set(ast.walk(node))
-    stored = (other for other in ast.walk(function) if other not in inside)
-    return any(
-        (isinstance(other, ast.arg) and other.arg == name)
-        or (isinstance(other, ast.Name) and other.id == name and isinstance(other.ctx, ast.Store))
-        for other in stored
-    )
+    names = set()
+    for part in set(ast.walk(function)) - set(ast.walk(node)):
+        if isinstance(part, ast.arg):
+            names.add(part.arg)
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            names.add(part.id)
+    return names
 
 
 def _step(node: ast.AugAssign, parents: Parents) -> Iterator[Mutation]:
     if type(node.op) in _OPERATORS:
-        yield node, ast.unparse(exchanged(node, op=_OPERATORS[type(node.op)]()))
+        yield node, _text(node, op=_OPERATORS[type(node.op)]())
 
 
 def _return(node: ast.Return, parents: Parents) -> Iterator[Mutation]:
     if isinstance(node.value, ast.Tuple):
-        for place in range(len(node.value.elts) - 1):
-            elts = node.value.elts
-            swapped = [*elts[:place], elts[place + 1], elts[place], *elts[place + 2 :]]
-            yield node.value, ast.unparse(exchanged(node.value, elts=swapped))
+        for elements in _neighbours_swapped(node.value.elts):
+            yield node.value, _text(node.value, elts=elements)
 
 
 def _raise(node: ast.Raise, parents: Parents) -> Iterator[Mutation]:
@@ -360,29 +335,28 @@ def _raise(node: ast.Raise, parents: Parents) -> Iterator[Mutation]:
         yield node.exc.func, "RuntimeError"
 
 
-def called_name(node: ast.Call) -> str:
-    """The last part of the name of what is called; "" where it has none."""
+def _called_name(node: ast.Call) -> str:
+    """The last part of the called function's name; "" where the function has no name."""
     return getattr(node.func, "attr", "") or getattr(node.func, "id", "")
 
 
-def is_method(node: ast.Call) -> bool:
-    """Whether it calls a method of a value, and not a function of a module."""
-    if not isinstance(node.func, ast.Attribute):
-        return False
+def _is_method(node: ast.Call) -> bool:
+    """Whether the call is of a value's method, not of a module's function."""
     root: ast.expr = node.func
     while isinstance(root, ast.Attribute):
         root = root.value
-    return not (isinstance(root, ast.Name) and root.id in MODULES)
+    is_module = isinstance(root, ast.Name) and root.id in _MODULES
+    return isinstance(node.func, ast.Attribute) and not is_module
 
 
 def _is_number(node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return isinstance(node.operand, ast.Constant) and _is_number(node.operand)
+        node = node.operand
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
-def _guards(node: ast.AST, parents: Parents) -> bool:
-    """Whether a comparison is part of a check: an `if` under which something is raised."""
+def _is_check(node: ast.AST, parents: Parents) -> bool:
+    """Whether a comparison belongs to the test of an `if` that raises an error."""
     while isinstance(node, ast.expr):
         child, node = node, parents[node]
         if isinstance(node, ast.If):
@@ -390,15 +364,24 @@ def _guards(node: ast.AST, parents: Parents) -> bool:
     return False
 
 
-def _with(items: Sequence[Any], place: int, item: Any) -> list[Any]:
-    return [*items[:place], item, *items[place + 1 :]]
+def _each_left_out(items: Sequence[Any]) -> Iterable[list[Any]]:
+    """The items without the first, without the second, and so on."""
+    return ([*items[:place], *items[place + 1 :]] for place in range(len(items)))
 
 
-_OF_KIND: tuple[tuple[Any, Callable[[Any, Parents], Iterator[Mutation]]], ...] = (
+def _neighbours_swapped(items: Sequence[Any]) -> Iterator[list[Any]]:
+    """The items with the first and second exchanged, then the second and third, and so on."""
+    for place in range(len(items) - 1):
+        swapped = list(items)
+        swapped[place : place + 2] = swapped[place + 1], swapped[place]
+        yield swapped
+
+
+_MUTATORS: tuple[tuple[Any, Callable[[Any, Parents], Iterator[Mutation]]], ...] = (
     (ast.BinOp, _operator),
     (ast.UnaryOp, _sign),
     (ast.Compare, _comparison),
-    (ast.BoolOp, _choice),
+    (ast.BoolOp, _condition),
     ((ast.Constant, ast.UnaryOp), _number),
     ((ast.Attribute, ast.Call), _infinity),
     ((ast.Name, ast.Attribute), _name),

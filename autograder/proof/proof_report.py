@@ -1,5 +1,5 @@
-"""What `verify` found, to be read: a table for the terminal, tables for docs/suites.md, a page,
-JSON.
+"""Proofs to read: a table for the terminal, tables for docs/suites.md, a page, and JSON for
+programs.
 """
 
 from __future__ import annotations
@@ -16,122 +16,114 @@ from typing import Any
 from autograder.basics.errors import KitError
 from autograder.basics.whole_files import name_file_in_errors, write_whole
 from autograder.outputs.pages import render
-from autograder.proof.code_mutants import Mutant
-from autograder.proof.diagnosed import shares
+from autograder.proof.code_mutants import Variant
 from autograder.proof.figures import QuestionFigures
 from autograder.proof.mutants import killed_share
 from autograder.proof.verify import Proof
+from autograder.proof.whole_submissions import verdict_shares
 
 NOT_TRIED = "–"
-HEADINGS = (
-    "assignment",
-    "questions",
+_QUESTION_HEADINGS = (
+    "question",
+    "points",
     "tests",
     "mistakes",
-    "lost: median",
+    "lost",
     "most",
-    "dear",
-    "cheap",
-    "caught once",
-    "idle tests",
-    "alternates",
-    "mutants",
+    "once",
+    "idle",
     "killed",
-    "equivalent",
-    "best for nothing",
+    "for nothing",
+    "margin",
 )
-DIAGNOSIS = (
-    "assignment",
-    "samples",
-    "named rightly",
-    "wrongly",
-    "right answers",
-    "with a hint",
-    "mistakes alone",
-    "name themselves",
-    "cost elsewhere",
-    "hint elsewhere",
-)
+Row = dict[str, str]
+"""The cells of a table's row, by heading. The first cell is the assignment's name."""
 
 
-def row(proof: Proof) -> tuple[str, ...]:
-    """One assignment's figures, under `HEADINGS`."""
-    figures = proof.figures
-    lost = [mistake.lost for question in figures for mistake in question.mistakes]
-    empty = [share for question in figures for share in question.trivial.values()]
-    return (
-        proof.assignment,
-        str(len(figures)),
-        str(sum(question.tests for question in figures)),
-        str(len(lost)),
-        _percent(statistics.median(lost) if lost else None),
-        _percent(max(lost, default=None)),
-        str(sum(question.exceptions("dear") for question in figures)),
-        str(sum(question.exceptions("cheap") for question in figures)),
-        str(sum(len(question.caught_once) for question in figures)),
-        str(sum(len(question.idle) for question in figures)),
-        str(sum(question.alternates for question in figures)),
-        str(len(proof.mutants)) if proof.mutants else NOT_TRIED,
-        f"{killed_share(proof.mutants):.1%}" if proof.mutants else NOT_TRIED,
-        str(sum(one.fate == "equivalent" for one in proof.mutants)) if proof.mutants else NOT_TRIED,
-        _percent(max(empty, default=None)),
-    )
+def figures_row(proof: Proof) -> Row:
+    """The figures of one assignment."""
+    figures, mutants = proof.figures, proof.mutants
+    mistakes = [mistake for question in figures for mistake in question.mistakes]
+    kinds = [mistake.exception.kind for mistake in mistakes if mistake.exception]
+    lost = [mistake.lost for mistake in mistakes]
+    trivial = [share for question in figures for share in question.trivial.values()]
+    equivalent = sum(mutant.fate == "equivalent" for mutant in mutants)
+    return {
+        "assignment": proof.assignment,
+        "questions": str(len(figures)),
+        "tests": str(sum(question.tests for question in figures)),
+        "mistakes": str(len(mistakes)),
+        "lost: median": _percent(statistics.median(lost) if lost else None),
+        "most": _percent(max(lost, default=None)),
+        "dear": str(kinds.count("dear")),
+        "cheap": str(kinds.count("cheap")),
+        "caught once": str(sum(len(question.caught_once) for question in figures)),
+        "idle tests": str(sum(len(question.idle) for question in figures)),
+        "alternates": str(sum(question.alternates for question in figures)),
+        "mutants": str(len(mutants)) if mutants else NOT_TRIED,
+        "killed": f"{killed_share(mutants):.1%}" if mutants else NOT_TRIED,
+        "equivalent": str(equivalent) if mutants else NOT_TRIED,
+        "best for nothing": _percent(max(trivial, default=None)),
+    }
 
 
-def diagnosis_row(proof: Proof) -> tuple[str, ...]:
-    """What one assignment's diagnosis is worth, under `DIAGNOSIS`."""
-    wrong = [one for one in proof.told if one.deserves is not None]
-    right = [one for one in proof.told if one.deserves is None]
-    rightly, wrongly = shares(proof.told)
-    told = (
-        str(len(wrong)),
-        f"{rightly:.0%}",
-        f"{wrongly:.0%}",
-        str(len(right)),
-        str(sum(bool(r.named) for r in right)),
-    )
-    alone = proof.alone
-    charged = (
-        str(len(alone)),
-        str(sum(one.name in one.named for one in alone)),
-        str(sum(bool(one.elsewhere) for one in alone)),
-        str(sum(bool(one.hinted) for one in alone)),
-    )
-    return (
-        proof.assignment,
-        *(told if proof.told else [NOT_TRIED] * len(told)),
-        *(charged if alone else [NOT_TRIED] * len(charged)),
-    )
+def diagnosis_row(proof: Proof) -> Row:
+    """The worth of one assignment's diagnosis."""
+    right = [sample for sample in proof.samples if sample.deserves is None]
+    rightly, wrongly = verdict_shares(proof.samples)
+    of_samples = {
+        "samples": str(len(proof.samples) - len(right)),
+        "named rightly": f"{rightly:.0%}",
+        "wrongly": f"{wrongly:.0%}",
+        "right answers": str(len(right)),
+        "with a hint": str(sum(bool(sample.named) for sample in right)),
+    }
+    lone = proof.lone_mistakes
+    of_mistakes = {
+        "mistakes alone": str(len(lone)),
+        "name themselves": str(sum(mistake.name in mistake.named for mistake in lone)),
+        "cost elsewhere": str(sum(bool(mistake.elsewhere) for mistake in lone)),
+        "hint elsewhere": str(sum(bool(mistake.hinted) for mistake in lone)),
+    }
+    return {
+        "assignment": proof.assignment,
+        **(of_samples if proof.samples else dict.fromkeys(of_samples, NOT_TRIED)),
+        **(of_mistakes if lone else dict.fromkeys(of_mistakes, NOT_TRIED)),
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class FiguresTable:
-    """One table of docs/suites.md: its two marks, its headings, and what makes a row of a proof."""
+    """A table of docs/suites.md, between two marks that name it."""
 
-    begin: str
-    end: str
-    headings: tuple[str, ...]
-    row: Callable[[Proof], tuple[str, ...]]
+    name: str
+    row: Callable[[Proof], Row]
 
+    @property
+    def begin(self) -> str:
+        """The line above the table."""
+        return f"<!-- begin of {self.name} -->"
 
-FIGURES = FiguresTable(
-    "<!-- begin of the figures -->", "<!-- end of the figures -->", HEADINGS, row
-)
-TABLES = (
-    FIGURES,
-    FiguresTable(
-        "<!-- begin of diagnosis -->", "<!-- end of diagnosis -->", DIAGNOSIS, diagnosis_row
-    ),
-)
+    @property
+    def end(self) -> str:
+        """The line below the table."""
+        return f"<!-- end of {self.name} -->"
 
 
-def markdown_table(rows: Iterable[Sequence[str]], headings: Sequence[str] = HEADINGS) -> str:
+FIGURES = FiguresTable("the figures", figures_row)
+TABLES = (FIGURES, FiguresTable("diagnosis", diagnosis_row))
+
+
+def _markdown_table(rows: Sequence[Row]) -> str:
     """Rows under their headings as a table of Markdown, numbers to the right."""
-    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
+    headings = list(rows[0]) if rows else []
+    rules = ["---:" for _ in headings]
+    rules[:1] = ["---"]
+    lines = [headings, rules, *(row.values() for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def rows_of(text: str, table: FiguresTable = FIGURES) -> dict[str, tuple[str, ...]]:
+def read_rows(text: str, table: FiguresTable = FIGURES) -> dict[str, Row]:
     """The rows of the table between its two marks in a page, by assignment.
 
     Raises:
@@ -139,76 +131,75 @@ def rows_of(text: str, table: FiguresTable = FIGURES) -> dict[str, tuple[str, ..
     """
     text = text[text.index(table.begin) : text.index(table.end)]
     lines = [line.strip("| ").split(" | ") for line in text.split("\n") if line.startswith("|")]
-    return {line[0]: tuple(line) for line in lines[2:]}
+    return {line[0]: dict(zip(lines[0], line, strict=True)) for line in lines[2:]}
 
 
 def write_report(path: Path, proofs: Sequence[Proof]) -> None:
-    """A page, or where the name ends in .md, the figures in the table of that page."""
-    write = write_figures if path.suffix == ".md" else write_page
-    write(path, proofs)
+    """Write a page; where the name ends in .md, put the figures into the tables of that page."""
+    if path.suffix == ".md":
+        _write_figures(path, proofs)
+    else:
+        _write_page(path, proofs)
 
 
-def write_figures(path: Path, proofs: Sequence[Proof]) -> None:
-    """Put the assignments' rows into the tables of the page at `path`; other rows and the words
-    around them stay.
+def _write_figures(path: Path, proofs: Sequence[Proof]) -> None:
+    """Put the assignments' rows into the tables of the page at `path`; other rows and the text
+    around the tables stay.
 
-    What was not tried keeps the figures that it has there. Where there is no page, one with both
-    tables is made.
+    Figures of an earlier proof stay where this one tried nothing. Where there is no page, one with
+    both tables is made.
 
     Raises:
         KitError: the page has no place for a table; only a part of an assignment was proven.
     """
-    if partly := [proof.assignment for proof in proofs if len(proof.figures) < len(proof.cells)]:
+    if parts := [proof.assignment for proof in proofs if len(proof.figures) < len(proof.cells)]:
         raise KitError(
-            f"{path}: a row is about a whole assignment, and of {partly[0]} only a part was proven"
+            f"{path}: a row is about a whole assignment, and of {parts[0]} only a part was proven"
         )
+    marks = [f"{table.begin}\n{table.end}" for table in TABLES]
+    text = "\n\n".join(["# What the suites are worth", *marks]) + "\n"
     with name_file_in_errors(path):
-        text = path.read_text(encoding="utf-8") if path.exists() else _new_page()
+        if path.exists():
+            text = path.read_text(encoding="utf-8")
     for table in TABLES:
-        text = _with_rows(path, text, table, proofs)
+        if table.begin not in text or table.end not in text:
+            raise KitError(
+                f"{path}: put the lines {table.begin} and {table.end} where the table should stand"
+            )
+        rows = read_rows(text, table)
+        for proof in proofs:
+            rows[proof.assignment] = _update(rows.get(proof.assignment, {}), table.row(proof))
+        new_table = _markdown_table([rows[name] for name in sorted(rows)])
+        head, tail = text[: text.index(table.begin)], text[text.index(table.end) :]
+        text = f"{head}{table.begin}\n{new_table}\n{tail}"
     write_whole(path, text)
 
 
-def _new_page() -> str:
-    """A page of figures without rows, for a course that has none yet."""
-    tables = "\n\n".join(
-        f"{table.begin}\n{markdown_table((), table.headings)}\n{table.end}" for table in TABLES
-    )
-    return f"# What the suites are worth\n\n{tables}\n"
+def _update(old: Row, new: Row) -> Row:
+    """The new row, with the old figures where nothing was tried anew."""
+    return {
+        heading: old.get(heading, cell) if cell == NOT_TRIED else cell
+        for heading, cell in new.items()
+    }
 
 
-def _with_rows(path: Path, text: str, table: FiguresTable, proofs: Sequence[Proof]) -> str:
-    if table.begin not in text or table.end not in text:
-        raise KitError(
-            f"{path}: put the lines {table.begin} and {table.end} where the table should stand"
-        )
-    rows = rows_of(text, table)
-    for proof in proofs:
-        old = rows.get(proof.assignment, table.row(proof))
-        new = zip(table.row(proof), old, strict=True)
-        rows[proof.assignment] = tuple(before if now == NOT_TRIED else now for now, before in new)
-    before, after = text[: text.index(table.begin)], text[text.index(table.end) :]
-    made = markdown_table((rows[name] for name in sorted(rows)), table.headings)
-    return f"{before}{table.begin}\n{made}\n{after}"
-
-
-def write_page(path: Path, proofs: Sequence[Proof]) -> None:
-    """Write the page that names everything: what mistakes cost, which mutants survive, what catches
+def _write_page(path: Path, proofs: Sequence[Proof]) -> None:
+    """Write the page with the cost of each mistake, surviving mutants, and tests that catch
     nothing.
     """
     page = render(
         "proof.html",
-        headings=HEADINGS,
-        proofs=[(proof, row(proof)) for proof in proofs],
-        difference=lambda proof, mutant: difference(proof.cells[mutant.question], mutant),
+        proofs=proofs,
+        rows=[figures_row(proof) for proof in proofs],
+        difference=lambda proof, mutant: describe_difference(proof.cells[mutant.question], mutant),
         percent=_percent,
         times=_times,
     )
     write_whole(path, page)
 
 
-def difference(cell: str, mutant: Mutant) -> str:
-    """What a code mutant changes of the answer key's cell; "" for one that is made by a wrapper."""
+def describe_difference(cell: str, mutant: Variant) -> str:
+    """The lines that a code mutant changes of the answer key's cell; "" for a wrapper's mutant."""
     if mutant.cell.startswith(cell.rstrip("\n")):
         return ""
     lines = difflib.unified_diff(cell.splitlines(), mutant.cell.splitlines(), lineterm="", n=1)
@@ -217,57 +208,47 @@ def difference(cell: str, mutant: Mutant) -> str:
 
 def as_json(proofs: Sequence[Proof]) -> str:
     """All figures as one JSON array; of mutants the name and the fate."""
-    return json.dumps([_plain(proof) for proof in proofs], indent=1, ensure_ascii=False)
+    return json.dumps([_as_plain_data(proof) for proof in proofs], indent=1, ensure_ascii=False)
 
 
-def _plain(proof: Proof) -> dict[str, Any]:
+def _as_plain_data(proof: Proof) -> dict[str, Any]:
     questions = []
     for question in proof.figures:
-        fields = {f.name: getattr(question, f.name) for f in dataclasses.fields(question)}
-        fields["mistakes"] = [dataclasses.asdict(mistake) for mistake in question.mistakes]
-        fields["mutants"] = [
-            {"name": m.mutant.name, "fate": m.fate, "reason": m.reason} for m in question.mutants
+        mutants = [
+            {"name": judged.mutant.name, "fate": judged.fate, "reason": judged.reason}
+            for judged in question.mutants
         ]
-        questions.append(fields)
+        questions.append(dataclasses.asdict(question) | {"mutants": mutants})
     return {
         "assignment": proof.assignment,
         "isolation": proof.isolation,
         "max_score": proof.max_score,
         "questions": questions,
         "problems": list(proof.problems),
-        "samples": [dataclasses.asdict(one) | {"verdict": one.verdict} for one in proof.told],
-        "alone": [dataclasses.asdict(one) for one in proof.alone],
+        "samples": [
+            dataclasses.asdict(sample) | {"verdict": sample.verdict} for sample in proof.samples
+        ],
+        "alone": [dataclasses.asdict(mistake) for mistake in proof.lone_mistakes],
     }
 
 
-def question_table(figures: Sequence[QuestionFigures]) -> Any:
+def question_table(figures: Iterable[QuestionFigures]) -> Any:
     """One assignment's questions as a rich table, for the terminal."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE, pad_edge=False)
-    table.add_column("question")
-    for heading in (
-        "points",
-        "tests",
-        "mistakes",
-        "lost",
-        "most",
-        "once",
-        "idle",
-        "killed",
-        "for nothing",
-        "margin",
-    ):
-        table.add_column(heading, justify="right")
+    for heading in _QUESTION_HEADINGS:
+        table.add_column(heading, justify="left" if heading == "question" else "right")
     for question in figures:
+        lost = [mistake.lost for mistake in question.mistakes]
         table.add_row(
             question.name,
             f"{question.points:g}",
             str(question.tests),
-            str(len(question.mistakes)),
-            _percent(question.median_lost),
-            _percent(question.most_lost),
+            str(len(lost)),
+            _percent(statistics.median(lost) if lost else None),
+            _percent(max(lost, default=None)),
             str(len(question.caught_once)),
             str(len(question.idle)),
             f"{killed_share(question.mutants):.1%}" if question.mutants else NOT_TRIED,

@@ -1,30 +1,37 @@
-"""Answers whose worth is known, in front of a suite: trials and their outcomes, on every core."""
+"""Trials: known answers, mutants and answers without an idea, graded by a suite on every core."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from autograder.basics.errors import HostFailed, KitError, SuiteFault
 from autograder.basics.stored_json import decode_line, encode_line
+from autograder.course import Limits
+from autograder.diagnosis.answer_key import AnswerKey
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Pool
 from autograder.intake.notebook import read_submission
-from autograder.proof.wrapped import Observed, observe
+from autograder.proof.code_mutants import Variant
+from autograder.proof.wrappers import ObservedFunction, observe
 from autograder.records.model import FoundSubmission, Submission
 from autograder.sandbox.host_process import HostClient
 from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.calls import CallLog
-from autograder.suite.collection import SuiteQuestion, SuiteTest
+from autograder.suite.collection import SuiteQuestion
 from autograder.suite.known_answers import KnownAnswer
 
 Kind = Literal["key", "release", "mistake", "alternate", "mutant", "trivial"]
 HANG_SECONDS = 3.0
 """How long one call of a mutant may take, where the answer key takes less than a quarter of it."""
-_Answer = TypeVar("_Answer")
+Answer = KnownAnswer | Variant
+_Job = TypeVar("_Job")
+_Answer = TypeVar("_Answer", bound=Answer)
 _Record = TypeVar("_Record")
 
 
@@ -33,9 +40,9 @@ class Trial:
     """One answer to one question, to be graded.
 
     Attributes:
-        cell: the question's cell for a mutant or a trivial answer, the cell of a known answer; else
-            "".
-        draw: which draw of the random inputs.
+        cell: the cell of a known answer, or the question's cell of a variant; "" for the answer key
+            and the release.
+        draw: the number of the draw of random inputs.
         keeps: the share of the points that a mistake keeps, whatever its tests say.
     """
 
@@ -46,14 +53,27 @@ class Trial:
     draw: int = 0
     keeps: float = 0.0
 
+    @property
+    def title(self) -> str:
+        """The answer's name in messages."""
+        is_notebook = self.kind in ("key", "release")
+        return self.question if is_notebook else f"{self.question}/{self.name}"
+
+    @property
+    def is_hasty(self) -> bool:
+        """Whether the first loss ends the trial: of mutants and of further draws no more is asked
+        than whether they lose points.
+        """
+        return self.kind == "mutant" or self.draw > 0
+
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What one test said.
+class TrialTest:
+    """The outcome of one test in a trial.
 
     Attributes:
         distances: between values compared, as multiples of what is allowed.
-        seconds: wall time.
+        seconds: wall time; 0 where nobody needs it.
         tolerance: the least that a comparison allowed, where that was less than the default.
     """
 
@@ -66,20 +86,19 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """What came of a trial.
+class TrialOutcome:
+    """A trial after grading.
 
     Attributes:
-        tests: in the order in which they ran. A mutant, or an answer tried with another draw, stops
-            at the first loss.
-        observed: what the suite asked of the answer key's functions.
-        carried: tests whose points come back with stand-ins for what the question builds on.
-        problem: why there is nothing to say, for the author of the suite.
+        tests: in the order in which they ran; a hasty trial has none after the first loss.
+        observed: the answer key's functions that the suite calls.
+        carried: tests whose points come back with stand-ins for prerequisites.
+        problem: why grading failed, for the author of the suite; else "".
     """
 
     trial: Trial
-    tests: tuple[Checked, ...] = ()
-    observed: tuple[Observed, ...] = ()
+    tests: tuple[TrialTest, ...] = ()
+    observed: tuple[ObservedFunction, ...] = ()
     carried: tuple[str, ...] = ()
     problem: str = ""
 
@@ -90,7 +109,7 @@ class Tried:
 
 
 def known_trial(answer: KnownAnswer) -> Trial:
-    """A known answer as one to be tried."""
+    """The trial of a mistake or an alternate."""
     kind: Kind = "mistake" if answer.is_mistake else "alternate"
     return Trial(kind, answer.question, answer.name, answer.cell, keeps=answer.keeps)
 
@@ -99,112 +118,128 @@ class Proctor:
     """Runs trials on every core.
 
     Args:
-        seconds: what the answer key's tests took, by question and test, for trials that may stop
-            early: quick tests run first, and what takes far longer counts as hanging.
+        keys: the answer key's outcomes. Hasty trials run the tests first that are quick there, and
+            a mutant hangs that takes far longer.
         earlier: the same trials with another draw; tests that failed there run before all others.
     """
 
     def __init__(
         self,
         bench: Bench,
-        seconds: Mapping[str, Mapping[str, float]],
-        earlier: Iterable[Tried] = (),
+        keys: Iterable[TrialOutcome] = (),
+        earlier: Iterable[TrialOutcome] = (),
     ) -> None:
-        self._bench, self._seconds = bench, seconds
-        self._failed = {(one.trial.question, one.trial.name): one.failed for one in earlier}
-        self._release: Submission | None = None
+        self._bench = bench
+        self._seconds = {
+            (key.trial.question, test.name): test.seconds for key in keys for test in key.tests
+        }
+        self._failed = {
+            (outcome.trial.question, outcome.trial.name): outcome.failed for outcome in earlier
+        }
 
-    def run(self, trials: Sequence[Trial]) -> list[Tried]:
-        """The outcome of every trial, in their order."""
-        examined = examine_each(self._bench, trials, self._try, Tried)
-        return [tried or Tried(trial, problem=problem) for trial, tried, problem in examined]
+    def run(self, trials: Sequence[Trial]) -> list[TrialOutcome]:
+        """The outcome of every trial, in the order of the trials."""
+        examined = _examine(self._bench, trials, self._try, TrialOutcome)
+        return [
+            outcome or TrialOutcome(trial, problem=problem) for trial, outcome, problem in examined
+        ]
 
-    def _try(self, client: HostClient, trial: Trial) -> Tried:
+    def _try(self, client: HostClient, trial: Trial) -> TrialOutcome:
         grader = self._bench.grader
         question = grader.questions[trial.question]
-        hasty = trial.kind == "mutant" or trial.draw > 0
-        limits = self._hasty_limits(question) if trial.kind == "mutant" else grader.course.limits
-        sitting = Sitting(client, limits, grader.suite, self._submission(trial))
+        sitting = Sitting(client, self._limits(trial), grader.suite, self._submission(trial))
         grader.suite.fixtures.draw = trial.draw
-        runs = list(self._runs(sitting, question, trial, hasty))
-        for run, _ in runs:
-            if trial.kind == "key" and run.suite_fault is not None:
-                raise run.suite_fault
-        if trial.kind == "mistake" and not hasty:
-            grader.known_runs.save(trial.name, [run for run, _ in runs])
+        runs, seconds = self._run_tests(sitting, question, trial)
+        observed: Sequence[ObservedFunction] = ()
+        if trial.kind == "key":
+            for run in runs.values():
+                if run.suite_fault is not None:
+                    raise run.suite_fault
+            calls = [call for run in runs.values() for call in run.calls]
+            observed = observe(calls, CallLog(grader.reference).parameter_names)
         carried: Sequence[str] = ()
-        if not hasty:
-            settled = grader.settle(sitting, {question.name: {run.name: run for run, _ in runs}})[
-                question.name
-            ]
-            carried = sorted(settled.carried)
-            runs = [(settled.runs[run.name], seconds) for run, seconds in runs]
-        tests = tuple(
-            Checked(
-                run.name,
+        if not trial.is_hasty:
+            if trial.kind == "mistake":
+                grader.known_runs.save(trial.name, list(runs.values()))
+            settled = grader.settle(sitting, {question.name: runs})[question.name]
+            runs, carried = dict(settled.runs), sorted(settled.carried)
+        tests = [
+            TrialTest(
+                name,
                 run.verdict.outcome,
                 run.verdict.text,
                 run.distances,
-                seconds,
+                seconds.get(name, 0.0),
                 run.tolerance,
             )
-            for run, seconds in runs
-        )
-        observed: Sequence[Observed] = ()
-        if trial.kind == "key":
-            names = CallLog(grader.reference).parameter_names
-            observed = observe((call for run, _ in runs for call in run.calls), names)
-        return Tried(trial, tests, tuple(observed), tuple(carried))
+            for name, run in runs.items()
+        ]
+        return TrialOutcome(trial, tuple(tests), tuple(observed), tuple(carried))
 
-    def _runs(
-        self, sitting: Sitting, question: SuiteQuestion, trial: Trial, hasty: bool
-    ) -> Iterator[tuple[TestRun, float]]:
-        """The question's tests on one answer, each with its wall time."""
-        if not hasty and trial.kind != "key":
-            yield from ((run, 0.0) for run in sitting.run(question).values())
-            return
-        try:
-            for test in self._in_order(question, trial) if hasty else question.tests:
-                started = time.monotonic()
-                run = sitting.run(
-                    question, (test.name,), keep_worker=True, keep_calls=trial.kind == "key"
-                )[test.name]
-                yield run, time.monotonic() - started
-                if hasty and run.verdict.outcome != "passed" and test.points > 0:
-                    return
-        finally:
-            sitting.close()
-
-    def _in_order(self, question: SuiteQuestion, trial: Trial) -> list[SuiteTest]:
-        seconds = self._seconds.get(question.name, {})
+    def _run_tests(
+        self, sitting: Sitting, question: SuiteQuestion, trial: Trial
+    ) -> tuple[dict[str, TestRun], dict[str, float]]:
+        """The question's tests on one answer; with the wall time of each, where that is needed."""
+        is_key = trial.kind == "key"
+        if not trial.is_hasty and not is_key:
+            return sitting.run(question), {}
         failed = self._failed.get((question.name, trial.name), frozenset())
-        return sorted(
-            question.tests, key=lambda test: (test.name not in failed, seconds.get(test.name, 0.0))
-        )
+        runs: dict[str, TestRun] = {}
+        seconds: dict[str, float] = {}
 
-    def _hasty_limits(self, question: SuiteQuestion) -> Any:
+        def rank(test: str) -> tuple[bool, float]:
+            return test not in failed, self._seconds.get((question.name, test), 0.0)
+
+        with contextlib.closing(sitting):
+            for test in sorted(question.tests, key=lambda test: rank(test.name)):
+                started = time.monotonic()
+                runs |= sitting.run(question, (test.name,), keep_worker=True, keep_calls=is_key)
+                seconds[test.name] = time.monotonic() - started
+                is_lost = runs[test.name].verdict.outcome != "passed" and test.points > 0
+                if trial.is_hasty and is_lost:
+                    break
+        return runs, seconds
+
+    def _limits(self, trial: Trial) -> Limits:
         limits = self._bench.course.limits
-        slowest = max(self._seconds.get(question.name, {}).values(), default=0.0)
-        return dataclasses.replace(
-            limits, call_seconds=min(limits.call_seconds, max(HANG_SECONDS, 4 * slowest))
-        )
+        if trial.kind != "mutant":
+            return limits
+        of_question = [
+            seconds
+            for (question, _), seconds in self._seconds.items()
+            if question == trial.question
+        ]
+        hang_seconds = max(HANG_SECONDS, 4 * max(of_question, default=0.0))
+        return dataclasses.replace(limits, call_seconds=min(limits.call_seconds, hang_seconds))
 
     def _submission(self, trial: Trial) -> Submission:
-        grader = self._bench.grader
+        key = self._bench.grader.key
         if trial.kind == "key":
-            return grader.key.submission
+            return key.submission
         if trial.kind == "release":
-            if self._release is None:
-                found = FoundSubmission("release", grader.assignment.release)
-                self._release = read_submission(found, grader.release, grader.course.limits)
             return self._release
         if trial.kind in ("mistake", "alternate"):
-            return grader.key.with_answer(KnownAnswer(trial.question, trial.name, "", trial.cell))
-        cells = tuple(
-            dataclasses.replace(cell, source=trial.cell) if cell.id == trial.question else cell
-            for cell in grader.key.submission.cells
-        )
-        return dataclasses.replace(grader.key.submission, student=trial.name, cells=cells)
+            return key.with_answer(KnownAnswer(trial.question, trial.name, "", trial.cell))
+        return with_answer(key, Variant(trial.question, trial.name, trial.cell))
+
+    @functools.cached_property
+    def _release(self) -> Submission:
+        """The untouched release as a submission, read once in each grader's process."""
+        grader = self._bench.grader
+        release = FoundSubmission("release", grader.assignment.release)
+        return read_submission(release, grader.release, grader.course.limits)
+
+
+def with_answer(key: AnswerKey, answer: Answer) -> Submission:
+    """The answer key with one answer exchanged."""
+    if isinstance(answer, KnownAnswer):
+        return key.with_answer(answer)
+    cells = [
+        dataclasses.replace(cell, source=answer.cell) if cell.id == answer.question else cell
+        for cell in key.submission.cells
+        if cell.id != answer.question or answer.cell
+    ]
+    return dataclasses.replace(key.submission, student=answer.name, cells=tuple(cells))
 
 
 def examine_each(
@@ -212,18 +247,35 @@ def examine_each(
     answers: Sequence[_Answer],
     examine: Callable[[HostClient, _Answer], _Record],
     kind: type[_Record],
-) -> list[tuple[_Answer, _Record | None, str]]:
-    """Each answer with its record, or None and what went wrong, in the order of the answers. On
-    every core.
+) -> tuple[list[_Record], list[str]]:
+    """A record of each answer that could be graded, and the problems of the others.
 
     Args:
         examine: makes the record of one answer; runs in a grader's process.
         kind: the type of the records, which pass between processes as lines of JSON.
     """
+    records, problems = [], []
+    for answer, record, problem in _examine(bench, answers, examine, kind):
+        if record is None:
+            problems.append(f"{answer.question}/{answer.name}: {problem}")
+        else:
+            records.append(record)
+    return records, problems
 
-    def encoded(client: HostClient, answer: _Answer) -> bytes:
+
+def _examine(
+    bench: Bench,
+    jobs: Sequence[_Job],
+    examine: Callable[[HostClient, _Job], _Record],
+    kind: type[_Record],
+) -> list[tuple[_Job, _Record | None, str]]:
+    """Each job with its record, or None and the problem, in the order of the jobs. On every
+    core.
+    """
+
+    def encoded(client: HostClient, job: _Job) -> bytes:
         try:
-            return encode_line((examine(client, answer), ""))
+            return encode_line((examine(client, job), ""))
         except HostFailed:
             raise
         except SuiteFault as fault:
@@ -232,14 +284,10 @@ def examine_each(
             return encode_line((None, str(error)))
 
     outcomes: dict[int, tuple[_Record | None, str]] = {}
-    outcome: Any = tuple[kind | None, str]  # type: ignore[valid-type]
-    for ended in Pool(bench, answers, encoded).run():
-        outcomes[id(ended.job)] = (
-            (None, ended.fault) if ended.answer is None else decode_line(ended.answer, outcome)
-        )
-    return [(answer, *outcomes[id(answer)]) for answer in answers]
-
-
-def seconds_of(tried: Iterable[Tried]) -> dict[str, dict[str, float]]:
-    """What the tests took, by question and test."""
-    return {one.trial.question: {test.name: test.seconds for test in one.tests} for one in tried}
+    outcome_type: Any = tuple[kind | None, str]  # type: ignore[valid-type]
+    for ended in Pool(bench, jobs, encoded).run():
+        if ended.answer is None:
+            outcomes[id(ended.job)] = None, ended.fault
+        else:
+            outcomes[id(ended.job)] = decode_line(ended.answer, outcome_type)
+    return [(job, *outcomes[id(job)]) for job in jobs]

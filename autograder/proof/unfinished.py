@@ -1,77 +1,49 @@
-"""Submissions that are right but for one question, which is not finished: left as released, empty,
-of a wrong type, or without its cell.
+"""Unfinished questions: the cell as released, with empty functions, with answers of a wrong type,
+or no cell at all.
 
-An earlier question in any of these states costs its own points, and none of a right answer that
-calls it.
+A submission that is right but for an unfinished earlier question loses that question's points, and
+none of a right answer that calls it.
 """
 
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, get_args
 
-from autograder.records.model import Submission
+from autograder.proof.code_mutants import Variant
 
-Form = Literal["as released", "pass", "returns its argument", "returns text", "without its cell"]
+_BODIES = ("pass", "returns its argument", "returns text")
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """One question in one unfinished form."""
+def unfinished_forms(question: str, key_cell: str, released_cell: str) -> Iterator[Variant]:
+    """A question in every unfinished form.
 
-    question: str
-    form: Form
-
-    @property
-    def name(self) -> str:
-        """What to call it in a table: `split_heads, as released`."""
-        return f"{self.question}, {self.form}"
-
-    def of(self, key: Submission, released: str) -> Submission:
-        """The answer key with this question unfinished.
-
-        Args:
-            released: the release's text of the question's cell.
-        """
-        cells = []
-        for cell in key.cells:
-            if cell.id != self.question:
-                cells.append(cell)
-            elif self.form != "without its cell":
-                source = (
-                    released if self.form == "as released" else _emptied(cell.source, self.form)
-                )
-                cells.append(dataclasses.replace(cell, source=source))
-        return dataclasses.replace(key, student=self.name, cells=tuple(cells))
+    Args:
+        key_cell: the answer key's cell of the question.
+        released_cell: the cell that students get.
+    """
+    yield Variant(question, f"{question}, as released", released_cell)
+    for body in _BODIES:
+        yield Variant(question, f"{question}, {body}", _with_bodies(key_cell, body))
+    yield Variant(question, f"{question}, without its cell", "")
 
 
-def unfinished_forms(question: str) -> Iterator[Unfinished]:
-    """A question in every unfinished form."""
-    for form in get_args(Form):
-        yield Unfinished(question, form)
-
-
-def _emptied(source: str, form: Form) -> str:
+def _with_bodies(source: str, body: str) -> str:
     """The cell with another body in each of its functions and methods."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            node.body = [_body(node, form)]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [_statement_for(node, body)]
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def _body(function: ast.FunctionDef | ast.AsyncFunctionDef, form: Form) -> ast.stmt:
-    names = [
-        argument.arg
-        for argument in (*function.args.posonlyargs, *function.args.args)
-        if argument.arg != "self"
-    ]
-    is_constructor = function.name == "__init__"  # whose result must be None
-    if form == "returns its argument" and names and not is_constructor:
+def _statement_for(function: ast.FunctionDef | ast.AsyncFunctionDef, body: str) -> ast.stmt:
+    parameters = [*function.args.posonlyargs, *function.args.args]
+    names = [parameter.arg for parameter in parameters if parameter.arg != "self"]
+    if function.name == "__init__":  # whose result must be None
+        return ast.Pass()
+    if body == "returns its argument" and names:
         return ast.Return(ast.Name(names[0], ast.Load()))
-    if form == "returns text" and not is_constructor:
+    if body == "returns text":
         return ast.Return(ast.Constant("not finished"))
     return ast.Pass()

@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -30,57 +30,56 @@ from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
-from autograder.proof.code_mutants import Mutant
 from autograder.proof.cost_exceptions import load_costs
-from autograder.proof.diagnosed import (
-    Alone,
-    Told,
-    diagnose_samples,
-    grade_alone,
-    samples_of,
-    shares,
-    unfit_samples,
-)
-from autograder.proof.equivalent import load_equivalent
+from autograder.proof.equivalent import Equivalent, load_equivalent
 from autograder.proof.figures import QuestionFigures, cost_problems, flaky, question_figures
 from autograder.proof.mutants import (
     ENOUGH_KILLED,
-    Judged,
+    JudgedMutant,
     all_mutants,
     judge_mutants,
     killed_share,
     mutant_trials,
     sample,
-    stale,
+    stale_entries,
     too_many_alive,
 )
-from autograder.proof.pairs import groups_of, price_problems
-from autograder.proof.tolerances import untold_tolerances
-from autograder.proof.trials import Proctor, Trial, Tried, known_trial, seconds_of
-from autograder.proof.unfinished import Unfinished, unfinished_forms
-from autograder.proof.wrapped import trivial_answers
+from autograder.proof.pairs import combine_mistakes, price_problems
+from autograder.proof.tolerances import unstated_tolerances
+from autograder.proof.trials import Answer, Proctor, Trial, TrialOutcome, known_trial
+from autograder.proof.unfinished import unfinished_forms
+from autograder.proof.whole_submissions import (
+    SAMPLES_FILE,
+    DiagnosedSample,
+    LoneAnswer,
+    diagnose_samples,
+    grade_alone,
+    unfit_samples,
+    verdict_shares,
+)
+from autograder.proof.wrappers import trivial_answers
 from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.prerequisites import prerequisites
 
 FEWEST_ALTERNATES = 2
-_Answer = TypeVar("_Answer", KnownAnswer, Unfinished)
+_OfQuestion = TypeVar("_OfQuestion", bound=Answer | Trial | Equivalent)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to prove.
+class ProofRequest:
+    """What to prove. A count is None for all, and 0 for none.
 
     Attributes:
         question: only this one; "" for all.
-        mutants: how many mutants to try, None for all; 0 for none. With mutants, answers without an
-            idea are tried too: with all of them all, with a sample one for each question.
+        mutants: how many mutants to try. With mutants, answers without an idea are tried too: all
+            of them with all mutants, one for each question with a sample.
         draws: with how many draws of the random inputs.
-        samples, alone: how many samples to diagnose, and known answers to grade as submissions that
-            are right otherwise; None for all.
-        unfinished: how many earlier questions to leave unfinished in submissions that are right
-            otherwise; None for all.
-        pairs: how many pairs of known mistakes to price together, and a third as many triples; None
-            for all pairs.
+        workers: how many processes; None for one a core.
+        samples: how many samples to diagnose.
+        alone: how many known answers to grade in submissions that are right otherwise.
+        unfinished: how many earlier questions to leave unfinished in such submissions.
+        pairs: how many pairs of known mistakes to price together, and a third as many triples; no
+            triples with all pairs.
     """
 
     question: str = ""
@@ -95,14 +94,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What became of one assignment.
+    """The proof of one assignment's suite, or the problems that stand against it.
 
     Attributes:
         cells: the answer key's cell of each question.
-        figures: of each question that was looked at.
-        problems: what is not as it should be.
-        told: what the authors of samples would be told.
-        alone: known mistakes as submissions that are right otherwise.
+        figures: of each question with trials.
+        lone_mistakes: known mistakes in submissions that are right otherwise.
     """
 
     assignment: str
@@ -111,259 +108,267 @@ class Proof:
     cells: Mapping[str, str]
     figures: tuple[QuestionFigures, ...]
     problems: tuple[str, ...]
-    told: tuple[Told, ...] = ()
-    alone: tuple[Alone, ...] = ()
+    samples: tuple[DiagnosedSample, ...] = ()
+    lone_mistakes: tuple[LoneAnswer, ...] = ()
 
     @property
-    def mutants(self) -> list[Judged]:
+    def mutants(self) -> list[JudgedMutant]:
         """Every mutant that was tried, of all questions."""
         return [mutant for question in self.figures for mutant in question.mutants]
 
     def __str__(self) -> str:
         mistakes = sum(len(question.mistakes) for question in self.figures)
         alternates = sum(question.alternates for question in self.figures)
-        said = (
+        parts = [
             f"{self.assignment}: proven behind {self.isolation} walls; answer key "
-            f"{self.max_score:g} points, "
-            f"release 0, {mistakes} mistakes caught, {alternates} alternates pass"
-        )
+            f"{self.max_score:g} points",
+            "release 0",
+            f"{mistakes} mistakes caught",
+            f"{alternates} alternates pass",
+        ]
         if self.mutants:
-            said += f", {killed_share(self.mutants):.1%} of {len(self.mutants)} mutants killed"
-        if self.told:
-            rightly, wrongly = shares(self.told)
-            said += (
-                f", {len(self.told)} samples: {rightly:.0%} named rightly, {wrongly:.0%} wrongly"
-            )
-        if self.alone:
-            own = sum(not one.elsewhere and not one.hinted for one in self.alone)
-            said += f", {own} of {len(self.alone)} mistakes alone touch no other question"
-        return said
+            share = f"{killed_share(self.mutants):.1%}"
+            parts.append(f"{share} of {len(self.mutants)} mutants killed")
+        if self.samples:
+            right, wrong = verdict_shares(self.samples)
+            parts.append(f"{len(self.samples)} samples: {right:.0%} named rightly")
+            parts.append(f"{wrong:.0%} wrongly")
+        if self.lone_mistakes:
+            harmless = sum(not (lone.elsewhere or lone.hinted) for lone in self.lone_mistakes)
+            count = f"{harmless} of {len(self.lone_mistakes)}"
+            parts.append(f"{count} mistakes alone touch no other question")
+        return ", ".join(parts)
 
 
-def verify_command(course: Course, names: Sequence[str], wanted: Wanted) -> list[Proof]:
-    """Verify the named assignments, or all; each proof says what is not as it should be.
+def verify_command(course: Course, names: Sequence[str], request: ProofRequest) -> list[Proof]:
+    """Verify the named assignments, or all.
 
     Raises:
         KitError: no assignment has the question that is asked for.
     """
     assignments = [course.assignment(name) for name in dict.fromkeys(names)] or course.assignments()
-    proofs = [verify(course, assignment, wanted) for assignment in assignments]
-    if wanted.question and not any(proof.figures or proof.problems for proof in proofs):
-        named = ", ".join(assignment.name for assignment in assignments)
-        raise KitError(f"there is no question {wanted.question!r} in {named}")
+    proofs = [verify(course, assignment, request) for assignment in assignments]
+    if request.question and not any(proof.figures or proof.problems for proof in proofs):
+        listed = ", ".join(assignment.name for assignment in assignments)
+        raise KitError(f"there is no question {request.question!r} in {listed}")
     return proofs
 
 
-def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) -> Proof:
-    """Prove one assignment's suite, as far as it holds."""
+def verify(course: Course, assignment: Assignment, request: ProofRequest = ProofRequest()) -> Proof:
+    """The proof of one assignment's suite."""
     extras = extras_for(assignment, (), course.limits)
-    with Bench(course, assignment, "auto", wanted.workers or os.cpu_count() or 1, extras) as bench:
-        alternates = bench.grader.key.known_answers("alternates.py")
-        answers = [*bench.grader.mistakes, *alternates]
-        problems = suite_problems(
-            assignment.suite, bench.grader.suite.questions, bench.grader.key.cells
-        )
-        problems += [*_undeclared(bench), *_unknown(bench, answers), *_too_few(bench, answers)]
-        tried: list[Tried] = []
-        mutants: list[Judged] = []
-        if not problems:
-            tried, problems = _try_known(bench, wanted, answers)
-        if not problems and wanted.mutants != 0:
-            keys = [outcome for outcome in tried if outcome.trial.kind == "key"]
-            mutants, problems = _try_mutants(bench, wanted, keys)
-            tried += _try_trivial(bench, wanted, keys)
-        costs = load_costs(assignment.suite)
-        figures = question_figures(bench.grader.suite.questions, tried, mutants, costs or {})
-        problems += [*cost_problems(figures, costs, bench.grader.questions), *flaky(tried)]
-        told, alone, elsewhere = _grade_submissions(bench, wanted, alternates)
+    workers = request.workers or os.cpu_count() or 1
+    with Bench(course, assignment, "auto", workers, extras) as bench:
+        return _Prover(bench, request).prove()
+
+
+class _Prover:
+    """Proves the suite of one bench; each method adds the problems that it meets."""
+
+    def __init__(self, bench: Bench, request: ProofRequest) -> None:
+        self._bench, self._grader, self._request = bench, bench.grader, request
+        self._questions = self._grader.questions
+        key = self._grader.key
+        self._cells = {name: cell for name, cell in key.cells.items() if name in self._questions}
+        self._alternates = key.known_answers("alternates.py")
+        self._problems: list[str] = []
+
+    def prove(self) -> Proof:
+        """The proof. Trials come first, and mutants only where all known answers are as they
+        should be.
+        """
+        assignment, suite = self._bench.assignment, self._grader.suite
+        answers = [*self._grader.mistakes, *self._alternates]
+        self._problems += suite_problems(assignment.suite, suite.questions, self._grader.key.cells)
+        self._problems += [
+            *self._undeclared_calls(),
+            *self._misnamed_answers(answers),
+            *self._questions_without_answers(answers),
+        ]
+        outcomes: list[TrialOutcome] = []
+        mutants: list[JudgedMutant] = []
+        if not self._problems:
+            outcomes = self._try_known(answers)
+        if not self._problems and self._request.mutants != 0:
+            keys = [outcome for outcome in outcomes if outcome.trial.kind == "key"]
+            mutants = self._try_mutants(keys)
+            outcomes += self._try_trivial(keys)
+        exceptions = load_costs(assignment.suite)
+        figures = question_figures(suite.questions, outcomes, mutants, exceptions or {})
+        self._problems += cost_problems(figures, exceptions, self._questions)
+        self._problems += flaky(outcomes)
+        samples = self._diagnose_samples()
+        lone_mistakes = self._grade_alone()
+        self._price_together()
         return Proof(
             assignment.name,
-            bench.isolation,
-            bench.grader.suite.max_score,
-            _cells(bench),
+            self._bench.isolation,
+            suite.max_score,
+            self._cells,
             tuple(figures),
-            tuple(sorted([*problems, *elsewhere])),
-            tuple(told),
-            tuple(alone),
+            tuple(sorted(self._problems)),
+            tuple(samples),
+            tuple(lone_mistakes),
         )
 
+    def _asked_for(self, answers: Sequence[_OfQuestion]) -> list[_OfQuestion]:
+        """Those to questions that the request asks for."""
+        return [answer for answer in answers if self._request.question in ("", answer.question)]
 
-def _grade_submissions(
-    bench: Bench, wanted: Wanted, alternates: Sequence[KnownAnswer]
-) -> tuple[list[Told], list[Alone], list[str]]:
-    """What is measured on whole submissions, and what went wrong: samples; known answers,
-    unfinished questions and groups of mistakes in submissions that are right otherwise.
-    """
-    mistakes = [mistake for mistake in bench.grader.mistakes if _is_wanted(wanted, mistake)]
-    samples = samples_of(bench)
-    told: list[Told] = []
-    problems = list(unfit_samples(samples, bench.grader.mistakes))
-    if not problems:
-        told, problems = diagnose_samples(bench, _sample_of(samples, wanted, wanted.samples, bench))
-    alone, costs_elsewhere = grade_alone(bench, _sample_of(mistakes, wanted, wanted.alone, bench))
-    problems += costs_elsewhere
+    def _choose(self, answers: Sequence[_OfQuestion], count: int | None) -> list[_OfQuestion]:
+        """`count` of the answers that the request asks for, the same ones each time."""
+        return sample(self._asked_for(answers), count, self._bench.assignment.name)
 
-    uses = {name: question.uses for name, question in bench.grader.questions.items()}
-    used = {other for name in uses for other in prerequisites(name, uses)}
-    forms = [form for name in uses if name in used for form in unfinished_forms(name)]
-    right = [
-        answer
-        for answer in _sample_of(alternates, wanted, wanted.alone, bench)
-        if answer.question in used
-    ]
-    problems += grade_alone(bench, right)[1]
-    problems += grade_alone(bench, _sample_of(forms, wanted, wanted.unfinished, bench))[1]
+    def _undeclared_calls(self) -> Iterator[str]:
+        """Calls between questions of the answer key that the suite does not declare with `uses`."""
+        for name, cell in self._cells.items():
+            nodes = ast.walk(ast.parse(cell))
+            names = {node.id for node in nodes if isinstance(node, ast.Name)}
+            declared = {name, *self._questions[name].uses}
+            for called in sorted(names & self._questions.keys() - declared):
+                yield (
+                    f"the answer to {name} calls {called}: say so in test_{name}.py "
+                    f"(uses({called!r}))"
+                )
 
-    triples = 0 if wanted.pairs is None else wanted.pairs // 3
-    for size, count in ((2, wanted.pairs), (3, triples)):
-        groups = (
-            groups_of(mistakes, bench.grader.key.cells, size, count, bench.assignment.name)
-            if count != 0
-            else []
-        )
-        problems += price_problems(bench, groups)
-    return told, alone, problems
+    def _misnamed_answers(self, answers: Sequence[KnownAnswer]) -> Iterator[str]:
+        for answer in answers:
+            if answer.question not in self._questions:
+                yield f"{answer.name} answers {answer.question!r}, which is no question"
+            if answer.name in self._grader.reference:
+                yield f"known answer {answer.name} is named like something in the notebook"
 
+    def _questions_without_answers(self, answers: Sequence[KnownAnswer]) -> Iterator[str]:
+        for name in self._questions:
+            kinds = [answer.is_mistake for answer in answers if answer.question == name]
+            if not any(kinds):
+                yield f"{name} has no mistake in mistakes.py"
+            if kinds.count(False) < FEWEST_ALTERNATES:
+                yield (
+                    f"{name} has {kinds.count(False)} alternates in alternates.py; at least "
+                    f"{FEWEST_ALTERNATES} prove a suite"
+                )
 
-def _is_wanted(wanted: Wanted, answer: KnownAnswer | Unfinished | Mutant) -> bool:
-    return wanted.question in ("", answer.question)
-
-
-def _sample_of(
-    answers: Sequence[_Answer], wanted: Wanted, count: int | None, bench: Bench
-) -> list[_Answer]:
-    """So many of the answers to the wanted questions, the same ones each time."""
-    return sample(
-        [answer for answer in answers if _is_wanted(wanted, answer)], count, bench.assignment.name
-    )
-
-
-def _try_known(
-    bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]
-) -> tuple[list[Tried], list[str]]:
-    """The answer key, the release and all known answers; with further draws, the first and the
-    last.
-    """
-    trials = [
-        Trial(kind, name, kind) for name in bench.grader.questions for kind in ("key", "release")
-    ]
-    trials += [known_trial(answer) for answer in answers]
-    trials = [trial for trial in trials if wanted.question in ("", trial.question)]
-    tried = Proctor(bench, {}).run(trials)
-    keys = [outcome for outcome in tried if outcome.trial.kind == "key"]
-    problems = [problem for outcome in tried for problem in _wrong(bench, outcome)]
-    problems += untold_tolerances(bench.grader.release, keys)
-    if not problems and wanted.draws > 1:
-        again = [
+    def _try_known(self, answers: Sequence[KnownAnswer]) -> list[TrialOutcome]:
+        """Trials of the answer key, the release and all known answers. Further draws are tried
+        where all is well with the first.
+        """
+        trials = [Trial("key", name, "key") for name in self._questions]
+        trials += [Trial("release", name, "release") for name in self._questions]
+        trials += [known_trial(answer) for answer in answers]
+        trials = self._asked_for(trials)
+        outcomes = Proctor(self._bench).run(trials)
+        keys = [outcome for outcome in outcomes if outcome.trial.kind == "key"]
+        for outcome in outcomes:
+            self._problems += self._trial_problems(outcome)
+        self._problems += unstated_tolerances(self._grader.release, keys)
+        if self._problems or self._request.draws == 1:
+            return outcomes
+        redrawn = [
             dataclasses.replace(trial, draw=draw)
-            for draw in range(1, wanted.draws)
+            for draw in range(1, self._request.draws)
             for trial in trials
             if trial.kind != "release"
         ]
-        tried += Proctor(bench, seconds_of(keys), earlier=tried).run(again)
-    return tried, problems
+        return outcomes + Proctor(self._bench, keys, earlier=outcomes).run(redrawn)
 
-
-def _try_mutants(
-    bench: Bench, wanted: Wanted, keys: Sequence[Tried]
-) -> tuple[list[Judged], list[str]]:
-    listed = [
-        entry
-        for entry in load_equivalent(bench.assignment.suite)
-        if wanted.question in ("", entry.question)
-    ]
-    made = all_mutants(_cells(bench), {key.trial.question: key.observed for key in keys})
-    made = [mutant for mutant in made if _is_wanted(wanted, mutant)]
-    chosen = sample(made, wanted.mutants, bench.assignment.name)
-    tried = Proctor(bench, seconds_of(keys)).run(mutant_trials(chosen))
-    judged = judge_mutants(tried, chosen, listed)
-    problems = [
-        f"mutant {one.trial.question}: {one.trial.name}: {one.problem}"
-        for one in tried
-        if one.problem
-    ]
-    problems += stale(listed, made, judged)
-    if too_many_alive(judged, sampled=len(chosen) < len(made)):
-        share = (
-            f"{killed_share(judged):.1%} of the mutants are killed, of at least {ENOUGH_KILLED:.0%}"
-        )
-        problems.append(f"{share}; these survive:")
-        alive = [mutant.mutant for mutant in judged if mutant.fate == "survived"]
-        problems += [f"survives: {mutant.question}: {mutant.name}" for mutant in alive]
-    return judged, problems
-
-
-def _try_trivial(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> list[Tried]:
-    """Answers without an idea, to each question that was observed; where mutants are a sample, one
-    to each.
-    """
-    cells = _cells(bench)
-    trials = []
-    for key in keys:
-        question = key.trial.question
-        answers = trivial_answers(question, cells[question], key.observed)
-        chosen = sample(answers, None if wanted.mutants is None else 1, question)
-        trials += [Trial("trivial", question, answer.name, answer.cell) for answer in chosen]
-    return Proctor(bench, seconds_of(keys)).run(trials)
-
-
-def _cells(bench: Bench) -> dict[str, str]:
-    """The answer key's cell of each question."""
-    return {
-        name: cell
-        for name, cell in bench.grader.key.cells.items()
-        if name in bench.grader.questions
-    }
-
-
-def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
-    """What is not as it should be with the outcome of a trial."""
-    trial = tried.trial
-    name = trial.question if trial.kind in ("key", "release") else f"{trial.question}/{trial.name}"
-    if tried.problem:
-        yield f"{trial.kind} {name}: {tried.problem}"
-        return
-    worth = {test.name: test.points for test in bench.grader.questions[trial.question].tests}
-    for test in tried.tests:
-        if trial.kind == "key" and test.outcome != "passed":
-            yield f"the answer key fails {name}: {test.name}: {test.message}"
-        if trial.kind == "release" and test.outcome == "passed" and worth[test.name] > 0:
-            yield f"the untouched release passes {name}: {test.name} ({worth[test.name]:g} points)"
-        if trial.kind == "alternate" and test.outcome != "passed":
-            yield f"alternate {name} fails {test.name}: {test.message}"
-    if tried.carried:
-        yield (
-            f"{trial.kind} {name} gets back the points of {', '.join(tried.carried)}, and what "
-            "it builds on is right"
-        )
-    if trial.kind == "mistake" and not any(worth[test] > 0 for test in tried.failed):
-        yield f"mistake {name} is not caught by any test"
-
-
-def _undeclared(bench: Bench) -> Iterable[str]:
-    """Calls between questions of the answer key that the suite does not declare with `uses`."""
-    questions = bench.grader.questions
-    for name, cell in _cells(bench).items():
-        names = {node.id for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Name)}
-        for other in sorted(names & questions.keys() - {name, *questions[name].uses}):
-            yield f"the answer to {name} calls {other}: say so in test_{name}.py (uses({other!r}))"
-
-
-def _unknown(bench: Bench, answers: Sequence[KnownAnswer]) -> Iterable[str]:
-    for answer in answers:
-        if answer.question not in bench.grader.questions:
-            yield f"{answer.name} answers {answer.question!r}, which is no question"
-        if answer.name in bench.grader.reference:
-            yield f"known answer {answer.name} is named like something in the notebook"
-
-
-def _too_few(bench: Bench, answers: Sequence[KnownAnswer]) -> Iterable[str]:
-    for name in bench.grader.questions:
-        if not any(answer.question == name for answer in answers if answer.is_mistake):
-            yield f"{name} has no mistake in mistakes.py"
-        count = sum(answer.question == name for answer in answers if not answer.is_mistake)
-        if count < FEWEST_ALTERNATES:
+    def _trial_problems(self, outcome: TrialOutcome) -> Iterator[str]:
+        trial = outcome.trial
+        name, kind = trial.title, trial.kind
+        if outcome.problem:
+            yield f"{kind} {name}: {outcome.problem}"
+            return
+        points = {test.name: test.points for test in self._questions[trial.question].tests}
+        for test in outcome.tests:
+            is_passed, worth = test.outcome == "passed", points[test.name]
+            if kind == "key" and not is_passed:
+                yield f"the answer key fails {name}: {test.name}: {test.message}"
+            if kind == "release" and is_passed and worth > 0:
+                yield f"the untouched release passes {name}: {test.name} ({worth:g} points)"
+            if kind == "alternate" and not is_passed:
+                yield f"alternate {name} fails {test.name}: {test.message}"
+        if outcome.carried:
             yield (
-                f"{name} has {count} alternates in alternates.py; at least {FEWEST_ALTERNATES} "
-                "prove a suite"
+                f"{kind} {name} gets back the points of {', '.join(outcome.carried)}, and what "
+                "it builds on is right"
             )
+        if kind == "mistake" and not any(points[test] > 0 for test in outcome.failed):
+            yield f"mistake {name} is not caught by any test"
+
+    def _try_mutants(self, keys: Sequence[TrialOutcome]) -> list[JudgedMutant]:
+        mutants = [
+            mutant
+            for key in keys
+            for mutant in all_mutants(
+                key.trial.question, self._cells[key.trial.question], key.observed
+            )
+        ]
+        chosen = self._choose(mutants, self._request.mutants)
+        outcomes = Proctor(self._bench, keys).run(mutant_trials(chosen))
+        for outcome in outcomes:
+            if outcome.problem:
+                trial = outcome.trial
+                self._problems.append(f"mutant {trial.question}: {trial.name}: {outcome.problem}")
+        listed = self._asked_for(load_equivalent(self._bench.assignment.suite))
+        judged = judge_mutants(outcomes, chosen, listed)
+        self._problems += stale_entries(listed, mutants, judged)
+        if too_many_alive(judged, sampled=len(chosen) < len(mutants)):
+            self._problems.append(
+                f"{killed_share(judged):.1%} of the mutants are killed, of at least "
+                f"{ENOUGH_KILLED:.0%}; these survive:"
+            )
+            alive = [mutant.mutant for mutant in judged if mutant.fate == "survived"]
+            self._problems += [f"survives: {mutant.question}: {mutant.name}" for mutant in alive]
+        return judged
+
+    def _try_trivial(self, keys: Sequence[TrialOutcome]) -> list[TrialOutcome]:
+        """Trials of answers without an idea; where mutants are a sample, one for each question."""
+        count = None if self._request.mutants is None else 1
+        trials = []
+        for key in keys:
+            question = key.trial.question
+            answers = trivial_answers(question, self._cells[question], key.observed)
+            for answer in sample(answers, count, question):
+                trials.append(Trial("trivial", question, answer.name, answer.cell))
+        return Proctor(self._bench, keys).run(trials)
+
+    def _diagnose_samples(self) -> list[DiagnosedSample]:
+        samples = self._grader.key.known_answers(SAMPLES_FILE)
+        if unfit := list(unfit_samples(samples, self._grader.mistakes)):
+            self._problems += unfit
+            return []
+        chosen = self._choose(samples, self._request.samples)
+        diagnosed, problems = diagnose_samples(self._bench, chosen)
+        self._problems += problems
+        return diagnosed
+
+    def _grade_alone(self) -> list[LoneAnswer]:
+        """Known mistakes in submissions that are right otherwise. Alternates and unfinished forms
+        of prerequisites have to be as harmless there.
+        """
+        chosen = self._choose(self._grader.mistakes, self._request.alone)
+        lone_mistakes, problems = grade_alone(self._bench, chosen)
+        self._problems += problems
+        uses = {name: question.uses for name, question in self._questions.items()}
+        used = {name for question in uses for name in prerequisites(question, uses)}
+        alternates = self._choose(self._alternates, self._request.alone)
+        right = [answer for answer in alternates if answer.question in used]
+        released = self._grader.suite.released
+        forms = [
+            form
+            for name, cell in self._cells.items()
+            if name in used and name in released
+            for form in unfinished_forms(name, cell, released[name])
+        ]
+        for answers in (right, self._choose(forms, self._request.unfinished)):
+            self._problems += grade_alone(self._bench, answers)[1]
+        return lone_mistakes
+
+    def _price_together(self) -> None:
+        pairs = self._request.pairs
+        triples = 0 if pairs is None else pairs // 3
+        mistakes = self._asked_for(self._grader.mistakes)
+        cells, seed = self._grader.key.cells, self._bench.assignment.name
+        groups = combine_mistakes(mistakes, cells, 2, pairs, seed)
+        groups |= combine_mistakes(mistakes, cells, 3, triples, seed)
+        self._problems += price_problems(self._bench, groups)

@@ -24,7 +24,7 @@ def test_they_earn_nothing_in_any_question_of_a2() -> None:
             if cell.id in bench.grader.questions
             for kind in KINDS
         ]
-        tried = list(Proctor(bench, {}).run(trials))
+        tried = list(Proctor(bench).run(trials))
         worth = {
             (q.name, t.name): t.points for q in bench.grader.questions.values() for t in q.tests
         }

@@ -10,14 +10,14 @@ import pytest
 from autograder.course import Assignment, load_course
 from autograder.proof.cost_exceptions import load_costs
 from autograder.proof.equivalent import load_equivalent
-from autograder.proof.proof_report import HEADINGS, NOT_TRIED, TABLES, rows_of
+from autograder.proof.proof_report import NOT_TRIED, TABLES, read_rows
 from autograder.suite.collection import collect_suite
 from autograder.suite.known_answers import load_known_answers
 
 ROOT = Path(__file__).resolve().parents[3]
 ASSIGNMENTS = load_course(ROOT).assignments()
 PAGE = (ROOT / "docs" / "suites.md").read_text(encoding="utf-8")
-ROWS, DIAGNOSED = (rows_of(PAGE, table) for table in TABLES)
+ROWS, DIAGNOSED = (read_rows(PAGE, table) for table in TABLES)
 
 
 def key_cells(assignment: Assignment) -> dict[str, str]:
@@ -43,7 +43,7 @@ def test_both_tables_have_a_row_for_each_assignment() -> None:
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
 def test_the_counts_of_a_row_are_those_of_the_suite(assignment: Assignment) -> None:
-    row = dict(zip(HEADINGS, ROWS[assignment.name], strict=True))
+    row = ROWS[assignment.name]
     questions, cells = collect_suite(assignment.suite).questions, key_cells(assignment)
     counted = {
         "questions": len(questions),
@@ -62,13 +62,13 @@ def test_samples_are_many_and_the_page_counts_them(assignment: Assignment) -> No
     """
     samples = load_known_answers(assignment.suite / "samples.py", key_cells(assignment))
     if not samples:
-        assert DIAGNOSED[assignment.name][1] == NOT_TRIED, refresh(assignment.name)
+        assert DIAGNOSED[assignment.name]["samples"] == NOT_TRIED, refresh(assignment.name)
         return
     deserved = [sample.deserves for sample in samples if sample.deserves is not None]
     assert len(deserved) >= 12
     assert 3 * sum(len(names) != 1 for names in deserved) >= len(deserved)
     assert len(deserved) < len(samples)
-    assert DIAGNOSED[assignment.name][1] == str(len(deserved)), refresh(assignment.name)
+    assert DIAGNOSED[assignment.name]["samples"] == str(len(deserved)), refresh(assignment.name)
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)

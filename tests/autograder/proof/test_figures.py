@@ -11,22 +11,28 @@ from pathlib import Path
 import pytest
 
 from autograder.basics.errors import KitError
-from autograder.proof.code_mutants import Mutant
-from autograder.proof.cost_exceptions import Said
-from autograder.proof.diagnosed import Alone, Told, sample_problems, shares, unfit_samples
+from autograder.proof.code_mutants import Variant
+from autograder.proof.cost_exceptions import CostException
 from autograder.proof.figures import QuestionFigures, cost_problems, flaky, question_figures
-from autograder.proof.mutants import Judged
+from autograder.proof.mutants import JudgedMutant
 from autograder.proof.proof_report import (
     TABLES,
     as_json,
+    describe_difference,
     diagnosis_row,
-    difference,
-    row,
-    rows_of,
+    figures_row,
+    read_rows,
     write_report,
 )
-from autograder.proof.trials import Checked, Kind, Trial, Tried
+from autograder.proof.trials import Kind, Trial, TrialOutcome, TrialTest
 from autograder.proof.verify import Proof
+from autograder.proof.whole_submissions import (
+    DiagnosedSample,
+    LoneAnswer,
+    sample_problems,
+    unfit_samples,
+    verdict_shares,
+)
 from autograder.suite.collection import SuiteQuestion, SuiteTest
 from autograder.suite.known_answers import KnownAnswer
 
@@ -39,15 +45,17 @@ QUESTION = SuiteQuestion(
 CELL = "def f(x):\n    return x + 1\n"
 
 
-def tried(kind: Kind, name: str, failing: str = "", *, draw: int = 0, far: float = 0.5) -> Tried:
+def tried(
+    kind: Kind, name: str, failing: str = "", *, draw: int = 0, far: float = 0.5
+) -> TrialOutcome:
     """A trial that fails the tests whose last letters are given; all values compared are `far`
     apart.
     """
     tests = tuple(
-        Checked(test.name, "failed" if test.name[-1] in failing else "passed", "", (far,), 0.0)
+        TrialTest(test.name, "failed" if test.name[-1] in failing else "passed", "", (far,), 0.0)
         for test in QUESTION.tests
     )
-    return Tried(Trial(kind, "f", name, draw=draw), tests)
+    return TrialOutcome(Trial(kind, "f", name, draw=draw), tests)
 
 
 TRIED = [
@@ -60,13 +68,15 @@ TRIED = [
     tried("trivial", "NaN", "ab"),
 ]
 JUDGED = [
-    Judged(Mutant("f", "x + 1 → x", CELL.replace("x + 1", "x")), "survived"),
-    Judged(Mutant("f", "1 → 2", CELL.replace("1", "2")), "killed"),
-    Judged(Mutant("f", "x + 1 → 1 + x", CELL.replace("x + 1", "1 + x")), "equivalent", "a sum <b>"),
+    JudgedMutant(Variant("f", "x + 1 → x", CELL.replace("x + 1", "x")), "survived"),
+    JudgedMutant(Variant("f", "1 → 2", CELL.replace("1", "2")), "killed"),
+    JudgedMutant(
+        Variant("f", "x + 1 → 1 + x", CELL.replace("x + 1", "1 + x")), "equivalent", "a sum <b>"
+    ),
 ]
 
 
-SAID = {("f", "dear"): Said("dear", "all of it is <one> value")}
+SAID = {("f", "dear"): CostException("dear", "all of it is <one> value")}
 
 
 def figures() -> QuestionFigures:
@@ -81,7 +91,6 @@ def test_costs_idle_tests_and_margins() -> None:
         ("dear", 1.0, ("test_a", "test_b")),
         ("middling", 0.25, ("test_b",)),
     ]
-    assert (one.median_lost, one.most_lost) == (0.25, 1.0)
     assert one.caught_once == ("cheap", "middling")
     assert one.idle == ()
     assert (one.furthest_right, one.nearest_wrong) == (0.25, 9.0)
@@ -91,17 +100,17 @@ def test_costs_idle_tests_and_margins() -> None:
 
 
 def test_what_scores_for_nothing_and_what_depends_on_the_draw() -> None:
-    assert cost_problems([figures()], None, ["f"]) == [
+    assert list(cost_problems([figures()], None, ["f"])) == [
         "f: an answer that is zeros scores 25% of the points"
     ]
-    assert flaky(TRIED) == []
+    assert list(flaky(TRIED)) == []
     again = [
         tried("key", "key", "b", draw=3),
         tried("alternate", "other", draw=3),
         tried("mistake", "cheap", draw=4),
         tried("mistake", "dear", "a", draw=4),
     ]
-    assert flaky(again) == [
+    assert list(flaky(again)) == [
         "key f fails test_b with draw 3 of the inputs",
         "mistake f/cheap is not caught by draw 4 of the inputs",
     ]
@@ -112,7 +121,7 @@ def proof(name: str = "a1") -> Proof:
 
 
 def test_a_row_of_the_table() -> None:
-    assert row(proof()) == (
+    assert tuple(figures_row(proof()).values()) == (
         "a1",
         "1",
         "3",
@@ -132,38 +141,45 @@ def test_a_row_of_the_table() -> None:
 
 
 TOLD = (
-    Told("f", "axis_swapped", ("wrong_axis",), ("wrong_axis", "no_checks"), 3.0),
-    Told("f", "both_faults", ("wrong_axis", "no_checks"), ("wrong_axis", "no_checks"), 3.0),
-    Told("f", "own_idea", (), (), 2.0),
-    Told("f", "smaller_fault_named", ("wrong_axis", "no_checks"), ("no_checks",), 2.0),
-    Told("f", "in_a_loop", None, (), 0.0),
+    DiagnosedSample("f", "axis_swapped", ("wrong_axis",), ("wrong_axis", "no_checks"), 3.0),
+    DiagnosedSample(
+        "f", "both_faults", ("wrong_axis", "no_checks"), ("wrong_axis", "no_checks"), 3.0
+    ),
+    DiagnosedSample("f", "own_idea", (), (), 2.0),
+    DiagnosedSample("f", "smaller_fault_named", ("wrong_axis", "no_checks"), ("no_checks",), 2.0),
+    DiagnosedSample("f", "in_a_loop", None, (), 0.0),
 )
 ALONE = (
-    Alone("f", "wrong_axis", ("wrong_axis",), {}, ()),
-    Alone("f", "no_checks", ("wrong_axis",), {"g": 2.0}, ("g",)),
+    LoneAnswer("f", "wrong_axis", ("wrong_axis",), {}, ()),
+    LoneAnswer("f", "no_checks", ("wrong_axis",), {"g": 2.0}, ("g",)),
 )
 
 
 def test_a_sample_is_named_rightly_or_wrongly_or_told_too_little() -> None:
     assert [one.verdict for one in TOLD] == ["wrong", "right", "right", "too little", "right"]
-    assert shares(TOLD) == (0.5, 0.25)
-    assert shares([]) == (1.0, 0.0)
-    row_of_a1 = diagnosis_row(dataclasses.replace(proof("a1"), told=TOLD, alone=ALONE))
-    assert row_of_a1 == ("a1", "4", "50%", "25%", "1", "0", "2", "1", "1", "1")
-    assert diagnosis_row(proof("a1")) == ("a1", *9 * ("–",))
+    assert verdict_shares(TOLD) == (0.5, 0.25)
+    assert verdict_shares([]) == (1.0, 0.0)
+    row_of_a1 = diagnosis_row(dataclasses.replace(proof("a1"), samples=TOLD, lone_mistakes=ALONE))
+    assert tuple(row_of_a1.values()) == ("a1", "4", "50%", "25%", "1", "0", "2", "1", "1", "1")
+    assert tuple(diagnosis_row(proof("a1")).values()) == ("a1", *9 * ("–",))
 
 
 def test_what_is_wrong_with_samples_is_named() -> None:
     assert list(sample_problems(TOLD[4:])) == []
     assert list(
         sample_problems(
-            [Told("f", "in_a_loop", None, (), 2.0), Told("f", "is_right", ("a",), (), 0.0)]
+            [
+                DiagnosedSample("f", "in_a_loop", None, (), 2.0),
+                DiagnosedSample("f", "is_right", ("a",), (), 0.0),
+            ]
         )
     ) == [
         "samples.py: f/in_a_loop is a right answer, and loses 2 points",
         "samples.py: f/is_right is a wrong answer, and loses nothing",
     ]
-    assert list(sample_problems([Told("f", name, ("a",), (), 1.0) for name in ("one", "two")])) == [
+    assert list(
+        sample_problems([DiagnosedSample("f", name, ("a",), (), 1.0) for name in ("one", "two")])
+    ) == [
         "samples.py: 0% are named rightly, 0% wrongly:",
         "samples.py: f/one is told nothing, and deserves a",
         "samples.py: f/two is told nothing, and deserves a",
@@ -191,17 +207,17 @@ def test_the_table_of_a_page_keeps_other_rows_and_words(tmp_path: Path) -> None:
     assert text.startswith("Before.\n\n<!-- begin of the figures -->\n| assignment | questions |")
     assert "\n<!-- end of the figures -->\n\nBetween.\n" in text
     assert text.endswith("\n<!-- end of diagnosis -->\n\nAfter.\n")
-    assert list(rows_of(text)) == ["a1", "a2"]
-    assert rows_of(text)["a2"] == row(proof("a2"))
-    told = dataclasses.replace(proof("a2"), told=TOLD, alone=ALONE)
+    assert list(read_rows(text)) == ["a1", "a2"]
+    assert read_rows(text)["a2"] == figures_row(proof("a2"))
+    told = dataclasses.replace(proof("a2"), samples=TOLD, lone_mistakes=ALONE)
     write_report(page, [told])
     write_report(page, [proof("a2")])
-    assert rows_of(page.read_text(encoding="utf-8"), diagnosis)["a2"] == diagnosis_row(told)
+    assert read_rows(page.read_text(encoding="utf-8"), diagnosis)["a2"] == diagnosis_row(told)
     plain = question_figures(
         [QUESTION], [one for one in TRIED if one.trial.kind != "trivial"], [], SAID
     )
     write_report(page, [dataclasses.replace(proof("a1"), figures=tuple(plain))])
-    assert rows_of(page.read_text(encoding="utf-8"))["a1"] == row(proof("a1"))
+    assert read_rows(page.read_text(encoding="utf-8"))["a1"] == figures_row(proof("a1"))
     with pytest.raises(KitError, match="of a1 only a part was proven"):
         write_report(page, [dataclasses.replace(proof("a1"), cells={"f": CELL, "g": CELL})])
     (tmp_path / "other.md").write_text("nothing")
@@ -220,8 +236,11 @@ def test_the_page_names_what_survives_and_escapes_what_people_wrote(tmp_path: Pa
 
 
 def test_a_wrapped_answer_has_no_difference() -> None:
-    assert difference(CELL, JUDGED[0].mutant) == " def f(x):\n-    return x + 1\n+    return x"
-    assert difference(CELL, Mutant("f", "changes x", CELL + "f = g(f)\n")) == ""
+    assert (
+        describe_difference(CELL, JUDGED[0].mutant)
+        == " def f(x):\n-    return x + 1\n+    return x"
+    )
+    assert describe_difference(CELL, Variant("f", "changes x", CELL + "f = g(f)\n")) == ""
 
 
 def test_figures_as_json() -> None:
@@ -230,6 +249,6 @@ def test_figures_as_json() -> None:
         "name": "cheap",
         "lost": 0.25,
         "tests": ["test_b"],
-        "said": None,
+        "exception": None,
     }
     assert one["questions"][0]["mutants"][1] == {"name": "1 → 2", "fate": "killed", "reason": ""}

@@ -11,20 +11,26 @@ import pytest
 import torch
 
 from autograder.basics.errors import BadSuite
-from autograder.proof.code_mutants import Mutant, code_mutants
+from autograder.proof.code_mutants import Variant, code_mutants
 from autograder.proof.equivalent import Equivalent, load_equivalent
 from autograder.proof.mutants import (
     Fate,
-    Judged,
+    JudgedMutant,
     judge_mutants,
     killed_share,
     mutant_trials,
     sample,
-    stale,
+    stale_entries,
     too_many_alive,
 )
-from autograder.proof.trials import Checked, Tried
-from autograder.proof.wrapped import TRIVIAL, Observed, observe, property_mutants, trivial_answers
+from autograder.proof.trials import TrialOutcome, TrialTest
+from autograder.proof.wrappers import (
+    TRIVIAL,
+    ObservedFunction,
+    observe,
+    property_mutants,
+    trivial_answers,
+)
 from autograder.suite.calls import Call
 
 
@@ -164,7 +170,7 @@ def scaled(x, mask=None):
 ROW = torch.tensor([[1.0, 2.0]])
 
 
-def seen() -> list[Observed]:
+def seen() -> list[ObservedFunction]:
     calls = [
         Call("scaled", (ROW,), {"mask": ROW > 0}, result=2 * ROW),
         Call("Store.put", (torch.tensor(3),), {"times": 2}, result=torch.tensor(6)),
@@ -193,7 +199,7 @@ def test_a_function_is_observed_and_wrapped_where_it_makes_sense() -> None:
         "Store.size",
         "other",
     ]
-    assert seen()[1] == Observed("Store.put", (("changes x", "_changing({}, 'x')"),))
+    assert seen()[1] == ObservedFunction("Store.put", (("changes x", "_changing({}, 'x')"),))
     mutants = {mutant.name: mutant.cell for mutant in property_mutants("scaled", SOURCE, seen())}
     assert list(mutants) == [
         "scaled: changes x",
@@ -247,7 +253,7 @@ def backwards(words):
 """
 
 
-def plain_seen() -> list[Observed]:
+def plain_seen() -> list[ObservedFunction]:
     words, weights = ["b", "a"], np.array([[2.0, 4.0]])
     calls = [
         Call("counted", (words, weights), {}, result={"n": 2, "mean": weights / 2}),
@@ -311,13 +317,13 @@ def test_a_trivial_answer_changes_no_object() -> None:
 
 # What became of them
 
-M = [Mutant("f", name, "") for name in ("one", "two", "three", "four")]
+M = [Variant("f", name, "") for name in ("one", "two", "three", "four")]
 
 
-def tried(failing: dict[str, bool]) -> list[Tried]:
+def tried(failing: dict[str, bool]) -> list[TrialOutcome]:
     outcome = {True: "failed", False: "passed"}
     return [
-        Tried(trial, (Checked("test_a", outcome[failing[trial.name]], "", (), 0.1),))
+        TrialOutcome(trial, (TrialTest("test_a", outcome[failing[trial.name]], "", (), 0.1),))
         for trial in mutant_trials(M)
         if trial.name in failing
     ]
@@ -338,13 +344,13 @@ def test_the_fate_of_each_mutant_and_the_share_of_killed_ones() -> None:
 
 
 def test_one_of_a_sample_may_survive_and_one_in_a_hundred_of_all() -> None:
-    def judged(alive: int, of: int) -> list[Judged]:
+    def judged(alive: int, of: int) -> list[JudgedMutant]:
         fates: list[tuple[Fate, int]] = [
             ("survived", alive),
             ("killed", of - alive),
             ("equivalent", 60),
         ]
-        return [Judged(M[0], fate) for fate, times in fates for _ in range(times)]
+        return [JudgedMutant(M[0], fate) for fate, times in fates for _ in range(times)]
 
     assert [too_many_alive(judged(alive, 40), sampled=True) for alive in (0, 1, 2)] == [
         False,
@@ -358,7 +364,7 @@ def test_one_of_a_sample_may_survive_and_one_in_a_hundred_of_all() -> None:
 def test_a_stale_entry_is_named() -> None:
     listed = [Equivalent("f", pattern, "why") for pattern in ("o…e", "five", "two")]
     judged = judge_mutants(tried({"one": True, "two": False}), M, listed)
-    assert stale(listed, M, judged) == [
+    assert stale_entries(listed, M, judged) == [
         "equivalent.toml, [f]: the mutant 'one' is killed; take the entry 'o…e' out",
         "equivalent.toml, [f]: there is no mutant 'five'; take the entry out",
     ]
@@ -378,8 +384,8 @@ def test_equivalent_mutants_are_listed_with_a_reason(tmp_path: Path) -> None:
     file.write_text('[f]\n"they are equal" = ["return x: x → y", "y = …"]\n', encoding="utf-8")
     entry, shortened = load_equivalent(tmp_path)
     assert entry == Equivalent("f", "return x: x → y", "they are equal")
-    assert shortened.matches(Mutant("f", "y = x.sum(): x.sum() → x", ""))
-    assert not shortened.matches(Mutant("f", "z = y = x: x → 1", ""))
+    assert shortened.matches(Variant("f", "y = x.sum(): x.sum() → x", ""))
+    assert not shortened.matches(Variant("f", "z = y = x: x → 1", ""))
     for wrong in (
         '[f]\n"" = ["a"]\n',
         '[f]\n"why" = "a"\n',

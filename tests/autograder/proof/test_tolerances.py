@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from autograder.intake.released_notebook import Release, ReleaseCell
-from autograder.proof.tolerances import question_text, untold_tolerances
-from autograder.proof.trials import Checked, Trial, Tried
+from autograder.proof.tolerances import question_text, unstated_tolerances
+from autograder.proof.trials import Trial, TrialOutcome, TrialTest
 from autograder.suite import assert_close, assert_same_gradients
 from autograder.suite.calls import current_log, start_log
 
@@ -32,10 +32,11 @@ def release(text: str = TEXT, cell: str = CELL) -> Release:
     )
 
 
-def tried(tolerance: float | None) -> list[Tried]:
+def tried(tolerance: float | None) -> list[TrialOutcome]:
     return [
-        Tried(
-            Trial("key", "half", "key"), (Checked("test_a", "passed", "", (0.0,), 0.0, tolerance),)
+        TrialOutcome(
+            Trial("key", "half", "key"),
+            (TrialTest("test_a", "passed", "", (0.0,), 0.0, tolerance),),
         )
     ]
 
@@ -96,7 +97,7 @@ def test_what_the_text_tells_may_be_asked(tolerance: float | None, text: str) ->
         release(f"{TEXT}\n{text}"),
         release(cell=CELL.replace("Half of x.", f"Half of x. {text}")),
     ):
-        assert list(untold_tolerances(told, tried(tolerance))) == []
+        assert list(unstated_tolerances(told, tried(tolerance))) == []
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_what_the_text_tells_may_be_asked(tolerance: float | None, text: str) ->
     ],
 )
 def test_what_no_text_tells_is_named(tolerance: float, text: str) -> None:
-    (problem,) = untold_tolerances(release(f"{TEXT}\n{text}"), tried(tolerance))
+    (problem,) = unstated_tolerances(release(f"{TEXT}\n{text}"), tried(tolerance))
     assert problem == (
         f"half: test_a allows {tolerance:.1g}, less than by default, and the question's text "
         "does not say so: write "

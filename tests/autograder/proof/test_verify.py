@@ -13,13 +13,13 @@ from autograder.basics.errors import BadSuite, KitError
 from autograder.cli.commands import main
 from autograder.course import Course, load_course
 from autograder.course.fingerprint import suite_sha256
-from autograder.proof.verify import Wanted, verify, verify_command
+from autograder.proof.verify import ProofRequest, verify, verify_command
 
 pytestmark = pytest.mark.usefixtures("standing_host")
 
 
 def test_a_good_suite_is_proven(course: Course) -> None:
-    assert [str(proof) for proof in verify_command(course, ["small"], Wanted())] == [
+    assert [str(proof) for proof in verify_command(course, ["small"], ProofRequest())] == [
         "small: proven behind strict walls; answer key 11 points, release 0, 3 mistakes caught, "
         "6 alternates pass"
     ]
@@ -40,7 +40,7 @@ def problems(course: Course, **files: str) -> list[str]:
     suite = course.root / "tests" / "hidden" / "small"
     for name, text in files.items():
         (suite / f"{name}.py").write_text(text, encoding="utf-8")
-    return list(verify(course, course.assignment("small"), Wanted(workers=1)).problems)
+    return list(verify(course, course.assignment("small"), ProofRequest(workers=1)).problems)
 
 
 def test_every_gap_is_named(own_course: Course) -> None:
@@ -95,7 +95,7 @@ def test_what_is_not_proven_ends_the_command(
 
 def test_a_question_that_nobody_asks(own_course: Course) -> None:
     with pytest.raises(KitError, match="there is no question 'softmin' in small"):
-        verify_command(own_course, [], Wanted(question="softmin"))
+        verify_command(own_course, [], ProofRequest(question="softmin"))
 
 
 SAMPLES = """\
@@ -134,14 +134,14 @@ def test_samples_get_the_name_they_deserve_and_mistakes_alone_cost_nothing_elsew
     before = suite_sha256(small.suite)
     samples.write_text(SAMPLES, encoding="utf-8")
     assert suite_sha256(small.suite) == before
-    proof = verify(own_course, small, Wanted(samples=None, alone=None, workers=1))
+    proof = verify(own_course, small, ProofRequest(samples=None, alone=None, workers=1))
     assert proof.problems == ()
-    assert [(one.name, one.named) for one in proof.told] == [
+    assert [(one.name, one.named) for one in proof.samples] == [
         ("by_columns", ("over_the_rows",)),
         ("nothing_under_the_scores", ("no_scale",)),
         ("Remembers", ()),
     ]
-    assert [(one.name, one.named, one.elsewhere, one.hinted) for one in proof.alone] == [
+    assert [(one.name, one.named, one.elsewhere, one.hinted) for one in proof.lone_mistakes] == [
         (name, (name,), {}, ()) for name in ("over_the_rows", "no_scale", "Forgets")
     ]
     assert (
@@ -152,7 +152,7 @@ def test_samples_get_the_name_they_deserve_and_mistakes_alone_cost_nothing_elsew
 
 def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Course) -> None:
     small = own_course.assignment("small")
-    wanted = Wanted(question="counter", mutants=None, workers=1)
+    wanted = ProofRequest(question="counter", mutants=None, workers=1)
     listed = small.suite / "equivalent.toml"
     listed.write_text(
         '[counter]\n"nobody counts" = ["self.value += n: left out"]\n', encoding="utf-8"

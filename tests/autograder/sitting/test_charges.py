@@ -16,7 +16,7 @@ from autograder.basics.errors import SuiteFault
 from autograder.course import Course
 from autograder.grading.batch import grade_batch
 from autograder.grading.bench import Bench
-from autograder.proof.verify import Wanted, verify
+from autograder.proof.verify import ProofRequest, verify
 from autograder.records.model import FoundSubmission, QuestionResult, Result
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import TestRun
@@ -240,7 +240,7 @@ def test_a_fault_of_the_suites_own_is_nobodys_result(tmp_path: Path, name: str) 
 
 def test_verify_shows_the_traceback(tmp_path: Path) -> None:
     course = faulty(tmp_path, "a name")
-    problems = verify(course, course.assignment("small"), Wanted(workers=1)).problems
+    problems = verify(course, course.assignment("small"), ProofRequest(workers=1)).problems
     assert any("Traceback" in problem and "    assert nothing" in problem for problem in problems)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from autograder.proof.pairs import Lost, broken_laws, groups_of
+from autograder.proof.pairs import Loss, broken_laws, combine_mistakes
 from autograder.suite.known_answers import KnownAnswer
 
 CELLS = {"f": "def f(x):\n    return scaled(turned(x))\n"}
@@ -19,15 +19,15 @@ def mistake(name: str, *changes: tuple[str, str], question: str = "f") -> KnownA
 @pytest.mark.parametrize(
     ("together", "broken"),
     [
-        (Lost(5.0, 9.0), []),  # between 4 and 5
-        (Lost(4.0, 9.0), []),
-        (Lost(5.5, 9.0), ["together they lose 5.5 points, and by themselves 5"]),
-        (Lost(3.0, 9.0), ["together they lose 3 points, and one of them by itself 4"]),
-        (Lost(3.0, 3.0), []),  # they undo each other: only tests worth 3 fail
+        (Loss(5.0, 9.0), []),  # between 4 and 5
+        (Loss(4.0, 9.0), []),
+        (Loss(5.5, 9.0), ["together they lose 5.5 points, and by themselves 5"]),
+        (Loss(3.0, 9.0), ["together they lose 3 points, and one of them by itself 4"]),
+        (Loss(3.0, 3.0), []),  # they undo each other: only tests worth 3 fail
     ],
 )
-def test_the_two_laws(together: Lost, broken: list[str]) -> None:
-    assert list(broken_laws(together, [Lost(4.0, 9.0), Lost(1.0, 1.0)])) == broken
+def test_the_two_laws(together: Loss, broken: list[str]) -> None:
+    assert list(broken_laws(together, [Loss(4.0, 9.0), Loss(1.0, 1.0)])) == broken
 
 
 def test_a_group_changes_different_places_of_one_cell() -> None:
@@ -37,11 +37,11 @@ def test_a_group_changes_different_places_of_one_cell() -> None:
         mistake("unturned", ("turned", "")),
         mistake("own_algorithm"),
     ]
-    groups = groups_of(known, CELLS, 2, None, "seed")
-    assert sorted(group.answer.name for group in groups) == [
+    groups = combine_mistakes(known, CELLS, 2, None, "seed")
+    assert sorted(answer.name for answer in groups) == [
         "unscaled and inverted",
         "unscaled and unturned",
     ]
-    assert {group.answer.question for group in groups} == {"f"}
-    assert len(groups_of(known, CELLS, 2, 1, "seed")) == 1
-    assert groups_of(known, CELLS, 3, None, "seed") == []
+    assert {answer.question for answer in groups} == {"f"}
+    assert len(combine_mistakes(known, CELLS, 2, 1, "seed")) == 1
+    assert combine_mistakes(known, CELLS, 3, None, "seed") == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autograder.basics.errors import BadSuite
-from autograder.proof.cost_exceptions import Said, load_costs
+from autograder.proof.cost_exceptions import CostException, load_costs
 from autograder.proof.figures import Cost, QuestionFigures, cost_problems
 
 
@@ -19,7 +19,7 @@ def figures(mistakes: dict[str, float], trivial: dict[str, float] | None = None)
 def found(
     mistakes: dict[str, float], trivial: dict[str, float] | None = None, **said: str
 ) -> list[str]:
-    listed = {("f", name): Said(kind, "why") for name, kind in said.items()}
+    listed = {("f", name): CostException(kind, "why") for name, kind in said.items()}
     return [
         problem.partition(":")[0]
         for problem in cost_problems([figures(mistakes, trivial)], listed, ["f", "g"])
@@ -42,7 +42,7 @@ def test_an_exception_that_is_none_is_stale() -> None:
         "mistake f/b loses 40%, which is not cheap",
     ]
     assert found({"a": 0.5}, b="dear") == ["costs.toml, [f.dear]"]
-    assert cost_problems([], {("h", "a"): Said("dear", "why")}, ["f"]) == [
+    assert list(cost_problems([], {("h", "a"): CostException("dear", "why")}, ["f"])) == [
         "costs.toml: there is no question h"
     ]
 
@@ -59,7 +59,7 @@ def test_answers_without_an_idea_score_next_to_nothing() -> None:
 
 def test_a_suite_without_the_file_is_asked_for_trivial_answers_only(tmp_path: Path) -> None:
     assert load_costs(tmp_path) is None
-    assert cost_problems([figures({"all": 1.0})], None, ["f"]) == []
+    assert list(cost_problems([figures({"all": 1.0})], None, ["f"])) == []
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,6 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, said: str)
 def test_an_answer_has_its_own_reason_or_that_of_another(tmp_path: Path) -> None:
     (tmp_path / "costs.toml").write_text('[f.dear]\nb = "as a"\na = "why"\n', encoding="utf-8")
     assert load_costs(tmp_path) == {
-        ("f", "a"): Said("dear", "why"),
-        ("f", "b"): Said("dear", "why"),
+        ("f", "a"): CostException("dear", "why"),
+        ("f", "b"): CostException("dear", "why"),
     }

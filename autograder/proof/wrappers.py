@@ -1,7 +1,8 @@
-"""Answers made from the answer key by a wrapper: property mutants, which compute the right thing
+"""Variants that wrap the answer key's functions: property mutants, which compute the right result
 and hand it over wrongly, and trivial answers, which compute nothing.
 
-Which of them make sense for a function is seen from what the suite gives to it and what it answers.
+The arguments and results of a function's calls in the suite decide which property mutants make
+sense for the function.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from autograder.proof.code_mutants import Mutant
+from autograder.proof.code_mutants import Variant
 from autograder.suite.calls import Call
 from autograder.wire.libraries import is_tensor
 from autograder.wire.trees import leaves
@@ -21,7 +22,7 @@ from autograder.wire.trees import leaves
 if TYPE_CHECKING:
     from torch import Tensor
 
-# it runs in a worker, which has the kit's wire loaded
+# runs in a worker, which has the kit's wire loaded
 _WRAPPERS = '''
 
 import copy as _copy
@@ -44,21 +45,21 @@ def _arrays(value):
 
 
 def _changing(function, name):
-    """The argument `name` is another one afterwards."""
+    """The argument `name` has another value after the call."""
     signature = _inspect.signature(function)
 
     @_functools.wraps(function)
     def answer(*arguments, **keywords):
         result = function(*arguments, **keywords)
         argument = signature.bind(*arguments, **keywords).arguments.get(name)
-        given = _tensors(argument)
-        storages = {tensor.untyped_storage().data_ptr() for tensor in given}
+        tensors = _tensors(argument)
+        storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
         if any(tensor.untyped_storage().data_ptr() in storages for tensor in _tensors(result)):
             result = _mapped(lambda leaf: leaf.clone() if _is_tensor(leaf) else leaf, result)
-        for tensor in given:
+        for tensor in tensors:
             if 0 not in tensor.stride():
                 tensor.data.copy_(~tensor if tensor.dtype == _torch.bool else tensor.data + 1)
-        if given:
+        if tensors:
             return result
         if isinstance(result, (_np.ndarray, list, tuple, dict, set)):
             result = _copy.deepcopy(result)
@@ -72,7 +73,7 @@ def _changing(function, name):
 
 
 def _contiguous_only(function):
-    """Fails as `view` does where the memory is not in the order of the axes."""
+    """Fails as `view` does on a tensor whose memory is not in the order of its axes."""
 
     @_functools.wraps(function)
     def answer(*arguments, **keywords):
@@ -84,7 +85,7 @@ def _contiguous_only(function):
 
 
 def _handing_over(function, new):
-    """Every tensor, array or number of the result becomes another one."""
+    """Every tensor, array or number of the result is replaced."""
 
     @_functools.wraps(function)
     def answer(*arguments, **keywords):
@@ -132,32 +133,32 @@ def _first_of(*arguments, **keywords):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """A function of the answer key that a suite calls, and how it may hand over what it computes
-    wrongly.
+class ObservedFunction:
+    """A function of the answer key that a suite calls, with its property mutants.
 
     Attributes:
         function: "softmax", or "KVCache.append".
-        properties: for each property mutant its name and its wrapper.
+        properties: the name and the wrapper of each property mutant.
     """
 
     function: str
     properties: tuple[tuple[str, str], ...]
 
 
-def observe(calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]) -> list[Observed]:
-    """Each function of the calls that ended well, with the properties that can go wrong by its
-    arguments and results.
+def observe(
+    calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]
+) -> list[ObservedFunction]:
+    """The functions of the calls that ended without an error.
 
     Args:
-        parameters: the names of a function's parameters.
+        parameters: gives the names of a function's parameters.
     """
     by_function: dict[str, list[Call]] = {}
     for call in calls:
         if call.fault is None and not call.of_suite:
             by_function.setdefault(call.name, []).append(call)
     return [
-        Observed(name, tuple(_properties(calls, parameters(name))))
+        ObservedFunction(name, tuple(_properties(calls, parameters(name))))
         for name, calls in by_function.items()
     ]
 
@@ -165,7 +166,8 @@ def observe(calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]) -
 def _properties(calls: Sequence[Call], parameters: Sequence[str]) -> Iterator[tuple[str, str]]:
     arguments: dict[str, list[Any]] = {}
     for call in calls:
-        for name, value in [*zip(parameters, call.arguments, strict=False), *call.keywords.items()]:
+        named = {**dict(zip(parameters, call.arguments, strict=False)), **call.keywords}
+        for name, value in named.items():
             arguments.setdefault(name, []).append(value)
     results = [call.result for call in calls]
     tensors = _tensors(list(arguments.values()))
@@ -186,15 +188,11 @@ def _properties(calls: Sequence[Call], parameters: Sequence[str]) -> Iterator[tu
         yield "returns double precision", "_handing_over({}, _of_floats(_torch.Tensor.double))"
         yield "returns half precision", "_handing_over({}, _of_floats(_torch.Tensor.half))"
     if any(array.ndim > 0 for array in arrays):
-        yield (
-            "squeezes its arrays",
-            "_handing_over({}, lambda leaf: leaf.squeeze() if _arrays(leaf) else leaf)",
-        )
+        squeeze = "lambda leaf: leaf.squeeze() if _arrays(leaf) else leaf"
+        yield "squeezes its arrays", f"_handing_over({{}}, {squeeze})"
     if any(array.dtype == np.float64 for array in arrays):
-        yield (
-            "returns single precision",
-            "_handing_over({}, _of_float_arrays(lambda array: array.astype('float32')))",
-        )
+        to_single = "_of_float_arrays(lambda array: array.astype('float32'))"
+        yield "returns single precision", f"_handing_over({{}}, {to_single})"
 
 
 def _tensors(value: Any) -> list[Tensor]:
@@ -209,14 +207,16 @@ def _is_changeable(value: Any) -> bool:
     return isinstance(value, list) or bool(_arrays(value))
 
 
-def property_mutants(question: str, source: str, observed: Iterable[Observed]) -> list[Mutant]:
-    """The property mutants of a question's cell, for each function of it that the suite calls."""
-    own = _callables(source)
+def property_mutants(
+    question: str, source: str, observed: Iterable[ObservedFunction]
+) -> list[Variant]:
+    """The property mutants of a question's cell, for each of its functions that the suite calls."""
+    defined = _callables(source)
     return [
-        Mutant(question, f"{seen.function}: {name}", _wrapped(source, {seen.function: wrapper}))
-        for seen in observed
-        if seen.function in own
-        for name, wrapper in seen.properties
+        Variant(question, f"{called.function}: {name}", _wrap(source, {called.function: wrapper}))
+        for called in observed
+        if called.function in defined
+        for name, wrapper in called.properties
     ]
 
 
@@ -230,38 +230,39 @@ TRIVIAL = {
 """Answers without an idea, and their wrappers."""
 
 
-def trivial_answers(question: str, source: str, observed: Iterable[Observed]) -> list[Mutant]:
-    """Trivial answers to a question: all its functions, those of a class too, answer without an
-    idea.
+def trivial_answers(
+    question: str, source: str, observed: Iterable[ObservedFunction]
+) -> list[Variant]:
+    """Variants in which each function of a question, methods too, answers without an idea.
 
-    For the form of its result the answer key's function is called. A method would change its object
-    then, which is more than nothing, so classes have only those answers that do without.
+    `_handing_over` calls the answer key's function for the form of its result. A method would
+    change its object then, which is more than nothing, so classes go without these answers.
     """
-    own = [seen.function for seen in observed if seen.function in _callables(source)]
-    of_a_class = any("." in function for function in own)
+    defined = _callables(source)
+    functions = [called.function for called in observed if called.function in defined]
+    if not functions:
+        return []
+    has_methods = any("." in function for function in functions)
     return [
-        Mutant(question, name, _wrapped(source, dict.fromkeys(own, wrapper)))
+        Variant(question, name, _wrap(source, dict.fromkeys(functions, wrapper)))
         for name, wrapper in TRIVIAL.items()
-        if own and not (of_a_class and "{}" in wrapper)
+        if not (has_methods and "{}" in wrapper)
     ]
 
 
 def _callables(source: str) -> set[str]:
-    """Functions of a cell, and methods that are called as such."""
+    """Functions of a cell, and its methods without a decorator."""
     names = set()
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.ClassDef):
-            methods = (
-                part
-                for part in node.body
-                if isinstance(part, ast.FunctionDef) and not part.decorator_list
-            )
-            names |= {f"{node.name}.{method.name}" for method in methods}
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef) and not part.decorator_list:
+                    names.add(f"{node.name}.{part.name}")
     return names
 
 
-def _wrapped(source: str, wrappers: dict[str, str]) -> str:
+def _wrap(source: str, wrappers: dict[str, str]) -> str:
     lines = [f"{function} = {wrapper.format(function)}" for function, wrapper in wrappers.items()]
     return source.rstrip("\n") + _WRAPPERS + "\n".join(lines) + "\n"
