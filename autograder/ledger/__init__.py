@@ -1,20 +1,37 @@
 """The ledger: who is who in a course, whatever platforms, folders and results call them.
 
-One module owns it; everything that maps people asks it, and no one else compares names.
+Everything that maps people asks the ledger, and no other module compares names:
 
     ledger = read_ledger(course)
-    matches, conflicts = ledger.match_rows("moodle", "a2_attention", rows, students)
+    matches, conflicts = match_rows(ledger, "moodle", "a2_attention", rows, students)
 
-For an exporter: make an `Identity` of each row of the platform's own file (its id there, emails and
-logins, the name, the group), ask for all rows at once, and give row n what `matches[n].key` has: a
-student, called as in `Mark.student`, or None for nobody.
-`assert_certain(conflicts, students, platform)` ends the command where a conflict concerns one of
-the students who have a mark: call it before anything is written. `ledger.learn_rows` beforehand
-takes groups and accounts out of the same rows, so that a group's members have marks of their own.
+For an exporter: make an `Identity` of each row of the platform's file (the id there, emails and
+logins, the name, the group) and ask for all rows at once. Row n belongs to `matches[n].key`: a
+student, named as in `Mark.student`, or None for nobody.
+`assert_certain(conflicts, students, platform)` ends the command where a conflict concerns a student
+who has a mark: call it before anything is written. `learn_rows`, called before, takes groups and
+accounts out of the same rows, so that a group's members have marks of their own.
 """
 
 from autograder.ledger.book import Ledger, read_ledger
 from autograder.ledger.identity_matching import Conflict, Identity, Match
-from autograder.ledger.person import assert_certain
+from autograder.ledger.linking import (
+    assert_certain,
+    find_in_class_list,
+    learn_rows,
+    link_download,
+    match_rows,
+)
 
-__all__ = ["Conflict", "Identity", "Ledger", "Match", "assert_certain", "read_ledger"]
+__all__ = [
+    "Conflict",
+    "Identity",
+    "Ledger",
+    "Match",
+    "assert_certain",
+    "find_in_class_list",
+    "learn_rows",
+    "link_download",
+    "match_rows",
+    "read_ledger",
+]

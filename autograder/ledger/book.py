@@ -1,110 +1,186 @@
-"""The ledger of a course: one student for everything that platforms, folders, results and people
-call them.
+"""The ledger of a course: one student for all the names that platforms, folders, results and people
+use for that student.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from autograder.basics.errors import KitError
+from msgspec.structs import replace
+
 from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Course
 from autograder.course.platform_names import PER_ASSIGNMENT
-from autograder.course.roster import Person, Roster, read_roster, same
-from autograder.ledger.folder_names import (
-    can_be_shown,
-    is_one_component,
-    safe_folder,
-)
+from autograder.course.roster import Roster, read_roster, same
+from autograder.ledger.candidates import identity_of
+from autograder.ledger.folder_names import can_be_shown, is_one_component, safe_folder
 from autograder.ledger.identity_matching import (
-    Conflict,
     Evidence,
     Id,
     Identity,
-    Match,
     id_key,
-    match_identities,
     name_key,
     name_keys,
 )
 from autograder.ledger.ledger_file import (
     NO_STUDENTS,
     Event,
+    LedgerContent,
     Link,
-    Record,
-    Records,
-    link_key,
-    read_records,
-    write_records,
-)
-from autograder.ledger.person import (
-    ambiguous,
-    has_other_id,
-    identity_of,
-    known_listed,
-    known_of_list,
-    known_student,
-    links_in_force,
-    present_ids,
-    shared_names,
-    without_contradicted,
+    StudentRecord,
+    read_content,
+    write_content,
 )
 from autograder.records.results import path_name
 
 
 def read_ledger(course: Course) -> Ledger:
-    """The course's ledger, with its class list; empty where nothing is known of anybody.
+    """Read the course's ledger and class list; the ledger is empty where nobody is known.
 
     Raises:
         KitError: the ledger's file or the class list is broken.
     """
-    return Ledger(
-        course.root,
-        course.submitted,
-        read_records(course.root),
-        read_roster(course.root),
-    )
+    return Ledger(course, read_content(course.root), read_roster(course.root))
 
 
 class Ledger:
-    """Who is who. Lookups change nothing; what `link_download`, `learn_rows` and `set_group` change
-    `save` writes.
+    """The students of a course, with their folders, groups, ids and accounts.
+
+    Lookups change nothing. `save` writes the changes that `learn`, `set_group` and the functions of
+    `linking.py` make.
+
+    Attributes:
+        roster: the class list; None where the course has no list.
+        listed: the people of the class list by their ids there, which are students' names here.
     """
 
-    def __init__(
-        self, root: Path, submitted: Path, records: Records, roster: Roster | None
-    ) -> None:
-        self._root, self._submitted, self._records = root, submitted, records
+    def __init__(self, course: Course, content: LedgerContent, roster: Roster | None) -> None:
+        self._root = course.root
+        self._submitted = course.submitted
+        self._content = content
         self.roster = roster
-        self._listed = {person.id: person for person in roster.people} if roster else {}
-        self._links = {
-            link_key(link): r.student for r in records.students.values() for link in r.links
-        }
-        self._listed_groups: dict[str, dict[str, tuple[str, ...]]] = {}
+        self.listed = {person.id: person for person in roster.people} if roster else {}
+        self._class_list_groups: dict[str, dict[str, tuple[str, ...]]] = {}
+        self._students_by_link: dict[tuple[str, str, str], str] = {}
+        self._students_by_folder: dict[str, str] = {}
+        for record in content.students.values():
+            self._index(record)
 
     def save(self, files: FileTransaction | None = None) -> None:
         """Write the ledger's file, whole or not at all; with `files`, together with those."""
-        write_records(self._root, self._records, files)
+        write_content(self._root, self._content, files)
 
-    # Students and their folders
+    # Records
+
+    def record(self, student: str) -> StudentRecord:
+        """The facts about a student; an empty record for a student whom no download brought."""
+        return self._content.students.get(student) or StudentRecord(student, student)
+
+    def has_record(self, student: str) -> bool:
+        """Whether a download or a platform's file brought a student of this name."""
+        return student in self._content.students
+
+    def unlisted_by_account(self) -> dict[str, StudentRecord]:
+        """By each of their accounts, the students who are not in the class list."""
+        return {
+            same(account): record
+            for record in self._content.students.values()
+            if record.student not in self.listed
+            for account in record.accounts
+        }
+
+    def learn(
+        self, student: str, identity: Identity, assignment: str, evidence: Evidence, source: str
+    ) -> None:
+        """Add an identity's ids, accounts and name to the facts about a student."""
+        record = self._content.students.get(student)
+        if record is None:
+            record = StudentRecord(student, self._new_folder(student))
+        links = {link.key: link for link in record.links}
+        for platform, id_ in identity.ids:
+            link = Link(platform, id_, assignment if platform in PER_ASSIGNMENT else "")
+            earlier = links.get(link.key)
+            sure = evidence != "name"
+            if earlier is None:
+                self._unlink(link)
+                self._note(source, assignment, student, evidence, link=link)
+            elif evidence in ("id", "name"):
+                sure = earlier.sure  # the same id again is no new evidence
+            links[link.key] = replace(link, sure=sure)
+        accounts = {same(account): account for account in (*record.accounts, *identity.accounts)}
+        record = replace(
+            record,
+            name=identity.name or record.name,
+            accounts=tuple(accounts.values()),
+            links=tuple(links.values()),
+        )
+        self._put(record)
+
+    def mark_namesake(self, student: str) -> None:
+        """Note that somebody else has the student's name, which is no evidence from now on."""
+        self._put(replace(self.record(student), namesake=True))
+
+    def forget_links(self, student: str, platform: str, assignment: str) -> None:
+        """Remove the ids by which the platform knows the student in this assignment alone."""
+        for link in self.record(student).links:
+            if (link.platform, link.assignment) == (platform, assignment):
+                self._unlink(link)
+
+    def _put(self, record: StudentRecord) -> None:
+        self._content.students[record.student] = record
+        self._index(record)
+
+    def _index(self, record: StudentRecord) -> None:
+        for link in record.links:
+            self._students_by_link[link.key] = record.student
+        if record.folder != record.student:
+            self._students_by_folder[record.folder] = record.student
+
+    def _unlink(self, link: Link) -> None:
+        """Take an id from the student who has it: every id is one student's."""
+        student = self._students_by_link.pop(link.key, None)
+        if student is None:
+            return
+        record = self._content.students[student]
+        links = tuple(kept_link for kept_link in record.links if kept_link.key != link.key)
+        self._content.students[student] = replace(record, links=links)
+
+    def _note(
+        self,
+        source: str,
+        assignment: str,
+        student: str,
+        evidence: Evidence,
+        *,
+        link: Link | None = None,
+        members: tuple[str, ...] = (),
+    ) -> None:
+        """Add a line to the history."""
+        when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        platform, id_ = link.platform_id if link else ("", "")
+        event = Event(when, source, assignment, student, evidence, platform, id_, members)
+        self._content.history.append(event)
+
+    # Folders
 
     def folder(self, student: str) -> str:
-        """The student's folder in submitted/, autograded/ and feedback/, which is nbgrader's id of
-        them.
+        """The name of the student's folder in submitted/, autograded/ and feedback/, which is
+        nbgrader's id of the student.
         """
-        if record := self._records.students.get(student):
-            return record.folder
-        plain = is_one_component(student) and can_be_shown(student)
-        return self._odd_folders.get(student, student if plain else path_name(student))
+        if self.has_record(student):
+            return self.record(student).folder
+        if student in self._unprintable_folders:
+            return self._unprintable_folders[student]
+        if is_one_component(student) and can_be_shown(student):
+            return student
+        return path_name(student)
 
     def student_in(self, folder: str) -> str:
-        """The student whose folder this is: mostly the folder's own name."""
-        if student := self._by_folder.get(folder):
+        """The student whose folder this is: mostly the student's name is the folder's."""
+        if student := self._students_by_folder.get(folder):
             return student
         return folder if can_be_shown(folder) else safe_folder(folder)
 
@@ -116,10 +192,16 @@ class Ledger:
         """Students in whose folder a notebook of the assignment lies."""
         folders = {path.parts[-3] for path in self._submitted.glob(f"*/{assignment}/*.ipynb")}
         folders = {folder for folder in folders if not folder.startswith(NO_STUDENTS)}
-        # a notebook for each, without folders
+        # submitted/ may also have a notebook for each student, without folders
         folders |= {path.stem for path in self._submitted.glob("*.ipynb")}
-        renamed = self._by_folder
-        return {renamed.get(folder) or self.student_in(folder) for folder in folders}
+        return {self.student_in(folder) for folder in folders}
+
+    def _new_folder(self, student: str) -> str:
+        """The folder of a student without a record: a folder that a person made, else a folder
+        that every system takes.
+        """
+        folder = self.folder(student)
+        return folder if folder in self._folders else safe_folder(student)
 
     @cached_property
     def _folders(self) -> list[str]:
@@ -127,420 +209,166 @@ class Ledger:
         return [path.name for path in paths if not path.name.startswith(NO_STUDENTS)]
 
     @cached_property
-    def _odd_folders(self) -> dict[str, str]:
-        """Student → folder, where somebody made a folder whose name is no text."""
+    def _unprintable_folders(self) -> dict[str, str]:
+        """Student → folder, where a person made a folder whose name is no printable text."""
         return {safe_folder(folder): folder for folder in self._folders if not can_be_shown(folder)}
-
-    @property
-    def _by_folder(self) -> dict[str, str]:
-        return {
-            r.folder: r.student for r in self._records.students.values() if r.folder != r.student
-        }
 
     # Groups
 
     def members(self, student: str, assignment: str) -> tuple[str, ...]:
-        """Whose the submission in the student's folder is: a group's members, or the student
-        alone.
-        """
+        """The students whose work lies in the student's folder: a group, or the student alone."""
         return self._groups(assignment).get(student) or (student,)
 
     def holder(self, student: str, assignment: str) -> str:
-        """In whose folder the student's submission lies: their group's, or their own."""
-        groups = self._groups(assignment)
-        return next((holder for holder, members in groups.items() if student in members), student)
+        """The student in whose folder the student's submission lies: the group's, or their own."""
+        for holder, members in self._groups(assignment).items():
+            if student in members:
+                return holder
+        return student
 
     def is_group(self, student: str, assignment: str) -> bool:
         """Whether the submission in the student's folder is a group's."""
         return student in self._groups(assignment)
 
-    def _groups(self, assignment: str) -> Mapping[str, tuple[str, ...]]:
-        """Groups that downloads and worksheets told of; and those of the class list, where their
-        work is there.
-        """
-        if assignment not in self._listed_groups:
-            self._listed_groups[assignment] = self._groups_of_class_list(assignment)
-        return {**self._listed_groups[assignment], **self._records.groups.get(assignment, {})}
-
-    def _groups_of_class_list(self, assignment: str) -> dict[str, tuple[str, ...]]:
-        if not self._members_in_list:
-            return {}
-        handed_in = self.students_with_notebooks(assignment)
-        members = {
-            student: self.listed_group(self.name(student))
-            for student in handed_in - self._listed.keys()
-        }
-        return {
-            student: tuple(m for m in listed if m not in handed_in)
-            for student, listed in members.items()
-            if listed
-        }
-
-    @cached_property
-    def _members_in_list(self) -> dict[str, tuple[str, ...]]:
-        """The groups of the class list, by the key of their names."""
-        members: dict[str, tuple[str, ...]] = {}
-        for person in self._listed.values():
-            if person.group:
-                key = name_key(person.group)
-                members[key] = (*members.get(key, ()), person.id)
-        return members
+    def listed_group(self, name: str) -> tuple[str, ...]:
+        """The members of the class list's group with this name, however a platform writes it."""
+        return self._listed_groups.get(name_key(name), ())
 
     def set_group(self, assignment: str, holder: str, members: Sequence[str], source: str) -> None:
-        """Note that the work in the holder's folder is that of these students; they leave any other
-        group of theirs.
+        """Note that the work in the holder's folder is that of these students, who leave any other
+        group of the assignment.
         """
-        groups = self._records.groups.setdefault(assignment, {})
-        if groups.get(holder) == tuple(members):
+        groups = self._content.groups.setdefault(assignment, {})
+        group = tuple(members)
+        if groups.get(holder) == group:
             return
-        for former in [former for former in groups if former != holder]:
-            groups[former] = tuple(member for member in groups[former] if member not in members)
-        groups[holder] = tuple(members)
-        self._note(source, assignment, holder, "group", members=tuple(members))
+        for other_holder, others in groups.items():
+            if other_holder != holder:
+                groups[other_holder] = tuple(member for member in others if member not in group)
+        groups[holder] = group
+        self._note(source, assignment, holder, "group", members=group)
 
     def add_group(
         self, assignment: str, holder: str, identity: Identity, members: Sequence[str], source: str
     ) -> None:
-        """Note that what a download calls by this identity is a group's work, which lies in the
-        holder's folder.
+        """Note that this identity of a download is a group, whose work lies in the holder's folder.
 
-        The identity's number is the group's, or that of whoever handed in for it: the holder is not
-        known by it.
+        The identity's number is the group's, or that of whoever handed in for the group: the holder
+        is not known by it.
         """
-        self._records.students.setdefault(
-            holder, Record(holder, self._new_folder(holder), identity.name)
-        )
-        record = self._records.students[holder]
-        for link in record.links:
-            if id_key((link.platform, link.id)) in map(id_key, identity.ids):
+        if not self.has_record(holder):
+            self._put(StudentRecord(holder, self._new_folder(holder), identity.name))
+        keys = set(map(id_key, identity.ids))
+        for link in self.record(holder).links:
+            if id_key(link.platform_id) in keys:
                 self._unlink(link)
         self.set_group(assignment, holder, members, source)
 
     def end_group(self, assignment: str, student: str, source: str) -> None:
         """Note that the work in the student's folder is their own."""
-        groups = self._records.groups.get(assignment, {})
+        groups = self._content.groups.get(assignment, {})
         if groups.pop(student, None):
             self._note(source, assignment, student, "group", members=(student,))
-
-    # People
-
-    def name(self, student: str) -> str:
-        """The student's own name, as the class list or a platform writes it; else what they are
-        called here.
-        """
-        return self._record(student).name or student
-
-    def shown(self, student: str, assignment: str) -> str:
-        """The student as messages about conflicts write them."""
-        return str(identity_of(self._record(student), assignment))
-
-    def ids(self, student: str, assignment: str) -> dict[str, str]:
-        """What each platform knows the student by, for this assignment."""
-        return {
-            link.platform: link.id for link in links_in_force(self._record(student), assignment)
-        }
-
-    def has_accounts(self, student: str) -> bool:
-        """Whether an email or a login of the student's is known, so that they are no group."""
-        return bool(self._record(student).accounts)
-
-    def whose(self, platform: str, id_: str, assignment: str) -> str | None:
-        """The student whom the platform knows by this id; None where nobody is known by it."""
-        return self._holder_of([(platform, id_)], assignment)
-
-    def name_in_download(self, row: Identity) -> str:
-        """What a download calls whoever has the row's id, where that is another name than the
-        row's; else "".
-        """
-        holder = self._holder_of(row.ids, "")
-        name = self._record(holder).name if holder is not None else ""
-        return "" if name_key(name) in name_keys(row.name) else name
-
-    def lists(self, platform: str, id_: str) -> bool:
-        """Whether the class list says that the platform knows somebody by this id."""
-        return any(
-            same(id_) in map(same, person.ids_on(platform)) for person in self._listed.values()
-        )
-
-    def knows(self, platform: str, id_: str) -> bool:
-        """Whether the class list or an earlier download has this id."""
-        linked = self._links.get((*id_key((platform, id_)), ""))
-        return linked is not None or self.lists(platform, id_)
-
-    def has_record(self, student: str) -> bool:
-        """Whether a download or a platform's file brought a student of this name."""
-        return student in self._records.students
-
-    def joined(self) -> dict[str, str]:
-        """Student → one name for all students who share an account: a person whom Moodle gave
-        several numbers.
-        """
-        first: dict[str, str] = {}
-        joined = {}
-        for student, record in sorted(self._records.students.items()):
-            accounts = [same(account) for account in record.accounts]
-            joined[student] = min(
-                (first[account] for account in accounts if account in first), default=student
-            )
-            first |= {account: joined[student] for account in accounts if account not in first}
-        return joined
-
-    def listed_group(self, name: str) -> tuple[str, ...]:
-        """The members of the group of the class list that a platform writes like this."""
-        return self._members_in_list.get(name_key(name), ())
-
-    def people(
-        self, students: Iterable[str], assignment: str
-    ) -> tuple[dict[str, Person], list[Conflict]]:
-        """Who in the class list these students are, and whom nobody can tell."""
-        matches, conflicts = self._matches_in_list(students, assignment)
-        people = {
-            student: self._listed[match.key]
-            for student, match in matches.items()
-            if match.key is not None
-        }
-        return people, conflicts
-
-    def _matches_in_list(
-        self, students: Iterable[str], assignment: str
-    ) -> tuple[dict[str, Match], list[Conflict]]:
-        names = list(students)
-        identities = [identity_of(self._record(student), assignment) for student in names]
-        present = present_ids(identities)
-        listed = [known_of_list(person, present) for person in self._listed.values()]
-        matches, conflicts = match_identities(identities, listed)
-        return dict(zip(names, matches, strict=True)), conflicts
-
-    def match_rows(
-        self, platform: str, assignment: str, rows: Sequence[Identity], students: Collection[str]
-    ) -> tuple[list[Match], list[Conflict]]:
-        """Whose each row of a platform's file is, of these students; `Match.key` is the student.
-
-        Args:
-            rows: all rows of the file, in their order: whether a name is unmistakable depends on
-                all of them.
-            students: whoever may get something; of a group the members, and the student in whose
-                folder its work lies.
-        """
-        holders = {
-            name_key(self.name(student)): student
-            for student in students
-            if student not in self._listed
-        }
-        groups = {
-            number: holders[name_key(row.group)]
-            for number, row in enumerate(rows)
-            if row.group and name_key(row.group) in holders
-        }
-        alone = sorted(set(students) - set(groups.values()))
-        in_list, _ = self._matches_in_list(alone, assignment)
-        shared = shared_names(rows)  # a link by such a name is none
-        people = {
-            student: self._listed[match.key]
-            for student, match in in_list.items()
-            if match.key is not None
-            and not (match.evidence == "name" and name_keys(match.identity.name) & shared)
-        }
-        names = {id_key(id_): row.name for row in rows for id_ in row.ids}
-        candidates = [
-            known_student(self._record(s), people.get(s), platform, assignment, names)
-            for s in alone
-        ]
-        decided, conflicts = match_identities(
-            [row for number, row in enumerate(rows) if number not in groups], candidates
-        )
-        remaining = iter(decided)
-        matches = [
-            Match(row, groups[number], "group") if number in groups else next(remaining)
-            for number, row in enumerate(rows)
-        ]
-        return matches, conflicts
-
-    def learn_rows(
-        self,
-        platform: str,
-        assignment: str,
-        rows: Sequence[Identity],
-        students: Collection[str],
-        source: str,
-    ) -> list[Conflict]:
-        """Take ids, accounts and groups from all rows of a platform's file; returns what could not
-        be decided.
-        """
-        matches, conflicts = self.match_rows(platform, assignment, rows, students)
-        rows_of_groups: dict[str, list[Identity]] = {}
-        for match in matches:
-            if match.key is not None and match.evidence == "group":
-                rows_of_groups.setdefault(match.key, []).append(match.identity)
-            elif match.key is not None:
-                self._learn(match.key, match.identity, assignment, match.evidence, source)
-        for holder in rows_of_groups:
-            # its number is the group's, and no participant's
-            self._forget_links(holder, platform, assignment)
-        in_groups = list(itertools.chain.from_iterable(rows_of_groups.values()))
-        names = [
-            f"{row.name}_{row.ids[0][1]}" if row.ids and row.name else str(row) for row in in_groups
-        ]
-        linked = self.link_download(platform, assignment, in_groups, names, source)
-        students_of_rows = dict(zip(in_groups, linked, strict=True))
-        for holder, members in rows_of_groups.items():
-            of_group = [students_of_rows[row] for row in members]
-            self.set_group(
-                assignment, holder, self.without_own_work(assignment, holder, of_group), source
-            )
-        return conflicts
 
     def without_own_work(
         self, assignment: str, holder: str, students: Iterable[str]
     ) -> tuple[str, ...]:
-        """These students, but for those who hand in by themselves or with others: their own work
-        counts.
+        """These students without those who hand in by themselves or in another group: for them
+        their own work counts.
         """
         handing_in = self.students_with_notebooks(assignment) - {holder}
         return tuple(
-            s for s in students if s not in handing_in and self.holder(s, assignment) in (s, holder)
+            student
+            for student in students
+            if student not in handing_in and self.holder(student, assignment) in (student, holder)
         )
 
-    def link_download(
-        self,
-        platform: str,
-        assignment: str,
-        identities: Sequence[Identity],
-        suggested: Sequence[str],
-        source: str,
-        everybody: Sequence[Identity] = (),
-    ) -> list[str]:
-        """The student of each identity in a download, in their order. Whoever is new gets the
-        suggested name.
-
-        Args:
-            everybody: everybody whom the platform's own file has, where there is one.
-
-        Raises:
-            KitError: two of them would be one person of the class list, or one of them is two
-                people.
+    def _groups(self, assignment: str) -> Mapping[str, tuple[str, ...]]:
+        """Holder → members: the groups of the class list whose work is here, and those that
+        downloads and worksheets named, which count before the class list.
         """
-        present = present_ids(identities)
-        listed = [
-            known_listed(p, self._record(p.id), assignment, present) for p in self._listed.values()
-        ]
-        listed = without_contradicted(listed, (*identities, *everybody))
-        matches, conflicts = match_identities(identities, listed, everybody)
-        if conflicts:
-            raise KitError(ambiguous(conflicts, platform))
-        accounts = {
-            same(account): record
-            for record in self._records.students.values()
-            if record.student not in self._listed
-            for account in record.accounts
-        }
-        shared = shared_names((*identities, *everybody))
-        students: list[str] = []
-        for match, name in zip(matches, suggested, strict=True):
-            student, evidence = self._home(match, assignment, name, accounts)
-            students.append(student)
-            self._learn(student, match.identity, assignment, evidence, source)
-            if student not in self._listed and name_keys(match.identity.name) & shared:
-                self._records.students[student] = dataclasses.replace(
-                    self._records.students[student], namesake=True
-                )
-        return students
+        if assignment not in self._class_list_groups:
+            self._class_list_groups[assignment] = self._find_class_list_groups(assignment)
+        return {**self._class_list_groups[assignment], **self._content.groups.get(assignment, {})}
 
-    def _home(
-        self, match: Match, assignment: str, suggested: str, unlisted: Mapping[str, Record]
-    ) -> tuple[str, Evidence]:
-        """The student, new or not, whom an identity of a download is, and what that was concluded
-        from.
+    def _find_class_list_groups(self, assignment: str) -> dict[str, tuple[str, ...]]:
+        if not self._listed_groups:
+            return {}
+        handed_in = self.students_with_notebooks(assignment)
+        groups = {}
+        for student in handed_in - self.listed.keys():
+            if members := self.listed_group(self.name(student)):
+                groups[student] = tuple(member for member in members if member not in handed_in)
+        return groups
 
-        Args:
-            unlisted: by account, students who are not in the class list.
+    @cached_property
+    def _listed_groups(self) -> dict[str, tuple[str, ...]]:
+        """The groups of the class list, by the key of their names."""
+        groups: dict[str, tuple[str, ...]] = {}
+        for person in self.listed.values():
+            if person.group:
+                key = name_key(person.group)
+                groups[key] = (*groups.get(key, ()), person.id)
+        return groups
+
+    # People
+
+    def name(self, student: str) -> str:
+        """The person's name, as the class list or a platform writes it; else the student's name
+        here.
         """
-        identity = match.identity
-        holder = self._holder_of(identity.ids, assignment)
-        if match.key is not None and (
-            holder is None or (holder in self._listed and holder != match.key)
-        ):
-            return match.key, match.evidence
-        if holder is not None and not (holder in self._listed and match.key is None):
-            return holder, "id"
-        for account in identity.accounts:
-            record = unlisted.get(same(account))
-            if record is not None and not has_other_id(record, identity, assignment):
-                return record.student, "account"
-        namesake = self._records.students.get(suggested)
-        taken = suggested in self._listed or (
-            namesake is not None and has_other_id(namesake, identity, assignment)
-        )
-        return (
-            f"{suggested} ({identity.ids[0][1]})" if taken and identity.ids else suggested
-        ), "new"
+        return self.record(student).name or student
 
-    def _holder_of(self, ids: Iterable[Id], assignment: str) -> str | None:
-        holders = (
-            self._links.get((*id_key(id_), scope)) for id_ in ids for scope in (assignment, "")
-        )
-        return next(filter(None, holders), None)
+    def describe(self, student: str, assignment: str) -> str:
+        """The student as messages about conflicts write them."""
+        return str(identity_of(self.record(student), assignment))
 
-    def _learn(
-        self, student: str, identity: Identity, assignment: str, evidence: Evidence, source: str
-    ) -> None:
-        record = self._records.students.get(student) or Record(student, self._new_folder(student))
-        links = {link_key(link): link for link in record.links}
-        for platform, id_ in identity.ids:
-            link = Link(platform, id_, assignment if platform in PER_ASSIGNMENT else "")
-            earlier = links.get(link_key(link))
-            if earlier is not None and evidence in ("id", "name"):
-                sure = earlier.sure  # found again by the same id, which says nothing new
-            else:
-                sure = evidence != "name"
-            links[link_key(link)] = dataclasses.replace(link, sure=sure)
-            if earlier is None:
-                self._unlink(link)
-                self._links[link_key(link)] = student
-                self._note(source, assignment, student, evidence, platform=platform, id=id_)
-        accounts = {same(account): account for account in (*record.accounts, *identity.accounts)}
-        self._records.students[student] = dataclasses.replace(
-            record,
-            name=identity.name or record.name,
-            accounts=tuple(accounts.values()),
-            links=tuple(links.values()),
-        )
+    def ids(self, student: str, assignment: str) -> dict[str, str]:
+        """Platform → the id by which it knows the student in this assignment."""
+        return {link.platform: link.id for link in self.record(student).links_in(assignment)}
 
-    def _new_folder(self, student: str) -> str:
-        """The folder of a student without a record: one made by hand, else one that every system
-        takes.
+    def has_accounts(self, student: str) -> bool:
+        """Whether an email or a login of the student's is known, so that they are no group."""
+        return bool(self.record(student).accounts)
+
+    def find_linked(self, ids: Iterable[Id], assignment: str) -> str | None:
+        """The student whom a platform knows by one of these ids; None where nobody is known."""
+        for id_ in ids:
+            for scope in (assignment, ""):
+                if student := self._students_by_link.get((*id_key(id_), scope)):
+                    return student
+        return None
+
+    def name_in_download(self, row: Identity) -> str:
+        """The name that a download gives to the person with the row's id, where it differs from
+        the row's; else "".
         """
-        return folder if (folder := self.folder(student)) in self._folders else safe_folder(student)
+        student = self.find_linked(row.ids, "")
+        name = self.record(student).name if student is not None else ""
+        return "" if name_key(name) in name_keys(row.name) else name
 
-    def _unlink(self, link: Link) -> None:
-        """An id is one student's: take it from whoever had it."""
-        if (holder := self._links.pop(link_key(link), None)) is not None:
-            record = self._records.students[holder]
-            links = tuple(
-                kept_link for kept_link in record.links if link_key(kept_link) != link_key(link)
-            )
-            self._records.students[holder] = dataclasses.replace(record, links=links)
-
-    def _forget_links(self, student: str, platform: str, assignment: str) -> None:
-        for link in self._record(student).links:
-            if link.platform == platform and link.assignment == assignment:
-                self._unlink(link)
-
-    def _note(
-        self,
-        source: str,
-        assignment: str,
-        student: str,
-        evidence: Evidence,
-        *,
-        platform: str = "",
-        id: str = "",
-        members: tuple[str, ...] = (),
-    ) -> None:
-        when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._records.history.append(
-            Event(when, source, assignment, student, evidence, platform, id, members)
+    def is_listed_id(self, platform: str, id_: str) -> bool:
+        """Whether the class list has this id of the platform."""
+        return any(
+            same(id_) in map(same, person.ids_on(platform)) for person in self.listed.values()
         )
 
-    def _record(self, student: str) -> Record:
-        return self._records.students.get(student) or Record(student, student)
+    def is_known_id(self, platform: str, id_: str) -> bool:
+        """Whether the class list or an earlier download has this id of the platform."""
+        return self.find_linked([(platform, id_)], "") is not None or self.is_listed_id(
+            platform, id_
+        )
+
+    def same_people(self) -> dict[str, str]:
+        """Student → the first of all students who share an account: one person, to whom Moodle gave
+        several numbers.
+        """
+        owners: dict[str, str] = {}
+        first = {}
+        for student, record in sorted(self._content.students.items()):
+            accounts = [same(account) for account in record.accounts]
+            earlier = [owners[account] for account in accounts if account in owners]
+            first[student] = min(earlier, default=student)
+            for account in accounts:
+                owners.setdefault(account, first[student])
+        return first

@@ -1,15 +1,15 @@
-"""Who is meant: identities, as platforms write them, matched to people.
+"""The matching of identities, as platforms write them, to people.
 
-There is one rule, for downloads, for rows of a platform's file and for the class list:
+One rule serves downloads, rows of a platform's file and the class list:
 
 1. The platform's own id decides: Canvas's user id, Moodle's number, a username at GitHub.
-2. Else an account decides: an email, a login, a student number, the id in the class list. It does
-   not decide for somebody of whom another id on that platform is known.
-3. Else the name, under the same condition, if one person alone has the name and one identity alone
-  claims it.
+2. Else an account decides: an email, a login, a student number, the id in the class list. An
+   account does not decide for a person of whom another id on that platform is known.
+3. Else the name decides, under the same condition, if one person alone has the name and one
+   identity alone claims the person.
 
-Where two claim one person, or one claims two, nobody is chosen: that is a `Conflict`, which names
-them.
+Where two identities claim one person, or one identity claims two, nobody is chosen: that is a
+`Conflict`, which names them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from autograder.course.roster import same
 
 Evidence = Literal["id", "account", "name", "group", "new", ""]
 Id = tuple[str, str]
-"""A platform's name, and what it knows one person by."""
+"""A platform's name, and the platform's id of one person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a download, or a row of a platform's file, says about whose it is.
+    """A person or a group, as a download or a row of a platform's file describes them.
 
     Attributes:
-        ids: the platform's own id of the person, mostly one.
-        accounts: what else is one person's alone: emails, logins, student numbers.
-        name: the person's name, or that of a group.
+        ids: the platform's ids of the person, mostly one.
+        accounts: emails, logins and student numbers: each is one person's alone.
+        name: the person's name, or the group's.
         group: the group that the person is in for this assignment, where the row says so.
     """
 
@@ -47,22 +47,23 @@ class Identity:
 
     def __str__(self) -> str:
         """For messages: the name, and the id by which somebody finds the row."""
-        known_by = [f"{platform} {id_}" for platform, id_ in self.ids] or [*self.accounts[:1]]
-        return (
-            f"{self.name} ({known_by[0]})"
-            if self.name and known_by
-            else self.name or "".join(known_by)
-        )
+        labels = [f"{platform} {id_}" for platform, id_ in self.ids] or [*self.accounts[:1]]
+        if not labels:
+            return self.name
+        if not self.name:
+            return "".join(labels)
+        return f"{self.name} ({labels[0]})"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Somebody whom an identity can be matched to.
+class Candidate:
+    """A person to whom an identity can be matched.
 
     Attributes:
-        key: what a match returns: the student's name in this course.
-        ids: the ids on platforms; False where one was concluded from a name.
-        accounts, names: as in `Identity`.
+        key: the student's name in this course, which a match returns.
+        ids: the person's ids on platforms; False for an id that was concluded from a name.
+        accounts: emails, logins and student numbers.
+        names: the names by which the person can be found.
     """
 
     key: str
@@ -73,8 +74,8 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Who an identity is, and what it was concluded from; `key` is None where nobody is known by
-    it.
+    """The person whom an identity means, and the evidence; `key` is None where no candidate is
+    meant.
     """
 
     identity: Identity
@@ -84,7 +85,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Identities of which nobody can say who they are; `keys` are the people whom they may be."""
+    """Identities that cannot be told apart; `keys` are the people whom they may mean."""
 
     identities: tuple[Identity, ...]
     keys: tuple[str, ...]
@@ -92,168 +93,181 @@ class Conflict:
 
 
 def match_identities(
-    identities: Sequence[Identity], people: Iterable[Known], everybody: Iterable[Identity] = ()
+    identities: Sequence[Identity],
+    candidates: Iterable[Candidate],
+    everybody: Iterable[Identity] = (),
 ) -> tuple[list[Match], list[Conflict]]:
-    """Who each identity is, in their order, and what could not be decided.
+    """Match each identity to a candidate; returns a match for each, in their order, and what could
+    not be decided.
 
     Args:
-        everybody: who else there is on the platform: somebody's namesake among them is not meant by
-            the name.
+        everybody: all people on the platform. A name that one of them has too decides nothing.
     """
-    matcher = _Matcher(identities, people, everybody)
-    matcher.by_id()
-    matcher.by_account()
-    matcher.by_name()
+    matching = _Matching(identities, candidates)
+    matching.decide_by_id()
+    matching.decide_by_account()
+    matching.decide_by_name(everybody)
     matches = [
-        matcher.found.get(number, Match(identity)) for number, identity in enumerate(identities)
+        matching.matches.get(number, Match(identity)) for number, identity in enumerate(identities)
     ]
-    return matches, matcher.conflicts
+    return matches, matching.conflicts
 
 
 def id_key(id_: Id) -> Id:
-    """The id so that two writings of it are equal. Canvas's anonymous ids tell capitals from small
-    letters.
+    """The id in a form that is equal for all writings of the id. Canvas's anonymous ids tell
+    capitals from small letters.
     """
     platform, value = id_
     return platform, value if platform == ANONYMOUS else same(value)
 
 
 def name_key(name: str) -> str:
-    """The name's letters and digits alone: platforms drop spaces, commas and apostrophes from file
+    """The letters and digits of a name: platforms drop spaces, commas and apostrophes from file
     names.
     """
-    return "".join(re.findall(r"\w+", same(unicodedata.normalize("NFKC", name)))).replace("_", "")
+    return "".join(_words(name))
 
 
 def name_keys(name: str) -> set[str]:
     """Every order in which a platform may write the name: first name first, or last."""
-    words = re.findall(r"[^\W_]+", same(unicodedata.normalize("NFKC", name)))
+    words = _words(name)
     return {"".join((*words[start:], *words[:start])) for start in range(len(words))}
 
 
-class _Matcher:
-    """One matching: indices of the people, and what is decided so far."""
+def _words(name: str) -> list[str]:
+    return re.findall(r"[^\W_]+", same(unicodedata.normalize("NFKC", name)))
 
-    def __init__(
-        self, identities: Sequence[Identity], people: Iterable[Known], everybody: Iterable[Identity]
-    ) -> None:
-        self.identities = identities
-        self._everybody = everybody
-        self.found: dict[int, Match] = {}
+
+class _Matching:
+    """One matching in progress: indices of the candidates, and the decisions so far."""
+
+    def __init__(self, identities: Sequence[Identity], candidates: Iterable[Candidate]) -> None:
+        self.matches: dict[int, Match] = {}
         self.conflicts: list[Conflict] = []
-        self._people = {person.key: person for person in people}
+        self._identities = identities
+        self._candidates = {candidate.key: candidate for candidate in candidates}
         self._ids: dict[Id, set[str]] = defaultdict(set)
         self._accounts: dict[str, set[str]] = defaultdict(set)
         self._names: dict[str, set[str]] = defaultdict(set)
-        for person in self._people.values():
-            for id_ in person.ids:
-                self._ids[id_key(id_)].add(person.key)
-            for account in person.accounts:
-                self._accounts[same(account)].add(person.key)
-            for form in set().union(*map(name_keys, person.names)):
-                self._names[form].add(person.key)
+        for candidate in self._candidates.values():
+            for id_ in candidate.ids:
+                self._ids[id_key(id_)].add(candidate.key)
+            for account in candidate.accounts:
+                self._accounts[same(account)].add(candidate.key)
+            for name in candidate.names:
+                for form in name_keys(name):
+                    self._names[form].add(candidate.key)
 
-    def by_id(self) -> None:
-        for number, identity in enumerate(self.identities):
-            keys = set().union(*(self._ids.get(id_key(id_), set()) for id_ in identity.ids))
+    def decide_by_id(self) -> None:
+        for number, identity in enumerate(self._identities):
+            keys: set[str] = set()
+            for id_ in identity.ids:
+                keys |= self._ids.get(id_key(id_), set())
             self._decide(number, keys, "id")
 
-    def by_account(self) -> None:
-        for number, identity in self._open():
-            named = set().union(
-                *(self._accounts.get(same(account), set()) for account in identity.accounts)
-            )
-            self._decide(
-                number, {key for key in named if not self._has_other_id(key, identity)}, "account"
-            )
+    def decide_by_account(self) -> None:
+        for number, identity in self._undecided():
+            keys: set[str] = set()
+            for account in identity.accounts:
+                keys |= self._accounts.get(same(account), set())
+            keys = {key for key in keys if not self._has_other_id(key, identity)}
+            self._decide(number, keys, "account")
 
-    def by_name(self) -> None:
-        taken = {match.key: match for match in self.found.values()}
-        ids_here = {id_key(id_) for identity in self.identities for id_ in identity.ids}
-        elsewhere = (
-            platform_identity
-            for platform_identity in self._everybody
-            if not ids_here & set(map(id_key, platform_identity.ids))
-        )
-        settled = (match.identity for match in self.found.values())
-        namesakes = set().union(
-            *(name_keys(platform_identity.name) for platform_identity in (*settled, *elsewhere))
-        )
-        claims: dict[str, list[Identity]] = defaultdict(list)
-        numbers: dict[int, int] = {}
-        for number, identity in self._open():
-            keys = self._names.get(name_key(identity.name), set()) if identity.name else set()
-            key = next(iter(keys)) if len(keys) == 1 else ""
-            holder = taken.get(key)
-            if holder is not None and self._by_name_earlier(holder):
-                claims[key] = claims[key] or [holder.identity]
-            elif not key or holder is not None or self._has_other_id(key, identity):
+    def decide_by_name(self, everybody: Iterable[Identity]) -> None:
+        namesakes = self._names_of_others(everybody)
+        decided = {match.key: number for number, match in self.matches.items()}
+        claims: dict[str, list[int]] = defaultdict(list)
+        for number, identity in self._undecided():
+            keys = self._names.get(name_key(identity.name), set())
+            if len(keys) != 1:
+                continue
+            (key,) = keys
+            if key in decided:
+                if not self._only_a_name_linked(self.matches[decided[key]]):
+                    continue
+                claims[key] = claims[key] or [decided[key]]
+            elif self._has_other_id(key, identity):
                 continue
             elif name_keys(identity.name) & namesakes:
-                continue  # which of the two is meant no name tells
-            claims[key].append(identity)
-            numbers[id(identity)] = number
-        for key, rivals in claims.items():
-            earlier = [
-                f"{platform} {value}"
-                for (platform, value), sure in self._people[key].ids.items()
-                if not sure and all(self._is_other((platform, value), rival) for rival in rivals)
-            ]
-            if len(rivals) == 1 and not earlier:
-                self.found[numbers[id(rivals[0])]] = Match(rivals[0], key, "name")
-            else:
-                shown = " and ".join([*map(str, rivals), *earlier])
-                message = f"{shown} have one name, and either may be {key}"
-                self.conflicts.append(Conflict(tuple(rivals), (key,), message))
+                continue  # the name does not tell which of the two is meant
+            claims[key].append(number)
+        for key, numbers in claims.items():
+            self._settle(key, numbers)
 
-    def _by_name_earlier(self, match: Match) -> bool:
-        """Whether an id decides that only a name had linked to the person before."""
-        sure = self._people[match.key].ids if match.key is not None else {}
-        return match.evidence == "id" and not any(
-            is_sure
-            for id_, is_sure in sure.items()
-            if id_key(id_) in map(id_key, match.identity.ids)
-        )
+    def _names_of_others(self, everybody: Iterable[Identity]) -> set[str]:
+        """Names of people who are decided already or not among the identities."""
+        present = {id_key(id_) for identity in self._identities for id_ in identity.ids}
+        others = [match.identity for match in self.matches.values()]
+        others += [person for person in everybody if present.isdisjoint(map(id_key, person.ids))]
+        return set().union(*(name_keys(person.name) for person in others))
 
-    def _open(self) -> list[tuple[int, Identity]]:
-        undecided = {
+    def _settle(self, key: str, numbers: Sequence[int]) -> None:
+        """Match the candidate to the one identity that claims their name, or note the conflict."""
+        rivals = [self._identities[number] for number in numbers]
+        earlier_ids = [
+            f"{platform} {value}"
+            for (platform, value), is_sure in self._candidates[key].ids.items()
+            if not is_sure and all(self._differs((platform, value), rival) for rival in rivals)
+        ]
+        if len(rivals) == 1 and not earlier_ids:
+            self.matches[numbers[0]] = Match(rivals[0], key, "name")
+            return
+        shown = " and ".join([*map(str, rivals), *earlier_ids])
+        message = f"{shown} have one name, and either may be {key}"
+        self.conflicts.append(Conflict(tuple(rivals), (key,), message))
+
+    def _only_a_name_linked(self, match: Match) -> bool:
+        """Whether the match is by an id that only a name had linked to the person before."""
+        assert match.key is not None
+        if match.evidence != "id":
+            return False
+        ids = set(map(id_key, match.identity.ids))
+        links = self._candidates[match.key].ids
+        return not any(is_sure for id_, is_sure in links.items() if id_key(id_) in ids)
+
+    def _undecided(self) -> list[tuple[int, Identity]]:
+        in_conflict = {
             id(identity) for conflict in self.conflicts for identity in conflict.identities
         }
         return [
             (number, identity)
-            for number, identity in enumerate(self.identities)
-            if number not in self.found and id(identity) not in undecided
+            for number, identity in enumerate(self._identities)
+            if number not in self.matches and id(identity) not in in_conflict
         ]
 
     def _decide(self, number: int, keys: set[str], evidence: Evidence) -> None:
-        identity = self.identities[number]
+        """Match an identity to the only candidate, or note the conflict."""
+        identity = self._identities[number]
         if len(keys) > 1:
             message = f"{identity} is {' and '.join(sorted(keys))} at once"
             self.conflicts.append(Conflict((identity,), tuple(sorted(keys)), message))
-        elif keys:
-            (key,) = keys
-            rival = next(
-                (
-                    match.identity
-                    for match in self.found.values()
-                    if match.key == key
-                    and any(self._is_other(id_, identity) for id_ in match.identity.ids)
-                ),
-                None,
-            )
-            if rival is None:
-                self.found[number] = Match(identity, key, evidence)
-            else:
-                message = f"{rival} and {identity} are both {key}"
-                self.conflicts.append(Conflict((rival, identity), (key,), message))
+            return
+        if not keys:
+            return
+        (key,) = keys
+        rival = self._rival(key, identity)
+        if rival is None:
+            self.matches[number] = Match(identity, key, evidence)
+        else:
+            message = f"{rival} and {identity} are both {key}"
+            self.conflicts.append(Conflict((rival, identity), (key,), message))
+
+    def _rival(self, key: str, identity: Identity) -> Identity | None:
+        """An identity with another id that is matched to the candidate already."""
+        for match in self.matches.values():
+            if match.key != key:
+                continue
+            if any(self._differs(id_, identity) for id_ in match.identity.ids):
+                return match.identity
+        return None
 
     def _has_other_id(self, key: str, identity: Identity) -> bool:
-        """Whether the platform is known to call this person something else."""
-        return any(
-            sure and self._is_other(id_, identity) for id_, sure in self._people[key].ids.items()
-        )
+        """Whether the platform is known to have another id for this person."""
+        ids = self._candidates[key].ids
+        return any(is_sure and self._differs(id_, identity) for id_, is_sure in ids.items())
 
     @staticmethod
-    def _is_other(id_: Id, identity: Identity) -> bool:
-        on_platform = [id_key(own_id) for own_id in identity.ids if own_id[0] == id_[0]]
+    def _differs(id_: Id, identity: Identity) -> bool:
+        """Whether the identity has ids on the platform of this id, and all are others."""
+        on_platform = [id_key(other) for other in identity.ids if other[0] == id_[0]]
         return bool(on_platform) and id_key(id_) not in on_platform

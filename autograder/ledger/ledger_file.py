@@ -1,41 +1,39 @@
-"""What the ledger holds, and its file, `ledger.json` beside course.toml.
+"""The ledger's file, `ledger.json` beside course.toml, and the records in it.
 
 students   student → folder, name, accounts, and links: what each platform knows the student by
 groups     assignment → the student in whose folder a group's work lies → the members
-history    who was linked to what, when, by which download, and what it was concluded from
+history    who was linked to what, when, by which download, and on what evidence
 """
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from autograder.basics.errors import KitError
 from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.stored_json import encode_stored, read_stored
 from autograder.basics.whole_files import write_whole
 from autograder.course.folders import LEDGER_FILE
-from autograder.ledger.identity_matching import Evidence, id_key
+from autograder.ledger.identity_matching import Evidence, Id, id_key
 
 SCHEMA = 1
 COLLECTED = ".collected"
 """The folder of the records of downloads, below submitted/."""
 
 NO_STUDENTS = (COLLECTED, ".collecting-")
-"""How folders in submitted/ begin that are no student's."""
+"""Beginnings of names of folders in submitted/ that belong to no student."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """What a platform knows a student by.
+class Link(Struct, frozen=True, omit_defaults=True):
+    """An id by which a platform knows a student.
 
     Attributes:
-        assignment: where the id holds, if not in the whole course.
-        sure: False where only a name linked the id to somebody of the class list.
+        assignment: the assignment in which the id holds; "" for the whole course.
+        sure: False where only a name linked the id to a person of the class list.
     """
 
     platform: str
@@ -43,16 +41,28 @@ class Link:
     assignment: str = ""
     sure: bool = True
 
+    @property
+    def platform_id(self) -> Id:
+        """The id with its platform, as an `Identity` has it."""
+        return self.platform, self.id
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One student, as results and exports call them.
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The link's identity: two links with one key are the same link."""
+        return *id_key(self.platform_id), self.assignment
+
+
+class StudentRecord(Struct, frozen=True, omit_defaults=True):
+    """The facts that the ledger remembers of one student.
 
     Attributes:
-        folder: in submitted/, which is also nbgrader's id.
-        name: as a platform writes it.
-        accounts: emails, logins and student numbers that were seen.
-        namesake: whether somebody else on the platform has the name too, so that it says nothing.
+        student: the name in results and exports; in the file it is the record's key.
+        folder: the folder's name in submitted/, which is also nbgrader's id. The file leaves it out
+            where it equals the student's name.
+        name: the person's name, as a platform writes it.
+        accounts: emails, logins and student numbers that downloads and platforms' files had.
+        namesake: whether another person on the platform has the same name, which then is no
+            evidence.
     """
 
     student: str = ""
@@ -62,9 +72,12 @@ class Record:
     links: tuple[Link, ...] = ()
     namesake: bool = False
 
+    def links_in(self, assignment: str) -> list[Link]:
+        """The links that hold for the assignment."""
+        return [link for link in self.links if link.assignment in ("", assignment)]
 
-@dataclass(frozen=True, slots=True)
-class Event:
+
+class Event(Struct, frozen=True, omit_defaults=True):
     """One line of the history: a link, or, with `members`, a group."""
 
     when: str
@@ -78,80 +91,54 @@ class Event:
 
 
 @dataclass(slots=True)
-class Records:
-    """The content of the file, where a record leaves out what is empty, or as its key says."""
+class LedgerContent:
+    """The content of the file."""
 
-    schema: int = 0
-    students: dict[str, Record] = field(default_factory=dict)
+    schema: int
+    students: dict[str, StudentRecord] = field(default_factory=dict)
     groups: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     history: list[Event] = field(default_factory=list)
 
 
-def read_records(root: Path) -> Records:
-    """Read the course's ledger; empty records where there is no file.
+def read_content(root: Path) -> LedgerContent:
+    """Read the ledger's file in a course's folder; empty content where there is no file.
 
     Raises:
         KitError: the file is broken.
     """
     path = root / LEDGER_FILE
-    records = Records()
+    if not path.exists():
+        return LedgerContent(SCHEMA)
     try:
-        if path.exists():
-            records = read_stored(path, Records)
-            if records.schema != SCHEMA:
-                raise ValueError(f"schema {records.schema!r}, expected {SCHEMA}")
-            for student, record in records.students.items():
-                records.students[student] = dataclasses.replace(
-                    record, student=student, folder=record.folder or student
-                )
+        content = read_stored(path, LedgerContent)
+        if content.schema != SCHEMA:
+            raise ValueError(f"schema {content.schema!r}, expected {SCHEMA}")
     except (OSError, ValueError) as error:
         raise KitError(
             f"{path}: cannot be read ({error}): put a copy of it back; without one move it away "
             "and collect every assignment again"
         ) from error
-    return records
+    for student, record in content.students.items():
+        folder = record.folder or student
+        content.students[student] = replace(record, student=student, folder=folder)
+    return content
 
 
-def link_key(link: Link) -> tuple[str, str, str]:
-    """What tells a link from any other."""
-    return *id_key((link.platform, link.id)), link.assignment
-
-
-def write_records(root: Path, records: Records, files: FileTransaction | None = None) -> None:
-    """Write the ledger, whole or not at all; nothing happens where it stands there already.
+def write_content(root: Path, content: LedgerContent, files: FileTransaction | None = None) -> None:
+    """Write the ledger's file whole, or leave it alone where it has this content already.
 
     Args:
-        files: what it is to change together with; None where it changes by itself.
+        files: the transaction of which the file is a part; None where it is written by itself.
     """
-    raw = {
-        "schema": SCHEMA,
-        "students": {key: _sparse(record) for key, record in sorted(records.students.items())},
-        "groups": {
-            name: dict(sorted(groups.items())) for name, groups in sorted(records.groups.items())
-        },
-        "history": [_sparse(event) for event in records.history],
-    }
-    text = encode_stored(raw)
+    stored = LedgerContent(SCHEMA, history=content.history)
+    for student, record in sorted(content.students.items()):
+        folder = "" if record.folder == student else record.folder
+        stored.students[student] = replace(record, student="", folder=folder)
+    for assignment, groups in sorted(content.groups.items()):
+        stored.groups[assignment] = dict(sorted(groups.items()))
+    text = encode_stored(stored)
     path = root / LEDGER_FILE
-    if not path.exists() or path.read_bytes() != text.encode("utf-8", "backslashreplace"):
-        (files.write if files else write_whole)(path, text)
-
-
-def _sparse(record: Record | Event) -> dict[str, Any]:
-    """The record without what is empty, so that a person can read the file."""
-    raw = {
-        name: value
-        for name, value in msgspec.to_builtins(record).items()
-        if value not in ("", (), False)
-    }
-    if isinstance(record, Record):
-        raw.pop("student")
-        if record.folder == record.student:
-            raw.pop("folder")
-        if record.links:
-            links = map(msgspec.to_builtins, record.links)
-            raw["links"] = [
-                {name: value for name, value in link.items() if value not in ("", True)}
-                for link in links
-            ]
-    return raw
+    if path.exists() and path.read_bytes() == text.encode("utf-8", "backslashreplace"):
+        return
+    write = files.write if files else write_whole
+    write(path, text)

@@ -21,7 +21,7 @@ from autograder.course import Course, Late
 from autograder.course.due import as_span, extension_for
 from autograder.course.roster import Person
 from autograder.intake.collected import Arrival, read_collected
-from autograder.ledger import Ledger, read_ledger
+from autograder.ledger import Ledger, find_in_class_list, read_ledger
 
 TIMESTAMP_FILE = "timestamp.txt"
 """nbgrader's note of when a submission arrived, beside the notebook."""
@@ -195,7 +195,7 @@ def describe_conflicts(
             f"{_format_time(times.due)} in nbgrader's gradebook: course.toml's time counts"
         )
     ledger = read_ledger(course)
-    people, _ = ledger.people(map(ledger.student_in, times.granted), assignment)
+    people, _ = find_in_class_list(ledger, map(ledger.student_in, times.granted), assignment)
     for folder, span in sorted(times.granted.items()):
         student = ledger.student_in(folder)
         extension = listed_extension(course, assignment, student, people.get(student))
@@ -251,7 +251,7 @@ def class_lateness(
             ledger,
             name,
             due_times[name],
-            ledger.people(students, name)[0],
+            find_in_class_list(ledger, students, name)[0],
             read_collected(course.submitted, name).students,
             gradebook.get(name, GradebookTimes()),
             (platform_times or {}).get(name, {}),

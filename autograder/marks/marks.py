@@ -19,7 +19,7 @@ from autograder.course.platform_names import GROUPS_HAVE_IDS
 from autograder.course.roster import Person
 from autograder.intake.collected import Arrival, Collected, read_collected
 from autograder.intake.released_notebook import written_points
-from autograder.ledger import Ledger, read_ledger
+from autograder.ledger import Ledger, find_in_class_list, read_ledger
 from autograder.marks.late_policy import Lateness, apply_late
 from autograder.records.model import Graded, ManualGrades, Result
 
@@ -253,7 +253,7 @@ def _of_others(ledger: Ledger, assignment: str, collected: Collected) -> dict[st
     """Students in whose folder work lies that came by an id which is somebody else's by now."""
     reasons = {}
     for student, arrival in collected.students.items():
-        actual = ledger.whose(arrival.platform, arrival.id, assignment)
+        actual = ledger.find_linked([(arrival.platform, arrival.id)], assignment)
         if actual not in (None, student) and not ledger.is_group(student, assignment):
             reasons[student] = (
                 f"its submission was handed in by {arrival.origin} {arrival.id}, who is {actual}",
@@ -353,13 +353,13 @@ def _with_people(
     there is nothing.
     """
     marks = _of_members(ledger, assignment, marks)
-    people, conflicts = ledger.people((mark.student for mark in marks), assignment)
+    people, conflicts = find_in_class_list(ledger, (mark.student for mark in marks), assignment)
     doubts = {
         str(identity): conflict.message
         for conflict in conflicts
         for identity in conflict.identities
     }
-    joined = ledger.joined()
+    joined = ledger.same_people()
     with_teams = {arrival.origin for arrival in collected.students.values() if not arrival.id}
     named, seen = [], set()
     for mark in marks:
@@ -369,7 +369,7 @@ def _with_people(
             mark = _noted(
                 mark, mark.note, f"{person.id} stands here twice: join the folders in submitted/"
             )
-        elif doubt := doubts.get(ledger.shown(mark.student, assignment)):
+        elif doubt := doubts.get(ledger.describe(mark.student, assignment)):
             mark = _noted(mark, mark.note, f"not linked to the class list: {doubt}")
         ids = ledger.ids(mark.student, assignment)
         if person is None and not ledger.has_accounts(mark.student):

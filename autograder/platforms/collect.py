@@ -29,7 +29,7 @@ from autograder.intake.archives import SkippedFile, Upload, UploadedFile, notebo
 from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
 from autograder.intake.overlooked import PREVIOUS
 from autograder.intake.owners import FindOwner, FindTime, Owner, add_times
-from autograder.ledger import Identity, read_ledger
+from autograder.ledger import Identity, link_download, read_ledger
 from autograder.ledger.identity_matching import name_key
 from autograder.marks.late_policy import TIMESTAMP_FILE, read_timestamp
 from autograder.platforms.platform import Download, Platform, Table
@@ -170,13 +170,13 @@ class _Collection:
         row_ids = {id_ for row in self._rows for id_ in row.ids}
 
         def knows(platform: str, id_: str) -> bool:
-            return (platform, id_) in row_ids or self._ledger.knows(platform, id_)
+            return (platform, id_) in row_ids or self._ledger.is_known_id(platform, id_)
 
         return Download(
             self._upload.files,
             self._assignment,
             knows,
-            self._ledger.lists,
+            self._ledger.is_listed_id,
             self._zone,
             source,
             scratch,
@@ -261,7 +261,8 @@ class _Collection:
             for identity in names
             if identity not in self._groups
         }
-        students = self._ledger.link_download(
+        students = link_download(
+            self._ledger,
             self._origin,
             self._assignment,
             list(people.values()),
@@ -295,8 +296,14 @@ class _Collection:
             row for row in self._rows if row.group and name_key(row.group) == name_key(name)
         ]:
             suggested = [f"{row.name}_{row.ids[0][1]}" for row in rows]
-            members = self._ledger.link_download(
-                self._origin, self._assignment, rows, suggested, "--roster", self._rows
+            members = link_download(
+                self._ledger,
+                self._origin,
+                self._assignment,
+                rows,
+                suggested,
+                "--roster",
+                self._rows,
             )
             return folder_name, self._ledger.without_own_work(
                 self._assignment, folder_name, members
@@ -341,7 +348,7 @@ class _Collection:
         """
         arrivals = dict(self._before.students)
         for student, arrival in self._before.students.items():
-            actual = self._ledger.whose(arrival.platform, arrival.id, self._assignment)
+            actual = self._ledger.find_linked([(arrival.platform, arrival.id)], self._assignment)
             if actual in (None, student) or self._ledger.is_group(student, self._assignment):
                 continue
             folder = self._submitted / self._ledger.folder(student) / self._assignment

@@ -15,7 +15,7 @@ from autograder.basics.errors import KitError
 from autograder.basics.tables import read_table, table_bytes
 from autograder.course import Course
 from autograder.course.platform_names import NAMES
-from autograder.ledger import Conflict, assert_certain, read_ledger
+from autograder.ledger import Conflict, assert_certain, learn_rows, match_rows, read_ledger
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import Difference, points_to_give
 from autograder.platforms.platform import OwnFile
@@ -35,8 +35,8 @@ class PlatformFile:
     ) -> tuple[dict[int, str], list[Conflict]]:
         """The number of a row → whose it is, and the rows of which that is not certain."""
         rows = self.content.rows
-        matches, conflicts = read_ledger(course).match_rows(
-            self.platform, assignment, list(rows.values()), students
+        matches, conflicts = match_rows(
+            read_ledger(course), self.platform, assignment, list(rows.values()), students
         )
         numbered = zip(rows, matches, strict=True)
         return {number: match.key for number, match in numbered if match.key is not None}, conflicts
@@ -122,7 +122,7 @@ def learn_people(course: Course, assignment: str, platform: str, roster: Path, t
     for row in rows if name_of_group else ():
         if other := ledger.name_in_download(row):
             tell(f"the download calls {row} {other}: {name_of_group}")
-    ledger.learn_rows(
-        platform, assignment, rows, ledger.students_with_notebooks(assignment), roster.name
+    learn_rows(
+        ledger, platform, assignment, rows, ledger.students_with_notebooks(assignment), roster.name
     )
     ledger.save()

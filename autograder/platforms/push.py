@@ -16,7 +16,7 @@ from autograder.basics.errors import KitError, PlatformUnavailable
 from autograder.basics.points import format_points
 from autograder.course import Course
 from autograder.course.platform_names import NAMES
-from autograder.ledger import assert_certain, read_ledger
+from autograder.ledger import assert_certain, match_rows, read_ledger
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
     SAME,
@@ -157,7 +157,7 @@ def _difference(
     """The difference, and the marks to send: the platform's id of a person → points."""
     identities = [person.identity for person in standings.people]
     students = [mark.student for mark in marks]
-    matches, conflicts = read_ledger(course).match_rows(platform, assignment, identities, students)
+    matches, conflicts = match_rows(read_ledger(course), platform, assignment, identities, students)
     assert_certain(conflicts, points, platform)
     if any(match.key for match in matches):
         _check_maximum(platform, standings, full_marks(marks))

@@ -9,7 +9,15 @@ import pytest
 
 from autograder.basics.errors import KitError
 from autograder.course import Course, load_course
-from autograder.ledger import Identity, Ledger, assert_certain, read_ledger
+from autograder.ledger import (
+    Identity,
+    Ledger,
+    assert_certain,
+    learn_rows,
+    link_download,
+    match_rows,
+    read_ledger,
+)
 from autograder.platforms import canvas as canvas_platform
 from autograder.platforms import moodle as moodle_platform
 
@@ -37,7 +45,8 @@ def moodle(number: str, name: str, email: str = "", group: str = "") -> Identity
 
 def test_what_was_learned_is_there_again_with_its_history(course: Course) -> None:
     ledger = class_list(course, "id,name\ns1,Person One\n")
-    students = ledger.link_download(
+    students = link_download(
+        ledger,
         "canvas",
         "m1",
         [
@@ -77,22 +86,22 @@ def test_collecting_again_makes_no_link_by_name_surer(course: Course) -> None:
     john, other = (Identity((("canvas", id_),), (), "doejohn") for id_ in ("102", "103"))
     ledger = class_list(course, "id,name\ns1,John Doe\n")
     for _ in range(2):
-        assert ledger.link_download("canvas", "m1", [john], ["doejohn_102"], "a.zip") == ["s1"]
+        assert link_download(ledger, "canvas", "m1", [john], ["doejohn_102"], "a.zip") == ["s1"]
         ledger.save()
         ledger = read_ledger(course)
     with pytest.raises(KitError, match=r"doejohn \(canvas 103\) and canvas 102 have one name"):
-        ledger.link_download("canvas", "m2", [other], ["doejohn_103"], "b.zip")
+        link_download(ledger, "canvas", "m2", [other], ["doejohn_103"], "b.zip")
 
 
 def test_the_class_list_corrects_what_a_name_had_linked(course: Course) -> None:
     john = Identity((("canvas", "102"),), (), "doejohn")
     ledger = class_list(course, "id,name\ns1,John Doe\n")
-    assert ledger.link_download("canvas", "m1", [john], ["doejohn_102"], "a.zip") == ["s1"]
+    assert link_download(ledger, "canvas", "m1", [john], ["doejohn_102"], "a.zip") == ["s1"]
     ledger.save()
     ledger = class_list(course, "id,name,canvas\ns1,John Doe,103\n")
     other = Identity((("canvas", "103"),), (), "doejohn")
-    assert ledger.link_download(
-        "canvas", "m1", [john, other], ["doejohn_102", "doejohn_103"], "b.zip"
+    assert link_download(
+        ledger, "canvas", "m1", [john, other], ["doejohn_102", "doejohn_103"], "b.zip"
     ) == [
         "doejohn_102",
         "s1",
@@ -103,7 +112,7 @@ def test_the_class_list_corrects_what_a_name_had_linked(course: Course) -> None:
 def test_moodles_numbers_in_the_class_list_are_one_for_each_assignment(course: Course) -> None:
     ledger = class_list(course, "id,name,moodle\ns1,John Doe,501 733\ns2,Jane Roe,502\n")
     identities = [moodle("733", "J. D."), moodle("734", "Jane Roe")]
-    assert ledger.link_download("moodle", "m2", identities, ["a", "b"], "z") == ["s1", "s2"]
+    assert link_download(ledger, "moodle", "m2", identities, ["a", "b"], "z") == ["s1", "s2"]
 
 
 # Folders
@@ -134,8 +143,13 @@ def test_a_folder_is_the_student_whatever_it_is_called(course: Course, folder: s
 def test_what_a_worksheet_says_of_a_student_leaves_the_folder(course: Course, folder: str) -> None:
     put(course, folder)
     ledger = read_ledger(course)
-    ledger.learn_rows(
-        "moodle", "m1", [moodle("501", folder)], ledger.students_with_notebooks("m1"), "ws.csv"
+    learn_rows(
+        ledger,
+        "moodle",
+        "m1",
+        [moodle("501", folder)],
+        ledger.students_with_notebooks("m1"),
+        "ws.csv",
     )
     ledger.save()
     ledger = read_ledger(course)
@@ -156,8 +170,8 @@ def test_a_folder_whose_name_is_no_text_has_a_student_all_the_same(
 
 def test_who_can_have_no_folder_of_the_name_keeps_the_name(course: Course) -> None:
     ledger = read_ledger(course)
-    (student,) = ledger.link_download(
-        "github", "m1", [Identity((("github", "a/b"),))], ["a/b"], "z"
+    (student,) = link_download(
+        ledger, "github", "m1", [Identity((("github", "a/b"),))], ["a/b"], "z"
     )
     assert student == "a/b"
     folder = ledger.folder(student)
@@ -175,7 +189,7 @@ def test_a_worksheet_tells_groups_from_people_by_its_own_column(course: Course) 
         put(course, folder)
     ledger = read_ledger(course)
     names = [moodle("501", "Group A"), moodle("17", "Group B")]
-    ledger.link_download("moodle", "m1", names, ["Group A_501", "Group B_17"], "a.zip")
+    link_download(ledger, "moodle", "m1", names, ["Group A_501", "Group B_17"], "a.zip")
     rows = [
         moodle("501", "Person One", "one@example.org", "Group A"),
         moodle("17", "Person Two", "", "Group A"),
@@ -183,7 +197,7 @@ def test_a_worksheet_tells_groups_from_people_by_its_own_column(course: Course) 
         moodle("19", "Person Four", "", "Group C"),
     ]
     assert (
-        ledger.learn_rows("moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv")
+        learn_rows(ledger, "moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv")
         == []
     )
     assert ledger.members("Group A_501", "m1") == ("Person One_501", "Person Two_17")
@@ -191,7 +205,7 @@ def test_a_worksheet_tells_groups_from_people_by_its_own_column(course: Course) 
     assert ledger.holder("Person Two_17", "m1") == "Group A_501"
     assert ledger.ids("Group B_17", "m1").get("moodle", "") == ""
     students = ["Person One_501", "Person Two_17", "Person Three_18"]
-    matches, conflicts = ledger.match_rows("moodle", "m1", rows, students)
+    matches, conflicts = match_rows(ledger, "moodle", "m1", rows, students)
     assert ([found.key for found in matches], conflicts) == ([*students, None], [])
 
 
@@ -202,8 +216,13 @@ def test_a_group_of_the_class_list_hands_in_once(course: Course) -> None:
     put(course, "teamred_101")
     ledger = read_ledger(course)
     assert ledger.listed_group("team-red") == ("s1", "s2")
-    ledger.link_download(
-        "canvas", "m1", [Identity((("canvas", "101"),), (), "teamred")], ["teamred_101"], "a.zip"
+    link_download(
+        ledger,
+        "canvas",
+        "m1",
+        [Identity((("canvas", "101"),), (), "teamred")],
+        ["teamred_101"],
+        "a.zip",
     )
     assert ledger.members("teamred_101", "m1") == ("s1", "s2")
     assert ledger.submission("s2", "m1") == course.submitted / "teamred_101" / "m1"
@@ -213,7 +232,8 @@ def test_whose_own_work_is_here_is_in_no_group(course: Course) -> None:
     for folder in ("Default group", "Person One_501"):
         put(course, folder)
     ledger = read_ledger(course)
-    ledger.link_download(
+    link_download(
+        ledger,
         "moodle",
         "m1",
         [Identity((), (), "Default group"), moodle("501", "Person One")],
@@ -224,7 +244,7 @@ def test_whose_own_work_is_here_is_in_no_group(course: Course) -> None:
         moodle("501", "Person One", "", "Default group"),
         moodle("502", "Person Two", "", "Default group"),
     ]
-    ledger.learn_rows("moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv")
+    learn_rows(ledger, "moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv")
     assert ledger.members("Default group", "m1") == ("Person Two_502",)
     assert ledger.members("Person One_501", "m1") == ("Person One_501",)
 
@@ -234,18 +254,18 @@ def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(course: Course
     502.
     """
     ledger = class_list(course, "id,name,email\ns2,John Doe,john@example.org\n")
-    assert ledger.link_download(
-        "moodle", "m1", [moodle("503", "John Doe")], ["John Doe_503"], "a.zip"
+    assert link_download(
+        ledger, "moodle", "m1", [moodle("503", "John Doe")], ["John Doe_503"], "a.zip"
     ) == ["s2"]
     rows = [
         moodle("502", "John Doe", "john@example.org"),
         moodle("503", "John Doe", "other@example.org"),
     ]
-    matches, (conflict,) = ledger.match_rows("moodle", "m1", rows, ["s2"])
+    matches, (conflict,) = match_rows(ledger, "moodle", "m1", rows, ["s2"])
     assert [match.key for match in matches] == [None, "s2"]
     assert conflict.message == "John Doe (moodle 503) and John Doe (moodle 502) are both s2"
     namesakes = [moodle("502", "John Doe"), moodle("503", "John Doe")]
-    matches, conflicts = ledger.match_rows("moodle", "m1", namesakes, ["s2"])
+    matches, conflicts = match_rows(ledger, "moodle", "m1", namesakes, ["s2"])
     assert ([match.key for match in matches], conflicts) == ([None, "s2"], [])
 
 
@@ -258,15 +278,15 @@ def test_rows_that_have_no_ids_are_found_by_name_and_two_namesakes_by_email_alon
         Identity((("ilias", "11"),), (), "Ada Lovelace"),
         Identity((("ilias", "12"),), (), "Max Roe"),
     ]
-    ada, max_ = ledger.link_download(
-        "ilias", "m1", downloaded, ["Ada Lovelace_11", "Max Roe_12"], "a.zip"
+    ada, max_ = link_download(
+        ledger, "ilias", "m1", downloaded, ["Ada Lovelace_11", "Max Roe_12"], "a.zip"
     )
     rows = [
         Identity((), ("u7",), "Ada Lovelace"),
         Identity((), ("u8",), "Max Roe"),
         Identity((), ("u9",), "Max Roe"),
     ]
-    matches, conflicts = ledger.match_rows("ilias", "m1", rows, [ada, max_])
+    matches, conflicts = match_rows(ledger, "ilias", "m1", rows, [ada, max_])
     assert [match.key for match in matches] == ["Ada Lovelace_11", None, None]
     with pytest.raises(
         KitError,

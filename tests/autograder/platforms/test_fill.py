@@ -17,7 +17,7 @@ from autograder.basics.errors import KitError
 from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course, load_course
 from autograder.intake.collected import Arrival, Collected, record_path
-from autograder.ledger import Identity, read_ledger
+from autograder.ledger import Identity, link_download, read_ledger
 from autograder.records.model import Result, TestOutcome
 from autograder.records.results import write_result
 
@@ -79,7 +79,7 @@ def hand_in(course: Course, result: Result, arrivals: Mapping[str, Arrival | Non
             for student, arrival in collected.items()
             if arrival.origin == platform
         }
-        ledger.link_download(platform, "attention", list(ids.values()), list(ids), "all.zip")
+        link_download(ledger, platform, "attention", list(ids.values()), list(ids), "all.zip")
     ledger.save()
 
 
