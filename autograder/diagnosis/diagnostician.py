@@ -31,7 +31,7 @@ from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.pricing import Price, price_mistake
 from autograder.sitting.sitting import TestRun
 from autograder.suite.collection import SuiteQuestion
-from autograder.suite.known_answers import KnownAnswer, combined
+from autograder.suite.known_answers import KnownAnswer, combine_answers
 
 FIRST_SHARE = 0.5
 """The share of the lost points that a mistake explains for which a student should look first."""
@@ -235,7 +235,7 @@ class Diagnostician:
         mistakes = [record.answer for record in records if record.answer is not None]
         names = tuple(mistake.name for mistake in mistakes)
         if names not in self._combinations:
-            answer = combined(mistakes, self._cells[question.name])
+            answer = combine_answers(mistakes, self._cells[question.name])
             self._combinations[names] = self._sitting.record(question, answer) if answer else None
         return self._combinations[names]
 

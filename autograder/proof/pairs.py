@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from autograder.grading.bench import Bench
 from autograder.proof.trials import examine_each
 from autograder.sandbox.host_process import HostClient
-from autograder.suite.known_answers import KnownAnswer, combined
+from autograder.suite.known_answers import KnownAnswer, combine_answers
 
 _ROUNDING = 1e-6
 
@@ -61,7 +61,7 @@ def combine_mistakes(
         for group in itertools.combinations(of_question, size)
     ]
     random.Random(seed).shuffle(groups)
-    answers = ((combined(group, cells[group[0].question]), group) for group in groups)
+    answers = ((combine_answers(group, cells[group[0].question]), group) for group in groups)
     possible = ((answer, group) for answer, group in answers if answer is not None)
     return dict(itertools.islice(possible, count))
 

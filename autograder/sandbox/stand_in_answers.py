@@ -28,7 +28,7 @@ from autograder.sandbox.bounds import (
     pages_in_use,
     time_bound,
 )
-from autograder.suite.calls import weight
+from autograder.suite.calls import size_in_bytes
 from autograder.wire.frames import Block, Frame, WireError
 from autograder.wire.signatures import signature_digest
 from autograder.wire.values import Decoder, Encoder, HandleReference
@@ -163,7 +163,7 @@ class StandIns:
 
         decoder = Decoder(frame.tensors, resolve)
         value = decoder.decode(frame.header.get("value"))
-        if len(self._links) >= MOST_QUESTIONS or weight(value) > LARGEST_QUESTION:
+        if len(self._links) >= MOST_QUESTIONS or size_in_bytes(value) > LARGEST_QUESTION:
             raise WireError("too many questions to stand-ins, or too large a one")
         question = frame.header["stand_in"]
         encoder = Encoder(self._reference)

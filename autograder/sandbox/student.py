@@ -147,7 +147,7 @@ class Student:
 
     def source(self, name: str) -> str:
         """Text of the cell that answers a question; "" where there is none."""
-        current_log().asked = True
+        current_log().used_submission = True
         return self._sources.get(name, "")
 
     def _call(

@@ -133,7 +133,7 @@ def same_answer(first: Call, second: Call) -> bool | None:
     forbidden), or an answer that was too large to be kept.
     """
     for call in (first, second):
-        if call.let_go or not isinstance(call.fault, StudentError | None):
+        if call.was_dropped or not isinstance(call.fault, StudentError | None):
             return None
     if first.fault is not None or second.fault is not None:
         return _error_text(first.fault) == _error_text(second.fault)

@@ -18,7 +18,7 @@ from autograder.basics.errors import StudentError
 from autograder.basics.safe_text import clean
 from autograder.records.model import TwoAnswers
 from autograder.sitting.agreement import distance, same_answer
-from autograder.suite.calls import Call, CallLog, weight
+from autograder.suite.calls import Call, CallLog, size_in_bytes
 from autograder.suite.kinds import is_array, numbers_in
 from autograder.wire.libraries import is_tensor
 from autograder.wire.trees import leaves
@@ -52,9 +52,9 @@ class Attempt:
         answer = Call(
             call.name, (), {}, fault=call.fault, changed=call.changed, of_suite=call.of_suite
         )
-        size = weight([call.result, call.gradients])
-        answer.let_go = call.let_go or size > self._room
-        if not answer.let_go:
+        size = size_in_bytes([call.result, call.gradients])
+        answer.was_dropped = call.was_dropped or size > self._room
+        if not answer.was_dropped:
             answer.result, answer.gradients = call.result, call.gradients
             self._room -= size
         return answer

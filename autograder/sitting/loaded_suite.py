@@ -18,10 +18,10 @@ import pytest
 
 from autograder.basics.errors import BadSuite, KitError, SuiteFault
 from autograder.course import Assignment
-from autograder.suite.blame import is_suites_own, suite_fault
+from autograder.suite.blame import is_suite_fault, suite_fault
 from autograder.suite.calls import current_log
 from autograder.suite.collection import collect_suite, pytest_arguments
-from autograder.suite.plugin import GIVEN, Fixtures, begin, fixtures_key
+from autograder.suite.plugin import FIXTURE_NAMES, Fixtures, begin_test, fixtures_key
 
 _MARKS_OF_SUITES = frozenset(("points", "uses", "forbid", "parametrize"))
 """Marks on which pytest does nothing while a test runs."""
@@ -77,7 +77,7 @@ class LoadedSuite:
             raised = self._run_by_protocol(self._items[question, test])
         if isinstance(raised, KitError):
             raise raised
-        if raised is not None and is_suites_own(raised, current_log(), self.assignment.suite):
+        if raised is not None and is_suite_fault(raised, current_log(), self.assignment.suite):
             raise self.make_fault(test, raised)
         return raised
 
@@ -143,10 +143,10 @@ def is_plain(item: pytest.Item) -> TypeGuard[pytest.Function]:
             return False
     arguments = set(_argument_names(item.function))
     return (
-        arguments <= GIVEN | parametrized_arguments(item).keys()
+        arguments <= FIXTURE_NAMES | parametrized_arguments(item).keys()
         # `student` and `reference` themselves take pytest's `request`
         and set(item.fixturenames) <= arguments | {"request"}
-        and not any(hasattr(item.module, name) for name in GIVEN)
+        and not any(hasattr(item.module, name) for name in FIXTURE_NAMES)
     )
 
 
@@ -168,11 +168,11 @@ def parametrized_arguments(item: pytest.Item) -> Mapping[str, Any]:
 
 def call_plainly(item: pytest.Function, fixtures: Fixtures) -> BaseException | None:
     """Call a plain test as pytest would; the exception that it raised, or None."""
-    begin(item, fixtures)
+    begin_test(item, fixtures)
     parametrized = parametrized_arguments(item)
     try:
         arguments = {
-            name: parametrized[name] if name in parametrized else fixtures.given(name)
+            name: parametrized[name] if name in parametrized else fixtures.value_of(name)
             for name in _argument_names(item.function)
         }
         item.obj(**arguments)

@@ -21,7 +21,7 @@ from autograder.sitting.hedges import FRESH, SHARED, Attempt, find_two_answers
 from autograder.sitting.loaded_suite import LoadedSuite
 from autograder.sitting.unwritten import find_stub
 from autograder.sitting.verdict import Verdict, judge
-from autograder.suite.calls import Call, CallLog, current_log, weight
+from autograder.suite.calls import Call, CallLog, current_log, size_in_bytes
 from autograder.suite.collection import SuiteQuestion, SuiteTest
 
 HANGS_BEFORE_GIVING_UP = 2
@@ -294,8 +294,8 @@ def _drop_large_answers(calls: Sequence[Call]) -> tuple[Call, ...]:
     hundreds.
     """
     for call in calls:
-        if weight([call.result, call.gradients]) > LARGEST_KEPT:
-            call.result, call.gradients, call.let_go = None, [], True
+        if size_in_bytes([call.result, call.gradients]) > LARGEST_KEPT:
+            call.result, call.gradients, call.was_dropped = None, [], True
     return tuple(calls)
 
 

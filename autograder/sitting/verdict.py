@@ -14,7 +14,7 @@ from autograder.sitting.unwritten import Stub
 from autograder.suite.calls import Call, CallLog
 from autograder.suite.collection import SuiteTest
 from autograder.suite.compare import WrongValue
-from autograder.suite.kinds import unlike
+from autograder.suite.kinds import describe_other_kind
 
 MAX_MESSAGE = 1500
 _UNDEFINED = re.compile(r"NameError: name '(\w+)' is not defined")
@@ -105,9 +105,9 @@ def explain_unfit(verdict: Verdict, log: CallLog, key_calls: Sequence[Call]) -> 
     for call, key_call in zip(log.calls, key_calls, strict=False):
         if call.name != key_call.name or call.fault is not None or key_call.fault is not None:
             break
-        if call.of_suite or call.let_go:
+        if call.of_suite or call.was_dropped:
             continue
-        difference = unlike(call.result, key_call.result)
+        difference = describe_other_kind(call.result, key_call.result)
         if difference:
             subject = f"`{log.describe(call)}`"
             if difference.startswith("["):  # a part of the answer, as in "[1] is a list"

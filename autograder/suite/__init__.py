@@ -1,5 +1,4 @@
-"""What a hidden suite imports: marks, inputs of the right kind, comparisons, and the registers of
-known answers.
+"""The names that a hidden suite imports: decorators, inputs, and comparisons.
 
 A suite is plain pytest. `student` is a proxy to a worker behind walls, `reference` is the answer
 key; docs/authoring.md shows both.
@@ -19,8 +18,7 @@ from autograder.suite.compare import (
     assert_varies,
     call_twice,
 )
-from autograder.suite.decorators import forbid, points, uses
-from autograder.suite.register import alternate, mistake, sample
+from autograder.suite.decorators import alternate, forbid, mistake, points, sample, uses
 
 if TYPE_CHECKING:
     from autograder.suite.backward import assert_same_gradients
@@ -68,12 +66,12 @@ __all__ = [
 
 
 def config(**settings: Any) -> SimpleNamespace:
-    """A configuration as the student's code sees it: a plain object with these attributes."""
+    """A configuration for the student's code: a plain object with these attributes."""
     return SimpleNamespace(**settings)
 
 
 def __getattr__(name: str) -> Any:
-    """The helpers that need torch, which is loaded when a suite asks for the first of them.
+    """Import a helper that needs torch, when a suite first uses one.
 
     Raises:
         ImportError: torch is not installed.

@@ -1,4 +1,4 @@
-"""The comparison of gradients. Imported where a suite asks for it: it needs torch."""
+"""The comparison of gradients. Imported only where a suite uses it: this module needs torch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autograder.suite.array_differences import ATOL
 from autograder.suite.calls import current_log, describe_last, last_call
-from autograder.suite.compare import ATOL, assert_close
+from autograder.suite.compare import assert_close
 from autograder.suite.kinds import CUT_OFF, kind_of
 
 
@@ -19,20 +20,20 @@ def assert_same_gradients(
     *arguments: Any,
     tolerance: float = ATOL,
 ) -> Tensor:
-    """Assert that every argument that asks for a gradient gets the right one.
+    """Assert that every argument that requires a gradient gets the right one.
 
-    Both functions are called with the arguments. What is differentiated is the sum of an answer's
-    elements, each times a normal number of its own, so that no element's gradient can make up for
-    another's; a scalar as it is.
+    Both functions are called with the arguments. The elements of an answer are weighed with normal
+    random numbers and summed before the backward pass, so that no element's gradient can make up
+    for another's; a scalar is differentiated as it is.
 
     Args:
-        function: the student's, or one of the test's own that passes these arguments on in this
-            order and returns one tensor of the answer:
+        function: the student's function, or a function of the test that passes these arguments on
+            in this order and returns one tensor of the answer:
                 `lambda *inputs: student.attend(*inputs)[0]`.
-        expected: the answer key's, or any other that returns the right tensor, of any shape, by
-            differentiable steps.
-        arguments: anything; compared are the gradients of all tensors with `grad=True` among them,
-            of any shape and float dtype, in lists, tuples and dicts too.
+        expected: the answer key's function, or any function that computes the right tensor, of any
+            shape, by differentiable steps.
+        arguments: anything. Gradients are compared for all tensors with `grad=True`, of any shape
+            and float dtype, in lists, tuples and dicts too.
         tolerance: an element of a gradient passes within `tolerance * (1 + |expected|)`.
 
     Returns:
@@ -45,39 +46,47 @@ def assert_same_gradients(
         RuntimeError, ValueError: no argument asks for a gradient, or `expected` does not give it:
             the suite's fault.
     """
-    asking = [
-        (position, *found) for position, value in enumerate(arguments) for found in _asking(value)
-    ]
-    inputs = [tensor for *_, tensor in asking]
+    parts = list(_tensors_with_gradient(arguments))
+    inputs = [tensor for _, tensor in parts]
     right = expected(*arguments)
     weights = torch.randn(right.shape, dtype=torch.float64)
 
     def weighed(value: Tensor) -> Tensor:
         return (value * weights).sum() if right.ndim else value
 
-    wanted = torch.autograd.grad(weighed(right), inputs)
+    right_gradients = torch.autograd.grad(weighed(right), inputs)
     answer = function(*arguments)
     if not isinstance(answer, Tensor):
         raise AssertionError(f"{describe_last()} should be a tensor, and is {kind_of(answer)}.")
     if not answer.requires_grad:
         raise AssertionError(f"{describe_last()} {CUT_OFF}")
     call = last_call()
-    parameters = dict(enumerate(current_log().parameter_names(call.name) if call else []))
+    names = current_log().parameter_names(call.name) if call else []
     gradients = torch.autograd.grad(weighed(answer), inputs, allow_unused=True)
-    for (position, part, _), gradient, value in zip(asking, gradients, wanted, strict=True):
-        name = parameters.get(position, "an argument") + part
+    for (path, _), gradient, value in zip(parts, gradients, right_gradients, strict=True):
+        position, *keys = path
+        name = names[position] if position < len(names) else "an argument"
+        name += "".join(f"[{key!r}]" for key in keys)
         if gradient is None:
             raise AssertionError(f"No gradient of {describe_last()} arrives at {name}.")
-        assert_close(
-            gradient, value, atol=tolerance, rtol=tolerance, what=f"the gradient of {name}"
-        )
+        subject = f"the gradient of {name}"
+        assert_close(gradient, value, atol=tolerance, rtol=tolerance, what=subject)
     return answer
 
 
-def _asking(value: Any, part: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Tensors that ask for a gradient in a value, each with where it is: "", or "['w_q']"."""
+def _tensors_with_gradient(
+    value: Any,
+    *path: Any,
+) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+    """The tensors in a value that require a gradient, each with the indices and keys that lead
+    there.
+    """
     if isinstance(value, Tensor):
-        yield from [(part, value)] if value.requires_grad else []
-    elif isinstance(value, (dict, list, tuple)):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _asking(inner, f"{part}[{key!r}]")
+        if value.requires_grad:
+            yield path, value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _tensors_with_gradient(part, *path, key)
+    elif isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            yield from _tensors_with_gradient(part, *path, index)

@@ -1,5 +1,5 @@
-"""Whose fault it is that a test ended in another exception than an assertion's: the suite's, or not
-known yet.
+"""Tells the suite's faults from the students': a test that ended in an exception other than an
+AssertionError.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from autograder.basics.errors import StudentFault, SuiteFault
 from autograder.suite.calls import CallLog
 
 _UNSOUND = (NameError, ImportError, SyntaxError)
-"""What only the text of a program can be to blame for."""
+"""Exceptions that only the text of a program can cause."""
 _KIT = Path(__file__).resolve().parents[1]
 
 
-def is_suites_own(raised: BaseException, log: CallLog, suite: Path) -> bool:
-    """Whether no answer of a student's can have caused it: nothing was asked yet, or the suite's
-    text is unsound.
+def is_suite_fault(raised: BaseException, log: CallLog, suite: Path) -> bool:
+    """Whether no answer of a student's can have caused the exception: the test had not called the
+    submission yet, or the suite's text is unsound.
     """
     if isinstance(raised, StudentFault):
         return False
-    if not log.asked or isinstance(raised, pytest.FixtureLookupError):
+    if not log.used_submission or isinstance(raised, pytest.FixtureLookupError):
         return True
     if not isinstance(raised, _UNSOUND):
         return False
@@ -34,19 +34,22 @@ def is_suites_own(raised: BaseException, log: CallLog, suite: Path) -> bool:
 
 
 def suite_fault(raised: BaseException, test: str, suite: Path) -> SuiteFault:
-    """The fault of a test that raised by itself: file, line, and what it raised; the traceback from
-    there on.
+    """The error of a suite whose test raised by itself: file, line, exception, and the traceback
+    within the suite.
     """
     trace: TracebackType | None = raised.__traceback__
     while trace is not None and not Path(trace.tb_frame.f_code.co_filename).is_relative_to(suite):
-        trace = trace.tb_next  # what called the suite is of no interest
-    frames = [
-        frame for frame in traceback.extract_tb(trace) if Path(frame.filename).is_relative_to(suite)
-    ]
-    place = f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else str(suite)
-    said = str(raised).strip().partition("\n")[0]
-    message = f"{place}: {test} raised {type(raised).__name__}{f': {said}' if said else ''}"
+        trace = trace.tb_next
+    frames = traceback.extract_tb(trace)
+    suite_frames = [frame for frame in frames if Path(frame.filename).is_relative_to(suite)]
+    place = str(suite)
+    if suite_frames:
+        place = f"{suite_frames[-1].filename}, line {suite_frames[-1].lineno}"
+    message = f"{place}: {test} raised {type(raised).__name__}"
+    if first_line := str(raised).strip().partition("\n")[0]:
+        message += f": {first_line}"
     lines = traceback.format_exception(type(raised), raised, trace or raised.__traceback__)
     return SuiteFault(
-        f"{message}. The suite is to blame, and no submission.", "".join(lines).rstrip()
+        f"{message}. The suite is to blame, and no submission.",
+        "".join(lines).rstrip(),
     )

@@ -1,6 +1,6 @@
-"""The record of what a test asked of a student's code, and what came back.
+"""The log of a test's calls of a student's code, with their results.
 
-Comparisons read it to say what was called; diagnosis reads it to tell one mistake from another.
+Comparisons name the last call in their messages; diagnosis tells mistakes apart by the results.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +23,7 @@ from autograder.wire.values import dtype_name
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one call cost, counted by the worker, not timed.
+    """The cost of one call, counted by the worker, not timed.
 
     Attributes:
         operations: torch operations executed, forward only.
@@ -41,17 +42,17 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the Triton kernels of one call did, counted by the worker's strict interpreter.
+    """The work of the Triton kernels of one call, counted by the worker's strict interpreter.
 
     Attributes:
-        kernels, programs: how many were launched, and how many programs they had together.
+        kernels, programs: launches, and programs of all launches.
         dots: calls of `tl.dot`.
-        largest: elements of the largest tile that was loaded, stored or came out of a dot.
-        loads, stores: elements moved, by tensor: the function's parameter (a copy of it counts as
-            it), or the kernel's parameter without `_ptr`.
-        unfilled: tensors of which masked lanes were loaded without `other`.
-        computed: torch operations outside the kernels that compute (allocating, padding and copying
-            do not).
+        largest: elements of the largest tile that was loaded, stored or the result of a dot.
+        loads, stores: elements moved, by tensor. A tensor has the name of the function's parameter
+            (a copy has its original's name), or of the kernel's parameter without `_ptr`.
+        unfilled: tensors whose masked lanes were loaded without `other`.
+        computed: torch operations outside the kernels that compute. Allocating, padding and copying
+            do not compute.
     """
 
     kernels: int
@@ -66,20 +67,19 @@ class Launch:
 
 @dataclass(slots=True)
 class Call:
-    """One call: what was asked, and either a result or a fault.
+    """A call with either a result or a fault.
 
     Attributes:
         name: "softmax", or "KVCache.append" for a method of a handle.
-        arguments, keywords: as the suite gave them.
-        changed: where the call changed its arguments in place ("x", "params['w1']").
-        of_suite: whether it called code of the suite's own (`student.define`), and not the
-            student's.
+        arguments, keywords: as the suite passed them.
+        changed: the arguments that the call changed in place ("x", "params['w1']").
+        of_suite: whether the called code is the suite's (`student.define`), not the student's.
         is_attribute: whether an attribute was read, and nothing called.
-        refused: whether the test asked for the ValueError that it ended in.
-        launch: what its kernels did, where that was asked for.
-        cost: what it cost, where that was asked for.
-        gradients: what came back through it, one list a backward pass.
-        let_go: whether the result was too large to be kept.
+        refused: whether the call ended in a ValueError that the test had asked for.
+        launch: the work of the call's kernels, where the test asked for it.
+        cost: the cost of the call, where the test asked for it.
+        gradients: gradients of the call's inputs, one list for each backward pass.
+        was_dropped: whether the result was too large to be stored.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Call:
     launch: Launch | None = None
     cost: Cost | None = None
     gradients: list[Any] = field(default_factory=list)
-    let_go: bool = False
+    was_dropped: bool = False
 
 
 @dataclass(slots=True)
@@ -102,79 +102,80 @@ class CallLog:
     """The calls of one test, in order.
 
     Attributes:
-        signatures: names of the answer key, for the arguments' names and to tell classes from
+        signatures: names of the answer key, for names of parameters and to tell classes from
             functions.
-        asked: whether anything of the submission was asked for yet: a call, or the text of a cell.
-        about_arguments: whether the test is about arguments that stay as they are.
-        distances: those between values that were compared, each as a multiple of what was allowed.
-        tolerance: the least that a comparison allowed, of those that allowed less than the default;
-            None where none did.
+        used_submission: whether the test has used the submission yet: a call, or the text of a
+            cell.
+        about_arguments: whether the test's claim is that arguments stay unchanged.
+        distances: distances between compared values, as multiples of the allowed distance.
+        tolerance: the smallest allowed distance below the default one; None where there is none.
     """
 
     signatures: Mapping[str, Any] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
-    asked: bool = False
+    used_submission: bool = False
     about_arguments: bool = False
     distances: list[float] = field(default_factory=list)
     tolerance: float | None = None
 
     def note_tolerance(self, allowed: float | None) -> None:
-        """Add a comparison that allowed less than the default, or None for another."""
-        if allowed is not None:
-            self.tolerance = allowed if self.tolerance is None else min(self.tolerance, allowed)
+        """Note a comparison that allowed less than the default, or None for any other."""
+        if self.tolerance is None:
+            self.tolerance = allowed
+        elif allowed is not None:
+            self.tolerance = min(self.tolerance, allowed)
 
     def note(self, call: Call) -> None:
         """Add a call that is about to be made."""
         self.calls.append(call)
-        self.asked = True
+        self.used_submission = True
 
     def parameter_names(self, function: str) -> list[str]:
-        """Names of the parameters of a function, or of a method as "Class.method"; none where they
-        are not known.
+        """Names of the parameters of a function, or of a method as "Class.method".
+
+        Empty where the answer key has no such function.
         """
-        known: Any = self.signatures
-        for part in function.split("."):
-            known = known.get(part) if isinstance(known, Mapping) else getattr(known, part, None)
+        name, *attributes = function.split(".")
+        target: Any = self.signatures.get(name)
+        for attribute in attributes:
+            target = getattr(target, attribute, None)
         try:
-            return _parameters(known)
+            return _parameters(target)
         except (TypeError, ValueError):
             return []
 
     def describe(self, call: Call) -> str:
-        """The call as a person would write it, shapes instead of values:
-        `softmax(z[4, 7], dim=-1)`.
-        """
+        """The call as a person would write it, tensors as shapes: `softmax(z[4, 7], dim=-1)`."""
         if call.is_attribute:
             return call.name
         names = self.parameter_names(call.name)
-        parts = []
-        for position, value in enumerate(call.arguments):
-            name = names[position] if position < len(names) else ""
-            parts.append(_show(value, name))
-        parts += [_show(value, name) for name, value in call.keywords.items()]
+        arguments = [
+            *zip_longest(names[: len(call.arguments)], call.arguments),
+            *call.keywords.items(),
+        ]
+        parts = [_show(value, name or "") for name, value in arguments]
         return f"{call.name}({', '.join(parts)})"
 
 
-def weight(value: Any) -> int:
+def size_in_bytes(value: Any) -> int:
     """About how many bytes a value takes: the numbers in its tensors, and a hundred for each
     part.
     """
-    total, waiting = 0, [value]
-    while waiting:
-        part = waiting.pop()
+    total = 0
+    queue = [value]
+    while queue:
+        part = queue.pop()
         total += 100
-        if is_tensor(part):
-            total += part.numel() * part.element_size()
-        elif isinstance(part, np.ndarray):
+        if is_tensor(part) or isinstance(part, np.ndarray):
             total += part.nbytes
         elif isinstance(part, str):
             total += len(part)
         elif isinstance(part, (list, tuple, set)):
-            waiting += part
+            queue += part
         elif isinstance(part, dict):
-            waiting += [*part.keys(), *part.values()]
+            queue += [*part.keys(), *part.values()]
         elif isinstance(part, SimpleNamespace):
-            waiting += vars(part).values()
+            queue += vars(part).values()
     return total
 
 
@@ -188,7 +189,7 @@ _current: ContextVar[CallLog | None] = ContextVar("call_log", default=None)
 
 
 def start_log(signatures: Mapping[str, Any]) -> CallLog:
-    """Begin the log of one test; it stays the current one until the next begins."""
+    """Begin the log of one test, which is current until the next log begins."""
     log = CallLog(signatures)
     _current.set(log)
     return log
@@ -205,52 +206,66 @@ def last_call() -> Call | None:
     return calls[-1] if calls else None
 
 
+def _last_student_call() -> Call | None:
+    """The most recent call of the student's code; of the suite's code where there is no other."""
+    calls = [call for call in current_log().calls if not call.of_suite]
+    return calls[-1] if calls else last_call()
+
+
 def describe_last() -> str:
     """The most recent call of the student's code in words, or "the call" where there was none."""
-    calls = [call for call in current_log().calls if not call.of_suite] or current_log().calls
-    call = calls[-1] if calls else None
+    call = _last_student_call()
     return f"`{current_log().describe(call)}`" if call else "the call"
 
 
-def may_be_none() -> bool:
-    """Whether None may be a right answer to the most recent call: the answer key's docstring says
-    what it returns.
+def none_may_be_right() -> bool:
+    """Whether None may be a right answer to the most recent call.
+
+    The answer key's docstring says so in its section "Returns:".
     """
-    log = current_log()
-    names = [call.name for call in log.calls if not call.of_suite]
-    documented = inspect.getdoc(log.signatures.get(names[-1])) if names else None
-    return "None" in (documented or "").partition("Returns:")[2]
+    call = _last_student_call()
+    if call is None:
+        return False
+    documented = inspect.getdoc(current_log().signatures.get(call.name)) or ""
+    return "None" in documented.partition("Returns:")[2]
 
 
-_USUAL = ("float64", "int64", "bool")
-"""Dtypes that go without saying."""
+_USUAL_DTYPES = ("float64", "int64", "bool")
+"""Dtypes that a description leaves out."""
+_SCALARS = (bool, int, float, str, type(None))
 
 
 def _show(value: Any, name: str) -> str:
+    """An argument as a person would write it, of at most 60 characters besides its name."""
     equals = f"{name}=" if name else ""
     if is_tensor(value) or isinstance(value, np.ndarray):
         if value.ndim == 0:
             return f"{equals}{value.item()!r}"
         dtype = dtype_name(value.dtype)
-        return f"{name or 'tensor'}{list(value.shape)}{'' if dtype in _USUAL else f' {dtype}'}"
+        suffix = "" if dtype in _USUAL_DTYPES else f" {dtype}"
+        return f"{name or 'tensor'}{list(value.shape)}{suffix}"
+    text = _describe(value)
+    if len(text) > 60:
+        text = f"{text[:57]}…"
+    return equals + text
+
+
+def _describe(value: Any) -> str:
+    """An argument that is no tensor, as a person would write it."""
     torch = loaded_torch()
-    if isinstance(value, (bool, int, float, str, torch.dtype if torch else str)) or value is None:
-        text = repr(value)
-    elif isinstance(value, dict):
-        text = ", ".join(f"{key!r}: {_show(part, '')}" for key, part in list(value.items())[:5])
-        text = f"{{{text}}}" if len(text) <= 58 and len(value) <= 4 else f"{{{len(value)} entries}}"
-    elif isinstance(value, (list, tuple)) and not _is_short(value):
-        text = f"{type(value).__name__} of {len(value)}"
-    elif isinstance(value, (list, tuple)):
-        text = repr(value)
-    elif callable(value):
-        text = getattr(value, "name", "function")
-    else:
-        text = type(value).__name__
-    return f"{equals}{text}" if len(text) <= 60 else f"{equals}{text[:57]}…"
-
-
-def _is_short(values: list[Any] | tuple[Any, ...]) -> bool:
-    return len(values) <= 4 and all(
-        isinstance(v, (bool, int, float, str)) or v is None for v in values
-    )
+    is_dtype = torch is not None and isinstance(value, torch.dtype)
+    if is_dtype or isinstance(value, _SCALARS):
+        return repr(value)
+    if isinstance(value, dict):
+        entries = [f"{key!r}: {_show(part, '')}" for key, part in list(value.items())[:5]]
+        text = ", ".join(entries)
+        if len(text) <= 58 and len(value) <= 4:
+            return f"{{{text}}}"
+        return f"{{{len(value)} entries}}"
+    if isinstance(value, (list, tuple)):
+        if len(value) <= 4 and all(isinstance(part, _SCALARS) for part in value):
+            return repr(value)
+        return f"{type(value).__name__} of {len(value)}"
+    if callable(value):
+        return getattr(value, "name", "function")
+    return type(value).__name__

@@ -1,6 +1,4 @@
-"""What a hidden suite holds, without running it: questions, tests, points, and what each builds
-on.
-"""
+"""Collects a hidden suite without running it: questions, tests, points, and prerequisites."""
 
 from __future__ import annotations
 
@@ -20,12 +18,16 @@ from autograder.basics.errors import BadSuite
 
 @dataclass(frozen=True, slots=True)
 class SuiteTest:
-    """One test of a suite; `name` is the function's, with its parameters where it has some."""
+    """One test of a suite.
+
+    Attributes:
+        name: the function's name, with its parameters if it has any.
+        hint: first paragraph of the docstring, for a student who fails the test.
+    """
 
     name: str
     points: float
     hint: str
-    """First paragraph of its docstring, shown where the test fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class SuiteQuestion:
 
     @property
     def points(self) -> float:
-        """The sum of its tests' points."""
+        """The points of all tests together."""
         return sum(test.points for test in self.tests)
 
 
@@ -48,8 +50,8 @@ class Collected:
     """A suite as pytest collected it.
 
     Attributes:
-        questions: in the order of their files.
-        items: pytest's own, by question and test.
+        questions: the questions, in the order of their files.
+        items: pytest's items, by question and test.
     """
 
     questions: tuple[SuiteQuestion, ...]
@@ -75,15 +77,13 @@ def collect_suite(folder: Path) -> Collected:
             f"{folder}: no tests found; a suite has one file test_<question>.py for each question"
         )
     by_question: dict[str, list[pytest.Item]] = {}
+    items = {}
     for item in collector.items:
-        by_question.setdefault(_question_of(item), []).append(item)
-    questions = tuple(_question(name, its_items) for name, its_items in by_question.items())
-    return Collected(questions, {(_question_of(item), item.name): item for item in collector.items})
-
-
-def _question_of(item: pytest.Item) -> str:
-    """The question that a collected test belongs to: its file's stem without `test_`."""
-    return item.path.stem.removeprefix("test_")
+        question = item.path.stem.removeprefix("test_")
+        by_question.setdefault(question, []).append(item)
+        items[question, item.name] = item
+    questions = tuple(_question(name, tests) for name, tests in by_question.items())
+    return Collected(questions, items)
 
 
 def _question(name: str, items: list[pytest.Item]) -> SuiteQuestion:
@@ -95,15 +95,26 @@ def _question(name: str, items: list[pytest.Item]) -> SuiteQuestion:
                 f"{item.path}: {item.name} has no @points; every test of a hidden suite says "
                 "what it is worth"
             )
-        doc = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip()
-        tests.append(
-            SuiteTest(item.name, float(mark.args[0]), " ".join(doc.split("\n\n")[0].split()))
-        )
-    return SuiteQuestion(name, tuple(tests), _marked(items, "uses"), _marked(items, "forbid"))
+        docstring = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip()
+        hint = " ".join(docstring.split("\n\n")[0].split())
+        tests.append(SuiteTest(item.name, float(mark.args[0]), hint))
+    return SuiteQuestion(
+        name,
+        tuple(tests),
+        _arguments_of_marks(items, "uses"),
+        _arguments_of_marks(items, "forbid"),
+    )
 
 
-def _marked(items: list[pytest.Item], mark: str) -> tuple[str, ...]:
-    names = (name for item in items for marker in item.iter_markers(mark) for name in marker.args)
+def _arguments_of_marks(
+    items: list[pytest.Item],
+    mark: str,
+) -> tuple[str, ...]:
+    """The arguments of all marks of that name, each once."""
+    names: list[str] = []
+    for item in items:
+        for marker in item.iter_markers(mark):
+            names += marker.args
     return tuple(dict.fromkeys(names))
 
 
@@ -119,17 +130,16 @@ _IDLE_PLUGINS = (
     "threadexception",
     "unraisableexception",
 )
-"""Plugins of pytest that write reports, or watch for what a suite does not do: they cost more than
-a test.
+"""Plugins of pytest that write reports, or watch for events that no suite has: they take longer
+than a test.
 """
 
 
 def pytest_arguments(folder: Path, file: Path | None = None) -> list[str]:
-    """How pytest is started on a suite's folder, or on a file in it: nothing outside the folder has
-    a say in it.
+    """The command line of pytest for a suite's folder, or for a file in it. No configuration
+    outside the folder counts.
     """
     course = folder.parent
-    without = [argument for plugin in _IDLE_PLUGINS for argument in ("-p", f"no:{plugin}")]
     return [
         str(file or folder),
         "--assert=plain",
@@ -140,32 +150,28 @@ def pytest_arguments(folder: Path, file: Path | None = None) -> list[str]:
         str(course / "pytest.ini"),
         "--rootdir",
         str(course),
-        *without,
-        "-p",
-        "autograder.suite.plugin",
+        *(f"-pno:{plugin}" for plugin in _IDLE_PLUGINS),
+        "-pautograder.suite.plugin",
     ]
 
 
 def _forget_modules(folder: Path) -> None:
     """Make pytest import the suite's files anew.
 
-    A long-lived process must see what was changed since, and a suite of the same name in another
-    course is another.
+    A long-lived process must see changes of the files, and another course may have a suite of the
+    same name.
     """
+    place = (folder.parent.name, folder.name)
     for name, module in list(sys.modules.items()):
         file = Path(getattr(module, "__file__", None) or "")
-        # pytest calls them <assignment>.test_<question>; a library may be called like the
-        # assignment
-        if name.startswith(f"{folder.name}.") and file.parent.parts[-2:] == (
-            folder.parent.name,
-            folder.name,
-        ):
+        # pytest names them <assignment>.test_<question>; a library may have the assignment's name
+        if name.startswith(f"{folder.name}.") and file.parent.parts[-2:] == place:
             del sys.modules[name]
 
 
 class _Collector:
-    """A plugin that notes what was collected, and what keeps a file of the suite from being
-    imported, one line each.
+    """A plugin of pytest that notes the collected items, and a line for each file that does not
+    import.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -184,13 +190,13 @@ class _Collector:
     ) -> None:
         if call.excinfo is None:
             return
-        # pytest wraps what an import raises
-        error = call.excinfo.value.__cause__ or call.excinfo.value
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if Path(frame.filename).is_relative_to(self._folder)]
-        line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
+        error = call.excinfo.value.__cause__ or call.excinfo.value  # pytest wraps import errors
+        if isinstance(error, SyntaxError):
+            line, message = error.lineno, error.msg
+        else:
+            line, message = None, str(error).strip().rpartition("\n")[2]
+            for frame in traceback.extract_tb(error.__traceback__):
+                if Path(frame.filename).is_relative_to(self._folder):
+                    line = frame.lineno
         place = f"{node.path}, line {line}" if line else str(node.path)
-        said = (
-            error.msg if isinstance(error, SyntaxError) else str(error).strip().rpartition("\n")[2]
-        )
-        self.problems.append(f"{place}: it does not import: {type(error).__name__}: {said}")
+        self.problems.append(f"{place}: it does not import: {type(error).__name__}: {message}")

@@ -1,7 +1,6 @@
-"""Comparisons that say what a student can act on: what was called, where it first differs, and in
-which way.
+"""Comparisons of a suite. Their messages name the call, the first element that differs, and how.
 
-No message prints an expected value in full, a line of the suite or of the answer key.
+No message prints an expected value in full, or a line of the suite or of the answer key.
 """
 
 from __future__ import annotations
@@ -16,23 +15,24 @@ from typing import Any
 import numpy as np
 
 from autograder.basics.errors import StudentError
-from autograder.suite.calls import current_log, describe_last, may_be_none
-from autograder.suite.kinds import is_array, kind_of, numbers_in, other_form
+from autograder.suite.array_differences import (
+    ATOL,
+    RTOL,
+    Numbers,
+    as_float64,
+    close_elements,
+    describe_difference,
+    inf_and_nan_are_numbers,
+    largest_distance,
+)
+from autograder.suite.calls import current_log, describe_last, none_may_be_right
+from autograder.suite.kinds import describe_other_form, is_array, kind_of
 from autograder.wire.libraries import is_tensor
 from autograder.wire.values import dtype_name
 
-ATOL = 2e-6
-"""An eps in the wrong place moves float64 values by 1.6e-5 and more; float32 arithmetic inside by
-5e-7.
-"""
-RTOL = 2e-6
-_Numbers = np.ndarray[Any, Any]
-_inf_and_nan_are_numbers = np.errstate(invalid="ignore", over="ignore")
-"""Around a function that computes with them, and need not be warned."""
-
 
 class WrongValue(AssertionError):
-    """An answer of the right kind, with other numbers in it."""
+    """The answer has the right kind and a wrong value."""
 
 
 def assert_close(
@@ -48,68 +48,78 @@ def assert_close(
     element.
 
     Args:
-        actual: what the student's code returned.
+        actual: the answer of the student's code.
         expected: a tensor or a numpy array (any shape), a number, or a list, tuple or dict of
-            these. Texts and booleans in it must be equal.
+            these. Texts and booleans among them must be equal.
         atol, rtol: an element passes within `atol + rtol * |expected|`. Infinities and NaN must
             agree exactly.
         same_dtype: whether the dtype must agree too.
-        what: which part of the answer this is ("the gradient of q", "weights"), where it is not the
-            whole.
+        what: the part of the answer that is compared ("the gradient of q", "weights"); "" for the
+            whole answer.
 
     Raises:
         AssertionError: with a message for the student.
     """
 
-    def subject() -> str:
-        return f"{what} of {describe_last()}" if what else describe_last()
-
-    # what numpy's sums and means are; a student's arrive as numbers
-    if isinstance(expected, np.generic):
+    if isinstance(
+        expected, np.generic
+    ):  # a sum or mean of numpy's; a student's arrives as a number
         expected = expected.item()
     if isinstance(expected, (list, tuple, dict)):
         if problem := _entries_problem(actual, expected):
-            raise AssertionError(f"{subject()} {problem}")
+            raise AssertionError(f"{_subject(what)} {problem}")
         for key in expected if isinstance(expected, dict) else range(len(expected)):
-            part = f"entry {key!r}" + (f" of {what}" if what else "")
+            part = f"entry {key!r} of {what}" if what else f"entry {key!r}"
             assert_close(
-                actual[key], expected[key], atol=atol, rtol=rtol, same_dtype=same_dtype, what=part
+                actual[key],
+                expected[key],
+                atol=atol,
+                rtol=rtol,
+                same_dtype=same_dtype,
+                what=part,
             )
         return
     if isinstance(expected, (bool, str)) or expected is None:
         assert_equal(actual, expected, what=what)
         return
-    if isinstance(expected, (float, int)) and not is_array(actual):
-        if isinstance(actual, bool) or not isinstance(actual, (float, int)):
-            raise AssertionError(f"{subject()} should be a number, and is {kind_of(actual)}.")
-        actual, expected = np.array(float(actual)), np.array(float(expected))
     if isinstance(expected, (float, int)):
-        expected, same_dtype = np.array(float(expected)), False
+        if not is_array(actual):
+            if isinstance(actual, bool) or not isinstance(actual, (float, int)):
+                raise AssertionError(
+                    f"{_subject(what)} should be a number, and is {kind_of(actual)}."
+                )
+            actual = np.array(float(actual))
+        expected = np.array(float(expected))
+        same_dtype = False
     if not is_array(actual):
         raise AssertionError(
-            f"{subject()} should be {kind_of(expected)}, and is {kind_of(actual)}."
+            f"{_subject(what)} should be {kind_of(expected)}, and is {kind_of(actual)}."
         )
-    if problem := other_form(actual, expected, same_dtype=same_dtype):
-        raise AssertionError(f"{subject()} {problem}")
-    mine, theirs = _wide(actual), _wide(expected)
-    # as many right answers are: the rest would find nothing
-    if atol > 0 and np.array_equal(mine, theirs):
-        current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
-        current_log().distances += [0.0] if np.isfinite(theirs).any() else []
+    if problem := describe_other_form(actual, expected, same_dtype=same_dtype):
+        raise AssertionError(f"{_subject(what)} {problem}")
+    numbers = as_float64(actual)
+    right = as_float64(expected)
+    log = current_log()
+    log.note_tolerance(_closer_than_default(right, atol, rtol))
+    if atol > 0 and np.array_equal(numbers, right):  # most right answers: nothing else to compute
+        if np.isfinite(right).any():
+            log.distances.append(0.0)
         return
-    close = _close(mine, theirs, atol, rtol)
-    current_log().distances += _distance(mine, theirs, atol, rtol)
-    current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
+    close = close_elements(numbers, right, atol, rtol)
+    log.distances += largest_distance(numbers, right, atol, rtol)
     if not close.all():
-        both_bool = dtype_name(actual.dtype) == "bool" == dtype_name(expected.dtype)
-        difference = _opposite if both_bool else _difference
-        raise WrongValue(f"{subject()} {difference(mine, theirs, close)}")
+        are_bool = dtype_name(actual.dtype) == "bool" == dtype_name(expected.dtype)
+        difference = describe_difference(numbers, right, close, are_bool=are_bool)
+        raise WrongValue(f"{_subject(what)} {difference}")
 
 
-def _closer_than_default(expected: _Numbers, atol: float, rtol: float) -> float | None:
-    """The least that is allowed where less is allowed than by default; None where that is nowhere
-    so.
-    """
+def _subject(what: str) -> str:
+    """The subject of a message's sentence: the last call, or a part of its answer."""
+    return f"{what} of {describe_last()}" if what else describe_last()
+
+
+def _closer_than_default(expected: Numbers, atol: float, rtol: float) -> float | None:
+    """The smallest allowance below the default one; None where no element's is below."""
     if atol >= ATOL and rtol >= RTOL:
         return None
     sizes = abs(expected[np.isfinite(expected)])
@@ -118,17 +128,22 @@ def _closer_than_default(expected: _Numbers, atol: float, rtol: float) -> float 
     return float(closer.min()) if closer.size else None
 
 
-@_inf_and_nan_are_numbers
-def assert_varies(actual: Any, *, above: float, what: str = "the answer") -> None:
-    """Assert floats that are finite and not all alike, whatever they are.
+@inf_and_nan_are_numbers
+def assert_varies(
+    actual: Any,
+    *,
+    above: float,
+    what: str = "the answer",
+) -> None:
+    """Assert that an answer has finite floats that are not all alike.
 
-    For a test whose claim is not about values, as of operations or memory: who computes nothing
-    spends nothing.
+    For a test of operations or memory, which compares no values: code that computes nothing spends
+    nothing.
 
     Args:
-        actual: what the student's code returned, a tensor or an array.
-        above: what the standard deviation of its numbers must exceed.
-        what: which part of the answer this is.
+        actual: the answer of the student's code, a tensor or an array.
+        above: lower bound on the standard deviation of the numbers.
+        what: the part of the answer that is looked at.
 
     Raises:
         AssertionError: with a message for the student.
@@ -137,13 +152,18 @@ def assert_varies(actual: Any, *, above: float, what: str = "the answer") -> Non
         raise AssertionError(
             f"{what} should be a tensor or an array of floats, and is {kind_of(actual)}."
         )
-    numbers = _wide(actual)
+    numbers = as_float64(actual)
     deviation = float(numbers.std(ddof=1)) if numbers.size > 1 else 0.0
     if not above < deviation < math.inf:
         raise AssertionError(f"The numbers of {what} are all alike, or are no numbers.")
 
 
-def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:
+def assert_equal(
+    actual: Any,
+    expected: Any,
+    *,
+    what: str = "",
+) -> None:
     """Assert exact equality: of numbers, strings, booleans, lists, tuples, dicts and sets, tensors
     and numpy arrays.
 
@@ -155,9 +175,8 @@ def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:
     """
     if is_array(expected) and is_array(actual):
         assert_close(actual, expected, atol=0, rtol=0, what=what)
-    elif problem := _unequal(actual, expected, ""):
-        subject = f"{what} of {describe_last()}" if what else describe_last()
-        raise WrongValue(f"{subject}: {problem}")
+    elif problem := _describe_inequality(actual, expected, ""):
+        raise WrongValue(f"{_subject(what)}: {problem}")
 
 
 def assert_refused(
@@ -167,15 +186,16 @@ def assert_refused(
     naming: str = "",
     **keywords: Any,
 ) -> None:
-    """Assert that the call raises ValueError, whose message has every number of `sizes`: as a whole
-    number, or as numbers that follow each other and add up to it ("5 + 3 exceed 7" names the 8);
-    and the word `naming`.
+    """Assert that the call raises ValueError.
 
-    It shows only that something is raised, so a test counts for it only where another test of the
-    question has passed in which the same function answered.
+    The message must have every number of `sizes`, as a whole number or as neighbouring numbers that
+    add up to the size ("5 + 3 exceed 7" names the 8), and the word `naming`.
+
+    A function that always raises would pass. So a test with this check counts only where the
+    function has answered in another passed test of the question.
 
     Raises:
-        AssertionError: it returned, raised something else, or left a size or the word out.
+        AssertionError: the call returned, raised something else, or left a size or the word out.
     """
     try:
         function(*arguments, **keywords)
@@ -184,7 +204,7 @@ def assert_refused(
             raise AssertionError(
                 f"{describe_last()} should raise ValueError, and raises {error}."
             ) from None
-        absent = [size for size in sizes if not _says(error.message, size)]
+        absent = [size for size in sizes if not _names_size(error.message, size)]
         if absent:
             raise AssertionError(
                 f"{describe_last()} raises ValueError, whose message should name the sizes "
@@ -197,41 +217,50 @@ def assert_refused(
                 f"{error.message!r}"
             ) from None
         current_log().calls[-1].refused = True
-        return
-    raise AssertionError(
-        f"{describe_last()} should raise ValueError: these arguments cannot be right."
-    )
+    else:
+        raise AssertionError(
+            f"{describe_last()} should raise ValueError: these arguments cannot be right."
+        )
 
 
 _BETWEEN_SIZES = re.compile(r"(?<=\d)\s*(?:[x×]|\.\.)\s*(?=\d)")
-_WHOLE_NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?!\w|\.\d)")
-"""Digits by themselves: not those of 0.5, float64 or w1."""
+_WHOLE_NUMBER = re.compile(r"(?<![\w.])-?\d+(?!\w|\.\d)")
+"""Digits that are a number by themselves, unlike those of 0.5, float64 or w1."""
 
 
-def _says(message: str, size: int) -> bool:
-    found = _WHOLE_NUMBER.findall(_BETWEEN_SIZES.sub(" ", message))
-    numbers = [int(text.replace("−", "-")) for text in found]
-    sums = [0, *itertools.accumulate(numbers)]
-    by_parts = any(later - earlier == size for earlier, later in itertools.combinations(sums, 2))
+def _names_size(message: str, size: int) -> bool:
+    """Whether a message has the size as a number, or neighbouring numbers that add up to it."""
+    spaced = _BETWEEN_SIZES.sub(" ", message).replace("−", "-")
+    numbers = [int(text) for text in _WHOLE_NUMBER.findall(spaced)]
+    sums = itertools.accumulate(numbers, initial=0)
+    pairs = itertools.combinations(sums, 2)
+    by_parts = any(later - earlier == size for earlier, later in pairs)
     return by_parts or size in map(abs, numbers)
 
 
 def assert_unchanged() -> None:
-    """Say that this test is about arguments that stay as they are. Every call of every test is
-    checked; where a question's function changes its arguments, one test is lost for it, and this
-    one before others.
+    """Declare that the test's claim is that arguments stay unchanged.
+
+    Every call of every test is checked for it. A question whose function changes its arguments
+    loses one test, this one first.
     """
     current_log().about_arguments = True
 
 
-def call_twice(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """Call with the same arguments twice; assert equal answers and unchanged arguments; return the
-    first answer.
+def call_twice(
+    function: Callable[..., Any],
+    *arguments: Any,
+    **keywords: Any,
+) -> Any:
+    """Call twice with the same arguments, and assert equal answers and unchanged arguments.
+
+    Returns:
+        The first answer.
     """
     assert_unchanged()
     first = function(*arguments, **keywords)
     second = function(*arguments, **keywords)
-    if not same(first, second):
+    if not are_equal(first, second):
         raise AssertionError(
             f"{describe_last()} gives another answer the second time: it must depend on "
             "nothing else."
@@ -239,107 +268,35 @@ def call_twice(function: Callable[..., Any], *arguments: Any, **keywords: Any) -
     return first
 
 
-def same(left: Any, right: Any) -> bool:
-    """Whether two values are equal through and through, NaN to itself; a tensor is no array."""
+def are_equal(left: Any, right: Any) -> bool:
+    """Whether two values are equal in all parts. NaN equals NaN; a tensor equals no array."""
     if is_tensor(left) and is_tensor(right):
         return _same_numbers(left, right)
     if type(left) is not type(right):
         return False
     if isinstance(left, SimpleNamespace):
-        return same(vars(left), vars(right))
+        return are_equal(vars(left), vars(right))
     if isinstance(left, np.ndarray):
         return _same_numbers(left, right)
     if isinstance(left, (list, tuple)):
-        return len(left) == len(right) and all(map(same, left, right))
+        return len(left) == len(right) and all(map(are_equal, left, right))
     if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+        if left.keys() != right.keys():
+            return False
+        return all(are_equal(left[key], right[key]) for key in left)
     return bool(left == right or (left != left and right != right))
 
 
 def _same_numbers(left: Any, right: Any) -> bool:
     """Whether two tensors or arrays have equal shapes, dtypes and numbers."""
-    return not other_form(left, right) and bool(_close(_wide(left), _wide(right), 0.0, 0.0).all())
-
-
-def _wide(values: Any) -> _Numbers:
-    """The numbers of a tensor or an array in double precision."""
-    numbers = numbers_in(values)
-    return numbers if numbers.dtype.kind == "c" else numbers.astype(np.float64, copy=False)
-
-
-@_inf_and_nan_are_numbers
-def _close(
-    mine: _Numbers, theirs: _Numbers, atol: float, rtol: float
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which elements are equal, or finite and within `atol + rtol * |theirs|`; NaN is equal to
-    itself.
-    """
-    apart = abs(mine - theirs)
-    close = np.isfinite(apart) & (apart <= atol + rtol * abs(theirs))
-    return np.asarray((mine == theirs) | close | (np.isnan(mine) & np.isnan(theirs)))
-
-
-@_inf_and_nan_are_numbers
-def _distance(mine: _Numbers, theirs: _Numbers, atol: float, rtol: float) -> list[float]:
-    """The largest difference as a multiple of what is allowed; none where that is none, or nothing
-    finite is there.
-    """
-    allowed = np.asarray(atol + rtol * abs(theirs))
-    both = np.isfinite(mine) & np.isfinite(theirs) & (allowed > 0)
-    return [float((abs(mine - theirs)[both] / allowed[both]).max())] if both.any() else []
-
-
-def _difference(mine: _Numbers, theirs: _Numbers, close: _Numbers) -> str:
-    """In which way two arrays of one shape differ, as the end of a sentence."""
-    first = [int(i) for i in np.argwhere(~close)[0]]
-    where = f"at {first}" if first else "in its value"
-    value, wanted = mine[tuple(first)].item(), theirs[tuple(first)].item()
-    if not _finite(value) and _finite(wanted):
-        return f"is {value} {where}, where a finite number is expected. {_how_many(close)}"
-    if _finite(value) and not _finite(wanted):
-        return f"is {value:.6g} {where}, where {wanted} is expected. {_how_many(close)}"
-    text = f"differs from the expected value first {where}: yours is {value:.6g}"
-    if (factor := _common_factor(mine, theirs)) is not None:
-        return f"{text}, {factor:.4g} times the expected value, and so everywhere."
-    if (
-        mine.ndim >= 2
-        and mine.shape[-1] == mine.shape[-2]
-        and _close(mine.swapaxes(-1, -2), theirs, ATOL, RTOL).all()
-    ):
-        return f"{text}. It is the expected matrix transposed."
-    size = "too large" if value > wanted else "too small"
-    return f"{text}, {size} by {abs(value - wanted):.3g}. {_how_many(close)}".rstrip()
-
-
-def _opposite(mine: _Numbers, theirs: _Numbers, close: _Numbers) -> str:
-    """As `_difference`, for booleans."""
-    first = [int(i) for i in np.argwhere(~close)[0]]
-    where = f"at {first}" if first else "in its value"
-    value = bool(mine[tuple(first)])
-    return f"is {value} {where}, where {not value} is expected. {_how_many(close)}".rstrip()
-
-
-@_inf_and_nan_are_numbers
-def _common_factor(mine: _Numbers, theirs: _Numbers) -> float | None:
-    """The number that turns every expected element into the student's, where there is one worth
-    telling.
-    """
-    nonzero = abs(theirs) > ATOL
-    ratios = mine[nonzero] / theirs[nonzero]
-    if ratios.size < 2 or not np.isfinite(ratios).all() or (abs(mine[~nonzero]) > ATOL).any():
-        return None
-    factor = float(ratios[0])
-    everywhere = _close(ratios, ratios[:1], 1e-6, 1e-4).all()
-    return factor if everywhere and abs(factor) > 1e-3 and abs(factor - 1) > 1e-3 else None
-
-
-def _how_many(close: _Numbers) -> str:
-    return f"{(~close).sum()} of {close.size} elements differ." if close.size > 1 else ""
+    if describe_other_form(left, right):
+        return False
+    return bool(close_elements(as_float64(left), as_float64(right), 0.0, 0.0).all())
 
 
 def _entries_problem(actual: Any, expected: Any) -> str:
-    """Why the entries of two containers cannot be compared one by one, as the rest of a sentence;
-    "" where they can.
+    """Why the entries of two containers cannot be compared one by one, as the end of a sentence; ""
+    where they can.
     """
     if isinstance(expected, dict) and isinstance(actual, dict):
         if missing := [key for key in expected if key not in actual]:
@@ -353,59 +310,57 @@ def _entries_problem(actual: Any, expected: Any) -> str:
     return ""
 
 
-def _unequal(actual: Any, expected: Any, path: str) -> str:
+def _describe_inequality(actual: Any, expected: Any, path: str) -> str:
+    """The first place where a value does not equal the expected one, as a sentence; "" for equals.
+
+    Args:
+        path: the indices and keys that lead to the value, as Python has them.
+    """
     where = f" at {path}" if path else ""
     if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
-        for i, (a, e) in enumerate(zip(actual, expected, strict=False)):
-            if problem := _unequal(a, e, f"{path}[{i}]"):
+        for index, pair in enumerate(zip(actual, expected, strict=False)):
+            if problem := _describe_inequality(*pair, f"{path}[{index}]"):
                 return problem
-        if len(actual) != len(expected):
-            return (
-                f"yours has {len(actual)} entries{where}, not as many as expected "
-                f"({len(expected)})."
-            )
-        return ""
+        if len(actual) == len(expected):
+            return ""
+        return f"yours has {len(actual)} entries{where}, not as many as expected ({len(expected)})."
     if isinstance(expected, dict) and isinstance(actual, dict):
         if missing := [key for key in expected if key not in actual]:
             return f"the key {missing[0]!r} is missing{where}."
         if extra := [key for key in actual if key not in expected]:
             return f"there should be no key {extra[0]!r}{where}."
-        return next(
-            (
-                p
-                for key in expected
-                if (p := _unequal(actual[key], expected[key], f"{path}[{key!r}]"))
-            ),
-            "",
-        )
+        for key in expected:
+            if problem := _describe_inequality(actual[key], expected[key], f"{path}[{key!r}]"):
+                return problem
+        return ""
     if isinstance(expected, np.generic):
         expected = expected.item()
     if is_array(expected) and is_array(actual):
         noun = "tensor" if is_tensor(expected) else "numpy array"
         return "" if _same_numbers(actual, expected) else f"yours is another {noun}{where}."
-    if isinstance(actual, bool) != isinstance(expected, bool) or not isinstance(
-        actual, _comparable(expected)
-    ):
-        mine = "None" if actual is None and may_be_none() else kind_of(actual)
-        wanted = "None" if expected is None else kind_of(expected)
-        return f"yours is {mine}{where}, where {wanted} is expected."
+    if not _is_comparable(actual, expected):
+        kind = "None" if actual is None and none_may_be_right() else kind_of(actual)
+        right_kind = "None" if expected is None else kind_of(expected)
+        return f"yours is {kind}{where}, where {right_kind} is expected."
     return "" if actual == expected else f"yours is {_short(actual)}{where}, and that is not right."
 
 
-def _comparable(expected: Any) -> type | tuple[type, ...]:
-    return (int, float) if isinstance(expected, (int, float)) else type(expected)
+def _is_comparable(actual: Any, expected: Any) -> bool:
+    """Whether two values have the same type, or are numbers."""
+    if isinstance(actual, bool) != isinstance(expected, bool):
+        return False
+    if isinstance(expected, (int, float)):
+        return isinstance(actual, (int, float))
+    return isinstance(actual, type(expected))
 
 
 def _short(value: Any) -> str:
-    # the order of a set of texts is another in each process, and the same submission gives the same
-    # message
-    text = (
-        f"{{{', '.join(sorted(map(repr, value)))}}}"
-        if isinstance(value, set) and value
-        else repr(value)
-    )
+    """A value's text, shortened to 80 characters.
+
+    A set's elements are sorted: the order of a set of texts is another in each process, and the
+    same submission must give the same message.
+    """
+    text = repr(value)
+    if isinstance(value, set) and value:
+        text = f"{{{', '.join(sorted(map(repr, value)))}}}"
     return text if len(text) <= 80 else text[:77] + "…"
-
-
-def _finite(value: float) -> bool:
-    return value == value and abs(value) != float("inf")

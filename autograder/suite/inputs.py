@@ -1,5 +1,5 @@
-"""Inputs for tests: float64 unless said otherwise, seeded per test by the plugin, so that every run
-draws the same.
+"""Inputs for tests: float64 by default, and seeded for each test by the plugin, so that every run
+draws the same numbers.
 """
 
 from __future__ import annotations
@@ -11,26 +11,39 @@ import torch
 from torch import Tensor
 
 
-def randn(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float64) -> Tensor:
+def randn(
+    *shape: int,
+    grad: bool = False,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
     """Standard normal numbers, float64 `[*shape]`; with `grad` a leaf whose gradient crosses the
     boundary.
     """
-    return torch.randn(*shape, dtype=torch.float64).to(dtype).requires_grad_(grad)
+    numbers = torch.randn(*shape, dtype=torch.float64)
+    return numbers.to(dtype).requires_grad_(grad)
 
 
 def moved(tensors: Sequence[Tensor], by: float) -> list[Tensor]:
-    """The tensors in float64, each number moved by `by` times a standard normal one, so that none
-    is where it began.
+    """The tensors in float64, each number moved by `by` times a standard normal number.
 
-    One draw serves all of them: a model has many small ones.
+    One draw serves all tensors: a model has many small ones.
     """
-    moves = (by * randn(sum(t.numel() for t in tensors))).split([t.numel() for t in tensors])
-    return [t.double() + move.view(t.shape) for t, move in zip(tensors, moves, strict=True)]
+    sizes = [tensor.numel() for tensor in tensors]
+    moves = (by * randn(sum(sizes))).split(sizes)
+    results = []
+    for tensor, move in zip(tensors, moves, strict=True):
+        results.append(tensor.double() + move.view(tensor.shape))
+    return results
 
 
-def rand(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float64) -> Tensor:
+def rand(
+    *shape: int,
+    grad: bool = False,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
     """Uniform numbers in [0, 1), float64 `[*shape]`."""
-    return torch.rand(*shape, dtype=torch.float64).to(dtype).requires_grad_(grad)
+    numbers = torch.rand(*shape, dtype=torch.float64)
+    return numbers.to(dtype).requires_grad_(grad)
 
 
 def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
@@ -44,33 +57,41 @@ def randperm(n: int) -> Tensor:
 
 
 def zeros(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """[*shape], float64 where no dtype is named."""
+    """Zeros `[*shape]`, float64 by default."""
     return torch.zeros(*shape, dtype=dtype)
 
 
 def ones(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """[*shape], float64 where no dtype is named."""
+    """Ones `[*shape]`, float64 by default."""
     return torch.ones(*shape, dtype=dtype)
 
 
-def full(shape: Sequence[int], value: float, dtype: torch.dtype = torch.float64) -> Tensor:
-    """[*shape], every element `value`; float64 where no dtype is named."""
+def full(
+    shape: Sequence[int],
+    value: float,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
+    """A tensor `[*shape]` whose elements are all `value`; float64 by default."""
     return torch.full(tuple(shape), value, dtype=dtype)
 
 
 def eye(n: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """[n, n], ones on the diagonal; float64 where no dtype is named."""
+    """The identity matrix `[n, n]`; float64 by default."""
     return torch.eye(n, dtype=dtype)
 
 
 def arange(*bounds: float, dtype: torch.dtype = torch.float64) -> Tensor:
-    """As `torch.arange`; float64 where no dtype is named."""
+    """Evenly spaced numbers, as by `torch.arange`; float64 by default."""
     return torch.arange(*bounds, dtype=dtype)
 
 
-def tensor(values: Any, grad: bool = False, dtype: torch.dtype | None = None) -> Tensor:
-    """The values as a tensor: float64 where they are floats, else what torch makes of them."""
-    made = torch.tensor(values, dtype=dtype)
-    if dtype is None and made.is_floating_point():
-        made = torch.tensor(values, dtype=torch.float64)
-    return made.requires_grad_(grad)
+def tensor(
+    values: Any,
+    grad: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """The values as a tensor: float64 for floats, else the dtype that torch chooses."""
+    result = torch.tensor(values, dtype=dtype)
+    if dtype is None and result.is_floating_point():
+        result = torch.tensor(values, dtype=torch.float64)
+    return result.requires_grad_(grad)

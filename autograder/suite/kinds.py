@@ -1,7 +1,8 @@
-"""What kind of thing an answer is, in words: type, shape, dtype, and whether gradients reach it."""
+"""Describes the kind of an answer for a student: type, shape, dtype, gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ CUT_OFF = (
     "under `no_grad`, or built "
     "anew with `.item()`, numpy or `torch.tensor(...)`?"
 )
-"""What a tensor is that should have a gradient and has none; the end of a sentence."""
+"""The end of a sentence about a tensor that should have a gradient and has none."""
 
 
 def is_array(value: Any) -> bool:
@@ -26,7 +27,7 @@ def is_array(value: Any) -> bool:
 def numbers_in(value: Any) -> np.ndarray[Any, Any]:
     """The numbers of a tensor or an array as an array of the same shape.
 
-    Floating point numbers of a tensor come in double precision, since numpy has no bfloat16.
+    A tensor's floats are converted to double precision, since numpy has no bfloat16.
     """
     if isinstance(value, np.ndarray):
         return value
@@ -37,9 +38,7 @@ def numbers_in(value: Any) -> np.ndarray[Any, Any]:
 
 
 def kind_of(value: Any) -> str:
-    """With an article: "a tensor of shape [2, 3]", "None (is a `return` missing?)", "an object of
-    class Duck".
-    """
+    """The kind of a value, with an article: "a tensor of shape [2, 3]", "an int"."""
     if value is None:
         return "None (is a `return` missing?)"
     if isinstance(value, NotData):
@@ -52,55 +51,50 @@ def kind_of(value: Any) -> str:
     return f"{article} {type(value).__name__}"
 
 
-def unlike(mine: Any, theirs: Any, place: str = "") -> str:
-    """In which way an answer is of another kind than a right one, as the rest of a sentence; ""
-    where it is not.
+def describe_other_kind(actual: Any, expected: Any, place: str = "") -> str:
+    """How an answer is of another kind than the right one, as the rest of a sentence; "" where it
+    is of the same kind.
 
     Args:
-        place: which part of the answer this is ("[1]", "['loss']"); "" for the whole.
+        place: which part of the answer is compared ("[1]", "['loss']"); "" for the whole.
     """
-    at = f"{place}: it " if place else ""
-    if is_array(theirs) and type(mine) is type(theirs):
-        if problem := other_form(mine, theirs):
-            return f"{at}{problem}"
-        cut_off = is_tensor(theirs) and theirs.requires_grad and not mine.requires_grad
-        return f"{at}{CUT_OFF}" if cut_off else ""
-    if isinstance(theirs, (list, tuple)) and isinstance(mine, (list, tuple)):
-        if len(mine) != len(theirs):
-            return f"{at}has {_entries(len(mine))}; it should have {len(theirs)}."
-        parts = [
-            unlike(a, b, f"{place}[{n}]") for n, (a, b) in enumerate(zip(mine, theirs, strict=True))
-        ]
-        return next((part for part in parts if part), "")
-    if isinstance(theirs, dict) and isinstance(mine, dict):
-        if missing := [key for key in theirs if key not in mine]:
-            return f"{at}has no key {missing[0]!r}."
-        return next(
-            (
-                part
-                for key in theirs
-                if (part := unlike(mine[key], theirs[key], f"{place}[{key!r}]"))
-            ),
-            "",
-        )
-    if type(mine) is type(theirs) or (isinstance(theirs, float) and type(mine) is int):
+    subject = f"{place}: it " if place else ""
+    if is_array(expected) and type(actual) is type(expected):
+        if problem := describe_other_form(actual, expected):
+            return subject + problem
+        cut_off = is_tensor(expected) and expected.requires_grad and not actual.requires_grad
+        return subject + CUT_OFF if cut_off else ""
+    if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
+        if len(actual) != len(expected):
+            entries = "1 entry" if len(actual) == 1 else f"{len(actual)} entries"
+            return f"{subject}has {entries}; it should have {len(expected)}."
+        keys: Iterable[Any] = range(len(expected))
+    elif isinstance(expected, dict) and isinstance(actual, dict):
+        if missing := [key for key in expected if key not in actual]:
+            return f"{subject}has no key {missing[0]!r}."
+        keys = expected
+    elif type(actual) is type(expected) or (isinstance(expected, float) and type(actual) is int):
         return ""
-    return f"{at}should be {kind_of(theirs)}, and is {kind_of(mine)}."
+    else:
+        return f"{subject}should be {kind_of(expected)}, and is {kind_of(actual)}."
+    for key in keys:
+        if problem := describe_other_kind(actual[key], expected[key], f"{place}[{key!r}]"):
+            return problem
+    return ""
 
 
-def other_form(mine: Any, theirs: Any, *, same_dtype: bool = True) -> str:
-    """In which way a tensor or an array has another shape or dtype than a right one, as the rest of
-    a sentence.
+def describe_other_form(
+    actual: Any,
+    expected: Any,
+    *,
+    same_dtype: bool = True,
+) -> str:
+    """How a tensor or an array differs from the right one in shape or dtype, as the rest of a
+    sentence; "" where it does not.
     """
-    if mine.shape != theirs.shape:
-        return f"has shape {list(mine.shape)}; it should be {list(theirs.shape)}."
-    dtypes = dtype_name(mine.dtype), dtype_name(theirs.dtype)
-    return (
-        f"has dtype {dtypes[0]}; it should be {dtypes[1]}."
-        if same_dtype and dtypes[0] != dtypes[1]
-        else ""
-    )
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count} entries"
+    if actual.shape != expected.shape:
+        return f"has shape {list(actual.shape)}; it should be {list(expected.shape)}."
+    dtype, right_dtype = dtype_name(actual.dtype), dtype_name(expected.dtype)
+    if same_dtype and dtype != right_dtype:
+        return f"has dtype {dtype}; it should be {right_dtype}."
+    return ""

@@ -1,23 +1,25 @@
-"""Known answers as notebook source, read without running their file.
+"""Reads known answers as notebook source, without running their file.
 
-`mistakes.py`, `alternates.py` and `samples.py` hold definitions with a decorator (`register.py`).
-Here they are found in the file's text, and each is made into a cell that a notebook can hold: the
-answer, the helpers and constants it needs, and the question's name bound to it; or the answer key's
-own cell with some changes.
+`mistakes.py`, `alternates.py` and `samples.py` hold definitions with a decorator (`decorators.py`).
+Each definition in the file's text becomes a cell of a notebook. The cell has the answer, the
+helpers and constants that the answer needs, and the name of the question's function; or it is the
+answer key's own cell with some changes.
 """
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeGuard
 
 from autograder.basics.definitions import bound_names
 from autograder.basics.errors import BadSuite
-from autograder.suite.edits import EditError, edited
-from autograder.suite.register import Change
+from autograder.suite.decorators import Change
+from autograder.suite.edits import EditError, apply_changes
 
 _REGISTERS = ("mistake", "alternate", "sample")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -28,15 +30,15 @@ class KnownAnswer:
     """One registered answer.
 
     Attributes:
-        question: whose answer it is.
-        name: the function's own name, which is also the name of the mistake.
-        hint: what a student who made the mistake may read; "" for other answers.
-        cell: source that defines the question's function as this answer, with all that it needs.
-        keeps: the share of the question's points that an answer keeps whose only fault is this; 0
-            where tests decide.
-        changes: what it changes of the answer key, where that is how it is written.
-        deserves: for a sample the mistakes that its diagnosis may name, first the one that it
-            should; else None.
+        question: the question that is answered.
+        name: the definition's own name, which is also the name of the mistake.
+        hint: text for students who made the mistake; "" for other answers.
+        cell: source that defines the question's function by this answer, with the helpers it needs.
+        keeps: for a slip, the share of the question's points that remains; 0 where tests decide.
+        changes: the changes of the answer key that make the answer, if it is written so.
+        deserves: for a sample the mistakes that a diagnosis may name, the best one first; else
+            None.
+        function: the name of the function that answers the question.
     """
 
     question: str
@@ -46,6 +48,7 @@ class KnownAnswer:
     keeps: float = 0.0
     changes: tuple[Change, ...] = ()
     deserves: tuple[str, ...] | None = None
+    function: str = ""
 
     @property
     def is_mistake(self) -> bool:
@@ -54,40 +57,29 @@ class KnownAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """What a decorator registers: an answer to `question` as `function`, by `changes` of the answer
-    key if any.
-    """
-
-    question: str
-    hint: str
-    function: str
-    changes: tuple[Change, ...]
-    keeps: float
-    deserves: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One statement of the file: its text without register decorators, what it binds, what it
-    needs.
+class _Statement:
+    """One statement of the file.
 
     Attributes:
-        name, line: of a definition; the line of its first decorator.
-        empty: whether a definition has no body of its own.
-        entry: what it registers, if anything.
+        text: the source without the decorators of registers.
+        binds, reads: names that the statement defines, and names that the statement uses.
+        line: the line number of the statement, or of its first decorator.
+        is_empty: whether a definition has no body of its own.
+        answer: the answer that a definition registers, without its cell.
     """
 
     text: str
     binds: frozenset[str]
-    needs: frozenset[str]
-    name: str = ""
-    line: int = 0
-    empty: bool = False
-    entry: _Entry | None = None
+    reads: frozenset[str]
+    line: int
+    is_empty: bool = False
+    answer: KnownAnswer | None = None
 
 
-def load_known_answers(path: Path, key: Mapping[str, str]) -> list[KnownAnswer]:
+def load_known_answers(
+    path: Path,
+    key: Mapping[str, str],
+) -> list[KnownAnswer]:
     """The answers registered in `path`, in the order of the file; none where there is no such file.
 
     Args:
@@ -95,44 +87,37 @@ def load_known_answers(path: Path, key: Mapping[str, str]) -> list[KnownAnswer]:
 
     Raises:
         BadSuite: the file does not parse, a decorator's arguments are not plain text, two answers
-            have one name, or a change does not fit the answer key; with the line.
+            have one name, or a change does not fit the answer key. The message has the line.
     """
     if not path.exists():
         return []
-    parts = _parts(path)
-    seen: set[str] = set()
-    answers = []
-    for part in parts:
-        if (entry := part.entry) is not None:
-            if part.name in seen:
-                raise BadSuite(f"{path}, line {part.line}: a second answer named {part.name}")
-            seen.add(part.name)
-            cell = (
-                _changed(path, part, entry, key) if entry.changes else _as_cell(part, entry, parts)
-            )
-            answers.append(
-                KnownAnswer(
-                    entry.question,
-                    part.name,
-                    entry.hint,
-                    cell,
-                    entry.keeps,
-                    entry.changes,
-                    entry.deserves,
-                )
-            )
-    return answers
+    statements = _read_statements(path)
+    answers: dict[str, KnownAnswer] = {}
+    for statement in statements:
+        if (answer := statement.answer) is None:
+            continue
+        place = f"{path}, line {statement.line}"
+        if answer.name in answers:
+            raise BadSuite(f"{place}: a second answer named {answer.name}")
+        if answer.changes:
+            cell = _changed_key(f"{place}: {answer.name}", statement, answer, key)
+        else:
+            cell = _as_cell(statement, answer, statements)
+        answers[answer.name] = dataclasses.replace(answer, cell=cell)
+    return list(answers.values())
 
 
-def combined(answers: Sequence[KnownAnswer], key: str) -> KnownAnswer | None:
-    """The answer that makes several mistakes at once; None where they are not all changes of `key`,
-    the answer key's cell of their question, or two of them touch the same place.
+def combine_answers(answers: Sequence[KnownAnswer], key: str) -> KnownAnswer | None:
+    """The answer that makes several mistakes at once.
+
+    None where an answer is not written as changes of `key`, the answer key's cell of the question,
+    or where two answers change the same place.
     """
     if not all(answer.changes for answer in answers):
         return None
     changes = tuple(change for answer in answers for change in answer.changes)
     try:
-        cell = edited(key, changes)
+        cell = apply_changes(key, changes)
     except EditError:
         return None
     name = " and ".join(answer.name for answer in answers)
@@ -140,147 +125,168 @@ def combined(answers: Sequence[KnownAnswer], key: str) -> KnownAnswer | None:
     return KnownAnswer(answers[0].question, name, hint, cell, changes=changes)
 
 
-def _changed(path: Path, part: _Part, entry: _Entry, key: Mapping[str, str]) -> str:
-    """The answer key's cell after the changes of an edit."""
-    where = f"{path}, line {part.line}: {part.name}"
-    if not part.empty:
+def _changed_key(
+    place: str,
+    statement: _Statement,
+    answer: KnownAnswer,
+    key: Mapping[str, str],
+) -> str:
+    """The answer key's cell after the changes of an answer."""
+    if not statement.is_empty:
         raise BadSuite(
-            f"{where} changes the answer key and has a body of its own; leave `...` there"
+            f"{place} changes the answer key and has a body of its own; leave `...` there"
         )
-    if entry.question not in key:
-        raise BadSuite(f"{where} changes the answer to {entry.question!r}, which is no question")
+    if answer.question not in key:
+        raise BadSuite(f"{place} changes the answer to {answer.question!r}, which is no question")
     try:
-        return edited(key[entry.question], entry.changes)
+        return apply_changes(key[answer.question], answer.changes)
     except EditError as error:
         raise BadSuite(
-            f"{where} does not fit the answer key of {entry.question}: {error}"
+            f"{place} does not fit the answer key of {answer.question}: {error}"
         ) from error
 
 
-def _as_cell(own: _Part, entry: _Entry, parts: Sequence[_Part]) -> str:
-    """The definition with all it needs, and the question's function bound to it."""
-    used = _closure(own, parts)
-    texts = [part.text for part in used]
-    at = next(n for n, part in enumerate(used) if part is own)
-    if any(own.name in part.needs for part in used) or not own.text:
-        texts.append(f"{entry.function} = {own.name}")
+def _as_cell(definition: _Statement, answer: KnownAnswer, statements: Sequence[_Statement]) -> str:
+    """The definition with all it needs, under the name of the question's function."""
+    used = _with_needs(definition, statements)
+    texts = [statement.text for statement in used]
+    if any(answer.name in statement.reads for statement in used) or not definition.text:
+        texts.append(f"{answer.function} = {answer.name}")
     else:
-        texts[at] = _renamed(own, entry.function)
-    # Definitions are set apart by two lines as in any file; imports and constants stand together.
+        keyword_and_name = rf"^((?:async\s+)?(?:def|class)\s+){re.escape(answer.name)}\b"
+        renamed = rf"\g<1>{answer.function}"
+        texts[used.index(definition)] = re.sub(
+            keyword_and_name, renamed, definition.text, count=1, flags=re.MULTILINE
+        )
+    # two blank lines between statements, as in any file; a text may end in further ones
     return re.sub(r"\n{4,}", "\n\n\n", "\n\n\n".join(texts)) + "\n"
 
 
-def _renamed(part: _Part, function: str) -> str:
-    pattern = rf"^((?:async\s+)?(?:def|class)\s+){re.escape(part.name)}\b"
-    return re.sub(pattern, rf"\g<1>{function}", part.text, count=1, flags=re.MULTILINE)
+def _with_needs(definition: _Statement, statements: Sequence[_Statement]) -> list[_Statement]:
+    """The definition and the statements that it needs, directly or through others, in the order of
+    the file.
+    """
+    used = [definition]
+    for needing in used:  # which grows
+        used += [
+            statement
+            for statement in statements
+            if statement not in used and statement.binds & needing.reads
+        ]
+    return [statement for statement in statements if statement in used]
 
 
-def _closure(own: _Part, parts: Sequence[_Part]) -> list[_Part]:
-    """The parts that `own` needs, directly or through others, in the order of the file."""
-    wanted, used = set(own.needs), {id(own)}
-    grown = True
-    while grown:
-        grown = False
-        for part in parts:
-            if id(part) not in used and part.binds & wanted:
-                used.add(id(part))
-                wanted |= part.needs
-                grown = True
-    return [part for part in parts if id(part) in used]
-
-
-def _parts(path: Path) -> list[_Part]:
+def _read_statements(path: Path) -> list[_Statement]:
     try:
         source = path.read_text(encoding="utf-8")
         tree = ast.parse(source)
     except (OSError, ValueError, SyntaxError) as error:
         raise BadSuite(f"{path}: cannot be read as Python: {error}") from error
     lines = source.splitlines()
-    return [_part(path, node, lines) for node in tree.body if not _is_kits_own(node)]
+    return [_read_statement(path, node, lines) for node in tree.body if not _is_kits_own(node)]
 
 
 def _is_kits_own(node: ast.stmt) -> bool:
-    """The docstring, and imports of the kit: a notebook has neither."""
+    """Whether a statement is the docstring or an import of the kit: a notebook has neither."""
     if isinstance(node, ast.ImportFrom):
         return (node.module or "").split(".")[0] == "autograder"
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _part(path: Path, node: ast.stmt, lines: list[str]) -> _Part:
-    last = node.end_lineno or node.lineno
-    if not isinstance(node, _Definition):
-        return _Part("\n".join(lines[node.lineno - 1 : last]), bound_names(node), _needs(node))
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    skip: set[int] = set()
-    entry = None
-    for decorator in node.decorator_list:
-        found = _registered(path, node, decorator)
-        if found is not None:
-            entry = entry or found
-            skip |= set(range(decorator.lineno, (decorator.end_lineno or decorator.lineno) + 1))
-    text = "\n".join(lines[n - 1] for n in range(first, last + 1) if n not in skip)
-    empty = all(
+def _read_statement(
+    path: Path,
+    node: ast.stmt,
+    lines: list[str],
+) -> _Statement:
+    decorators = node.decorator_list if isinstance(node, _Definition) else []
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    numbers = set(range(first, (node.end_lineno or node.lineno) + 1))
+    answer = None
+    for decorator in decorators:
+        registered = _read_decorator(path, node, decorator)
+        if registered is not None:
+            answer = answer or registered
+            numbers -= set(range(decorator.lineno, (decorator.end_lineno or decorator.lineno) + 1))
+    text = "\n".join(lines[number - 1] for number in sorted(numbers))
+    names = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
+    reads = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+    return _Statement(
+        text,
+        bound_names(node),
+        frozenset(reads - set(_REGISTERS)),
+        first,
+        isinstance(node, _Definition) and _is_empty(node),
+        answer,
+    )
+
+
+def _is_empty(node: _Definition) -> bool:
+    """Whether a body has nothing but docstrings and `...`."""
+    return all(
         isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in node.body
     )
-    return _Part(text, bound_names(node), _needs(node), node.name, first, empty, entry)
 
 
-def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | None:
-    """What `@mistake("softmax", hint="…")` registers; None for any other decorator."""
+def _read_decorator(
+    path: Path,
+    node: Any,
+    decorator: ast.expr,
+) -> KnownAnswer | None:
+    """The registered answer of `@mistake("softmax", hint="…")`, without a cell.
+
+    None for any other decorator.
+    """
     if not isinstance(decorator, ast.Call):
         return None
-    called = (
-        decorator.func.attr
-        if isinstance(decorator.func, ast.Attribute)
-        else getattr(decorator.func, "id", "")
-    )
-    if called not in _REGISTERS:
+    register = getattr(decorator.func, "attr", getattr(decorator.func, "id", ""))
+    if register not in _REGISTERS:
         return None
-    where = f"{path}, line {decorator.lineno}"
+    place = f"{path}, line {decorator.lineno}"
+    no_plain_text = BadSuite(f"{place}: {register} of {node.name} takes plain text only")
     try:
         (question,) = (ast.literal_eval(argument) for argument in decorator.args)
         keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords}
     except ValueError as error:
-        raise BadSuite(f"{where}: {called} of {node.name} takes plain text only") from error
-    hint, function = keywords.get("hint", ""), keywords.get("function") or question
+        raise no_plain_text from error
+    hint = keywords.get("hint", "")
+    function = keywords.get("function") or question
+    if not all(isinstance(value, str) for value in (question, hint, function)):
+        raise no_plain_text
     changes = keywords.get("replace", ())
     if isinstance(changes, tuple) and changes and isinstance(changes[0], str):
         changes = (changes,)
-    if not all(isinstance(value, str) for value in (question, hint, function)):
-        raise BadSuite(f"{where}: {called} of {node.name} takes plain text only")
-    if "replace" in keywords and not (changes and all(_is_change(change) for change in changes)):
+    if "replace" in keywords and not (changes and all(map(_is_change, changes))):
         raise BadSuite(
-            f'{where}: {node.name} needs replace=("old", "new"), or a list of such pairs'
+            f'{place}: {node.name} needs replace=("old", "new"), or a list of such pairs'
         )
-    if called == "mistake" and not hint.strip():
-        raise BadSuite(f"{where}: the mistake {node.name} has no hint")
+    if register == "mistake" and not hint.strip():
+        raise BadSuite(f"{place}: the mistake {node.name} has no hint")
     keeps = keywords.get("keeps", 0.0)
     if type(keeps) not in (int, float) or not 0 <= keeps < 1:
-        raise BadSuite(f"{where}: keeps of {node.name} is a share of the points, from 0 to below 1")
+        raise BadSuite(f"{place}: keeps of {node.name} is a share of the points, from 0 to below 1")
     deserves = keywords.get("deserves")
     if isinstance(deserves, str):
         deserves = (deserves,)
-    if (called == "sample") != (
-        isinstance(deserves, tuple) and all(isinstance(name, str) for name in deserves)
-    ):
+    if (register == "sample") != _are_texts(deserves):
         raise BadSuite(
-            f"{where}: {node.name} needs deserves=, names of mistakes, if it is a sample, "
+            f"{place}: {node.name} needs deserves=, names of mistakes, if it is a sample, "
             "and else not"
         )
-    return _Entry(question, hint, function, tuple(changes), float(keeps), deserves)
-
-
-def _is_change(change: object) -> bool:
-    return (
-        isinstance(change, tuple)
-        and len(change) == 2
-        and all(isinstance(text, str) for text in change)
+    return KnownAnswer(
+        question,
+        node.name,
+        hint,
+        "",
+        float(keeps),
+        tuple(changes),
+        deserves,
+        function,
     )
 
 
-def _needs(node: ast.stmt) -> frozenset[str]:
-    """Names that a statement reads, except those of the registers."""
-    names = {
-        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    }
-    return frozenset(names - set(_REGISTERS))
+def _is_change(value: object) -> bool:
+    return _are_texts(value) and len(value) == 2
+
+
+def _are_texts(value: object) -> TypeGuard[tuple[str, ...]]:
+    return isinstance(value, tuple) and all(isinstance(text, str) for text in value)

@@ -1,8 +1,9 @@
-"""What a test may call and pass on, and not compute with: objects that live in the student's
-process.
+"""Objects that live in the student's process: a test may call them and pass them on, and not
+compute with them.
 
-Such an object answers for itself. One whose `==` is always true, or whose `sum()` is what the test
-hopes for, would earn points for nothing; so whatever treats it as data fails the test.
+Such an object's methods are the student's code. An object whose `==` is always true, or whose
+`sum()` returns the expected number, would earn points for nothing; so a test that treats it as data
+fails.
 """
 
 from __future__ import annotations
@@ -21,13 +22,29 @@ _DATA_NAMES = frozenset(
 
 
 def is_data_name(name: str) -> bool:
-    """Whether data has an attribute or a method of that name. On an object that nobody asked for, a
-    test means the data that should be there.
+    """Whether data has an attribute or a method of that name.
+
+    A test that looks such a name up on an object expects data in the object's place.
     """
     torch = loaded_torch()
     return name in _DATA_NAMES or (torch is not None and hasattr(torch.Tensor, name))
 
 
+_BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+)
 _OPERATIONS = (
     "bool",
     "len",
@@ -52,48 +69,25 @@ _OPERATIONS = (
     "complex",
     "index",
     "round",
-    "add",
-    "radd",
-    "sub",
-    "rsub",
-    "mul",
-    "rmul",
-    "truediv",
-    "rtruediv",
-    "floordiv",
-    "rfloordiv",
-    "mod",
-    "rmod",
-    "pow",
-    "rpow",
-    "matmul",
-    "rmatmul",
-    "and",
-    "rand",
-    "or",
-    "ror",
-    "xor",
-    "rxor",
-    "lshift",
-    "rlshift",
-    "rshift",
-    "rrshift",
+    *_BINARY,
+    *(f"r{name}" for name in _BINARY),
 )
+"""Special methods of data, without their underscores."""
 
 
 class NotData:
-    """Base of what is no data. Comparing, counting, adding, indexing or asking for its truth is an
-    AssertionError.
+    """Base class of objects that are no data: to compare, count, add, index or test them for truth
+    is an AssertionError.
     """
 
     name: str
 
     def described(self) -> str:
-        """What it is, after "is": "an object of class Duck"."""
+        """The kind of the object, as after "is": "an object of class Duck"."""
         raise NotImplementedError
 
     def as_data(self, *_: Any) -> NoReturn:
-        """Say that it was taken for data.
+        """Refuse to be data: stands in for every operation of data.
 
         Raises:
             AssertionError: always, with a message for the student.
@@ -105,5 +99,5 @@ class NotData:
 
 
 for _operation in _OPERATIONS:
-    # a special method is looked up in the class; each calls the method of the object's own class
-    setattr(NotData, f"__{_operation}__", lambda self, *others: self.as_data(*others))
+    # Python looks a special method up in the class, so `as_data` of a subclass needs this detour
+    setattr(NotData, f"__{_operation}__", lambda self, *operands: self.as_data(*operands))

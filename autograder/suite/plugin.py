@@ -1,8 +1,8 @@
 """The pytest plugin of a hidden suite: seeds, the call log, and the fixtures `student` and
 `reference`.
 
-Whoever runs a session says what the fixtures are by filling the `Fixtures` of its config
-(autograder/grading does).
+The code that starts a session (`sitting/loaded_suite.py`) puts the values of the fixtures into the
+session's config.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ import pytest
 from autograder.suite.calls import start_log
 from autograder.wire.libraries import loaded_torch
 
-GIVEN = frozenset(("student", "reference"))
+FIXTURE_NAMES = frozenset(("student", "reference"))
 """The fixtures that every suite has."""
 
 
 @dataclass(slots=True)
 class Fixtures:
-    """What tests of the running session are given: set anew for every submission and question.
+    """Values of the fixtures of the running session, set anew for every submission and question.
 
     Attributes:
-        student: the proxy; None where nobody has said who the student is.
+        student: the proxy; None in a session that grades nobody.
         reference: names of the answer key.
-        draw: which draw of the random inputs; 0 is the one that students are graded with.
+        draw: number of the draw of random inputs; students are graded with draw 0.
     """
 
     student: Any = None
     reference: Mapping[str, Any] = field(default_factory=dict)
     draw: int = 0
 
-    def given(self, fixture: str) -> Any:
-        """What a test gets for `student` or `reference`.
+    def value_of(self, fixture: str) -> Any:
+        """The value of `student` or `reference`.
 
         Raises:
-            UsageError: nobody has said who the student is.
+            UsageError: the session has no student.
         """
         if fixture == "reference":
             return SimpleNamespace(**self.reference)
@@ -57,39 +57,39 @@ fixtures_key = pytest.StashKey[Fixtures]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A hook of pytest: a session has fixtures, empty until a grader fills them."""
+    """A hook of pytest: give the session fixtures, which are empty until a grader fills them."""
     config.stash.setdefault(fixtures_key, Fixtures())
 
 
 def seed(name: str, draw: int = 0) -> None:
-    """Seed every generator that a suite may draw from, by the test's own name."""
+    """Seed every generator that a suite may draw from, by the test's name."""
     number = zlib.crc32(name.encode(), draw)
     if torch := loaded_torch():
-        # torch.manual_seed also notes a traceback for every accelerator: a millisecond a test
+        # torch.manual_seed also stores a traceback for every accelerator: a millisecond a test
         torch.default_generator.manual_seed(number)
     np.random.seed(number)
     random.seed(number)
 
 
-def begin(item: pytest.Item, fixtures: Fixtures) -> None:
-    """Before each test: it has its own draws and its own log of calls."""
+def begin_test(item: pytest.Item, fixtures: Fixtures) -> None:
+    """Give a test random draws and a log of calls of its own."""
     seed(f"{item.path.stem}::{item.name}", fixtures.draw)
     start_log(fixtures.reference)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A hook of pytest."""
-    begin(item, item.config.stash[fixtures_key])
+    """A hook of pytest: begin a test."""
+    begin_test(item, item.config.stash[fixtures_key])
 
 
 @pytest.fixture
 def student(request: pytest.FixtureRequest) -> Any:
     """Proxy to the submission's functions, behind the walls."""
-    return request.config.stash[fixtures_key].given("student")
+    return request.config.stash[fixtures_key].value_of("student")
 
 
 @pytest.fixture
 def reference(request: pytest.FixtureRequest) -> Any:
     """The answer key's functions, in the trusted process."""
-    return request.config.stash[fixtures_key].given("reference")
+    return request.config.stash[fixtures_key].value_of("reference")

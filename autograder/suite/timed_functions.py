@@ -1,4 +1,4 @@
-"""What of an assignment is timed on a GPU: `speed.py` beside the tests of its suite
+"""Loads `speed.py` of a suite: the function of an assignment that is timed on a GPU
 (docs/authoring.md).
 """
 
@@ -31,14 +31,14 @@ class SpeedCase:
 
 @dataclass(frozen=True, slots=True)
 class SpeedTest:
-    """Which function is timed, against what, and with which arguments.
+    """A timed function, its baseline, and the calls of both.
 
     Attributes:
-        question, function: the function, and the question that it answers.
+        question, function: name of the function, and of the question that the function answers.
         baseline: source of a function `baseline` that takes the same arguments.
         cases: makes the calls.
-        answer: what of the function's result the baseline gives too.
-        tolerance: by how much the two may differ.
+        answer: picks the part of the function's result that the baseline computes too.
+        tolerance: the allowed difference between function and baseline.
     """
 
     question: str
@@ -50,10 +50,10 @@ class SpeedTest:
 
 
 def load_speed_test(suite: Path) -> SpeedTest | None:
-    """The suite's `speed.py`, or None where it has none.
+    """The suite's `speed.py`, or None where the suite has none.
 
     Raises:
-        BadSuite: it does not import, or lacks a part.
+        BadSuite: the file does not import, or lacks a part.
     """
     path = suite / "speed.py"
     if not path.exists():

@@ -23,7 +23,7 @@ from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Verdict
 from autograder.suite.calls import Call, Cost
 from autograder.suite.collection import SuiteQuestion, SuiteTest
-from autograder.suite.known_answers import KnownAnswer, combined
+from autograder.suite.known_answers import KnownAnswer, combine_answers
 
 RIGHT, INVERTED, SHIFTED = (
     torch.tensor(row, dtype=torch.float64) for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5])
@@ -195,14 +195,14 @@ def test_two_changes_of_one_place_are_no_pair() -> None:
     inverted, unscaled, unturned = (
         KnownAnswer("f", n, "", "", changes=c) for n, c in CHANGES.items()
     )
-    assert combined([inverted, unturned], KEY_CELL) is None
-    made = combined([inverted, unscaled], KEY_CELL)
+    assert combine_answers([inverted, unturned], KEY_CELL) is None
+    made = combine_answers([inverted, unscaled], KEY_CELL)
     assert made is not None
     assert (made.name, made.cell) == (
         "inverted and unscaled",
         "def f(x):\n    return left(kept(x))\n",
     )
-    assert combined([inverted, KnownAnswer("f", "own", "", "")], KEY_CELL) is None
+    assert combine_answers([inverted, KnownAnswer("f", "own", "", "")], KEY_CELL) is None
 
 
 def lost(student: Answers, mistakes: dict[str, Answers]) -> float:

@@ -262,7 +262,7 @@ ONES = torch.ones(2, dtype=torch.float64)
         (call(fault=StudentError("ValueError", "no")), call(ONES), False),
         (call(fault=StudentTimeout("slow")), call(ONES), None),
         (call(ONES), call(fault=StudentCrashed("gone")), None),
-        (call(let_go=True), call(ONES), None),
+        (call(was_dropped=True), call(ONES), None),
     ],
 )
 def test_when_two_answers_are_one(first: Call, second: Call, same: bool | None) -> None:
@@ -310,4 +310,4 @@ def test_answers_beyond_a_bound_are_let_go() -> None:
     attempt = Attempt()
     large = torch.zeros(LARGEST_ATTEMPT // 2 + 1000, dtype=torch.uint8)
     attempt.add("t", [call(large), call(large), call(1)])
-    assert [answer.let_go for answer in attempt.answers["t"]] == [False, True, False]
+    assert [answer.was_dropped for answer in attempt.answers["t"]] == [False, True, False]

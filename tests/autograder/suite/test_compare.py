@@ -23,7 +23,7 @@ from autograder.suite import (
     zeros,
 )
 from autograder.suite.calls import Call, current_log, describe_last, start_log
-from autograder.suite.compare import same
+from autograder.suite.compare import are_equal
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> None:
@@ -461,4 +461,4 @@ def test_calling_twice_notices_another_answer() -> None:
     ],
 )
 def test_sameness_goes_through_and_through(left: Any, right: Any, equal: bool) -> None:
-    assert same(left, right) is equal
+    assert are_equal(left, right) is equal

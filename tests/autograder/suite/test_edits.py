@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autograder.basics.errors import BadSuite
-from autograder.suite.edits import EditError, edited
+from autograder.suite.edits import EditError, apply_changes
 from autograder.suite.known_answers import load_known_answers
 
 KEY = '''def scores(q, k, mask=None):
@@ -26,8 +26,10 @@ KEY = '''def scores(q, k, mask=None):
 
 
 def test_a_part_of_a_line_is_exchanged_and_docstrings_are_not_searched() -> None:
-    assert edited(KEY, [("q @ k.T", "k @ q.T")]).endswith("    return k @ q.T / math.sqrt(d)\n")
-    assert "q @ k.T / sqrt(d), and" in edited(KEY, [("q @ k.T", "k @ q.T")])
+    assert apply_changes(KEY, [("q @ k.T", "k @ q.T")]).endswith(
+        "    return k @ q.T / math.sqrt(d)\n"
+    )
+    assert "q @ k.T / sqrt(d), and" in apply_changes(KEY, [("q @ k.T", "k @ q.T")])
 
 
 def test_a_block_is_found_at_any_indentation_and_new_lines_get_it() -> None:
@@ -41,17 +43,17 @@ def test_a_block_is_found_at_any_indentation_and_new_lines_get_it() -> None:
     for row in q:
         row *= mask
     """
-    after = edited(KEY, [(block, new)])
+    after = apply_changes(KEY, [(block, new)])
     assert (
         "    if mask is not None:\n        for row in q:\n            row *= mask\n    return"
         in after
     )
-    more = edited(KEY, [("d = q.shape[-1]", "d = q.shape[-1]\nd = d + 1")])
+    more = apply_changes(KEY, [("d = q.shape[-1]", "d = q.shape[-1]\nd = d + 1")])
     assert "    d = q.shape[-1]\n    d = d + 1\n    if mask" in more
 
 
 def test_every_change_is_made_on_the_key_as_it_is() -> None:
-    after = edited(KEY, [("math.sqrt(d)", "d"), ("d = q.shape[-1]", "d = math.sqrt(d)")])
+    after = apply_changes(KEY, [("math.sqrt(d)", "d"), ("d = q.shape[-1]", "d = math.sqrt(d)")])
     assert after.endswith("q @ k.T / d\n")
     assert "    d = math.sqrt(d)\n" in after
 
@@ -72,7 +74,7 @@ def test_every_change_is_made_on_the_key_as_it_is() -> None:
 )
 def test_an_edit_that_does_not_fit_says_why(changes: list[tuple[str, str]], said: str) -> None:
     with pytest.raises(EditError, match=said):
-        edited(KEY, changes)
+        apply_changes(KEY, changes)
 
 
 def test_an_edit_in_a_file_becomes_a_cell_and_a_misfit_has_its_line(tmp_path: Path) -> None:

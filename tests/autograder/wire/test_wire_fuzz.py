@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from safetensors.torch import save
 
-from autograder.suite.compare import same
+from autograder.suite.compare import are_equal
 from autograder.wire.frames import (
     MAX_BODY_HEADER,
     MAX_HEADER,
@@ -127,7 +127,7 @@ def equal(left: Any, right: Any) -> bool:
             and left.keys() == right.keys()
             and all(equal(left[k], right[k]) for k in left)
         )
-    return type(left) is type(right) and same(left, right)
+    return type(left) is type(right) and are_equal(left, right)
 
 
 @few
