@@ -14,7 +14,7 @@ from pathlib import Path
 
 _KIT = Path(__file__).parents[1]
 _TEMPLATE = Path(__file__).with_name("templates") / "students" / "program.py"
-_RUNNER = "autograder.worker.at_home"
+_RUNNER = "autograder.worker.cell_runner"
 """The program that `check.py` starts to run a notebook's cells."""
 
 

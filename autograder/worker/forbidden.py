@@ -14,12 +14,15 @@ from autograder.wire.libraries import loaded_torch
 
 
 class ForbiddenCall(Exception):
-    """The student's code called what this question forbids."""
+    """The student's code called a function that this question forbids."""
 
 
 class Ban:
-    """Raises on forbidden functions while a call runs, and remembers it where the student swallows
-    the error.
+    """Raises where a call uses a forbidden function, and remembers that for where the student
+    swallows the error.
+
+    Attributes:
+        called: the forbidden function that was called last.
     """
 
     def __init__(self, names: list[str]) -> None:
@@ -29,26 +32,26 @@ class Ban:
         self._patch(names)
 
     def watching(self) -> contextlib.AbstractContextManager[Any]:
-        """Looks inside at each call of torch, where one is forbidden: that takes as long as a small
-        operation.
+        """A block in which each call of torch is compared with the forbidden names: that takes as
+        long as a small operation.
         """
         if not self._by_name or loaded_torch() is None:
             return contextlib.nullcontext()
         from autograder.worker.calls_of_torch import CallsOfTorch
 
-        return CallsOfTorch(self._meet)
+        return CallsOfTorch(self._check)
 
     def lift(self) -> None:
-        """Put back what was replaced."""
+        """Allow the functions again."""
         for owner, name, value in reversed(self._replaced):
             setattr(owner, name, value)
 
-    def _meet(self, name: str) -> None:
+    def _check(self, operation: str) -> None:
         # `torch.softmax`, `F.softmax`, `x.softmax` and `torch.ops.aten.softmax` share their last
         # name
-        name = _plain(name)
-        if name in self._by_name:
-            self.refuse(self._by_name[name])
+        name = self._by_name.get(_plain(operation))
+        if name is not None:
+            self.refuse(name)
 
     def refuse(self, name: str) -> None:
         """Note the call and raise ForbiddenCall."""
@@ -58,31 +61,36 @@ class Ban:
         )
 
     def _patch(self, names: list[str]) -> None:
-        """What is no torch operation is replaced by what refuses: modules as `torch.nn.LSTM`, other
-        classes as `torch.optim.Adam`, functions as `torch.nn.utils.clip_grad_norm_`, and everything
-        outside torch.
+        """Replace what is no torch operation by a function that refuses: modules as
+        `torch.nn.LSTM`, other classes as `torch.optim.Adam`, functions as
+        `torch.nn.utils.clip_grad_norm_`, and everything outside torch.
         """
-        module = loaded_torch().nn.Module if loaded_torch() else ()
+        module_class = loaded_torch().nn.Module if loaded_torch() else ()
         for name in names:
             owner_name, _, last = name.rpartition(".")
             owner = _loaded(owner_name)
-            found = getattr(owner, last, None)
-            if isinstance(found, type) and self._by_name.get(_plain(name)) == name:
+            value = getattr(owner, last, None)
+            if value is None:
+                continue
+            is_class = isinstance(value, type)
+            if is_class and self._by_name.get(_plain(name)) == name:
                 del self._by_name[_plain(name)]  # no operation is called like a class
-            if isinstance(found, type) and issubclass(found, module):
-                self._replace(found, "forward", name)
-            elif found is not None and not owner_name.startswith("torch"):
+            if is_class and issubclass(value, module_class):
+                self._replace(value, "forward", name)
+            elif not owner_name.startswith("torch"):
                 self._replace(owner, last, name)
-            elif isinstance(found, type):
-                self._replace(found, "__init__", name)
-            elif isinstance(found, FunctionType) and not _is_seen_by_modes(inspect.unwrap(found)):
-                self._replace_code(inspect.unwrap(found), name)
+            elif is_class:
+                self._replace(value, "__init__", name)
+            elif isinstance(value, FunctionType):
+                function = inspect.unwrap(value)
+                if not _is_seen_by_modes(function):
+                    self._replace_code(function, name)
 
     def _replace(self, owner: Any, attribute: str, forbidden: str) -> None:
         self._replaced.append((owner, attribute, getattr(owner, attribute)))
         setattr(owner, attribute, _refusing(self, forbidden))
 
-    def _replace_code(self, function: FunctionType, forbidden: str) -> None:
+    def _replace_code(self, function: Any, forbidden: str) -> None:
         """Let the function itself refuse, since the submission may hold it under a name of its
         own.
         """
@@ -92,14 +100,14 @@ class Ban:
             setattr(function, attribute, getattr(refuse, attribute))
 
 
-def _is_seen_by_modes(function: FunctionType) -> bool:
+def _is_seen_by_modes(function: Any) -> bool:
     """Whether a TorchFunctionMode is asked about each call, as of `torch.nn.functional.softmax`."""
     return any(name.startswith("has_torch_function") for name in function.__code__.co_names)
 
 
 def _loaded(name: str) -> Any:
-    """A module, or None where there is none, or it is a part of torch that is not loaded yet: some
-    take seconds, and what their functions do is seen as torch operations.
+    """A module; None where there is none, and for parts of torch that are not loaded yet: some take
+    seconds to load, and their functions are seen as torch operations.
     """
     if name.startswith("torch"):
         return sys.modules.get(name)
@@ -117,7 +125,7 @@ def _refusing(ban: Ban, name: str) -> Any:
     return refuse
 
 
-@lru_cache(maxsize=4096)  # it is asked for every operation
+@lru_cache(maxsize=4096)  # called for every operation
 def _plain(name: str) -> str:
     """The last part of a name, without what torch puts around it."""
     name = name.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""What code written in a notebook expects to find around it: IPython's names, Colab's, a display,
+"""The surroundings that code of a notebook expects: IPython's names, Colab's, a display,
 `my_course`.
 """
 
@@ -13,7 +13,9 @@ from typing import Any
 
 
 class _Quiet:
-    """Stands where an object of the notebook's stood: takes every call and gives itself back."""
+    """Stands in for an object of Jupyter's or Colab's: every attribute and every call gives the
+    object itself.
+    """
 
     def __getattr__(self, name: str) -> _Quiet:
         if name.startswith("__"):
@@ -25,7 +27,7 @@ class _Quiet:
 
 
 def no_input(prompt: object = "") -> str:
-    """There is nobody to answer while grading."""
+    """Stands in for `input`: there is nobody to answer while grading."""
     raise EOFError("input() has nobody to ask while grading: give the value in the code instead")
 
 
@@ -41,7 +43,7 @@ def new_namespace() -> dict[str, Any]:
 
 
 def install_colab() -> None:
-    """`from google.colab import drive` works on Colab alone: give the import something that does
+    """Let `from google.colab import drive`, which works on Colab alone, import objects that do
     nothing.
     """
     if "google" in sys.modules:
@@ -51,16 +53,17 @@ def install_colab() -> None:
     colab.__path__ = []
     for name in ("drive", "files", "output", "userdata", "auth", "data_table"):
         setattr(colab, name, _Quiet())
-        sys.modules[f"google.colab.{name}"] = types.ModuleType(f"google.colab.{name}")
+        module = f"google.colab.{name}"
+        sys.modules[module] = types.ModuleType(module)
     google.colab = colab  # type: ignore[attr-defined]
     sys.modules.update({"google": google, "google.colab": colab})
 
 
 class _MyCourse(MetaPathFinder, Loader):
-    """Finds `my_course` and whatever is below it: the student's own code of earlier assignments,
-    which is not here.
+    """Imports `my_course` and its submodules, the student's code of earlier assignments, without
+    that code.
 
-    A name that is taken from it is the notebook's own of that name: the staff's, since given cells
+    Names imported from `my_course` are the notebook's own: those of the staff, since given cells
     run as released.
     """
 
@@ -70,32 +73,34 @@ class _MyCourse(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: Any = None
     ) -> ModuleSpec | None:
-        ours = fullname.partition(".")[0] == "my_course"
-        return ModuleSpec(fullname, self, is_package=True) if ours else None
+        if fullname.partition(".")[0] != "my_course":
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__getattr__ = self._taken  # type: ignore[method-assign]  # where Python looks for names of a module
+        module.__getattr__ = self._find_name  # type: ignore[method-assign]  # Python's hook for names of a module
 
-    def _taken(self, name: str) -> Any:
+    def _find_name(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in self._names:
             return self._names[name]
 
-        def later(*args: Any, **kwargs: Any) -> Any:
-            found = self._names.get(name, later)  # the given code may stand below the import
-            if found is later:
+        def defined_later(*args: Any, **kwargs: Any) -> Any:
+            # the given code may stand below the import
+            function = self._names.get(name, defined_later)
+            if function is defined_later:
                 raise NameError(
                     f"{name} of my_course is not there when grading, nor in the given code: "
                     "copy it here"
                 )
-            return found(*args, **kwargs)
+            return function(*args, **kwargs)
 
-        return later
+        return defined_later
 
 
 def install_my_course(names: dict[str, Any]) -> None:
-    """`from my_course import …` gives what the notebook itself has under that name.
+    """Let `from my_course import …` give the notebook's own values of these names.
 
     Args:
         names: the namespace that the cells share.
@@ -104,20 +109,22 @@ def install_my_course(names: dict[str, Any]) -> None:
 
 
 def run_eagerly() -> None:
-    """`torch.compile` gives back what it is given: it changes no number, and there is no compiler
-    behind the walls.
+    """Let `torch.compile` return its argument: compiling changes no number, and there is no
+    compiler behind the walls.
     """
 
     def compile_(model: Any = None, **_: Any) -> Any:
-        return model if model is not None else lambda function: function
+        if model is None:  # a decorator with options
+            return lambda function: function
+        return model
 
     if torch := sys.modules.get("torch"):
         torch.compile = compile_  # type: ignore[attr-defined]
 
 
 def fresh_seeds() -> None:
-    """The same random numbers in every worker, so that the same submission gives the same
-    result.
+    """Set all seeds: every worker draws equal random numbers, and a submission gives equal results
+    each time.
     """
     import random
 

@@ -249,10 +249,10 @@ def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path)
         "intake.written",
         "records.submission",
         "student_tools.self_check",
-        "worker.asking",
-        "worker.at_home",
+        "worker.cell_runner",
         "worker.cells",
         "worker.notebook_world",
+        "worker.stand_in_hooks",
     ]
     package = Path(self_check.__file__).parents[1]
     for name in carried:
