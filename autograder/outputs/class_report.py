@@ -1,11 +1,10 @@
-"""The class at a glance, for the instructor: everybody's mark, or why there is none, and what went
-wrong where.
-"""
+"""The class report, for instructors: everybody's mark or why there is none, and common faults."""
 
 from __future__ import annotations
 
 import os
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -42,37 +41,39 @@ def render_report(
     """The class report as HTML, in pieces.
 
     Args:
-        marks: everybody.
-        timing: how long each submission took, and whose result is from an earlier run.
-        collected: what the last `collect` did.
-        pages: student → where their feedback page lies, seen from the report.
+        marks: the whole class.
+        timing: seconds of each submission; an entry also says if its result is an earlier run's.
+        collected: the record of the last `collect`.
+        pages: student → address of the feedback page, relative to the report.
         stale: student → why grading would give another result now.
-        tries: what first, second and further submissions scored.
+        tries: statistics of first, second and further submissions.
         rubrics: the items of the marking schemes, by written answer.
     """
     results = [mark.result for mark in marks if mark.result is not None]
-    of_class = class_shares(marks)
+    shares = class_shares(marks)
+    counts = Counter({"graded": 0})
+    counts.update("graded" if mark.result else mark.status for mark in marks)
     by_mark = sorted(marks, key=lambda m: (m.score is None, -(m.score or 0.0), m.student))
     by_status = sorted(marks, key=lambda m: (m.status == "graded", m.status, m.student))
     return render_pieces(
         "report.html",
         assignment=assignment,
         results=results,
-        counts=_counts(marks),
+        counts=counts,
         unfinished=[
             mark for mark in marks if mark.result is None or mark.status == "time cannot be read"
         ],
         waiting=[mark for mark in marks if mark.status == "waits for a person"],
         flagged=[
-            (r.student, q.name, flag)
-            for r in results
-            for q in r.questions
-            for flag in q.two_answers
+            (result.student, question.name, flag)
+            for result in results
+            for question in result.questions
+            for flag in question.two_answers
         ],
         older=[entry for entry in timing if entry.older],
-        mean=statistics.fmean(of_class) if of_class else 0.0,
-        median=statistics.median(of_class) if of_class else 0.0,
-        bins=histogram(of_class),
+        mean=statistics.fmean(shares or [0.0]),
+        median=statistics.median(shares or [0.0]),
+        bins=histogram(shares),
         questions=summarize_questions(results),
         tries=tries if len(tries) > 1 else (),
         written=written_statistics([mark.by_hand for mark in marks if mark.by_hand], rubrics or {}),
@@ -87,16 +88,6 @@ def render_report(
     )
 
 
-def _counts(marks: Sequence[Mark]) -> list[tuple[int, str]]:
-    """How many have a result, and how many of each kind have none."""
-    graded = sum(mark.result is not None for mark in marks)
-    others = [mark.status for mark in marks if mark.result is None]
-    return [
-        (graded, "graded"),
-        *((others.count(status), status) for status in dict.fromkeys(others)),
-    ]
-
-
 def write_report(
     files: FileTransaction,
     folder: Path,
@@ -108,7 +99,7 @@ def write_report(
     stale: Mapping[str, str] | None = None,
     rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
 ) -> Path:
-    """Make `<folder>/<assignment>.html`, with links to the pages that lie in `feedback`."""
+    """Write `<folder>/<assignment>.html`, with links to the pages in the folder `feedback`."""
     path = folder / f"{assignment}.html"
     pages = {}
     for mark in marks:

@@ -1,12 +1,12 @@
-"""What an export changes on a platform: marks given, marks kept, people skipped, each with the
-reason.
+"""Compare marks with a platform's: marks that an export gives, keeps and skips, with reasons.
 
-Each platform's module compares the marks with what the platform itself says, in a file that it
-wrote or through its API, and makes a `Difference`. It is printed before anything is uploaded.
+A platform's module reads the marks there from the platform's file or through its API. The
+`Difference` is printed before anything is uploaded.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,51 +17,50 @@ from autograder.outputs.export import points_cell
 
 Outcome = Literal["gets", "keeps", "skipped"]
 SAME = 0.005
-"""Platforms show two decimals: marks that are nearer than half of the second are the same there."""
+"""Platforms show two decimals: marks that differ by less than half of the second are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one person's mark on the platform.
+    """The change of one person's mark on the platform.
 
     Attributes:
-        person: the person as the platform calls them.
-        student: who that is here; "" for nobody.
-        outcome: whether the mark is given, what is there stays, or the platform will not take the
-            mark.
-        mark_there: the mark on the platform, in the platform's writing; "" for none.
+        person: the person's name on the platform.
+        student: the student's id here; "" for nobody.
+        outcome: "gets" the mark, "keeps" the mark on the platform, or "skipped", if the platform
+            will refuse the mark.
+        platform_mark: the mark on the platform, in the platform's writing; "" for none.
         mark: the mark here; None for none.
-        reason: why the person keeps what they have or is skipped, or on what condition they get the
-            mark.
+        reason: why the mark is kept or skipped, or the condition on which it is given.
     """
 
     person: str
     student: str
     outcome: Outcome
-    mark_there: str = ""
+    platform_mark: str = ""
     mark: float | None = None
     reason: str = ""
 
     def __str__(self) -> str:
-        had = self.mark_there or "none"
-        person, reason = one_line(self.person), f": {one_line(self.reason)}" if self.reason else ""
+        had = self.platform_mark or "none"
+        person = one_line(self.person)
+        points = points_cell(self.mark)
+        reason = f": {one_line(self.reason)}" if self.reason else ""
         if self.outcome == "gets":
-            return f"{person} gets {points_cell(self.mark)} (had {had}){reason}"
+            return f"{person} gets {points} (had {had}){reason}"
         if self.outcome == "skipped":
-            return (
-                f"{person} will be skipped and keeps {had} (here {points_cell(self.mark)}){reason}"
-            )
+            return f"{person} will be skipped and keeps {had} (here {points}){reason}"
         return f"{person} keeps {had}{reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Everybody whom the platform knows, and whom it does not know.
+    """The changes of a whole class.
 
     Attributes:
         changes: a change for each person on the platform.
-        missing: students with a mark here whom the platform's file does not have.
-        notes: what else to know before the upload.
+        missing: students with a mark here who are not on the platform.
+        notes: remarks for the person who uploads.
     """
 
     changes: tuple[Change, ...] = ()
@@ -69,57 +68,51 @@ class Difference:
     notes: tuple[str, ...] = ()
 
     def lines(self, platform: str) -> list[str]:
-        """The difference for people: how many of each kind, then a line for each person, then the
-        notes.
-        """
-        count = {
-            outcome: [c for c in self.changes if c.outcome == outcome]
-            for outcome in ("gets", "keeps", "skipped")
-        }
-        counts = f"{len(count['gets'])} to get a mark, {len(count['keeps'])} to keep what is there"
-        first = f"{platform}: {counts}, {len(count['skipped'])} to be skipped there"
-        people = [f"  {change}" for kind in ("skipped", "gets", "keeps") for change in count[kind]]
-        unknown = [
-            f"  {one_line(student)} has a mark and is not known there" for student in self.missing
+        """The difference in lines: the counts, then each person, then the notes."""
+        if not self.changes and not self.missing:
+            return list(self.notes)
+        order = ("skipped", "gets", "keeps")
+        changes = sorted(self.changes, key=lambda change: order.index(change.outcome))
+        counts = Counter(change.outcome for change in changes)
+        return [
+            f"{platform}: {counts['gets']} to get a mark, {counts['keeps']} to keep what is there, "
+            f"{counts['skipped']} to be skipped there",
+            *(f"  {change}" for change in changes),
+            *(
+                f"  {one_line(student)} has a mark and is not known there"
+                for student in self.missing
+            ),
+            *self.notes,
         ]
-        return (
-            [first, *people, *unknown, *self.notes]
-            if self.changes or self.missing
-            else list(self.notes)
-        )
 
 
 def points_to_give(marks: Iterable[Mark], *, provisional: bool) -> dict[str, float]:
-    """Student → the mark to export, of everybody who has one."""
-    return {
-        mark.student: points
-        for mark in marks
-        if (points := mark.final(provisional=provisional)) is not None
-    }
+    """Student → the mark to export; students without a mark are left out."""
+    finals = {mark.student: mark.final(provisional=provisional) for mark in marks}
+    return {student: points for student, points in finals.items() if points is not None}
 
 
 def full_marks(marks: Iterable[Mark]) -> float:
-    """What the marks are out of; 0 where there are none."""
+    """The points of the assignment; 0 without marks."""
     return max((mark.max_score for mark in marks), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformPerson:
-    """One person on the platform, with the mark that the platform has.
+    """One person on the platform, with the platform's mark.
 
     Attributes:
-        person: the person as the platform calls them.
-        student: who that is here; "" for nobody.
-        mark_there: the mark on the platform, in the platform's writing; "" for none.
-        points_there: the same as a number; None where it is none.
-        decide: whether the platform takes this mark from the person in place of theirs, and the
-            reason.
+        person: the person's name on the platform.
+        student: the student's id here; "" for nobody.
+        platform_mark: the mark on the platform, in the platform's writing; "" for none.
+        platform_points: the same mark as a number; None if it is no number.
+        decide: whether the platform takes a new mark in place of this one, and the reason.
     """
 
     person: str
     student: str
-    mark_there: str
-    points_there: float | None
+    platform_mark: str
+    platform_points: float | None
     decide: Callable[[float], tuple[Outcome, str]]
 
 
@@ -129,8 +122,7 @@ def compare_marks(
     points: Mapping[str, float],
     notes: Sequence[str] = (),
 ) -> Difference:
-    """What becomes of everybody's mark: whoever has no mark here, or the same one there, keeps what
-    is there.
+    """Decide about everybody's mark: without a new mark here, the platform's mark stays.
 
     Args:
         points: student → the mark to export.
@@ -140,31 +132,30 @@ def compare_marks(
     return Difference(changes, missing_students(marks, points, changes), tuple(notes))
 
 
-def _change(there: PlatformPerson, mark: Mark | None, points: Mapping[str, float]) -> Change:
-    if mark is None or mark.student not in points:
-        student = mark.student if mark else ""
-        return Change(there.person, student, "keeps", there.mark_there, None, _without_a_mark(mark))
-    mark_here = points[mark.student]
-    if there.points_there is not None and abs(there.points_there - mark_here) < SAME:
-        return Change(
-            there.person, mark.student, "keeps", there.mark_there, mark_here, "the same as here"
-        )
-    outcome, reason = there.decide(mark_here)
-    return Change(there.person, mark.student, outcome, there.mark_there, mark_here, reason)
+def _change(person: PlatformPerson, mark: Mark | None, points: Mapping[str, float]) -> Change:
+    student = mark.student if mark else ""
+    new_mark = points.get(student)
+    outcome: Outcome
+    if new_mark is None:
+        outcome, reason = "keeps", _reason_without_mark(mark)
+    elif person.platform_points is not None and abs(person.platform_points - new_mark) < SAME:
+        outcome, reason = "keeps", "the same as here"
+    else:
+        outcome, reason = person.decide(new_mark)
+    return Change(person.person, student, outcome, person.platform_mark, new_mark, reason)
 
 
 def missing_students(
     marks: Sequence[Mark], points: Mapping[str, float], changes: Iterable[Change]
 ) -> tuple[str, ...]:
-    """Students with a mark who are nobody on the platform."""
+    """Students with a mark who are not on the platform."""
     on_platform = {change.student for change in changes}
-    return tuple(
-        mark.student for mark in marks if mark.student in points and mark.student not in on_platform
-    )
+    missing = points.keys() - on_platform
+    return tuple(mark.student for mark in marks if mark.student in missing)
 
 
-def _without_a_mark(mark: Mark | None) -> str:
-    """Why somebody whom the platform knows gets no mark from here."""
+def _reason_without_mark(mark: Mark | None) -> str:
+    """Why a person on the platform gets no mark from here."""
     if mark is None:
         return "nobody here"
     return "no mark here" if mark.status == "graded" else mark.status

@@ -1,4 +1,4 @@
-"""The page that a student reads: what was lost, why, and where to look first."""
+"""The feedback page that a student reads: lost points, the reasons, and where to look first."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from autograder.outputs.outcome_words import (
     slip_hints,
 )
 from autograder.outputs.pages import render
-from autograder.records.model import CellOutcome, Outcome, QuestionResult, Result, TestOutcome
+from autograder.outputs.statistics import share
+from autograder.records.model import Outcome, QuestionResult, Result, TestOutcome
 from autograder.records.results import path_name
 from autograder.suite.prerequisites import prerequisites
 
 FailedGroup = tuple[Outcome, str, tuple[str, ...]]
-"""What tests have in common that failed in the same way: what happened, the message, and hints of
-slips.
-"""
+"""The common traits of tests that failed alike: outcome, message, and hints of slips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +33,15 @@ class QuestionView:
 
     Attributes:
         carried: explains regained points, or "".
-        kept: says what a slip keeps, or "".
-        only_inherited: what failed did so for another question's mistake alone, and cost nothing.
+        kept: says which points a slip keeps, or "".
+        only_inherited: whether the failed tests failed for another question's mistake alone, and
+            cost nothing.
     """
 
     question: QuestionResult
     share: float
     failed: Mapping[FailedGroup, Sequence[TestOutcome]]
-    passed: tuple[TestOutcome, ...]
+    passed: Sequence[TestOutcome]
     carried: str
     kept: str
     only_inherited: bool
@@ -53,27 +53,28 @@ def render_feedback(
     speed: str = "",
     mark: Mark | None = None,
 ) -> str:
-    """The page as HTML.
+    """Render the page as HTML.
 
     Args:
-        uses: for each question those that it builds on (the suite knows them).
-        speed: how fast it was on a GPU, in words.
-        mark: the mark with what a person gave, and lateness; without it, that of the tests alone.
+        uses: question → the questions that it builds on, from the suite.
+        speed: the speed on a GPU, in words.
+        mark: the mark with a person's points and lateness; without it, the tests' points alone.
     """
     mark = mark or mark_of(result)
+    open_points = 0.0
+    if mark.status == "waits for a person":
+        open_points = max(0.0, mark.max_score - result.max_score)
     return render(
         "feedback.html",
         result=result,
         mark=mark,
-        open_points=max(0.0, mark.max_score - result.max_score)
-        if mark.status == "waits for a person"
-        else 0.0,
+        open_points=open_points,
         speed=speed,
         questions=[
             _view(question, result, prerequisites(question.name, uses or {}))
             for question in result.questions
         ],
-        cells=_worth_telling(result.cells),
+        cells=[cell for cell in result.cells if cell.outcome != "ok" or cell.message],
         cell_words=CELL_WORDS,
         what_happened=WHAT_HAPPENED,
         without_walls=WITHOUT_WALLS,
@@ -81,32 +82,29 @@ def render_feedback(
 
 
 def feedback_path(folder: Path, assignment: str, students_folder: str) -> Path:
-    """Where nbgrader puts its own page: <folder>/<student's
-    folder>/<assignment>/<assignment>.html.
+    """The path of a student's page, where nbgrader puts pages too:
+    <folder>/<student's folder>/<assignment>/<assignment>.html.
     """
-    own = students_folder if is_one_component(students_folder) else path_name(students_folder)
-    return folder / own / assignment / f"{assignment}.html"
+    if not is_one_component(students_folder):
+        students_folder = path_name(students_folder)
+    return folder / students_folder / assignment / f"{assignment}.html"
 
 
 def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> QuestionView:
     failed: dict[FailedGroup, list[TestOutcome]] = {}
+    passed = []
     for test in question.tests:
-        if test.outcome != "passed":
-            failed.setdefault((test.outcome, test.message, slip_hints(question, test)), []).append(
-                test
-            )
+        if test.outcome == "passed":
+            passed.append(test)
+        else:
+            group = (test.outcome, test.message, slip_hints(question, test))
+            failed.setdefault(group, []).append(test)
     return QuestionView(
         question=question,
-        share=min(1.0, max(0.0, question.score / question.max_score))
-        if question.max_score > 0
-        else 1.0,
+        share=share(question.score, question.max_score),
         failed=failed,
-        passed=tuple(test for test in question.tests if test.outcome == "passed"),
+        passed=passed,
         carried=carried_note(question, result, uses),
         kept=kept_note(question),
         only_inherited=question.carried > 0 and is_full(question.score, question.max_score),
     )
-
-
-def _worth_telling(cells: Sequence[CellOutcome]) -> list[CellOutcome]:
-    return [cell for cell in cells if cell.outcome != "ok" or cell.message]

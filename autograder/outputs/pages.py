@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: no script, nothing loaded from anywhere, every value escaped."""
+"""Render self-contained HTML pages: no script, nothing loaded, every value escaped."""
 
 from __future__ import annotations
 
@@ -12,26 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.basics.points import format_points
 from autograder.basics.safe_text import clean, describe_test, one_line, shorten
+from autograder.outputs.outcome_words import LONGEST_MESSAGE
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
-LONGEST_MESSAGE = 2000
-
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def render(template: str, **values: Any) -> str:
-    """The page `template` with these values. The policy in its head allows its own style sheet and
-    nothing else.
-    """
+    """Render a page. The policy in its head allows the page's style sheet and nothing else."""
     return "".join(render_pieces(template, **values))
 
 
 def render_pieces(template: str, **values: Any) -> Iterator[str]:
-    """As `render`, piece by piece: the page of a large class is never in memory."""
+    """Render a page piece by piece: the page of a large class is never in memory."""
     css = (TEMPLATES / "page.css").read_text(encoding="utf-8").strip()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -57,13 +54,12 @@ def _environment() -> Environment:
 
 
 def _finalize(value: Any) -> Any:
-    # Runs on every value before it is escaped, so that no template can forget it. Markup is ready
-    # already.
+    # Runs on every value before escaping, so that no template can forget it. Markup is clean.
     return clean(value) if type(value) is str else value
 
 
 def prose(text: str) -> Markup:
-    """A message as HTML: escaped first, then what stands in backticks becomes code."""
+    """A message as HTML: escape the text, then turn text in backticks into code."""
     from markupsafe import Markup, escape
 
     escaped = str(escape(shorten(clean(text).strip(), LONGEST_MESSAGE)))

@@ -1,8 +1,7 @@
-"""Pairs of submissions that share more than the assignment explains, for a person to look at. It is
-never a score.
+"""Find pairs of submissions that share more than the assignment explains, for a person to look at.
 
-What the release, the answer key or a known answer holds explains itself, and so does what much of
-the class has.
+Passages of the release, the answer key and known answers explain themselves, and so do passages
+that much of the class has. A pair is never a score.
 """
 
 from __future__ import annotations
@@ -24,46 +23,67 @@ from autograder.intake.released_notebook import load_release
 from autograder.outputs.code_fingerprints import Fingerprint, fingerprints
 from autograder.outputs.pages import render
 from autograder.outputs.shingles import shingles
-from autograder.records.model import Cell, Submission
+from autograder.records.model import Submission
 from autograder.suite.known_answers import load_known_answers
 
 LEAST_SHARED = 6
 """Fingerprints that a pair must share to be shown: some sixty tokens, which are about six lines."""
 LEAST_SHARED_WORDS = 10
 """Runs of words in written answers that a pair must share to be shown: a sentence of thirteen
-words, or pieces.
+words.
 """
 MOST_PAIRS = 40
-_COMMON, _SHARE_OF_CLASS = 3, 0.1
-"""What more submissions have than these, the number or the share of the class, is what people
-write.
-"""
+COMMON = 3
+SHARE_OF_CLASS = 0.1
+"""A fingerprint of more submissions, by number and by share of the class, is common writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellText:
+    """A cell or a written answer of a student, with its unexplained fingerprints."""
+
+    text: str
+    fingerprints: Sequence[Fingerprint]
+
+    def values(self) -> set[bytes]:
+        """The hashes of the fingerprints."""
+        return {fingerprint.value for fingerprint in self.fingerprints}
+
+    def marked_lines(self, shared: set[bytes]) -> list[tuple[str, bool]]:
+        """Each line, and whether it lies in a shared passage."""
+        marked: set[int] = set()
+        for fingerprint in self.fingerprints:
+            if fingerprint.value in shared:
+                marked.update(range(fingerprint.first, fingerprint.last + 1))
+        lines = enumerate(self.text.split("\n"))
+        return [(line, number in marked) for number, line in lines]
+
+
+Cells = Mapping[str, CellText]
+"""A submission's cells and written answers, by id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Two cells that share something: their lines, each with whether it lies in what is shared."""
+    """Two cells that share a passage: their names, and `CellText.marked_lines` of each."""
 
     names: tuple[str, str]
-    sides: tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]
+    sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two students whose submissions share `shared` fingerprints, of code and of words, that
-    nothing explains.
-    """
+    """Two students whose submissions share `shared` unexplained fingerprints."""
 
     students: tuple[str, str]
     shared: int
-    passages: tuple[Passage, ...]
+    passages: Sequence[Passage]
 
 
 def similarity_command(
     course: Course, assignment: Assignment, paths: Sequence[Path], results: Path
 ) -> Iterator[str]:
-    """Compare every submission with every other, and write a page for a person; yields what to
-    tell.
+    """Compare every submission with every other, and write a page; yields lines for the terminal.
 
     Raises:
         KitError: there is nothing to compare, or the assignment is not built.
@@ -87,55 +107,48 @@ def similarity_command(
 
 
 def read_known_texts(course: Course, assignment: Assignment) -> list[str]:
-    """The code and the text that the assignment itself gives, or that the course knows as an
-    answer.
-    """
+    """The cells of release and answer key, and the known answers: texts that explain passages."""
     if not assignment.solution.is_file():
         raise KitError(
             f"{assignment.solution} is not built; run `autograder build {assignment.name}`"
         )
     key = read_notebook(assignment.solution.resolve(), course.limits.notebook_mb).cells
-    release = load_release(assignment).cells
     answers = {cell.name: cell.source for cell in key if cell.role == "question"}
-    files = (assignment.suite / name for name in ("mistakes.py", "alternates.py"))
-    known = [answer.cell for path in files for answer in load_known_answers(path, answers)]
-    return [*(cell.source for cell in release), *(cell.source for cell in key), *known]
+    texts = [cell.source for cell in load_release(assignment).cells]
+    texts += [cell.source for cell in key]
+    for name in ("mistakes.py", "alternates.py"):
+        known_answers = load_known_answers(assignment.suite / name, answers)
+        texts += [answer.cell for answer in known_answers]
+    return texts
 
 
-def find_similar_pairs(submissions: Sequence[Submission], explaining: Sequence[str]) -> list[Pair]:
-    """The pairs that share most, most first. Given cells and checks are the release's and are not
-    looked at.
+def find_similar_pairs(submissions: Sequence[Submission], known_texts: Sequence[str]) -> list[Pair]:
+    """The pairs that share most, most first.
+
+    Given cells and checks are the release's, and are not compared.
     """
-    known = {
-        print_.value
-        for source in explaining
-        for print_ in (*fingerprints(source), *shingles(source))
-    }
-    of_words = {
-        print_.value
-        for one in submissions
-        for answer in one.written
-        for print_ in shingles(answer.text)
-    }
-    prints = {one.student: _by_cell(one, known) for one in submissions}
-    having: defaultdict[bytes, set[str]] = defaultdict(set)
-    for student, cells in prints.items():
+    explained: set[bytes] = set()
+    for text in known_texts:
+        explained.update(print_.value for print_ in (*fingerprints(text), *shingles(text)))
+    of_words: set[bytes] = set()
+    submitted_cells: dict[str, Cells] = {}
+    students: defaultdict[bytes, set[str]] = defaultdict(set)
+    for submission in submissions:
+        for answer in submission.written:
+            of_words.update(print_.value for print_ in shingles(answer.text))
+        cells = _read_cells(submission, explained)
+        submitted_cells[submission.student] = cells
         for cell in cells.values():
-            for print_ in cell:
-                having[print_.value].add(student)
-    most = max(_COMMON, int(_SHARE_OF_CLASS * len(submissions)))
-    shared: defaultdict[tuple[str, str], set[bytes]] = defaultdict(set)
-    for value, students in having.items():
-        if len(students) <= most:
-            for pair in itertools.combinations(sorted(students), 2):
-                shared[pair].add(value)
-    sides = {one.student: (_texts(one), prints[one.student]) for one in submissions}
+            for value in cell.values():
+                students[value].add(submission.student)
+    shared = _shared_by_pairs(students, len(submissions))
     flagged = [(pair, values) for pair, values in shared.items() if _is_much(values, of_words)]
     flagged.sort(key=lambda row: (-len(row[1]), row[0]))
-    return [
-        Pair((one, other), len(values), _passages(values, sides[one], sides[other]))
-        for (one, other), values in flagged[:MOST_PAIRS]
-    ]
+    pairs = []
+    for (left, right), values in flagged[:MOST_PAIRS]:
+        passages = _find_passages(values, submitted_cells[left], submitted_cells[right])
+        pairs.append(Pair((left, right), len(values), passages))
+    return pairs
 
 
 def render_similarity(assignment: str, compared: int, pairs: Sequence[Pair]) -> str:
@@ -143,23 +156,35 @@ def render_similarity(assignment: str, compared: int, pairs: Sequence[Pair]) -> 
     return render("similarity.html", assignment=assignment, compared=compared, pairs=pairs)
 
 
-def _by_cell(submission: Submission, known: set[bytes]) -> dict[str, list[Fingerprint]]:
-    """What nothing explains, of each cell of the student's own and of each written answer."""
-    of_code = {cell.id: fingerprints(cell.source) for cell in submission.cells if _is_own(cell)}
-    of_words = {
-        answer.id: shingles(answer.text) for answer in submission.written if not answer.blank
-    }
+def _read_cells(submission: Submission, explained: set[bytes]) -> Cells:
+    """The student's own cells and written answers, with their unexplained fingerprints."""
+    prints = [
+        (cell.id, cell.source, fingerprints(cell.source))
+        for cell in submission.cells
+        if cell.role in ("question", "extra")
+    ]
+    prints += [
+        (answer.id, answer.text, shingles(answer.text))
+        for answer in submission.written
+        if not answer.blank
+    ]
     return {
-        id_: [print_ for print_ in prints if print_.value not in known]
-        for id_, prints in (of_code | of_words).items()
+        name: CellText(text, [print_ for print_ in cell_prints if print_.value not in explained])
+        for name, text, cell_prints in prints
     }
 
 
-def _texts(submission: Submission) -> dict[str, str]:
-    """The text of each cell and of each written answer."""
-    return {cell.id: cell.source for cell in submission.cells} | {
-        each.id: each.text for each in submission.written
-    }
+def _shared_by_pairs(
+    students: Mapping[bytes, set[str]], class_size: int
+) -> Mapping[tuple[str, str], set[bytes]]:
+    """Pairs of students → the fingerprints that both have, without common ones."""
+    most = max(COMMON, int(SHARE_OF_CLASS * class_size))
+    shared: defaultdict[tuple[str, str], set[bytes]] = defaultdict(set)
+    for value, having in students.items():
+        if len(having) <= most:
+            for pair in itertools.combinations(sorted(having), 2):
+                shared[pair].add(value)
+    return shared
 
 
 def _is_much(shared: set[bytes], of_words: set[bytes]) -> bool:
@@ -167,32 +192,16 @@ def _is_much(shared: set[bytes], of_words: set[bytes]) -> bool:
     return words >= LEAST_SHARED_WORDS or len(shared) - words >= LEAST_SHARED
 
 
-def _is_own(cell: Cell) -> bool:
-    return cell.role in ("question", "extra")
-
-
-_Side = tuple[Mapping[str, str], Mapping[str, Sequence[Fingerprint]]]
-"""A submission's cells: their texts, and their fingerprints that nothing explains."""
-
-
-def _passages(shared: set[bytes], one: _Side, other: _Side) -> tuple[Passage, ...]:
-    """Each cell of the first with that cell of the second that shares most of it."""
+def _find_passages(shared: set[bytes], left: Cells, right: Cells) -> list[Passage]:
+    """Each cell of one submission with the cell of the other that shares most with it."""
     passages = []
-    for name, prints in one[1].items():
+    for name, cell in left.items():
+        values = cell.values() & shared
         common = {
-            theirs: {p.value for p in prints} & {p.value for p in their_prints} & shared
-            for theirs, their_prints in other[1].items()
+            their_name: values & their_cell.values() for their_name, their_cell in right.items()
         }
-        theirs = max(common, key=lambda cell: len(common[cell]), default="")
-        if theirs and common[theirs]:
-            left = _marked(one[0][name], prints, common[theirs])
-            right = _marked(other[0][theirs], other[1][theirs], common[theirs])
-            passages.append(Passage((name, theirs), (left, right)))
-    return tuple(passages)
-
-
-def _marked(
-    source: str, prints: Sequence[Fingerprint], shared: set[bytes]
-) -> tuple[tuple[str, bool], ...]:
-    marked = {line for p in prints if p.value in shared for line in range(p.first, p.last + 1)}
-    return tuple((line, number in marked) for number, line in enumerate(source.split("\n")))
+        best = max(common, key=lambda their_name: len(common[their_name]), default="")
+        if best and common[best]:
+            sides = (cell.marked_lines(common[best]), right[best].marked_lines(common[best]))
+            passages.append(Passage((name, best), sides))
+    return passages

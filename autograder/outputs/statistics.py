@@ -1,6 +1,4 @@
-"""What a class did: the numbers behind the class report. Which questions tell strong answers from
-weak ones is one.
-"""
+"""Statistics of a class for its report: means, common mistakes, correlations, attempts, times."""
 
 from __future__ import annotations
 
@@ -17,27 +15,11 @@ from autograder.records.model import Graded, QuestionResult, Result
 from autograder.records.results import HISTORY
 
 BINS = 10
+"""Bars of the histogram, each a tenth of the points."""
 COMMONEST = 5
+"""Mistakes and failing tests that the report shows for a question."""
 FEWEST = 10
-"""Results of which a correlation says something."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """One bar of the histogram: scores from `low` to `high` percent (the last one with 100)."""
-
-    low: int
-    high: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class CommonMistake:
-    """A known mistake that several people may have made."""
-
-    name: str
-    hint: str
-    count: int
+"""Results: of fewer a correlation says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +27,15 @@ class QuestionStatistics:
     """One question over the class. Shares lie between 0 and 1.
 
     Attributes:
-        failing: (claim, how many failed it) of the tests that most failed.
-        discrimination: how far the question's points go along with those of all other questions,
-            from -1 to 1 (item-rest correlation); None where there are fewer than `FEWEST` results,
-            everybody has the same, or there is no other question.
-        against: (claim, correlation) of the tests that students fail the more often, the better the
-            rest of their answers is (point-biserial correlation below 0): such a test may be wrong,
-                or its question unclear.
+        carried, kept: students with such points.
+        mistakes: ((name, hint), students) of the commonest known mistakes.
+        failing: (claim, students) of the tests that most students fail.
+        discrimination: the correlation of the question's points with the points of all other
+            questions, from -1 to 1 (item-rest correlation); None with fewer than `FEWEST` results,
+            with equal points for everybody, or without another question.
+        against: (claim, correlation) of the tests that good students fail more often than weak
+            ones (point-biserial correlation below 0): such a test may be wrong, or its question
+            unclear.
     """
 
     name: str
@@ -61,7 +45,7 @@ class QuestionStatistics:
     right_share: float
     carried: int
     kept: int
-    mistakes: tuple[CommonMistake, ...]
+    mistakes: tuple[tuple[tuple[str, str], int], ...]
     failing: tuple[tuple[str, int], ...]
     discrimination: float | None
     against: tuple[tuple[str, float], ...]
@@ -69,14 +53,14 @@ class QuestionStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Everybody's n-th submission: how many handed in so many, and their mean share of the tests'
-    points.
+    """The n-th submissions of a class.
 
     Attributes:
-        full: how many had all points.
+        students: students with so many submissions.
+        mean: their mean share of the tests' points.
+        full: students who had all points.
     """
 
-    number: int
     students: int
     mean: float
     full: int
@@ -84,7 +68,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class TimingSummary:
-    """Seconds by stage over all submissions, the median of a submission, and the slowest one."""
+    """Seconds by stage over all submissions, the median submission, and the slowest submission."""
 
     stages: tuple[tuple[str, float], ...]
     median: float
@@ -93,29 +77,34 @@ class TimingSummary:
 
 
 def class_shares(marks: Sequence[Mark]) -> list[float]:
-    """Everybody's share of the points, in 0 to 1; of the tests' alone, while a person has yet to
-    give some.
+    """Everybody's share of the points, from 0 to 1.
+
+    While somebody waits for a person's points, the shares are of the tests' points alone.
     """
-    graded = [mark for mark in marks if mark.result is not None]
-    if all(mark.status != "waits for a person" for mark in graded):
-        return [_share(mark.score or 0.0, mark.max_score) for mark in graded]
-    return [_share(mark.result.score, mark.result.max_score) for mark in graded if mark.result]
+    graded = [(mark, mark.result) for mark in marks if mark.result is not None]
+    if any(mark.status == "waits for a person" for mark, _ in graded):
+        return [share(result.score, result.max_score) for _, result in graded]
+    return [share(mark.score or 0.0, mark.max_score) for mark, _ in graded]
 
 
-def histogram(of_class: Sequence[float]) -> tuple[Bin, ...]:
-    """How many shares lie in each tenth."""
-    counts = Counter(min(BINS - 1, int(BINS * share + 1e-9)) for share in of_class)
-    width = 100 // BINS
-    return tuple(Bin(width * i, width * (i + 1), counts[i]) for i in range(BINS))
+def share(score: float, max_score: float) -> float:
+    """A score's share of the points, from 0 to 1: extra credit gives no more."""
+    return min(1.0, max(0.0, score / max_score)) if max_score > 0 else 1.0
 
 
-def summarize_questions(results: Sequence[Result]) -> tuple[QuestionStatistics, ...]:
-    """Every question in the order in which the results have them."""
+def histogram(shares: Sequence[float]) -> list[int]:
+    """Count the shares in each tenth; the last one holds full marks too."""
+    counts = Counter(min(BINS - 1, int(BINS * each + 1e-9)) for each in shares)
+    return [counts[number] for number in range(BINS)]
+
+
+def summarize_questions(results: Sequence[Result]) -> list[QuestionStatistics]:
+    """Every question, in the order of the results."""
     names = dict.fromkeys(question.name for result in results for question in result.questions)
-    return tuple(_question(name, results) for name in names)
+    return [_summarize_question(name, results) for name in names]
 
 
-def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
+def _summarize_question(name: str, results: Sequence[Result]) -> QuestionStatistics:
     pairs = [
         (question, result)
         for result in results
@@ -123,39 +112,45 @@ def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
         if question.name == name
     ]
     answers = [answer for answer, _ in pairs]
-    named = [one for a in answers for one in (*([a.diagnosis] if a.diagnosis else []), *a.slips)]
-    mistakes = Counter((one.mistake, one.hint) for one in named)
-    failing = Counter(
-        describe_test(test.name) for a in answers for test in a.tests if test.outcome != "passed"
+    mistakes = Counter(
+        (diagnosis.mistake, diagnosis.hint)
+        for answer in answers
+        for diagnosis in (answer.diagnosis, *answer.slips)
+        if diagnosis
     )
-    among_others = [(answer, result) for answer, result in pairs if len(result.questions) > 1]
-    rests = [total((result.score, -answer.score)) for answer, result in among_others]
+    failing = Counter(
+        describe_test(test.name)
+        for answer in answers
+        for test in answer.tests
+        if test.outcome != "passed"
+    )
+    compared = [(answer, result) for answer, result in pairs if len(result.questions) > 1]
+    compared_answers = [answer for answer, _ in compared]
+    other_points = [total((result.score, -answer.score)) for answer, result in compared]
     return QuestionStatistics(
         name=name,
-        max_score=max(a.max_score for a in answers),
-        mean=statistics.fmean(a.score for a in answers),
-        mean_share=statistics.fmean(_share(a.score, a.max_score) for a in answers),
-        right_share=statistics.fmean(is_full(a.score, a.max_score) for a in answers),
-        carried=sum(a.carried > 0 for a in answers),
-        kept=sum(a.kept > 0 for a in answers),
-        mistakes=tuple(
-            CommonMistake(*key, count) for key, count in mistakes.most_common(COMMONEST)
-        ),
+        max_score=max(answer.max_score for answer in answers),
+        mean=statistics.fmean(answer.score for answer in answers),
+        mean_share=statistics.fmean(share(answer.score, answer.max_score) for answer in answers),
+        right_share=statistics.fmean(is_full(answer.score, answer.max_score) for answer in answers),
+        carried=sum(answer.carried > 0 for answer in answers),
+        kept=sum(answer.kept > 0 for answer in answers),
+        mistakes=tuple(mistakes.most_common(COMMONEST)),
         failing=tuple(failing.most_common(COMMONEST)),
-        discrimination=correlation([answer.score for answer, _ in among_others], rests),
-        against=_against([answer for answer, _ in among_others], rests),
+        discrimination=correlation([answer.score for answer in compared_answers], other_points),
+        against=_find_contrary_tests(compared_answers, other_points),
     )
 
 
-def _against(
-    answers: Sequence[QuestionResult], rests: Sequence[float]
+def _find_contrary_tests(
+    answers: Sequence[QuestionResult], other_points: Sequence[float]
 ) -> tuple[tuple[str, float], ...]:
-    """The tests that go against the rest of the answers, with their correlations."""
+    """The tests whose correlation with the points of other questions is below 0."""
     passed: dict[str, list[float]] = {}
     for answer in answers:
         for test in answer.tests:
             passed.setdefault(test.name, []).append(float(test.outcome == "passed"))
-    correlations = ((test, correlation(outcomes, rests)) for test, outcomes in passed.items())
+    correlations = ((test, correlation(values, other_points)) for test, values in passed.items())
     return tuple(
         (describe_test(test), value)
         for test, value in correlations
@@ -170,33 +165,32 @@ def correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
     return round(statistics.correlation(left, right), 6)
 
 
-def summarize_attempts(history: Mapping[str, Sequence[Result]]) -> tuple[Attempt, ...]:
-    """The first submission of everybody, the second of those who handed in two, and so on.
+def summarize_attempts(history: Mapping[str, Sequence[Result]]) -> list[Attempt]:
+    """The first submissions of the class, the second submissions, and so on.
 
     Args:
-        history: by student, one result for each submission, in their order.
+        history: by student, a result for each submission, in their order.
     """
-    most = max((len(results) for results in history.values()), default=0)
-    rows = []
+    most = max(map(len, history.values()), default=0)
+    attempts = []
     for number in range(most):
-        results = [each[number] for each in history.values() if len(each) > number]
-        mean = statistics.fmean(_share(result.score, result.max_score) for result in results)
+        results = [results[number] for results in history.values() if len(results) > number]
+        mean = statistics.fmean(share(result.score, result.max_score) for result in results)
         full = sum(is_full(result.score, result.max_score) for result in results)
-        rows.append(Attempt(number + 1, len(results), mean, full))
-    return tuple(rows)
+        attempts.append(Attempt(len(results), mean, full))
+    return attempts
 
 
 def read_attempts(
     results: Path, assignment: str, current: Sequence[Result]
 ) -> dict[str, list[Result]]:
-    """Every submission's last result, by student, in the order of the submissions, with those that
-    were replaced.
+    """The last result of every submission, replaced submissions too: by student, in order.
 
-    A submission that was graded again, by another suite, is no further attempt: it is told by its
-    hash.
+    A submission that was graded again by another suite is no further attempt: the hash of the
+    notebook tells.
     """
     by_student: dict[str, dict[str, Result]] = {result.student: {} for result in current}
-    for result in [*_replaced(results / HISTORY / assignment), *current]:
+    for result in [*_read_replaced(results / HISTORY / assignment), *current]:
         if result.assignment == assignment and result.student in by_student:
             graded = by_student[result.student]
             graded.pop(result.submission_sha256, None)
@@ -204,8 +198,8 @@ def read_attempts(
     return {student: list(graded.values()) for student, graded in by_student.items()}
 
 
-def _replaced(history: Path) -> list[Result]:
-    """The results that others have replaced, oldest first; broken files are left out."""
+def _read_replaced(history: Path) -> list[Result]:
+    """The results in the history, oldest first; broken files are left out."""
     replaced = []
     for folder in sorted(history.glob("*/"), key=lambda path: _day_and_number(path.name)):
         for path in sorted(folder.glob("*.json")):
@@ -223,18 +217,13 @@ def _day_and_number(name: str) -> tuple[str, int]:
 
 
 def summarize_timing(timing: Sequence[Graded]) -> TimingSummary | None:
-    """None where nothing was timed."""
-    totals = {entry.student: sum(entry.seconds.values()) for entry in timing if entry.seconds}
-    if not totals:
+    """Sum up the seconds of all submissions; None where nothing was timed."""
+    seconds = {entry.student: sum(entry.seconds.values()) for entry in timing if entry.seconds}
+    if not seconds:
         return None
     stages: Counter[str] = Counter()
     for entry in timing:
         stages.update(entry.seconds)
-    slowest = max(totals, key=lambda student: totals[student])
-    return TimingSummary(
-        tuple(stages.items()), statistics.median(totals.values()), slowest, totals[slowest]
-    )
-
-
-def _share(score: float, max_score: float) -> float:
-    return min(1.0, max(0.0, score / max_score)) if max_score > 0 else 1.0
+    slowest = max(seconds, key=lambda student: seconds[student])
+    median = statistics.median(seconds.values())
+    return TimingSummary(tuple(stages.items()), median, slowest, seconds[slowest])

@@ -1,6 +1,4 @@
-"""The course's mark: everybody's assignments together, by weights and categories, without the
-lowest.
-"""
+"""The mark of the course: all assignments by weights and categories, without the lowest."""
 
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ from autograder.course.platform_names import NAMES, PER_ASSIGNMENT
 from autograder.course.roster import same
 from autograder.course.weights import Category, Weights
 from autograder.marks.marks import Mark, Status
-from autograder.outputs.export import points_cell, safe_cell
+from autograder.outputs.export import PERSON_COLUMNS, person_cells, points_cell, safe_cell
 from autograder.records.results import Tell
 
 _NOTHING: tuple[Status, ...] = ("handed in nothing", "no notebook", "withdrawn")
-"""Where there is nothing to grade, the assignment counts as 0."""
+"""Without a submission the assignment counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +28,8 @@ class Total:
         marks: by assignment.
         percents: the share of the points by assignment, of 100; None where it is not known yet.
         dropped: the assignments that do not count: the lowest of each category.
-        total: the mean of the others by their weights, of 100; None while one of all is not known.
-        categories: the same of each category of the course; none where it has none.
+        total: the weighted mean of the other assignments, of 100; None while one is not known.
+        categories: the mean of each category; empty for a course without categories.
     """
 
     marks: Mapping[str, Mark]
@@ -48,15 +46,14 @@ def totals(
     *,
     provisional: bool = False,
 ) -> list[Total]:
-    """Everybody's total, in the order of their names here.
+    """Add up everybody's assignments, in the order of names.
 
     Args:
         by_assignment: the marks of each assignment that counts.
-        drop_lowest: how many of the lowest do not count, where there are no categories; one always
-            does.
-        weights: how much assignments and categories count. A category without marks yet does not.
-        provisional: whether somebody who waits for a person's points counts with those that there
-            are.
+        drop_lowest: how many of the lowest do not count in a course without categories; one
+            always counts.
+        weights: of assignments and categories. A category without marks yet does not count.
+        provisional: whether the points so far count for students who wait for a person.
 
     Raises:
         ValueError: an assignment is in no category, and the course has some.
@@ -65,32 +62,33 @@ def totals(
     people: dict[str, dict[str, Mark]] = {}
     for name, marks in by_assignment.items():
         for mark in marks:
-            people.setdefault(
-                same(mark.person.id if mark.person else mark.joined or mark.student), {}
-            )[name] = mark
-    names = tuple(by_assignment)
-    return [_total(people[key], names, categories, weights, provisional) for key in sorted(people)]
+            person = mark.person.id if mark.person else mark.joined or mark.student
+            people.setdefault(same(person), {})[name] = mark
+    rows = []
+    for _, of_person in sorted(people.items()):
+        percents = {name: _percent(of_person.get(name), provisional) for name in by_assignment}
+        rows.append(_total(of_person, percents, categories, weights))
+    return rows
 
 
 def _total(
     marks: Mapping[str, Mark],
-    names: Sequence[str],
+    percents: Mapping[str, float | None],
     categories: Sequence[Category],
     weights: Weights,
-    provisional: bool,
 ) -> Total:
-    percents = {name: _percent(marks.get(name), provisional) for name in names}
     dropped: set[str] = set()
-    means: dict[str, float | None] = {}
+    means = []
     for category in categories:
-        lowest, means[category.name] = _category_mean(category, percents, weights)
+        lowest, mean = _category_mean(category, percents, weights)
         dropped |= lowest
-    weighed = [
-        (means[category.name], category.weight) for category in categories if category.weight
-    ]
-    named = {name: mean for name, mean in means.items() if name}
+        means.append((category, mean))
     return Total(
-        marks, percents, tuple(name for name in names if name in dropped), _mean(weighed), named
+        marks,
+        percents,
+        dropped=tuple(name for name in percents if name in dropped),
+        total=_mean([(mean, category.weight) for category, mean in means if category.weight]),
+        categories={category.name: mean for category, mean in means if category.name},
     )
 
 
@@ -98,52 +96,52 @@ def _category_mean(
     category: Category, percents: Mapping[str, float | None], weights: Weights
 ) -> tuple[set[str], float | None]:
     """The assignments of a category that do not count, and the mean of the others."""
-    known = sorted(
-        (percent, name) for name in category.assignments if (percent := percents[name]) is not None
-    )
-    if len(known) < len(category.assignments):  # which one is lowest is not known either
-        return set(), None
-    lowest = {name for _, name in known[: min(category.drop_lowest, len(known) - 1)]}
-    return lowest, _mean(
-        [(percent, weights.of(name)) for percent, name in known if name not in lowest]
-    )
+    graded = []
+    for name in category.assignments:
+        percent = percents[name]
+        if percent is None:  # an unknown mark may be the lowest
+            return set(), None
+        graded.append((percent, name))
+    graded.sort()
+    drop = min(category.drop_lowest, len(graded) - 1)
+    lowest = {name for _, name in graded[:drop]}
+    return lowest, _mean([(percent, weights.of(name)) for percent, name in graded[drop:]])
 
 
-def _mean(weighed: Sequence[tuple[float | None, float]]) -> float | None:
-    """The mean of numbers by their weights, alike where all of these are 0; None where one is not
-    known.
-    """
-    numbers = [number for number, _ in weighed if number is not None]
-    if len(numbers) < len(weighed) or not weighed:
+def _mean(weighted: Sequence[tuple[float | None, float]]) -> float | None:
+    """The weighted mean, unweighted if all weights are 0; None while a number is not known."""
+    numbers = [number for number, _ in weighted if number is not None]
+    if len(numbers) < len(weighted) or not weighted:
         return None
-    shares = [weight for _, weight in weighed]
-    if not any(shares):
-        shares = [1.0] * len(weighed)
-    parts = [number * share for number, share in zip(numbers, shares, strict=True)]
-    return round(total(parts) / total(shares), 6)
+    weights = [weight for _, weight in weighted]
+    if not any(weights):
+        weights = [1.0] * len(weighted)
+    parts = [number * weight for number, weight in zip(numbers, weights, strict=True)]
+    return round(total(parts) / total(weights), 6)
 
 
 def _percent(mark: Mark | None, provisional: bool) -> float | None:
     if mark is None or mark.status in _NOTHING:
         return 0.0
     points = mark.final(provisional=provisional)
-    return None if points is None or not mark.max_score else round(100 * points / mark.max_score, 6)
+    if points is None or not mark.max_score:
+        return None
+    return round(100 * points / mark.max_score, 6)
 
 
 def course_totals(
     course: Course, by_assignment: Mapping[str, Sequence[Mark]], tell: Tell, *, provisional: bool
 ) -> list[Total]:
-    """Everybody's total by the weights of course.toml; says which categories have no marks yet.
+    """Everybody's total by the weights of course.toml; tells of categories without marks.
 
     Raises:
-        KitError: a weight or a category names an assignment that there is none of, or one is in no
-            category.
+        KitError: course.toml names an unknown assignment, or leaves one without a category.
     """
-    there = [assignment.name for assignment in course.assignments()]
-    if unknown := sorted(course.weights.named().difference(there)):
+    names = [assignment.name for assignment in course.assignments()]
+    if unknown := sorted(course.weights.named().difference(names)):
         raise KitError(
             f"[totals] names {unknown[0]!r}, and there is no such assignment; there are: "
-            f"{', '.join(there)}"
+            f"{', '.join(names)}"
         )
     for category in course.weights.categories:
         if not any(name in by_assignment for name in category.assignments):
@@ -157,39 +155,27 @@ def course_totals(
 
 
 def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
-    """A row a student, a column an assignment and a category, of 100 each; `note` says what is not
-    known, and why.
+    """A row for each student, with a column for each assignment and category, of 100 each.
+
+    The column `note` says which marks are missing, and why.
     """
     categories = list(rows[0].categories) if rows else []
     columns = [*names, *(f"category {name}" for name in categories)]
-    table = [
-        [
-            "student",
-            "name",
-            "email",
-            "section",
-            *map(safe_cell, columns),
-            "dropped",
-            "total",
-            "note",
-        ]
-    ]
+    header = ["student", *PERSON_COLUMNS, *map(safe_cell, columns), "dropped", "total", "note"]
+    table = [header]
     for row in rows:
-        mark = next(iter(row.marks.values()))
-        person = next((m.person for m in row.marks.values() if m.person), None)
+        marks = row.marks.values()
+        person = next((mark.person for mark in marks if mark.person), None)
+        student = person.id if person else next(iter(marks)).student
         notes = [f"{name}: {m.status}" for name, m in row.marks.items() if m.status != "graded"]
         notes += [f"{name}: handed in nothing" for name in names if name not in row.marks]
+        percents = [row.percents[name] for name in names]
+        percents += [row.categories[name] for name in categories]
         table.append(
             [
-                safe_cell(person.id if person else mark.student),
-                *(
-                    safe_cell(text)
-                    for text in (
-                        (person.name, person.email, person.section) if person else ("",) * 3
-                    )
-                ),
-                *(points_cell(row.percents[name]) for name in names),
-                *(points_cell(row.categories[name]) for name in categories),
+                safe_cell(student),
+                *person_cells(person),
+                *map(points_cell, percents),
                 safe_cell(" ".join(row.dropped)),
                 points_cell(None if row.total is None else round(row.total, 2)),
                 safe_cell("; ".join(notes)),
@@ -199,16 +185,15 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
 
 
 def find_split_students(rows: Sequence[Total], names: Sequence[str]) -> dict[str, str]:
-    """Students who may stand here once for each assignment, and the platform that numbers people
-    anew in each: they are known by nothing else.
+    """Students who may have a row for each assignment → the platform that numbers people anew in
+    each assignment, and gave nothing else to know them by.
     """
-    return {
-        mark.student: platform
-        for row in rows
-        for mark in list(row.marks.values())[:1]
-        for platform in PER_ASSIGNMENT & NAMES.keys()
-        if len(names) > 1
-        and len(row.marks) < len(names)
-        and mark.person is None
-        and mark.ids.get(platform)
-    }
+    split = {}
+    for row in rows:
+        mark = next(iter(row.marks.values()))
+        if mark.person is not None or len(row.marks) == len(names):
+            continue
+        for platform in PER_ASSIGNMENT & NAMES.keys():
+            if mark.ids.get(platform):
+                split[mark.student] = platform
+    return split
