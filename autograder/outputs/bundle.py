@@ -1,6 +1,4 @@
-"""Parts of bundles for graders on other systems: the files of one assignment, and scripts from
-templates.
-"""
+"""Parts of bundles for other systems: an assignment's files, and scripts from templates."""
 
 from __future__ import annotations
 
@@ -13,15 +11,15 @@ from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
 
 _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
-# one time for every file, so that the same course gives the same bytes
+# a constant time, so that equal files give equal bytes
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 def render_script(template: Path, **values: object) -> str:
-    """A script, a workflow or a page from its template: `<< name >>` stands for a value, `<% … %>`
-    for a statement.
+    """Fill in the template of a script, a workflow or a page.
 
-    Shells and workflows have the usual braces themselves.
+    `<< name >>` is a value and `<% … %>` a statement: shells and workflows use jinja's braces
+    themselves.
     """
     import jinja2
 
@@ -41,7 +39,7 @@ def render_script(template: Path, **values: object) -> str:
 
 
 def archive_entry(name: str, mode: int) -> zipfile.ZipInfo:
-    """A file of that name and mode in an archive: the same entry at any time."""
+    """The entry of a file in a zip archive: the same entry at any time."""
     entry = zipfile.ZipInfo(name, _LONG_AGO)
     entry.external_attr = (stat.S_IFREG | mode) << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
@@ -49,10 +47,10 @@ def archive_entry(name: str, mode: int) -> zipfile.ZipInfo:
 
 
 def course_files(course: Course, assignment: Assignment) -> Iterator[Path]:
-    """The files of a course by which one assignment is graded elsewhere, but for its settings.
+    """The files of a course that another machine needs to grade one assignment, but settings.
 
     Raises:
-        KitError: one of them is not there.
+        KitError: one of these files is missing.
     """
     for needed, command in (
         (assignment.release, "build"),
@@ -77,7 +75,7 @@ def course_files(course: Course, assignment: Assignment) -> Iterator[Path]:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Regular files in a folder and below, without what Python and Jupyter put there."""
+    """Regular files in a folder and below, without Python's and Jupyter's caches."""
     for path in sorted(folder.rglob("*")):
         hidden = _SKIPPED.intersection(path.relative_to(folder).parts)
         if path.is_file() and not path.is_symlink() and not hidden and path.suffix != ".pyc":

@@ -1,9 +1,8 @@
-"""Fingerprints of code: what stays of it when names, comments and layout change, and in which order
-its parts stand.
+"""Fingerprints of code, which changed names, comments, layout and order of parts leave alike.
 
 Winnowing (Schleimer, Wilkerson and Aiken, 2003): every run of `RUN` tokens is hashed, and of each
 `WINDOW` neighbouring hashes the least is kept. Two texts that share a run of `RUN + WINDOW - 1`
-tokens share a fingerprint. The code is text here; it is neither parsed nor run.
+tokens share a fingerprint. Code is handled as text, and neither parsed nor run.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _KEPT = frozenset(keyword.kwlist)
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """A kept hash, and the lines (from 0) of the run of tokens that it stands for."""
+    """A kept hash, and the first and last line (from 0) of its run of tokens."""
 
     value: bytes
     first: int
@@ -38,18 +37,21 @@ class Fingerprint:
 
 
 def fingerprints(source: str) -> list[Fingerprint]:
-    """The fingerprints of a piece of code, in its order; none where it is shorter than a run."""
+    """The fingerprints of a piece of code, in order; code that is shorter than a run has none."""
     tokens = _tokens(source)
-    hashes = [
-        _hash([symbol for symbol, _ in tokens[i : i + RUN]]) for i in range(len(tokens) - RUN + 1)
-    ]
-    return [Fingerprint(hashes[i], tokens[i][1], tokens[i + RUN - 1][1]) for i in _winnowed(hashes)]
+    runs = []
+    for start in range(len(tokens) - RUN + 1):
+        run = tokens[start : start + RUN]
+        value = hash_run([symbol for symbol, _ in run])
+        runs.append(Fingerprint(value, first=run[0][1], last=run[-1][1]))
+    return _winnow(runs)
 
 
 def _tokens(source: str) -> list[tuple[str, int]]:
-    """(symbol, line): keywords and signs as they are, a name after a dot too (it is mostly a
-    library's), every other name, number and text as one symbol of its kind. A text that stands
-    alone, as a docstring does, says nothing.
+    """(symbol, line) of each token.
+
+    Keywords, signs and names after a dot (mostly a library's) stand as written; every other name,
+    number and text becomes the symbol of its kind.
     """
     tokens: list[tuple[str, int]] = []
     line = 0
@@ -66,14 +68,16 @@ def _tokens(source: str) -> list[tuple[str, int]]:
     return tokens
 
 
-def _hash(run: Sequence[str]) -> bytes:
+def hash_run(run: Sequence[str]) -> bytes:
+    """The hash of a run of tokens or words."""
     return hashlib.blake2b("\0".join(run).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _winnowed(hashes: Sequence[bytes]) -> list[int]:
-    """Places of the least hash of each window; of equal ones the last."""
-    kept: dict[int, None] = {}
-    for start in range(max(len(hashes) - WINDOW + 1, 1 if hashes else 0)):
-        window = range(start, min(start + WINDOW, len(hashes)))
-        kept[min(window, key=lambda i: (hashes[i], -i))] = None
-    return list(kept)
+def _winnow(runs: Sequence[Fingerprint]) -> list[Fingerprint]:
+    """The least hash of each window; of equal hashes the last."""
+    least: dict[int, Fingerprint] = {}
+    for start in range(max(len(runs) - WINDOW + 1, min(len(runs), 1))):
+        window = range(start, min(start + WINDOW, len(runs)))
+        best = min(window, key=lambda i: (runs[i].value, -i))
+        least[best] = runs[best]
+    return list(least.values())

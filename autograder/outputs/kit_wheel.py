@@ -1,8 +1,8 @@
-"""The installed kit as a wheel, for machines that have no other way to get this version of it.
+"""Make a wheel of the installed kit, for machines that cannot get this version otherwise.
 
-A course is graded elsewhere by the kit that proved its suites here. So the wheel is made of the
-running package and of what pip knows of it, and is the one that the kit's own build gives: the same
-files under the same names.
+Another machine should grade a course with the kit that proved the course's suites. So the wheel is
+made of the running package and pip's metadata, and has the same files under the same names as the
+wheel of the kit's own build.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from autograder.course import Course
 from autograder.outputs.bundle import archive_entry, files_below
 
 DISTRIBUTION = "attention-kit"
+_PROJECT = DISTRIBUTION.replace("-", "_")
 KIT_FOLDER = "kit"
-"""Folder of a course for the wheel; workflows in bundles install from it."""
+"""The course's folder for the wheel; workflows in bundles install from this folder."""
 
 _WHEEL = "Wheel-Version: 1.0\nGenerator: attention-kit\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
 def write_kit_wheel(course: Course, folder: Path) -> Path:
-    """Put the wheel into a folder, in place of any other version of it, and return its path."""
+    """Put the wheel into a folder, in place of another version's wheel, and return its path."""
     name, content = kit_wheel()
     with FileTransaction(course.kept, "`autograder bundle`") as files:
-        for other in folder.glob(f"{DISTRIBUTION.replace('-', '_')}-*.whl"):
-            if other.name != name:
-                files.remove(other)
+        for wheel in folder.glob(f"{_PROJECT}-*.whl"):
+            if wheel.name != name:
+                files.remove(wheel)
         files.write(folder / name, content)
     return folder / name
 
@@ -52,8 +53,8 @@ def kit_wheel() -> tuple[str, bytes]:
             f"{DISTRIBUTION} is not installed here: install it with pip, so that a "
             "wheel can be made"
         ) from error
-    name = f"{DISTRIBUTION.replace('-', '_')}-{kit.version}"
-    contents = dict((*_package(), *_described(kit, f"{name}.dist-info")))
+    name = f"{_PROJECT}-{kit.version}"
+    contents = {**dict(_package_files()), **dict(_metadata_files(kit, f"{name}.dist-info"))}
     lines = [
         f"{path},sha256={_digest(content)},{len(content)}"
         for path, content in sorted(contents.items())
@@ -67,15 +68,15 @@ def kit_wheel() -> tuple[str, bytes]:
     return f"{name}-py3-none-any.whl", packed.getvalue()
 
 
-def _package() -> Iterator[tuple[str, bytes]]:
+def _package_files() -> Iterator[tuple[str, bytes]]:
     """The files of the package, by their path in the wheel."""
     package = Path(autograder.__file__).parent
     for path in files_below(package):
         yield f"autograder/{path.relative_to(package).as_posix()}", path.read_bytes()
 
 
-def _described(kit: metadata.Distribution, folder: str) -> Iterator[tuple[str, bytes]]:
-    """What pip reads: the requirements, the command `autograder`, the licences."""
+def _metadata_files(kit: metadata.Distribution, folder: str) -> Iterator[tuple[str, bytes]]:
+    """The files that pip reads: requirements, the command `autograder`, licences."""
     yield f"{folder}/WHEEL", _WHEEL.encode()
     for name in ("METADATA", "entry_points.txt"):
         yield f"{folder}/{name}", (kit.read_text(name) or "").encode()

@@ -1,30 +1,27 @@
-"""Fingerprints of text in words: every run of `RUN` words, whatever their case, punctuation and
-markup.
+"""Fingerprints of written answers: every run of `RUN` words, without case and punctuation.
 
-Answers are short, so every run counts (Broder's shingles); `fingerprints.py` has those of code,
-which is longer.
+Answers are short, so every run counts (Broder's shingles). Code is longer: `code_fingerprints.py`
+keeps a part of its runs.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 
-from autograder.outputs.code_fingerprints import Fingerprint
+from autograder.outputs.code_fingerprints import Fingerprint, hash_run
 
 RUN = 4
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+(?:['’][^\W_]+)*")
-"""Chinese and Japanese have no spaces between words: each of their characters counts as one."""
+"""Chinese and Japanese have no spaces between words: each character counts as a word."""
 
 
 def shingles(text: str) -> list[Fingerprint]:
-    """The runs of words in a text, in their order, each with the lines (from 0) on which it begins
-    and ends.
+    """The runs of words in a text, in order, each with its first and last line (from 0).
 
-    None goes over an empty line: the end of the prompt and the beginning of an answer are nobody's
-    words together.
+    A run ends at an empty line: nobody wrote the end of the prompt and the beginning of an answer
+    together.
     """
     runs = []
     words: list[tuple[str, int]] = []
@@ -34,18 +31,12 @@ def shingles(text: str) -> list[Fingerprint]:
         for word in _WORD.findall(_plain(line)):
             words = [*words[1 - RUN :], (word.casefold(), number)]
             if len(words) == RUN:
-                runs.append(Fingerprint(_hash([each for each, _ in words]), words[0][1], number))
+                symbols = ["words", *(text for text, _ in words)]  # equals no run of code's tokens
+                runs.append(Fingerprint(hash_run(symbols), words[0][1], number))
     return runs
 
 
 def _plain(line: str) -> str:
-    """The line without letters that only look like others, and without invisible ones."""
+    """The line without look-alike letters and without invisible characters."""
     normal = unicodedata.normalize("NFKC", line)
     return "".join(character for character in normal if unicodedata.category(character) != "Cf")
-
-
-def _hash(words: list[str]) -> bytes:
-    # "words" keeps a run of words apart from a run of code's tokens
-    return hashlib.blake2b(
-        "\0".join(["words", *words]).encode("utf-8", "surrogatepass"), digest_size=8
-    ).digest()

@@ -177,7 +177,7 @@ def _read_cells(submission: Submission, explained: set[bytes]) -> Cells:
 def _shared_by_pairs(
     students: Mapping[bytes, set[str]], class_size: int
 ) -> Mapping[tuple[str, str], set[bytes]]:
-    """Pairs of students → the fingerprints that both have, without common ones."""
+    """Pair of students → fingerprints in the work of both; common fingerprints are left out."""
     most = max(COMMON, int(SHARE_OF_CLASS * class_size))
     shared: defaultdict[tuple[str, str], set[bytes]] = defaultdict(set)
     for value, having in students.items():
@@ -193,7 +193,7 @@ def _is_much(shared: set[bytes], of_words: set[bytes]) -> bool:
 
 
 def _find_passages(shared: set[bytes], left: Cells, right: Cells) -> list[Passage]:
-    """Each cell of one submission with the cell of the other that shares most with it."""
+    """Match each cell of one submission to the most similar cell of the other submission."""
     passages = []
     for name, cell in left.items():
         values = cell.values() & shared

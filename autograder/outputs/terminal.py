@@ -1,4 +1,4 @@
-"""The class at a glance on the terminal: what `grade` prints at its end."""
+"""The table of the class that `grade` prints at its end."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LONGEST_TABLE = 40
-"""Rows of the table; of a longer class the middle is left out."""
+"""Rows of the table; the middle of a longer class is left out."""
 
 MARKS = "✓ full marks   ~ a part   + with carried points   ✗ nothing"
 
 
 def question_sign(question: QuestionResult) -> str:
-    """One character for how a question went; `MARKS` explains them."""
+    """The sign of a question in the table; `MARKS` explains the signs."""
     if question.carried > 0:
         return "+"
     if is_full(question.score, question.max_score):
@@ -32,23 +32,25 @@ Row = TypeVar("Row")
 
 
 def select_rows(rows: Sequence[Row]) -> tuple[Sequence[Row], int]:
-    """The rows of a class that the table shows, and how many are left out in their middle."""
-    half = LONGEST_TABLE // 2
+    """The rows of a class that the table shows, and the number of rows left out in the middle."""
     left_out = len(rows) - LONGEST_TABLE
-    return ([*rows[:half], *rows[-half:]], left_out) if left_out > 0 else (rows, 0)
+    if left_out <= 0:
+        return rows, 0
+    half = LONGEST_TABLE // 2
+    return [*rows[:half], *rows[-half:]], left_out
 
 
 def terminal_table(
     results: Sequence[Result], left_out: int = 0, unwalled: int = 0
 ) -> RenderableType:
-    """What `grade` prints at its end, to be printed on a rich console of at least 60 columns.
+    """The table, its legend and a warning, for a rich console of at least 60 columns.
 
     Every text is a rich Text, so that no name is read as markup.
 
     Args:
-        results: those to be shown, by student (`select_rows`).
-        left_out: how many more there are in the middle.
-        unwalled: how many of the class were graded without walls.
+        results: the rows that `select_rows` chose.
+        left_out: the number of rows left out in the middle.
+        unwalled: the number of submissions graded without walls.
     """
     from rich.console import Group
     from rich.text import Text
@@ -57,15 +59,12 @@ def terminal_table(
     if results:
         parts.append(_table(results, left_out))
         parts.append(Text(MARKS, style="dim"))
-        names = enumerate(map(one_line, _question_names(results)), 1)
-        parts.append(Text("   ".join(f"{i}:{name}" for i, name in names), style="dim"))
+        names = enumerate(_question_names(results), 1)
+        columns = [f"{number}:{one_line(name)}" for number, name in names]
+        parts.append(Text("   ".join(columns), style="dim"))
     if unwalled:
-        parts.append(
-            Text(
-                f"{unwalled} graded without isolation: student code ran without walls",
-                style="bold yellow",
-            )
-        )
+        warning = f"{unwalled} graded without isolation: student code ran without walls"
+        parts.append(Text(warning, style="bold yellow"))
     return Group(*parts)
 
 
@@ -76,7 +75,7 @@ def _table(results: Sequence[Result], left_out: int) -> Table:
 
     names = _question_names(results)
     width = len(str(len(names)))
-    numbers = " ".join(str(i).rjust(width) for i in range(1, len(names) + 1))
+    numbers = " ".join(str(number).rjust(width) for number, _ in enumerate(names, 1))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("student", max_width=28, no_wrap=True, overflow="ellipsis")
     table.add_column("score", justify="right", no_wrap=True)
@@ -86,13 +85,14 @@ def _table(results: Sequence[Result], left_out: int) -> Table:
     for i, result in enumerate(results):
         if left_out and i == LONGEST_TABLE // 2:
             table.add_row(Text(f"… {left_out} more …", style="dim"), "", "", "", "")
-        marks = {question.name: question_sign(question) for question in result.questions}
+        signs = {question.name: question_sign(question) for question in result.questions}
+        diagnoses = [question.diagnosis for question in result.questions if question.diagnosis]
         table.add_row(
             Text(one_line(result.student)),
             format_points(result.score),
             format_points(result.max_score),
-            Text(" ".join(marks.get(name, " ").rjust(width) for name in names)),
-            Text(", ".join(one_line(q.diagnosis.mistake) for q in result.questions if q.diagnosis)),
+            Text(" ".join(signs.get(name, " ").rjust(width) for name in names)),
+            Text(", ".join(one_line(diagnosis.mistake) for diagnosis in diagnoses)),
         )
     return table
 
