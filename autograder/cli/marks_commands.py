@@ -25,7 +25,7 @@ from autograder.intake.collected import read_collected
 from autograder.ledger import read_ledger
 from autograder.marks.late_policy import describe_conflicts
 from autograder.marks.marks import Mark, class_marks
-from autograder.marks.rubric import as_students_read, read_rubrics
+from autograder.marks.rubric import expand_comments, read_rubrics
 from autograder.outputs.class_report import write_report
 from autograder.outputs.difference import Difference
 from autograder.outputs.export import render_student_csv, render_test_csv
@@ -97,7 +97,7 @@ def report_command(
         course, assignment, results, [mark.result for mark in marks if mark.result], tell
     )
     with FileTransaction(course.kept, f"`autograder report {assignment.name}`") as files:
-        for mark in as_students_read(marks, rubrics):
+        for mark in expand_comments(marks, rubrics):
             page = None  # a page of an earlier version would show a score that no longer holds
             if (result := mark.own_result) is not None:
                 page = render_feedback(result, uses, speeds.get(mark.holder, ""), mark)

@@ -1,15 +1,14 @@
-"""The class as exports and the report see it: one mark for everybody, out of all the points, or why
-there is none.
+"""One mark for each student of a class, or the reason why there is none.
 
-A mark adds up what the tests gave, what a person gave and changed in nbgrader's gradebook, and what
-lateness costs.
+A mark adds up the points of the tests, the points by hand in nbgrader's gradebook, and the late
+penalty.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,7 +20,7 @@ from autograder.intake.collected import Arrival, Collected, read_collected
 from autograder.intake.released_notebook import written_points
 from autograder.ledger import Ledger, find_in_class_list, read_ledger
 from autograder.marks.late_policy import Lateness, apply_late
-from autograder.records.model import Graded, ManualGrades, Result
+from autograder.records.model import Graded, ManualGrades, ManualScore, Result
 
 Status = Literal[
     "graded",
@@ -39,29 +38,30 @@ _NUMBERED = re.compile(r"(.+)_(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One student and one assignment.
+    """The mark of a student in an assignment.
 
     Attributes:
-        student: what they are called here.
-        person: who that is in the class list, where there is one.
-        arrival: where the submission came from, where `collect` brought it.
-        folder: the student's folder in submitted/, autograded/ and feedback/; "" where it is called
-            like the student.
-        group: where a group handed in together, the student in whose folder its work lies; else "".
-        called: the student's name, as a platform writes it.
-        ids: what each platform knows the student by; "" for a number that may be another's.
-        joined: one name for all that the person is called in different assignments.
-        in_own_file: whether a platform's own file had the person, with an email or a login.
-        result: what the tests said, where there is a result that counts.
-        status: how far the mark is; `note` says more, or why there is none.
-        questions: points that count by question: the tests' own, or those that a person put in
-            their place.
-        by_hand: what a person did; None where it is in no gradebook.
-        written: points of written answers, and of extra credit, so far.
-        score: the sum of both; None where there is no result that counts.
+        student: the student's name in results and messages.
+        status: whether the mark counts, or why it does not yet.
+        note: remarks on the mark, or why there is none.
+        person: the student's entry in the class list.
+        arrival: where the submission came from; None where `collect` did not bring it.
+        result: the result of the tests; None where none counts.
+        questions: points that count, by question: points by hand in place of the tests' own.
+        by_hand: points and comments by hand; None where the gradebook has none.
+        written: points of written answers and of extra credit, so far.
+        score: points of questions and written answers; None where no result counts.
         max_score: points that the assignment has, written answers included.
-        late: how late it was handed in; None where that costs nothing in this course.
-        total: the score after the late policy; None where there is none, or nobody knows.
+        late: lateness of the submission; None where lateness costs nothing.
+        total: the score after the late policy; None where no result counts, or the hand-in time
+            cannot be read.
+        folder: the student's folder in submitted/, autograded/ and feedback/; "" where it has the
+            student's name.
+        group: for work of a group, the student in whose folder it lies; else "".
+        called: the student's name, as a platform writes it.
+        ids: platform → the student's id; "" for a number that may be a group's.
+        joined: a name that is the same in all assignments, where a person has several.
+        in_own_file: whether a platform's own file listed the student, with an email or a login.
     """
 
     student: str
@@ -86,71 +86,66 @@ class Mark:
 
     @property
     def name(self) -> str:
-        """The person's own name, as far as anybody knows it."""
-        told = self.arrival.name if self.arrival and not self.group else self.called
-        return (self.person and self.person.name) or told or self.called or self.student
+        """The student's real name, as far as it is known."""
+        if self.person and self.person.name:
+            return self.person.name
+        if self.arrival and self.arrival.name and not self.group:
+            return self.arrival.name
+        return self.called or self.student
 
     @property
     def may_be_a_group(self) -> bool:
-        """Whether nothing tells if the platform's name and number are a person's or a group's."""
-        perhaps = self.arrival is not None and self.arrival.origin in GROUPS_HAVE_IDS
-        return perhaps and self.person is None and not self.group and not self.in_own_file
+        """Whether the platform's name and number could be a person's or a group's."""
+        has_groups = self.arrival is not None and self.arrival.origin in GROUPS_HAVE_IDS
+        return has_groups and self.person is None and not self.group and not self.in_own_file
 
     @property
     def own_folder(self) -> str:
-        """The student's folder in submitted/, autograded/ and feedback/, which is nbgrader's id of
-        them.
-        """
+        """The student's folder, by which nbgrader knows the student."""
         return self.folder or self.student
 
     @property
     def holder(self) -> str:
-        """In whose folder the submission lies: the student of the result, and of times."""
+        """The student in whose folder the submission lies, and whose name the result has."""
         return self.group or self.student
 
     @property
     def own_result(self) -> Result | None:
-        """The result as this student reads it: of a group's, under their own name."""
-        return (
-            dataclasses.replace(self.result, student=self.student)
-            if self.result and self.group
-            else self.result
-        )
+        """The result under the student's own name, where it is a group's."""
+        if self.result is None:
+            return None
+        return dataclasses.replace(self.result, student=self.student)
 
     def final(self, *, provisional: bool = False) -> float | None:
-        """The mark to export: that of whoever still waits for a person's points only where it was
-        asked for.
+        """The mark to export.
+
+        Args:
+            provisional: also the mark of a student who still waits for points by hand.
         """
         counts = self.status == "graded" or (provisional and self.status == "waits for a person")
         return self.total if counts else None
 
     def platform_id(self, platform: str) -> str:
-        """What the platform knows the student by; "" where nobody knows."""
+        """The student's id on a platform; "" where it is not known."""
         if platform in self.ids:
             return self.ids[platform]
         arrival = self.arrival
-        if (
-            arrival is not None
-            and arrival.origin == platform
-            and not arrival.anonymous
-            and not self.group
-        ):
+        is_own = arrival is not None and not arrival.anonymous and not self.group
+        if arrival is not None and is_own and arrival.origin == platform:
             return arrival.id
         listed = self.person.ids_on(platform) if self.person else ()
         return listed[0] if len(listed) == 1 else ""
 
     @property
     def number(self) -> str:
-        """The number at the end of the name: the platform's, where somebody put its files there by
-        hand.
-        """
-        numbered = (
-            _NUMBERED.fullmatch(self.student) if self.arrival is None and not self.ids else None
-        )
+        """The platform's number at the end of the folder's name, for files put there by hand."""
+        if self.arrival is not None or self.ids:
+            return ""
+        numbered = _NUMBERED.fullmatch(self.student)
         return numbered[2] if numbered else ""
 
 
-def mark_of(result: Result) -> Mark:
+def mark_from_result(result: Result) -> Mark:
     """The mark of a result by itself, without a class or a gradebook."""
     questions = {question.name: question.score for question in result.questions}
     return Mark(
@@ -175,82 +170,81 @@ def class_marks(
     own_submissions: bool = True,
     ledger: Ledger | None = None,
 ) -> list[Mark]:
-    """Everybody: who has a result, who could not be graded, who handed in nothing that could be
-    taken, or nothing.
+    """The marks of everybody: graded, not graded, or without a submission.
 
     Args:
-        by_hand: what a person did, by student; None where there is no gradebook.
-        late: by student, where lateness costs something.
-        own_submissions: whether the results are those of `submitted/`, so that one without a
-            submission there is of somebody who has withdrawn it.
-        ledger: the course's, where the caller has read it.
+        by_hand: student → points by hand; None where there is no gradebook.
+        late: student → lateness; None where lateness costs nothing.
+        own_submissions: whether the results belong to `submitted/`. A student whose submission is
+            not there any more has withdrawn it then.
+        ledger: the course's ledger, where the caller has read it.
 
     Raises:
         KitError: the class list has a mistake.
     """
+    name = assignment.name
     ledger = ledger or read_ledger(course)
-    collected = read_collected(course.submitted, assignment.name)
+    collected = read_collected(course.submitted, name)
     written = written_points(assignment)
-    there = ledger.students_with_notebooks(assignment.name)
-    gone = _without_submission(results, collected, there) if own_submissions else {}
-    gone |= _of_others(ledger, assignment.name, collected)
-    groups = {
-        result.student for result in results if ledger.is_group(result.student, assignment.name)
-    }
+    present = ledger.students_with_notebooks(name)
+    reasons = _find_withdrawn(results, collected, present) if own_submissions else {}
+    reasons |= _find_reassigned(ledger, name, collected)
+    groups = {result.student for result in results if ledger.is_group(result.student, name)}
     marks = []
+    # groups come last: where a person stands twice, the group's mark gets the note
     for result in sorted(results, key=lambda result: result.student in groups):
         holder = result.student
-        if holder in gone:
-            marks.append(_withdrawn(result, gone[holder]))
+        if holder in reasons:
+            marks.append(_withdrawn_mark(result, reasons[holder]))
             continue
-        for member in ledger.members(holder, assignment.name):
-            mark = _graded(result, written, by_hand, (late or {}).get(member), course)
-            marks.append(
-                dataclasses.replace(mark, student=member, group=holder if holder in groups else "")
-            )
-    known = {mark.holder for mark in marks}
+        group = holder if holder in groups else ""
+        for member in ledger.members(holder, name):
+            grades, lateness = (by_hand or {}).get(holder), (late or {}).get(member)
+            mark = _graded_mark(result, written, grades, lateness, course)
+            marks.append(dataclasses.replace(mark, student=member, group=group))
+    listed = {mark.holder for mark in marks}
     for entry in timing:
-        if entry.problem and entry.student not in known:
-            missing = own_submissions and there and entry.student not in there
+        if entry.problem and entry.student not in listed:
+            is_gone = own_submissions and present and entry.student not in present
+            status: Status = "withdrawn" if is_gone else "could not be graded"
+            marks.append(Mark(entry.student, status, entry.problem))
+    listed = {mark.holder for mark in marks}
+    marks = [_note_later_arrival(mark, collected) for mark in marks]
+    for refused in collected.not_taken.values():
+        if refused.student not in listed:
             marks.append(
-                Mark(
-                    entry.student, "withdrawn" if missing else "could not be graded", entry.problem
-                )
+                Mark(refused.student, "no notebook", refused.reason, arrival=refused.arrival)
             )
-    known = {mark.holder for mark in marks}
-    marks = [_also_sent(mark, collected) for mark in marks]
-    for one in collected.not_taken.values():
-        if one.student not in known:
-            marks.append(Mark(one.student, "no notebook", one.reason, arrival=one.arrival))
-    known |= collected.not_taken.keys()
-    for student in collected.students.keys() - known:
-        here = student in there
-        note = "" if here else "what was collected is not in submitted/ any more"
-        marks.append(Mark(student, "not graded yet" if here else "withdrawn", note))
-    return _with_people(ledger, assignment.name, marks, collected)
+    listed |= collected.not_taken.keys()
+    for student in collected.students.keys() - listed:
+        if student in present:
+            marks.append(Mark(student, "not graded yet"))
+        else:
+            note = "what was collected is not in submitted/ any more"
+            marks.append(Mark(student, "withdrawn", note))
+    return _add_people(ledger, name, marks, collected)
 
 
 _Reason = tuple[str, str]
 """Why a result does not count, and what to do."""
 
 
-def _without_submission(
-    results: Sequence[Result], collected: Collected, there: Collection[str]
+def _find_withdrawn(
+    results: Sequence[Result], collected: Collected, present: Collection[str]
 ) -> dict[str, _Reason]:
-    """Those with a result whose submission is not there: removed since, where others lie there or
-    it was collected.
+    """Students with a result whose submission was removed.
+
+    A submission counts as removed where it was collected, or where others lie in submitted/.
     """
-    why = ("its submission is not in submitted/ any more", "put it there if they should")
-    gone = (
-        r.student
-        for r in results
-        if r.student not in there and (there or r.student in collected.students)
-    )
-    return dict.fromkeys(gone, why)
+    reason = ("its submission is not in submitted/ any more", "put it there if they should")
+    students = [result.student for result in results if result.student not in present]
+    if not present:
+        students = [student for student in students if student in collected.students]
+    return dict.fromkeys(students, reason)
 
 
-def _of_others(ledger: Ledger, assignment: str, collected: Collected) -> dict[str, _Reason]:
-    """Students in whose folder work lies that came by an id which is somebody else's by now."""
+def _find_reassigned(ledger: Ledger, assignment: str, collected: Collected) -> dict[str, _Reason]:
+    """Students whose folder has work handed in by an id that belongs to somebody else by now."""
     reasons = {}
     for student, arrival in collected.students.items():
         actual = ledger.find_linked([(arrival.platform, arrival.id)], assignment)
@@ -262,97 +256,92 @@ def _of_others(ledger: Ledger, assignment: str, collected: Collected) -> dict[st
     return reasons
 
 
-def _withdrawn(result: Result, reason: _Reason) -> Mark:
-    why, what_to_do = reason
-    had = f"{format_points(result.score)} of {format_points(result.max_score)}"
-    return Mark(
-        result.student,
-        "withdrawn",
-        f"{why}, so its {had} do not count: {what_to_do}",
-        max_score=result.max_score,
-    )
+def _withdrawn_mark(result: Result, reason: _Reason) -> Mark:
+    cause, advice = reason
+    points = f"{format_points(result.score)} of {format_points(result.max_score)}"
+    note = f"{cause}, so its {points} do not count: {advice}"
+    return Mark(result.student, "withdrawn", note, max_score=result.max_score)
 
 
-def _graded(
+def _graded_mark(
     result: Result,
     written: float,
-    by_hand: Mapping[str, ManualGrades] | None,
+    by_hand: ManualGrades | None,
     late: Lateness | None,
     course: Course,
 ) -> Mark:
-    given = (by_hand or {}).get(result.student)
-    waiting = _waiting(given) if given else (["written answers"] if written else [])
-    hand = given or ManualGrades(result.student, ())
-    overrides = {score.name: score.points for score in hand.questions if score.points is not None}
+    if by_hand:
+        waiting = [grade.name for grade in _hand_scores(by_hand) if grade.waits]
+    else:
+        waiting = ["written answers"] if written else []
+    grades = by_hand or ManualGrades(result.student, ())
+    overrides = {grade.name: grade.points for grade in grades.questions if grade.points is not None}
     questions = {q.name: overrides.get(q.name, q.score) for q in result.questions}
-    score, full = hand.mark(result), total((result.max_score, written))
-    unreadable = late is not None and late.unreadable
-    after = (
-        score
-        if late is None or late.minutes is None
-        else apply_late(score, full, late.minutes, course.late)
-    )
-    status: Status = (
-        "time cannot be read" if unreadable else "waits for a person" if waiting else "graded"
-    )
+    score, max_score = grades.mark(result), total((result.max_score, written))
+    after_late: float | None = score
+    if late is not None and late.minutes is not None:
+        after_late = apply_late(score, max_score, late.minutes, course.late)
+    status: Status = "waits for a person" if waiting else "graded"
+    if late is not None and late.unreadable:
+        status, after_late = "time cannot be read", None
     return Mark(
         result.student,
         status,
-        "; ".join(_remarks(hand, waiting, late)),
+        "; ".join(_remarks(grades, waiting, late)),
         result=result,
         questions=questions,
-        by_hand=given,
+        by_hand=by_hand,
         written=total((score, *(-points for points in questions.values()))),
         score=score,
-        max_score=full,
+        max_score=max_score,
         late=late,
-        total=None if unreadable else after,
+        total=after_late,
     )
 
 
-def _waiting(given: ManualGrades) -> list[str]:
-    return [score.name for score in (*given.written, *given.questions) if score.waits]
+def _hand_scores(grades: ManualGrades) -> tuple[ManualScore, ...]:
+    return (*grades.written, *grades.questions)
 
 
-def _remarks(hand: ManualGrades, waiting: Sequence[str], late: Lateness | None) -> list[str]:
-    notes = [f"waits: {', '.join(waiting)}"] if waiting else []
-    notes += [
-        f"{score.name}: {format_points(score.points)} of {format_points(score.max_points)} given "
-        "for an "
-        "earlier answer"
-        for score in (*hand.written, *hand.questions)
-        if score.earlier and score.points is not None
-    ]
-    notes += [
-        f"{score.name}: {format_points(score.points)} by a person"
-        for score in hand.questions
-        if score.points is not None and not score.earlier
-    ]
-    extra = total([score.extra_credit for score in (*hand.written, *hand.questions)])
-    notes += [f"{format_points(extra)} of extra credit"] if extra else []
-    notes += [late.note] if late and late.note else []
-    return [*notes, f"late days used: {late.days_used}"] if late and late.days_used else notes
+def _remarks(grades: ManualGrades, waiting: Sequence[str], late: Lateness | None) -> Iterator[str]:
+    if waiting:
+        yield f"waits: {', '.join(waiting)}"
+    for grade in _hand_scores(grades):
+        if grade.earlier and grade.points is not None:
+            points = f"{format_points(grade.points)} of {format_points(grade.max_points)}"
+            yield f"{grade.name}: {points} given for an earlier answer"
+    for grade in grades.questions:
+        if grade.points is not None and not grade.earlier:
+            yield f"{grade.name}: {format_points(grade.points)} by a person"
+    extra_credit = total([grade.extra_credit for grade in _hand_scores(grades)])
+    if extra_credit:
+        yield f"{format_points(extra_credit)} of extra credit"
+    if late and late.note:
+        yield late.note
+    if late and late.days_used:
+        yield f"late days used: {late.days_used}"
 
 
-def _also_sent(mark: Mark, collected: Collected) -> Mark:
-    """Says so where the latest that came of somebody is no notebook, and an earlier one counts."""
+def _note_later_arrival(mark: Mark, collected: Collected) -> Mark:
+    """Note where a student's latest upload is no notebook, and an earlier upload counts."""
     later = collected.not_taken.get(mark.student)
-    return (
-        _noted(mark, mark.note, f"came later, and was not taken: {later.reason}") if later else mark
-    )
+    if later is None:
+        return mark
+    return _with_notes(mark, mark.note, f"came later, and was not taken: {later.reason}")
 
 
-def _noted(mark: Mark, *notes: str) -> Mark:
+def _with_notes(mark: Mark, *notes: str) -> Mark:
     return dataclasses.replace(mark, note="; ".join(filter(None, notes)))
 
 
-def _with_people(
+def _add_people(
     ledger: Ledger, assignment: str, marks: list[Mark], collected: Collected
 ) -> list[Mark]:
-    """Who they are, each member of a group by themselves, and everybody of the class list of whom
-    there is nothing.
+    """Add people and platforms' ids to the marks, and everybody else of the class list.
+
+    A group's mark becomes one mark for each member.
     """
-    marks = _of_members(ledger, assignment, marks)
+    marks = _expand_groups(ledger, assignment, marks)
     people, conflicts = find_in_class_list(ledger, (mark.student for mark in marks), assignment)
     doubts = {
         str(identity): conflict.message
@@ -360,53 +349,48 @@ def _with_people(
         for identity in conflict.identities
     }
     joined = ledger.same_people()
-    with_teams = {arrival.origin for arrival in collected.students.values() if not arrival.id}
-    named, seen = [], set()
+    platforms_with_teams = {
+        arrival.origin for arrival in collected.students.values() if not arrival.id
+    }
+    named: list[Mark] = []
+    seen: set[str] = set()
     for mark in marks:
-        arrival = mark.arrival or collected.students.get(mark.holder)
-        person = people.get(mark.student)
+        student = mark.student
+        person = people.get(student)
         if person is not None and person.id in seen:
-            mark = _noted(
-                mark, mark.note, f"{person.id} stands here twice: join the folders in submitted/"
-            )
-        elif doubt := doubts.get(ledger.describe(mark.student, assignment)):
-            mark = _noted(mark, mark.note, f"not linked to the class list: {doubt}")
-        ids = ledger.ids(mark.student, assignment)
-        if person is None and not ledger.has_accounts(mark.student):
+            note = f"{person.id} stands here twice: join the folders in submitted/"
+            mark = _with_notes(mark, mark.note, note)
+        elif doubt := doubts.get(ledger.describe(student, assignment)):
+            mark = _with_notes(mark, mark.note, f"not linked to the class list: {doubt}")
+        ids = ledger.ids(student, assignment)
+        if person is None and not ledger.has_accounts(student):
             for platform in GROUPS_HAVE_IDS & ids.keys():
-                if ledger.roster or platform in with_teams:
+                if ledger.roster or platform in platforms_with_teams:
                     # perhaps a group's number: groups and people are numbered in the same place
                     ids[platform] = ""
         named.append(
             dataclasses.replace(
                 mark,
                 person=person,
-                arrival=arrival,
+                arrival=mark.arrival or collected.students.get(mark.holder),
                 ids=ids,
-                folder=ledger.folder(mark.student),
-                called=ledger.name(mark.student),
-                joined=joined.get(mark.student, mark.student),
-                in_own_file=ledger.has_accounts(mark.student),
+                folder=ledger.folder(student),
+                called=ledger.name(student),
+                joined=joined.get(student, student),
+                in_own_file=ledger.has_accounts(student),
             )
         )
-        seen |= {person.id} if person else set()
+        if person is not None:
+            seen.add(person.id)
     for person in ledger.roster.people if ledger.roster else ():
         if person.id not in seen:
-            named.append(
-                Mark(
-                    person.id,
-                    "handed in nothing",
-                    person=person,
-                    ids=ledger.ids(person.id, assignment),
-                )
-            )
+            ids = ledger.ids(person.id, assignment)
+            named.append(Mark(person.id, "handed in nothing", person=person, ids=ids))
     return sorted(named, key=lambda mark: mark.student)
 
 
-def _of_members(ledger: Ledger, assignment: str, marks: Sequence[Mark]) -> list[Mark]:
-    """A group's mark once for each member; it stands in place of what a member handed in alone
-    before.
-    """
+def _expand_groups(ledger: Ledger, assignment: str, marks: Sequence[Mark]) -> list[Mark]:
+    """Give each member the group's mark, in place of what the member handed in alone before."""
     graded = {mark.student for mark in marks if mark.group}
     members = {
         mark.student: ledger.members(mark.student, assignment)
@@ -416,17 +400,16 @@ def _of_members(ledger: Ledger, assignment: str, marks: Sequence[Mark]) -> list[
     in_groups = graded.union(*members.values())
     expanded: list[Mark] = []
     for mark in marks:
-        if mark.group:
-            expanded.append(mark)
-        elif mark.student in members:
-            missing = (member for member in members[mark.student] if member not in graded)
+        if mark.student in members and not mark.group:
             expanded += [
-                dataclasses.replace(mark, student=member, group=mark.student) for member in missing
+                dataclasses.replace(mark, student=member, group=mark.student)
+                for member in members[mark.student]
+                if member not in graded
             ]
-        elif mark.student not in in_groups:
+        elif mark.group or mark.student not in in_groups:
             expanded.append(mark)
     return [
-        _noted(mark, f"handed in with {mark.group}", mark.note)
+        _with_notes(mark, f"handed in with {mark.group}", mark.note)
         if mark.group not in ("", mark.student)
         else mark
         for mark in expanded

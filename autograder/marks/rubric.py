@@ -1,5 +1,4 @@
-"""Rubric items of written answers: the lines of a marking scheme, which graders give by their
-numbers.
+"""Rubric items of written answers: lines of a marking scheme, which graders give by number.
 
 A marking scheme in a source notebook has a line for each thing that points are given for:
 
@@ -8,8 +7,8 @@ A marking scheme in a source notebook has a line for each thing that points are 
     - 1 point: so the standard deviation grows like the square root of the width.
     ### END MARK SCHEME
 
-They are numbered from 1. A grader who writes "#1 #2" in a comment, in the formgrader or in a table
-of marks, gives both: the student reads what they say, and the class report counts them.
+Items are numbered from 1. A grader gives two of them by "#1 #2" in a comment, in the formgrader or
+in a table of marks: the student reads their texts, and the class report counts them.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,14 +27,14 @@ from autograder.marks.marks import Mark
 from autograder.records.model import ManualGrades, ManualScore
 
 _ITEM = re.compile(r"(?m)^[-*] +(\d+(?:\.\d+)?) +points?:[ \t]*")
-_GIVEN = re.compile(r"(?<![\w&#/])#(\d{1,2})(?!\w)")
+_REFERENCE = re.compile(r"(?<![\w&#/])#(\d{1,2})(?!\w)")
 GUIDE = "guide"
 """The role of a cell that only graders see: the marking scheme of a written answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class RubricItem:
-    """One line of a marking scheme: what it gives points for, and how many."""
+    """One line of a marking scheme: the points, and the reason for them."""
 
     number: int
     points: float
@@ -45,9 +45,7 @@ class RubricItem:
 
 
 def rubric_items(scheme: str) -> tuple[RubricItem, ...]:
-    """The items of a marking scheme, in their order; none where its lines do not begin with
-    points.
-    """
+    """Parse the items of a marking scheme; none where its lines do not begin with points."""
     parts = _ITEM.split(scheme)[1:]
     pairs = zip(parts[::2], parts[1::2], strict=True)
     return tuple(
@@ -56,16 +54,14 @@ def rubric_items(scheme: str) -> tuple[RubricItem, ...]:
     )
 
 
-def numbered(scheme: str) -> str:
-    """The marking scheme with the number of each item in front of it, as a grader reads it."""
+def number_items(scheme: str) -> str:
+    """Put the number of each item in front of it, for graders to read."""
     numbers = itertools.count(1)
     return _ITEM.sub(lambda match: f"- **#{next(numbers)}** {match[0].lstrip('-* ')}", scheme)
 
 
 def read_rubrics(assignment: Assignment) -> dict[str, tuple[RubricItem, ...]]:
-    """The items of every written answer of a built assignment, by its name; none where nothing is
-    built.
-    """
+    """The items of each written answer, by its name; none where the assignment is not built."""
     try:
         cells = read_built_json(assignment.solution)["cells"]
     except (OSError, ValueError):
@@ -74,23 +70,21 @@ def read_rubrics(assignment: Assignment) -> dict[str, tuple[RubricItem, ...]]:
     return {tag["name"]: rubric_items(source) for tag, source in tagged if tag.get("role") == GUIDE}
 
 
-def items_given(comment: str, items: Sequence[RubricItem]) -> tuple[RubricItem, ...]:
-    """The items that a grader's comment gives by their numbers, each once, in the order of the
-    scheme.
-    """
-    numbers = {int(number) for number in _GIVEN.findall(comment)}
+def find_items(comment: str, items: Sequence[RubricItem]) -> tuple[RubricItem, ...]:
+    """The items whose numbers stand in a grader's comment, in the order of the scheme."""
+    numbers = {int(number) for number in _REFERENCE.findall(comment)}
     return tuple(item for item in items if item.number in numbers)
 
 
-def points_of(items: Sequence[RubricItem]) -> float:
-    """What the items give together."""
+def sum_points(items: Sequence[RubricItem]) -> float:
+    """Points of the items together."""
     return total([item.points for item in items])
 
 
-def comment_with_texts(comment: str, items: Sequence[RubricItem]) -> str:
-    """A grader's comment as the student reads it: for the number of an item stands what it says."""
+def expand_items(comment: str, items: Sequence[RubricItem]) -> str:
+    """Replace the numbers of items in a grader's comment by their texts, for the student."""
     texts = {item.number: str(item) for item in items}
-    return _GIVEN.sub(lambda match: texts.get(int(match[1]), match[0]), comment)
+    return _REFERENCE.sub(lambda match: texts.get(int(match[1]), match[0]), comment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +92,10 @@ class WrittenStatistics:
     """One written answer over the class.
 
     Attributes:
-        marked: how many a person has given points for.
+        marked: number of students with points by hand.
         mean: of their points.
-        items: each item of the marking scheme, and how many were given it.
-        other_points: students whose points are not those of their items together.
+        items: each item of the marking scheme, and how many comments give it.
+        other_points: students whose points differ from those of their items together.
     """
 
     name: str
@@ -115,12 +109,12 @@ class WrittenStatistics:
 def written_statistics(
     by_hand: Iterable[ManualGrades], rubrics: Mapping[str, Sequence[RubricItem]]
 ) -> tuple[WrittenStatistics, ...]:
-    """Every written answer that a person has marked in somebody's submission."""
+    """Statistics of each written answer that a person has marked for at least one student."""
     marked: dict[str, list[tuple[str, ManualScore]]] = {}
-    for hand in by_hand:
-        for score in hand.written:
+    for grades in by_hand:
+        for score in grades.written:
             if score.points is not None and not score.waits:
-                marked.setdefault(score.name, []).append((hand.student, score))
+                marked.setdefault(score.name, []).append((grades.student, score))
     return tuple(
         _statistics(name, scores, rubrics.get(name, ())) for name, scores in marked.items()
     )
@@ -129,42 +123,42 @@ def written_statistics(
 def _statistics(
     name: str, scores: Sequence[tuple[str, ManualScore]], items: Sequence[RubricItem]
 ) -> WrittenStatistics:
-    other = []
+    differing = []
     for student, score in scores:
-        given = items_given(score.comment, items)
-        if given and abs(points_of(given) - (score.points or 0.0)) > 1e-6:
-            other.append(student)
+        student_items = find_items(score.comment, items)
+        if student_items and abs(sum_points(student_items) - (score.points or 0.0)) > 1e-6:
+            differing.append(student)
     points = [score.points or 0.0 for _, score in scores]
     return WrittenStatistics(
         name,
         scores[0][1].max_points,
         len(points),
         total(points) / len(points),
-        counted([score.comment for _, score in scores], items),
-        tuple(other),
+        count_items([score.comment for _, score in scores], items),
+        tuple(differing),
     )
 
 
-def as_students_read(
+def expand_comments(
     marks: Iterable[Mark], rubrics: Mapping[str, Sequence[RubricItem]]
 ) -> Iterator[Mark]:
-    """The marks, with what the items say in place of their numbers in comments."""
+    """The marks with the texts of items in place of their numbers in comments."""
     for mark in marks:
-        hand = mark.by_hand
-        if hand is not None:
-            written = [
-                dataclasses.replace(
-                    score, comment=comment_with_texts(score.comment, rubrics.get(score.name, ()))
-                )
-                for score in hand.written
-            ]
-            hand = dataclasses.replace(hand, written=tuple(written))
-        yield dataclasses.replace(mark, by_hand=hand)
+        grades = mark.by_hand
+        if grades is None:
+            yield mark
+            continue
+        written = []
+        for score in grades.written:
+            comment = expand_items(score.comment, rubrics.get(score.name, ()))
+            written.append(dataclasses.replace(score, comment=comment))
+        grades = dataclasses.replace(grades, written=tuple(written))
+        yield dataclasses.replace(mark, by_hand=grades)
 
 
-def counted(
+def count_items(
     comments: Sequence[str], items: Sequence[RubricItem]
 ) -> tuple[tuple[RubricItem, int], ...]:
     """How many of the comments give each item."""
-    given = [items_given(comment, items) for comment in comments]
-    return tuple((item, sum(item in each for each in given)) for item in items)
+    counts = Counter(item for comment in comments for item in find_items(comment, items))
+    return tuple((item, counts[item]) for item in items)

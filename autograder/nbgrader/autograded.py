@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from autograder.marks.rubric import GUIDE, numbered
+from autograder.marks.rubric import GUIDE, number_items
 from autograder.nbgrader.released_cells import grade_id, read_built, tested_question
 from autograder.nbgrader.student_texts import as_literal, cell_report, question_report
 from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED
@@ -131,7 +131,7 @@ def _marking_guides(release: _Json, solution: Path) -> dict[str, str]:
             points = cell["metadata"]["nbgrader"].get("points", 0)
             parts = [
                 f"**For graders: {points:g} points**",
-                numbered(schemes.get(_kit(cell)["name"], "")),
+                number_items(schemes.get(_kit(cell)["name"], "")),
             ]
             parts += ["**Model answer**", _model_answer(prompts[id_], cell["source"])]
             guides[id_] = "\n\n".join(part for part in parts if part)

@@ -20,7 +20,7 @@ from autograder.basics.safe_text import one_line
 from autograder.basics.tables import read_table, write_table
 from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
-from autograder.marks.rubric import RubricItem, items_given, points_of, read_rubrics
+from autograder.marks.rubric import RubricItem, find_items, read_rubrics, sum_points
 from autograder.nbgrader.manual_grades import HandMark, Key, read_hand_marks, write_hand_marks
 from autograder.outputs.export import points_cell, safe_cell
 
@@ -96,7 +96,7 @@ def marks_csv(marks: Iterable[HandMark], rubrics: Rubrics) -> str:
     """
     rows = [list(COLUMNS)]
     for mark in marks:
-        given = items_given(mark.comment, rubrics.get(mark.question, ()))
+        given = find_items(mark.comment, rubrics.get(mark.question, ()))
         rows.append(
             [
                 safe_cell(mark.student),
@@ -223,13 +223,13 @@ def _with_items(
             f"{who}: there is no item {unknown[0]}; its marking scheme has {len(items)} "
             "lines with points"
         )
-    old = {item.number for item in items_given(mark.comment, items)}
+    old = {item.number for item in find_items(mark.comment, items)}
     if set(wanted) == old:
         return comment, given
     own = re.sub(r"^(?:#\d+ ?)+", "", comment).strip()
     codes = " ".join(f"#{number}" for number in sorted(set(wanted)))
     if given in ("", points_cell(mark.points)):
-        given = points_cell(points_of([by_number[number] for number in sorted(set(wanted))]))
+        given = points_cell(sum_points([by_number[number] for number in sorted(set(wanted))]))
     return f"{codes} {own}".strip(), given
 
 

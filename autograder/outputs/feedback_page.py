@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autograder.basics.points import is_full
 from autograder.ledger.folder_names import is_one_component
-from autograder.marks.marks import Mark, mark_of
+from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.outcome_words import (
     CELL_WORDS,
     WHAT_HAPPENED,
@@ -60,7 +60,7 @@ def render_feedback(
         speed: the speed on a GPU, in words.
         mark: the mark with a person's points and lateness; without it, the tests' points alone.
     """
-    mark = mark or mark_of(result)
+    mark = mark or mark_from_result(result)
     open_points = 0.0
     if mark.status == "waits for a person":
         open_points = max(0.0, mark.max_score - result.max_score)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from autograder.cli.summaries import not_graded
 from autograder.grading.request import GradeSummary
-from autograder.marks.marks import mark_of
+from autograder.marks.marks import mark_from_result
 from autograder.outputs.class_report import render_report
 from autograder.outputs.export import render_student_csv, render_test_csv
 from autograder.outputs.feedback_page import render_feedback
@@ -36,10 +36,10 @@ def outputs(graded: Graded) -> dict[str, str]:
     return {
         "result": result.to_json(),
         "feedback.html": render_feedback(result),
-        "report.html": "".join(render_report(result.assignment, [mark_of(result)])),
+        "report.html": "".join(render_report(result.assignment, [mark_from_result(result)])),
         "terminal": _terminal([result]),
-        "csv": render_student_csv([mark_of(result)]),
-        "tests.csv": "".join(render_test_csv([mark_of(result)])),
+        "csv": render_student_csv([mark_from_result(result)]),
+        "tests.csv": "".join(render_test_csv([mark_from_result(result)])),
         "junit": "".join(junit_xml([result], [])),
         "github": job_summary([result]),
         "gradescope": results_json(result),

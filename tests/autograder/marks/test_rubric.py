@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
-from autograder.marks.marks import mark_of
+from autograder.marks.marks import mark_from_result
 from autograder.marks.rubric import (
     RubricItem,
     WrittenStatistics,
-    as_students_read,
-    comment_with_texts,
-    counted,
-    items_given,
-    numbered,
-    points_of,
+    count_items,
+    expand_comments,
+    expand_items,
+    find_items,
+    number_items,
     rubric_items,
+    sum_points,
     written_statistics,
 )
 from autograder.outputs.class_report import render_report
@@ -43,11 +43,11 @@ SUM, ROOT, SHRINKS = (
 def test_the_lines_of_a_scheme_are_its_items() -> None:
     assert rubric_items(SCHEME) == (SUM, ROOT, SHRINKS)
     assert rubric_items("Up to 5 points, as you see fit.") == ()
-    assert points_of([SUM, ROOT]) == 2.5
+    assert sum_points([SUM, ROOT]) == 2.5
 
 
 def test_a_grader_sees_the_numbers() -> None:
-    assert numbered(
+    assert number_items(
         "For graders\n\n- 2 points: sums.\n  And so on.\n* 1 point: roots.\n- neither"
     ) == (
         "For graders\n\n- **#1** 2 points: sums.\n  And so on.\n- **#2** 1 point: roots.\n- neither"
@@ -59,19 +59,19 @@ def test_a_comment_gives_items_by_their_numbers() -> None:
     words.
     """
     items = rubric_items(SCHEME)
-    assert items_given("#2 #1, and #2 again", items) == (SUM, ROOT)
-    assert items_given("#4, see issue#1, &#49; and x/#3 #1st", items) == ()
+    assert find_items("#2 #1, and #2 again", items) == (SUM, ROOT)
+    assert find_items("#4, see issue#1, &#49; and x/#3 #1st", items) == ()
 
 
 def test_a_student_reads_what_the_items_say() -> None:
     items = rubric_items(SCHEME)
-    assert comment_with_texts("#2 #7 Nearly.", items) == "the root of it. (0.5 points) #7 Nearly."
-    assert comment_with_texts("#3", items) == "dividing by $d$ makes it shrink. (1 point)"
+    assert expand_items("#2 #7 Nearly.", items) == "the root of it. (0.5 points) #7 Nearly."
+    assert expand_items("#3", items) == "dividing by $d$ makes it shrink. (1 point)"
 
 
 def test_items_are_counted() -> None:
     comments = ["#1 #2", "#2 Good.", "", "no number"]
-    assert counted(comments, rubric_items(SCHEME)) == ((SUM, 1), (ROOT, 2), (SHRINKS, 0))
+    assert count_items(comments, rubric_items(SCHEME)) == ((SUM, 1), (ROOT, 2), (SHRINKS, 0))
 
 
 def by_hand(
@@ -96,7 +96,8 @@ def test_the_class_report_counts_them_and_names_other_sums(plain: Result) -> Non
         "why", 3.5, 3, 6.5 / 3, ((SUM, 1), (ROOT, 2), (SHRINKS, 0)), ("ben",)
     )
     marks = [
-        dataclasses.replace(mark_of(plain), student=hand.student, by_hand=hand) for hand in hands
+        dataclasses.replace(mark_from_result(plain), student=hand.student, by_hand=hand)
+        for hand in hands
     ]
     page = "".join(render_report("attention", marks, rubrics=rubrics))
     assert '<td class="number">2</td><td>#2, 0.5: the root of it.</td>' in page
@@ -105,10 +106,10 @@ def test_the_class_report_counts_them_and_names_other_sums(plain: Result) -> Non
 
 def test_the_students_page_has_the_text_and_no_number(plain: Result) -> None:
     marks = [
-        mark_of(plain),
-        dataclasses.replace(mark_of(plain), by_hand=by_hand("ada", 2.5, "#2 Good.")),
+        mark_from_result(plain),
+        dataclasses.replace(mark_from_result(plain), by_hand=by_hand("ada", 2.5, "#2 Good.")),
     ]
-    untouched, mark = as_students_read(marks, {"why": rubric_items(SCHEME)})
+    untouched, mark = expand_comments(marks, {"why": rubric_items(SCHEME)})
     assert untouched == marks[0]
     page = render_feedback(plain, mark=mark)
     assert "the root of it. (0.5 points) Good." in page

@@ -18,7 +18,7 @@ from autograder.cli.marks_commands import (
 )
 from autograder.course import Course, load_course
 from autograder.intake.collected import Arrival, Collected, NotTaken, record_path
-from autograder.marks.marks import mark_of
+from autograder.marks.marks import mark_from_result
 from autograder.outputs.feedback_page import feedback_path
 from autograder.outputs.totals import totals
 from autograder.records.model import Graded, QuestionResult, Result, TestOutcome, TwoAnswers
@@ -429,7 +429,10 @@ def test_the_mark_of_the_course_drops_the_lowest(
 
 
 def test_a_total_of_which_a_part_is_not_known_is_none(plain: Result) -> None:
-    known, waits = mark_of(plain), dataclasses.replace(mark_of(plain), status="waits for a person")
+    known, waits = (
+        mark_from_result(plain),
+        dataclasses.replace(mark_from_result(plain), status="waits for a person"),
+    )
     (row,) = totals({"a": [known], "b": [waits]}, 1)
     assert (row.total, row.dropped) == (None, ())
     (row,) = totals({"a": [known], "b": [waits]}, 1, provisional=True)

@@ -7,7 +7,7 @@ import pytest
 
 from autograder.course.roster import Person
 from autograder.marks.late_policy import Lateness
-from autograder.marks.marks import Mark, mark_of
+from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.export import render_student_csv, render_test_csv, safe_cell
 from autograder.records.model import Result
 
@@ -45,7 +45,7 @@ def named(mark: Mark, student: str, **changes: Any) -> Mark:
 @pytest.fixture
 def ada(plain: Result) -> Mark:
     """11 of 20, nobody waits."""
-    return mark_of(plain)
+    return mark_from_result(plain)
 
 
 NOTHING = Mark(
@@ -54,7 +54,7 @@ NOTHING = Mark(
 
 
 def test_csv_has_a_row_a_student_and_a_column_a_question(ada: Mark, hostile: Result) -> None:
-    assert rows(render_student_csv([mark_of(hostile), ada])) == [
+    assert rows(render_student_csv([mark_from_result(hostile), ada])) == [
         ["student", "softmax", "attention", "heads", "total", "max", "status", "note"],
         [
             "'=cmd|' /C calc'!A0<script>alert(1)</script>redabcdcba[bold]x[/bold]",
@@ -147,14 +147,14 @@ def test_lateness_has_columns_and_what_nobody_knows_is_empty(ada: Mark) -> None:
 
 
 def test_a_row_a_test(hostile: Result) -> None:
-    table = rows("".join(render_test_csv([mark_of(hostile), NOTHING])))
+    table = rows("".join(render_test_csv([mark_from_result(hostile), NOTHING])))
     assert len(table) == 5
     assert table[1][1:6] == ["softmax", "test_rows_sum_to_one", "passed", "1", "1"]
     assert table[2][3:6] == ["error", "0", "1"]
     assert table[2][6].startswith(
         "<script>alert(1)</script>\nred\n[link](javascript:alert(1))\nabcdcba\n::set-output"
     )
-    assert "\x1b" not in "".join(render_test_csv([mark_of(hostile)]))
+    assert "\x1b" not in "".join(render_test_csv([mark_from_result(hostile)]))
     assert table[4] == ["bob", "", "", "handed in nothing", "", "", "", ""]
 
 

@@ -27,7 +27,7 @@ from markupsafe import escape
 from autograder.basics.errors import IsolationUnavailable
 from autograder.course.roster import Person
 from autograder.intake.collected import Arrival, Collected
-from autograder.marks.marks import Mark, mark_of
+from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.class_report import render_report
 from autograder.outputs.feedback_page import render_feedback
 from autograder.records.model import (
@@ -83,7 +83,7 @@ def result(text: Texts) -> Result:
 
 
 def feedback(text: Texts) -> str:
-    made = mark_of(result(text))
+    made = mark_from_result(result(text))
     scores = tuple(ManualScore(text(name), 2.0, 1.0, comment=text(name)) for name in HOSTILE)
     hand = ManualGrades("", scores, scores)
     assert made.result is not None
@@ -106,7 +106,9 @@ def report(text: Texts) -> str:
     ]
     said = Collected(source=text("attribute"), said=tuple(map(text, HOSTILE)))
     pages = {made.student: "../feedback/x.html"}
-    return "".join(render_report(made.assignment, [mark_of(made), *others], timing, said, pages))
+    return "".join(
+        render_report(made.assignment, [mark_from_result(made), *others], timing, said, pages)
+    )
 
 
 def control() -> str:
@@ -173,7 +175,7 @@ def test_names_and_statuses_stand_on_one_line_on_a_telephone(tmp_path: Path) -> 
     names = ("Maximiliane Oberhauser", "ada", "w" * 80)
     marks = [
         replace(
-            mark_of(replace(made, student=f"s{n}")),
+            mark_from_result(replace(made, student=f"s{n}")),
             status="waits for a person",
             person=Person(name, name, "", "", {}),
         )

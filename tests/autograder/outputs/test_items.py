@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.marks.marks import mark_of
+from autograder.marks.marks import mark_from_result
 from autograder.outputs.class_report import render_report
 from autograder.outputs.statistics import (
     Attempt,
@@ -104,9 +104,13 @@ def test_attempts_are_submissions_and_not_gradings(tmp_path: Path, plain: Result
     }
     tries = summarize_attempts(history)
     assert tries == [Attempt(2, 0.375, 0), Attempt(1, 0.55, 0), Attempt(1, 1.0, 1)]
-    page = "".join(render_report("attention", [mark_of(result), mark_of(zoe)], tries=tries))
+    page = "".join(
+        render_report("attention", [mark_from_result(result), mark_from_result(zoe)], tries=tries)
+    )
     assert "<td>3</td>" in page
-    assert "Attempts" not in "".join(render_report("attention", [mark_of(zoe)], tries=tries[:1]))
+    assert "Attempts" not in "".join(
+        render_report("attention", [mark_from_result(zoe)], tries=tries[:1])
+    )
 
 
 def test_the_folders_of_a_day_are_read_in_their_order(tmp_path: Path, plain: Result) -> None:
@@ -124,6 +128,6 @@ def test_the_folders_of_a_day_are_read_in_their_order(tmp_path: Path, plain: Res
 @pytest.mark.parametrize(("passed", "shown"), [(True, False), (False, True)])
 def test_the_report_asks_about_such_a_test(passed: bool, shown: bool) -> None:
     rows = [(0.0, 2.0, True)] * 5 + [(4.0, 2.0, True)] + [(4.0, 2.0, passed)] * 4
-    page = "".join(render_report("a", [mark_of(result) for result in class_of(rows)]))
+    page = "".join(render_report("a", [mark_from_result(result) for result in class_of(rows)]))
     assert ("Failed by those who are right elsewhere" in page) is shown
     assert ("−0.82" in page or "-0.82" in page) is shown

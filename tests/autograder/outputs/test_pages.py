@@ -14,7 +14,7 @@ from autograder.basics.safe_text import clean
 from autograder.basics.whole_files import write_whole
 from autograder.intake.collected import Collected
 from autograder.marks.late_policy import Lateness
-from autograder.marks.marks import Mark, mark_of
+from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.class_report import render_report, write_report
 from autograder.outputs.feedback_page import feedback_path, render_feedback
 from autograder.outputs.outcome_words import carried_note, kept_note
@@ -147,7 +147,7 @@ def test_hostile_feedback_is_text(hostile: Result) -> None:
 
 def test_plain_pages_keep_the_policy(plain: Result) -> None:
     assert_harmless(render_feedback(plain))
-    assert_harmless("".join(render_report("attention", [mark_of(plain)])))
+    assert_harmless("".join(render_report("attention", [mark_from_result(plain)])))
 
 
 def test_code_in_backticks_is_escaped_code() -> None:
@@ -186,11 +186,13 @@ def test_no_submission_has_no_questions_to_show(plain: Result) -> None:
 
     empty = replace(plain, questions=(), cells=(), score=0.0, max_score=0.0)
     assert "0 of 0 points" in words(render_feedback(empty))
-    assert_harmless("".join(render_report("attention", [mark_of(empty)])))
+    assert_harmless("".join(render_report("attention", [mark_from_result(empty)])))
 
 
 def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
-    waits = dataclasses.replace(mark_of(plain), status="waits for a person", max_score=25.0)
+    waits = dataclasses.replace(
+        mark_from_result(plain), status="waits for a person", max_score=25.0
+    )
     text = words(render_feedback(plain, mark=waits))
     assert (
         "11 of 20 points Up to 5 more points, for written answers, are given by a person." in text
@@ -204,7 +206,7 @@ def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
         ),
     )
     given = dataclasses.replace(
-        mark_of(plain),
+        mark_from_result(plain),
         by_hand=hand,
         written=5.0,
         score=21.0,
@@ -226,7 +228,11 @@ def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded
         dataclasses.replace(problem, seconds={"read": 1.0}),
     ]
     broken = Mark(problem.student, "could not be graded", problem.problem)
-    html = "".join(render_report("attention", [mark_of(plain), mark_of(hostile), broken], timing))
+    html = "".join(
+        render_report(
+            "attention", [mark_from_result(plain), mark_from_result(hostile), broken], timing
+        )
+    )
     assert_harmless(html)
     text = words(html)
     assert "2 graded, 1 could not be graded" in text
@@ -254,7 +260,8 @@ def test_the_class_is_there_in_three_orders_without_a_script(plain: Result) -> N
     better = dataclasses.replace(plain, student="zoe", score=19.0)
     html = "".join(
         render_report(
-            "attention", [mark_of(plain), Mark("max", "handed in nothing"), mark_of(better)]
+            "attention",
+            [mark_from_result(plain), Mark("max", "handed in nothing"), mark_from_result(better)],
         )
     )
     tables = re.findall(r'<table class="class">.*?</table>', html, re.DOTALL)
@@ -270,7 +277,7 @@ def test_the_class_is_there_in_three_orders_without_a_script(plain: Result) -> N
 def test_every_question_has_a_column_with_its_number(plain: Result) -> None:
     many = tuple(dataclasses.replace(plain.questions[0], name=f"q{i}") for i in range(1, 12))
     html = "".join(
-        render_report("attention", [mark_of(dataclasses.replace(plain, questions=many))])
+        render_report("attention", [mark_from_result(dataclasses.replace(plain, questions=many))])
     )
     assert re.findall(r'<th scope="col" class="sign" title="q(\d+)">(\d+)</th>', html)[:11] == [
         (str(i), str(i)) for i in range(1, 12)
@@ -279,7 +286,7 @@ def test_every_question_has_a_column_with_its_number(plain: Result) -> None:
 
 def test_the_report_leads_to_the_pages(tmp_path: Path, plain: Result) -> None:
     odd = dataclasses.replace(plain, student="Åda #1?")
-    marks = [mark_of(plain), mark_of(odd)]
+    marks = [mark_from_result(plain), mark_from_result(odd)]
     write_whole(
         feedback_path(tmp_path / "feedback", "attention", odd.student), render_feedback(odd)
     )
@@ -300,7 +307,9 @@ def test_the_report_shows_what_collect_did(plain: Result) -> None:
     text = words(
         "".join(
             render_report(
-                "attention", [mark_of(plain)], collected=Collected(source="all.zip", said=said)
+                "attention",
+                [mark_from_result(plain)],
+                collected=Collected(source="all.zip", said=said),
             )
         )
     )
@@ -316,7 +325,7 @@ def test_the_report_shows_what_collect_did(plain: Result) -> None:
 def test_histogram_bins(plain: Result, score: float, bin_: int) -> None:
     from dataclasses import replace
 
-    counts = histogram(class_shares([mark_of(replace(plain, score=score))]))
+    counts = histogram(class_shares([mark_from_result(replace(plain, score=score))]))
     assert counts == [1 if i == bin_ else 0 for i in range(10)]
 
 
@@ -335,14 +344,14 @@ def test_report_shows_both_answers_to_one_call(plain: Result) -> None:
         runs,
         ("float64[4, 7], at [0, 1]: 2", "ValueError: no"),
     )
-    html = "".join(render_report("attention", [mark_of(flagged(plain, flag))]))
+    html = "".join(render_report("attention", [mark_from_result(flagged(plain, flag))]))
     text = words(html)
     assert "Two answers to one call" in text
     assert (
         "ada softmax softmax(z[4, 7]) test_is_stable a worker that had served other questions: "
         "float64[4, 7], at [0, 1]: 2 a fresh worker, which counts: ValueError: no"
     ) in text
-    assert "Two answers" not in "".join(render_report("attention", [mark_of(plain)]))
+    assert "Two answers" not in "".join(render_report("attention", [mark_from_result(plain)]))
     # for a person to judge first
     assert "ValueError: no" not in render_feedback(flagged(plain, flag))
 
@@ -350,7 +359,7 @@ def test_report_shows_both_answers_to_one_call(plain: Result) -> None:
 def test_answers_in_the_report_are_text(plain: Result) -> None:
     attack = "<script>alert(1)</script> <b>b</b> [link](javascript:alert(1)) \x1b[31m"
     flag = TwoAnswers(attack, attack, (attack, attack), (attack, attack))
-    assert_harmless("".join(render_report("attention", [mark_of(flagged(plain, flag))])))
+    assert_harmless("".join(render_report("attention", [mark_from_result(flagged(plain, flag))])))
 
 
 def test_statistics_of_a_question(plain: Result, hostile: Result) -> None:

@@ -10,7 +10,7 @@ import pytest
 from autograder.basics.errors import BadCourseFile, KitError
 from autograder.course import Course, load_course, settings_of_nobody
 from autograder.course.weights import Category, Weights
-from autograder.marks.marks import Mark, mark_of
+from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.totals import course_totals, totals, totals_csv
 from autograder.records.model import Result
 
@@ -20,7 +20,7 @@ PROJECT = Category("project", 40.0, ("a9",))
 
 def marks(result: Result, **percents: float) -> dict[str, list[Mark]]:
     """Marks of one student, each of 100."""
-    mark = mark_of(result)
+    mark = mark_from_result(result)
     return {
         name: [dataclasses.replace(mark, total=percent, max_score=100.0)]
         for name, percent in percents.items()

@@ -17,7 +17,7 @@ from platform_marks import NOTHING, called, rows
 from autograder.basics.tables import read_table
 from autograder.intake.collected import Arrival
 from autograder.ledger import Identity
-from autograder.marks.marks import Mark, mark_of
+from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.difference import Difference
 from autograder.outputs.feedback_archive import pack_feedback
 from autograder.platforms.brightspace import Grades, feedback_name, read_grades
@@ -42,7 +42,7 @@ GRADES = (
 @pytest.fixture
 def ada(plain: Result) -> Mark:
     """11 of 20, nobody waits."""
-    return mark_of(plain)
+    return mark_from_result(plain)
 
 
 def grades(text: str = GRADES, column: str = "", assignment: str = "attention") -> Grades:

@@ -11,7 +11,7 @@ import pytest
 from platform_marks import NOTHING, arrived, called, rows
 
 from autograder.basics.tables import read_table
-from autograder.marks.marks import Mark, mark_of
+from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.difference import Difference
 from autograder.platforms.canvas import Gradebook, canvas_csv, read_gradebook
 from autograder.records.model import Result
@@ -34,7 +34,7 @@ ROSTER = (
 @pytest.fixture
 def ada(plain: Result) -> Mark:
     """11 of 20, nobody waits."""
-    return mark_of(plain)
+    return mark_from_result(plain)
 
 
 def gradebook(text: str = ROSTER, assignment: str = "attention", column: str = "") -> Gradebook:

@@ -14,7 +14,7 @@ import pytest
 from platform_marks import NOTHING, arrived, called, rows
 
 from autograder.basics.tables import read_table
-from autograder.marks.marks import Mark, mark_of
+from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.difference import Difference
 from autograder.platforms.moodle import Worksheet, new_worksheet, read_worksheet
 from autograder.records.model import Result
@@ -44,7 +44,7 @@ ORDER = (
 @pytest.fixture
 def ada(plain: Result) -> Mark:
     """11 of 20, nobody waits."""
-    return mark_of(plain)
+    return mark_from_result(plain)
 
 
 def worksheet(text: str = WORKSHEET, column: str = "") -> Worksheet:
