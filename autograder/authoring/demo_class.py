@@ -15,7 +15,7 @@ from typing import Any
 from autograder.basics.errors import KitError
 from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Assignment, Course
-from autograder.intake.released_notebook import read_built_json
+from autograder.intake.built_json import read_built_json
 from autograder.suite.known_answers import KnownAnswer, load_known_answers
 
 CLASS_SIZE = 32

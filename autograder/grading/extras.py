@@ -76,7 +76,7 @@ def _uses_torch(file: Path) -> bool:
     """
     try:
         if file.suffix == ".ipynb":
-            cells, _ = parse_notebook(file.read_bytes(), file.name)
+            cells = parse_notebook(file.read_bytes(), file.name).cells
             return any(cell.kind == "code" and _IMPORTS_TORCH.search(cell.source) for cell in cells)
         code = file.read_text(encoding="utf-8")
     except (OSError, ValueError, UnreadableSubmission):

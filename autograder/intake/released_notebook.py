@@ -1,15 +1,13 @@
-"""The release of an assignment as the matcher needs it: its cells, in order, with their roles."""
+"""The release of an assignment as the matcher needs it: cells in order, with their roles."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
-from autograder.basics.definitions import defined_functions
 from autograder.basics.errors import BadSource, UnreadableSubmission
 from autograder.basics.points import total
 from autograder.intake.cell_text import CellText
@@ -27,7 +25,7 @@ class ReleaseCell:
     """One cell of the released notebook.
 
     Attributes:
-        id: nbgrader's grade_id; "demo_<name>" and "text_<n>" where it has none.
+        id: nbgrader's grade_id; "demo_<name>" or "text_<n>" for a cell without a grade_id.
         role: what the cell is for.
         name: the question's name, or that of the given, demo or written cell.
         source: what students got.
@@ -42,7 +40,7 @@ class ReleaseCell:
 
     @cached_property
     def text(self) -> CellText:
-        """The cell's text, looked at once."""
+        """The cell's text, analysed once."""
         return CellText(self.source)
 
 
@@ -51,9 +49,9 @@ class Release:
     """The released notebook of one assignment.
 
     Attributes:
-        key_code: the question cells of the answer key, where it is there: their comments and
+        key_code: the question cells of the answer key, where there is one: their comments and
             strings are no student's.
-        pictures: those attached to its cells, as base64.
+        pictures: pictures attached to the release's cells, as base64.
     """
 
     assignment: str
@@ -63,7 +61,7 @@ class Release:
 
     @cached_property
     def by_id(self) -> dict[str, ReleaseCell]:
-        """Its cells by grade_id."""
+        """The cells by grade_id."""
         return {cell.id: cell for cell in self.cells}
 
     @cached_property
@@ -78,13 +76,16 @@ class Release:
 
     @cached_property
     def questions(self) -> tuple[ReleaseCell, ...]:
-        """The question cells, in their order."""
+        """The question cells, in the notebook's order."""
         return tuple(cell for cell in self.cells if cell.role == "question")
 
     @cached_property
     def functions(self) -> dict[str, frozenset[str]]:
-        """For each question's id: the functions and classes that its cell defines."""
-        return {q.id: defined_functions(q.source) or frozenset({q.name}) for q in self.questions}
+        """The functions and classes that each question's cell defines, by the question's id."""
+        return {
+            question.id: question.text.functions or frozenset({question.name})
+            for question in self.questions
+        }
 
 
 def load_release(assignment: Assignment) -> Release:
@@ -102,24 +103,28 @@ def load_release(assignment: Assignment) -> Release:
 
 
 def read_release_cells(path: Path, assignment: str, key: Path | None = None) -> Release:
-    """Read any released notebook, one that nbgrader alone has made too.
+    """Read any released notebook, also one that nbgrader alone has made.
 
     Args:
-        key: the answer key, which need not be there.
+        key: the answer key, which need not exist.
 
     Raises:
-        BadSource: there is none, or it cannot be read.
+        BadSource: there is no release, or it cannot be read.
     """
-    again = f"run `autograder build {assignment}`"
+    what_to_do = f"run `autograder build {assignment}`"
     try:
-        cells, _ = parse_notebook(path.read_bytes(), path.name)
+        cells = _parse_file(path)
     except FileNotFoundError:
-        raise BadSource(f"{path} does not exist: {again}") from None
+        raise BadSource(f"{path} does not exist: {what_to_do}") from None
     except (OSError, UnreadableSubmission) as error:
-        raise BadSource(f"{path} cannot be read ({error}): {again}") from error
-    release = make_release(cells, assignment, _code_of_key(key) if key else ())
+        raise BadSource(f"{path} cannot be read ({error}): {what_to_do}") from error
+    key_cells = _parse_if_built(key) if key else ()
+    key_code = [
+        cell.source for cell in key_cells if cell.kind == "code" and cell.role == "question"
+    ]
+    release = make_release(cells, assignment, tuple(key_code))
     if len(release.by_id) != len(release.cells):
-        raise BadSource(f"{path} has two cells of one name: {again}")
+        raise BadSource(f"{path} has two cells of one name: {what_to_do}")
     return release
 
 
@@ -127,24 +132,14 @@ def make_release(
     cells: Sequence[NotebookCell], assignment: str, key_code: tuple[str, ...] = ()
 ) -> Release:
     """The release whose notebook has these cells."""
-    released = tuple(_cell(number, cell) for number, cell in enumerate(cells, start=1))
-    pictures = frozenset(
-        data for cell in cells for kinds in cell.attachments.values() for data in kinds.values()
-    )
-    return Release(assignment, released, key_code, pictures)
+    released = [_release_cell(number, cell) for number, cell in enumerate(cells, start=1)]
+    pictures = frozenset[str]().union(*(cell.pictures for cell in cells))
+    return Release(assignment, tuple(released), key_code, pictures)
 
 
-def _code_of_key(path: Path) -> tuple[str, ...]:
-    try:
-        cells, _ = parse_notebook(path.read_bytes(), path.name)
-    except (OSError, UnreadableSubmission):
-        return ()
-    return tuple(cell.source for cell in cells if cell.kind == "code" and cell.role == "question")
-
-
-def _cell(number: int, cell: NotebookCell) -> ReleaseCell:
-    """A cell without a tag is text, or code that is always given."""
-    role = cell.role or _role_of(cell)
+def _release_cell(number: int, cell: NotebookCell) -> ReleaseCell:
+    """Give a cell its role and id: a cell without a tag is text, or code that is always given."""
+    role = cell.role or _untagged_role(cell)
     if role not in _ROLES or (role == "text" and cell.kind == "code"):
         role = "given" if cell.kind == "code" else "text"
     ids = {
@@ -155,10 +150,16 @@ def _cell(number: int, cell: NotebookCell) -> ReleaseCell:
         "written": f"written_{cell.name}",
     }
     id_ = cell.grade_id or ids.get(role, f"text_{number}")
-    return ReleaseCell(id_, role, cell.name or id_, cell.source, cell.kind)  # type: ignore[arg-type]  # checked above
+    return ReleaseCell(
+        id_,
+        role,  # type: ignore[arg-type]  # checked above
+        cell.name or id_,
+        cell.source,
+        cell.kind,
+    )
 
 
-def _role_of(cell: NotebookCell) -> str:
+def _untagged_role(cell: NotebookCell) -> str:
     """The role of a cell with nbgrader's metadata only (a notebook written in Jupyter)."""
     for role in ("check", "given", "written"):
         if cell.grade_id.startswith(f"{role}_"):
@@ -169,71 +170,30 @@ def _role_of(cell: NotebookCell) -> str:
 
 
 def written_points(assignment: Assignment) -> float:
-    """Points of the written answers, which a person gives: they are in no result (0 where nothing
-    is built).
-    """
-    return total([cell.points for cell in _built_cells(assignment) if cell.role == "written"])
+    """Points of the written answers, which a person gives; no result has them. 0 before a build."""
+    cells = _parse_if_built(assignment.release)
+    return total([cell.points for cell in cells if cell.role == "written"])
 
 
 def tested_points(assignment: Assignment) -> float:
-    """Points of the tests, the most that a result can have (0 where nothing is built)."""
-    return total([cell.points for cell in _built_cells(assignment) if cell.role != "written"])
+    """Points of the tests, the most that a result can have; 0 before a build."""
+    cells = _parse_if_built(assignment.release)
+    return total([cell.points for cell in cells if cell.role != "written"])
 
 
 def points_of_questions(assignment: Assignment) -> dict[str, float]:
-    """Points of each question's tests, as the release states them; nothing where it is not
-    built.
-    """
-    return {
-        cell.name: cell.points
-        for cell in _built_cells(assignment)
-        if cell.role == "check" and cell.points
-    }
+    """Points of each question's tests, as the release states them; empty before a build."""
+    cells = _parse_if_built(assignment.release)
+    return {cell.name: cell.points for cell in cells if cell.role == "check" and cell.points}
 
 
-def _built_cells(assignment: Assignment) -> tuple[NotebookCell, ...]:
-    """The cells of the release; none where it is not built, or no notebook."""
+def _parse_if_built(path: Path) -> tuple[NotebookCell, ...]:
+    """The cells of a built notebook; none where the file is missing or no notebook."""
     try:
-        return parse_notebook(assignment.release.read_bytes(), assignment.release.name)[0]
+        return _parse_file(path)
     except (OSError, UnreadableSubmission):
         return ()
 
 
-def read_built_json(path: Path) -> dict[str, Any]:
-    """A built notebook with whatever the kit does not read, each cell's source as one text.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is no built notebook; says why.
-    """
-    try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    if not isinstance(notebook, dict) or not isinstance(notebook.setdefault("metadata", {}), dict):
-        raise ValueError("it is no JSON object with metadata")
-    if not isinstance(notebook.get("cells"), list) or not all(
-        map(_is_built_cell, notebook["cells"])
-    ):
-        raise ValueError("it has no list of cells, each with a cell_type, a source and metadata")
-    for cell in notebook["cells"]:
-        cell["source"] = "".join(cell["source"])
-    return notebook
-
-
-def _is_built_cell(cell: Any) -> bool:
-    """Whether all of a cell that the kit reads is of the type that a build writes."""
-    if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
-        return False
-    source, metadata = cell.setdefault("source", ""), cell.get("metadata")
-    if not (
-        isinstance(source, str)
-        or (isinstance(source, list) and all(isinstance(line, str) for line in source))
-    ):
-        return False
-    if not isinstance(metadata, dict):
-        return False
-    kit, marks = metadata.get("attention_kit", {}), metadata.get("nbgrader", {})
-    tags = isinstance(kit, dict) and all(isinstance(value, str) for value in kit.values())
-    named = isinstance(marks, dict) and isinstance(marks.get("grade_id", ""), str)
-    return tags and named and isinstance(marks.get("points", 0), int | float)
+def _parse_file(path: Path) -> tuple[NotebookCell, ...]:
+    return parse_notebook(path.read_bytes(), path.name).cells

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from autograder.basics.points import format_points, total
 from autograder.course import Assignment
-from autograder.intake.released_notebook import read_built_json
+from autograder.intake.built_json import read_built_json
 from autograder.marks.marks import Mark
 from autograder.records.model import ManualGrades, ManualScore
 

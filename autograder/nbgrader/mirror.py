@@ -16,7 +16,7 @@ from pathlib import Path
 
 from autograder.course import Course
 from autograder.course.folders import Folder
-from autograder.intake.released_notebook import read_built_json
+from autograder.intake.built_json import read_built_json
 
 FOLDER = Path(Folder.BUILD.path) / "nbgrader"
 _STAND_IN = "attention_kit_stand_in"

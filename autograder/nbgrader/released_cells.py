@@ -12,7 +12,7 @@ from typing import Any
 
 from autograder.basics.errors import StaleBuild
 from autograder.course import Assignment, Course
-from autograder.intake.released_notebook import read_built_json
+from autograder.intake.built_json import read_built_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from autograder.basics.errors import BadSuite, KitError
 from autograder.course import Assignment
-from autograder.intake.released_notebook import read_built_json
+from autograder.intake.built_json import read_built_json
 
 
 def load_reference(assignment: Assignment) -> dict[str, Any]:

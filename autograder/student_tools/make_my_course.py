@@ -79,7 +79,7 @@ def main(arguments: Sequence[str], program: Path) -> int:
     for path in paths:
         try:
             statements = list(
-                _statements(path.name, parse_notebook(path.read_bytes(), path.name)[0])
+                _statements(path.name, parse_notebook(path.read_bytes(), path.name).cells)
             )
         except UnreadableSubmission as problem:
             print(f"{problem}; left out")
@@ -238,7 +238,7 @@ def _import_problem(folder: Path) -> str:
 def _say_how(notebook: Path, own: Mapping[str, tuple[str, ast.stmt]]) -> None:
     """Print the line that this notebook takes, and what of the staff's cannot be exchanged."""
     try:
-        cells, _ = parse_notebook(notebook.read_bytes(), notebook.name)
+        cells = parse_notebook(notebook.read_bytes(), notebook.name).cells
     except UnreadableSubmission:
         return
     statements = list(_statements(notebook.name, cells, roles=["given"]))

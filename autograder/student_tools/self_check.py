@@ -33,7 +33,7 @@ from autograder.intake.cell_matching import find_answer_cell
 from autograder.intake.cell_text import CellText, describe_cell
 from autograder.intake.magics import strip_magics
 from autograder.intake.notebook import match_notebook
-from autograder.intake.reading import Notebook, notebook_from_bytes
+from autograder.intake.reading import Notebook, parse_notebook
 from autograder.intake.released_notebook import Release, ReleaseCell, make_release
 from autograder.records.submission import Cell, Submission
 
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str], program: Path) -> int:
     day = datetime.datetime.fromtimestamp(saved)
     print(f"{path.name}, saved {day:%Y-%m-%d %H:%M} ({_ago(int(time.time() - saved))})\n")
     try:
-        notebook = notebook_from_bytes(path.read_bytes(), path.name)
+        notebook = parse_notebook(path.read_bytes(), path.name)
         table, submission = _best_match(tables, notebook, path)
     except UnreadableSubmission as problem:
         print(f"Not ready: {problem}")
@@ -149,7 +149,7 @@ def _tables(*folders: Path) -> list[Table]:
         # it is no table of ours
         with contextlib.suppress(ValueError, KeyError, TypeError, UnreadableSubmission):
             raw = json.loads(file.read_text(encoding="utf-8"))
-            released = notebook_from_bytes(json.dumps(raw["release"]).encode(), file.name)
+            released = parse_notebook(json.dumps(raw["release"]).encode(), file.name)
             release = make_release(released.cells, str(raw["assignment"]))
             tables.append(Table(release, raw["only_in_checks"], raw["limits"]))
     return tables
@@ -200,10 +200,7 @@ def _look_at_file(path: Path, table: Table, notebook: Notebook, findings: Findin
             newer = copy.is_file() and copy.stat().st_mtime > path.stat().st_mtime
             if (
                 newer
-                and [
-                    (c.kind, c.source)
-                    for c in notebook_from_bytes(copy.read_bytes(), copy.name).cells
-                ]
+                and [(c.kind, c.source) for c in parse_notebook(copy.read_bytes(), copy.name).cells]
                 != own
             ):
                 findings.to_do.append(

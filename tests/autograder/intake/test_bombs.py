@@ -326,10 +326,10 @@ def test_a_picture_of_gigapixels_stands_in_no_page_and_is_still_an_answer() -> N
         }
         return json.dumps(notebook([*sheet({}), cell])).encode()
 
-    cells, remarks = parse_notebook(attached(png(100_000, 100_000)), "m1.ipynb")
-    assert cells[-1].attachments == {"me.png": {"image/png": GRAY_PIXEL}}
-    assert remarks == ("A picture has more than 50 million pixels and is not shown.",)
-    cells, remarks = parse_notebook(attached(png(3000, 2000)), "m1.ipynb")
-    assert base64.b64decode(cells[-1].attachments["me.png"]["image/png"]) == png(3000, 2000)
-    assert remarks == ()
+    bomb = parse_notebook(attached(png(100_000, 100_000)), "m1.ipynb")
+    assert bomb.cells[-1].attachments == {"me.png": {"image/png": GRAY_PIXEL}}
+    assert bomb.remarks == ("A picture has more than 50 million pixels and is not shown.",)
+    photo = parse_notebook(attached(png(3000, 2000)), "m1.ipynb")
+    assert base64.b64decode(photo.cells[-1].attachments["me.png"]["image/png"]) == png(3000, 2000)
+    assert photo.remarks == ()
     assert limit_picture("no base64 at all: é") == "no base64 at all: é"

@@ -281,4 +281,4 @@ def test_in_every_assignment_an_answer_above_its_prompt_is_found(name: str) -> N
 
 
 def read_cells(path: Path) -> tuple[NotebookCell, ...]:
-    return parse_notebook(path.read_bytes(), path.name)[0]
+    return parse_notebook(path.read_bytes(), path.name).cells
