@@ -1,4 +1,4 @@
-"""One handed-in notebook, read and matched: what the grader takes in."""
+"""Read one handed-in notebook and match it to the release, for the grader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from autograder.basics.errors import UnreadableSubmission
 from autograder.basics.handed_in import first_link, printable_name
-from autograder.intake.cell_matching import LOST, MatchedCells, match_cells
+from autograder.intake.cell_matching import LOST, match_cells
 from autograder.intake.magics import strip_magics
 from autograder.intake.reading import Notebook, read_notebook
 from autograder.intake.released_notebook import Release
@@ -20,26 +20,26 @@ from autograder.records.submission import Cell, CellOutcome, FoundSubmission, Su
 if TYPE_CHECKING:  # `check.py` carries this module, and not the course's settings
     from autograder.course import Limits
 
-MANY = 3
-"""So many cells recognised by their content alone are said in one remark."""
+_MANY_LOST = 3
+"""So many cells recognised by their content alone get one remark together."""
 
-NOTEBOOK = "notebook"
+_NOTEBOOK = "notebook"
 """The id of notices about the file as a whole."""
 
 _OWN_COURSE = re.compile(r"^[ \t]*(?:from|import)[ \t]+my_course\b", re.MULTILINE)
 """The module of a student's own earlier answers, which is not handed in."""
 
 
-def read_submission(found: FoundSubmission, release: Release, limits: Limits) -> Submission:
+def read_submission(submission: FoundSubmission, release: Release, limits: Limits) -> Submission:
     """Read a found notebook and match it to the release.
 
     Raises:
         UnreadableSubmission: it cannot be graded; one line that names the file and says what to do.
     """
-    path = found.path
-    check_is_file(found, release.assignment)
-    notebook = read_notebook(path, limits.notebook_mb)
-    return match_notebook(notebook, release, found.student, path, _name_remarks(found, release))
+    check_is_file(submission, release.assignment)
+    notebook = read_notebook(submission.path, limits.notebook_mb)
+    remarks = _name_remarks(submission, release.assignment)
+    return match_notebook(notebook, release, submission.student, submission.path, remarks)
 
 
 def match_notebook(
@@ -49,7 +49,7 @@ def match_notebook(
 
     Args:
         path: where the notebook was read from.
-        remarks: what is to be said of the file, besides what its reader says.
+        remarks: remarks about the file, besides those of the notebook's reader.
 
     Raises:
         UnreadableSubmission: it is a notebook of something else.
@@ -60,111 +60,92 @@ def match_notebook(
         raise UnreadableSubmission(
             f"{printable_name(path.name)}: {problem}; hand in the notebook of {release.assignment}"
         ) from None
-    matched = _said_once(matched)
-    about_file = [CellOutcome(NOTEBOOK, "ok", remark) for remark in (*notebook.remarks, *remarks)]
+    about_file = [*notebook.remarks, *remarks]
+    cells = matched.cells
+    lost = sum(LOST in cell.note for cell in cells)
+    if lost >= _MANY_LOST:
+        # An editor dropped all metadata: one remark about the file instead of one on every cell.
+        cells = tuple(map(_without_lost, cells))
+        about_file.append(
+            f"its nbgrader metadata is gone: {lost} cells were recognised by their content, which "
+            "costs nothing"
+        )
+    file_notices = [CellOutcome(_NOTEBOOK, "ok", remark) for remark in about_file]
     return Submission(
         student=student,
         assignment=release.assignment,
         path=path,
         sha256=notebook.sha256,
-        cells=tuple(_plain_python(cell) for cell in matched.cells),
+        cells=tuple(map(_as_plain_python, cells)),
         written=matched.written,
         handed_in=matched.handed_in,
-        notices=(*about_file, *matched.notices),
+        notices=(*file_notices, *matched.notices),
     )
 
 
-def _said_once(matched: MatchedCells) -> MatchedCells:
-    """Where an editor dropped all metadata, one remark about the file instead of one on every
-    cell.
-    """
-    lost = sum(LOST in cell.note for cell in matched.cells)
-    if lost < MANY:
-        return matched
-    cells = tuple(
-        dataclasses.replace(
-            cell, note="; ".join(part for part in cell.note.split("; ") if part != LOST)
-        )
-        for cell in matched.cells
-    )
-    remark = (
-        f"its nbgrader metadata is gone: {lost} cells were recognised by their content, which "
-        "costs nothing"
-    )
-    return dataclasses.replace(
-        matched, cells=cells, notices=(CellOutcome(NOTEBOOK, "ok", remark), *matched.notices)
-    )
+def _without_lost(cell: Cell) -> Cell:
+    parts = [part for part in cell.note.split("; ") if part != LOST]
+    return dataclasses.replace(cell, note="; ".join(parts))
 
 
-def _plain_python(cell: Cell) -> Cell:
+def _as_plain_python(cell: Cell) -> Cell:
     source, left_out = strip_magics(cell.source)
-    exchanged = (
-        "graded with the staff's code in place of my_course" if _OWN_COURSE.search(source) else ""
-    )
-    note = "; ".join(part for part in (cell.note, left_out, exchanged) if part)
-    return dataclasses.replace(cell, source=source, note=note)
+    notes = [cell.note, left_out]
+    if _OWN_COURSE.search(source):
+        notes.append("graded with the staff's code in place of my_course")
+    return dataclasses.replace(cell, source=source, note="; ".join(filter(None, notes)))
 
 
 def is_in_layout(path: Path, student: str, assignment: str) -> bool:
-    """The notebook lies in nbgrader's `<student>/<assignment>/`."""
+    """Whether the notebook lies in nbgrader's `<student>/<assignment>/`."""
     return path.parent.name == assignment and path.parent.parent.name == student
 
 
-def check_is_file(found: FoundSubmission, assignment: str) -> None:
-    """What can be said of a submission before it is opened.
+def check_is_file(submission: FoundSubmission, assignment: str) -> None:
+    """Refuse a submission that is no file, before the file is opened.
 
     Raises:
-        UnreadableSubmission: it is a link, or lies behind one, or is not there.
+        UnreadableSubmission: it is a link, or lies behind one, or does not exist.
     """
-    path = found.path
-    above = path.parent.parent.parent if path.parent.name == assignment else path.parent
-    if link := first_link(path, found.below or above):
+    folder = submission.path.parent
+    above = folder.parent.parent if folder.name == assignment else folder
+    if link := first_link(submission.path, submission.below or above):
         raise UnreadableSubmission(
-            f"{printable_name(link.name)}: is a link, not a file; hand in the notebook itself, "
-            "or name "
-            "the place where it lies"
+            f"{printable_name(link.name)}: is a link, not a file; hand in the notebook itself, or "
+            "name the place where it lies"
         )
-    if not os.path.lexists(path):
+    if not os.path.lexists(submission.path):
+        name = printable_name(submission.path.name)
+        files = _describe_files(folder)
+        instead = f"there is {files}: " if files else ""
         raise UnreadableSubmission(
-            f"{printable_name(path.name)}: there is no such file{_instead(path.parent)}"
+            f"{name}: there is no such file; {instead}a notebook must be handed in"
         )
 
 
-def _instead(folder: Path) -> str:
-    """What lies in the folder where a notebook should; and what to do."""
+def _describe_files(folder: Path) -> str:
+    """The first files in a folder where a notebook should be; "" for none."""
     try:
-        there = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:
-        there = []
-    named = ", ".join(printable_name(name) for name in there[:3]) + (
-        ", …" if len(there) > 3 else ""
-    )
-    return (
-        f"; there is {named}: a notebook must be handed in"
-        if there
-        else "; a notebook must be handed in"
-    )
+        return ""
+    shown = [printable_name(name) for name in names[:3]]
+    return ", ".join([*shown, "…"] if len(names) > 3 else shown)
 
 
-def _name_remarks(found: FoundSubmission, release: Release) -> list[str]:
-    """What to say where the file is not called like the assignment, or is not the only one."""
-    expected = f"{release.assignment}.ipynb"
-    if not is_in_layout(found.path, found.student, release.assignment):
+def _name_remarks(submission: FoundSubmission, assignment: str) -> list[str]:
+    """Remarks on a file that is not named like the assignment, or is not the only notebook."""
+    path = submission.path
+    expected = f"{assignment}.ipynb"
+    if not is_in_layout(path, submission.student, assignment):
         return []
+    name = printable_name(path.name)
     remarks = []
-    if found.path.name != expected:
-        remarks.append(
-            f"the notebook is called {printable_name(found.path.name)}, not {expected}; it was "
-            "graded "
-            "all the same"
-        )
-    with os.scandir(found.path.parent) as entries:
-        others = sorted(
-            e.name for e in entries if e.name.endswith(".ipynb") and e.name != found.path.name
-        )
-    if others:
-        remarks.append(
-            f"there are several notebooks; {printable_name(found.path.name)} was graded, not "
-            f"{printable_name(others[0])}"
-        )
+    if path.name != expected:
+        remarks.append(f"the notebook is called {name}, not {expected}; it was graded all the same")
+    names = sorted(entry.name for entry in path.parent.iterdir())
+    ungraded = [name for name in names if name.endswith(".ipynb") and name != path.name]
+    if ungraded:
+        first = printable_name(ungraded[0])
+        remarks.append(f"there are several notebooks; {name} was graded, not {first}")
     return remarks

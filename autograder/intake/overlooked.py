@@ -1,13 +1,13 @@
-"""What lies among the submissions, looks like one, and is not where submissions are looked for:
-nothing is skipped without a word.
+"""Files that look like submissions and lie where submissions are not searched: no file is skipped
+without a message.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.basics.handed_in import printable_name
@@ -17,89 +17,94 @@ from autograder.records.model import FoundSubmission
 
 DEEPEST = 8
 MOST_ENTRIES = 50_000
-"""Files and folders looked at below one path: a class of a thousand with fifty files each."""
+"""Files and folders visited below one path: a class of a thousand with fifty files each."""
 
-_OF_TOOLS = re.compile(
+_TOOL_FOLDERS = re.compile(
     rf"\.ipynb_checkpoints|__MACOSX|__pycache__|\.git|{re.escape(COLLECTED)}|\.collecting-.*"
 )
 _LIKE_A_NOTEBOOK = re.compile(r"\.ipynb", re.IGNORECASE)
 PREVIOUS = "previous"
-"""The folder into which `collect` puts aside what it replaces."""
+"""The folder to which `collect` moves the files that it replaces."""
 
 
 def find_overlooked(
     course: Course, assignment: Assignment, paths: Sequence[Path], found: Sequence[FoundSubmission]
 ) -> list[str]:
-    """One line for each: what lies where, and why it was not taken as a submission.
+    """A message for each overlooked file: where it lies, and why it is not graded.
 
-    Other assignments' notebooks, and what lies beside or below a notebook that was found, are none.
+    Other assignments' notebooks are not overlooked, and neither are files beside or below a
+    notebook that was found.
     """
-    asked = [Path(path).absolute() for path in paths] or [course.submitted]
-    others = {other.name for other in course.assignments()} - {assignment.name}
-    taken = {one.path for one in found}
-    settled = {
+    other_assignments = {entry.name for entry in course.assignments()} - {assignment.name}
+    notebooks = {submission.path for submission in found}
+    student_folders = {
         path.parent
-        for path in taken
+        for path in notebooks
         if path.parent.name == assignment.name and os.path.lexists(path)
     }
-    below = (
-        _below(folder, assignment.name, others, settled, taken)
-        for folder in asked
-        if folder.is_dir()
-    )
-    return list(dict.fromkeys(itertools.chain.from_iterable(below)))
+    walk = _Walk(assignment.name, other_assignments, notebooks, student_folders)
+    messages: dict[str, None] = {}
+    for folder in [Path(path).absolute() for path in paths] or [course.submitted]:
+        if folder.is_dir():
+            messages |= dict.fromkeys(walk.search(folder))
+    return list(messages)
 
 
-def _below(
-    folder: Path, assignment: str, others: set[str], settled: set[Path], taken: set[Path]
-) -> Iterator[str]:
-    closed: list[str] = []
-    seen = 0
-    for here, folders, files in os.walk(
-        folder, onerror=lambda error: closed.append(str(error.filename))
-    ):
-        at = Path(here)
-        depth = len(at.relative_to(folder).parts)
-        wanted = [name for name in folders if _is_searched(name, at, assignment, others)]
-        folders[:] = [] if at in settled or depth >= DEEPEST else sorted(wanted)
-        seen += len(files) + len(folders)
-        if seen > MOST_ENTRIES:
-            yield (
-                f"{printable_name(folder)}: holds more than {MOST_ENTRIES} files; what lies "
-                "beyond was "
-                "not looked at"
+@dataclass(frozen=True)
+class _Walk:
+    """A walk through folders of submissions, past the notebooks that were found."""
+
+    assignment: str
+    other_assignments: set[str]
+    notebooks: set[Path]
+    student_folders: set[Path]
+
+    def search(self, top: Path) -> Iterator[str]:
+        closed: list[OSError] = []
+        entries = 0
+        for root, folders, files in os.walk(top, onerror=closed.append):
+            parent = Path(root)
+            depth = len(parent.relative_to(top).parts)
+            is_student_folder = parent in self.student_folders
+            searched = [name for name in folders if self._is_searched(name, parent)]
+            folders[:] = [] if is_student_folder or depth >= DEEPEST else sorted(searched)
+            entries += len(files) + len(folders)
+            if entries > MOST_ENTRIES:
+                yield (
+                    f"{printable_name(top)}: holds more than {MOST_ENTRIES} files; what lies "
+                    "beyond was not looked at"
+                )
+                return
+            for name in [] if is_student_folder else sorted(files):
+                path = parent / name
+                reason = self._explain(path, depth)
+                if reason and path not in self.notebooks:
+                    yield f"{_place(path, top)}: {reason}"
+        for error in closed:
+            place = _place(Path(error.filename), top)
+            yield f"{place}: the folder cannot be opened; change its permissions"
+
+    def _is_searched(self, name: str, parent: Path) -> bool:
+        if _TOOL_FOLDERS.fullmatch(name) or name in self.other_assignments:
+            return False
+        return name != PREVIOUS or parent.name != self.assignment
+
+    def _explain(self, path: Path, depth: int) -> str:
+        """Why a file is not graded; "" where the file does not look like a submission."""
+        name = path.name
+        if depth == 0 and path.is_symlink() and not path.exists():
+            return "a link that leads nowhere"
+        if not _LIKE_A_NOTEBOOK.search(name) or name.startswith("._"):
+            return ""
+        if not name.endswith(".ipynb"):
+            return (
+                "its name does not end in .ipynb; rename it, or let `autograder collect` take it in"
             )
-            return
-        for name in sorted(files if at not in settled else ()):
-            path = at / name
-            if path not in taken and (reason := _why(path, depth, assignment)):
-                yield f"{_place(path, folder)}: {reason}"
-    for name in closed:
-        yield f"{_place(Path(name), folder)}: the folder cannot be opened; change its permissions"
+        return (
+            f"it lies neither in <student>/{self.assignment}/ nor directly in the folder that is "
+            "graded; move it there, or name the folder that it lies in"
+        )
 
 
-def _is_searched(name: str, parent: Path, assignment: str, others: set[str]) -> bool:
-    return not (
-        _OF_TOOLS.fullmatch(name)
-        or name in others
-        or (name == PREVIOUS and parent.name == assignment)
-    )
-
-
-def _why(path: Path, depth: int, assignment: str) -> str:
-    """Why the file was not taken as a submission; "" where it does not look like one."""
-    if depth == 0 and path.is_symlink() and not path.exists():
-        return "a link that leads nowhere"
-    if not _LIKE_A_NOTEBOOK.search(path.name) or path.name.startswith("._"):
-        return ""
-    if not path.name.endswith(".ipynb"):
-        return "its name does not end in .ipynb; rename it, or let `autograder collect` take it in"
-    return (
-        f"it lies neither in <student>/{assignment}/ nor directly in the folder that is graded; "
-        "move it there, or name "
-        "the folder that it lies in"
-    )
-
-
-def _place(path: Path, folder: Path) -> str:
-    return printable_name(path.relative_to(folder.parent) if path.is_relative_to(folder) else path)
+def _place(path: Path, top: Path) -> str:
+    return printable_name(path.relative_to(top.parent) if path.is_relative_to(top) else path)

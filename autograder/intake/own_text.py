@@ -1,10 +1,9 @@
 """Text of a student's own in a notebook: lines of prose, comments and strings that stand nowhere in
 the release.
 
-An answer in words may stand in any cell: in a text cell, in a comment or a string of code, in what
-a cell printed, in
-a picture. Code is never parsed (see `text.py`): comments and strings are told by their first
-characters.
+An answer in words may stand in any cell: in a text cell, in a comment or a string of code, in
+printed output, in a picture. Code is never parsed (see `cell_text.py`): comments and strings are
+recognised by their first characters.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from autograder.intake.reading import NotebookCell
 from autograder.intake.released_notebook import Release
 
 LONG = 30
-"""Characters of a text that stands in the release by no chance."""
+"""Characters of a text that is in the release by no chance."""
 _MOST_LINES = 20_000
-"""Lines of one cell that are looked for in the release: far more than an honest cell has."""
+"""Lines of one cell that are searched in the release: far more than an honest cell has."""
 _ROW = 4
 """So many words, one after the other, are a sentence."""
 
@@ -36,10 +35,12 @@ _SENTENCE_END = re.compile(r"(?<![\w.])[^\W\d]\w*[.!]\s*$")
 _KEYWORDS = frozenset(keyword.kwlist) | {"match", "case", "type", "print"}
 _FOREIGN_WORD = re.compile(r"[^\x00-\x7f]{4,}")
 _ASKS = re.compile(r"(?<![\w.])(?<!def )input[ \t]*\(")
-"""What is typed into a prompt of `input()` stands in no source."""
+"""A prompt of `input()`: the text typed into it stands in no source."""
 _CONTENT = re.compile(r"[^\W_]|[^\x00-\x7f]")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*")
-_OF_PYTHON = frozenset({"time", "timeit", "capture", "prun", "python", "python3", "px", "debug"})
+_PYTHON_MAGICS = frozenset(
+    {"time", "timeit", "capture", "prun", "python", "python3", "px", "debug"}
+)
 _LINE_MAGIC = re.compile(r"^[ \t]*[%!][^\n]*$", re.MULTILINE)
 _TOOL = re.compile(
     r"[ \t]*[%!]+[ "
@@ -49,7 +50,7 @@ _TOOL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OwnText:
-    """What a student wrote in one cell.
+    """Text that a student wrote in one cell.
 
     Attributes:
         place: the cell's place in the notebook, from 0.
@@ -63,35 +64,39 @@ class OwnText:
 
 
 class StaffText:
-    """Text of the course's staff, against which a student's is held: the release, and the code of
-    the answer key.
+    """Text of the course's staff, with which a student's text is compared: the release, and the
+    code of the answer key.
     """
 
     def __init__(self, release: Release) -> None:
+        released_code = [cell.source for cell in release.cells if cell.kind == "code"]
+        lines = frozenset(release.squeezed_lines)
+        for source in (*released_code, *release.key_code):
+            lines |= frozenset(map(squeeze, lines_in_words(source)))
+        self._lines = lines
         self._squeezed = "\n".join([release.squeezed, *map(squeeze, release.key_code)])
-        code = [cell.source for cell in release.cells if cell.kind == "code"]
-        in_code = [line for source in (*code, *release.key_code) for line in lines_in_words(source)]
-        self._lines = release.squeezed_lines | frozenset(map(squeeze, in_code))
-        self._texts = frozenset(cell.text.squeezed for cell in release.cells)
+        self._cells = frozenset(cell.text.squeezed for cell in release.cells)
         self._pictures = release.pictures
 
     def has_cell(self, source: str) -> bool:
         """Whether a cell of the release says the same, wherever its lines are broken."""
-        return squeeze(source) in self._texts
+        return squeeze(source) in self._cells
 
     def has_picture(self, cell: NotebookCell, name: str) -> bool:
         """Whether an attached picture is one of the release's."""
         return self._pictures.issuperset(cell.attachments[name].values())
 
     def has_line(self, line: str, *, as_part: bool) -> bool:
-        """Whether staff wrote this line; with `as_part`, whether it stands within any text of
-        theirs.
+        """Whether staff wrote a line; with `as_part`, whether the line stands within any text of
+        staff.
 
         In a cell of the student's own one word may be the answer, and "relu" stands in every
         release. In a question's cell such strings are names of weights and dtypes.
         """
         text = squeeze(line)
-        return text in self._lines or ((as_part or len(text) >= LONG) and text in self._squeezed)
+        if text in self._lines:
+            return True
+        return (as_part or len(text) >= LONG) and text in self._squeezed
 
 
 @lru_cache(maxsize=8)
@@ -103,76 +108,79 @@ def load_staff_text(release: Release) -> StaffText:
 def find_own_text(
     place: int, cell: NotebookCell, staff: StaffText, *, is_released: bool
 ) -> OwnText:
-    """What the student wrote in the cell.
+    """The text in a cell that the student wrote.
 
     Args:
-        is_released: it stands for a cell of the release, changed or not.
+        is_released: the cell stands for a cell of the release, changed or not.
     """
     files = find_own_files(cell, staff)
     if cell.of_the_tool or staff.has_cell(cell.source):
         return OwnText(place, (), files)
-    lines = lines_in_words(cell.source) if cell.kind == "code" else cell.source.split("\n")
+    is_code = cell.kind == "code"
+    lines = lines_in_words(cell.source) if is_code else cell.source.split("\n")
     if not is_released:
-        lines = [*lines, *(line for line in cell.printed.split("\n") if has_words_in_a_row(line))]
-    as_part = is_released and cell.kind == "code"
-    different = dict.fromkeys(line.strip() for line in lines if squeeze(line))
+        lines += [line for line in cell.printed.split("\n") if has_words_in_a_row(line)]
+    different = list(dict.fromkeys(line.strip() for line in lines if squeeze(line)))
     if len(different) <= _MOST_LINES:
-        different = dict.fromkeys(
-            line for line in different if not staff.has_line(line, as_part=as_part)
-        )
+        as_part = is_released and is_code
+        different = [line for line in different if not staff.has_line(line, as_part=as_part)]
     return OwnText(place, tuple(different), files)
 
 
 def find_own_files(cell: NotebookCell, staff: StaffText) -> tuple[str, ...]:
     """Names of the pictures and other files that the student attached to the cell."""
-    return (
-        *(name for name in cell.attachments if not staff.has_picture(cell, name)),
-        *cell.other_files,
-    )
+    pictures = [name for name in cell.attachments if not staff.has_picture(cell, name)]
+    return (*pictures, *cell.other_files)
 
 
 def lines_in_words(source: str) -> list[str]:
-    """The lines of a code cell's comments and strings, and of what is no code at all."""
+    """The lines of a code cell's comments and strings, and lines that are no code at all."""
     if (magic := _CELL_MAGIC.match(source)) is not None:
         source = source[magic.end() :]
-        if magic[1] not in _OF_PYTHON:
-            return _with_content(source.split("\n"))
-    commands = [line[0] for line in _LINE_MAGIC.finditer(source) if not _TOOL.match(line[0])]
-    shell = [line for line in commands if line.lstrip().startswith("!") or has_words_in_a_row(line)]
-    pieces = list(_pieces(_LINE_MAGIC.sub("", source)))
-    words = [line for is_code, piece in pieces if not is_code for line in piece.split("\n")]
-    code = '""'.join(piece for is_code, piece in pieces if is_code)
-    return _with_content(
-        [*shell, *words, *(line for line in code.split("\n") if _is_no_code(line))]
-    )
+        if magic[1] not in _PYTHON_MAGICS:
+            return _drop_empty(source.split("\n"))
+    commands = [line[0] for line in _LINE_MAGIC.finditer(source)]
+    lines = [line for line in commands if not _TOOL.match(line) and _is_shell_or_words(line)]
+    code: list[str] = []
+    for is_code, piece in _split_code(_LINE_MAGIC.sub("", source)):
+        if is_code:
+            code.append(piece)
+        else:
+            lines += piece.split("\n")
+    lines += filter(_is_no_code, '""'.join(code).split("\n"))
+    return _drop_empty(lines)
 
 
-def _with_content(lines: Iterable[str]) -> list[str]:
+def _is_shell_or_words(command: str) -> bool:
+    return command.lstrip().startswith("!") or has_words_in_a_row(command)
+
+
+def _drop_empty(lines: Iterable[str]) -> list[str]:
     return [line for line in lines if _CONTENT.search(line)]
 
 
-def _pieces(source: str) -> Iterator[tuple[bool, str]]:
+def _split_code(source: str) -> Iterator[tuple[bool, str]]:
     """The code (True), comments and strings (False) of a cell, in their order and without their
     marks.
     """
     position = 0
     while (start := _START.search(source, position)) is not None:
-        before = source[position : start.start()]
-        yield True, before
+        code = source[position : start.start()]
+        yield True, code
         if start[0] == "#":
-            end = source.find("\n", start.end())
-            position = len(source) if end < 0 else end
+            line_end = source.find("\n", start.end())
+            position = len(source) if line_end < 0 else line_end
             yield False, source[start.end() : position]
             continue
-        ends = (
-            match for match in _END[start[0]].finditer(source, start.end()) if match[0][0] != "\\"
-        )
-        last = next(ends, None)
-        text = source[start.end() : last.start() if last else len(source)]
-        yield False, _FIELD.sub("", text) if _IS_FORMATTED.search(before[-3:]) else text
-        position = last.end() if last else len(source)
-        if last is not None and last[0] == "\n":  # a string that is not closed ends with its line
-            position -= 1
+        ends = _END[start[0]].finditer(source, start.end())
+        end = next((match for match in ends if match[0][0] != "\\"), None)
+        text_end = end.start() if end else len(source)
+        text = source[start.end() : text_end]
+        if _IS_FORMATTED.search(code[-3:]):
+            text = _FIELD.sub("", text)
+        yield False, text
+        # A string that is not closed ends with its line.
+        position = end.end() if end and end[0] != "\n" else text_end
     yield True, source[position:]
 
 
@@ -180,9 +188,9 @@ def _is_no_code(line: str) -> bool:
     """Whether a line without its comments and strings is no Python: two names beside each other, or
     a name with a full stop behind it, as in a sentence.
     """
-    pairs = ({match[1], match[2]} for match in _TWO_NAMES.finditer(line))
-    if any(not pair & _KEYWORDS for pair in pairs):
-        return True
+    for pair in _TWO_NAMES.finditer(line):
+        if _KEYWORDS.isdisjoint(pair.groups()):
+            return True
     return bool(_SENTENCE_END.search(line) or _FOREIGN_WORD.search(line) or _ASKS.search(line))
 
 
