@@ -1,7 +1,7 @@
-"""Runs as the cell of a worker with a device, before any student's: one kernel, compiled and
-launched behind the walls.
+"""The probe of a device: one kernel, compiled and launched behind the walls.
 
-It is sent as text, so it imports what it needs itself.
+The trusted side sends this file's text as the cell of a worker, before any student's. So the file
+imports nothing of the kit.
 """
 
 import torch

@@ -70,7 +70,7 @@ class ForkServer:
         walls.make_hidden(self._readable, self._hidden)
         if self._tier == "namespaces":
             self._enter_namespaces()
-            # every worker is process 1 of its own namespace
+            # made once for all: every worker is process 1 of a namespace
             walls.filter_program(self._tier, 1, self._ground.for_device)
         else:
             system_calls.use_huge_pages()

@@ -1,5 +1,5 @@
-"""What a host needs before it forks workers that run kernels on an NVIDIA GPU. No CUDA call is made
-here: a CUDA context does not survive a fork, so each worker makes its own, behind the walls.
+"""Prepares a host for workers that run kernels on an NVIDIA GPU. No CUDA call is made here: a CUDA
+context does not survive a fork, so each worker makes its own, behind the walls.
 
 Triton starts a C compiler once in a process, and NVIDIA's assembler for each kernel. A worker
 starts no process. So the C part is compiled and loaded here, and kernels go to the driver as PTX,
@@ -13,14 +13,14 @@ from typing import Any
 
 
 def prepare(driver_cuda: str) -> list[str]:
-    """Load Triton's part for NVIDIA GPUs. Gives the folders of the driver's libraries, which
-    workers load more from.
+    """Load Triton's part for NVIDIA GPUs; returns the folders of the driver's libraries, from which
+    workers load more.
 
     Args:
         driver_cuda: the newest CUDA version that the driver knows, such as "13.0".
 
     Raises:
-        OSError: it cannot be compiled or loaded; the message says what is missing.
+        OSError: Triton's part cannot be compiled or loaded; the message says what is missing.
     """
     from triton.backends.nvidia.driver import CudaDriver
     from triton.runtime import driver
@@ -42,20 +42,23 @@ def assemble_in_the_driver(driver_cuda: str) -> None:
     """
     from triton.backends.nvidia import compiler
 
-    own = compiler.get_ptxas(80).version
-    version = min(own, driver_cuda, key=lambda text: [int(part) for part in text.split(".")])
-    tool = type(compiler.get_ptxas(80))("", version)
+    def numbers(version: str) -> list[int]:
+        return [int(part) for part in version.split(".")]
+
+    assembler = compiler.get_ptxas(80)
+    version = min(assembler.version, driver_cuda, key=numbers)
+    unused_assembler = type(assembler)("", version)
 
     def keep_ptx(self: Any, src: str, metadata: Any, opt: Any, capability: Any) -> bytes:
         return src.encode()
 
-    compiler.get_ptxas = lambda arch: tool
+    compiler.get_ptxas = lambda arch: unused_assembler
     compiler.get_ptxas_version = lambda arch=80: f"the driver, CUDA {version}"
     compiler.CUDABackend.make_cubin = keep_ptx
 
 
 def driver_folders(maps: str) -> list[str]:
-    """Where the driver's libraries lie that a process has loaded; `maps` is its /proc/self/maps."""
+    """Folders of the driver's libraries that a process has loaded; `maps` is its /proc/self/maps."""
     loaded = {
         line.split(maxsplit=5)[-1].strip() for line in maps.splitlines() if "/libcuda.so" in line
     }

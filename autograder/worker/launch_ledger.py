@@ -118,8 +118,8 @@ class LaunchLedger:
 
     @contextlib.contextmanager
     def launch(self, arguments: Iterable[Any]) -> Iterator[None]:
-        """Watch one launch, or all launches that autotune makes of it: memory may change only where
-        kernels store, and only to the values that they store.
+        """Watch one launch, or all launches that autotune makes for one: memory may change only
+        where kernels store, and only to the values that they store.
         """
         if not self._depth:
             self._check(arguments)

@@ -1,7 +1,6 @@
-"""Runs as the cell of a worker, before any student's: tries what a hostile submission would try,
-reports what it got.
+"""The probe of the walls: tries the attacks of a hostile submission and reports their outcomes.
 
-It is sent as text and runs inside the walls.
+The trusted side sends this file's text as the cell of a worker, before any student's.
 """
 
 from __future__ import annotations
@@ -16,12 +15,16 @@ from pathlib import Path
 
 
 def attempts(targets: str) -> list[tuple[str, bool, str]]:
-    """One row an attempt: (what, whether it worked, what happened)."""
-    wanted = json.loads(targets)
-    grader = wanted["grader"]
+    """Make every attempt; one row each: (the action, whether it worked, what happened).
+
+    Args:
+        targets: JSON: the `folders` and `files` to read, and the number of the `grader` process.
+    """
+    paths = json.loads(targets)
+    grader = paths["grader"]
     actions: list[tuple[str, Callable[[], object]]] = [
-        *((f"list {path}", partial(_entries, path)) for path in wanted["folders"]),
-        *((f"read {path}", partial(_length, path)) for path in wanted["files"]),
+        *((f"list {path}", partial(_entries, path)) for path in paths["folders"]),
+        *((f"read {path}", partial(_length, path)) for path in paths["files"]),
         ("signal the grader", lambda: os.kill(grader, 0)),
         ("lower the grader's limits", lambda: _limit(grader)),
         (

@@ -58,11 +58,11 @@ _WRITING = _words(
 )
 
 _FOR_DEVICE = _words("mlock mlock2 munlock mbind get_mempolicy set_mempolicy")
-"""Own memory only: kept in place, or near a processor. A driver asks for it where main memory and
-the GPU meet.
+"""Calls on the process's own memory only: kept in place, or near a processor. A driver makes them
+where main memory and the GPU meet.
 """
 
-# Nothing handles these, and they look like the machine's doing. A timer of timer_create could send
+# No process can handle these signals, and they look like the machine's doing. A timer of timer_create could send
 # one, by a number in memory, out of the filter's sight: so no such timer can be made.
 _RESERVED = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _CLONE_THREAD = 0x10000
@@ -117,8 +117,8 @@ class Filter:
         # the flags of clone3 lie in memory, out of the filter's sight: libc falls back to clone
         self._rule("clone3", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
         self._rule("openat2", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
-        # to this process only, and not what cannot be told from the machine's killing or stopping
-        # it
+        # signals to this process only, and none that looks as if the machine had killed or stopped
+        # the process
         for name, number in (("kill", 1), ("tgkill", 2)):
             reserved = [
                 (_EQUAL, len(_RESERVED) - i, 0, signal) for i, signal in enumerate(_RESERVED)
@@ -134,7 +134,7 @@ class Filter:
                     refused,
                 ],
             )
-        # another's limits could be lowered until it is killed, and so could the own one on CPU time
+        # lowering another process's limits could have it killed; so could this one's CPU limit
         self._rule(
             "prlimit64",
             [
@@ -204,12 +204,12 @@ class Filter:
         self._rule(name, [*body, (_RETURN, 0, 0, _refuse(otherwise)), (_RETURN, 0, 0, _ALLOW)])
 
     def _device_ioctl(self) -> None:
-        """The usual ones, and whatever has an NVIDIA driver's numbers. Whose descriptor it is, a
-        filter cannot see.
+        """Allow the usual ioctl commands, and every command with an NVIDIA driver's numbers; a
+        filter cannot see the descriptor's file.
         """
-        known = [*_IOCTL_ALLOWED, *_UNIFIED_MEMORY]
+        commands = [*_IOCTL_ALLOWED, *_UNIFIED_MEMORY]
         body: list[Instruction] = [(_LOAD, 0, 0, _low(1))]
-        body += [(_EQUAL, len(known) - i + 3, 0, value) for i, value in enumerate(known)]
+        body += [(_EQUAL, len(commands) - i + 3, 0, value) for i, value in enumerate(commands)]
         body += [
             (_AT_LEAST, 0, 3, _UNIFIED_PLAIN),
             (_AND, 0, 0, 0xFF00),
@@ -228,8 +228,8 @@ class Filter:
 def program_for(
     own_pid: int, *, may_write: bool, may_open: bool, for_device: bool = False
 ) -> bytes:
-    """The filter's program for a process of this number. In a process namespace of its own every
-    worker is number 1: the host has the program ready then before it forks.
+    """The filter's program for a process of this number. Where every worker has a process namespace
+    and is number 1, the host has the program ready before it forks.
     """
     return Filter(own_pid, may_write=may_write, may_open=may_open, for_device=for_device).packed()
 

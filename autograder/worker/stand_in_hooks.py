@@ -83,7 +83,7 @@ class _HookInserter(ast.NodeTransformer):
         if node.name not in self.names or node.decorator_list or _is_generator(node.body):
             return node
         self.count += 1
-        hook = ast.If(_call(_HAS_STAND_IN), [ast.Return(_forwarded_call(node.args))], [])
+        hook = ast.parse(f"if {_HAS_STAND_IN}(): return {_forwarded_call(node.args)}").body[0]
         # the hook stands in the line of the `def`: the numbers of the cell's own lines in messages
         # stay as they are
         for part in ast.walk(hook):
@@ -107,9 +107,12 @@ class _HookInserter(ast.NodeTransformer):
         if not isinstance(value, ast.Lambda) or _is_generator([value.body]):
             return value
         self.count += 1
-        body = ast.IfExp(_call(_HAS_STAND_IN), _forwarded_call(value.args), value.body)
-        for part in (body, *ast.walk(body.test), *ast.walk(body.body)):
+        hook = f"{_forwarded_call(value.args)} if {_HAS_STAND_IN}() else None"
+        body = ast.parse(hook, mode="eval").body
+        assert isinstance(body, ast.IfExp)
+        for part in ast.walk(body):
             ast.copy_location(part, value.body)
+        body.orelse = value.body
         value.body = body
         return value
 
@@ -131,23 +134,13 @@ def _is_generator(body: list[Any]) -> bool:
     return False
 
 
-def _call(name: str) -> ast.Call:
-    return ast.Call(_load(name), [], [])
-
-
-def _load(name: str) -> ast.Name:
-    return ast.Name(name, ast.Load())
-
-
-def _forwarded_call(parameters: ast.arguments) -> ast.Call:
-    """A call of the stand-in with all arguments of the function."""
-    call = _call(_ANSWER)
-    for parameter in (*parameters.posonlyargs, *parameters.args):
-        call.args.append(_load(parameter.arg))
+def _forwarded_call(parameters: ast.arguments) -> str:
+    """The text of a call of the stand-in with all arguments of the function."""
+    arguments = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
     if parameters.vararg is not None:
-        call.args.append(ast.Starred(_load(parameters.vararg.arg), ast.Load()))
+        arguments.append(f"*{parameters.vararg.arg}")
     for parameter in parameters.kwonlyargs:
-        call.keywords.append(ast.keyword(parameter.arg, _load(parameter.arg)))
+        arguments.append(f"{parameter.arg}={parameter.arg}")
     if parameters.kwarg is not None:
-        call.keywords.append(ast.keyword(None, _load(parameters.kwarg.arg)))
-    return call
+        arguments.append(f"**{parameters.kwarg.arg}")
+    return f"{_ANSWER}({', '.join(arguments)})"

@@ -44,10 +44,10 @@ _MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int, what: str) -> int:
+def _checked(result: int, action: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{action}: {os.strerror(number)}")
     return result
 
 
@@ -66,19 +66,19 @@ def prctl(option: int, *arguments: int) -> int:
 
 
 def no_new_privileges() -> None:
-    """Nothing that this process executes gives it more rights: seccomp and Landlock ask for it."""
+    """Let no program that this process executes gain rights: seccomp and Landlock require that."""
     prctl(38, 1)
 
 
 def die_with_parent(signal_number: int) -> None:
-    """A signal for this process when its parent ends. A change of credentials clears it: set it
-    after.
+    """Have the kernel send this process a signal when its parent ends. A change of credentials
+    clears that setting: call this function after the change.
     """
     prctl(1, signal_number)
 
 
 def set_dumpable(dumpable: bool) -> None:
-    """Whether processes of the same user may trace this one and open its /proc files."""
+    """Set whether processes of this user may trace this process and open its /proc files."""
     prctl(4, int(dumpable))
 
 
@@ -86,12 +86,12 @@ DAC_READ_SEARCH = 2
 
 
 def keep_capabilities(keep: bool) -> None:
-    """Whether the permitted capabilities outlast the next change of user."""
+    """Set whether the permitted capabilities outlast the next change of user."""
     prctl(8, int(keep))
 
 
-def drop_capabilities(kept: tuple[int, ...] = ()) -> None:
-    """Give up every capability but those `kept`, for good: bounding and ambient set too."""
+def drop_capabilities(exceptions: tuple[int, ...] = ()) -> None:
+    """Give up every capability but the exceptions, for good: bounding and ambient set too."""
     for capability in range(64):
         try:
             prctl(24, capability)
@@ -105,7 +105,8 @@ def drop_capabilities(kept: tuple[int, ...] = ()) -> None:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    header, word = struct.pack("Ii", 0x20080522, 0), sum(1 << capability for capability in kept)
+    header = struct.pack("Ii", 0x20080522, 0)
+    word = sum(1 << capability for capability in exceptions)
     syscall(
         "capset",
         ctypes.c_char_p(header),
@@ -118,9 +119,9 @@ _COLLAPSE = 25
 
 
 def use_huge_pages() -> None:
-    """Gather this process's own memory into huge pages: a fork then copies a few hundred entries of
-    the page table and not fifty thousand, and the end of a worker drops as few. Where the kernel
-    cannot, nothing changes.
+    """Gather the memory of this process into huge pages: a fork then copies a few hundred entries
+    of the page table and not fifty thousand, and a worker's end drops as few. A kernel without huge
+    pages changes nothing.
     """
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         bounds, rights, _, _, _, *name = line.split()
@@ -156,7 +157,7 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
 
 
 def detach(target: str) -> None:
-    """Unmount as soon as nobody uses it any more. Raises: OSError."""
+    """Unmount a target as soon as no process uses it. Raises: OSError."""
     _checked(_libc.umount2(target.encode(), ctypes.c_int(_MNT_DETACH)), f"umount {target}")
 
 
@@ -166,8 +167,8 @@ def pivot_root(new: str, old: str) -> None:
 
 
 def bind_read_only(source: str, target: str) -> None:
-    """Show `source` at `target`, unchangeable. Flags that the mount already has must be kept in a
-    user namespace.
+    """Mount `source` read-only at `target`. In a user namespace, the kernel refuses a mount that
+    drops flags of the original.
     """
     if Path(source).is_dir():
         Path(target).mkdir(parents=True, exist_ok=True)
@@ -175,18 +176,18 @@ def bind_read_only(source: str, target: str) -> None:
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         Path(target).touch()
     mount(source, target, None, MS_BIND | MS_REC)
-    has = os.statvfs(target).f_flag
+    flags = os.statvfs(target).f_flag
     pairs = (
         (os.ST_NOEXEC, MS_NOEXEC),
         (os.ST_NOATIME, _MS_NOATIME),
         (os.ST_RELATIME, _MS_RELATIME),
     )
-    kept = sum(mount_flag for stat_flag, mount_flag in pairs if has & stat_flag)
-    mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
+    original = sum(mount_flag for stat_flag, mount_flag in pairs if flags & stat_flag)
+    mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | original)
 
 
 def map_own_user(uid: int, gid: int) -> None:
-    """In a new user namespace: be its root, which outside is still `uid`."""
+    """Become the root of a new user namespace; outside the namespace the user is still `uid`."""
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"0 {uid} 1\n")
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1\n")
@@ -207,8 +208,8 @@ def landlock_version() -> int:
 
 
 def landlock_rules(readable: list[str], writable: list[str]) -> int:
-    """A rule set (a file descriptor) that allows these paths and nothing else, no TCP, no signals
-    to outside.
+    """Make a rule set (a file descriptor) that allows these paths and no others, no TCP, no signals
+    to processes without the rules.
     """
     version = landlock_version()
     if version < 1:

@@ -1,7 +1,8 @@
 """The walls around a worker, tier by tier, each in one place with the attack that it stops.
 
     namespaces   a new root that holds the Python environment and nothing else; own processes,
-    network, IPC landlock     an allow-list of readable paths
+                 network, IPC
+    landlock     an allow-list of readable paths
     uid          a user that may read nothing of the course
     no-open      no file can be opened any more
     none         nothing: development only
@@ -36,19 +37,19 @@ from autograder.worker.system_calls import (
 
 FIRST_USER, USERS = 61184, 4096
 """Users that no account has (systemd keeps them for services made on the fly). Each worker of a
-root host is another one, so that the kernel counts its threads apart from those of its siblings and
-lets it touch nothing of theirs.
+root host becomes a different user, so that the kernel counts the worker's threads by themselves,
+and no worker can touch what belongs to another.
 """
 SCRATCH = "/scratch"
 _DRIVER_MEMORY = 4 << 30
 """Bytes of main memory for a CUDA context and the libraries that it loads."""
 _CPU_TIMES = 10
-"""How many times the CPU time that it may take a worker gets from the kernel. The kernel counts it
-in whole ticks, of which a worker could be made to look guilty; and it kills, as the machine does
-where its memory runs out.
+"""The kernel's limit on a worker's CPU time, in multiples of `cpu_seconds`. The kernel counts whole
+ticks, so a worker could be charged for the ticks of others; and it kills with SIGKILL, which cannot
+be told from the machine's running out of memory.
 """
-_OF_A_DRIVER = ("/proc", "/sys/devices/system")
-"""What a GPU's driver reads of the machine. /proc is the host's own: processes of the jail, and the
+_READ_BY_DRIVER = ("/proc", "/sys/devices/system")
+"""Folders that a GPU's driver reads. /proc is the host's own: processes of the jail, and the
 system's tables.
 """
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
@@ -72,7 +73,7 @@ class WallRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """What one worker may use (course.toml, [limits])."""
+    """The most that one worker may use (course.toml, [limits])."""
 
     cpu_seconds: int
     memory_mb: int
@@ -82,38 +83,38 @@ class WorkerLimits:
 
 
 def python_paths(kit: Path) -> list[str]:
-    """What a worker must be able to read: the libraries of Python, installed packages, the system's
-    libraries, and those packages that this process has loaded from elsewhere; never the kit's own
-    folder.
+    """Paths that a worker must be able to read: the libraries of Python, installed packages, the
+    system's libraries, and packages that this process has loaded from elsewhere; never the kit's
+    own folder.
 
-    A folder that merely stands in sys.path, where a `.pth` file has put it, is none of these: it
+    A folder that merely stands in sys.path, where a `.pth` file has put it, is not among them: it
     may be a course.
     """
     libraries = [
         f"{prefix}/{name}" for prefix in (sys.prefix, sys.base_prefix) for name in ("lib", "lib64")
     ]
     libraries += [*site.getsitepackages(), sysconfig.get_path("stdlib")]
-    wanted = {*_SYSTEM, *libraries, *map(os.path.realpath, libraries)}
-    present = sorted(os.path.normpath(path) for path in wanted if Path(path).exists())
-    least = [p for p in present if not any(p != q and p.startswith(q + "/") for q in present)]
-    return with_folders(least, [path for path in _loaded_packages() if Path(path).parent != kit])
+    candidates = {*_SYSTEM, *libraries, *map(os.path.realpath, libraries)}
+    present = sorted(os.path.normpath(path) for path in candidates if Path(path).exists())
+    outermost = [p for p in present if not any(p != q and p.startswith(q + "/") for q in present)]
+    packages = [path for path in _loaded_packages() if Path(path).parent != kit]
+    return with_folders(outermost, packages)
 
 
 def _loaded_packages() -> list[str]:
-    """Where the packages, and the modules in no package, lie that were loaded from files."""
-    found: set[str] = set()
+    """Paths of the loaded packages, and of loaded modules that lie in no package."""
+    paths: set[str] = set()
     for name, module in list(sys.modules.items()):
-        if (
-            "." not in name
-            and (spec := getattr(module, "__spec__", None)) is not None
-            and spec.has_location
-        ):
-            found.update(spec.submodule_search_locations or [spec.origin])
-    return sorted(str(Path(path).resolve()) for path in found if Path(path).exists())
+        if "." in name:
+            continue
+        spec = getattr(module, "__spec__", None)
+        if spec is not None and spec.has_location:
+            paths.update(spec.submodule_search_locations or [spec.origin])
+    return sorted(str(Path(path).resolve()) for path in paths if Path(path).exists())
 
 
 def with_folders(paths: list[str], folders: list[str]) -> list[str]:
-    """The paths and those folders that lie in none of them."""
+    """The paths, and the folders that do not lie in one of the paths."""
     real = [str(Path(path).resolve()) + "/" for path in paths]
     more = [
         folder
@@ -128,10 +129,10 @@ def open_to_all(path: str, tier: str) -> bool:
     tier.
     """
     real = Path(path).resolve()
-    # there it is mounted under folders of the new root
+    # behind namespaces a path is mounted under folders of the new root
     above = () if tier == "namespaces" else real.parents
-    wanted = 0o005 if real.is_dir() else 0o004
-    return real.stat().st_mode & wanted == wanted and all(
+    needed = 0o005 if real.is_dir() else 0o004
+    return real.stat().st_mode & needed == needed and all(
         folder.stat().st_mode & 0o001 for folder in above
     )
 
@@ -157,11 +158,11 @@ def refuse_overlap(readable: list[str], hidden: list[str], tier: str) -> None:
 
 
 def make_hidden(readable: list[str], hidden: list[str]) -> None:
-    """Make those hidden folders that lie inside a readable path and are not there yet: what is
-    there can be covered, and what came later would be seen. Not .git, which would be no repository.
+    """Make hidden folders that lie inside a readable path and do not exist yet: an existing folder
+    can be covered, and one made later would be seen. Not .git, which would be no repository.
 
     Raises:
-        OSError: one cannot be made.
+        OSError: a folder cannot be made.
     """
     for secret in hidden:
         seen = any(secret.startswith(path + "/") for path in readable)
@@ -170,11 +171,12 @@ def make_hidden(readable: list[str], hidden: list[str]) -> None:
 
 
 def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None = None) -> None:
-    """Namespaces: leave the machine's files for a new root. Stops every read and write outside it,
-    by any path.
+    """Namespaces: leave the machine's files for a new root. Stops every read and write outside the
+    new root, by any path.
 
-    `nodes` are the device files of a GPU, which comes with what its driver reads; None where
-    workers have none.
+    Args:
+        nodes: the device files of a GPU, mounted together with what its driver reads; None where
+            workers have no GPU.
     """
     system_calls.mount(None, "/", None, MS_REC | MS_PRIVATE)
     system_calls.mount(
@@ -206,7 +208,7 @@ def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None =
     for folder in (SCRATCH, "/proc"):
         Path("/new" + folder).mkdir(exist_ok=True)
     if nodes is not None:
-        for path in _OF_A_DRIVER:
+        for path in _READ_BY_DRIVER:
             if Path("/old" + path).is_dir():
                 system_calls.bind_read_only("/old" + path, "/new" + path)
         Path("/new/dev/shm").symlink_to(SCRATCH)  # where a driver would share memory
@@ -221,7 +223,7 @@ def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None =
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What is known before the walls go up and cannot be seen after.
+    """Facts about the machine and the process, gathered before the walls go up, which hide them.
 
     Attributes:
         is_root: whether the user is the machine's root (or a container's, with users to give away),
@@ -229,9 +231,9 @@ class Ground:
         address_space: bytes that the libraries take in every worker.
         tasks: threads that the user runs beside the workers, which the kernel counts with them.
         sealed: whether Python lies in a folder that only root may enter, such as root's home.
-        landlock: a rule set to enter, or None.
+        landlock: descriptor of a rule set to enter, or None.
         for_device: whether workers speak to a GPU's driver.
-        user: whom a worker of a root host becomes.
+        user: the user that a worker of a root host becomes.
     """
 
     is_root: bool
@@ -244,16 +246,13 @@ class Ground:
 
 
 def survey(tier: str, readable: list[str]) -> Ground:
-    """Look at the ground: before any namespace, and after the libraries are loaded.
+    """Gather the facts, before any namespace is entered and after the libraries are loaded.
 
     Raises:
         WallRefused: the tier `uid` would leave workers without Python.
     """
-    pages = (
-        int(Path("/proc/self/statm").read_text().split()[0])
-        if Path("/proc/self/statm").exists()
-        else 1 << 20
-    )
+    statm = Path("/proc/self/statm")
+    pages = int(statm.read_text().split()[0]) if statm.exists() else 1 << 20
     is_root = os.getuid() == 0 and _has_users()
     locked = [path for path in readable if not open_to_all(path, tier)] if is_root else []
     if locked and tier == "uid":
@@ -287,8 +286,8 @@ def _own_tasks() -> int:
 
 
 def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
-    """Put up every wall of a tier around this process, which was just forked and has run nothing of
-    a student.
+    """Put up every wall of a tier around this process, which has just been forked and has run
+    nothing of a student's.
 
     Raises:
         OSError: a wall does not stand; the worker must end.
@@ -345,7 +344,7 @@ def _limit_resources(limits: WorkerLimits, ground: Ground) -> None:
         if ground.for_device
         else ((resource.RLIMIT_AS, memory), (resource.RLIMIT_DATA, memory))
     )
-    for what, most in (
+    for resource_number, most in (
         *spaces,
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NPROC, limits.processes + ground.tasks),
@@ -354,8 +353,8 @@ def _limit_resources(limits: WorkerLimits, ground: Ground) -> None:
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 1 << 16),
     ):
-        resource.setrlimit(what, (most, most))
-    # the trusted side ends a worker that has used up its CPU time: this is for one whose grader
-    # does not look
+        resource.setrlimit(resource_number, (most, most))
+    # the trusted side ends a worker that has used up its CPU time; this limit ends a worker whose
+    # grader does not look
     most = _CPU_TIMES * limits.cpu_seconds
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))

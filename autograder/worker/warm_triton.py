@@ -1,8 +1,5 @@
-"""Launches one small kernel when it is imported, so that no worker pays for what Triton's
-interpreter does late.
-
-The first launch of a process imports a second or two of modules, and rewrites every library
-function that it meets.
+"""Launches one small kernel on import, so that no worker pays for the first launch of a process:
+that imports modules for a second or two, and rewrites every library function in its way.
 """
 
 import torch
@@ -14,7 +11,7 @@ from autograder.worker.launches import watch_launches
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
-    """What kernels of attention use: loads and stores with masks, reductions, dots."""
+    """Uses what kernels of attention use: loads and stores with masks, reductions, dots."""
     rows = tl.arange(0, BLOCK)
     at = rows[:, None] * BLOCK + rows[None, :]
     inside = (rows < n)[:, None]
