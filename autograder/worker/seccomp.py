@@ -62,8 +62,9 @@ _FOR_DEVICE = _words("mlock mlock2 munlock mbind get_mempolicy set_mempolicy")
 where main memory and the GPU meet.
 """
 
-# No process can handle these signals, and they look like the machine's doing. A timer of timer_create could send
-# one, by a number in memory, out of the filter's sight: so no such timer can be made.
+# No process can handle these signals, and they look like the machine's doing. A timer of
+# timer_create could send one, by a number in memory, out of the filter's sight: so no such timer can
+# be made.
 _RESERVED = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _CLONE_THREAD = 0x10000
 _CLONE_OTHER = 0x7E020000 | 0x80  # any new namespace
