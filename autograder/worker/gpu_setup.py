@@ -58,7 +58,7 @@ def assemble_in_the_driver(driver_cuda: str) -> None:
 
 
 def driver_folders(maps: str) -> list[str]:
-    """Folders of the driver's libraries that a process has loaded; `maps` is its /proc/self/maps."""
+    """Folders of the driver's libraries in `maps`, the /proc/self/maps of a process."""
     loaded = {
         line.split(maxsplit=5)[-1].strip() for line in maps.splitlines() if "/libcuda.so" in line
     }

@@ -63,8 +63,8 @@ where main memory and the GPU meet.
 """
 
 # No process can handle these signals, and they look like the machine's doing. A timer of
-# timer_create could send one, by a number in memory, out of the filter's sight: so no such timer can
-# be made.
+# timer_create could send one, by a number in memory, out of the filter's sight: so no such timer
+# can be made.
 _RESERVED = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _CLONE_THREAD = 0x10000
 _CLONE_OTHER = 0x7E020000 | 0x80  # any new namespace
