@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from autograder.records.model import Speed
 from autograder.sandbox.device import DeviceHost
-from autograder.sandbox.student import OneWorker, Student
+from autograder.sandbox.student import Student
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.timed_functions import BASELINE, SpeedCase, SpeedTest
 from autograder.wire.libraries import is_tensor
@@ -54,7 +54,7 @@ class SpeedMeter:
         return tuple(speeds)
 
     def _student(self, worker: Worker) -> Student:
-        return Student(OneWorker(worker), self._device.limits.call_seconds, {})
+        return Student(lambda: worker, self._device.limits.call_seconds)
 
     def _cases(self) -> list[tuple[SpeedCase, Tensor, float]]:
         if not self._baseline:

@@ -239,10 +239,10 @@ def _run_a_kernel(opened: DeviceHost) -> None:
     Raises:
         DeviceUnavailable: it does not run, or gives a wrong answer.
     """
-    from autograder.sandbox.student import running
+    from autograder.sandbox.student import run_program
 
     try:
-        with running(_PROBE, opened.client, opened.limits, opened.limits.call_seconds) as kit:
+        with run_program(_PROBE, opened.client, opened.limits, opened.limits.call_seconds) as kit:
             total = kit.twice_the_sum(opened.device.name)
     except StudentFault as fault:
         raise DeviceUnavailable(

@@ -181,10 +181,10 @@ def _targets(course: Course) -> dict[str, Any]:
 
 def _ask(course: Course, host: HostProcess, targets: dict[str, Any]) -> list[tuple[str, bool, str]]:
     # numpy comes in with this: not before a host has been launched, which loads it at the same time
-    from autograder.sandbox.student import running
+    from autograder.sandbox.student import run_program
 
     try:
-        with running(_PROBE, host.clients[0], course.limits, _PROBE_SECONDS) as kit:
+        with run_program(_PROBE, host.clients[0], course.limits, _PROBE_SECONDS) as kit:
             rows = kit.attempts(json.dumps(targets))
         return [(str(name), bool(got), str(detail)) for name, got, detail in rows]
     except (StudentFault, AssertionError, TypeError, ValueError) as error:

@@ -225,7 +225,7 @@ class Workplace:
             self._worker.kill()
             self._worker = None
 
-    def why_missing(self, name: str) -> str:
+    def explain_missing(self, name: str) -> str:
         """What to tell a student whose function is not there."""
         bad = [o for o in self._outcomes.values() if o.outcome in ("error", "timeout", "crashed")]
         own = next((o for o in bad if o.id == name), None)

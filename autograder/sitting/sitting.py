@@ -109,7 +109,7 @@ class Sitting:
 
     def functions(self) -> Student:
         """The submission's functions, for calls that belong to no test."""
-        return Student(self.workplace, self._limits.call_seconds, {})
+        return self._open_student({})
 
     def run_all(self, questions: Sequence[SuiteQuestion]) -> dict[str, dict[str, TestRun]]:
         """Run every question, one after the other in one worker as long as their tests pass.
@@ -282,7 +282,15 @@ class Sitting:
         cell = find_answer_cell(self.workplace.submission, question.name)
         sources = {question.name: cell.source} if cell is not None else {}
         self.workplace.prepare(question.forbidden, stand_ins)
-        return Student(self.workplace, self._limits.call_seconds, sources)
+        return self._open_student(sources)
+
+    def _open_student(self, sources: Mapping[str, str]) -> Student:
+        return Student(
+            self.workplace.worker,
+            self._limits.call_seconds,
+            sources,
+            self.workplace.explain_missing,
+        )
 
     def close(self) -> None:
         """End the worker, if there is one."""

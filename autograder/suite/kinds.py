@@ -42,7 +42,7 @@ def kind_of(value: Any) -> str:
     if value is None:
         return "None (is a `return` missing?)"
     if isinstance(value, NotData):
-        return value.described()
+        return value.describe_kind()
     if is_tensor(value):
         return f"a tensor of shape {list(value.shape)}"
     if isinstance(value, np.ndarray):

@@ -82,7 +82,7 @@ class NotData:
 
     name: str
 
-    def described(self) -> str:
+    def describe_kind(self) -> str:
         """The kind of the object, as after "is": "an object of class Duck"."""
         raise NotImplementedError
 
@@ -92,10 +92,10 @@ class NotData:
         Raises:
             AssertionError: always, with a message for the student.
         """
-        raise AssertionError(f"`{self.name}` is {self.described()}, where data is expected.")
+        raise AssertionError(f"`{self.name}` is {self.describe_kind()}, where data is expected.")
 
     def __repr__(self) -> str:
-        return self.described()
+        return self.describe_kind()
 
 
 for _operation in _OPERATIONS:

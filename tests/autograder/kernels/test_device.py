@@ -21,7 +21,7 @@ from autograder.grading.pool import Ended
 from autograder.records.model import FoundSubmission, Graded, QuestionResult, Speed
 from autograder.sandbox import device as devices
 from autograder.sandbox.host_process import Device
-from autograder.sandbox.student import OneWorker, Student
+from autograder.sandbox.student import Student
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.timed_functions import BASELINE
 
@@ -252,7 +252,7 @@ def inside(bench: Bench) -> Iterator[Callable[[str], Student]]:
         load = {"op": "load", "cells": [["cell", cell]], "forbid": []}
         loaded = workers[-1].request(load, {}, 20.0, "the cell").header
         assert loaded["ok"] is True, loaded
-        return Student(OneWorker(workers[-1]), 30.0, {})
+        return Student(lambda: workers[-1], 30.0)
 
     yield run
     for worker in workers:

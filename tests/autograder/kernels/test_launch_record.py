@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autograder.basics.errors import StudentCrashed
-from autograder.sandbox.student import _launch
+from autograder.sandbox.reply_parts import read_launch
 
 GOOD = {
     "kernels": 1,
@@ -20,7 +20,7 @@ GOOD = {
 
 
 def test_a_good_record_is_taken() -> None:
-    launch = _launch(GOOD, "f")
+    launch = read_launch(GOOD, "f")
     assert (launch.programs, launch.loads["k"], launch.stores, launch.unfilled) == (
         4,
         80,
@@ -42,17 +42,17 @@ def test_a_good_record_is_taken() -> None:
 )
 def test_numbers_that_are_none_are_refused(changed: dict[str, object]) -> None:
     with pytest.raises(StudentCrashed, match="record of its kernels"):
-        _launch(GOOD | changed, "f")
+        read_launch(GOOD | changed, "f")
 
 
 @pytest.mark.parametrize("raw", [None, [], "launch", {}])
 def test_what_is_no_record_is_refused(raw: object) -> None:
     with pytest.raises(StudentCrashed, match="record of its kernels"):
-        _launch(raw, "f")
+        read_launch(raw, "f")
 
 
 def test_names_lose_their_control_characters_and_their_length() -> None:
-    launch = _launch(GOOD | {"loads": {"\x1b[31m" + "q" * 500: 1}}, "f")
+    launch = read_launch(GOOD | {"loads": {"\x1b[31m" + "q" * 500: 1}}, "f")
     (name,) = launch.loads
     assert "\x1b" not in name
     assert len(name) <= 40

@@ -28,7 +28,7 @@ from autograder.sandbox import clocks as clocks_module
 from autograder.sandbox import worker_process as worker_module
 from autograder.sandbox.bounds import OutOfTime, time_bound
 from autograder.sandbox.clocks import Account, WorkerClocks, WorkerTime, most_for, pid_here
-from autograder.sandbox.student import OneWorker, Student
+from autograder.sandbox.student import Student
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import start_log
 from autograder.wire.values import Encoder
@@ -290,14 +290,16 @@ def test_a_reader_that_does_not_read_spends_its_own_time(opened: Callable[..., W
     to send it.
     """
     start_log({})
-    student = Student(OneWorker(opened()), 0.2, {})
+    worker = opened()
+    student = Student(lambda: worker, 0.2)
     with pytest.raises(StudentTimeout, match=r"it slept or waited for 0\.4 s"):
         student.asks_and_does_not_read(lambda: torch.zeros(1 << 19))
 
 
 def test_questions_to_the_grader_do_not_make_a_call_longer(opened: Callable[..., Worker]) -> None:
     start_log({})
-    student = Student(OneWorker(opened()), 0.2, {})
+    worker = opened()
+    student = Student(lambda: worker, 0.2)
     with pytest.raises(StudentTimeout, match=r"did not end within 0.2 s of processor time"):
         student.asks_without_end(lambda: 1)
 

@@ -20,7 +20,7 @@ from autograder.basics.errors import (
 from autograder.course import Limits
 from autograder.grading.bench import Bench
 from autograder.sandbox.stand_in_answers import StandIns
-from autograder.sandbox.student import Handle, OneWorker, Student
+from autograder.sandbox.student import Handle, Student
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import describe_last, last_call, start_log
 from autograder.wire.frames import Frame
@@ -126,7 +126,7 @@ def worker(bench: Bench) -> Iterator[Worker]:
 @pytest.fixture
 def student(worker: Worker) -> Student:
     start_log({"Box": type})
-    return Student(OneWorker(worker), 2.0, {"same": "def same(x): ..."})
+    return Student(lambda: worker, 2.0, {"same": "def same(x): ..."})
 
 
 @pytest.mark.parametrize(
