@@ -1,33 +1,20 @@
-"""What `autograder report`, `export` and `totals` do: read the stored results, write what was asked
-for.
-"""
+"""`autograder report`, `export` and `totals`: stored results in; pages, files and marks out."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.basics.errors import BadSuite, KitError, NothingToGrade
 from autograder.basics.file_transaction import FileTransaction
-from autograder.cli.stored_marks import (
-    assert_graded,
-    consistent_results,
-    handed_in_at,
-    listing,
-    read_marks,
-    tell_stale,
-)
+from autograder.cli.stored_marks import StoredMarks, listing
 from autograder.course import Assignment, Course
 from autograder.course.platform_names import NAMES
 from autograder.intake.collected import read_collected
-from autograder.ledger import read_ledger
-from autograder.marks.late_policy import describe_conflicts
-from autograder.marks.marks import Mark, class_marks
+from autograder.marks.marks import Mark
 from autograder.marks.rubric import expand_comments, read_rubrics
 from autograder.outputs.class_report import write_report
-from autograder.outputs.difference import Difference
 from autograder.outputs.export import render_student_csv, render_test_csv
 from autograder.outputs.feedback_archive import pack_feedback
 from autograder.outputs.feedback_page import feedback_path, render_feedback
@@ -38,26 +25,27 @@ from autograder.platforms.fill import PlatformFile, fill, learn_people, read_pla
 from autograder.platforms.platform import Platform
 from autograder.platforms.push import push_marks
 from autograder.platforms.registry import platforms, with_interface, with_own_file
-from autograder.records.model import Graded, Result, Submission
-from autograder.records.results import Tell, copy_for_history, path_name, read_timing
+from autograder.records.model import Graded
+from autograder.records.results import Tell, copy_for_history, path_name
 
 _FEEDBACK = "-feedback"
-"""How formats end that are a zip of feedback pages."""
+"""The end of a format's name that is a zip of feedback pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What was asked for on the command line.
+    """The options of `autograder export`.
 
     Attributes:
-        results: where the results lie.
+        results: the folder of results.
         to: a file; None for the terminal.
         roster: the platform's own file, which is to be filled in.
-        column: what the platform calls the column.
-        provisional: whether those who wait for a person's points are exported with what they have.
+        column: the platform's name for the column.
+        provisional: whether students who wait for a person's points are exported with the points
+            so far.
         push: whether the marks are sent to the platform through its interface, and no file is
             written.
-        dry_run: with `push`: whether it is only said what would be sent.
+        dry_run: with `push`: whether nothing is sent, and a line shows each change.
     """
 
     course: Course
@@ -73,7 +61,7 @@ class ExportRequest:
 
     @property
     def platform(self) -> str:
-        """The platform whose format it is; "" for a format of no platform's."""
+        """The name of the format's platform; "" for a format without a platform."""
         name = self.format.removesuffix(_FEEDBACK)
         return name if name in NAMES else ""
 
@@ -81,51 +69,54 @@ class ExportRequest:
 def report_command(
     course: Course, assignment: Assignment, results: Path, tell: Tell
 ) -> Iterator[str]:
-    """Write every student's feedback page and the class report; yields what came of it, and tells
-    what to look at.
+    """Write every student's feedback page and the class report; yields a line on each, and tells
+    what a person should look at.
 
     Raises:
         NothingToGrade: there is nobody to report on.
     """
-    timing = read_timing(results, assignment.name, tell)
-    marks = read_marks(course, assignment, results, timing, tell)
-    uses = _uses(assignment, tell) if any(map(_has_carried, marks)) else {}
-    speeds = {entry.student: describe_speeds(entry.speeds) for entry in timing}
+    stored = StoredMarks(course, assignment, results, tell)
+    marks = stored.marks()
+    uses = _read_uses(assignment, tell) if any(map(_has_carried, marks)) else {}
+    speeds = {entry.student: describe_speeds(entry.speeds) for entry in stored.timing}
     rubrics = read_rubrics(assignment)
     collected = read_collected(course.submitted, assignment.name)
-    old = tell_stale(
-        course, assignment, results, [mark.result for mark in marks if mark.result], tell
-    )
+    stale = stored.tell_stale([mark.result for mark in marks if mark.result])
+    pages = 0
     with FileTransaction(course.kept, f"`autograder report {assignment.name}`") as files:
         for mark in expand_comments(marks, rubrics):
             page = None  # a page of an earlier version would show a score that no longer holds
             if (result := mark.own_result) is not None:
                 page = render_feedback(result, uses, speeds.get(mark.holder, ""), mark)
-            _replace_feedback(files, course, results, assignment.name, mark, page)
+                pages += 1
+            _replace_feedback(files, stored, mark, page)
         report = write_report(
-            files, results, assignment.name, marks, timing, collected, course.feedback, old, rubrics
+            files,
+            results,
+            assignment.name,
+            marks,
+            stored.timing,
+            collected,
+            course.feedback,
+            stale,
+            rubrics,
         )
-    if pages := sum(mark.own_result is not None for mark in marks):
+    if pages:
         yield f"{pages} feedback pages in {course.feedback}"
     yield f"class report: {report.resolve().as_uri()}"
 
 
 def _replace_feedback(
-    files: FileTransaction,
-    course: Course,
-    results: Path,
-    assignment: str,
-    mark: Mark,
-    page: str | None,
+    files: FileTransaction, stored: StoredMarks, mark: Mark, page: str | None
 ) -> None:
-    """Write a page, or remove it; another that was there is kept in the history."""
-    path = feedback_path(course.feedback, assignment, mark.own_folder)
+    """Write a page, or remove it; the history keeps the page before."""
+    assignment = stored.assignment.name
+    path = feedback_path(stored.course.feedback, assignment, mark.own_folder)
     content = page.encode("utf-8", "backslashreplace") if page is not None else None
     if path.is_file() and path.read_bytes() == content:
         return
-    if copy := copy_for_history(
-        results, assignment, path, content, f"feedback/{path_name(mark.student)}.html"
-    ):
+    name = f"feedback/{path_name(mark.student)}.html"
+    if copy := copy_for_history(stored.folder, assignment, path, content, name):
         files.write(*copy)
     if content is not None:
         files.write(path, content, to_disk=False)  # the next report writes it again
@@ -141,25 +132,23 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
         KitError: the roster is not one, or a zip has nowhere to go.
     """
     course, assignment = request.course, request.assignment
-    timing = read_timing(request.results, assignment.name, tell)
+    stored = StoredMarks(course, assignment, request.results, tell)
     if request.format == "gradebook":
-        yield from _fill_gradebook(request, timing, tell)
+        # imports nbgrader, which takes seconds
+        from autograder.cli.gradebook_export import export_gradebook
+
+        yield from export_gradebook(stored, request.to)
         return
-    if request.push:
-        _assert_can_push(request)
-    elif request.format in with_interface() and request.format not in with_own_file():
-        raise KitError(f"{request.format} has no file: add --push")
-    file = _platform_file(request)
+    _check_push(request)
+    file = _read_roster(request)
     if request.roster is not None:
         learn_people(course, assignment.name, request.platform, request.roster, tell)
-    marks = read_marks(course, assignment, request.results, timing, tell, file)
-    tell_stale(
-        course, assignment, request.results, [mark.result for mark in marks if mark.result], tell
-    )
-    _tell_flagged([mark.result for mark in marks if mark.result], tell)
+    marks = stored.marks(file)
+    results = [mark.result for mark in marks if mark.result]
+    stored.tell_stale(results)
+    stored.tell_flagged(results)
     if request.push:
-        for line in _unfinished(marks, request.provisional):
-            tell(line)
+        _tell_unfinished(marks, request.provisional, tell)
         yield from push_marks(
             course,
             assignment.name,
@@ -170,30 +159,30 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
             dry_run=request.dry_run,
         )
         return
-    content, said = _content(request, marks, timing, file)
-    for line in said:
-        tell(line)
+    content = _content(request, marks, stored.timing, file, tell)
     if request.roster is None and request.platform and NAMES[request.platform].groups_have_ids:
-        for line in _perhaps_groups(marks, request.platform):
-            tell(line)
+        _tell_possible_groups(marks, request.platform, tell)
     if request.to is None:
         yield from _lines(request.format, content)
     else:
         with FileTransaction(course.kept, f"`autograder export {assignment.name}`") as files:
             files.write(request.to, content)
-        yield (
-            f"{sum(m.result is not None for m in marks)} results of {assignment.name} in "
-            f"{request.to}"
-        )
+        yield f"{len(results)} results of {assignment.name} in {request.to}"
 
 
-def _assert_can_push(request: ExportRequest) -> None:
-    """Make sure that marks in this format can be sent.
+def _check_push(request: ExportRequest) -> None:
+    """Refuse options that do not go together with, or without, `--push`.
 
     Raises:
-        KitError: there is no interface for the format, or a file was named.
+        KitError: there is no interface for the format, a file was named beside the interface, or
+            an interface is all that there is.
     """
-    if request.format not in with_interface():
+    has_interface = request.format in with_interface()
+    if not request.push:
+        if has_interface and request.format not in with_own_file():
+            raise KitError(f"{request.format} has no file: add --push")
+        return
+    if not has_interface:
         raise KitError(
             f"--push goes with --format {', '.join(with_interface())}, not with {request.format}"
         )
@@ -201,43 +190,27 @@ def _assert_can_push(request: ExportRequest) -> None:
         raise KitError("--push reads and writes the platform itself: leave --to and --roster out")
 
 
-def _perhaps_groups(marks: Sequence[Mark], platform: str) -> Iterator[str]:
-    """Of whom the platform's download does not tell whether they are a person."""
+def _tell_possible_groups(marks: Sequence[Mark], platform: str, tell: Tell) -> None:
+    """Name the students who may be groups, by the platform's download."""
     if students := [mark.student for mark in marks if mark.may_be_a_group and mark.result]:
-        yield (
-            "taken for people, though in a group assignment these are groups: "
-            f"{listing(students)}; give "
-            f"{NAMES[platform].title}'s {NAMES[platform].own_file} as `--roster`, which "
-            "tells them apart"
-        )
-
-
-def _tell_flagged(results: Sequence[Result], tell: Tell) -> None:
-    """Say whose functions answered one call differently in two runs: nothing else in an export
-    shows it.
-    """
-    flagged = [
-        f"{result.student} ({', '.join(result.flagged)})" for result in results if result.flagged
-    ]
-    if flagged:
         tell(
-            f"two answers to one call, for a person to look at: {listing(flagged)}; `autograder "
-            "report` shows them"
+            f"taken for people, though in a group assignment these are groups: "
+            f"{listing(students)}; give {NAMES[platform].title}'s {NAMES[platform].own_file} as "
+            "`--roster`, which tells them apart"
         )
 
 
 def _lines(format_: str, content: Iterable[str | bytes]) -> Iterator[str]:
     """The text as it is printed: without the end of its last line, which printing adds."""
-    waiting = ""
+    unprinted = ""
     for piece in content:
         if isinstance(piece, bytes):
             raise KitError(f"{format_} is a zip: name a file for it, `--to feedback.zip`")
-        whole, end, rest = (waiting + piece).rpartition("\n")
+        lines, end, unprinted = (unprinted + piece).rpartition("\n")
         if end:
-            yield whole
-        waiting = rest
-    if waiting:
-        yield waiting
+            yield lines
+    if unprinted:
+        yield unprinted
 
 
 def totals_command(
@@ -251,30 +224,29 @@ def totals_command(
     """
     by_assignment = {}
     for assignment in course.assignments():
-        timing = read_timing(results, assignment.name, tell)
+        stored = StoredMarks(course, assignment, results, tell)
         if (results / assignment.name).is_dir():
-            by_assignment[assignment.name] = read_marks(course, assignment, results, timing, tell)
+            by_assignment[assignment.name] = stored.marks()
     if not by_assignment:
         raise NothingToGrade(f"no results in {results}: run `autograder grade` first")
+    names = list(by_assignment)
     rows = course_totals(course, by_assignment, tell, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {listing(unknown)}")
-    if split := find_split_students(rows, list(by_assignment)):
+    if split := find_split_students(rows, names):
         titles = ", ".join(sorted({NAMES[platform].title for platform in split.values()}))
         tell(
-            f"{titles} numbers people anew in each assignment, so these may stand here "
-            "once for each: "
-            f"{listing(list(split))}; write students.csv with names or emails, or collect each "
-            "assignment with its "
-            "worksheet as `--roster`"
+            f"{titles} numbers people anew in each assignment, so these may stand here once for "
+            f"each: {listing(list(split))}; write students.csv with names or emails, or collect "
+            "each assignment with its worksheet as `--roster`"
         )
-    table = totals_csv(rows, list(by_assignment))
+    table = totals_csv(rows, names)
     if to is None:
         yield table.removesuffix("\n")
     else:
         with FileTransaction(course.kept, "`autograder totals`") as files:
             files.write(to, table)
-        yield f"totals of {len(rows)} students over {len(by_assignment)} assignments in {to}"
+        yield f"totals of {len(rows)} students over {len(names)} assignments in {to}"
 
 
 def _content(
@@ -282,38 +254,55 @@ def _content(
     marks: Sequence[Mark],
     timing: Sequence[Graded],
     file: PlatformFile | None,
-) -> tuple[Iterable[str | bytes], list[str]]:
-    """What the format is made of, in pieces, and what to say beside it."""
-    format_, provisional = request.format, request.provisional
-    if format_ == "junit":
+    tell: Tell,
+) -> Iterable[str | bytes]:
+    """The exported file, in pieces."""
+    course, assignment = request.course, request.assignment.name
+    if request.format == "junit":
         problems = [
-            Graded(m.student, problem=m.note or m.status) for m in marks if m.result is None
+            Graded(mark.student, problem=mark.note or mark.status)
+            for mark in marks
+            if mark.result is None
         ]
-        return junit_xml([result for mark in marks if (result := mark.own_result)], problems), []
-    if format_ == "tests":
-        return render_test_csv(marks), []
+        return junit_xml([result for mark in marks if (result := mark.own_result)], problems)
+    if request.format == "tests":
+        return render_test_csv(marks)
     platform = platforms().get(request.platform, Platform())
-    if format_.endswith(_FEEDBACK) and platform.feedback_name:
-        packed, unknown = pack_feedback(
-            marks, request.assignment.name, request.course.feedback, platform.feedback_name
-        )
-        return packed, [
-            f"without a name that {request.platform} knows: {listing(unknown)}"
-        ] if unknown else []
-    said = _unfinished(marks, provisional)
-    if format_ == "csv":
-        late, bonus = any(mark.late for mark in marks), _bonus(request.course, timing)
-        return [render_student_csv(marks, provisional=provisional, late=late, bonus=bonus)], said
-    text, difference = _filled(request, marks, file)
-    return [text], [*said, *difference.lines(NAMES[request.platform].title)]
+    if request.format.endswith(_FEEDBACK) and platform.feedback_name:
+        pieces, unknown = pack_feedback(marks, assignment, course.feedback, platform.feedback_name)
+        if unknown:
+            tell(f"without a name that {request.platform} knows: {listing(unknown)}")
+        return pieces
+    if request.format == "csv":
+        _tell_unfinished(marks, request.provisional, tell)
+        late, bonus = any(mark.late for mark in marks), _speed_bonuses(course, timing)
+        return [render_student_csv(marks, provisional=request.provisional, late=late, bonus=bonus)]
+    try:
+        if file is not None:
+            text, difference = fill(
+                course, assignment, marks, file, provisional=request.provisional
+            )
+        elif platform.new_file is not None:
+            text, difference = platform.new_file(
+                marks, assignment, request.column, request.provisional
+            )
+        else:
+            raise KitError(
+                "give the platform's own file as `--roster`: without it nobody's row is known"
+            )
+    except (ValueError, KitError) as error:
+        raise KitError(f"{request.roster or request.format}: {error}") from error
+    _tell_unfinished(marks, request.provisional, tell)
+    for line in difference.lines(NAMES[request.platform].title):
+        tell(line)
+    return [text]
 
 
-def _platform_file(request: ExportRequest) -> PlatformFile | None:
-    """The platform's own file that is to be filled in; None where none was named, or feedback is
-    asked for.
+def _read_roster(request: ExportRequest) -> PlatformFile | None:
+    """The platform's own file that is to be filled in; None without one, and for feedback.
 
     Raises:
-        KitError: it is not what the platform writes, or the format has no such file.
+        KitError: the file is not what the platform writes, or the format has no such file.
     """
     if request.roster is None:
         return None
@@ -328,76 +317,50 @@ def _platform_file(request: ExportRequest) -> PlatformFile | None:
     )
 
 
-def _filled(
-    request: ExportRequest, marks: Sequence[Mark], file: PlatformFile | None
-) -> tuple[str, Difference]:
-    assignment, new_file = request.assignment.name, platforms()[request.platform].new_file
-    try:
-        if file is not None:
-            return fill(request.course, assignment, marks, file, provisional=request.provisional)
-        if new_file is None:
-            raise KitError(
-                "give the platform's own file as `--roster`: without it nobody's row is known"
-            )
-        return new_file(marks, assignment, request.column, request.provisional)
-    except (ValueError, KitError) as error:
-        raise KitError(f"{request.roster or request.format}: {error}") from error
-
-
-def _unfinished(marks: Sequence[Mark], provisional: bool) -> list[str]:
-    """Who has no mark in an export, and why: nobody disappears."""
+def _tell_unfinished(marks: Sequence[Mark], provisional: bool, tell: Tell) -> None:
+    """Say who has no mark in an export, and why: nobody disappears."""
     by_status: dict[str, list[str]] = {}
     for mark in marks:
         if mark.status != "graded":
             by_status.setdefault(mark.status, []).append(mark.student)
-    lines = []
     for status, students in by_status.items():
-        waits = status == "waits for a person"
-        how = (
-            (
-                "exported with the points so far"
-                if provisional
-                else "`--provisional` exports the points so far"
-            )
-            if waits
-            else ""
-        )
-        lines.append(
-            f"{'exported' if waits and provisional else 'without a mark'}, {status}: "
-            f"{listing(students)}" + (f" ({how})" if how else "")
-        )
-    return lines
+        line = f"{status}: {listing(students)}"
+        if status != "waits for a person":
+            tell(f"without a mark, {line}")
+        elif provisional:
+            tell(f"exported, {line} (exported with the points so far)")
+        else:
+            tell(f"without a mark, {line} (`--provisional` exports the points so far)")
 
 
-def _uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:
-    """What each question builds on; without a suite that imports, the pages do without.
+def _read_uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:
+    """The questions that each question builds on; none for a suite that does not import.
 
     A process of its own imports the suite, and takes the memory of torch along when it ends.
     """
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         try:
-            return apart.submit(_collected_uses, assignment.suite).result()
+            return executor.submit(_collect_uses, assignment.suite).result()
         except BadSuite as error:
             tell(f"pages do not say which question carried points come from: {error}")
             return {}
 
 
-def _collected_uses(suite: Path) -> dict[str, tuple[str, ...]]:
+def _collect_uses(suite: Path) -> dict[str, tuple[str, ...]]:
     from autograder.suite.collection import collect_suite  # brings torch in
 
     return {question.name: question.uses for question in collect_suite(suite).questions}
 
 
 def _has_carried(mark: Mark) -> bool:
-    return mark.result is not None and any(
-        question.carried > 0 for question in mark.result.questions
-    )
+    questions = mark.result.questions if mark.result else ()
+    return any(question.carried > 0 for question in questions)
 
 
-def _bonus(course: Course, timing: Sequence[Graded]) -> dict[str, float] | None:
+def _speed_bonuses(course: Course, timing: Sequence[Graded]) -> dict[str, float] | None:
     """Points for speed by student; None where the course gives none, or nothing of the assignment
     was timed.
     """
@@ -405,72 +368,3 @@ def _bonus(course: Course, timing: Sequence[Graded]) -> dict[str, float] | None:
     if not course.grading.speed_bonus or not timed:
         return None
     return {entry.student: speed_bonus(entry.speeds, course.grading) for entry in timed}
-
-
-def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell) -> Iterator[str]:
-    from autograder.nbgrader.class_list import read_gradebook_times, write_class_list
-    from autograder.nbgrader.course_name import shown_gradebook
-    from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions
-    from autograder.nbgrader.gradebook import fill_gradebook
-    from autograder.nbgrader.gradebook_file import gradebook_file
-
-    course, assignment = request.course, request.assignment
-    ledger = read_ledger(course)
-    graded = consistent_results(course, request.results, assignment, tell)
-    problems = {entry.student: entry.problem for entry in timing if entry.problem}
-    assert_graded(course, assignment, request.results, graded, timing)
-    tell_stale(course, assignment, request.results, graded, tell)
-    _tell_flagged(graded, tell)
-    students = [*(result.student for result in graded), *problems]
-    times = {
-        student: when
-        for student in students
-        if (when := handed_in_at(ledger, course, assignment, student, tell))
-    }
-    other: list[str] = []
-
-    def each_read_once() -> Iterator[tuple[Result, Submission | None]]:
-        for result, submission in graded_submissions(course, assignment, graded):
-            if submission is None:
-                other.append(result.student)
-            elif autograded is not None:
-                autograded.write(result, submission)
-            yield result, submission
-
-    file = request.to or (None if course.on_server.db_url else course.gradebook)
-    with (
-        FileTransaction(
-            course.kept, f"`autograder export {assignment.name} --format gradebook`"
-        ) as files,
-        gradebook_file(file, files) if file else contextlib.nullcontext((None, 0)) as (
-            written,
-            version,
-        ),
-    ):
-        autograded = AutogradedFolder(course, assignment, files) if request.to is None else None
-        if autograded is not None:
-            for student, problem in problems.items():
-                autograded.write_problem(student, problem)
-        db_url = f"sqlite:///{written.absolute()}" if written else course.db_url
-        fill_gradebook(
-            course, assignment, each_read_once(), times, problems, db_url=db_url, version=version
-        )
-        everybody = class_marks(course, assignment, graded, timing)
-        for line in describe_conflicts(
-            course, assignment.name, read_gradebook_times(course, db_url)
-        ):
-            tell(line)
-        people = {mark.own_folder: mark.person for mark in everybody if mark.person}
-        write_class_list(course, assignment, people, db_url)
-    if other:
-        tell(
-            "not what was graded, or not in submitted/ any more, so that nobody can grade their "
-            "written answers: "
-            f"{listing(other)}; run `autograder grade {assignment.name}` first"
-        )
-    yield f"{len(graded)} results of {assignment.name} in {file or shown_gradebook(db_url)}"
-    if autograded is not None:
-        yield (
-            f"{autograded.written} notebooks to grade by hand in {course.autograded}: open them "
-            "in the formgrader"
-        )
