@@ -1,5 +1,5 @@
-"""What all commands share: where an error ends one, where lines beside the answer go, a kind of
-option.
+"""The command group, and what its commands share: the end of errors, lines beside the answer, kinds
+of options.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from autograder import __version__
 from autograder.basics.errors import KitError
 from autograder.basics.explain import explain_error
 from autograder.basics.file_transaction import recover_transactions
@@ -24,8 +25,8 @@ from autograder.course.folders import HOW_WITH_A_BUCKET
 
 
 def find_course() -> Course:
-    """The course that the current folder lies in. A line says which names in its course.toml nobody
-    has; what a command that was cut off had begun is finished first, or undone.
+    """The course that the current folder lies in. A line names the names in its course.toml that
+    nobody has; the transaction of a command that was cut off is finished first, or undone.
 
     Raises:
         KitError: there is no course, or its course.toml has a mistake.
@@ -40,7 +41,7 @@ def find_course() -> Course:
 
 
 def beside(line: str) -> None:
-    """A line that a person should read beside what was asked for: to standard error."""
+    """Write a line for a person, beside the command's output: to standard error."""
     click.echo(line, err=True)
 
 
@@ -57,9 +58,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo(
-                "autograder: interrupted; what was graded is safe, run the same command to go on",
-                err=True,
+            beside(
+                "autograder: interrupted; what was graded is safe, run the same command to go on"
             )
             ctx.exit(130)
         except BrokenPipeError:
@@ -70,8 +70,23 @@ class Commands(click.Group):
                 raise
             if os.environ.get("AUTOGRADER_DEBUG"):
                 traceback.print_exception(error)
-            click.echo(f"autograder: {line}", err=True)
+            beside(f"autograder: {line}")
             ctx.exit(error.exit_status if isinstance(error, KitError) else 2)
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__)
+def main() -> None:
+    """Attention Kit: build assignments, grade what students hand in, behind walls."""
+
+
+@main.result_callback()
+def print_lines(lines: Iterable[str] | None) -> None:
+    """Print the lines that a command returns, each as soon as it is known."""
+    for line in lines or ():
+        click.echo(line)
 
 
 class LocalPath(click.Path):
@@ -83,11 +98,8 @@ class LocalPath(click.Path):
         super().__init__(exists=exists, dir_okay=dir_okay, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if (
-            isinstance(value, str)
-            and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", value)
-            and not Path(value).exists()
-        ):
+        is_address = isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", value)
+        if is_address and not Path(value).exists():
             raise KitError(
                 f"{value} is an address: name a file or folder of this machine; {HOW_WITH_A_BUCKET}"
             )
@@ -109,16 +121,18 @@ class CountOrAll(click.ParamType["int | None"]):
         return int(value)
 
 
-class LaterChoice(click.Choice[str]):
-    """A choice that gets its words when its command runs: `autograder --help` need not import the
-    platforms.
+class PlatformChoice(click.Choice[str]):
+    """A choice among the words that a function of the platforms' registry gives. The platforms are
+    imported when the option is used: `autograder --help` answers at once.
     """
 
-    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
-        self._words = words
+    def __init__(self, function: str) -> None:
+        self._function = function
         self.case_sensitive = True
 
     @property
     def choices(self) -> Sequence[str]:  # type: ignore[override]
         """The words."""
-        return list(self._words())
+        from autograder.platforms import registry
+
+        return list(getattr(registry, self._function)())

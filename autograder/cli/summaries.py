@@ -20,25 +20,21 @@ students.
 """
 
 
-def not_graded(summary: GradeSummary) -> list[str]:
-    """A line for each submission that has no new result, and for what was not taken for a
-    submission.
+def describe_ungraded(summary: GradeSummary) -> list[str]:
+    """A line for each submission without a new result, for files that were not taken for a
+    submission, and for machines that refused their share.
     """
-    named = summary.overlooked[:MOST_OVERLOOKED]
-    more = len(summary.overlooked) - len(named)
-    return [
-        *(
-            one_line(f"not graded: {problem.student}: {problem.problem}")
-            for problem in summary.problems
-        ),
-        *(one_line(f"not taken for a submission: {line}") for line in named),
-        *([f"not taken for a submission: {more} more"] if more else []),
-        *(one_line(f"refused its share: {line}") for line in summary.refused),
-    ]
+    lines = [f"not graded: {problem.student}: {problem.problem}" for problem in summary.problems]
+    overlooked = summary.overlooked[:MOST_OVERLOOKED]
+    lines += [f"not taken for a submission: {line}" for line in overlooked]
+    if more := len(summary.overlooked) - len(overlooked):
+        lines.append(f"not taken for a submission: {more} more")
+    lines += [f"refused its share: {line}" for line in summary.refused]
+    return [one_line(line) for line in lines]
 
 
 def tell_graded(summary: GradeSummary, request: GradeRequest) -> None:
-    """The table of the class, and what became of everybody else."""
+    """Print the table of the class, and lines on everybody else."""
     from rich.console import Console
 
     from autograder.intake.released_notebook import written_points
@@ -48,45 +44,40 @@ def tell_graded(summary: GradeSummary, request: GradeRequest) -> None:
 
     name = request.assignment.name
     shown, left_out = select_rows(summary.results)
-    results = [
-        one for row in shown if (one := read_result(request.results, name, row.student)) is not None
-    ]
+    stored = [read_result(request.results, name, row.student) for row in shown]
+    results = [result for result in stored if result is not None]
     unwalled = sum(row.walls == "none" for row in summary.results)
-    Console(width=None if sys.stdout.isatty() else 100).print(
-        terminal_table(results, left_out, unwalled)
-    )
-    for line in not_graded(summary):
-        click.echo(line)
+    table = terminal_table(results, left_out, unwalled)
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
+    lines = describe_ungraded(summary)
     for row in summary.results:
         if row.flagged:
-            click.echo(
-                one_line(
-                    f"two answers to one call: {row.student}: {', '.join(row.flagged)}; look "
-                    "at the cells"
-                )
-            )
+            flagged = f"{row.student}: {', '.join(row.flagged)}"
+            lines.append(one_line(f"two answers to one call: {flagged}; look at the cells"))
     for timed in summary.speeds:
-        click.echo(
-            one_line(f"speed beside the baseline: {timed.student}: {describe_speeds(timed.speeds)}")
-        )
+        speeds = f"{timed.student}: {describe_speeds(timed.speeds)}"
+        lines.append(one_line(f"speed beside the baseline: {speeds}"))
     if points := written_points(request.assignment):
-        click.echo(
+        lines.append(
             f"not in these scores: {points:g} points of written answers, which a person gives"
         )
-    unchanged = len(summary.results) - summary.graded
     parts = [f"graded {summary.graded} in {summary.seconds:.1f} s"]
-    parts += [f"{unchanged} unchanged"] if unchanged else []
-    parts += [f"{len(summary.problems)} could not be graded"] if summary.problems else []
-    click.echo(", ".join(parts))
+    if unchanged := len(summary.results) - summary.graded:
+        parts.append(f"{unchanged} unchanged")
+    if summary.problems:
+        parts.append(f"{len(summary.problems)} could not be graded")
+    lines.append(", ".join(parts))
     if summary.results:
-        click.echo(
+        lines.append(
             f"results in {request.results / name}; `autograder report {name}` writes the "
             "pages to read"
         )
+    for line in lines:
+        click.echo(line)
 
 
 def tell_proofs(proofs: Sequence[Proof]) -> None:
-    """A line for each proven suite; of one alone, a table of its questions."""
+    """Print a line for each proven suite, and a table of its questions for a single suite."""
     from rich.console import Console
 
     from autograder.proof.proof_report import question_table

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from rich.console import Console
 
-from autograder.cli.summaries import not_graded
+from autograder.cli.summaries import describe_ungraded
 from autograder.grading.request import GradeSummary
 from autograder.marks.marks import mark_from_result
 from autograder.outputs.class_report import render_report
@@ -29,7 +29,7 @@ def outputs(graded: Graded) -> dict[str, str]:
     result = graded.result
     if result is None:
         return {
-            "terminal": "\n".join(not_graded(GradeSummary((), (graded,), 0, 0.0))),
+            "terminal": "\n".join(describe_ungraded(GradeSummary((), (graded,), 0, 0.0))),
             "problem": graded.problem,
             "junit": "".join(junit_xml([], [graded])),
         }

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autograder.cli.summaries import not_graded
+from autograder.cli.summaries import describe_ungraded
 from autograder.grading.request import GradeSummary
 from autograder.outputs.terminal import question_sign, select_rows, terminal_table
 from autograder.records.model import Graded, QuestionResult, Result
@@ -47,7 +47,7 @@ def test_names_are_neither_markup_nor_escapes(plain: Result, hostile: Result) ->
 
 
 def test_what_was_not_graded_is_named_without_escapes(problem: Graded) -> None:
-    assert not_graded(GradeSummary((), (problem,), 0, 0.0)) == [
+    assert describe_ungraded(GradeSummary((), (problem,), 0, 0.0)) == [
         "not graded: student-005<script>alert(1)</script>: not a notebook "
         "[link](javascript:alert(1))red"
     ]

@@ -1,0 +1,162 @@
+"""Commands for authors and machines: make a course, build and prove assignments, pack them, look at
+the walls.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autograder.basics.file_transaction import recover_transactions
+from autograder.cli.base import CountOrAll, LocalPath, PlatformChoice, beside, find_course, main
+from autograder.cli.summaries import tell_proofs
+from autograder.course import Course
+
+
+def count_option(name: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option of `verify` that takes a number or `all`, 0 by default."""
+    return click.option(name, type=CountOrAll(), default="0", help=text)
+
+
+@main.command()
+@click.argument("folder", type=LocalPath())
+def init(folder: Path) -> Iterable[str]:
+    """Make a new course without assignments in FOLDER."""
+    from autograder.authoring.scaffold import new_course
+
+    recover_transactions(Course(folder).kept, beside)
+    return new_course(folder)
+
+
+@main.command()
+@click.argument("name", metavar="ASSIGNMENT")
+def new(name: str) -> Iterable[str]:
+    """Write an assignment of one question, with its suite, that builds and is proven as it is."""
+    from autograder.authoring.scaffold import new_assignment
+
+    return new_assignment(find_course(), name)
+
+
+@main.command()
+@click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Change nothing: fail where a built notebook is stale, leaks or does not run.",
+)
+def build(names: tuple[str, ...], check: bool) -> Iterable[str]:
+    """Make releases and answer keys from source/ (all assignments, or those named)."""
+    from autograder.authoring.build_commands import build_command
+
+    return build_command(find_course(), names, check)
+
+
+@main.command()
+@click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
+@click.option("--question", default="", metavar="NAME", help="Only this question.")
+@count_option(
+    "--mutants",
+    "Also try so many mutants of the answer key (the same ones each time), or all of them.",
+)
+@click.option(
+    "--draws", type=click.IntRange(1), default=1, help="With so many draws of the random inputs."
+)
+@count_option(
+    "--samples",
+    "Also diagnose so many of the samples of students' answers (the same ones each time), or "
+    "all of them.",
+)
+@count_option(
+    "--alone",
+    "Also grade so many known answers as submissions that are right otherwise, or all of them.",
+)
+@count_option(
+    "--unfinished",
+    "Also leave so many earlier questions unfinished: what builds on them must lose nothing.",
+)
+@count_option(
+    "--pairs",
+    "Also price so many pairs of known mistakes in one answer, and a third as many triples.",
+)
+@click.option(
+    "--report",
+    type=LocalPath(),
+    help="Write what was found to this page, or put the figures into the table of this .md file.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the figures as one JSON array and nothing else."
+)
+@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+def verify(names: tuple[str, ...], report: Path | None, as_json: bool, **options: Any) -> None:
+    """Prove hidden suites: every known mistake is caught, every right answer passes."""
+    from autograder.basics.errors import NotProven
+    from autograder.proof import proof_report
+    from autograder.proof.verify import ProofRequest, verify_command
+
+    proofs = verify_command(find_course(), names, ProofRequest(**options))
+    if report is not None:
+        proof_report.write_report(report, proofs)
+    if as_json:
+        click.echo(proof_report.as_json(proofs))
+    else:
+        tell_proofs(proofs)
+    problems = [f"{proof.assignment}: {problem}" for proof in proofs for problem in proof.problems]
+    if problems:
+        raise NotProven("\n".join(problems))
+
+
+@main.command()
+@click.argument("assignment")
+@click.option(
+    "--to", required=True, type=LocalPath(), help="A folder, or a file that ends in .zip."
+)
+def release(assignment: str, to: Path) -> Iterable[str]:
+    """Put what students get into a folder or a .zip file."""
+    from autograder.authoring.build_commands import release_command
+
+    return release_command(find_course(), assignment, to)
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--for", "target", required=True, type=PlatformChoice("bundles"))
+@click.option("--to", required=True, type=LocalPath(), help="A .zip file (gradescope) or a folder.")
+def bundle(assignment: str, target: str, to: Path) -> Iterable[str]:
+    """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at
+    GitHub.
+    """
+    from autograder.authoring.build_commands import bundle_command
+
+    return bundle_command(find_course(), assignment, target, to)
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--to", type=LocalPath(), help="Folder (default: submitted/ of the course).")
+@click.option("--if-empty", is_flag=True, help="Do nothing where there are submissions already.")
+def demo(assignment: str, to: Path | None, if_empty: bool) -> Iterable[str]:
+    """Write a demo class: right answers, known mistakes, and every awkward notebook that people
+    hand in.
+    """
+    course = find_course()
+    folder = to or course.submitted
+    if if_empty and any(folder.glob(f"*/{assignment}")):
+        return [f"{folder} holds submissions of {assignment}: no demo class written"]
+    # imports torch, through the suite's mistakes
+    from autograder.authoring.demo_class import write_demo_class
+
+    written = write_demo_class(course, course.assignment(assignment), folder)
+    return [f"{len(written)} demo submissions of {assignment} in {folder}"]
+
+
+@main.command()
+def doctor() -> Iterable[str]:
+    """Say which walls stand on this machine, and what to do about those that do not."""
+    from autograder.sandbox.doctor import doctor_command
+
+    is_strict = yield from doctor_command(find_course())
+    sys.exit(0 if is_strict else 1)
