@@ -24,7 +24,7 @@ from process_tree import cpu_of
 
 from autograder.course import Assignment, Course, load_course
 from autograder.grading.bench import Bench
-from autograder.grading.extras import extras_for
+from autograder.grading.extras import find_extras
 from autograder.records.model import FoundSubmission
 
 
@@ -32,7 +32,7 @@ def measure(course: Course, assignment: Assignment, rounds: int, tests: int) -> 
     """Grade the key of one assignment again and again, and print what it took."""
     found = FoundSubmission("key", assignment.solution)
     took: dict[tuple[str, str], list[float]] = defaultdict(list)
-    with Bench(course, assignment, extras=extras_for(assignment, [found], course.limits)) as bench:
+    with Bench(course, assignment, extras=find_extras(assignment, [found], course.limits)) as bench:
         suite, run = bench.grader.suite, bench.grader.suite.run
 
         def timed(question: str, test: str) -> BaseException | None:

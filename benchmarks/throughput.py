@@ -148,7 +148,7 @@ def inside_warm(root: Path, size: int, workers: int) -> None:
     and suite.
     """
     from autograder.course import load_course
-    from autograder.grading.batch import graded_bytes
+    from autograder.grading.batch import grade_to_bytes
     from autograder.grading.bench import Bench
     from autograder.grading.pool import Pool
     from autograder.intake.find import find_submissions
@@ -162,7 +162,7 @@ def inside_warm(root: Path, size: int, workers: int) -> None:
     with Bench(course, assignment, "auto", workers) as bench:
 
         def grade(client: HostClient, one: Any) -> bytes:
-            return graded_bytes(bench, client, one)
+            return grade_to_bytes(bench, client, one)
 
         done = Pool(bench, [*warm, *jobs], grade).run()
         for _ in warm:

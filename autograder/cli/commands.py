@@ -133,7 +133,7 @@ def grade(
     course = find_course()
     folder = out or course.results
     if cluster is not None:
-        options["elsewhere"] = _on_cluster(cluster, options["workers"], options["device"])
+        options["other_machines"] = _on_cluster(cluster, options["workers"], options["device"])
     request = GradeRequest(course, course.assignment(assignment), paths, folder, **options)
     summary = grade_command(request, Watcher(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
@@ -175,8 +175,8 @@ def regrade(
     test.
     """
     from autograder.basics.safe_text import one_line
+    from autograder.grading.regrade import apply_regrade
     from autograder.grading.regrade import regrade as grade_aside
-    from autograder.grading.regrade import take_over
     from autograder.grading.request import GradeRequest, Progress
 
     course = find_course()
@@ -189,7 +189,7 @@ def regrade(
     elif comparison.untried:
         beside("nothing was taken over: this run did not come to everybody; run it again")
     else:
-        take_over(request)
+        apply_regrade(request)
         yield (
             f"taken over; what they replace lies in {folder / 'history' / assignment}. Write "
             "pages and exports anew."

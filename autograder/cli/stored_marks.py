@@ -13,7 +13,7 @@ from pathlib import Path
 from autograder.basics.errors import NothingToGrade
 from autograder.basics.safe_text import one_line
 from autograder.course import Assignment, Course
-from autograder.grading.staleness import misvalued, stale
+from autograder.grading.staleness import find_misvalued, find_stale
 from autograder.ledger import Ledger, read_ledger
 from autograder.marks.late_policy import (
     TIMESTAMP_FILE,
@@ -54,7 +54,7 @@ class StoredMarks:
     def results(self) -> list[Result]:
         """The results that add up, by student; a line for each that does not."""
         stored = read_results(self.folder, self.assignment.name, self.tell)
-        wrong = misvalued(self.course, self.assignment, stored)
+        wrong = find_misvalued(self.course, self.assignment, stored)
         for student, problem in wrong.items():
             path = result_path(self.folder, self.assignment.name, student)
             self.tell(f"{path}: left out, {one_line(problem)}; grade this submission again")
@@ -179,7 +179,7 @@ class StoredMarks:
 
     def tell_stale(self, results: Sequence[Result]) -> dict[str, str]:
         """Say which results grading would replace, and why; returns the reason by student."""
-        reasons = stale(
+        reasons = find_stale(
             self.course, self.assignment, results, own_submissions=self._are_of_submitted
         )
         for reason in dict.fromkeys(reasons.values()):

@@ -35,9 +35,9 @@ from autograder.cluster.machine import (
 from autograder.cluster.messages import HandedIn, pack_course, taken_in
 from autograder.cluster.scheduler import Connect, reaching
 from autograder.course import Assignment, Course
-from autograder.grading.batch import pack, unpack
-from autograder.grading.extras import extras_for
-from autograder.grading.pool import Ended
+from autograder.grading.batch import pack_graded, unpack_graded
+from autograder.grading.extras import find_extras
+from autograder.grading.pool import FinishedJob
 from autograder.records.model import FoundSubmission, Graded
 
 RETRIES = 3
@@ -51,7 +51,7 @@ PATIENCE = 120.0
 TICK = 0.5
 """Seconds after which the machines are counted anew."""
 
-Answered = tuple[Ended[FoundSubmission], str]
+Answered = tuple[FinishedJob[FoundSubmission], str]
 """A submission with its answer, and the name of the machine that graded it, or ""."""
 
 
@@ -81,7 +81,7 @@ class Cluster:
                 counts.
         """
         until = time.monotonic() + 60 * course.limits.run_minutes
-        extras = extras_for(assignment, submissions, course.limits)
+        extras = find_extras(assignment, submissions, course.limits)
         plugin = CourseOnMachine(
             pack_course(course, assignment), assignment.name, isolation, extras
         )
@@ -91,7 +91,7 @@ class Cluster:
             contextlib.closing(run.answers(connect)) as answers,
         ):
             for ended, machine in answers:
-                graded, content = unpack(ended, course.limits)
+                graded, content = unpack_graded(ended, course.limits)
                 yield dataclasses.replace(graded, machine=machine), content
 
 
@@ -151,7 +151,7 @@ class _Run:
             *(submission for submission, _, _ in self.tasks.values()),
             *self.waiting,
         ]:
-            yield Ended(submission), ""
+            yield FinishedJob(submission), ""
 
     def _is_at_work(self) -> bool:
         return bool(self.waiting or self.tasks) and time.monotonic() < self.until
@@ -212,7 +212,7 @@ class _Run:
             if pinned[address] > self.graders[address]:
                 return
             handed_in = self._read(self.waiting[0])
-            if isinstance(handed_in, Ended):
+            if isinstance(handed_in, FinishedJob):
                 yield handed_in, ""
             else:
                 future = client.submit(
@@ -230,7 +230,7 @@ class _Run:
                 pinned[address] += 1
             self.waiting.popleft()
 
-    def _read(self, submission: FoundSubmission) -> HandedIn | Ended[FoundSubmission]:
+    def _read(self, submission: FoundSubmission) -> HandedIn | FinishedJob[FoundSubmission]:
         """Read a submission for the journey. Of one that cannot be read, the answer is returned at
         once.
         """
@@ -238,11 +238,12 @@ class _Run:
             return taken_in(submission, self.assignment.name, self.course.limits.notebook_mb << 20)
         except UnreadableSubmission as problem:
             away = isinstance(problem, OutOfReach)
-            return Ended(
-                submission, pack(Graded(submission.student, problem=str(problem), untried=away))
+            return FinishedJob(
+                submission,
+                pack_graded(Graded(submission.student, problem=str(problem), untried=away)),
             )
         except OSError as error:
-            return Ended(submission, fault=f"it cannot be read: {error}")
+            return FinishedJob(submission, fault=f"it cannot be read: {error}")
 
     def _take_in(self, client: Client) -> Iterator[Answered]:
         """Wait for tasks to end, `TICK` at most, and yield their answers."""
@@ -257,7 +258,7 @@ class _Run:
         if len(answers) < len(finished):
             raise OSError("an answer was lost on its way")
         for key, (machine, content) in zip(finished, answers, strict=True):
-            yield Ended(self.tasks.pop(key)[0], content), machine
+            yield FinishedJob(self.tasks.pop(key)[0], content), machine
         for key in done.keys() - finished:
             yield from self._failed(client, key)
 
@@ -277,9 +278,12 @@ class _Run:
                 "the machine that had it was lost, and it was begun "
                 f"{error.allowed_failures + 1} times"
             )
-            yield Ended(submission, fault=reason), ""
+            yield FinishedJob(submission, fault=reason), ""
         elif isinstance(error, MachineFault):
-            yield Ended(submission, fault=f"{error}, and it was begun {RETRIES + 1} times"), ""
+            yield (
+                FinishedJob(submission, fault=f"{error}, and it was begun {RETRIES + 1} times"),
+                "",
+            )
         else:
             self.waiting.appendleft(submission)
             if isinstance(error, CourseGone):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from autograder.basics.errors import KitError
 from autograder.course import load_course
-from autograder.grading.batch import graded_bytes
+from autograder.grading.batch import grade_to_bytes
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Pool
 from autograder.records.model import FoundSubmission
@@ -38,7 +38,7 @@ class Line:
         """What there is to wait for."""
         return self._connection.fileno()
 
-    def take(self) -> Numbered:
+    def receive(self) -> Numbered:
         """The next submission.
 
         Raises:
@@ -61,10 +61,10 @@ def serve(connection: Connection) -> None:
         connection.send("")
 
         def work(client: HostClient, numbered: Numbered) -> bytes:
-            return graded_bytes(bench, client, numbered[1])
+            return grade_to_bytes(bench, client, numbered[1])
 
         line = Line(connection, course.submitted)
-        for ended in Pool[HostClient, Numbered](bench, (), work, arrivals=line).run():
+        for ended in Pool[Numbered](bench, (), work, arrivals=line).run():
             number, _ = ended.job
             shutil.rmtree(course.submitted / str(number), ignore_errors=True)
             connection.send((number, ended.answer, ended.fault))

@@ -1,7 +1,7 @@
-"""A class of submissions: work goes to every core, bytes come back.
+"""Grades a class of submissions on every core.
 
-A result is made into its file's bytes where it was graded, and here they are only passed on: what
-is kept of each is what a summary needs.
+A result is made into its file's bytes in the process that graded it; the driver passes the bytes
+on, and keeps of each submission what a summary needs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from autograder.basics.errors import SuiteFault
 from autograder.basics.stored_json import decode_line, encode_line
 from autograder.course import Assignment, Course, Limits
 from autograder.grading.bench import Bench
-from autograder.grading.extras import extras_for
-from autograder.grading.pool import Ended, Pool
+from autograder.grading.extras import find_extras
+from autograder.grading.pool import FinishedJob, Pool
 from autograder.records.model import FoundSubmission, Graded
 from autograder.records.results import result_bytes
 from autograder.sandbox.host_process import Device, HostClient
@@ -37,43 +37,41 @@ def grade_batch(
 
     With a `device`, one submission at a time.
 
-    What is not done within the course's `run_minutes` is yielded without a result; so is what a
-    fault of the machine's kept from being graded twice.
+    Submissions that are not done within the course's `run_minutes` are yielded without a result; so
+    are those that a fault of the machine's kept from being graded twice.
 
     Raises:
         KitError: the suite, the answer key or this machine cannot grade; nothing was graded.
     """
     until = time.monotonic() + 60 * course.limits.run_minutes
-    extras = extras_for(assignment, submissions, course.limits)
-    graders = processes_for(len(submissions), workers) if device is None else 1
+    extras = find_extras(assignment, submissions, course.limits)
+    graders = 1
+    if device is None:
+        graders = max(1, min(workers or os.cpu_count() or 1, len(submissions)))
     with Bench(course, assignment, isolation, graders, extras, device) as bench:
 
         def work(client: HostClient, found: FoundSubmission) -> bytes:
-            return graded_bytes(bench, client, found)
+            return grade_to_bytes(bench, client, found)
 
-        with contextlib.closing(Pool(bench, submissions, work, until).run()) as done:
-            for ended in done:
-                yield unpack(ended, course.limits)
-
-
-def processes_for(jobs: int, asked: int | None) -> int:
-    """How many processes: as asked, or one a core; never more than there are jobs."""
-    return max(1, min(asked or os.cpu_count() or 1, jobs))
+        with contextlib.closing(Pool(bench, submissions, work, until).run()) as finished_jobs:
+            for finished_job in finished_jobs:
+                yield unpack_graded(finished_job, course.limits)
 
 
-def graded_bytes(bench: Bench, client: HostClient, found: FoundSubmission) -> bytes:
-    """Grade a submission where a bench stands, and pack what came of it for `unpack`.
+def grade_to_bytes(bench: Bench, client: HostClient, found: FoundSubmission) -> bytes:
+    """Grade a submission, and pack its record for `unpack_graded`.
 
     Raises:
         HostFailed: the machine failed.
     """
     try:
-        return pack(bench.grader.grade(client, found))
+        return pack_graded(bench.grader.grade(client, found))
     except SuiteFault as fault:
-        return pack(Graded(found.student, problem=f"{found.path.name}: {fault}", untried=True))
+        problem = f"{found.path.name}: {fault}"
+        return pack_graded(Graded(found.student, problem=problem, untried=True))
 
 
-def pack(graded: Graded) -> bytes:
+def pack_graded(graded: Graded) -> bytes:
     """One line with the record, of whose result only the headline, and then the result file's
     content.
     """
@@ -83,15 +81,17 @@ def pack(graded: Graded) -> bytes:
     return encode_line(headline) + b"\n" + result_bytes(graded.result)
 
 
-def unpack(ended: Ended[FoundSubmission], limits: Limits) -> tuple[Graded, bytes]:
+def unpack_graded(
+    finished_job: FinishedJob[FoundSubmission], limits: Limits
+) -> tuple[Graded, bytes]:
     """The record of a submission, and the content of its result's file."""
-    if ended.answer is None:
-        reason = ended.fault or (
-            f"the time of this run ([limits] run_minutes = {limits.run_minutes:g}) was up first; "
-            "`autograder grade` again goes on with what is left"
-        )
-        return Graded(
-            ended.job.student, problem=f"{ended.job.path.name}: {reason}", untried=True
-        ), b""
-    line, _, content = ended.answer.partition(b"\n")
-    return decode_line(line, Graded), content
+    if finished_job.answer is not None:
+        line, _, content = finished_job.answer.partition(b"\n")
+        return decode_line(line, Graded), content
+    submission = finished_job.job
+    reason = finished_job.fault or (
+        f"the time of this run ([limits] run_minutes = {limits.run_minutes:g}) was up first; "
+        "`autograder grade` again goes on with what is left"
+    )
+    problem = f"{submission.path.name}: {reason}"
+    return Graded(submission.student, problem=problem, untried=True), b""

@@ -1,19 +1,20 @@
-"""What grading needs, started once: proven hosts, and an assignment's grader, loaded while the
-hosts load.
+"""Starts what grading needs, once for a class: proven hosts, and an assignment's grader, which is
+loaded while the hosts load.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
 from autograder.basics.errors import HostFailed
 from autograder.course import Assignment, Course
-from autograder.grading.extras import extras_for, needs_torch
-from autograder.grading.pool import interrupts_put_off
+from autograder.grading.extras import find_extras, needs_torch
 from autograder.intake.released_notebook import load_release
 from autograder.records.model import FoundSubmission, Graded
 from autograder.sandbox.device import DeviceHost, open_device
@@ -21,23 +22,23 @@ from autograder.sandbox.host_process import Device, HostClient, HostProcess
 from autograder.sandbox.tiers import launch_host, prove_host
 
 GRADERS_A_HOST = 8
-"""A host forks one worker after the other; so many graders it serves without letting them wait for
-each other.
+"""A host forks one worker after the other, and can do so for this many graders without letting them
+wait for each other.
 """
 
 
 class Bench:
-    """Proven hosts and an assignment's grader.
-
-    A context manager.
+    """Proven hosts and an assignment's grader. A context manager.
 
     Args:
         clients: how many processes will ask for workers.
+        extras: libraries that hosts load beside torch (`extras.py`).
         device: where kernels run too; then one submission is graded at a time.
 
     Raises:
         KitError: the suite, the answer key or this machine cannot grade.
-        DeviceUnavailable: the walls do not stand with the device, or it does not work behind them.
+        DeviceUnavailable: the walls do not stand with the device, or the device does not work
+            behind them.
     """
 
     def __init__(
@@ -52,10 +53,12 @@ class Bench:
         self.course, self.assignment = course, assignment
         self._device_host: DeviceHost | None = None
         with_torch = needs_torch(assignment)
-        self.hosts = self._launch(isolation, clients, (*extras, "torch") if with_torch else extras)
+        if with_torch:
+            extras = (*extras, "torch")
+        self.hosts = self._launch_hosts(isolation, clients, extras)
         try:
             gc.disable()  # nothing that is imported is ever freed
-            with interrupts_put_off():  # torch swallows one while it loads
+            with delay_interrupts():  # torch swallows one while it loads
                 if with_torch:
                     import torch
 
@@ -66,7 +69,7 @@ class Bench:
                 torch.set_num_threads(1)  # where somebody loaded torch before us
             gc.enable()
             gc.freeze()
-            self._prove(isolation)
+            self._prove_hosts(isolation)
             if device is not None:
                 self._open_device(isolation, device)
         except BaseException:
@@ -75,17 +78,17 @@ class Bench:
 
     @property
     def host(self) -> HostProcess:
-        """The first of them: what is true of its walls is true of all."""
+        """The first host; all have the same walls."""
         return self.hosts[0]
 
     @property
     def isolation(self) -> str:
-        """How results name what was graded behind."""
-        return self.grader.behind(self.clients[0])
+        """The walls and the device, as results name them."""
+        return self.grader.isolation(self.clients[0])
 
     @property
     def clients(self) -> Sequence[HostClient]:
-        """The connections to the hosts, one for each grader."""
+        """The clients of the hosts, one for each grader."""
         return [client for host in self.hosts for client in host.clients]
 
     @property
@@ -96,49 +99,51 @@ class Bench:
 
     def _open_device(self, isolation: str, device: Device) -> None:
         self._device_host = open_device(self.course, isolation, device)
-        self.grader.use(self._device_host)
+        self.grader.use_device(self._device_host)
 
-    def _launch(self, isolation: str, clients: int, extras: tuple[str, ...]) -> list[HostProcess]:
+    def _launch_hosts(
+        self, isolation: str, clients: int, extras: tuple[str, ...]
+    ) -> list[HostProcess]:
+        cells = load_release(self.assignment).cells
+        given_cells = {cell.id: cell.source for cell in cells if cell.role == "given"}
         count = math.ceil(clients / GRADERS_A_HOST)
-        shares = [clients // count + (number < clients % count) for number in range(count)]
-        given = {
-            cell.id: cell.source
-            for cell in load_release(self.assignment).cells
-            if cell.role == "given"
-        }
-        return [launch_host(self.course, isolation, share, extras, given) for share in shares]
+        hosts = []
+        for number in range(count):
+            share = clients // count + (number < clients % count)
+            hosts.append(launch_host(self.course, isolation, share, extras, given_cells))
+        return hosts
 
-    def _prove(self, isolation: str) -> None:
-        """The first host takes the best walls that stand, and the others take the same."""
-        for number, host in enumerate(self.hosts):
-            asked = self.host.tier if number else isolation
-            if number and host.tier != asked:
+    def _prove_hosts(self, isolation: str) -> None:
+        """Prove the walls: the first host takes the best that stand, and the others the same."""
+        self.hosts[0] = prove_host(self.course, isolation, self.host)
+        for number, host in enumerate(self.hosts[1:], start=1):
+            if host.tier != self.host.tier:
                 host.close()
-            self.hosts[number] = prove_host(self.course, asked, host)
+            self.hosts[number] = prove_host(self.course, self.host.tier, host)
 
     def grade(self, found: FoundSubmission) -> Graded:
         """Grade one submission in this process; where the machine fails, once more from its start,
         with fresh hosts.
 
         Raises:
-            HostFailed: it failed again; no submission is to blame.
+            HostFailed: the machine failed again; no submission is to blame.
         """
         try:
             return self.grader.grade(self.clients[0], found)
         except HostFailed:
-            self.renew()
+            self.renew_hosts()
             return self.grader.grade(self.clients[0], found)
 
-    def renew(self) -> None:
-        """Start the hosts anew behind the same walls: one has failed.
+    def renew_hosts(self) -> None:
+        """Start the hosts anew behind the same walls, after one has failed.
 
         Raises:
-            KitError: that cannot be done; nothing can be graded any more.
+            KitError: no host can be had; nothing can be graded any more.
         """
         self._close_hosts()
         tier, extras = self.host.tier, self.host.extras
-        self.hosts = self._launch(tier, len(self.clients), extras)
-        self._prove(tier)
+        self.hosts = self._launch_hosts(tier, len(self.clients), extras)
+        self._prove_hosts(tier)
         if self._device_host is not None:
             self._open_device(tier, self._device_host.device)
 
@@ -160,13 +165,23 @@ class Bench:
             self._device_host.host.close()
 
 
-def bench_for_any(course: Course, assignment: Assignment) -> Bench:
-    """A bench for submissions that are not known yet: it is ready for plots and optimizers.
+def start_bench(course: Course, assignment: Assignment) -> Bench:
+    """A bench for submissions that are not known yet: ready for plots and optimizers.
 
     Raises:
         KitError: the suite, the answer key or this machine cannot grade.
     """
-    extras = {*extras_for(assignment, (), course.limits), "matplotlib"}
+    extras = {*find_extras(assignment, (), course.limits), "matplotlib"}
     if "torch" in extras:
         extras.add("dynamo")
     return Bench(course, assignment, extras=tuple(sorted(extras)))
+
+
+@contextlib.contextmanager
+def delay_interrupts() -> Iterator[None]:
+    """Ctrl-C takes effect when this ends."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

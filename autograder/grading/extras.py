@@ -1,13 +1,13 @@
-"""Which libraries grading an assignment needs: those that hosts load before they fork workers,
+"""Finds the libraries that grading an assignment needs: hosts load them before they fork workers,
 torch among them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from autograder.basics.errors import BadSuite, UnreadableSubmission
@@ -24,10 +24,12 @@ EXTRAS = {
     "sympy": re.compile(r"\.backward\([^)]|autograd\.grad\(|gradcheck|testing\.assert_close"),
     "triton": re.compile(r"triton"),
 }
-"""What the host can load, and how a notebook looks that does or makes torch do: a second or two
-each.
+"""Libraries that a host can load, and the text of notebooks that load them or make torch do so.
+
+Each costs a second or two, which a worker would pay again and again.
 """
 WITHOUT_TORCH = frozenset({"matplotlib"})
+"""The other libraries are parts of torch, or need torch."""
 HELPERS_WITH_TORCH = frozenset(
     {
         "arange",
@@ -49,7 +51,7 @@ _IMPORTS_TORCH = re.compile(r"^\s*(import\s[^#\n]*\b|from\s+)(torch|triton)\b", 
 _COUNTS_OR_FORBIDS = re.compile(
     r"""\bforbid\([^)]*["']torch\.|\bstudent\.(cost|counted|launch)\b"""
 )
-"""In a suite: a function of torch's that is forbidden, and what counts operations of torch's."""
+"""In a suite: a function of torch's that is forbidden, or a count of torch's operations."""
 _FROM_SUITE = re.compile(r"\bautograder\.suite\s+import\s+(\([^)]*\)|.*)")
 
 
@@ -57,34 +59,34 @@ def needs_torch(assignment: Assignment) -> bool:
     """Whether the answer key or the suite uses torch.
 
     Raises:
-        BadSuite: it does, and torch is not installed.
+        BadSuite: torch is used, and is not installed.
     """
-    place = next(
-        filter(_uses_torch, [assignment.solution, *sorted(assignment.suite.glob("**/*.py"))]), None
-    )
-    if place is not None and not _is_installed("torch"):
-        raise BadSuite(
-            f"{place} uses torch, and torch is not installed here: install it to grade "
-            f"{assignment.name}"
-        )
-    return place is not None
+    for path in (assignment.solution, *sorted(assignment.suite.glob("**/*.py"))):
+        if _uses_torch(path):
+            if _is_installed("torch"):
+                return True
+            raise BadSuite(
+                f"{path} uses torch, and torch is not installed here: install it to grade "
+                f"{assignment.name}"
+            )
+    return False
 
 
-def _uses_torch(file: Path) -> bool:
-    """Whether an answer key or a file of a suite does; False for what cannot be read, as whoever
-    needs it will say.
+def _uses_torch(path: Path) -> bool:
+    """Whether an answer key or a file of a suite uses torch; False for a file that cannot be read:
+    its reader reports that.
     """
     try:
-        if file.suffix == ".ipynb":
-            cells = parse_notebook(file.read_bytes(), file.name).cells
+        if path.suffix == ".ipynb":
+            cells = parse_notebook(path.read_bytes(), path.name).cells
             return any(cell.kind == "code" and _IMPORTS_TORCH.search(cell.source) for cell in cells)
-        code = file.read_text(encoding="utf-8")
+        code = path.read_text(encoding="utf-8")
     except (OSError, ValueError, UnreadableSubmission):
         return False
-    taken = set(re.findall(r"\w+", " ".join(_FROM_SUITE.findall(code))))
-    return bool(
-        _IMPORTS_TORCH.search(code) or _COUNTS_OR_FORBIDS.search(code) or taken & HELPERS_WITH_TORCH
-    )
+    if _IMPORTS_TORCH.search(code) or _COUNTS_OR_FORBIDS.search(code):
+        return True
+    imported = set(re.findall(r"\w+", " ".join(_FROM_SUITE.findall(code))))
+    return bool(imported & HELPERS_WITH_TORCH)
 
 
 def _is_installed(library: str) -> bool:
@@ -94,43 +96,47 @@ def _is_installed(library: str) -> bool:
         return False
 
 
-def extras_for(
+def find_extras(
     assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits
 ) -> tuple[str, ...]:
-    """Libraries that the host loads, because a worker would pay for them again and again.
+    """The libraries that the host should load.
 
     Those that the assignment's own running cells or its known answers use, and those that the
     answer key or some submission names more often than the release does (whose demo cells, which do
-    not run, name them too). All but one are parts of torch, or need it.
+    not run, name them too).
 
     Raises:
         BadSuite: the assignment needs torch, and torch is not installed.
     """
-    wanted = {"torch"} if needs_torch(assignment) else set()
-    release = assignment.release.read_text(encoding="utf-8")
-    running = "".join(
+    extras = {"torch"} if needs_torch(assignment) else set()
+    texts = [
         cell.source for cell in load_release(assignment).cells if cell.role in ("given", "question")
-    )
-    for name in ("mistakes.py", "alternates.py"):
-        known = assignment.suite / name
-        running += known.read_text(encoding="utf-8") if known.exists() else ""
-    wanted |= {name for name, sign in EXTRAS.items() if sign.search(running)}
-    notebooks = itertools.chain(
-        [assignment.solution.read_text(encoding="utf-8") if assignment.solution.exists() else ""],
-        (_text_of(found.path, limits) for found in submissions),
-    )
-    for text in notebooks:
-        if len(wanted) == len(EXTRAS):
+    ]
+    for path in (assignment.suite / "mistakes.py", assignment.suite / "alternates.py"):
+        if path.exists():
+            texts.append(path.read_text(encoding="utf-8"))
+    code = "".join(texts)
+    extras |= {extra for extra, pattern in EXTRAS.items() if pattern.search(code)}
+    release = assignment.release.read_text(encoding="utf-8")
+    counts = {extra: len(pattern.findall(release)) for extra, pattern in EXTRAS.items()}
+    for text in _notebook_texts(assignment, submissions, limits):
+        if len(extras) == len(EXTRAS):
             break
-        wanted |= {
-            n for n, sign in EXTRAS.items() if len(sign.findall(text)) > len(sign.findall(release))
-        }
-    return tuple(sorted(wanted if "torch" in wanted else wanted & WITHOUT_TORCH))
+        for extra, pattern in EXTRAS.items():
+            if len(pattern.findall(text)) > counts[extra]:
+                extras.add(extra)
+    return tuple(sorted(extras if "torch" in extras else extras & WITHOUT_TORCH))
 
 
-def _text_of(path: Path, limits: Limits) -> str:
-    """ "" where the notebook cannot be read: the grader will say so."""
-    try:
-        return read_handed_in(path, limits.notebook_mb << 20).decode("utf-8", errors="ignore")
-    except UnreadableSubmission:
-        return ""
+def _notebook_texts(
+    assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits
+) -> Iterator[str]:
+    """The texts of the answer key and the submissions, as far as they can be read: the grader
+    reports those that cannot.
+    """
+    if assignment.solution.exists():
+        yield assignment.solution.read_text(encoding="utf-8")
+    for submission in submissions:
+        with contextlib.suppress(UnreadableSubmission):
+            data = read_handed_in(submission.path, limits.notebook_mb << 20)
+            yield data.decode("utf-8", errors="ignore")

@@ -1,10 +1,9 @@
-"""Jobs on every core: forked processes that share what was loaded before, each with its own line to
-a host.
+"""Grades on every core: forked processes that share what was loaded before, each with its own
+client of a host.
 
-What goes over a line is between the work and the host. A process that dies takes one job with it;
-so does a host, a job for each process. Another takes its place, and the job is done once more from
-its start. What fails again is named. Past a deadline nothing more is begun, and what is still at
-work is ended.
+A process that dies takes one job with it; a host that dies, one job of each process. Another takes
+its place, and the job is done once more from its start. A job that fails again is reported. Past a
+deadline no job begins, and processes that are still at work are ended.
 """
 
 from __future__ import annotations
@@ -25,50 +24,24 @@ from multiprocessing.context import ForkProcess
 from typing import Any, Generic, Protocol, TypeVar
 
 from autograder.basics.errors import HostFailed, KitError, WorkerKilled
+from autograder.grading.bench import Bench, delay_interrupts
+from autograder.sandbox.host_process import HostClient
 
 Job = TypeVar("Job")
-Arriving = TypeVar("Arriving", covariant=True)
+ArrivingJob = TypeVar("ArrivingJob", covariant=True)
 
 MOST_TRIES = 2
+LONGEST_WAIT = 3600.0
+"""Seconds; the kernel takes no timeout of months."""
 _DONE, _FAILED, _HOST_FAILED = b"+", b"-", b"h"
-"""How a process's answer begins: with what the job came to, or why there is nothing."""
+"""The first byte of a process's message; then the job's answer, or why there is none."""
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
-class Client(Protocol):
-    """A process's line to a host: its work knows what else can be asked of it."""
-
-    def end_workers(self) -> None:
-        """End what a process that is gone has left at work.
-
-        Raises:
-            HostFailed: nobody answers.
-        """
-
-
-ClientT = TypeVar("ClientT", bound=Client)
-ClientT_co = TypeVar("ClientT_co", bound=Client, covariant=True)
-
-
-class Hosts(Protocol[ClientT_co]):
-    """Where the lines to a host come from, and a fresh host where one has failed."""
-
-    @property
-    def clients(self) -> Sequence[ClientT_co]:
-        """One for each process."""
-
-    def renew(self) -> None:
-        """Exchange the host for a fresh one.
-
-        Raises:
-            KitError: none can be had.
-        """
-
-
 @dataclass(frozen=True, slots=True)
-class Ended(Generic[Job]):
-    """What came of a job: an answer; or none and a `fault` that is not the job's; or neither, where
-    the time was up.
+class FinishedJob(Generic[Job]):
+    """A job with its answer; or with a `fault` that is not the job's; or with neither, where the
+    time was up.
     """
 
     job: Job
@@ -76,190 +49,205 @@ class Ended(Generic[Job]):
     fault: str = ""
 
 
-class Arrivals(Protocol[Arriving]):
+class Arrivals(Protocol[ArrivingJob]):
     """Jobs that come from elsewhere while others are done."""
 
     def fileno(self) -> int:
-        """What becomes readable when one has come."""
+        """A descriptor that becomes readable when a job has come."""
 
-    def take(self) -> Arriving:
-        """The one that has come. What it raises ends the pool."""
+    def receive(self) -> ArrivingJob:
+        """The job that has come. An exception from here ends the pool."""
 
 
-class Pool(Generic[ClientT, Job]):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grader:
+    """A forked process that does jobs.
+
+    Attributes:
+        slot: its number, and the number of its client.
+        renewals: how often the bench's hosts had been renewed when the process began.
+    """
+
+    slot: int
+    pipe: Connection
+    process: ForkProcess
+    renewals: int
+
+    def end(self) -> None:
+        self.pipe.close()
+        self.process.kill()
+        self.process.join()
+
+
+class Pool(Generic[Job]):
     """Processes that do `work(client, job)` for one job after the other.
 
     Args:
-        hosts: says how many processes, and gives each its client.
-        jobs: those that are known; processes know them from the fork, so only numbers are sent.
-        work: does one job in a process and returns bytes. HostFailed is what it raises where the
-            machine is at fault.
-        until: when it must all be over (`time.monotonic()`).
-        arrivals: where more jobs come from, which are pickled: the pool then goes on until it is
-            closed, or hopeless.
+        bench: has a client for each process, and renews its hosts where one has failed.
+        jobs: processes know these from the fork, so only their numbers are sent.
+        work: does one job in a process and returns bytes. Raises HostFailed where the machine is at
+            fault.
+        until: when all must be over (`time.monotonic()`).
+        arrivals: a source of more jobs, which are pickled: the pool then goes on until it is
+            closed, or no host can be had.
     """
 
     def __init__(
         self,
-        hosts: Hosts[ClientT],
+        bench: Bench,
         jobs: Sequence[Job],
-        work: Callable[[ClientT, Job], bytes],
+        work: Callable[[HostClient, Job], bytes],
         until: float = math.inf,
         arrivals: Arrivals[Job] | None = None,
     ) -> None:
-        self._hosts, self._jobs, self._work, self._until = hosts, list(jobs), work, until
-        self._arrivals, self._known = arrivals, len(jobs)
+        self._bench, self._jobs, self._work, self._until = bench, list(jobs), work, until
+        self._arrivals, self._forked_jobs = arrivals, len(jobs)
         self._context = multiprocessing.get_context("fork")
-        self._free = list(range(len(hosts.clients)))
+        self._free_slots = list(range(len(bench.clients)))
         self._waiting = deque(range(len(jobs)))
-        self._at_work: dict[Connection, tuple[int, int]] = {}
-        self._pipes: dict[int, Connection] = {}
-        self._processes: dict[int, ForkProcess] = {}
-        self._faults: Counter[int] = Counter()
-        self._renewed = 0
-        self._host_of: dict[int, int] = {}
-        self._hopeless = ""
+        self._graders: dict[int, _Grader] = {}
+        self._at_work: dict[Connection, tuple[_Grader, int]] = {}
+        self._failures: Counter[int] = Counter()
+        self._renewals = 0
+        self._no_host = ""
 
-    def run(self) -> Generator[Ended[Job], None, None]:
-        """Each job with what came of it, as soon as it is done. Closing it ends every process."""
+    def run(self) -> Generator[FinishedJob[Job], None, None]:
+        """Each job as soon as it is done. Closing the generator ends every process."""
         try:
             while self._waiting or self._at_work or self._arrivals:
-                while self._waiting and self._free and not self._is_over():
-                    self._give(self._free.pop(), self._waiting.popleft())
-                awaited: list[Any] = [*self._at_work, *([self._arrivals] if self._arrivals else [])]
-                for ready in wait(awaited, self._left()):
-                    if isinstance(ready, Connection):
-                        yield from self._take(ready)
-                    elif self._arrivals:
-                        self._waiting.append(len(self._jobs))
-                        self._jobs.append(self._arrivals.take())
+                while self._waiting and self._free_slots and not self._is_over():
+                    self._hand_out(self._free_slots.pop(), self._waiting.popleft())
+                yield from self._receive()
                 if self._is_over():
-                    self._end_all()
-                    for pipe in list(self._at_work):
-                        yield from self._take(pipe)
-                    yield from (
-                        Ended(self._jobs[number], fault=self._hopeless) for number in self._waiting
-                    )
-                    self._waiting.clear()
-                    self._arrivals = None
+                    yield from self._give_up()
         finally:
-            self._end_all()
-            for pipe in self._pipes.values():
-                pipe.close()
+            self._kill_all()
+            for grader in self._graders.values():
+                grader.pipe.close()
+
+    def _receive(self) -> Iterator[FinishedJob[Job]]:
+        """Wait for answers and arriving jobs, and yield the jobs that are finished."""
+        sources: list[Any] = [*self._at_work]
+        if self._arrivals:
+            sources.append(self._arrivals)
+        timeout = None
+        if not math.isinf(self._until):
+            timeout = min(LONGEST_WAIT, max(0.0, self._until - time.monotonic()))
+        for source in wait(sources, timeout):
+            if isinstance(source, Connection):
+                yield from self._read_answer(source)
+            elif self._arrivals:
+                self._waiting.append(len(self._jobs))
+                self._jobs.append(self._arrivals.receive())
 
     def _is_over(self) -> bool:
-        return time.monotonic() >= self._until or bool(self._hopeless)
+        return time.monotonic() >= self._until or bool(self._no_host)
 
-    def _left(self) -> float | None:
-        """Seconds to wait for; at most an hour, since the kernel takes no timeout of months."""
-        return (
-            None
-            if math.isinf(self._until)
-            else min(3600.0, max(0.0, self._until - time.monotonic()))
-        )
+    def _give_up(self) -> Iterator[FinishedJob[Job]]:
+        """End every process, and yield all jobs that are not done."""
+        self._kill_all()
+        for pipe in list(self._at_work):
+            yield from self._read_answer(pipe)
+        for number in self._waiting:
+            yield FinishedJob(self._jobs[number], fault=self._no_host)
+        self._waiting.clear()
+        self._arrivals = None
 
-    def _end_all(self) -> None:
-        for process in self._processes.values():
-            process.kill()
-        for process in self._processes.values():
-            process.join()
+    def _kill_all(self) -> None:
+        for grader in self._graders.values():
+            grader.process.kill()
+        for grader in self._graders.values():
+            grader.process.join()
 
-    # what processes answer
-
-    def _give(self, slot: int, number: int) -> None:
-        if slot in self._pipes and self._host_of[slot] != self._renewed:
-            self._end(slot)
-        if slot not in self._pipes:
-            self._pipes[slot] = self._start(slot)
-        pipe = self._pipes[slot]
-        self._at_work[pipe] = (slot, number)
-        # it has died while it waited, which `_take` will see
+    def _hand_out(self, slot: int, number: int) -> None:
+        """Give a job to the process of a slot, a new one where it has none with a living host."""
+        grader = self._graders.get(slot)
+        if grader is not None and grader.renewals != self._renewals:
+            self._graders.pop(slot).end()
+            grader = None
+        if grader is None:
+            grader = self._graders[slot] = self._start(slot)
+        self._at_work[grader.pipe] = grader, number
+        # it may have died while it waited, which `_read_answer` will see
         with contextlib.suppress(BrokenPipeError):
-            pipe.send(number if number < self._known else self._jobs[number])
+            grader.pipe.send(number if number < self._forked_jobs else self._jobs[number])
 
-    def _take(self, pipe: Connection) -> Iterator[Ended[Job]]:
-        """What a process has to say; nothing where its job will be done once more."""
-        slot, number = self._at_work.pop(pipe)
-        self._free.append(slot)
+    def _read_answer(self, pipe: Connection) -> Iterator[FinishedJob[Job]]:
+        """Yield the job that a process has done; nothing where the job will be done once more."""
+        grader, number = self._at_work.pop(pipe)
+        self._free_slots.append(grader.slot)
         job = self._jobs[number]
         try:
-            said = pipe.recv_bytes()
+            message = pipe.recv_bytes()
         except (EOFError, OSError):
-            said = _FAILED + b"the grader process ended while it graded this submission"
-        kind, text = said[:1], said[1:]
+            message = _FAILED + b"the grader process ended while it graded this submission"
+        kind, text = message[:1], message[1:]
         if kind == _DONE:
-            yield Ended(job, text)
+            yield FinishedJob(job, text)
             return
-        self._end(slot)
+        self._graders.pop(grader.slot).end()
         if self._is_over():
-            yield Ended(job, fault=self._hopeless)
+            yield FinishedJob(job, fault=self._no_host)
             return
-        # where another process has met the same death of the host before, it is not this job's
-        # second time
-        if kind != _HOST_FAILED or self._host_of[slot] == self._renewed:
-            self._faults[number] += 1
-        self._mend(slot, host_failed=kind == _HOST_FAILED)
-        if self._hopeless or self._faults[number] >= MOST_TRIES:
-            yield Ended(
-                job,
-                fault=self._hopeless
-                or f"{text.decode()}, and so it was when it was tried once more",
-            )
+        is_first_to_see = grader.renewals == self._renewals
+        # where another process has met the same death of the host before, this is not the job's
+        # second failure
+        if kind != _HOST_FAILED or is_first_to_see:
+            self._failures[number] += 1
+        if is_first_to_see:
+            self._restore_host(grader.slot, host_failed=kind == _HOST_FAILED)
+        if self._no_host:
+            yield FinishedJob(job, fault=self._no_host)
+        elif self._failures[number] >= MOST_TRIES:
+            reason = f"{text.decode()}, and so it was when it was tried once more"
+            yield FinishedJob(job, fault=reason)
         else:
             self._waiting.append(number)
 
-    def _mend(self, slot: int, *, host_failed: bool) -> None:
-        """See to it that the next job finds a host, and no worker of a process that is gone."""
-        if self._host_of[slot] != self._renewed:
-            return
+    def _restore_host(self, slot: int, *, host_failed: bool) -> None:
+        """End the workers of a process that is gone, or renew the hosts where its host failed."""
         if not host_failed:
             try:
-                self._hosts.clients[slot].end_workers()
+                self._bench.clients[slot].end_workers()
                 return
             except HostFailed:
-                pass  # it died too
-        self._renewed += 1
+                pass  # the host died too
+        self._renewals += 1
         try:
-            self._hosts.renew()
+            self._bench.renew_hosts()
         except KitError as error:
-            self._hopeless = f"the sandbox host failed, and no other can be had: {error}"
+            self._no_host = f"the sandbox host failed, and no other can be had: {error}"
 
-    # processes
-
-    def _end(self, slot: int) -> None:
-        self._pipes.pop(slot).close()
-        self._processes[slot].kill()
-        self._processes[slot].join()
-
-    def _start(self, slot: int) -> Connection:
-        ours, theirs = self._context.Pipe()
-        arguments = (self._hosts.clients[slot], theirs, [*self._pipes.values(), ours], os.getpid())
+    def _start(self, slot: int) -> _Grader:
+        pipe, child_pipe = self._context.Pipe()
+        inherited = [pipe, *[grader.pipe for grader in self._graders.values()]]
+        arguments = (self._bench.clients[slot], child_pipe, inherited, os.getpid())
         process = self._context.Process(target=self._serve, args=arguments, daemon=True)
         # Ctrl-C is for the process that the person sees; from the first moment on, so that no other
         # shows a traceback
-        with interrupts_put_off():
+        with delay_interrupts():
             process.start()
-        self._processes[slot], self._host_of[slot] = process, self._renewed
-        theirs.close()
-        return ours
+        child_pipe.close()
+        return _Grader(slot, pipe, process, self._renewals)
 
     def _serve(
-        self, client: ClientT, pipe: Connection, inherited: list[Connection], parent: int
+        self, client: HostClient, pipe: Connection, inherited: list[Connection], parent: int
     ) -> None:
+        """Do jobs in a forked process until the pipe is closed."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_with(parent)
-        for other in inherited:
-            other.close()
+        for parent_pipe in inherited:
+            parent_pipe.close()
         # what a suite prints is for nobody: standard output may be carrying results
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         while True:
             try:
-                sent = pipe.recv()
+                job = pipe.recv()
             except EOFError:
                 return
-            pipe.send_bytes(self._done(client, self._jobs[sent] if isinstance(sent, int) else sent))
+            pipe.send_bytes(self._do(client, self._jobs[job] if isinstance(job, int) else job))
 
-    def _done(self, client: ClientT, job: Job) -> bytes:
+    def _do(self, client: HostClient, job: Job) -> bytes:
         try:
             return _DONE + self._work(client, job)
         except WorkerKilled as error:
@@ -269,23 +257,12 @@ class Pool(Generic[ClientT, Job]):
         except Exception as error:
             if os.environ.get("AUTOGRADER_DEBUG") is not None:
                 traceback.print_exc()
-            return _FAILED + f"the grader failed with {type(error).__name__}: {error}".encode(
-                errors="replace"
-            )
-
-
-@contextlib.contextmanager
-def interrupts_put_off() -> Iterator[None]:
-    """Ctrl-C takes effect when this ends."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            message = f"the grader failed with {type(error).__name__}: {error}"
+            return _FAILED + message.encode(errors="replace")
 
 
 def _end_with(parent: int) -> None:
-    """This process ends when its parent does, however that ends."""
+    """Make this process end when its parent does, however the parent ends."""
     ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

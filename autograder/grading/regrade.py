@@ -1,4 +1,4 @@
-"""What `autograder regrade` does: grades into a side folder, and says which tests would move which
+"""Implements `autograder regrade`: grades into a side folder, and says which tests would move which
 marks.
 """
 
@@ -16,7 +16,7 @@ from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.points import format_points
 from autograder.grading.request import GradeRequest, Watcher
 from autograder.grading.run import grade_command
-from autograder.records.model import Graded, QuestionResult, Result
+from autograder.records.model import Graded, QuestionResult, Result, TestOutcome
 from autograder.records.results import (
     TimingFile,
     copy_for_history,
@@ -35,12 +35,12 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a regrade would change.
+    """The changes that a regrade would make.
 
     Attributes:
         moves: a line for each student whose mark moves: by how much, and why.
-        same: how many keep theirs.
-        untried: whom this run did not come to; nothing is taken over while there is one.
+        same: how many students keep their mark.
+        untried: students whom this run did not grade; no result is applied while there is one.
         suites: hash of a suite → how many of the results that count came from it.
     """
 
@@ -50,11 +50,9 @@ class Comparison:
     suites: Mapping[str, int]
 
     def lines(self) -> Iterator[str]:
-        """What to tell the person: which suites, then whose mark moves, by how much and why."""
-        of = ", ".join(
-            f"{count} of suite {suite[:12]}" for suite, count in sorted(self.suites.items())
-        )
-        yield f"results that count: {of or 'none'}"
+        """The lines for the person: suites, then whose mark moves, by how much and why."""
+        suites = [f"{count} of suite {suite[:12]}" for suite, count in sorted(self.suites.items())]
+        yield f"results that count: {', '.join(suites) or 'none'}"
         yield from self.moves
         for student in self.untried:
             yield f"{student}: not graded by this run"
@@ -62,7 +60,7 @@ class Comparison:
 
 
 def side_folder(results: Path) -> Path:
-    """Where the results lie that do not count yet."""
+    """The folder of the results that do not count yet."""
     return results / SIDE_FOLDER
 
 
@@ -72,37 +70,32 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     Raises:
         KitError: as `grade_command`.
     """
-    side = side_folder(request.results)
+    name, side = request.assignment.name, side_folder(request.results)
     summary = grade_command(dataclasses.replace(request, results=side), watcher)
-    name = request.assignment.name
-    students = {result.student for result in summary.results} | {
-        problem.student for problem in summary.problems
-    }
-    untried = tuple(problem.student for problem in summary.problems if problem.untried)
-    problems = {
-        entry.student: entry.problem
-        for entry in read_timing(side, name, watcher.warn)
-        if entry.problem
-    }
-    before, after = (
-        {
-            result.student: result
-            for result in read_results(folder, name, watcher.warn)
-            if result.student in students
-        }
+    students = {result.student for result in summary.results}
+    students |= {problem.student for problem in summary.problems}
+    untried = tuple([problem.student for problem in summary.problems if problem.untried])
+    timing = read_timing(side, name, watcher.warn)
+    problems = {entry.student: entry.problem for entry in timing if entry.problem}
+    counting, new = (
+        {result.student: result for result in read_results(folder, name, watcher.warn)}
         for folder in (request.results, side)
     )
     moves = []
-    for student in sorted(students - set(untried)):
-        old, new = before.get(student), after.get(student)
-        if reasons := why(old, new, problems.get(student, "")):
-            moves.append(f"{student} {_change(old, new)}: {'; '.join(reasons)}")
-    suites = Counter(result.suite_sha256 for result in before.values())
-    return Comparison(tuple(moves), len(students) - len(untried) - len(moves), untried, suites)
+    for student in sorted(students.difference(untried)):
+        before, after = counting.get(student), new.get(student)
+        reasons = explain_move(before, after, problems.get(student, ""))
+        if reasons:
+            moves.append(f"{student} {_describe_change(before, after)}: {'; '.join(reasons)}")
+    suites = Counter(
+        [result.suite_sha256 for result in counting.values() if result.student in students]
+    )
+    same = len(students) - len(untried) - len(moves)
+    return Comparison(tuple(moves), same, untried, suites)
 
 
-def take_over(request: GradeRequest) -> None:
-    """Make the results of the side folder those that count; what they replace goes to the
+def apply_regrade(request: GradeRequest) -> None:
+    """Make the results of the side folder those that count; results that are replaced go to the
     history.
     """
     results, side, name = request.results, side_folder(request.results), request.assignment.name
@@ -111,21 +104,19 @@ def take_over(request: GradeRequest) -> None:
         lock_results(kept / "locks", results, name),
         FileTransaction(kept, f"`autograder regrade {name} --apply`") as files,
     ):
-        entries = _side_times(side, name)
+        entries = _load_side_timing(side, name)
         for entry in entries:
-            path, new = (
-                result_path(results, name, entry.student),
-                result_path(side, name, entry.student),
-            )
+            path = result_path(results, name, entry.student)
+            new_path = result_path(side, name, entry.student)
             if read_result(side, name, entry.student) is not None:
-                _replace(files, request, path, new.read_bytes())
-                files.remove(new)
-            elif new.exists():
+                _replace(files, request, path, new_path.read_bytes())
+                files.remove(new_path)
+            elif new_path.exists():
                 raise KitError(
-                    f"{new}: it is no result that adds up; nothing was taken over, run "
+                    f"{new_path}: it is no result that adds up; nothing was taken over, run "
                     "`regrade` again"
                 )
-            elif entry.problem:  # without one it is of a run that was killed
+            elif entry.problem:  # an entry without one is of a run that was killed
                 _replace(files, request, path, None)
         times = TimingFile(results, name)
         times.take_in(entries)
@@ -134,7 +125,7 @@ def take_over(request: GradeRequest) -> None:
     shutil.rmtree(side / name, ignore_errors=True)
 
 
-def _side_times(side: Path, assignment: str) -> list[Graded]:
+def _load_side_timing(side: Path, assignment: str) -> list[Graded]:
     try:
         return load_timing(side, assignment)
     except ValueError as error:
@@ -146,7 +137,7 @@ def _side_times(side: Path, assignment: str) -> list[Graded]:
 def _replace(
     files: FileTransaction, request: GradeRequest, path: Path, content: bytes | None
 ) -> None:
-    """Put a result in the place of the one that counts, or none; that one goes to the history."""
+    """Replace or remove a result that counts; the old one goes to the history."""
     if path.is_file() and path.read_bytes() == content:
         return
     if copy := copy_for_history(request.results, request.assignment.name, path, content, path.name):
@@ -157,83 +148,72 @@ def _replace(
         files.write(path, content)
 
 
-def _change(before: Result | None, after: Result | None) -> str:
-    """As "85 → 87 of 95 (+2)"."""
-    scores = " → ".join(
-        format_points(result.score) if result else "none" for result in (before, after)
-    )
-    by = f" ({_signed(after.score - before.score)})" if after and before else ""
-    return f"{scores} of {format_points(after.max_score) if after else 'none'}{by}"
+def _describe_change(before: Result | None, after: Result | None) -> str:
+    """The scores, as in "85 → 87 of 95 (+2)"."""
+    old_score = format_points(before.score) if before else "none"
+    if after is None:
+        return f"{old_score} → none of none"
+    change = f" ({_signed(after.score - before.score)})" if before else ""
+    full = format_points(after.max_score)
+    return f"{old_score} → {format_points(after.score)} of {full}{change}"
 
 
-def why(before: Result | None, after: Result | None, problem: str = "") -> list[str]:
-    """Why a mark moves, one reason each; nothing where it stays."""
+def explain_move(before: Result | None, after: Result | None, problem: str = "") -> list[str]:
+    """Why a mark moves, one reason each; nothing where the mark stays."""
     if after is None:
         return [f"can no longer be graded: {problem}"] if before else []
     if before is None:
         return ["has no result that counts yet"]
-    if _same(before.score, after.score) and _same(before.max_score, after.max_score):
+    if _is_same(before.score, after.score) and _is_same(before.max_score, after.max_score):
         return []
-    again = (
-        ["another notebook has been handed in"]
-        if before.submission_sha256 != after.submission_sha256
-        else []
-    )
+    reasons = []
+    if before.submission_sha256 != after.submission_sha256:
+        reasons.append("another notebook has been handed in")
     old = {question.name: question for question in before.questions}
     new = {question.name: question for question in after.questions}
-    reasons = [
-        reason
-        for name in dict.fromkeys((*old, *new))
-        for reason in _of_question(old.get(name), new.get(name))
-    ]
-    return again + reasons
+    for name in dict.fromkeys((*old, *new)):
+        changes = _compare_questions(old.get(name), new.get(name))
+        reasons += [f"{name}: {change}" for change in changes]
+    return reasons
 
 
-def _of_question(before: QuestionResult | None, after: QuestionResult | None) -> list[str]:
-    name = (after or before).name  # type: ignore[union-attr]  # one of the two is there
+def _compare_questions(
+    before: QuestionResult | None, after: QuestionResult | None
+) -> Iterator[str]:
+    """The tests that moved points, then carried and kept points."""
     old = {test.name: test for test in before.tests} if before else {}
     new = {test.name: test for test in after.tests} if after else {}
-    reasons = []
-    for test in dict.fromkeys((*old, *new)):
-        was, now = old.get(test), new.get(test)
-        if was is None and now is not None:
-            reasons.append(
-                f"{name}: {test} is new, {now.outcome} ({_signed(now.points)} of "
-                f"{format_points(now.max_points)})"
-            )
-        elif now is None and was is not None:
-            reasons.append(
-                f"{name}: {test} is gone ({_signed(-was.points)} of "
-                f"{format_points(was.max_points)})"
-            )
-        elif (
-            was
-            and now
-            and not (_same(was.points, now.points) and _same(was.max_points, now.max_points))
-        ):
-            how = (
-                f"{was.outcome} → {now.outcome}"
-                if was.outcome != now.outcome
-                else f"still {now.outcome}"
-            )
-            worth = (
-                ""
-                if _same(was.max_points, now.max_points)
-                else f", worth {format_points(now.max_points)} now"
-            )
-            reasons.append(f"{name}: {test} {how} ({_signed(now.points - was.points)}{worth})")
-    for what in ("carried", "kept"):
-        change = (getattr(after, what) if after else 0.0) - (
-            getattr(before, what) if before else 0.0
-        )
-        if not _same(change, 0.0):
-            reasons.append(f"{name}: {what} points ({_signed(change)})")
-    return reasons
+    for name in dict.fromkeys((*old, *new)):
+        change = _compare_tests(old.get(name), new.get(name))
+        if change:
+            yield f"{name} {change}"
+    for kind in ("carried", "kept"):
+        points = getattr(after, kind, 0.0) - getattr(before, kind, 0.0)
+        if not _is_same(points, 0.0):
+            yield f"{kind} points ({_signed(points)})"
+
+
+def _compare_tests(before: TestOutcome | None, after: TestOutcome | None) -> str:
+    """How a test moved points; "" where it did not."""
+    if after is None:
+        assert before is not None  # one of the two is there
+        return f"is gone ({_signed(-before.points)} of {format_points(before.max_points)})"
+    full = format_points(after.max_points)
+    if before is None:
+        return f"is new, {after.outcome} ({_signed(after.points)} of {full})"
+    is_worth_the_same = _is_same(before.max_points, after.max_points)
+    if is_worth_the_same and _is_same(before.points, after.points):
+        return ""
+    change = f"{before.outcome} → {after.outcome}"
+    if before.outcome == after.outcome:
+        change = f"still {after.outcome}"
+    worth = "" if is_worth_the_same else f", worth {full} now"
+    return f"{change} ({_signed(after.points - before.points)}{worth})"
 
 
 def _signed(points: float) -> str:
     return f"{points:+g}"
 
 
-def _same(one: float, other: float) -> bool:
-    return abs(one - other) < _CLOSE
+def _is_same(points: float, other_points: float) -> bool:
+    return abs(points - other_points) < _CLOSE

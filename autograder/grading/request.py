@@ -1,4 +1,4 @@
-"""What is asked of a run of `autograder grade`, who is told meanwhile, and what the run came to."""
+"""The request for a run of `autograder grade`, the watchers of the run, and its summary."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from autograder.grading.share import Share
 from autograder.records.model import FoundSubmission, Graded, Result
 
 
-class Elsewhere(Protocol):
-    """Where a class is graded, if it is not by processes of this machine."""
+class OtherMachines(Protocol):
+    """Machines that grade a class in the place of this machine's processes."""
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Machine → why it graded nothing."""
+        """Machine → why the machine graded nothing."""
 
     def grade(
         self,
@@ -33,7 +33,7 @@ class Elsewhere(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GradeRequest:
-    """What was asked for on the command line."""
+    """The arguments and options of the command line."""
 
     course: Course
     assignment: Assignment
@@ -43,18 +43,23 @@ class GradeRequest:
     isolation: str = "auto"
     force: bool = False
     device: str = "cpu"
-    elsewhere: Elsewhere | None = None
+    other_machines: OtherMachines | None = None
     share: Share | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GradeSummary:
-    """What came of it: every submission found that has a result, and those that have none of this
-    run or before.
+    """The outcome of a run: the submissions that have a result, of this run or an earlier one, and
+    those that have none.
 
     Attributes:
-        results, problems: by student. Of the results only the headlines: all of each lies on disk.
+        results, problems: sorted by student. Of the results only the headlines; the whole results
+            are on disk.
         graded: how many results are this run's.
+        speeds: records of submissions that were graded on a device, and whose function the suite
+            times.
+        overlooked: files that lie among the submissions and were not graded, and why.
+        refused: machines that graded nothing, and why.
     """
 
     results: tuple[Result, ...]
@@ -62,31 +67,28 @@ class GradeSummary:
     graded: int
     seconds: float
     speeds: tuple[Graded, ...] = ()
-    """Those of submissions that were graded on a device, and whose function the suite times."""
     overlooked: tuple[str, ...] = ()
-    """What lies among the submissions and was not taken for one, and why."""
     refused: tuple[str, ...] = ()
-    """Machines that graded nothing, and why."""
 
 
 class Watcher:
-    """Takes warnings alone; a context manager around the submissions that are graded.
+    """Prints warnings alone; a context manager around the grading of submissions.
 
     Args:
-        stream: where warnings are written; None for nowhere.
+        stream: the stream for warnings; None drops them.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
 
     def begin(self, assignment: str, total: int) -> None:
-        """So many submissions will be graded."""
+        """Called before `total` submissions are graded."""
 
     def step(self, graded: Graded) -> None:
-        """One of them has been."""
+        """Called after each submission."""
 
     def warn(self, line: str) -> None:
-        """Something that must not be missed."""
+        """Report a line that must not be missed."""
         if self._stream is not None:
             print(f"autograder: {line}", file=self._stream)
 
@@ -99,43 +101,46 @@ class Watcher:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """No further one will be, however that came."""
+        """Called at the end, after an error too."""
 
 
 class Progress(Watcher):
-    """A person in front of a terminal, who sees a bar; where it is none, one line at the
-    beginning.
-    """
+    """Shows a progress bar on a terminal; on another stream one line at the beginning."""
 
     _stream: TextIO
 
     def begin(self, assignment: str, total: int) -> None:
-        """Show the bar, or say it in words."""
+        """Show the bar, or the line."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
-        shown = self._stream.isatty()
-        if not shown:
-            what = "submission" if total == 1 else "submissions"
-            print(f"grading {total} {what} of {assignment}", file=self._stream)
-        columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        who = TextColumn("{task.fields[who]}")
+        is_terminal = self._stream.isatty()
+        if not is_terminal:
+            noun = "submission" if total == 1 else "submissions"
+            print(f"grading {total} {noun} of {assignment}", file=self._stream)
+        columns = (
+            TextColumn("grading"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[last]}"),
+        )
         console = Console(file=self._stream)
         # no refresh thread: grader processes are forked from this one
         self._bar = Bar(
-            *columns, who, console=console, auto_refresh=False, disable=not shown, transient=True
+            *columns, console=console, auto_refresh=False, disable=not is_terminal, transient=True
         )
-        self._task = self._bar.add_task("grading", total=total, who="")
+        self._task = self._bar.add_task("grading", total=total, last="")
         self._bar.start()
         self._bar.refresh()
 
     def step(self, graded: Graded) -> None:
-        """Count one submission and show whose it was."""
+        """Count one submission, and show its student and score."""
         from rich.markup import escape
 
         score = f"{graded.result.score:g}" if graded.result else "not graded"
-        self._bar.update(self._task, advance=1, who=escape(f"{graded.student[:40]}: {score}"))
+        self._bar.update(self._task, advance=1, last=escape(f"{graded.student[:40]}: {score}"))
         self._bar.refresh()
 
     def __exit__(

@@ -1,6 +1,4 @@
-"""What `autograder grade` does: finds submissions, grades those that changed, keeps results
-safe.
-"""
+"""Implements `autograder grade`: finds submissions, grades those that changed, stores results."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from collections.abc import Generator, Sequence
 
 from autograder.basics.errors import DeviceUnavailable, KitError
 from autograder.grading.request import GradeRequest, GradeSummary, Watcher
-from autograder.grading.staleness import to_grade
+from autograder.grading.staleness import select_submissions
 from autograder.intake.find import find_submissions
 from autograder.intake.overlooked import find_overlooked
 from autograder.records.model import FoundSubmission, Graded, Result
@@ -26,7 +24,7 @@ from autograder.sandbox.device import device_tier, find_device
 
 
 def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeSummary:
-    """Grade what changed, write each result as soon as it is there, and say what all of them are.
+    """Grade what changed, write each result as soon as it is there, and summarize all of them.
 
     Raises:
         KitError: nothing to grade, or this course or machine cannot grade, or another run grades
@@ -34,76 +32,72 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
     """
     started = time.monotonic()
     course, assignment, folder = request.course, request.assignment, request.results
-    everybody = find_submissions(course, assignment, request.paths)
-    found = request.share.of(everybody) if request.share else everybody
-    share = request.share.name if request.share else ""
+    whole_class = find_submissions(course, assignment, request.paths)
+    share = request.share
+    submissions = share.select(whole_class) if share else whole_class
+    share_name = share.name if share else ""
     for notebook in (assignment.release, assignment.solution):
         if not notebook.exists():
             raise KitError(f"{notebook} is not built; run `autograder build {assignment.name}`")
     if request.device != "cpu":
-        _fit_for_a_device(request, watcher)
-    with lock_results(course.kept / "locks", folder, assignment.name, share):
-        todo, current = to_grade(request, found, watcher)
-        timing = TimingFile(
-            folder, assignment.name, share, {submission.student for submission in found}
-        )
-        done = _grade(request, todo, timing, watcher) if todo else []
-        results, lost = _on_disk(request, current, done)
-    problems = sorted(
-        (*(graded for graded in done if graded.result is None), *lost),
-        key=lambda graded: graded.student,
-    )
-    timed = read_timing(folder, assignment.name) if request.device != "cpu" else []
-    students = {one.student for one in found}
-    graded_now = {graded.student for graded in done if graded.result}
+        _check_device_fits(request, watcher)
+    students = {submission.student for submission in submissions}
+    with lock_results(course.kept / "locks", folder, assignment.name, share_name):
+        selected, current = select_submissions(request, submissions, watcher)
+        timing = TimingFile(folder, assignment.name, share_name, students)
+        records = _grade(request, selected, timing, watcher) if selected else []
+        results, lost = _check_results(request, current, records)
+    problems = [graded for graded in records if graded.result is None] + lost
+    speeds: list[Graded] = []
+    if request.device != "cpu":
+        times = read_timing(folder, assignment.name)
+        speeds = [entry for entry in times if entry.student in students and entry.speeds]
+    overlooked: Sequence[str] = ()
+    if share is None or share.number == 1:  # the first share reports for all
+        overlooked = find_overlooked(course, assignment, request.paths, whole_class)
+    refused: list[str] = []
+    if request.other_machines is not None:
+        reasons = request.other_machines.refused
+        refused = [f"{machine}: {reason}" for machine, reason in reasons.items()]
+    graded_now = {graded.student for graded in records if graded.result}
     return GradeSummary(
-        results,
-        tuple(problems),
-        graded=sum(result.student in graded_now for result in results),
+        results=tuple(sorted(results, key=lambda result: result.student)),
+        problems=tuple(sorted(problems, key=lambda graded: graded.student)),
+        graded=sum([result.student in graded_now for result in results]),
         seconds=time.monotonic() - started,
-        speeds=tuple(entry for entry in timed if entry.student in students and entry.speeds),
-        overlooked=()
-        if request.share and request.share.number > 1  # the first share tells for all
-        else tuple(find_overlooked(course, assignment, request.paths, everybody)),
-        refused=tuple(f"{machine}: {why}" for machine, why in request.elsewhere.refused.items())
-        if request.elsewhere
-        else (),
+        speeds=tuple(speeds),
+        overlooked=tuple(overlooked),
+        refused=tuple(refused),
     )
 
 
-def _on_disk(
-    request: GradeRequest, current: Sequence[Result], done: Sequence[Graded]
-) -> tuple[tuple[Result, ...], list[Graded]]:
-    """Headlines of the results that stand on disk, and records of those that stood there and have
-    disappeared since.
-
-    The folder may have been emptied while this ran.
+def _check_results(
+    request: GradeRequest, current: Sequence[Result], records: Sequence[Graded]
+) -> tuple[list[Result], list[Graded]]:
+    """Headlines of the results that are on disk, and records of those that have disappeared: the
+    folder may have been emptied during the run.
     """
     folder, name = request.results, request.assignment.name
-    results, lost = list[Result](), []
-    for graded in done:
-        if (
-            graded.result is None
-            and (older := read_result(folder, name, graded.student)) is not None
-        ):
+    expected, results, lost = list(current), list[Result](), list[Graded]()
+    for graded in records:
+        if graded.result is not None:
+            expected.append(graded.result)
+        elif older := read_result(folder, name, graded.student):
             results.append(older.headline())
-    for result in [*current, *(graded.result for graded in done if graded.result)]:
+    for result in expected:
         if result_path(folder, name, result.student).exists():
             results.append(result)
         else:
-            why = f"its result has disappeared from {folder / name} while this ran; "
-            lost.append(
-                Graded(
-                    result.student,
-                    problem=f"{why}`autograder grade` again makes it anew",
-                    untried=True,
-                )
+            problem = (
+                f"its result has disappeared from {folder / name} while this ran; "
+                "`autograder grade` again makes it anew"
             )
-    return tuple(sorted(results, key=lambda result: result.student)), lost
+            lost.append(Graded(result.student, problem=problem, untried=True))
+    return results, lost
 
 
-def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
-    """Before anything is loaded.
+def _check_device_fits(request: GradeRequest, watcher: Watcher) -> None:
+    """Check that a device can be used, before anything is loaded.
 
     Raises:
         DeviceUnavailable: nothing in the suite runs on a GPU, or the walls asked for do not go with
@@ -113,8 +107,7 @@ def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
     if not any(".launch(" in path.read_text(encoding="utf-8") for path in tests):
         raise DeviceUnavailable(
             f"no test of {request.assignment.name} launches a kernel, so there is nothing for a "
-            "GPU to run: "
-            "grade it without `--device`"
+            "GPU to run: grade it without `--device`"
         )
     device_tier(request.isolation)
     if request.workers not in (None, 1):
@@ -122,46 +115,51 @@ def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
 
 
 def _grade(
-    request: GradeRequest, todo: Sequence[FoundSubmission], timing: TimingFile, watcher: Watcher
+    request: GradeRequest,
+    submissions: Sequence[FoundSubmission],
+    timing: TimingFile,
+    watcher: Watcher,
 ) -> list[Graded]:
-    """Grade, and write what comes as it comes."""
+    """Grade submissions, and write each result and its times as they come."""
     folder, name = request.results, request.assignment.name
-    done: list[Graded] = []
-    timing.expect([submission.student for submission in todo])
-    watcher.begin(name, len(todo))
-    batch = _batch(request, todo, watcher)
+    records: list[Graded] = []
+    timing.expect([submission.student for submission in submissions])
+    watcher.begin(name, len(submissions))
+    batch = _start_batch(request, submissions, watcher)
     try:
         with contextlib.closing(batch), watcher:
             for graded, content in batch:
                 if not graded.untried:
                     store_result(folder, name, graded.student, content if graded.result else None)
                 timing.note([graded], more=True)
-                done.append(graded)
+                records.append(graded)
                 watcher.step(graded)
     finally:
-        if done:
-            timing.note(done)
-        walls = [graded.result.walls for graded in done if graded.result]
-        if weaker := [name for name in walls if name != "strict"]:
+        if records:
+            timing.note(records)
+        walls = [graded.result.walls for graded in records if graded.result]
+        weaker_walls = [name for name in walls if name != "strict"]
+        if weaker_walls:
             watcher.warn(
-                f"WARNING: the strict walls do not stand here; isolation was {weaker[-1]!r}, and "
-                "every result "
-                "says so. `autograder doctor` tells why and what to do; `--isolation strict` "
-                "refuses instead."
+                "WARNING: the strict walls do not stand here; isolation was "
+                f"{weaker_walls[-1]!r}, and every result says so. `autograder doctor` tells why "
+                "and what to do; `--isolation strict` refuses instead."
             )
-    return done
+    return records
 
 
-def _batch(
-    request: GradeRequest, todo: Sequence[FoundSubmission], watcher: Watcher
+def _start_batch(
+    request: GradeRequest, submissions: Sequence[FoundSubmission], watcher: Watcher
 ) -> Generator[tuple[Graded, bytes], None, None]:
     course, assignment, isolation = request.course, request.assignment, request.isolation
-    if request.elsewhere is not None:
-        return request.elsewhere.grade(course, assignment, todo, isolation, watcher.warn)
+    if request.other_machines is not None:
+        return request.other_machines.grade(
+            course, assignment, submissions, isolation, watcher.warn
+        )
     # torch and pytest come in with this: not before there is something to grade
     from autograder.grading.batch import grade_batch
 
     device = find_device(request.device) if request.device != "cpu" else None
     return grade_batch(
-        course, assignment, todo, workers=request.workers, isolation=isolation, device=device
+        course, assignment, submissions, workers=request.workers, isolation=isolation, device=device
     )

@@ -1,5 +1,5 @@
-"""A share of a class: every n-th submission, so that n machines grade one class and need not know
-of each other.
+"""A share of a class: every n-th submission, so that n machines grade one class without knowing of
+each other.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ class Share:
 
     @property
     def name(self) -> str:
-        """As file names have it."""
+        """The share in file names."""
         return f"{self.number}-of-{self.count}"
 
-    def of(self, submissions: Sequence[FoundSubmission]) -> list[FoundSubmission]:
+    def select(self, submissions: Sequence[FoundSubmission]) -> list[FoundSubmission]:
         """The share's part of a class that is sorted by student. It may be empty."""
         return list(submissions[self.number - 1 :: self.count])
 
 
 def parse_share(text: str) -> Share:
-    """Read what the option `--share` was given: `3/16`.
+    """Read the argument of `--share`, as in `3/16`.
 
     Raises:
-        KitError: it is no share.
+        KitError: the text names no share.
     """
     numbers = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
-    share = Share(int(numbers[1]), int(numbers[2])) if numbers else None
-    if share is None or not 1 <= share.number <= share.count:
-        raise KitError(
-            f"--share {text}: write the third of sixteen shares as 3/16; they are 1/16 to 16/16"
-        )
-    return share
+    if numbers is not None:
+        share = Share(int(numbers[1]), int(numbers[2]))
+        if 1 <= share.number <= share.count:
+            return share
+    raise KitError(
+        f"--share {text}: write the third of sixteen shares as 3/16; they are 1/16 to 16/16"
+    )

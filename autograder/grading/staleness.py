@@ -1,5 +1,5 @@
-"""Whether a stored result still says what grading would say now: what must be graded, and what is
-told of the rest.
+"""Whether grading now would give another result than the stored one: finds the submissions that
+must be graded, and tells about the results of the others.
 """
 
 from __future__ import annotations
@@ -29,94 +29,98 @@ def why_stale(
     suite: str | None = None,
     isolations: Collection[str] | None = None,
 ) -> str:
-    """Why grading now might give another result; "" where the result holds.
+    """Why grading now might give another result; "" where the result is current.
 
     Args:
-        submission: hash of the notebook that would be graded; None where it is not known.
+        submission: hash of the notebook that would be graded; None where that is not known.
         suite: `course_sha256` now; None where the assignment is not built.
-        isolations: what the result may name as its walls; None for any.
+        isolations: the walls that the result may name; None for any.
     """
     if submission is not None and submission != result.submission_sha256:
         return HANDED_IN
     if suite is not None and suite != result.suite_sha256:
         return OTHER_SUITE
-    return OTHER_WALLS if isolations is not None and result.isolation not in isolations else ""
+    if isolations is not None and result.isolation not in isolations:
+        return OTHER_WALLS
+    return ""
 
 
-def to_grade(
+def select_submissions(
     request: GradeRequest, found: Sequence[FoundSubmission], watcher: Watcher = Watcher()
 ) -> tuple[list[FoundSubmission], list[Result]]:
-    """What must be graded, and the headlines of the results that the others have."""
+    """The submissions that must be graded, and the headlines of the others' current results."""
     if request.force:
         return list(found), []
-    suite, walls = course_sha256(request.course, request.assignment), _isolations(request)
-    # Results look current and are not where a forced run did not come to them any more, or where a
+    folder, name = request.results, request.assignment.name
+    # Results look current and are not where a forced run ended before it came to them, or where a
     # run was killed before it noted that the submission has no problem now.
     try:
-        timing = load_timing(request.results, request.assignment.name)
-        older = {entry.student for entry in timing if entry.older or entry.problem}
+        timing = load_timing(folder, name)
     except ValueError as error:
         watcher.warn(f"{error}; which results are older ones is not known, so all are graded again")
         return list(found), []
-    todo, current = [], []
+    outdated = {entry.student for entry in timing if entry.older or entry.problem}
+    suite = course_sha256(request.course, request.assignment)
+    isolations = _accepted_isolations(request)
+    selected, current = [], []
     for submission in found:
-        result = read_result(request.results, request.assignment.name, submission.student)
-        if (
-            result is not None
-            and submission.student not in older
-            # what cannot be read is graded too: the grader says why
-            and not why_stale(
-                result, _sha256(submission, request.course.limits) or "", suite, walls
-            )
-        ):
-            current.append(result.headline())
+        result = read_result(folder, name, submission.student)
+        if result is None or submission.student in outdated:
+            selected.append(submission)
+            continue
+        # a notebook that cannot be read is graded too: the grader reports why
+        sha256 = _sha256(submission, request.course.limits) or ""
+        if why_stale(result, sha256, suite, isolations):
+            selected.append(submission)
         else:
-            todo.append(submission)
-    return todo, current
+            current.append(result.headline())
+    return selected, current
 
 
-def stale(
+def find_stale(
     course: Course, assignment: Assignment, results: Sequence[Result], *, own_submissions: bool
 ) -> dict[str, str]:
-    """Student → why the result is stale. Walls are not looked at: nobody asked for any.
+    """Student → why the result is stale. Walls are not compared: nobody asked for any.
 
     Args:
-        own_submissions: whether the results are of what lies in the course's `submitted/`.
+        own_submissions: whether the results are of the course's own `submitted/`.
     """
     handed_in: dict[str, str | None] = {}
     if own_submissions:
         try:
-            found = find_submissions(course, assignment, [])
-            handed_in = {
-                submission.student: _sha256(submission, course.limits) for submission in found
-            }
+            for submission in find_submissions(course, assignment, []):
+                handed_in[submission.student] = _sha256(submission, course.limits)
         except KitError:
-            pass  # nothing is there to compare with
+            pass  # there is nothing to compare with
     is_built = assignment.release.is_file() and assignment.solution.is_file()
     suite = course_sha256(course, assignment) if is_built else None
-    reasons = {
-        result.student: why_stale(result, handed_in.get(result.student), suite)
-        for result in results
-    }
-    return {student: reason for student, reason in reasons.items() if reason}
+    reasons = {}
+    for result in results:
+        reason = why_stale(result, handed_in.get(result.student), suite)
+        if reason:
+            reasons[result.student] = reason
+    return reasons
 
 
-def misvalued(course: Course, assignment: Assignment, results: Sequence[Result]) -> dict[str, str]:
-    """Student → what is wrong with a result whose questions are not worth what they are in the
-    suite that it names.
+def find_misvalued(
+    course: Course, assignment: Assignment, results: Sequence[Result]
+) -> dict[str, str]:
+    """Student → the problem of a result whose questions have other points than in the suite that
+    the result names.
 
-    Only results of the suite as it is now can be looked at; the others are stale.
+    Only results of the suite as it is now can be compared; the others are stale.
     """
-    worth = points_of_questions(assignment)
-    if not worth or not assignment.solution.is_file():
+    points = points_of_questions(assignment)
+    if not points or not assignment.solution.is_file():
         return {}
     suite = course_sha256(course, assignment)
-    problems = {
-        result.student: misvaluation(result, worth)
-        for result in results
-        if not why_stale(result, suite=suite)
-    }
-    return {student: problem for student, problem in problems.items() if problem}
+    problems = {}
+    for result in results:
+        if not why_stale(result, suite=suite):
+            problem = misvaluation(result, points)
+            if problem:
+                problems[result.student] = problem
+    return problems
 
 
 def _sha256(submission: FoundSubmission, limits: Limits) -> str | None:
@@ -127,11 +131,14 @@ def _sha256(submission: FoundSubmission, limits: Limits) -> str | None:
         return None
 
 
-def _isolations(request: GradeRequest) -> frozenset[str]:
-    """What a result may say that it was graded behind, so that it still holds."""
-    known = {"none": ("none",), "strict": ("strict",), "auto": ("strict", *TIERS)}
-    asked = known.get(
-        request.isolation, ("strict",) if request.isolation in STRICT else (request.isolation,)
-    )
+def _accepted_isolations(request: GradeRequest) -> frozenset[str]:
+    """The walls with which a result is current."""
+    isolation = request.isolation
+    if isolation == "auto":
+        names: tuple[str, ...] = ("strict", *TIERS)
+    elif isolation in STRICT:
+        names = ("strict",)
+    else:
+        names = (isolation,)
     device = "" if request.device == "cpu" else f"+{request.device}"
-    return frozenset(isolation + device for isolation in asked)
+    return frozenset([name + device for name in names])

@@ -79,10 +79,10 @@ class _Warm:
         stamp = solution.stat().st_mtime_ns if solution.exists() else 0
         key = (course, assignment.name, suite_sha256(assignment.suite), stamp)
         if self._bench is None or key != self._key:
-            from autograder.grading.bench import bench_for_any
+            from autograder.grading.bench import start_bench
 
             self._close()
-            self._bench = self._stack.enter_context(bench_for_any(course, assignment))
+            self._bench = self._stack.enter_context(start_bench(course, assignment))
             self._key = key
         return self._bench
 

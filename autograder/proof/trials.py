@@ -15,6 +15,7 @@ from autograder.basics.stored_json import decode_line, encode_line
 from autograder.course import Limits
 from autograder.diagnosis.answer_key import AnswerKey
 from autograder.grading.bench import Bench
+from autograder.grading.carried_points import settle_questions
 from autograder.grading.pool import Pool
 from autograder.intake.notebook import read_submission
 from autograder.proof.code_mutants import Variant
@@ -161,7 +162,9 @@ class Proctor:
         if not trial.is_hasty:
             if trial.kind == "mistake":
                 grader.known_runs.save(trial.name, list(runs.values()))
-            settled = grader.settle(sitting, {question.name: runs})[question.name]
+            settled = settle_questions(
+                sitting, {question.name: runs}, grader.questions, grader.reference
+            )[question.name]
             runs, carried = dict(settled.runs), sorted(settled.carried)
         tests = [
             TrialTest(

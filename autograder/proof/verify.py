@@ -29,7 +29,7 @@ from autograder.authoring.suite_checks import suite_problems
 from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
 from autograder.grading.bench import Bench
-from autograder.grading.extras import extras_for
+from autograder.grading.extras import find_extras
 from autograder.proof.cost_exceptions import load_costs
 from autograder.proof.equivalent import Equivalent, load_equivalent
 from autograder.proof.figures import QuestionFigures, cost_problems, flaky, question_figures
@@ -156,7 +156,7 @@ def verify_command(course: Course, names: Sequence[str], request: ProofRequest) 
 
 def verify(course: Course, assignment: Assignment, request: ProofRequest = ProofRequest()) -> Proof:
     """The proof of one assignment's suite."""
-    extras = extras_for(assignment, (), course.limits)
+    extras = find_extras(assignment, (), course.limits)
     workers = request.workers or os.cpu_count() or 1
     with Bench(course, assignment, "auto", workers, extras) as bench:
         return _Prover(bench, request).prove()

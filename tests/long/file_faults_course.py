@@ -56,7 +56,7 @@ def _take_over(root: Path) -> int:
 
     from autograder.basics.file_transaction import recover_transactions
     from autograder.cli.base import Commands, beside
-    from autograder.grading.regrade import take_over
+    from autograder.grading.regrade import apply_regrade
     from autograder.grading.request import GradeRequest
 
     @click.group(cls=Commands)
@@ -67,7 +67,7 @@ def _take_over(root: Path) -> int:
     def apply() -> None:
         course = load_course(root)
         recover_transactions(course.kept, beside)
-        take_over(GradeRequest(course, course.assignment(TOPIC), (), course.results))
+        apply_regrade(GradeRequest(course, course.assignment(TOPIC), (), course.results))
 
     try:
         group(["apply"])

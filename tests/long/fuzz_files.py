@@ -262,7 +262,7 @@ def prepare(folder: Path) -> Path:
         (Graded(submission.student, problem="nothing is graded here", untried=True), b"")
         for submission in todo
     )
-    grading._batch = nothing
+    grading._start_batch = nothing
     return course
 
 

@@ -25,9 +25,9 @@ from attacks_runner import ATTACKS as RUNNER
 from without_an_idea import ATTACKS as WITHOUT_AN_IDEA
 
 from autograder.course import Course
-from autograder.grading.batch import graded_bytes, unpack
+from autograder.grading.batch import grade_to_bytes, unpack_graded
 from autograder.grading.bench import Bench
-from autograder.grading.pool import Ended, Pool
+from autograder.grading.pool import FinishedJob, Pool
 from autograder.ledger.folder_names import safe_folder
 from autograder.records.model import FoundSubmission, Graded, Result
 from autograder.sandbox.host_process import HostClient
@@ -121,7 +121,7 @@ class Yard:
         with Bench(self.course, self.course.assignment("vault"), tier, clients=2) as bench:
 
             def grade(client: HostClient, found: FoundSubmission) -> bytes:
-                return graded_bytes(bench, client, found)
+                return grade_to_bytes(bench, client, found)
 
             alone = {}
             until = time.monotonic() + LONGEST_BATCH
@@ -262,8 +262,8 @@ def stay_behind(before: set[str]) -> set[str]:
     return left
 
 
-def _unpacked(ended: Ended[FoundSubmission], bench: Bench) -> Graded:
-    graded, content = unpack(ended, bench.course.limits)
+def _unpacked(ended: FinishedJob[FoundSubmission], bench: Bench) -> Graded:
+    graded, content = unpack_graded(ended, bench.course.limits)
     return dataclasses.replace(
         graded, result=Result.from_json(content.decode()) if content else None
     )

@@ -40,7 +40,7 @@ from autograder.cluster.machine import (
 from autograder.cluster.messages import HandedIn, pack_course, taken_in, unpack_course
 from autograder.cluster.scheduler import _SETTINGS, reaching
 from autograder.course import Course, load_course
-from autograder.grading.batch import pack
+from autograder.grading.batch import pack_graded
 from autograder.grading.bench import Bench
 from autograder.records.model import FoundSubmission, Graded
 from autograder.records.results import course_sha256, read_timing, result_bytes
@@ -388,7 +388,7 @@ class Scheduler:
 
 def graded(student: str) -> tuple[str, bytes]:
     """What a machine `m` says of a submission: its result is its student's name."""
-    return "m", pack(Graded(student, problem=f"graded: {student}"))
+    return "m", pack_graded(Graded(student, problem=f"graded: {student}"))
 
 
 @pytest.fixture

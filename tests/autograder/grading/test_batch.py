@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from courses import handed_in
@@ -17,9 +17,9 @@ from standing_host import lent
 
 from autograder.basics.errors import HostFailed
 from autograder.course import Course
-from autograder.grading.bench import Bench, bench_for_any
+from autograder.grading.bench import Bench, start_bench
 from autograder.grading.grader import AssignmentGrader
-from autograder.grading.pool import Ended, Pool
+from autograder.grading.pool import FinishedJob, Pool
 from autograder.grading.request import GradeRequest
 from autograder.grading.run import grade_command
 from autograder.records.model import FoundSubmission, Graded
@@ -127,7 +127,7 @@ def test_times_are_kept_apart_from_results(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("standing_host")
 def test_one_grader_grades_one_after_the_other(course: Course, folder: Path) -> None:
-    with bench_for_any(course, course.assignment("small")) as bench:
+    with start_bench(course, course.assignment("small")) as bench:
         scores = [
             bench.grade(FoundSubmission(name, folder / f"{name}.ipynb")).result
             for name in ("student-001", "student-002")
@@ -182,7 +182,7 @@ def test_a_host_that_dies_costs_no_older_result(
         raise HostFailed("the sandbox host does not answer")
 
     monkeypatch.setattr(AssignmentGrader, "grade", gone)
-    monkeypatch.setattr(Bench, "renew", lambda self: None)
+    monkeypatch.setattr(Bench, "renew_hosts", lambda self: None)
     summary = grade_command(request(course, graded, tmp_path, force=True))
     assert [one.student for one in summary.problems] == [
         "student-001",
@@ -197,13 +197,15 @@ class Lines:
 
     clients: Sequence[Any] = (None,)
 
-    def renew(self) -> None:
+    def renew_hosts(self) -> None:
         raise AssertionError("no host has failed")
 
 
 def test_a_pool_takes_any_time() -> None:
-    pool = Pool(Lines(), ["job"], lambda _, job: job.encode(), until=time.monotonic() + 1e12)
-    assert list(pool.run()) == [Ended("job", b"job")]
+    pool = Pool(
+        cast("Any", Lines()), ["job"], lambda _, job: job.encode(), until=time.monotonic() + 1e12
+    )
+    assert list(pool.run()) == [FinishedJob("job", b"job")]
 
 
 def test_a_pool_ends_what_is_at_work_when_the_time_is_up() -> None:
@@ -213,5 +215,9 @@ def test_a_pool_ends_what_is_at_work_when_the_time_is_up() -> None:
         return job.encode()
 
     jobs = ["quick", "endless", "never begun"]
-    done = list(Pool(Lines(), jobs, work, until=time.monotonic() + 3).run())
-    assert done == [Ended("quick", b"quick"), Ended("endless"), Ended("never begun")]
+    done = list(Pool(cast("Any", Lines()), jobs, work, until=time.monotonic() + 3).run())
+    assert done == [
+        FinishedJob("quick", b"quick"),
+        FinishedJob("endless"),
+        FinishedJob("never begun"),
+    ]

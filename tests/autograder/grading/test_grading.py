@@ -11,7 +11,7 @@ import pytest
 from courses import built_course, handed_in, write_assignment
 from small_course import ANSWERS
 
-from autograder.grading.bench import Bench, bench_for_any
+from autograder.grading.bench import Bench, start_bench
 from autograder.records.model import FoundSubmission, QuestionResult, Result
 
 Grade = Callable[..., Result]
@@ -136,7 +136,7 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
 
     folder = tmp_path_factory.mktemp("halves")
     course = built_course(folder, write)
-    with bench_for_any(course, course.assignment("halves")) as bench:
+    with start_bench(course, course.assignment("halves")) as bench:
 
         def result(half: str) -> Result:
             notebook = folder / "student-001.ipynb"

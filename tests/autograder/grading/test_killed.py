@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from courses import handed_in
@@ -19,9 +19,9 @@ from small_course import ANSWERS
 
 from autograder.basics.errors import HostFailed, StudentCrashed, WorkerKilled
 from autograder.course import Course
-from autograder.grading.batch import graded_bytes, unpack
+from autograder.grading.batch import grade_to_bytes, unpack_graded
 from autograder.grading.bench import Bench
-from autograder.grading.pool import Ended, Pool
+from autograder.grading.pool import FinishedJob, Pool
 from autograder.records.model import FoundSubmission, Graded
 from autograder.sandbox.clocks import pid_here
 from autograder.sandbox.host_process import HostClient
@@ -70,10 +70,10 @@ def graded(bench: Bench, found: Sequence[FoundSubmission]) -> dict[str, tuple[Gr
     """As `grade_batch`, on a bench that stands."""
 
     def grade(client: HostClient, one: FoundSubmission) -> bytes:
-        return graded_bytes(bench, client, one)
+        return grade_to_bytes(bench, client, one)
 
     return {
-        ended.job.student: unpack(ended, bench.course.limits)
+        ended.job.student: unpack_graded(ended, bench.course.limits)
         for ended in Pool(bench, found, grade).run()
     }
 
@@ -268,7 +268,7 @@ class Lines:
         ]
         self.renewed = 0
 
-    def renew(self) -> None:
+    def renew_hosts(self) -> None:
         self.renewed += 1
 
 
@@ -282,22 +282,22 @@ def test_one_death_of_a_host_is_one_fault_however_many_met_it(tmp_path: Path) ->
             raise HostFailed("it has ended")
         return job.encode()
 
-    done = list(Pool(lines, ["a", "b", "c"], work).run())
+    done = list(Pool(cast("Any", lines), ["a", "b", "c"], work).run())
     assert sorted(ended.answer or b"" for ended in done) == [b"a", b"b", b"c"]
     assert lines.renewed == 1
 
 
 def test_where_no_fresh_host_can_be_had_the_rest_is_named_at_once() -> None:
     class Broken(Lines):
-        def renew(self) -> None:
+        def renew_hosts(self) -> None:
             raise HostFailed("no memory")
 
     def work(_: HostClient, job: str) -> bytes:
         raise HostFailed("it has ended")
 
-    done = list(Pool(Broken(processes=1), ["a", "b"], work).run())
+    done = list(Pool(cast("Any", Broken(processes=1)), ["a", "b"], work).run())
     assert done == [
-        Ended(job, fault="the sandbox host failed, and no other can be had: no memory")
+        FinishedJob(job, fault="the sandbox host failed, and no other can be had: no memory")
         for job in ("a", "b")
     ]
 

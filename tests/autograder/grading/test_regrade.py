@@ -18,8 +18,8 @@ from small_course import ANSWERS
 from autograder.basics.whole_files import write_whole
 from autograder.cli.commands import main
 from autograder.course import Course, load_course
-from autograder.grading.regrade import why
-from autograder.grading.staleness import HANDED_IN, OTHER_SUITE, stale
+from autograder.grading.regrade import explain_move
+from autograder.grading.staleness import HANDED_IN, OTHER_SUITE, find_stale
 from autograder.records.model import QuestionResult, TestOutcome
 from autograder.records.model import Result as Graded
 from autograder.records.results import read_results, write_result
@@ -89,27 +89,29 @@ def result(
 def test_each_test_that_moves_a_mark_is_named() -> None:
     before = result(outcome("a", 2.0), outcome("b", 0.0), outcome("c", 2.0))
     # the sum is the same
-    assert why(before, result(outcome("a", 2.0), outcome("b", 2.0), outcome("d", 0.0))) == []
+    assert (
+        explain_move(before, result(outcome("a", 2.0), outcome("b", 2.0), outcome("d", 0.0))) == []
+    )
     after = result(
         outcome("a", 0.0), outcome("b", 0.0), outcome("d", 3.0, 3.0), carried=1.0, submission="b"
     )
-    assert why(result(outcome("a", 2.0), outcome("b", 0.0), outcome("c", 1.0)), after) == [
+    assert explain_move(result(outcome("a", 2.0), outcome("b", 0.0), outcome("c", 1.0)), after) == [
         "another notebook has been handed in",
         "softmax: a passed → failed (-2)",
         "softmax: c is gone (-1 of 2)",
         "softmax: d is new, passed (+3 of 3)",
         "softmax: carried points (+1)",
     ]
-    assert why(before, None, "it is empty") == ["can no longer be graded: it is empty"]
-    assert why(None, before) == ["has no result that counts yet"]
+    assert explain_move(before, None, "it is empty") == ["can no longer be graded: it is empty"]
+    assert explain_move(None, before) == ["has no result that counts yet"]
 
 
 def test_a_result_is_stale_where_its_suite_or_its_notebook_is_another(mine: Course) -> None:
     assignment, other = mine.assignment("small"), result(outcome("a", 2.0))
-    assert stale(mine, assignment, [other], own_submissions=False) == {"ada": OTHER_SUITE}
-    assert stale(mine, assignment, [other], own_submissions=True) == {"ada": HANDED_IN}
+    assert find_stale(mine, assignment, [other], own_submissions=False) == {"ada": OTHER_SUITE}
+    assert find_stale(mine, assignment, [other], own_submissions=True) == {"ada": HANDED_IN}
     elsewhere = dataclasses.replace(other, student="eve")
-    assert stale(mine, assignment, [elsewhere], own_submissions=True) == {"eve": OTHER_SUITE}
+    assert find_stale(mine, assignment, [elsewhere], own_submissions=True) == {"eve": OTHER_SUITE}
 
 
 def test_a_replaced_result_and_its_page_are_kept_by_date(mine: Course, run: Run) -> None:

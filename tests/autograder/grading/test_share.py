@@ -33,10 +33,11 @@ Grade = Callable[..., GradeSummary]
 def test_shares_are_the_class_without_overlap() -> None:
     found = [FoundSubmission(student, Path()) for student in STUDENTS]
     shares = [
-        [submission.student for submission in Share(number, 3).of(found)] for number in (1, 2, 3)
+        [submission.student for submission in Share(number, 3).select(found)]
+        for number in (1, 2, 3)
     ]
     assert shares == [["ada", "dan", "gus"], ["bob", "eve"], ["cyd", "fay"]]
-    assert Share(9, 9).of(found) == []
+    assert Share(9, 9).select(found) == []
 
 
 @pytest.mark.parametrize(

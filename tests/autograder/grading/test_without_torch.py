@@ -13,7 +13,7 @@ from courses import handed_in
 from numpy_course import RIGHT, SUITE, write_course
 
 from autograder.course import load_course
-from autograder.grading.extras import HELPERS_WITH_TORCH, extras_for, needs_torch
+from autograder.grading.extras import HELPERS_WITH_TORCH, find_extras, needs_torch
 
 PYTHON_WITHOUT_TORCH = """\
 #!/bin/sh
@@ -144,7 +144,7 @@ def test_its_hosts_load_nothing_more(graded: Path) -> None:
     imports nothing.
     """
     course = load_course(graded)
-    assert extras_for(course.assignment("columns"), (), course.limits) == ()
+    assert find_extras(course.assignment("columns"), (), course.limits) == ()
 
 
 def test_a_suite_that_needs_torch_says_so(python: Path, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from kernel_course import ON_DEVICE, answer, notebook
 
 from autograder.basics.errors import DeviceUnavailable, StudentError
 from autograder.course import Course, load_course
-from autograder.grading import timing
-from autograder.grading.batch import pack, unpack
+from autograder.grading import speed_meter
+from autograder.grading.batch import pack_graded, unpack_graded
 from autograder.grading.bench import Bench
-from autograder.grading.pool import Ended
+from autograder.grading.pool import FinishedJob
 from autograder.records.model import FoundSubmission, Graded, QuestionResult, Speed
 from autograder.sandbox import device as devices
 from autograder.sandbox.host_process import Device
@@ -49,8 +49,8 @@ def grade(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     """Grades an answer. Calls are made as often as ever; what they take is said, and not
     measured.
     """
-    monkeypatch.setattr(timing, "LONG_ENOUGH", 0.02)
-    monkeypatch.setattr(timing, "ROUNDS", 1)
+    monkeypatch.setattr(speed_meter, "LONG_ENOUGH", 0.02)
+    monkeypatch.setattr(speed_meter, "ROUNDS", 1)
     honest = Student.repeat
 
     def repeat(
@@ -93,8 +93,9 @@ def test_a_right_answer_passes_in_both_and_has_a_speed(
     assert (measured.case, measured.problem) == ("n = 50", "")
     assert measured.ratio == pytest.approx(4.0)
     assert "speed" in graded.seconds
-    scored, content = unpack(
-        Ended(FoundSubmission(graded.student, Path()), pack(graded)), bench.course.limits
+    scored, content = unpack_graded(
+        FinishedJob(FoundSubmission(graded.student, Path()), pack_graded(graded)),
+        bench.course.limits,
     )
     assert content.decode() == graded.result.to_json()
     assert scored.result == graded.result.headline()

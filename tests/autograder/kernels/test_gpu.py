@@ -14,7 +14,7 @@ import pytest
 from autograder.basics.errors import DeviceUnavailable
 from autograder.course import load_course
 from autograder.grading.bench import Bench
-from autograder.grading.gpu_grader import GpuSitting
+from autograder.grading.gpu_sitting import GpuSitting
 from autograder.records.model import FoundSubmission, Graded, QuestionResult
 from autograder.sandbox.device import cuda_problem, find_device
 

@@ -22,9 +22,9 @@ from autograder.basics.errors import BadCourseFile, BadSuite
 from autograder.cli.commands import main
 from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course, Grading, Limits, load_course
-from autograder.grading import timing
+from autograder.grading import speed_meter
+from autograder.grading.speed_meter import SpeedMeter
 from autograder.grading.staleness import why_stale
-from autograder.grading.timing import SpeedMeter
 from autograder.outputs.feedback_page import render_feedback
 from autograder.outputs.speed_table import describe_speeds, speed_bonus
 from autograder.records.model import Graded, QuestionResult, Result, Speed, TestOutcome
@@ -296,7 +296,7 @@ def _meter(
 ) -> SpeedMeter:
     """A meter whose `_timed` gives these results, without any worker."""
     monkeypatch.setattr(
-        timing,
+        speed_meter,
         "Worker",
         lambda *_: SimpleNamespace(load=lambda *_: iter([None]), kill=lambda: None),
     )
@@ -307,7 +307,7 @@ def _meter(
             raise given
         return given, 0.5
 
-    monkeypatch.setattr(timing, "_timed", timed)
+    monkeypatch.setattr(speed_meter, "_time_call", timed)
     cases = (SpeedCase("one", (), {}),)
     take = cast("Any", answer or (lambda result: result))
     bench = cast("Any", SimpleNamespace(client=None, limits=Limits()))
