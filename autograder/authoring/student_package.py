@@ -21,7 +21,7 @@ from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.whole_files import is_part
 from autograder.course import Assignment, Course
 from autograder.intake.released_notebook import load_release
-from autograder.student_tools.self_check import TABLE
+from autograder.student_tools.release_table import TABLE_SUFFIX
 
 README = "README.md"
 CHECK, MAKE_MY_COURSE = "check.py", "make_my_course.py"
@@ -51,7 +51,7 @@ def release(
     beside = {**dict(built.files), **programs(course, assignment)}
     # the table holds the notebook itself, which is looked at cell by cell
     looked_at = tuple(
-        (name, content) for name, content in beside.items() if not name.endswith(TABLE)
+        (name, content) for name, content in beside.items() if not name.endswith(TABLE_SUFFIX)
     )
     _refuse(assignment, leak_problems(assignment, dataclasses.replace(built, files=looked_at)))
     files = {f"{assignment.name}.ipynb": built.release_bytes, **beside}
@@ -82,7 +82,7 @@ def programs(course: Course, assignment: Assignment) -> dict[str, bytes]:
     """
     files = {
         CHECK: check_program(),
-        f"{assignment.name}{TABLE}": _table(course, assignment).encode(),
+        f"{assignment.name}{TABLE_SUFFIX}": _table(course, assignment).encode(),
     }
     if assignment.name != course.assignments()[0].name:
         files[MAKE_MY_COURSE] = my_course_program()

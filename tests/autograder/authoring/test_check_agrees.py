@@ -208,7 +208,7 @@ from pathlib import Path
 check = Path(sys.argv[1])
 sys.meta_path.insert(0, runpy.run_path(str(check))["CarriedModules"]())
 from autograder.student_tools import self_check
-self_check._outcomes = lambda *arguments: iter(())
+self_check.run_steps = lambda *arguments: iter(())
 said = {}
 for path in sorted(check.parent.glob("*/tiny.ipynb")):
     with contextlib.redirect_stdout(io.StringIO()) as printed:

@@ -51,7 +51,7 @@ def looked(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., str]:
     """What it says of a file, without running it; the status must be 1, and 0 for "Ready"."""
-    monkeypatch.setattr(self_check, "_outcomes", lambda *arguments: iter(()))
+    monkeypatch.setattr(self_check, "run_steps", lambda *arguments: iter(()))
 
     def look(name: str = "tiny.ipynb") -> str:
         status = self_check.main([str(folder / name)], folder / "check.py")
@@ -248,6 +248,8 @@ def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path)
         "intake.released_notebook",
         "intake.written",
         "records.submission",
+        "student_tools.notebook_run",
+        "student_tools.release_table",
         "student_tools.self_check",
         "worker.cell_runner",
         "worker.cells",
