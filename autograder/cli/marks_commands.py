@@ -10,7 +10,7 @@ from autograder.basics.errors import BadSuite, KitError, NothingToGrade
 from autograder.basics.file_transaction import FileTransaction
 from autograder.cli.stored_marks import StoredMarks, listing
 from autograder.course import Assignment, Course
-from autograder.course.platform_names import NAMES
+from autograder.course.platform_names import NAMES, PUSH_PLATFORMS
 from autograder.intake.collected import read_collected
 from autograder.marks.marks import Mark
 from autograder.marks.rubric import expand_comments, read_rubrics
@@ -24,7 +24,7 @@ from autograder.outputs.totals import course_totals, find_split_students, totals
 from autograder.platforms.fill import PlatformFile, fill, learn_people, read_platform_file
 from autograder.platforms.platform import Platform
 from autograder.platforms.push import push_marks
-from autograder.platforms.registry import platforms, with_interface, with_own_file
+from autograder.platforms.registry import platforms, with_own_file
 from autograder.records.model import Graded
 from autograder.records.results import Tell, copy_for_history, path_name
 
@@ -177,14 +177,14 @@ def _check_push(request: ExportRequest) -> None:
         KitError: there is no interface for the format, a file was named beside the interface, or
             an interface is all that there is.
     """
-    has_interface = request.format in with_interface()
+    has_interface = request.format in PUSH_PLATFORMS
     if not request.push:
         if has_interface and request.format not in with_own_file():
             raise KitError(f"{request.format} has no file: add --push")
         return
     if not has_interface:
         raise KitError(
-            f"--push goes with --format {', '.join(with_interface())}, not with {request.format}"
+            f"--push goes with --format {', '.join(PUSH_PLATFORMS)}, not with {request.format}"
         )
     if request.to is not None or request.roster is not None:
         raise KitError("--push reads and writes the platform itself: leave --to and --roster out")
@@ -282,8 +282,8 @@ def _content(
             text, difference = fill(
                 course, assignment, marks, file, provisional=request.provisional
             )
-        elif platform.new_file is not None:
-            text, difference = platform.new_file(
+        elif platform.own_file and platform.own_file.make:
+            text, difference = platform.own_file.make(
                 marks, assignment, request.column, request.provisional
             )
         else:

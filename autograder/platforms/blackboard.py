@@ -15,7 +15,7 @@ from datetime import datetime
 from autograder.intake.archives import UploadedFile
 from autograder.intake.owners import FindOwner, Owner, inner_stem, time_or_reason, timestamp
 from autograder.ledger.identity_matching import Identity
-from autograder.platforms.platform import Download, Platform
+from autograder.platforms.platform import Download, DownloadFormat, Platform
 
 _FILE = re.compile(
     r".+?_(?P<user>[^_]+)_attempt_(?P<day>\d{4}-\d\d-\d\d)-(?P<clock>\d\d-\d\d-\d\d)(?:_(?P<name>.+)|\.txt)",
@@ -100,10 +100,16 @@ def _receipts(files: Sequence[UploadedFile], zone: str) -> dict[str, _Receipt]:
     return receipts
 
 
+def _is_receipt(name: str) -> bool:
+    return _RECEIPT.search(name) is not None
+
+
 PLATFORM = Platform(
-    example="Assignment_username_attempt_2026-03-01-23-59-59_name.ipynb",
-    find_owners=find_owners,
-    recognises=lambda file: _FILE.fullmatch(file.parts[-1]) is not None,
-    describes=lambda name: _RECEIPT.search(name) is not None,
-    proves_hand_in=lambda name: _RECEIPT.search(name) is not None,
+    download=DownloadFormat(
+        example="Assignment_username_attempt_2026-03-01-23-59-59_name.ipynb",
+        find_owners=find_owners,
+        recognises=lambda file: _FILE.fullmatch(file.parts[-1]) is not None,
+        describes=_is_receipt,
+        description_is_hand_in=True,
+    )
 )

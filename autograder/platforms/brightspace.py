@@ -35,7 +35,7 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.platforms.platform import Download, Platform, Table
+from autograder.platforms.platform import Download, DownloadFormat, OwnFileFormat, Platform, Table
 
 _ATTEMPT = re.compile(
     r"(?P<user>\d+)-\d+ - (?P<who>.+) - (?P<day>\S+ \d{1,2}, \d{4}) "
@@ -251,11 +251,12 @@ def feedback_name(mark: Mark, assignment: str) -> str:
 
 
 PLATFORM = Platform(
-    example="12345-67890 - First Last - Oct 1, 2026 1015 PM/name.ipynb",
-    find_owners=find_owners,
-    recognises=lambda file: any(_ATTEMPT.fullmatch(part) for part in file.parts),
-    own_files={"index.html"},
-    read_people=read_people,
-    read_file=read_grades,
+    download=DownloadFormat(
+        example="12345-67890 - First Last - Oct 1, 2026 1015 PM/name.ipynb",
+        find_owners=find_owners,
+        recognises=lambda file: any(_ATTEMPT.fullmatch(part) for part in file.parts),
+        own_files={"index.html"},
+    ),
+    own_file=OwnFileFormat(read_people=read_people, read=read_grades),
     feedback_name=feedback_name,
 )

@@ -39,7 +39,15 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.platforms.platform import Download, Interface, Platform, Table
+from autograder.platforms.platform import (
+    Download,
+    DownloadFormat,
+    Interface,
+    InterfaceFormat,
+    OwnFileFormat,
+    Platform,
+    Table,
+)
 
 _FILE = r"(?:(?P<upload>\d+)_(?P<name>.+)|(?:text|link)\.html)"
 _ANONYMOUS = re.compile(
@@ -82,11 +90,11 @@ def find_owners(download: Download) -> FindOwner:
         if not readings:
             return None
         possible = [r for r in readings if called.get(r["user"], r["who"]) == r["who"]] or readings
-        reading = _likeliest(possible, file, download.assignment, download.knows)
+        reading = _likeliest(possible, file, download.assignment, download.is_known_id)
         rejected = [
             candidate["user"] for candidate in possible if candidate["user"] != reading["user"]
         ]
-        doubtful = rejected and not download.knows("canvas", reading["user"])
+        doubtful = rejected and not download.is_known_id("canvas", reading["user"])
         doubt = f"user {reading['user']}, or {rejected[0]}" if doubtful else ""
         identity = Identity((("canvas", reading["user"]),), (), reading["who"])
         student = f"{reading['who']}_{reading['user']}"
@@ -370,18 +378,20 @@ def connect(url: str, course: str, title: str, token: str) -> Interface:
 
 
 PLATFORM = Platform(
-    example="lastfirst_12345_67890_name.ipynb",
-    find_owners=find_owners,
-    called_as_student=True,
-    read_people=read_people,
-    read_file=read_gradebook,
-    new_file=canvas_csv,
-    name_of_group=(
-        "Canvas gives a group's work the group's name, and the id of who handed it in; write a "
-        "group's members into "
-        "the column `group` of students.csv"
+    download=DownloadFormat(
+        example="lastfirst_12345_67890_name.ipynb",
+        find_owners=find_owners,
+        calls_by_student=True,
+    ),
+    own_file=OwnFileFormat(
+        read_people=read_people,
+        read=read_gradebook,
+        make=canvas_csv,
+        name_of_group=(
+            "Canvas gives a group's work the group's name, and the id of who handed it in; write "
+            "a group's members into the column `group` of students.csv"
+        ),
     ),
     feedback_name=feedback_name,
-    connect=connect,
-    knows_times=True,
+    interface=InterfaceFormat(connect=connect, knows_times=True),
 )

@@ -82,7 +82,7 @@ class CanvasInterface:
             assignment.name, getattr(assignment, "points_possible", None), standings, True, notes
         )
 
-    def give(self, marks: Mapping[str, float]) -> None:
+    def send(self, marks: Mapping[str, float]) -> None:
         """Write all marks in one job, and wait for its end."""
         data = {id_: {"posted_grade": points_cell(points)} for id_, points in marks.items()}
         try:

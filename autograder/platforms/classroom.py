@@ -15,7 +15,7 @@ from urllib.parse import quote
 from autograder.basics.errors import PlatformUnavailable
 from autograder.basics.safe_text import one_line
 from autograder.ledger import Identity
-from autograder.platforms.platform import Platform, Standing, Standings
+from autograder.platforms.platform import InterfaceFormat, Platform, Standing, Standings
 
 _SECONDS = 60  # of one request
 _MOST_PAGES = 1000
@@ -47,7 +47,7 @@ class ClassroomInterface:
             str(work["title"]), float(maximum) if maximum is not None else None, standings
         )
 
-    def give(self, marks: Mapping[str, float]) -> None:
+    def send(self, marks: Mapping[str, float]) -> None:
         """Write one student's mark after another. Students see a mark when the work is returned to
         them.
         """
@@ -136,4 +136,8 @@ def _standing(row: Mapping[str, Any], person: Mapping[str, Any]) -> Standing:
     return Standing(user, identity, None if grade is None else float(grade))
 
 
-PLATFORM = Platform(connect=ClassroomInterface, address="https://classroom.googleapis.com")
+PLATFORM = Platform(
+    interface=InterfaceFormat(
+        connect=ClassroomInterface, address="https://classroom.googleapis.com"
+    )
+)

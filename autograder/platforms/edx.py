@@ -10,7 +10,7 @@ import re
 from autograder.intake.archives import UploadedFile
 from autograder.intake.owners import Owner, inner_stem, timestamp
 from autograder.ledger.identity_matching import Identity
-from autograder.platforms.platform import Platform
+from autograder.platforms.platform import DownloadFormat, Platform
 
 _FILE = re.compile(r"\[(?:\d+|x)\] - (?P<user>\S+) - (?P<name>.+)", re.DOTALL)
 
@@ -34,8 +34,10 @@ def find_owner(file: UploadedFile) -> Owner | None:
 
 
 PLATFORM = Platform(
-    example="[1] - username - name.ipynb",
-    find_owners=lambda download: find_owner,
-    recognises=lambda file: _FILE.fullmatch(file.parts[-1]) is not None,
-    own_files={"submissions.csv"},
+    download=DownloadFormat(
+        example="[1] - username - name.ipynb",
+        find_owners=lambda download: find_owner,
+        recognises=lambda file: _FILE.fullmatch(file.parts[-1]) is not None,
+        own_files={"submissions.csv"},
+    )
 )

@@ -71,13 +71,12 @@ def read_platform_file(
     Raises:
         KitError: it is not what the platform writes, or has no such column.
     """
-    read_file = platforms()[platform].read_file
-    if read_file is None:
+    own_file = platforms()[platform].own_file
+    if own_file is None:
         return None
     try:
-        return PlatformFile(
-            platform, read_file(*read_table(table_bytes(roster)), assignment, column)
-        )
+        table, separator = read_table(table_bytes(roster))
+        return PlatformFile(platform, own_file.read(table, separator, assignment, column))
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
 
@@ -107,21 +106,18 @@ def learn_people(course: Course, assignment: str, platform: str, roster: Path, t
     Raises:
         KitError: it is no table, or the platform has no such file.
     """
-    read_people, name_of_group = (
-        platforms()[platform].read_people,
-        platforms()[platform].name_of_group,
-    )
-    if read_people is None:
+    own_file = platforms()[platform].own_file
+    if own_file is None:
         return
     try:
         table, _ = read_table(table_bytes(roster))
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
-    rows = list(read_people(table).values())
+    rows = list(own_file.read_people(table).values())
     ledger = read_ledger(course)
-    for row in rows if name_of_group else ():
+    for row in rows if own_file.name_of_group else ():
         if other := ledger.name_in_download(row):
-            tell(f"the download calls {row} {other}: {name_of_group}")
+            tell(f"the download calls {row} {other}: {own_file.name_of_group}")
     learn_rows(
         ledger, platform, assignment, rows, ledger.students_with_notebooks(assignment), roster.name
     )

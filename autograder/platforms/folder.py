@@ -22,7 +22,7 @@ from autograder.intake.owners import (
     timestamp,
 )
 from autograder.ledger.identity_matching import Identity
-from autograder.platforms.platform import Download, Platform
+from autograder.platforms.platform import Download, DownloadFormat, Platform
 
 _NOTE = "timestamp.txt"
 
@@ -104,15 +104,17 @@ def _named_by(file: UploadedFile) -> str | None:
         (
             name
             for name, other in platforms().items()
-            if other.recognises and other.recognises(file)
+            if other.download and other.download.recognises(file)
         ),
         None,
     )
 
 
 PLATFORM = Platform(
-    example="student/name.ipynb or student.ipynb",
-    find_owners=find_owners,
-    describes=lambda name: name == _NOTE,
-    holds_only_work=False,
+    download=DownloadFormat(
+        example="student/name.ipynb or student.ipynb",
+        find_owners=find_owners,
+        describes=lambda name: name == _NOTE,
+        holds_only_work=False,
+    )
 )

@@ -42,7 +42,7 @@ from autograder.outputs.outcome_words import (
     kept_note,
     slip_hints,
 )
-from autograder.platforms.platform import Bundle, Download, Platform
+from autograder.platforms.platform import Bundle, Download, DownloadFormat, Platform
 from autograder.records.model import Graded, QuestionResult, Result
 from autograder.records.results import read_results, read_timing
 
@@ -67,7 +67,7 @@ def repository_prefix(assignment: str) -> str:
 def find_owners(download: Download) -> FindOwner:
     """How to tell whose each file in these clones is, and when it was committed."""
     notebooks = [file for file in download.files if notebook_stem(file.name)]
-    lists = download.lists
+    is_listed = download.is_listed_id
     prefix = repository_prefix(download.assignment)
     if not any(_repository(file, prefix) for file in notebooks):
         prefix = _shared_prefix(notebooks)
@@ -84,8 +84,8 @@ def find_owners(download: Download) -> FindOwner:
         user = fork[-2] if fork else place[-1][len(prefix) :]
         accepted_again = _ACCEPTED_AGAIN.fullmatch(user) if not fork else None
         number = 0
-        owner = accepted_again[1] if accepted_again and not lists("github", user) else ""
-        if accepted_again and owner and (owner.lower() in names or lists("github", owner)):
+        owner = accepted_again[1] if accepted_again and not is_listed("github", user) else ""
+        if accepted_again and owner and (owner.lower() in names or is_listed("github", owner)):
             user, number = owner, int(accepted_again[2])
         rank = (-float(len(file.parts) - len(place)), timestamp(file.modified))
         identity = Identity((("github", user),), (user,), user)
@@ -348,8 +348,7 @@ def write_course_workflow(
 
 
 PLATFORM = Platform(
-    example="assignment-username/name.ipynb",
-    find_owners=find_owners,
+    download=DownloadFormat(example="assignment-username/name.ipynb", find_owners=find_owners),
     bundles={
         "github": Bundle(write_template, is_for_students=True, installs_wheel=True),
         "github-course": Bundle(write_course_workflow, installs_wheel=True),

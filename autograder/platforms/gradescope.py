@@ -45,7 +45,7 @@ from autograder.outputs.outcome_words import (
     WITHOUT_WALLS,
     question_text,
 )
-from autograder.platforms.platform import Bundle, Download, Platform
+from autograder.platforms.platform import Bundle, Download, DownloadFormat, Platform
 from autograder.records.model import QuestionResult, Result
 from autograder.records.results import Tell, read_results, read_timing
 
@@ -371,10 +371,12 @@ def write_bundle(
 
 
 PLATFORM = Platform(
-    example="submission_123/name.ipynb",
-    find_owners=find_owners,
-    describes=lambda name: name == _LIST,
-    says_whose=True,
+    download=DownloadFormat(
+        example="submission_123/name.ipynb",
+        find_owners=find_owners,
+        describes=lambda name: name == _LIST,
+        tells_groups=True,
+    ),
     bundles={"gradescope": Bundle(write_bundle)},
 )
 

@@ -15,7 +15,7 @@ from autograder.intake.archives import UploadedFile
 from autograder.intake.owners import Owner, inner_stem, timestamp
 from autograder.ledger.identity_matching import Identity
 from autograder.marks.marks import Mark
-from autograder.platforms.platform import Platform
+from autograder.platforms.platform import DownloadFormat, Platform
 
 _PERSON = re.compile(r"(?P<last>[^_]+)_(?P<first>[^_]*)_(?P<login>.+)_(?P<user>\d+)", re.DOTALL)
 _LATE = re.compile(r"(?:late submission|versp(?:ae|ä)tete abgabe) - ", re.IGNORECASE)
@@ -54,7 +54,9 @@ def feedback_name(mark: Mark, assignment: str) -> str:
 
 
 PLATFORM = Platform(
-    example="Last_First_login_12345/name.ipynb",
-    find_owners=lambda download: find_owner,
+    download=DownloadFormat(
+        example="Last_First_login_12345/name.ipynb",
+        find_owners=lambda download: find_owner,
+    ),
     feedback_name=feedback_name,
 )

@@ -50,7 +50,15 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.platforms.platform import Download, Interface, Platform, Table
+from autograder.platforms.platform import (
+    Download,
+    DownloadFormat,
+    Interface,
+    InterfaceFormat,
+    OwnFileFormat,
+    Platform,
+    Table,
+)
 
 _FILE = re.compile(
     r"(?P<who>.+?)(?:_(?P<user>\d+))?_assignsubmission_[a-z]+(?:_(?P<name>.*))?", re.DOTALL
@@ -454,12 +462,12 @@ def connect(url: str, course: str, title: str, token: str) -> Interface:
 
 
 PLATFORM = Platform(
-    example="First Last_12345_assignsubmission_file_/name.ipynb",
-    find_owners=find_owners,
-    recognises=lambda file: any(_FILE.fullmatch(part) for part in file.parts),
-    read_people=read_people,
-    read_file=read_worksheet,
-    new_file=new_worksheet,
+    download=DownloadFormat(
+        example="First Last_12345_assignsubmission_file_/name.ipynb",
+        find_owners=find_owners,
+        recognises=lambda file: any(_FILE.fullmatch(part) for part in file.parts),
+    ),
+    own_file=OwnFileFormat(read_people=read_people, read=read_worksheet, make=new_worksheet),
     feedback_name=feedback_name,
-    connect=connect,
+    interface=InterfaceFormat(connect=connect),
 )

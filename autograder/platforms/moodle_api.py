@@ -64,7 +64,7 @@ class MoodleInterface:
             str(assignment["name"]), float(assignment["grade"]), standings, notes=tuple(notes)
         )
 
-    def give(self, marks: Mapping[str, float]) -> None:
+    def send(self, marks: Mapping[str, float]) -> None:
         """Write the marks, with the comments and workflow states that people have."""
         assignment = self._assignment()
         graded = self._grades(assignment).keys()

@@ -1,7 +1,7 @@
-"""What a platform's module tells the kit: a `PLATFORM`, which is a record of functions.
+"""The record `PLATFORM` of a platform's module, and the types of the functions in it.
 
-Each function is one thing that only the platform's own format can say. A platform that cannot do a
-thing leaves its function out, and the command line does not offer it.
+Each function does one thing that only the platform's own format decides. A platform leaves out what
+it cannot do, and the command line does not offer that.
 """
 
 from __future__ import annotations
@@ -24,33 +24,66 @@ Table = list[list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What a platform let somebody download, unpacked.
+    """A platform's download, unpacked.
 
     Attributes:
-        files: what was taken of it: notebooks, and the files that name people and times.
-        assignment: what the assignment is called here.
-        knows: tells numbers that are ids from those that stand where an id could stand.
-        lists: tells numbers that the class list has as ids of the platform.
+        files: the notebooks, and the files that name people and times.
+        assignment: the assignment's name in this course.
+        is_known_id: whether the class list, the platform's own file or an earlier download has an
+            id: tells ids from other numbers in a file's name.
+        is_listed_id: whether the class list has an id.
         zone: the course's time zone, for platforms that write times without a zone.
         source: the archive or the folder.
         scratch: a folder for temporary files.
-        roster: the platform's own file as a table, and what separates its cells; None where
+        roster: the platform's own file as a table, with the separator of its cells; None where
             `--roster` was not given.
     """
 
     files: Sequence[UploadedFile]
     assignment: str
-    knows: KnowsId
-    lists: KnowsId
+    is_known_id: KnowsId
+    is_listed_id: KnowsId
     zone: str
     source: Path
     scratch: Path
     roster: tuple[Table, str] | None = None
 
 
+def _matches_nothing(_: object) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadFormat:
+    """A platform's way of packing submissions for download.
+
+    Attributes:
+        example: the path of a notebook in a download, for messages.
+        find_owners: reads a download; returns a function that tells each file's owner.
+        recognises: whether a file has a path that no other platform writes.
+        describes: whether a file, by its name, says whose notebooks are or when they were handed
+            in.
+        description_is_hand_in: whether such a file proves that somebody handed in something.
+        holds_only_work: whether every file in a person's folder was handed in.
+        own_files: names of files that the platform writes beside the files that were handed in.
+        tells_groups: whether each download says of every submission whether a group handed it in.
+        calls_by_student: whether the platform's name for a person is the student's name here.
+    """
+
+    example: str
+    find_owners: Callable[[Download], FindOwner]
+    recognises: Callable[[UploadedFile], bool] = _matches_nothing
+    describes: Callable[[str], bool] = _matches_nothing
+    description_is_hand_in: bool = False
+    holds_only_work: bool = True
+    own_files: Collection[str] = ()
+    tells_groups: bool = False
+    calls_by_student: bool = False
+
+
 class OwnFile(Protocol):
-    """A platform's own file of marks, read: everybody in the course, and the column that is to be
-    filled.
+    """A platform's own file of marks, read: everybody in the course, and the column of marks to
+    fill.
     """
 
     @property
@@ -63,15 +96,36 @@ class OwnFile(Protocol):
         """The text to upload, and what the platform will do with each row.
 
         Args:
-            students: the number of a row → the student; rows of people who are nobody here are left
-                out.
+            students: the number of a row → the student. Rows of people who are no students here are
+                left out.
 
         Raises:
             ValueError: the platform cannot take these marks.
         """
 
     def hand_in_times(self, zone: str) -> Mapping[int, datetime | str]:
-        """The number of a row → when something was handed in, or why that time cannot be read."""
+        """The number of a row → the hand-in time, or why that time cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFileFormat:
+    """A platform's own file of people and marks.
+
+    Attributes:
+        read_people: the people in the file, by the number of the row.
+        read: reads the file for filling. Arguments: the table, the separator of its cells, the
+            assignment, and `--column`.
+        make: makes a file that the platform takes where no `--roster` was given, and the
+            difference; None where the platform takes only a file of its own. Arguments: the marks,
+            the assignment, `--column`, and whether marks that wait for a person are exported.
+        name_of_group: a hint for the case that the file and the download give one id two names; ""
+            where that cannot be.
+    """
+
+    read_people: Callable[[Table], dict[int, Identity]]
+    read: Callable[[Table, str, str, str], OwnFile]
+    make: Callable[[Sequence[Mark], str, str, bool], tuple[str, Difference]] | None = None
+    name_of_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +133,11 @@ class Standing:
     """One person on the platform.
 
     Attributes:
-        id: what the interface calls the person.
-        identity: what the ledger knows the person by.
-        mark: the mark that the platform has; None for none.
+        id: the interface's id of the person.
+        identity: the person, for the ledger.
+        mark: the mark on the platform; None for no mark.
         refused: why the platform will not take a mark of this person, or "".
-        handed_in: when they handed in, where that was asked for and the platform says so.
+        handed_in: the hand-in time, where the platform's interface has it.
     """
 
     id: str
@@ -98,9 +152,9 @@ class Standings:
     """An assignment as the platform has it.
 
     Attributes:
-        maximum: the points that it has there; None where the platform does not say.
-        extra: whether the platform takes marks above that.
-        notes: what else to know before the marks are sent.
+        maximum: the assignment's points on the platform; None where it does not say.
+        extra: whether the platform takes marks above the maximum.
+        notes: further lines for the instructor, before the marks are sent.
     """
 
     title: str
@@ -114,15 +168,15 @@ class Interface(Protocol):
     """A platform's interface, opened for one assignment."""
 
     def read(self) -> Standings:
-        """The assignment and everybody's mark.
+        """Read the assignment and everybody's mark.
 
         Raises:
             PlatformUnavailable: the platform does not answer, or does not let marks be written
                 there.
         """
 
-    def give(self, marks: Mapping[str, float]) -> None:
-        """Send marks: the person's id there → points.
+    def send(self, marks: Mapping[str, float]) -> None:
+        """Send marks: the interface's id of a person → points.
 
         Raises:
             PlatformUnavailable: the platform did not take them.
@@ -130,13 +184,29 @@ class Interface(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
-    """An autograder of one assignment, packed for a platform.
+class InterfaceFormat:
+    """The way to a platform's interface.
 
     Attributes:
-        write: writes it to a path, with the files that students get beside the notebook, and
-            returns where it lies.
-        is_for_students: whether students get it.
+        connect: opens the interface. Arguments: the address, the course's id, the assignment's
+            title on the platform, and a token.
+        address: the interface's address, for platforms that have one address for all courses.
+        knows_times: whether the interface says when everybody handed in.
+    """
+
+    connect: Callable[[str, str, str, str], Interface]
+    address: str = ""
+    knows_times: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A way to pack the autograder of one assignment for a platform.
+
+    Attributes:
+        write: writes the bundle to a path, with the files that students get beside the notebook,
+            and returns its place.
+        is_for_students: whether students get the bundle.
         installs_wheel: whether the kit is installed there from a wheel in the course's own
             repository.
     """
@@ -148,52 +218,16 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """One learning platform.
+    """One learning platform; None stands for what the platform cannot do.
 
     Attributes:
-        example: how a notebook is called in its download.
-        find_owners: tells whose each file of a download is.
-        recognises: whether a file has a name that no other platform writes.
-        describes: whether a file, by its name, says whose notebooks are or when they were handed
-            in.
-        proves_hand_in: whether a file, by its name, says that somebody handed in something.
-        holds_only_work: whether every file in somebody's folder of a download was handed in.
-        own_files: names of files that the platform writes beside what students handed in.
-        says_whose: whether each download says of every submission whether it is a group's.
-        called_as_student: whether the student's name here is also what the platform calls the
-            person.
-        read_people: the people in the platform's own file, by the number of the row.
-        read_file: reads the platform's own file. Arguments: the table, the separator of its cells,
-            the assignment, and `--column`.
-        new_file: makes a file that the platform takes where no `--roster` was given, and the
-            difference. Arguments: the marks, the assignment, `--column`, and whether marks that
-                wait for a person are exported.
-        name_of_group: a hint for the case that the platform's file and its download give one id two
-            names; "" for none.
-        feedback_name: a feedback page's path in the zip that the platform takes; "" where it could
-            not tell whose.
-        connect: opens the platform's interface. Arguments: the address, the course's id, the
-            assignment's title on the platform, and a token.
-        address: the interface's address, for platforms that have a single address for all courses.
-        knows_times: whether the interface says when everybody handed in.
+        feedback_name: a feedback page's path in the zip that the platform takes; "" where the
+            platform could not tell whose page it is.
         bundles: autograders of one assignment for this platform, by the word of `bundle --for`.
     """
 
-    example: str = ""
-    find_owners: Callable[[Download], FindOwner] | None = None
-    recognises: Callable[[UploadedFile], bool] | None = None
-    describes: Callable[[str], bool] | None = None
-    proves_hand_in: Callable[[str], bool] | None = None
-    holds_only_work: bool = True
-    own_files: Collection[str] = ()
-    says_whose: bool = False
-    called_as_student: bool = False
-    read_people: Callable[[Table], dict[int, Identity]] | None = None
-    read_file: Callable[[Table, str, str, str], OwnFile] | None = None
-    new_file: Callable[[Sequence[Mark], str, str, bool], tuple[str, Difference]] | None = None
-    name_of_group: str = ""
+    download: DownloadFormat | None = None
+    own_file: OwnFileFormat | None = None
     feedback_name: Callable[[Mark, str], str] | None = None
-    connect: Callable[[str, str, str, str], Interface] | None = None
-    address: str = ""
-    knows_times: bool = False
+    interface: InterfaceFormat | None = None
     bundles: Mapping[str, Bundle] = field(default_factory=dict)

@@ -64,7 +64,7 @@ def push_marks(
         yield f"nothing was sent to {platform}, since --dry-run was given"
         return
     if to_send:
-        interface.give(to_send)
+        interface.send(to_send)
         _assert_taken(platform, to_send, interface.read())
     yield f"marks of {assignment} sent to {platform}, {standings.title!r}: {len(to_send)}"
 
@@ -76,11 +76,15 @@ def hand_in_times(course: Course, platform: str, title: str) -> dict[str, dateti
     Raises:
         KitError: the platform's interface does not say so, or cannot be asked.
     """
-    if not platforms()[platform].knows_times:
-        there = [name for name, other in platforms().items() if other.knows_times]
+    with_times = [
+        name
+        for name, entry in platforms().items()
+        if entry.interface and entry.interface.knows_times
+    ]
+    if platform not in with_times:
         raise KitError(
-            f"--ask-times is for --from {', '.join(there)}: other downloads have their times, or "
-            "--roster has them"
+            f"--ask-times is for --from {', '.join(with_times)}: other downloads have their times, "
+            "or --roster has them"
         )
     people = open_interface(course, platform, title).read().people
     return {person.id: person.handed_in for person in people if person.handed_in is not None}
@@ -93,9 +97,9 @@ def open_interface(course: Course, platform: str, title: str) -> Interface:
         KitError: there is no address, no course, no token, or a package is missing.
     """
     settings = course.platforms[platform]
-    connect = platforms()[platform].connect
-    url = settings.url or platforms()[platform].address
-    assert connect is not None
+    interface = platforms()[platform].interface
+    assert interface is not None
+    url = settings.url or interface.address
     if not settings.course or not url:
         raise KitError(
             f"course.toml does not say which course on {platform} is meant: write `url` and "
@@ -103,7 +107,7 @@ def open_interface(course: Course, platform: str, title: str) -> Interface:
         )
     token = read_token(course.root, platform)
     try:
-        return connect(url, settings.course, title, token)
+        return interface.connect(url, settings.course, title, token)
     except ImportError as error:
         raise KitError(
             f"{error.name} is not installed: pip install 'attention-kit[platforms]'"

@@ -20,17 +20,12 @@ def platforms() -> dict[str, Platform]:
 
 def with_downloads() -> list[str]:
     """The words of `--from`."""
-    return [name for name, platform in platforms().items() if platform.find_owners]
+    return [name for name, platform in platforms().items() if platform.download]
 
 
 def with_own_file() -> list[str]:
     """Platforms whose own file is read: those for which `--roster` is."""
-    return [name for name, platform in platforms().items() if platform.read_file]
-
-
-def with_interface() -> list[str]:
-    """Platforms to which `--push` sends marks."""
-    return [name for name, platform in platforms().items() if platform.connect]
+    return [name for name, platform in platforms().items() if platform.own_file]
 
 
 def export_formats() -> list[str]:
@@ -38,7 +33,7 @@ def export_formats() -> list[str]:
     platforms.
     """
     marks = [
-        name for name, platform in platforms().items() if platform.read_file or platform.connect
+        name for name, platform in platforms().items() if platform.own_file or platform.interface
     ]
     feedback = [
         f"{name}-feedback" for name, platform in platforms().items() if platform.feedback_name

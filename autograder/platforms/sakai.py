@@ -19,7 +19,7 @@ from autograder.intake.owners import (
     timestamp,
 )
 from autograder.ledger.identity_matching import Identity
-from autograder.platforms.platform import Download, Platform
+from autograder.platforms.platform import Download, DownloadFormat, Platform
 
 _PERSON = re.compile(r"(?P<last>[^,]*), (?P<first>.*)\((?P<eid>[^()]+)\)", re.DOTALL)
 _ATTACHMENTS = "Submission attachment(s)"
@@ -65,9 +65,11 @@ def _spelled_out(text: str | None) -> str | None:
 
 
 PLATFORM = Platform(
-    example="Last, First(eid)/Submission attachment(s)/name.ipynb",
-    find_owners=find_owners,
-    recognises=lambda file: _ATTACHMENTS in file.parts,
-    describes=lambda name: name == _NOTE,
-    own_files={"comments.txt", "feedbackText.html", "grades.csv", "grades.xls", "grades.xlsx"},
+    download=DownloadFormat(
+        example="Last, First(eid)/Submission attachment(s)/name.ipynb",
+        find_owners=find_owners,
+        recognises=lambda file: _ATTACHMENTS in file.parts,
+        describes=lambda name: name == _NOTE,
+        own_files={"comments.txt", "feedbackText.html", "grades.csv", "grades.xls", "grades.xlsx"},
+    )
 )
