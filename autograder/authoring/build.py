@@ -1,18 +1,20 @@
-"""Make the release and the answer key from a source notebook, the same bytes every time."""
+"""Build the release and the answer key from a source notebook: the same bytes every time."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograder.authoring import regions
-from autograder.authoring.bans import with_ban_checked, with_ban_told, with_refusing
-from autograder.authoring.check_names import names_of_checks_needed
+from autograder.authoring.bans import add_refusing, refuse_in_check, state_ban
+from autograder.authoring.check_names import find_misplaced_names
 from autograder.authoring.source_notebook import (
     SourceCell,
     SourceNotebook,
@@ -23,6 +25,9 @@ from autograder.basics.errors import BadSource, BadSuite
 from autograder.basics.file_transaction import FileTransaction
 from autograder.course import COURSE_FILE, Assignment, Course
 
+if TYPE_CHECKING:
+    from autograder.suite.collection import SuiteQuestion
+
 SHIPPED_FOLDERS = ("figures", "data")
 
 _NOTEBOOK_METADATA = {
@@ -30,156 +35,131 @@ _NOTEBOOK_METADATA = {
     "language_info": {"name": "python"},
 }
 _SHIPPED_LINK = re.compile(r"\]\(((?:figures|data)/[^)\s]+)|src=[\"']((?:figures|data)/[^\"']+)")
-
-
-_DUST = 1e-6
-"""What adding up fractions of points may leave."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the hidden suite says of a question that students are told.
-
-    Attributes:
-        points: the sum of its tests'.
-        forbidden: full names of the library functions that its answer may not call.
-    """
-
-    points: float
-    forbidden: tuple[str, ...] = ()
+_ROUNDING = 1e-6
+"""Sums of fractions of points may be wrong by this much."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltNotebooks:
-    """What one source notebook becomes.
+    """The build of one source notebook.
 
     Attributes:
         release_bytes: the notebook that students get.
         solution_bytes: the answer key.
         files: (path relative to the notebook, content) of figures and data, by path.
-        questions: names of the questions, in the notebook's order.
-        points: the tests' and the written answers' points together.
+        notebook: the source.
+        points: of tests and written answers together.
     """
 
     release_bytes: bytes
     solution_bytes: bytes
     files: tuple[tuple[str, bytes], ...]
-    questions: tuple[str, ...]
+    notebook: SourceNotebook
     points: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Marks:
-    """nbgrader's settings of one cell; grade_id "" for a cell that is not nbgrader's."""
+class _PlannedCell:
+    """A cell of the built notebooks.
 
+    Attributes:
+        grade_id: nbgrader's id of the cell; "" for a cell that nbgrader ignores.
+        points: of a cell that nbgrader scores; None for others.
+    """
+
+    cell: SourceCell
     grade_id: str = ""
-    grade: bool = False
-    solution: bool = False
-    points: float = 0.0
+    points: float | None = None
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether students write into the cell."""
+        return self.cell.kind in ("question", "written")
 
 
 def build_assignment(
-    course: Course, assignment: Assignment, asked: Mapping[str, Asked]
+    course: Course, assignment: Assignment, questions: Mapping[str, SuiteQuestion]
 ) -> BuiltNotebooks:
     """Build the release and the answer key in memory.
 
     Args:
-        course: the course that the assignment belongs to.
-        assignment: whose source is built.
-        asked: each question of its hidden suite.
+        questions: the questions of the hidden suite, by name.
 
     Raises:
         BadSource: the source notebook, its figures or its data cannot be built.
         BadSuite: a question without tests, or tests without a question.
     """
     notebook = read_source(assignment)
-    if needed := list(names_of_checks_needed(notebook)):
-        raise BadSource("\n".join(needed))
-    _check_points(course, assignment, notebook, asked)
-    files = tuple(_shipped(assignment.source.parent, assignment.root))
+    if misplaced := list(find_misplaced_names(notebook)):
+        raise BadSource("\n".join(misplaced))
+    _check_questions(assignment, notebook, questions)
+    points = _sum_points(course, assignment, notebook, questions)
+    files = tuple(_read_shipped_files(assignment.source.parent, assignment.root))
     _check_links(notebook, {name for name, _ in files})
-    points = {name: question.points for name, question in asked.items()}
-    planned = list(_plan(_with_bans(notebook, asked), points))
+    planned = list(_plan(_state_bans(notebook, questions), questions))
     _check_grade_ids(planned)
-    written = sum(cell.points for cell in notebook.of_kind("written"))
     return BuiltNotebooks(
         release_bytes=_notebook_bytes(planned, solution=False),
         solution_bytes=_notebook_bytes(planned, solution=True),
         files=files,
-        questions=notebook.questions,
-        points=_rounded(sum(points.values()) + written),
+        notebook=notebook,
+        points=points,
     )
 
 
 def expected_files(assignment: Assignment, built: BuiltNotebooks) -> dict[Path, bytes]:
     """Every file that the build puts into the course, with its content."""
-    return {
-        assignment.release: built.release_bytes,
-        assignment.solution: built.solution_bytes,
-        **{
-            notebook.parent / name: content
-            for notebook in _notebooks(assignment)
-            for name, content in built.files
-        },
-    }
+    expected = {assignment.release: built.release_bytes, assignment.solution: built.solution_bytes}
+    for folder in _built_folders(assignment):
+        expected |= {folder / name: content for name, content in built.files}
+    return expected
 
 
 def stale_files(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
     """Files in the built figures/ and data/ folders that the source no longer has."""
     expected = expected_files(assignment, built)
-    found = (
-        path
-        for notebook in _notebooks(assignment)
-        for folder in SHIPPED_FOLDERS
-        for path in (notebook.parent / folder).rglob("*")
-    )
-    return sorted(
-        path for path in found if path not in expected and (path.is_symlink() or not path.is_dir())
-    )
+    stale = []
+    for folder in _built_folders(assignment):
+        for shipped in SHIPPED_FOLDERS:
+            for path in (folder / shipped).rglob("*"):
+                if path not in expected and (path.is_symlink() or not path.is_dir()):
+                    stale.append(path)
+    return sorted(stale)
 
 
 def write_build(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
-    """Write what was built; returns the files written or removed, none where all was up to date.
-
-    All of them change together, or none.
-    """
+    """Write the built files, all together or none; returns the files written or removed."""
     changed = {
-        path: new
-        for path, new in expected_files(assignment, built).items()
-        if _content(path) != new
+        path: content
+        for path, content in expected_files(assignment, built).items()
+        if path.is_symlink() or not path.is_file() or path.read_bytes() != content
     }
     removed = stale_files(assignment, built)
-    with FileTransaction(
-        Course(assignment.root).kept, f"`autograder build {assignment.name}`"
-    ) as files:
-        for path, new in changed.items():
-            files.write(path, new)
+    kept = Course(assignment.root).kept
+    with FileTransaction(kept, f"`autograder build {assignment.name}`") as files:
+        for path, content in changed.items():
+            files.write(path, content)
         for path in removed:
             files.remove(path)
     _remove_empty_folders(assignment)
     return sorted([*changed, *removed])
 
 
-def _notebooks(assignment: Assignment) -> tuple[Path, Path]:
-    return assignment.release, assignment.solution
-
-
-def _content(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() and not path.is_symlink() else None
+def _built_folders(assignment: Assignment) -> tuple[Path, Path]:
+    return assignment.release.parent, assignment.solution.parent
 
 
 def _remove_empty_folders(assignment: Assignment) -> None:
-    for notebook in _notebooks(assignment):
+    for built_folder in _built_folders(assignment):
         for name in SHIPPED_FOLDERS:
-            top = notebook.parent / name
-            for folder in sorted((path for path in top.rglob("*") if path.is_dir()), reverse=True):
+            top = built_folder / name
+            folders = [path for path in (top, *top.rglob("*")) if path.is_dir()]
+            for folder in sorted(folders, reverse=True):
                 if not any(folder.iterdir()):
                     folder.rmdir()
-            if top.is_dir() and not any(top.iterdir()):
-                top.rmdir()
 
 
-def _shipped(folder: Path, root: Path) -> Iterator[tuple[str, bytes]]:
+def _read_shipped_files(folder: Path, root: Path) -> Iterator[tuple[str, bytes]]:
     """Figures and data, sorted by name; hidden files and bytecode stay behind."""
     for top in SHIPPED_FOLDERS:
         for path in sorted((folder / top).rglob("*")):
@@ -195,154 +175,159 @@ def _shipped(folder: Path, root: Path) -> Iterator[tuple[str, bytes]]:
                 yield name.as_posix(), path.read_bytes()
 
 
-def _check_links(notebook: SourceNotebook, there: set[str]) -> None:
+def _check_links(notebook: SourceNotebook, files: set[str]) -> None:
     for cell in notebook.cells:
         if not cell.is_code:
             for match in _SHIPPED_LINK.finditer(cell.source):
-                if (name := match[1] or match[2]) not in there:
+                if (name := match[1] or match[2]) not in files:
                     raise BadSource(f"{cell.place}: the text refers to {name}, which is not there")
 
 
-def _check_points(
-    course: Course, assignment: Assignment, notebook: SourceNotebook, asked: Mapping[str, Asked]
+def _check_questions(
+    assignment: Assignment, notebook: SourceNotebook, questions: Mapping[str, SuiteQuestion]
 ) -> None:
-    suite = assignment.suite.relative_to(course.root).as_posix()
-    untested = [name for name in notebook.questions if name not in asked]
+    untested = [name for name in notebook.questions if name not in questions]
     if untested:
         raise BadSuite(
-            f"{suite}: no tests for {', '.join(untested)}; a question has a file test_<question>.py"
+            f"{_shown_suite(assignment)}: no tests for {', '.join(untested)}; a question has a "
+            "file test_<question>.py"
         )
-    unknown = [name for name in asked if name not in notebook.questions]
+    unknown = [name for name in questions if name not in notebook.questions]
     if unknown:
-        there = ", ".join(notebook.questions)
         raise BadSuite(
-            f"{suite}: tests for {', '.join(unknown)}, which the notebook does not ask; it "
-            f"asks {there}"
-        )
-    tested = sum(question.points for question in asked.values())
-    written = sum(cell.points for cell in notebook.of_kind("written"))
-    wanted = course.totals.assignment_points
-    if wanted and abs(tested + written - wanted) > _DUST:
-        raise BadSuite(
-            f"{suite}: {tested:g} points of tests and {written:g} of written answers make "
-            f"{tested + written:g}, not "
-            f"{wanted:g}: change @points, or assignment_points under [totals] in {COURSE_FILE} "
-            "(0: any sum)"
+            f"{_shown_suite(assignment)}: tests for {', '.join(unknown)}, which the notebook does "
+            f"not ask; it asks {', '.join(notebook.questions)}"
         )
 
 
-def _with_bans(notebook: SourceNotebook, asked: Mapping[str, Asked]) -> SourceNotebook:
-    """The notebook as students read it: each question says what it may not call, and its first
-    check refuses it.
+def _sum_points(
+    course: Course,
+    assignment: Assignment,
+    notebook: SourceNotebook,
+    questions: Mapping[str, SuiteQuestion],
+) -> float:
+    """The points of tests and written answers.
+
+    Raises:
+        BadSuite: the course wants another sum.
     """
-    unchecked = {cell.name: cell for cell in notebook.of_kind("question")}
+    tested = sum(question.points for question in questions.values())
+    written = sum(cell.points for cell in notebook.of_kind("written"))
+    target = course.totals.assignment_points
+    if target and abs(tested + written - target) > _ROUNDING:
+        raise BadSuite(
+            f"{_shown_suite(assignment)}: {tested:g} points of tests and {written:g} of written "
+            f"answers make {tested + written:g}, not {target:g}: change @points, or "
+            f"assignment_points under [totals] in {COURSE_FILE} (0: any sum)"
+        )
+    return _rounded(tested + written)
+
+
+def _shown_suite(assignment: Assignment) -> str:
+    return assignment.suite.relative_to(assignment.root).as_posix()
+
+
+def _state_bans(notebook: SourceNotebook, questions: Mapping[str, SuiteQuestion]) -> SourceNotebook:
+    """The notebook with the suite's bans: each question's docstring states its ban, and the
+    question's first check refuses the forbidden functions.
+    """
     cells = list(notebook.cells)
-    for place, cell in enumerate(cells):
+    unchecked = {cell.name: cell for cell in notebook.of_kind("question")}
+    refusing = False
+    for index, cell in enumerate(notebook.cells):
         if cell.kind == "question":
-            cells[place] = with_ban_told(cell, asked[cell.name].forbidden)
+            cells[index] = state_ban(cell, questions[cell.name].forbidden)
         elif cell.kind == "check" and cell.name in unchecked:
-            cells[place] = with_ban_checked(
-                cell, unchecked.pop(cell.name), asked[cell.name].forbidden
-            )
-    if any(
-        new is not old and new.kind == "check"
-        for new, old in zip(cells, notebook.cells, strict=True)
-    ):
-        given = [place for place, cell in enumerate(cells) if cell.kind == "given"]
+            question = unchecked.pop(cell.name)
+            cells[index] = refuse_in_check(cell, question, questions[cell.name].forbidden)
+            refusing = refusing or cells[index] is not cell
+    if refusing:
+        given = [index for index, cell in enumerate(cells) if cell.kind == "given"]
         if not given:
             raise BadSource(
                 f"{cells[0].place}: the suite forbids functions, and there is no given cell "
                 "for the check"
             )
-        best = next((place for place in given if expect_text() in cells[place].source), given[0])
-        cells[best] = with_refusing(cells[best])
-    return SourceNotebook(notebook.assignment, tuple(cells))
+        with_expect = [index for index in given if expect_text() in cells[index].source]
+        index = (with_expect or given)[0]
+        cells[index] = add_refusing(cells[index])
+    return dataclasses.replace(notebook, cells=tuple(cells))
 
 
 def _plan(
-    notebook: SourceNotebook, points: Mapping[str, float]
-) -> Iterator[tuple[SourceCell, _Marks]]:
-    """The cells of the built notebooks in order, each with its nbgrader settings."""
-    checks = [cell.name for cell in notebook.of_kind("check")]
-    begun: dict[str, int] = {}
+    notebook: SourceNotebook, questions: Mapping[str, SuiteQuestion]
+) -> Iterator[_PlannedCell]:
+    """The cells of the built notebooks in order. A question's last check carries its points."""
+    checks = Counter(cell.name for cell in notebook.of_kind("check"))
+    planned_checks: Counter[str] = Counter()
     for cell in notebook.cells:
-        if cell.kind == "check":
-            begun[cell.name] = begun.get(cell.name, 0) + 1
-            last = begun[cell.name] == checks.count(cell.name)
-            yield (
-                cell,
-                _check_marks(cell.name, points[cell.name])
-                if last
-                else _Marks(f"check_{cell.name}_{begun[cell.name]}"),
-            )
+        name = cell.name
+        if cell.kind == "question":
+            yield _PlannedCell(cell, name)
+            if not checks[name]:
+                yield _plan_missing_check(cell, questions[name].points)
+        elif cell.kind == "check":
+            planned_checks[name] += 1
+            if planned_checks[name] == checks[name]:
+                yield _PlannedCell(cell, f"check_{name}", questions[name].points)
+            else:
+                yield _PlannedCell(cell, f"check_{name}_{planned_checks[name]}")
+        elif cell.kind == "given":
+            yield _PlannedCell(cell, f"given_{name}")
+        elif cell.kind == "written":
+            yield _PlannedCell(cell, f"written_{name}", cell.points)
         else:
-            yield cell, _marks(cell)
-        if cell.kind == "question" and cell.name not in checks:
-            worth = _rounded(points[cell.name])
-            text = (
-                f"# {cell.name} is worth {worth} {'point' if worth == 1 else 'points'}. "
-                "It has no visible check: try it on examples of your own."
-            )
-            yield (
-                SourceCell("check", cell.name, text, cell.place),
-                _check_marks(cell.name, points[cell.name]),
-            )
+            yield _PlannedCell(cell)
 
 
-def _check_marks(question: str, points: float) -> _Marks:
-    return _Marks(f"check_{question}", grade=True, points=points)
+def _plan_missing_check(question: SourceCell, points: float) -> _PlannedCell:
+    worth = _rounded(points)
+    text = (
+        f"# {question.name} is worth {worth} {'point' if worth == 1 else 'points'}. "
+        "It has no visible check: try it on examples of your own."
+    )
+    check = SourceCell("check", question.name, text, question.place)
+    return _PlannedCell(check, f"check_{question.name}", points)
 
 
-def _marks(cell: SourceCell) -> _Marks:
-    if cell.kind == "question":
-        return _Marks(cell.name, solution=True)
-    if cell.kind == "given":
-        return _Marks(f"given_{cell.name}")
-    if cell.kind == "written":
-        return _Marks(f"written_{cell.name}", grade=True, solution=True, points=cell.points)
-    return _Marks()
-
-
-def _check_grade_ids(planned: Iterable[tuple[SourceCell, _Marks]]) -> None:
-    seen: dict[str, str] = {}
-    for cell, marks in planned:
-        if marks.grade_id and marks.grade_id in seen:
+def _check_grade_ids(planned: Iterable[_PlannedCell]) -> None:
+    places: dict[str, str] = {}
+    for cell in planned:
+        if cell.grade_id and cell.grade_id in places:
             raise BadSource(
-                f"{cell.place}: its grade_id would be {marks.grade_id!r}, like that of "
-                f"{seen[marks.grade_id]}; "
-                "give one of them another name"
+                f"{cell.cell.place}: its grade_id would be {cell.grade_id!r}, like that of "
+                f"{places[cell.grade_id]}; give one of them another name"
             )
-        seen[marks.grade_id] = cell.place
+        places[cell.grade_id] = cell.cell.place
 
 
-def _notebook_bytes(planned: Iterable[tuple[SourceCell, _Marks]], *, solution: bool) -> bytes:
+def _notebook_bytes(planned: Iterable[_PlannedCell], *, solution: bool) -> bytes:
     import nbformat  # with nbgrader, more than a second to import
 
-    ids: dict[str, int] = {}
+    ids: Counter[str] = Counter()
     cells = []
-    for cell, marks in planned:
-        cells.append(_cell(cell, marks, ids, solution=solution))
-        if solution and cell.scheme:
-            cells.append(_guide(cell))
+    for cell in planned:
+        cells.append(_built_cell(cell, ids, solution=solution))
+        if solution and cell.cell.scheme:
+            cells.append(_marking_guide(cell.cell))
     notebook = {"cells": cells, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
     nbformat.validate(nbformat.from_dict(notebook))
     return (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def _cell(
-    cell: SourceCell, marks: _Marks, ids: dict[str, int], *, solution: bool
-) -> dict[str, Any]:
-    text = _text(cell, solution=solution)
+def _built_cell(planned: _PlannedCell, ids: Counter[str], *, solution: bool) -> dict[str, Any]:
+    cell = planned.cell
+    text = _built_text(cell, solution=solution)
     cell_type = "code" if cell.is_code else "markdown"
     metadata: dict[str, Any] = {"attention_kit": {"role": cell.kind, "name": cell.name}}
-    if marks.grade_id:
+    if planned.grade_id:
         metadata["deletable"] = False
-        if not marks.solution:
+        if not planned.is_answer:
             metadata["editable"] = False
-        metadata["nbgrader"] = _nbgrader(marks, cell_type, text)
+        metadata["nbgrader"] = _nbgrader_metadata(planned, cell_type, text)
     built: dict[str, Any] = {
         "cell_type": cell_type,
-        "id": _cell_id(cell, marks, ids),
+        "id": _cell_id(planned, ids),
         "metadata": metadata,
         "source": text.splitlines(keepends=True),
     }
@@ -351,7 +336,7 @@ def _cell(
     return built
 
 
-def _guide(cell: SourceCell) -> dict[str, Any]:
+def _marking_guide(cell: SourceCell) -> dict[str, Any]:
     """The marking guide of a written answer, a cell of the answer key alone."""
     text = f"**Marking guide**\n\n{cell.scheme}"
     return {
@@ -362,41 +347,42 @@ def _guide(cell: SourceCell) -> dict[str, Any]:
     }
 
 
-def _text(cell: SourceCell, *, solution: bool) -> str:
+def _built_text(cell: SourceCell, *, solution: bool) -> str:
     if solution:
         return regions.complete(cell.source)
     stub = regions.question_stub(cell.name) if cell.kind == "question" else regions.WRITTEN_STUB
-    return regions.stubbed(cell.source, stub)
+    return regions.replace_answers(cell.source, stub)
 
 
-def _cell_id(cell: SourceCell, marks: _Marks, ids: dict[str, int]) -> str:
+def _cell_id(planned: _PlannedCell, ids: Counter[str]) -> str:
     """A cell id that stays the same when other cells come and go."""
-    if marks.grade_id:
-        wanted = f"{cell.kind}-{marks.grade_id.removeprefix(cell.kind + '_')}"
+    cell = planned.cell
+    if planned.grade_id:
+        cell_id = f"{cell.kind}-{planned.grade_id.removeprefix(cell.kind + '_')}"
     elif cell.name:
-        wanted = f"{cell.kind}-{cell.name}"
+        cell_id = f"{cell.kind}-{cell.name}"
     else:
-        wanted = f"text-{hashlib.sha256(cell.source.encode()).hexdigest()[:12]}"
-    ids[wanted] = ids.get(wanted, 0) + 1
-    return wanted if ids[wanted] == 1 else f"{wanted}-{ids[wanted]}"
+        cell_id = f"text-{hashlib.sha256(cell.source.encode()).hexdigest()[:12]}"
+    ids[cell_id] += 1
+    return cell_id if ids[cell_id] == 1 else f"{cell_id}-{ids[cell_id]}"
 
 
-def _nbgrader(marks: _Marks, cell_type: str, text: str) -> dict[str, Any]:
+def _nbgrader_metadata(planned: _PlannedCell, cell_type: str, text: str) -> dict[str, Any]:
     """nbgrader's metadata, schema version 3, with the checksum that nbgrader itself would write."""
     import nbformat
     from nbgrader.utils import compute_checksum
 
     settings: dict[str, Any] = {
         "cell_type": cell_type,
-        "grade": marks.grade,
-        "grade_id": marks.grade_id,
-        "locked": not marks.solution,
+        "grade": planned.points is not None,
+        "grade_id": planned.grade_id,
+        "locked": not planned.is_answer,
         "schema_version": 3,
-        "solution": marks.solution,
+        "solution": planned.is_answer,
         "task": False,
     }
-    if marks.grade:
-        settings["points"] = _rounded(marks.points)
+    if planned.points is not None:
+        settings["points"] = _rounded(planned.points)
     cell = nbformat.from_dict(
         {"cell_type": cell_type, "metadata": {"nbgrader": settings}, "source": text}
     )
@@ -404,8 +390,6 @@ def _nbgrader(marks: _Marks, cell_type: str, text: str) -> dict[str, Any]:
 
 
 def _rounded(points: float) -> int | float:
-    """Points without the dust of adding them up: 4 rather than 4.000000001, an int where it is
-    one.
-    """
+    """Points without rounding errors of their sum: 4 for 4.000000001, as a whole number."""
     exact = round(points, 6)
     return int(exact) if exact == int(exact) else exact

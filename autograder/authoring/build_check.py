@@ -1,43 +1,42 @@
-"""`build --check`: the built files are those of the source, give nothing away, and run."""
+"""Check built files: current, without an answer or a hidden test in them, and runnable."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograder.authoring import regions
 from autograder.authoring.build import (
-    Asked,
     BuiltNotebooks,
     build_assignment,
     expected_files,
     stale_files,
 )
 from autograder.authoring.execute import CELL_SECONDS, CellError, execute_notebook
-from autograder.authoring.leaks import leaks
-from autograder.authoring.source_notebook import read_source
+from autograder.authoring.leaks import find_leaks
 from autograder.basics.definitions import top_level_names
 from autograder.basics.errors import StaleBuild
 from autograder.course import Assignment, Course
 from autograder.intake.magics import strip_magics
 
+if TYPE_CHECKING:
+    from autograder.suite.collection import SuiteQuestion
+
 
 def check_assignment(
-    course: Course, assignment: Assignment, asked: Mapping[str, Asked]
+    course: Course, assignment: Assignment, questions: Mapping[str, SuiteQuestion]
 ) -> BuiltNotebooks:
-    """Check the built files of one assignment against its source; writes nothing.
+    """Compare the built files of one assignment with a new build; writes nothing.
 
     Args:
-        course: the course that the assignment belongs to.
-        assignment: which one.
-        asked: each question of its hidden suite.
+        questions: the questions of the hidden suite, by name.
 
     Raises:
-        StaleBuild: lists everything that is wrong.
+        StaleBuild: lists all problems.
         BadSource, BadSuite: the source cannot be built at all.
     """
-    built = build_assignment(course, assignment, asked)
+    built = build_assignment(course, assignment, questions)
     problems = [
         *file_problems(assignment, built),
         *leak_problems(assignment, built),
@@ -53,7 +52,7 @@ def check_assignment(
 
 
 def file_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
-    """Built files that are missing, or not what the source gives."""
+    """Built files that are missing, stale, or left over."""
     problems = []
     for path, content in sorted(expected_files(assignment, built).items()):
         shown = path.relative_to(assignment.root).as_posix()
@@ -62,34 +61,29 @@ def file_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
         elif path.read_bytes() != content:
             problems.append(f"{shown} is stale: run `autograder build {assignment.name}`")
     for path in stale_files(assignment, built):
-        problems.append(
-            f"{path.relative_to(assignment.root).as_posix()} is not in the source any more"
-        )
+        shown = path.relative_to(assignment.root).as_posix()
+        problems.append(f"{shown} is not in the source any more")
     return problems
 
 
 def leak_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
-    """What the release gives away: as built from the source, and as it lies in assignments/."""
-    notebook = read_source(assignment)
-    found = leaks(notebook, built.release_bytes, built.files, assignment.suite)
-    if (
-        assignment.release.is_file()
-        and (lying := assignment.release.read_bytes()) != built.release_bytes
-    ):
-        shown = assignment.release.relative_to(assignment.root).as_posix()
-        try:
-            found += [
-                f"{shown}: {leak}"
-                for leak in leaks(notebook, lying, (), assignment.suite)
-                if leak not in found
-            ]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            found.append(f"{shown} is not a notebook")
-    return found
+    """Leaks in the release: in the new build, and in the file in assignments/."""
+    problems = find_leaks(built.notebook, built.release_bytes, built.files, assignment.suite)
+    if not assignment.release.is_file():
+        return problems
+    release = assignment.release.read_bytes()
+    if release == built.release_bytes:
+        return problems
+    shown = assignment.release.relative_to(assignment.root).as_posix()
+    try:
+        leaks = find_leaks(built.notebook, release, (), assignment.suite)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return [*problems, f"{shown} is not a notebook"]
+    return [*problems, *(f"{shown}: {leak}" for leak in leaks if leak not in problems)]
 
 
 def run_problems(
-    what: str,
+    title: str,
     notebook: bytes,
     built: BuiltNotebooks,
     cell_seconds: float = CELL_SECONDS,
@@ -98,29 +92,30 @@ def run_problems(
 ) -> list[str]:
     """Cells that raise when the notebook runs top to bottom in a kernel.
 
-    With `stubs`, a cell may fail because of an unanswered question: it calls a stub, or it needs a
-    name that a cell which called one would have made.
+    Args:
+        title: the notebook's name in messages.
+        stubs: whether cells may fail because of an unanswered question: a cell calls a stub, or
+            needs a name that such a failed cell defines.
     """
     cells: list[dict[str, Any]] = json.loads(notebook)["cells"]
-    unmade: set[str] = set()
+    undefined: set[str] = set()
     problems = []
     for error in execute_notebook(notebook, built.files, cell_seconds):
         cell = cells[error.cell]
-        if stubs and _is_consequence(error, cell["metadata"]["attention_kit"]["role"], unmade):
-            unmade |= top_level_names(strip_magics("".join(cell["source"]))[0])
+        if stubs and _is_consequence(error, cell["metadata"]["attention_kit"]["role"], undefined):
+            undefined |= top_level_names(strip_magics("".join(cell["source"]))[0])
             continue
-        problems.append(f"{what} does not run: {_describe(error, cell)}")
+        problems.append(f"{title} does not run: {_describe(error, cell)}")
     return problems
 
 
-def _is_consequence(error: CellError, role: str, unmade: set[str]) -> bool:
+def _is_consequence(error: CellError, role: str, undefined: set[str]) -> bool:
     if role == "given":
         return False
     if regions.is_stub_message(error.message) or regions.is_stub_message(error.traceback):
         return True
-    return error.name == "NameError" and any(
-        f"name '{name}' is not defined" in error.message for name in unmade
-    )
+    messages = [f"name '{name}' is not defined" for name in undefined]
+    return error.name == "NameError" and any(message in error.message for message in messages)
 
 
 def _describe(error: CellError, cell: dict[str, Any]) -> str:

@@ -1,7 +1,6 @@
-"""What the last build of an assignment was made from, and what it made: where nothing changed there
-is nothing to do, and nothing heavy to load for it.
+"""The record of an assignment's last build: an unchanged assignment loads and builds nothing.
 
-    <course>/.autograder/built/<assignment>.json
+<course>/.autograder/built/<assignment>.json
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _LIBRARIES = ("jupytext", "nbformat", "pytest")
 
 @dataclass(frozen=True, slots=True)
 class _LastBuild:
-    """The record: a hash of everything that a build reads and writes, and what was said of it."""
+    """The record: a hash of everything that a build reads and writes, and the build's summary."""
 
     sha256: str
     summary: str
 
 
-def summary_of_last_build(course: Course, assignment: Assignment) -> str | None:
-    """What was said of the last build; None where it has to be made again."""
+def read_summary(course: Course, assignment: Assignment) -> str | None:
+    """The summary of the last build; None if the assignment must be built again."""
     try:
         record = read_stored(_path(course, assignment), _LastBuild)
         return record.summary if record.sha256 == _sha256(assignment) else None
@@ -40,9 +39,7 @@ def summary_of_last_build(course: Course, assignment: Assignment) -> str | None:
 
 
 def remember_build(course: Course, assignment: Assignment, summary: str) -> None:
-    """Keep it for the next time; where that cannot be written, the next time takes as long as this
-    one.
-    """
+    """Record a build. Without a record (the disk may be full) the next build takes as long."""
     with contextlib.suppress(OSError):
         line = encode_line(_LastBuild(_sha256(assignment), summary))
         write_whole(_path(course, assignment), line, to_disk=False)

@@ -20,7 +20,7 @@ _WHAT_TO_DO = (
 )
 
 
-def names_of_checks_needed(notebook: SourceNotebook) -> Iterator[str]:
+def find_misplaced_names(notebook: SourceNotebook) -> Iterator[str]:
     """Names that a check or demo defines, and that a given cell, an answer or a text of the
     notebook needs or names.
     """

@@ -53,7 +53,7 @@ class _Text:
     is_given: bool = False
 
 
-def leaks(
+def find_leaks(
     notebook: SourceNotebook, release: bytes, files: Sequence[tuple[str, bytes]], suite: Path
 ) -> list[str]:
     """What the release gives away, one sentence each; [] where it gives away nothing."""

@@ -1,4 +1,4 @@
-"""Makes `check.py` and `make_my_course.py` for students: single files that plain Python runs.
+"""Make `check.py` and `make_my_course.py` for students: single files that plain Python runs.
 
 A program is a small loader and, in lines of comments, the texts of the modules that the loader
 imports. So students run the reader and the matcher of `intake/` unchanged, and read a notebook
@@ -8,9 +8,15 @@ exactly as grading does.
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from autograder.authoring.check_names import names_of_checks
+from autograder.course import Assignment, Course
+from autograder.intake.released_notebook import load_release
+from autograder.student_tools.release_table import TABLE_SUFFIX
 
 _KIT = Path(__file__).parents[1]
 _TEMPLATE = Path(__file__).with_name("templates") / "students" / "program.py"
@@ -18,50 +24,62 @@ _RUNNER = "autograder.worker.cell_runner"
 """The program that `check.py` starts to run a notebook's cells."""
 
 
-def check_program() -> bytes:
-    """The text of `check.py`."""
-    return _program("autograder.student_tools.self_check", _RUNNER)
+CHECK, MAKE_MY_COURSE = "check.py", "make_my_course.py"
+LIMITS = ("notebook_mb", "cell_seconds", "submission_seconds", "memory_mb", "file_mb")
+"""The course's limits that `check.py` keeps to."""
 
 
-def my_course_program() -> bytes:
-    """The text of `make_my_course.py`."""
-    return _program("autograder.student_tools.make_my_course")
+def student_programs(course: Course, assignment: Assignment) -> dict[str, bytes]:
+    """The programs beside a release, and the table that `check.py` reads, by file name.
+
+    The first assignment of a course has no earlier one that a student could go on with.
+    """
+    files = {
+        CHECK: _program("autograder.student_tools.self_check", _RUNNER),
+        f"{assignment.name}{TABLE_SUFFIX}": _table(course, assignment).encode(),
+    }
+    if assignment.name != course.assignments()[0].name:
+        files[MAKE_MY_COURSE] = _program("autograder.student_tools.make_my_course")
+    return files
+
+
+def _table(course: Course, assignment: Assignment) -> str:
+    """The released notebook, and the facts that `check.py` needs: nothing of suite or answers."""
+    table = {
+        "assignment": assignment.name,
+        "limits": {name: getattr(course.limits, name) for name in LIMITS},
+        "only_in_checks": names_of_checks(load_release(assignment)),
+        "release": json.loads(assignment.release.read_bytes()),
+    }
+    return json.dumps(table, indent=1) + "\n"
 
 
 def _program(entry: str, *started: str) -> bytes:
-    """A file with the kit's modules `entry` and `started`, and every module of the kit that these
-    import, by name.
+    """A file with the modules `entry` and `started`, and all modules of the kit that they import.
+
+    The file's docstring is that of `entry`.
     """
     sources: dict[str, str] = {}
     waiting = [entry, *started]
     while waiting:
         module = waiting.pop()
         if module not in sources:
-            sources[module] = (_KIT.parent / f"{module.replace('.', '/')}.py").read_text(
-                encoding="utf-8"
-            )
+            path = _KIT.parent / f"{module.replace('.', '/')}.py"
+            sources[module] = path.read_text(encoding="utf-8")
             waiting += _imported_from_kit(module, ast.parse(sources[module]))
     docstring = ast.get_docstring(ast.parse(sources[entry]), clean=False) or ""
-    start = _TEMPLATE.read_text(encoding="utf-8")
-    start = (
-        start.replace("DOCSTRING", docstring.rstrip())
-        .replace("ENTRY", entry)
-        .replace("RUNNER", _RUNNER)
-    )
-    carried = [line for name, source in sorted(sources.items()) for line in _carried(name, source)]
-    return "\n".join([start, "", *carried, ""]).encode()
-
-
-def _carried(name: str, source: str) -> Iterator[str]:
-    """A module as lines of comments."""
-    yield f"#@ {name}"
-    yield from (f"#| {line}".rstrip() for line in source.rstrip("\n").split("\n"))
+    loader = _TEMPLATE.read_text(encoding="utf-8")
+    loader = loader.replace("DOCSTRING", docstring.rstrip())
+    loader = loader.replace("ENTRY", entry).replace("RUNNER", _RUNNER)
+    lines = [loader, ""]
+    for name, source in sorted(sources.items()):
+        lines.append(f"#@ {name}")
+        lines += [f"#| {line}".rstrip() for line in source.rstrip("\n").split("\n")]
+    return "\n".join([*lines, ""]).encode()
 
 
 def _imported_from_kit(module: str, tree: ast.Module) -> Iterator[str]:
-    """Modules of the kit that a module imports when it is imported itself; others must be Python's
-    own.
-    """
+    """Modules of the kit that a module imports at its top level; all others must be Python's."""
     for node in tree.body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):

@@ -108,7 +108,7 @@ def complete(source: str) -> str:
     return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
 
 
-def stubbed(source: str, stub: str) -> str:
+def replace_answers(source: str, stub: str) -> str:
     """The cell of the release: every region replaced by `stub`, at the indentation of its first
     marker.
     """

@@ -252,7 +252,7 @@ def _written_points(cell: RawCell) -> float:
 def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
     forms = [source]
     if kind == "question":
-        forms.append(regions.stubbed(source, regions.question_stub(name)))
+        forms.append(regions.replace_answers(source, regions.question_stub(name)))
     for form in forms:
         try:
             tree = ast.parse(strip_magics(form)[0])

@@ -18,7 +18,7 @@ _PROXY = _BY_NAME | {"define", "repeat", "source"}
 """Names of `student` that are no function of the submission."""
 
 
-def suite_problems(
+def find_suite_problems(
     suite: Path, questions: Sequence[SuiteQuestion], cells: Mapping[str, str]
 ) -> list[str]:
     """Names that are not there, of questions, functions and libraries, and known answers that share

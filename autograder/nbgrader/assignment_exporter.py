@@ -17,7 +17,7 @@ from nbgrader.converters import GenerateAssignment, GenerateSolution
 from nbgrader.preprocessors import CheckCellMetadata, NbGraderPreprocessor, SaveCells
 
 from autograder.authoring.build import build_assignment, write_build
-from autograder.authoring.build_commands import questions_asked
+from autograder.authoring.build_commands import suite_questions
 from autograder.course import find_course
 from autograder.nbgrader.assignment_rows import register_release
 from autograder.nbgrader.gradebook import open_gradebook
@@ -69,7 +69,7 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
         if (
             assignment := suite_assignment(course, where["assignment"], where["notebook"])
         ) is not None:
-            built = build_assignment(course, assignment, questions_asked(assignment))
+            built = build_assignment(course, assignment, suite_questions(assignment))
             write_build(assignment, built)
             resources[_TEXT] = getattr(built, self.built_part).decode()
             notebook = nbformat.reads(resources[_TEXT], as_version=4)

@@ -41,6 +41,7 @@ def render_script(template: Path, **values: object) -> str:
 def archive_entry(name: str, mode: int) -> zipfile.ZipInfo:
     """The entry of a file in a zip archive: the same entry at any time."""
     entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry.create_system = 3  # Unix, on any machine
     entry.external_attr = (stat.S_IFREG | mode) << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
     return entry

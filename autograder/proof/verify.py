@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from autograder.authoring.suite_checks import suite_problems
+from autograder.authoring.suite_checks import find_suite_problems
 from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
 from autograder.grading.bench import Bench
@@ -179,7 +179,9 @@ class _Prover:
         """
         assignment, suite = self._bench.assignment, self._grader.suite
         answers = [*self._grader.mistakes, *self._alternates]
-        self._problems += suite_problems(assignment.suite, suite.questions, self._grader.key.cells)
+        self._problems += find_suite_problems(
+            assignment.suite, suite.questions, self._grader.key.cells
+        )
         self._problems += [
             *self._undeclared_calls(),
             *self._misnamed_answers(answers),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import courses
 
+from autograder.suite.collection import SuiteQuestion, SuiteTest
+
 HEADER = """\
 # ---
 # jupyter:
@@ -97,3 +99,8 @@ def write_assignment(root: Path, name: str, source: str, suite: dict[str, str]) 
     figures = root / "source" / name / "figures"
     figures.mkdir()
     (figures / "line.svg").write_text("<svg/>", encoding="utf-8")
+
+
+def suite_question(points: float, forbidden: tuple[str, ...] = ()) -> SuiteQuestion:
+    """A question of one test."""
+    return SuiteQuestion("question", (SuiteTest("test_it", points, ""),), (), forbidden)

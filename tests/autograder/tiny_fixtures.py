@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny_course import POINTS, SUITE, TINY, write_assignment
+from tiny_course import POINTS, SUITE, TINY, suite_question, write_assignment
 
-from autograder.authoring.build import Asked
 from autograder.course import Assignment, Course, load_course
+from autograder.suite.collection import SuiteQuestion
 
 
 @pytest.fixture
@@ -23,6 +23,6 @@ def tiny(course: Course) -> Assignment:
 
 
 @pytest.fixture
-def asked() -> dict[str, Asked]:
+def questions() -> dict[str, SuiteQuestion]:
     """What the suite's tests add up to: 1.5 + 1, and 3."""
-    return {name: Asked(points) for name, points in POINTS.items()}
+    return {name: suite_question(points) for name, points in POINTS.items()}

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_course import TINY
+from tiny_course import TINY, suite_question
 
-from autograder.authoring.bans import names_told
-from autograder.authoring.build import Asked, build_assignment
+from autograder.authoring.bans import names_for_students
+from autograder.authoring.build import build_assignment
 from autograder.basics.errors import BadSource
 from autograder.course import Assignment, Course
 from autograder.student_tools.refusing import refusing
+from autograder.suite.collection import SuiteQuestion
 
 FORBIDDEN = (
     "torch.softmax",
@@ -29,15 +30,15 @@ def cells(notebook: bytes) -> dict[str, str]:
 
 
 def test_names_are_told_as_students_know_them() -> None:
-    assert names_told(FORBIDDEN) == ["softmax", "nn.Softmax", "numpy.exp"]
-    assert names_told(["torch._C._nn.scaled_dot_product_attention"]) == []
+    assert names_for_students(FORBIDDEN) == ["softmax", "nn.Softmax", "numpy.exp"]
+    assert names_for_students(["torch._C._nn.scaled_dot_product_attention"]) == []
 
 
 def test_the_question_says_it_and_its_check_refuses_it(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
-    plain = build_assignment(course, tiny, asked)
-    built = build_assignment(course, tiny, {**asked, "double": Asked(2.5, FORBIDDEN)})
+    plain = build_assignment(course, tiny, questions)
+    built = build_assignment(course, tiny, {**questions, "double": suite_question(2.5, FORBIDDEN)})
     for notebook, before in (
         (built.release_bytes, plain.release_bytes),
         (built.solution_bytes, plain.solution_bytes),
@@ -60,9 +61,11 @@ def test_the_question_says_it_and_its_check_refuses_it(
         assert "\n\n\ndef refusing(function, *names):\n" in new["given-imports"]
 
 
-def test_a_long_list_is_wrapped(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_a_long_list_is_wrapped(
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
+) -> None:
     many = tuple(f"torch.a_function_with_number_{n}" for n in range(9))
-    built = build_assignment(course, tiny, {**asked, "double": Asked(2.5, many)})
+    built = build_assignment(course, tiny, {**questions, "double": suite_question(2.5, many)})
     lines = cells(built.solution_bytes)["question-double"].split("\n")
     start = next(
         n
@@ -74,13 +77,13 @@ def test_a_long_list_is_wrapped(course: Course, tiny: Assignment, asked: dict[st
 
 
 def test_without_a_docstring_there_is_no_place_to_say_it(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     tiny.source.write_text(TINY.replace('    """Twice x."""\n', ""), encoding="utf-8")
     with pytest.raises(
         BadSource, match="the suite forbids softmax in double, and its function has no docstring"
     ):
-        build_assignment(course, tiny, {**asked, "double": Asked(2.5, FORBIDDEN)})
+        build_assignment(course, tiny, {**questions, "double": suite_question(2.5, FORBIDDEN)})
 
 
 @pytest.mark.parametrize(
@@ -101,10 +104,10 @@ def test_a_function_that_refuses_stops_what_is_forbidden_by_whatever_name(answer
 
 
 def test_what_asks_no_mode_is_refused_by_its_path(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     forbidden = ("torch.optim.AdamW", "torch._fused_adamw_", "torch.nn.utils.clip_grad_norm_")
-    built = build_assignment(course, tiny, {**asked, "double": Asked(2.5, forbidden)})
+    built = build_assignment(course, tiny, {**questions, "double": suite_question(2.5, forbidden)})
     assert cells(built.solution_bytes)["check-double_1"].startswith(
         'double = refusing(double, "optim.AdamW", "nn.utils.clip_grad_norm_")\n'
     )

@@ -8,7 +8,7 @@ import pytest
 from tiny_course import TINY
 
 from autograder.authoring import build_check
-from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
 from autograder.authoring.build_check import (
     check_assignment,
     file_problems,
@@ -18,13 +18,14 @@ from autograder.authoring.build_check import (
 from autograder.authoring.execute import CellError
 from autograder.basics.errors import StaleBuild
 from autograder.course import Assignment, Course
+from autograder.suite.collection import SuiteQuestion
 
 
 def build(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], text: str = TINY
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], text: str = TINY
 ) -> BuiltNotebooks:
     tiny.source.write_text(text, encoding="utf-8")
-    built = build_assignment(course, tiny, asked)
+    built = build_assignment(course, tiny, questions)
     write_build(tiny, built)
     return built
 
@@ -52,24 +53,24 @@ def problems_of_the_release(built: BuiltNotebooks) -> list[str]:
 
 
 def test_a_sound_assignment_passes_and_nothing_is_written(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], run: Callable[..., None]
 ) -> None:
-    built = build(course, tiny, asked)
+    built = build(course, tiny, questions)
     run()
     before = {path: path.stat().st_mtime_ns for path in course.root.rglob("*")}
-    assert check_assignment(course, tiny, asked) == built
+    assert check_assignment(course, tiny, questions) == built
     assert {path: path.stat().st_mtime_ns for path in course.root.rglob("*")} == before
 
 
 def test_all_problems_are_listed_at_once(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], run: Callable[..., None]
 ) -> None:
-    build(course, tiny, asked)
+    build(course, tiny, questions)
     tiny.solution.unlink()
     tiny.release.write_text("<svg/>")
     run(CellError(DEMO, "ZeroDivisionError", "division by zero", ""))
     with pytest.raises(StaleBuild) as caught:
-        check_assignment(course, tiny, asked)
+        check_assignment(course, tiny, questions)
     assert str(caught.value).split("\n") == [
         "tiny: 5 problems",
         "  - assignments/tiny/tiny.ipynb is stale: run `autograder build tiny`",
@@ -81,9 +82,9 @@ def test_all_problems_are_listed_at_once(
 
 
 def test_stale_and_missing_files_are_named(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
-    built = build(course, tiny, asked)
+    built = build(course, tiny, questions)
     assert file_problems(tiny, built) == []
     (tiny.release.parent / "figures" / "line.svg").write_text("<svg></svg>")
     (tiny.release.parent / "data").mkdir()
@@ -97,9 +98,9 @@ def test_stale_and_missing_files_are_named(
 
 
 def test_a_release_edited_by_hand_is_searched_for_leaks_too(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
-    built = build(course, tiny, asked)
+    built = build(course, tiny, questions)
     tiny.release.write_bytes(built.solution_bytes)
     assert leak_problems(tiny, built) == [
         "assignments/tiny/tiny.ipynb: cell 3 (double) gives away a line of the answer to double: "
@@ -127,18 +128,18 @@ def test_a_release_edited_by_hand_is_searched_for_leaks_too(
 def test_a_cell_may_fail_because_it_calls_a_stub(
     course: Course,
     tiny: Assignment,
-    asked: dict[str, Asked],
+    questions: dict[str, SuiteQuestion],
     run: Callable[..., None],
     error: CellError,
 ) -> None:
     run(error)
-    assert problems_of_the_release(build(course, tiny, asked)) == []
+    assert problems_of_the_release(build(course, tiny, questions)) == []
 
 
 def test_a_cell_may_miss_what_a_failed_cell_would_have_made(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], run: Callable[..., None]
 ) -> None:
-    built = build(course, tiny, asked, TINY + '\n# %% demo="after"\nprint(shown, shwon)\n')
+    built = build(course, tiny, questions, TINY + '\n# %% demo="after"\nprint(shown, shwon)\n')
     stub, after = CellError(DEMO, "NotImplementedError", STUB, ""), 9
     run(stub, CellError(after, "NameError", "name 'shown' is not defined", ""))
     assert problems_of_the_release(built) == []
@@ -172,21 +173,21 @@ def test_a_cell_may_miss_what_a_failed_cell_would_have_made(
 def test_a_cell_may_not_fail_by_itself(
     course: Course,
     tiny: Assignment,
-    asked: dict[str, Asked],
+    questions: dict[str, SuiteQuestion],
     run: Callable[..., None],
     error: CellError,
     problem: str,
 ) -> None:
     run(error)
-    assert problems_of_the_release(build(course, tiny, asked)) == [
+    assert problems_of_the_release(build(course, tiny, questions)) == [
         f"the release does not run: {problem}"
     ]
 
 
 def test_the_answer_key_may_not_call_a_stub(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], run: Callable[..., None]
 ) -> None:
-    built = build(course, tiny, asked)
+    built = build(course, tiny, questions)
     run(CellError(CHECK, "NotImplementedError", STUB, ""))
     assert run_problems("the answer key", built.solution_bytes, built, 1.0, stubs=False) == [
         f"the answer key does not run: cell 5, check 'double': NotImplementedError: {STUB}"

@@ -11,10 +11,11 @@ import pytest
 from tiny_course import HEADER, write_assignment
 
 from autograder.authoring import build_check, build_commands
-from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment
-from autograder.authoring.build_commands import build_command, questions_asked, release_command
+from autograder.authoring.build import BuiltNotebooks, build_assignment
+from autograder.authoring.build_commands import build_command, release_command, suite_questions
 from autograder.basics.errors import BadSource, KitError, UnknownAssignment
 from autograder.course import Assignment, Course
+from autograder.suite.collection import SuiteQuestion
 
 SECOND = (
     HEADER
@@ -35,7 +36,11 @@ def two(course: Course) -> Course:
 
 
 def test_points_come_from_the_suite(tiny: Assignment) -> None:
-    assert questions_asked(tiny) == {"double": Asked(2.5), "half": Asked(3.0)}
+    questions = suite_questions(tiny)
+    assert {name: question.points for name, question in questions.items()} == {
+        "double": 2.5,
+        "half": 3.0,
+    }
 
 
 def test_building_says_what_changed(course: Course) -> None:
@@ -67,10 +72,10 @@ def test_whatever_changed_since_the_last_build_it_is_made_again(
     built = []
 
     def counted(
-        course: Course, assignment: Assignment, asked: Mapping[str, Asked]
+        course: Course, assignment: Assignment, questions: Mapping[str, SuiteQuestion]
     ) -> BuiltNotebooks:
         built.append(assignment.name)
-        return build_assignment(course, assignment, asked)
+        return build_assignment(course, assignment, questions)
 
     monkeypatch.setattr(build_commands, "build_assignment", counted)
     (said,) = build_command(course, ["tiny"], check=False)

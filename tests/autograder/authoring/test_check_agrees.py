@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from autograder.authoring.build import Asked, build_assignment, write_build
-from autograder.authoring.student_package import release
+from autograder.authoring.build import build_assignment, write_build
+from autograder.authoring.student_package import write_release
 from autograder.basics.definitions import defined_names
 from autograder.basics.errors import UnreadableSubmission
 from autograder.course import Assignment, Course
@@ -24,6 +24,7 @@ from autograder.intake.cell_text import CellText
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import Release, load_release
 from autograder.records.model import FoundSubmission, Submission
+from autograder.suite.collection import SuiteQuestion
 
 Cells = list[dict[str, Any]]
 IMPORTS, DOUBLE, CHECK_1, CHECK_2, HALF, CHECK_HALF, DEMO, WHY = 1, 2, 3, 4, 5, 6, 7, 8
@@ -221,11 +222,13 @@ print(json.dumps(said))
 
 
 @pytest.fixture
-def bent(course: Course, tiny: Assignment, asked: Mapping[str, Asked], tmp_path: Path) -> Path:
+def bent(
+    course: Course, tiny: Assignment, questions: Mapping[str, SuiteQuestion], tmp_path: Path
+) -> Path:
     """The release, with a folder for every bent notebook."""
-    built = build_assignment(course, tiny, asked)
+    built = build_assignment(course, tiny, questions)
     write_build(tiny, built)
-    release(course, tiny, asked, to := tmp_path / "release")
+    write_release(course, tiny, questions, to := tmp_path / "release")
     notebook = json.loads(built.solution_bytes)
     notebook["cells"] = [cell for cell in notebook["cells"] if not cell["id"].startswith("guide")]
     for name, (change, _) in BENT.items():

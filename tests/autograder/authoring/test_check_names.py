@@ -5,10 +5,10 @@ them.
 from __future__ import annotations
 
 import pytest
-from tiny_course import TINY
+from tiny_course import TINY, suite_question
 
-from autograder.authoring.build import Asked, build_assignment
-from autograder.authoring.check_names import names_of_checks_needed
+from autograder.authoring.build import build_assignment
+from autograder.authoring.check_names import find_misplaced_names
 from autograder.authoring.source_notebook import read_source
 from autograder.basics.definitions import top_level_names, used_globals
 from autograder.basics.errors import BadSource
@@ -27,7 +27,7 @@ def problems(tiny: Assignment, *changes: tuple[str, str]) -> list[str]:
         assert source.count(old) == 1
         source = source.replace(old, new)
     tiny.source.write_text(source, encoding="utf-8")
-    return list(names_of_checks_needed(read_source(tiny)))
+    return list(find_misplaced_names(read_source(tiny)))
 
 
 def helper(name: str) -> str:
@@ -112,7 +112,9 @@ def test_variables_of_checks_may_share_the_names_of_arguments(tiny: Assignment) 
 def test_the_build_refuses_it(course: Course, tiny: Assignment) -> None:
     problems(tiny, (CHECK, f"{helper('twice')}\n{CHECK}"), (TEXT, f"{TEXT}\n#\n# Call `twice`."))
     with pytest.raises(BadSource, match="the check double defines twice"):
-        build_assignment(course, tiny, {"double": Asked(50.0), "half": Asked(45.0)})
+        build_assignment(
+            course, tiny, {"double": suite_question(50.0), "half": suite_question(45.0)}
+        )
 
 
 @pytest.mark.parametrize(

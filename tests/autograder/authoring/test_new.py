@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tiny_course import suite_question
 
 from autograder.authoring import scaffold
-from autograder.authoring.build import Asked, build_assignment
+from autograder.authoring.build import build_assignment
 from autograder.authoring.scaffold import new_assignment, new_course
 from autograder.basics.errors import BadSuite, KitError
 from autograder.course import Course, load_course
@@ -90,9 +91,9 @@ def test_points_that_do_not_make_100_are_refused(empty: Course) -> None:
     with pytest.raises(
         BadSuite, match="80 points of tests and 10 of written answers make 90, not 100"
     ):
-        build_assignment(empty, quartz, {"centered": Asked(80.0)})
+        build_assignment(empty, quartz, {"centered": suite_question(80.0)})
     tenths = sum([0.1] * 900)  # 89.99999999999986
-    assert build_assignment(empty, quartz, {"centered": Asked(tenths)}).points == 100
+    assert build_assignment(empty, quartz, {"centered": suite_question(tenths)}).points == 100
 
 
 def test_a_course_may_count_otherwise(empty: Course) -> None:
@@ -106,6 +107,8 @@ def test_a_course_may_count_otherwise(empty: Course) -> None:
         )
         course = load_course(empty.root)
         assert (
-            build_assignment(course, course.assignment("quartz"), {"centered": Asked(tests)}).points
+            build_assignment(
+                course, course.assignment("quartz"), {"centered": suite_question(tests)}
+            ).points
             == tests + 10
         )

@@ -9,16 +9,17 @@ import nbformat
 import pytest
 from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.utils import compute_checksum
-from tiny_course import TINY
+from tiny_course import TINY, suite_question
 
-from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
 from autograder.basics.errors import BadSource, BadSuite
 from autograder.course import Assignment, Course
+from autograder.suite.collection import SuiteQuestion
 
 
 @pytest.fixture
-def built(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> BuiltNotebooks:
-    return build_assignment(course, tiny, asked)
+def built(course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]) -> BuiltNotebooks:
+    return build_assignment(course, tiny, questions)
 
 
 def cells(content: bytes) -> list[dict[str, Any]]:
@@ -152,7 +153,9 @@ def test_whole_points_are_written_as_integers(built: BuiltNotebooks) -> None:
 
 
 def test_points_carry_no_dust_of_adding_up(course: Course, tiny: Assignment) -> None:
-    built = build_assignment(course, tiny, {"double": Asked(0.1 + 0.2), "half": Asked(0.7)})
+    built = build_assignment(
+        course, tiny, {"double": suite_question(0.1 + 0.2), "half": suite_question(0.7)}
+    )
     assert marks(built.release_bytes, "check-double")["points"] == 0.3
     assert built.points == 6
 
@@ -206,17 +209,17 @@ def test_the_notebook_is_plain_and_ends_with_a_newline(built: BuiltNotebooks) ->
 
 
 def test_building_twice_gives_the_same_bytes(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], built: BuiltNotebooks
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], built: BuiltNotebooks
 ) -> None:
-    assert build_assignment(course, tiny, dict(reversed(asked.items()))) == built
+    assert build_assignment(course, tiny, dict(reversed(questions.items()))) == built
 
 
 def test_points_of_all_kinds_are_added_up(built: BuiltNotebooks) -> None:
-    assert (built.questions, built.points) == (("double", "half"), 10.5)
+    assert (built.notebook.questions, built.points) == (("double", "half"), 10.5)
 
 
 def test_figures_and_data_go_out_and_hidden_files_do_not(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     folder = tiny.source.parent
     for name in (
@@ -228,7 +231,7 @@ def test_figures_and_data_go_out_and_hidden_files_do_not(
     ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
-    assert build_assignment(course, tiny, asked).files == (
+    assert build_assignment(course, tiny, questions).files == (
         ("figures/line.svg", b"<svg/>"),
         ("data/a.csv", b"data/a.csv"),
         ("data/deep/b.csv", b"data/deep/b.csv"),
@@ -236,29 +239,29 @@ def test_figures_and_data_go_out_and_hidden_files_do_not(
 
 
 def test_a_link_among_the_figures_is_refused(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     (tiny.source.parent / "figures" / "key.svg").symlink_to(tiny.suite / "test_half.py")
     with pytest.raises(
         BadSource, match=r"^source/tiny/figures/key\.svg: a link; put the file itself here"
     ):
-        build_assignment(course, tiny, asked)
+        build_assignment(course, tiny, questions)
 
 
 def test_a_missing_picture_is_refused(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     (tiny.source.parent / "figures" / "line.svg").unlink()
     with pytest.raises(
         BadSource,
         match=r"^source/tiny/tiny\.py:8: the text refers to figures/line\.svg, which is not",
     ):
-        build_assignment(course, tiny, asked)
+        build_assignment(course, tiny, questions)
 
 
 def test_a_question_without_tests_is_refused(course: Course, tiny: Assignment) -> None:
     with pytest.raises(BadSuite) as caught:
-        build_assignment(course, tiny, {"double": Asked(1.0)})
+        build_assignment(course, tiny, {"double": suite_question(1.0)})
     assert (
         str(caught.value)
         == "tests/hidden/tiny: no tests for half; a question has a file test_<question>.py"
@@ -266,17 +269,17 @@ def test_a_question_without_tests_is_refused(course: Course, tiny: Assignment) -
 
 
 def test_tests_without_a_question_are_refused(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     with pytest.raises(BadSuite) as caught:
-        build_assignment(course, tiny, {**asked, "third": Asked(1.0)})
+        build_assignment(course, tiny, {**questions, "third": suite_question(1.0)})
     assert str(caught.value) == (
         "tests/hidden/tiny: tests for third, which the notebook does not ask; it asks double, half"
     )
 
 
 def test_two_cells_of_one_grade_id_are_refused(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     more = (
         '\n# %% question="check_half"\ndef check_half():\n    ### BEGIN SOLUTION\n    return 1\n '
@@ -287,7 +290,7 @@ def test_two_cells_of_one_grade_id_are_refused(
         BadSource,
         match=r"its grade_id would be 'check_half', like that of source/tiny/tiny\.py:\d+; ",
     ):
-        build_assignment(course, tiny, {**asked, "check_half": Asked(1.0)})
+        build_assignment(course, tiny, {**questions, "check_half": suite_question(1.0)})
 
 
 def test_both_notebooks_and_their_files_are_written(
@@ -334,7 +337,7 @@ def test_old_files_stay_whole_when_writing_fails(
 ) -> None:
     write_build(tiny, built)
     old = tiny.release.read_bytes()
-    newer = type(built)(b"new release", b"new key", (), built.questions, built.points)
+    newer = type(built)(b"new release", b"new key", (), built.notebook, built.points)
 
     def disk_full(descriptor: int) -> None:
         raise OSError("no space left")

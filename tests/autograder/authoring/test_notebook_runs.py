@@ -9,21 +9,24 @@ from pathlib import Path
 import pytest
 from tiny_course import TINY
 
-from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
 from autograder.authoring.build_check import check_assignment, run_problems
 from autograder.authoring.execute import execute_notebook
 from autograder.course import Assignment, Course
+from autograder.suite.collection import SuiteQuestion
 
 
-def build(course: Course, tiny: Assignment, asked: dict[str, Asked], text: str) -> BuiltNotebooks:
+def build(
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], text: str
+) -> BuiltNotebooks:
     tiny.source.write_text(text, encoding="utf-8")
-    return build_assignment(course, tiny, asked)
+    return build_assignment(course, tiny, questions)
 
 
 def test_a_sound_assignment_runs_quietly_and_leaves_no_trace(
     course: Course,
     tiny: Assignment,
-    asked: dict[str, Asked],
+    questions: dict[str, SuiteQuestion],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
@@ -40,24 +43,24 @@ def test_a_sound_assignment_runs_quietly_and_leaves_no_trace(
     )
     after = '\n# %% demo="after"\nprint(shown)\n'
     built = build(
-        course, tiny, asked, TINY.replace("import math\n", f"import math\n{reads}") + after
+        course, tiny, questions, TINY.replace("import math\n", f"import math\n{reads}") + after
     )
     write_build(tiny, built)
     before = sorted(course.root.rglob("*"))
-    assert check_assignment(course, tiny, asked) == built
+    assert check_assignment(course, tiny, questions) == built
     assert sorted(course.root.rglob("*")) == before
     assert list(home.iterdir()) == []
     assert capfd.readouterr() == ("", "")
 
 
 def test_every_cell_that_fails_by_itself_is_named(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     text = TINY.replace("import math\n", "import math\nimport no_such_module\n")
     text += '\n# %% demo="typo"\nprint(shwon)\n\n# %% demo="wrapped"\ntry:\n    half(1)\n'
     text += 'except NotImplementedError as e:\n    raise RuntimeError("the kernel failed") from e\n'
     text += '\n# %% given="table"\nTABLE = [double(i) for i in range(3)]\n'
-    built = build(course, tiny, asked, text)
+    built = build(course, tiny, questions, text)
     assert run_problems("the release", built.release_bytes, built, 60.0, stubs=True) == [
         "the release does not run: cell 2, given 'imports': ModuleNotFoundError: No module named "
         "'no_such_module'",
@@ -68,20 +71,23 @@ def test_every_cell_that_fails_by_itself_is_named(
 
 
 def test_a_cell_that_takes_too_long_ends_the_run(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     built = build(
-        course, tiny, asked, TINY.replace("shown = half(double(5))", "import time\ntime.sleep(600)")
+        course,
+        tiny,
+        questions,
+        TINY.replace("shown = half(double(5))", "import time\ntime.sleep(600)"),
     )
     (error,) = execute_notebook(built.solution_bytes, built.files, cell_seconds=4.0)
     assert (error.cell, error.name, error.message) == (7, "Timeout", "took longer than 4 seconds")
 
 
 def test_a_kernel_that_dies_ends_the_run(
-    course: Course, tiny: Assignment, asked: dict[str, Asked]
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     built = build(
-        course, tiny, asked, TINY.replace("shown = half(double(5))", "import os\nos._exit(1)")
+        course, tiny, questions, TINY.replace("shown = half(double(5))", "import os\nos._exit(1)")
     )
     (error,) = execute_notebook(built.solution_bytes, built.files)
     assert (error.cell, error.name, error.message) == (7, "KernelDied", "the kernel died")

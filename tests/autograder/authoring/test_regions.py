@@ -18,7 +18,7 @@ TWO = (
 
 
 def test_every_region_becomes_the_stub_at_its_own_indentation() -> None:
-    assert regions.stubbed(TWO, "raise E") == (
+    assert regions.replace_answers(TWO, "raise E") == (
         "class A:\n    def f(self):\n        raise E\n\n    def g(self):\n        x = 2\n   "
         "     raise E"
     )

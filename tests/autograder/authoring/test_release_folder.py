@@ -12,28 +12,31 @@ import pytest
 from click.testing import CliRunner
 from tiny_course import SUITE, TINY, write_assignment
 
-from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
-from autograder.authoring.student_package import release
+from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.student_package import write_release
 from autograder.basics.errors import KitError, StaleBuild
 from autograder.cli.commands import main
 from autograder.course import Assignment, Course
+from autograder.suite.collection import SuiteQuestion
 
 Put = Callable[[Path], list[str]]
 
 
 @pytest.fixture
-def built(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> BuiltNotebooks:
+def built(course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]) -> BuiltNotebooks:
     (tiny.source.parent / "data").mkdir()
     (tiny.source.parent / "data" / "numbers.csv").write_text("1,2")
-    built = build_assignment(course, tiny, asked)
+    built = build_assignment(course, tiny, questions)
     write_build(tiny, built)
     return built
 
 
 @pytest.fixture
-def put(course: Course, tiny: Assignment, asked: dict[str, Asked], built: BuiltNotebooks) -> Put:
+def put(
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], built: BuiltNotebooks
+) -> Put:
     """Release it there; the names of what lies there then."""
-    return lambda to: release(course, tiny, asked, to)
+    return lambda to: write_release(course, tiny, questions, to)
 
 
 @pytest.fixture
@@ -88,12 +91,17 @@ def test_packing_twice_gives_the_same_bytes(put: Put, target: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["", ".zip"])
 def test_an_older_release_is_replaced(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], put: Put, target: Path, suffix: str
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    put: Put,
+    target: Path,
+    suffix: str,
 ) -> None:
     target = target.with_name(f"tiny{suffix}")
     put(target)
     (tiny.source.parent / "data" / "numbers.csv").unlink()
-    write_build(tiny, build_assignment(course, tiny, asked))
+    write_build(tiny, build_assignment(course, tiny, questions))
     without_data = [name for name in NAMES if not name.startswith("data/")]
     assert put(target) == without_data
     if suffix:

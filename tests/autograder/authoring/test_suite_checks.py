@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autograder.authoring.suite_checks import suite_problems
+from autograder.authoring.suite_checks import find_suite_problems
 from autograder.suite.collection import SuiteQuestion
 
 CELLS = {"softmax": "def softmax(z):\n    pass\n"}
@@ -20,7 +20,7 @@ def problems(
 ) -> list[str]:
     for name, text in {"test_softmax": TEST, **files}.items():
         (suite / f"{name}.py").write_text(text, encoding="utf-8")
-    found = suite_problems(suite, [SuiteQuestion("softmax", (), uses, forbidden)], CELLS)
+    found = find_suite_problems(suite, [SuiteQuestion("softmax", (), uses, forbidden)], CELLS)
     return [problem.replace(f"{suite}/", "") for problem in found]
 
 

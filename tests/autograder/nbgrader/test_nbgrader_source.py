@@ -13,8 +13,9 @@ from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback,
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import Execute
 from nbgrader_course import TinyCourse, cell, notebook, write
+from tiny_course import suite_question
 
-from autograder.authoring.build import Asked, build_assignment
+from autograder.authoring.build import build_assignment
 from autograder.nbgrader import assignment_exporter
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.mirror import mirror
@@ -62,11 +63,13 @@ def test_a_text_source_gives_the_bytes_of_the_build(
 ) -> None:
     text_course(tiny)
     monkeypatch.setattr(
-        assignment_exporter, "questions_asked", lambda assignment: {"double": Asked(3.0)}
+        assignment_exporter, "suite_questions", lambda assignment: {"double": suite_question(3.0)}
     )
     tiny.convert(GenerateAssignment)
     tiny.convert(GenerateSolution)
-    built = build_assignment(tiny.course, tiny.course.assignment("tiny"), {"double": Asked(3.0)})
+    built = build_assignment(
+        tiny.course, tiny.course.assignment("tiny"), {"double": suite_question(3.0)}
+    )
     assert Path("assignments/tiny/tiny.ipynb").read_bytes() == built.release_bytes
     assert Path("solutions/tiny/tiny.ipynb").read_bytes() == built.solution_bytes
     assert b"return 2 * x" not in built.release_bytes

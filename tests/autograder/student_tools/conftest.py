@@ -1,5 +1,5 @@
 """The course of tiny_course.py."""
 
-from tiny_fixtures import asked, course, tiny
+from tiny_fixtures import course, questions, tiny
 
-__all__ = ["asked", "course", "tiny"]
+__all__ = ["course", "questions", "tiny"]

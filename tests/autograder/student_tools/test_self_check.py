@@ -13,22 +13,25 @@ from typing import Any
 
 import pytest
 
-from autograder.authoring.build import Asked, build_assignment, write_build
-from autograder.authoring.student_package import release
+from autograder.authoring.build import build_assignment, write_build
+from autograder.authoring.student_package import write_release
 from autograder.course import Assignment, Course
 from autograder.student_tools import self_check
+from autograder.suite.collection import SuiteQuestion
 
 Cells = list[dict[str, Any]]
 IMPORTS, DOUBLE, CHECK_1, CHECK_2, HALF, DEMO, WHY = 1, 2, 3, 4, 5, 7, 8
 
 
 @pytest.fixture
-def folder(course: Course, tiny: Assignment, asked: Mapping[str, Asked], tmp_path: Path) -> Path:
+def folder(
+    course: Course, tiny: Assignment, questions: Mapping[str, SuiteQuestion], tmp_path: Path
+) -> Path:
     """The release, with all questions answered."""
-    built = build_assignment(course, tiny, asked)
+    built = build_assignment(course, tiny, questions)
     write_build(tiny, built)
     to = tmp_path / "release"
-    release(course, tiny, asked, to)
+    write_release(course, tiny, questions, to)
     notebook = json.loads(built.solution_bytes)
     notebook["cells"] = [cell for cell in notebook["cells"] if not cell["id"].startswith("guide")]
     (to / "tiny.ipynb").write_text(json.dumps(notebook))
