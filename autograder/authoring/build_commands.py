@@ -15,7 +15,7 @@ from autograder.authoring.programs import student_programs
 from autograder.authoring.source_notebook import read_source
 from autograder.authoring.student_package import write_release
 from autograder.basics.errors import BadSuite, KitError, StaleBuild
-from autograder.course import NAME_OF_AN_ASSIGNMENT, Assignment, Course
+from autograder.course import ASSIGNMENT_NAME, Assignment, Course
 from autograder.outputs.kit_wheel import KIT_FOLDER, write_kit_wheel
 from autograder.platforms.registry import bundles
 
@@ -62,7 +62,7 @@ def bundle_command(course: Course, name: str, target: str, to: Path) -> list[str
             a script.
     """
     assignment, bundle = course.assignment(name), bundles()[target]
-    if not NAME_OF_AN_ASSIGNMENT.fullmatch(assignment.name):
+    if not ASSIGNMENT_NAME.fullmatch(assignment.name):
         raise KitError(
             f"{assignment.name!r} cannot stand in a script: use letters, digits, _ and - only"
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autograder.basics.errors import KitError
 from autograder.basics.file_transaction import FileTransaction
-from autograder.course import COURSE_FILE, NAME_OF_AN_ASSIGNMENT, Assignment, Course
+from autograder.course import ASSIGNMENT_NAME, COURSE_FILE, Assignment, Course
 from autograder.course.folders import GRADEBOOK, LEDGER_FILE, Folder
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -56,7 +56,7 @@ def new_assignment(course: Course, name: str) -> list[str]:
     Raises:
         KitError: no assignment can be called that, or there is one of the name.
     """
-    if not NAME_OF_AN_ASSIGNMENT.fullmatch(name):
+    if not ASSIGNMENT_NAME.fullmatch(name):
         raise KitError(
             f"an assignment cannot be called {name!r}: use letters, digits, _, - and . only"
         )

@@ -20,7 +20,7 @@ from autograder.authoring import regions
 from autograder.authoring.jupyter import read_jupyter
 from autograder.authoring.raw_cells import CODE_TAGS, Kind, Place, RawCell
 from autograder.basics.errors import BadSource
-from autograder.course import NAME_OF_AN_ASSIGNMENT, Assignment
+from autograder.course import ASSIGNMENT_NAME, Assignment
 from autograder.intake.magics import strip_magics
 
 EXPECT_IMPORT = "from autograder.student_tools.expect import expect"
@@ -96,7 +96,7 @@ def read_source(assignment: Assignment) -> SourceNotebook:
     """
     path = assignment.source
     shown = path.relative_to(assignment.root).as_posix()
-    if not NAME_OF_AN_ASSIGNMENT.fullmatch(assignment.name):
+    if not ASSIGNMENT_NAME.fullmatch(assignment.name):
         raise BadSource(
             f"{shown}: an assignment cannot be called {assignment.name!r}: rename folder and "
             "file, with letters, "

@@ -21,7 +21,7 @@ from autograder.basics.explain import explain_error
 from autograder.basics.file_transaction import recover_transactions
 from autograder.course import Course
 from autograder.course import find_course as course_of_folder
-from autograder.course.folders import HOW_WITH_A_BUCKET
+from autograder.course.folders import BUCKET_ADVICE
 
 
 def find_course() -> Course:
@@ -101,7 +101,7 @@ class LocalPath(click.Path):
         is_address = isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", value)
         if is_address and not Path(value).exists():
             raise KitError(
-                f"{value} is an address: name a file or folder of this machine; {HOW_WITH_A_BUCKET}"
+                f"{value} is an address: name a file or folder of this machine; {BUCKET_ADVICE}"
             )
         return super().convert(value, param, ctx)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.basics.handed_in import read_handed_in
-from autograder.course import COURSE_FILE, Assignment, Course, settings_of_nobody
+from autograder.course import COURSE_FILE, Assignment, Course, settings_without_people
 from autograder.intake.find import SUFFIX
 from autograder.intake.notebook import check_is_file, is_in_layout
 from autograder.outputs.bundle import archive_entry, course_files, files_below
@@ -75,7 +75,7 @@ def pack_course(course: Course, assignment: Assignment) -> bytes:
             archive.writestr(
                 archive_entry(path.relative_to(course.root).as_posix(), 0o600), path.read_bytes()
             )
-        archive.writestr(archive_entry(COURSE_FILE, 0o600), settings_of_nobody(course))
+        archive.writestr(archive_entry(COURSE_FILE, 0o600), settings_without_people(course))
     return archived.getvalue()
 
 

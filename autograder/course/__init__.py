@@ -1,8 +1,8 @@
 """A course: its folders, assignments and settings."""
 
 from autograder.course.course import (
+    ASSIGNMENT_NAME,
     COURSE_FILE,
-    NAME_OF_AN_ASSIGNMENT,
     About,
     Assignment,
     Course,
@@ -12,12 +12,12 @@ from autograder.course.course import (
     PlatformAddress,
     find_course,
     load_course,
-    settings_of_nobody,
+    settings_without_people,
 )
 
 __all__ = [
+    "ASSIGNMENT_NAME",
     "COURSE_FILE",
-    "NAME_OF_AN_ASSIGNMENT",
     "About",
     "Assignment",
     "Course",
@@ -27,5 +27,5 @@ __all__ = [
     "PlatformAddress",
     "find_course",
     "load_course",
-    "settings_of_nobody",
+    "settings_without_people",
 ]

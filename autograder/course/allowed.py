@@ -1,9 +1,10 @@
-"""What a setting in `course.toml` may be: msgspec's constraints, whose descriptions are the words
-of messages.
+"""Constraints on the settings in `course.toml`, as msgspec has them; their descriptions are the
+words of messages.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import re
@@ -18,16 +19,16 @@ _NOUNS = {float: "a number ", int: "a whole number ", str: "a text "}
 _Settings = TypeVar("_Settings")
 
 
-# what may stand in Annotated[float, …]; upper ends keep sums within what an operating system takes
+# for Annotated[float, …]; upper ends keep sums within the numbers that an operating system takes
 
 
 def between(least: float, most: float, words: str = "") -> Meta:
-    """A number that may be either end."""
+    """A number from `least` to `most`, both included."""
     return Meta(ge=least, le=most, description=words or f"from {least:.10g} to {most:.10g}")
 
 
 def above(least: float, most: float) -> Meta:
-    """A number that is more than `least`."""
+    """A number above `least`."""
     return Meta(gt=least, le=most, description=f"above {least:.10g}, up to {most:.10g}")
 
 
@@ -76,71 +77,63 @@ def read_settings(kind: type[_Settings], place: str, table: object, **fields: ob
     """The table as a record of settings.
 
     Args:
-        kind: a dataclass whose annotations say what each setting may be.
+        kind: a dataclass; each annotation has the setting's constraint.
         place: the table's name in the file.
-        fields: fields of the record that do not stand in the table.
+        fields: fields of the record without a setting in the table.
 
     Raises:
-        ValueError: a setting is unknown, missing, or not what is allowed.
+        ValueError: a setting is unknown, missing, or breaks its constraint.
     """
     settings = read_table(place, table)
-    hints = {
-        key: hint
-        for key, hint in get_type_hints(kind, include_extras=True).items()
-        if key not in fields
-    }
+    hints = get_type_hints(kind, include_extras=True)
+    for name in fields:
+        del hints[name]
     for key in settings:
         if key not in hints:
-            raise ValueError(f"unknown setting {place}.{repr(key)[1:-1]}{among(key, hints)}")
+            raise ValueError(f"unknown setting {place}.{repr(key)[1:-1]}{suggest(key, hints)}")
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        if (
-            field.name in hints
-            and field.name not in settings
-            and field.default is dataclasses.MISSING
-        ):
-            raise ValueError(f"{place} needs {field.name}: {_words(hints[field.name])}")
-    read = {
-        key: read_setting(f"{place}.{key}", hints[key], value) for key, value in settings.items()
-    }
-    return kind(**fields, **read)
+        is_missing = field.name in hints and field.name not in settings
+        if is_missing and field.default is dataclasses.MISSING:
+            raise ValueError(f"{place} needs {field.name}: {_describe(hints[field.name])}")
+    for key, value in settings.items():
+        fields[key] = read_setting(f"{place}.{key}", hints[key], value)
+    return kind(**fields)
 
 
-def among(unknown: str, names: Iterable[str]) -> str:
-    """The end of a message on an unknown name: the nearest that there is, and all of them."""
+def suggest(unknown: str, names: Iterable[str]) -> str:
+    """The end of a message on an unknown name: the nearest name, and all names."""
     names = list(names)
     near = "".join(f", perhaps {name}" for name in difflib.get_close_matches(unknown, names, 1))
     return f"{near}; there are: {', '.join(names)}"
 
 
 def read_setting(name: str, hint: Any, value: object) -> Any:
-    """The value as the annotated type wants it.
+    """The value as the annotated type has it.
 
     Raises:
-        ValueError: it is of another type, or not what is allowed.
+        ValueError: the value is of another type, or breaks the constraint.
     """
-    try:
-        read = convert(value, hint)
-        allows = (get_args(hint)[1].extra or {}).get("allows")
-        if allows is None or allows(read):
-            return read
-    except ValidationError:
-        pass
-    raise ValueError(f"{name} = {_shortly(value)}: it must be {_words(hint)}")
+    extra = get_args(hint)[1].extra or {}
+    with contextlib.suppress(ValidationError):
+        setting = convert(value, hint)
+        if "allows" not in extra or extra["allows"](setting):
+            return setting
+    raise ValueError(f"{name} = {_shorten(value)}: it must be {_describe(hint)}")
 
 
 def read_table(place: str, value: object) -> dict[str, Any]:
     """Raises: ValueError, where the value is no table."""
     if not isinstance(value, dict):
-        raise ValueError(f"[{place}] must be one table of settings, not {_shortly(value)}")
+        raise ValueError(f"[{place}] must be one table of settings, not {_shorten(value)}")
     return value
 
 
-def _words(hint: Any) -> str:
-    kind, allowed = get_args(hint)
-    return f"{_NOUNS.get(kind, '')}{allowed.description}"
+def _describe(hint: Any) -> str:
+    kind, constraint = get_args(hint)
+    return f"{_NOUNS.get(kind, '')}{constraint.description}"
 
 
-def _shortly(value: object) -> str:
-    """A value as TOML may have had it, on one line."""
+def _shorten(value: object) -> str:
+    """A value as TOML writes it, on one line."""
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:60] + "…"

@@ -1,4 +1,4 @@
-"""The course on disk: where things lie, and its settings from `course.toml`."""
+"""A course on disk: its folders, its assignments, and its settings from `course.toml`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,20 +19,22 @@ from autograder.course.allowed import (
     WEB_ADDRESS,
     ZONE_NAME,
     above,
-    among,
     between,
     one_line,
     one_of,
     read_settings,
+    suggest,
 )
-from autograder.course.due import DueTimes, due_times
-from autograder.course.folders import GRADEBOOK, HOW_WITH_A_BUCKET, Folder
+from autograder.course.due import Extension, read_due_times, read_extensions
+from autograder.course.folders import BUCKET_ADVICE, GRADEBOOK, Folder
 from autograder.course.platform_names import PUSH_PLATFORMS
 from autograder.course.weights import Weights, read_weights
 
 COURSE_FILE = "course.toml"
-NAME_OF_AN_ASSIGNMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-"""It stands in paths, scripts, addresses and nbgrader's patterns."""
+ASSIGNMENT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""The characters of an assignment's name, which stands in paths, scripts, addresses and nbgrader's
+patterns.
+"""
 
 Seconds = Annotated[float, above(0, 86_400)]
 Count = Annotated[int, between(1, 100_000)]
@@ -40,8 +43,8 @@ Share = Annotated[float, between(0, 1)]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one submission may use. Kept by the trusted side; the comments in course.toml say what
-    each means.
+    """The resources of one submission, enforced by the trusted side. The comments in course.toml
+    explain each limit.
     """
 
     call_seconds: Seconds = 5.0
@@ -60,7 +63,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """How scores are made of outcomes."""
+    """The points that outcomes and speed give."""
 
     carry_credit: Share = 1.0
     speed_bonus: Annotated[float, between(0, 1000)] = 0.0
@@ -69,7 +72,7 @@ class Grading:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """What handing in late costs."""
+    """The penalty for handing in late."""
 
     policy: Annotated[str, one_of("none", "zero", "per_day")] = "none"
     penalty_per_day: Share = 0.1
@@ -87,7 +90,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the course is called."""
+    """The name and the time zone of the course."""
 
     name: Annotated[str, one_line(200)] = "Attention Kit"
     timezone: Annotated[str, ZONE_NAME] = ""
@@ -95,7 +98,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Gradescope:
-    """What a bundle for Gradescope shows students, and when."""
+    """When a bundle for Gradescope shows test results to students."""
 
     visibility: Annotated[str, one_of("visible", "after_due_date", "after_published", "hidden")] = (
         "visible"
@@ -104,7 +107,7 @@ class Gradescope:
 
 @dataclass(frozen=True, slots=True)
 class Gradebook:
-    """Where nbgrader's database is, if it is not the file in the course's folder."""
+    """The address of nbgrader's database on a server; "" for the file in the course's folder."""
 
     db_url: Annotated[str, SERVERS_ADDRESS] = ""
 
@@ -122,14 +125,14 @@ class PlatformAddress:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Where the parts of one assignment lie."""
+    """An assignment with the paths of its parts."""
 
     name: str
     root: Path
 
     @property
     def source(self) -> Path:
-        """The source notebook: text form where there is one, else `.ipynb`."""
+        """The source notebook, in text form unless only an `.ipynb` exists."""
         text = self.root / Folder.SOURCE.path / self.name / f"{self.name}.py"
         notebook = text.with_suffix(".ipynb")
         return notebook if notebook.exists() and not text.exists() else text
@@ -163,7 +166,8 @@ class Course:
     gradescope: Gradescope = field(default_factory=Gradescope)
     on_server: Gradebook = field(default_factory=Gradebook)
     platforms: Mapping[str, PlatformAddress] = field(default_factory=dict)
-    due: DueTimes = field(default_factory=DueTimes)
+    due: Mapping[str, datetime] = field(default_factory=dict)
+    extensions: Mapping[str, Mapping[str, Extension]] = field(default_factory=dict)
     weights: Weights = field(default_factory=Weights)
 
     @property
@@ -183,12 +187,12 @@ class Course:
 
     @property
     def submitted(self) -> Path:
-        """Folder of what was handed in, as <student>/<assignment>/."""
+        """Folder of submissions, as <student>/<assignment>/."""
         return self.root / Folder.SUBMITTED.path
 
     @property
     def results(self) -> Path:
-        """Folder of the results, unless a command is told another."""
+        """Folder of the results, unless a command names another folder."""
         return self.root / Folder.RESULTS.path
 
     @property
@@ -203,7 +207,7 @@ class Course:
 
     @property
     def kept(self) -> Path:
-        """What the kit remembers between two runs."""
+        """Folder of the kit's state between two runs: locks, and answers of known mistakes."""
         return self.root / Folder.KEPT.path
 
     @property
@@ -213,39 +217,35 @@ class Course:
 
     @property
     def db_url(self) -> str:
-        """The address of nbgrader's database, as SQLAlchemy and nbgrader write it. It may hold a
-        password.
-        """
+        """The address of nbgrader's database, as SQLAlchemy writes it, perhaps with a password."""
         return self.on_server.db_url or f"sqlite:///{self.gradebook}"
 
     @property
     def has_gradebook(self) -> bool:
-        """Whether there is a database to ask."""
+        """Whether nbgrader's database exists."""
         return bool(self.on_server.db_url) or self.gradebook.is_file()
 
     @property
     def hidden(self) -> list[Path]:
-        """Folders that no worker may see. The kit's package may lie beside them and is no
-        secret.
-        """
+        """Folders that no worker may see. The kit's package is no secret."""
         return [self.root / folder.path for folder in Folder if folder.hidden]
 
     def assignments(self) -> list[Assignment]:
         """Every assignment that has a source notebook, by name."""
-        found = (Assignment(folder.name, self.root) for folder in sorted(self.sources.glob("*")))
-        return [assignment for assignment in found if assignment.source.exists()]
+        folders = sorted(self.sources.glob("*"))
+        assignments = [Assignment(folder.name, self.root) for folder in folders]
+        return [assignment for assignment in assignments if assignment.source.exists()]
 
     def assignment(self, name: str) -> Assignment:
         """The assignment of that name.
 
         Raises:
-            UnknownAssignment: names the assignments there are.
+            UnknownAssignment: names the course's assignments.
         """
-        there = self.assignments()
-        for assignment in there:
-            if assignment.name == name:
-                return assignment
-        names = ", ".join(a.name for a in there) or "none: source/ is empty"
+        assignments = {assignment.name: assignment for assignment in self.assignments()}
+        if name in assignments:
+            return assignments[name]
+        names = ", ".join(assignments) or "none: source/ is empty"
         raise UnknownAssignment(f"no assignment {name!r} in {self.sources}; there are: {names}")
 
 
@@ -258,18 +258,16 @@ _SECTIONS = {
     "gradescope": ("gradescope", Gradescope),
     "gradebook": ("on_server", Gradebook),
 }
-_OF_THE_INSTRUCTORS = ("gradebook",)
-"""Sections that may hold a password. They stay out of bundles, as do the platforms' sections."""
-_BY_NAME = ("due", "extensions")
-"""Sections whose keys are assignments."""
+"""Section → the course's field, and the record of its settings."""
+_SECTION_NAMES = (*_SECTIONS, *PUSH_PLATFORMS, "due", "extensions")
 
 
 def find_course(start: Path | None = None) -> Course:
     """The course that `start` (default: the current folder) lies in.
 
     Raises:
-        CourseNotFound: no course.toml in it or above it.
-        BadCourseFile: the file has a mistake.
+        CourseNotFound: neither `start` nor a folder above has a course.toml.
+        BadCourseFile: the course.toml has a mistake.
     """
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
@@ -284,18 +282,16 @@ def load_course(root: Path) -> Course:
     """Read `root/course.toml`.
 
     Raises:
-        BadCourseFile: names the setting and what it may be.
+        BadCourseFile: a setting is unknown or not allowed.
     """
     path = root / COURSE_FILE
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         _refuse_other_folders(raw.pop("folders", {}))
-        known = (*_SECTIONS, *PUSH_PLATFORMS, *_BY_NAME)
-        if unknown := sorted(raw.keys() - set(known)):
-            raise ValueError(
-                f"unknown section [{repr(unknown[0])[1:-1]}]{among(unknown[0], known)}"
-            )
-        parts: dict[str, Any] = {"weights": _weights(raw.get("totals"))}
+        if unknown := sorted(raw.keys() - set(_SECTION_NAMES)):
+            suggestion = suggest(unknown[0], _SECTION_NAMES)
+            raise ValueError(f"unknown section [{repr(unknown[0])[1:-1]}]{suggestion}")
+        parts: dict[str, Any] = {"weights": _take_weights(raw.get("totals"))}
         parts |= {
             name: read_settings(kind, section, raw.get(section, {}))
             for section, (name, kind) in _SECTIONS.items()
@@ -304,35 +300,34 @@ def load_course(root: Path) -> Course:
             platform: read_settings(PlatformAddress, platform, raw.get(platform, {}))
             for platform in PUSH_PLATFORMS
         }
-        parts["due"] = due_times(
-            raw.get("due", {}), raw.get("extensions", {}), parts["about"].timezone
-        )
+        zone = parts["about"].timezone
+        parts["due"] = read_due_times(raw.get("due", {}), zone)
+        parts["extensions"] = read_extensions(raw.get("extensions", {}), zone)
     except (ValueError, OSError, RecursionError) as error:
         raise BadCourseFile(f"{path}: {error}") from error
     return Course(root, **parts)
 
 
 def _refuse_other_folders(folders: object) -> None:
-    """Refuse the section [folders], by which early versions kept submissions and results at an
-    address. Empty values pass: `autograder init` wrote them, and they named no place.
+    """Refuse the section [folders], which named addresses of submissions and results in early
+    versions. Empty values pass: `autograder init` wrote them.
 
     Raises:
-        ValueError: the section names a place; says where the two folders are.
+        ValueError: the section names a place.
     """
     if not isinstance(folders, dict) or any(folders.values()):
         raise ValueError(
             "[folders] is no longer a section: remove it. Submissions and results lie in "
-            f"{Folder.SUBMITTED.path}/ and "
-            f"{Folder.RESULTS.path}/ of the course's folder; {HOW_WITH_A_BUCKET}"
+            f"{Folder.SUBMITTED.path}/ and {Folder.RESULTS.path}/ of the course's folder; "
+            f"{BUCKET_ADVICE}"
         )
 
 
-def _weights(totals: object) -> Weights:
-    """The tables below [totals], taken out of it: what is left are settings like those of any other
-    section.
+def _take_weights(totals: object) -> Weights:
+    """Take the tables of weights out of [totals]: plain settings remain there.
 
     Raises:
-        ValueError: one of them is wrong, or `drop_lowest` stands beside categories, which have
+        ValueError: a table has a mistake, or `drop_lowest` stands beside categories, which have
             their own.
     """
     if not isinstance(totals, dict):
@@ -345,13 +340,13 @@ def _weights(totals: object) -> Weights:
     return weights
 
 
-def settings_of_nobody(course: Course) -> str:
-    """The settings as text of a course.toml, without the due times and extensions, which name
-    people, and without the address of the gradebook, which may hold a password.
+def settings_without_people(course: Course) -> str:
+    """The settings as text of a course.toml for bundles: without due times and extensions, which
+    name people, and without the addresses of gradebook and platforms, which may hold a password.
     """
     parts = []
     for section, (name, _) in _SECTIONS.items():
-        if section in _OF_THE_INSTRUCTORS:
+        if section == "gradebook":
             continue
         values = dataclasses.asdict(getattr(course, name))
         # JSON's escapes are TOML's; its numbers too, but for infinity, which no setting may be

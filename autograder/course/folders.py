@@ -1,7 +1,7 @@
-"""The folders of a course: what each is called, whether student code may see it, whether it is
+"""The folders of a course: their names, whether student code may see them, whether they are
 committed.
 
-All that goes by these, the walls too, asks here, so that a new folder cannot be forgotten.
+The walls too ask this module, so that a new folder cannot be forgotten.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ class Folder(Enum):
     """A folder right below the course's own.
 
     Attributes:
-        path: its name.
-        hidden: no worker may see it.
-        working: the tools make it, and it is never committed.
+        path: the name.
+        hidden: whether no worker may see the folder.
+        working: whether the tools make the folder; it is never committed then.
     """
 
     SOURCE = ("source", True, False)
@@ -26,7 +26,7 @@ class Folder(Enum):
     RESULTS = ("results", True, True)
     AUTOGRADED = ("autograded", True, True)
     FEEDBACK = ("feedback", True, True)
-    # what the kit remembers: locks, what known mistakes answered
+    # locks, and the answers of known mistakes
     KEPT = (".autograder", True, True)
     BUILD = ("build", True, True)  # nbgrader's sources
     EXCHANGE = ("exchange", False, True)  # nbgrader's, which every student's account reads
@@ -40,10 +40,8 @@ class Folder(Enum):
 
 GRADEBOOK = "gradebook.db"
 LEDGER_FILE = "ledger.json"
-HOW_WITH_A_BUCKET = (
+BUCKET_ADVICE = (
     "a bucket is mounted, or copied before and after: docs/instructors.md, Keep the "
     "class in a bucket"
 )
-"""What to do with submissions and results in an object store: the kit reads and writes folders of
-this machine only.
-"""
+"""Advice to people with an object store: the kit uses folders of this machine only."""

@@ -1,7 +1,6 @@
-"""How much each assignment counts in the mark of the course: weights, and categories such as
-homework and projects.
+"""Weights of assignments in the mark of the course, and categories such as homework and projects.
 
-They stand in course.toml:
+The section in course.toml:
 
     [totals.weights]
     a9_language_model = 2
@@ -13,8 +12,8 @@ They stand in course.toml:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from msgspec import Meta
@@ -33,8 +32,7 @@ class Category:
 
     Attributes:
         weight: how much the category counts, beside the other categories.
-        assignments: their names.
-        drop_lowest: how many of its lowest assignments do not count.
+        drop_lowest: how many of the category's lowest assignments do not count.
     """
 
     name: str
@@ -48,28 +46,25 @@ class Weights:
     """How the assignments of a course make one mark.
 
     Attributes:
-        of_assignments: how much an assignment counts beside the others of its category; 1 for those
-            that are not in it.
+        by_assignment: the weights that course.toml lists; 1 for other assignments.
         categories: none where all assignments count together.
     """
 
-    of_assignments: Mapping[str, float] = field(default_factory=dict)
+    by_assignment: Mapping[str, float] = field(default_factory=dict)
     categories: tuple[Category, ...] = ()
 
-    def of(self, assignment: str) -> float:
+    def weight(self, assignment: str) -> float:
         """How much the assignment counts beside the others of its category."""
-        return self.of_assignments.get(assignment, 1.0)
+        return self.by_assignment.get(assignment, 1.0)
 
-    def named(self) -> set[str]:
+    def assignments(self) -> set[str]:
         """Every assignment that a weight or a category names."""
-        return {
-            *self.of_assignments,
-            *(name for category in self.categories for name in category.assignments),
-        }
+        names = set(self.by_assignment)
+        return names.union(*(category.assignments for category in self.categories))
 
-    def categories_of(self, assignments: Iterable[str], drop_lowest: int) -> tuple[Category, ...]:
-        """The categories with the given assignments alone; one without a name where the course has
-        none.
+    def categories_for(self, assignments: Collection[str], drop_lowest: int) -> list[Category]:
+        """The categories, reduced to the given assignments; one without a name where the course has
+        no categories.
 
         Args:
             drop_lowest: for a course without categories.
@@ -77,52 +72,46 @@ class Weights:
         Raises:
             ValueError: an assignment is in no category, so that nobody knows how much it counts.
         """
-        assignments = tuple(assignments)
         if not self.categories:
-            return (Category("", 1.0, assignments, drop_lowest),)
-        if outside := [
-            name
-            for name in assignments
-            if all(name not in each.assignments for each in self.categories)
-        ]:
-            raise ValueError(
-                f"{outside[0]} is in no category of [totals.categories]; with weight = 0 one "
-                "counts nothing"
-            )
-        parts = []
+            return [Category("", 1.0, tuple(assignments), drop_lowest)]
+        categorized = {name for category in self.categories for name in category.assignments}
+        for name in assignments:
+            if name not in categorized:
+                raise ValueError(
+                    f"{name} is in no category of [totals.categories]; with weight = 0 one counts "
+                    "nothing"
+                )
+        reduced = []
         for category in self.categories:
             names = tuple(name for name in assignments if name in category.assignments)
-            parts += (
-                [Category(category.name, category.weight, names, category.drop_lowest)]
-                if names
-                else []
-            )
-        return tuple(parts)
+            if names:
+                reduced.append(replace(category, assignments=names))
+        return reduced
 
 
 def read_weights(weights: object, categories: object) -> Weights:
     """The tables [totals.weights] and [totals.categories] as they stand in the file.
 
     Raises:
-        ValueError: names the entry and what it may be.
+        ValueError: an entry is not what it may be.
     """
-    of_assignments = {
+    by_assignment = {
         name: read_setting(f"totals.weights.{name}", Weight, value)
         for name, value in read_table("totals.weights", weights).items()
     }
-    made = tuple(
+    listed = tuple(
         read_settings(Category, f"totals.categories.{name}", table, name=name)
         for name, table in read_table("totals.categories", categories).items()
     )
-    seen: dict[str, str] = {}
-    for category in made:
+    category_of: dict[str, str] = {}
+    for category in listed:
         for name in category.assignments:
-            if name in seen:
+            if name in category_of:
                 raise ValueError(
-                    f"totals.categories: {name} is in {seen[name]} and in {category.name}; "
+                    f"totals.categories: {name} is in {category_of[name]} and in {category.name}; "
                     "name it once"
                 )
-            seen[name] = category.name
-    if made and not any(category.weight for category in made):
+            category_of[name] = category.name
+    if listed and not any(category.weight for category in listed):
         raise ValueError("totals.categories: every weight is 0; one must be above it")
-    return Weights(of_assignments, made)
+    return Weights(by_assignment, listed)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Course
 from autograder.course.platform_names import PER_ASSIGNMENT
-from autograder.course.roster import Roster, read_roster, same
+from autograder.course.roster import Person, fold_text, read_roster
 from autograder.ledger.candidates import identity_of
 from autograder.ledger.folder_names import can_be_shown, is_one_component, safe_folder
 from autograder.ledger.identity_matching import (
@@ -57,12 +57,14 @@ class Ledger:
         listed: the people of the class list by their ids there, which are students' names here.
     """
 
-    def __init__(self, course: Course, content: LedgerContent, roster: Roster | None) -> None:
+    def __init__(
+        self, course: Course, content: LedgerContent, roster: Sequence[Person] | None
+    ) -> None:
         self._root = course.root
         self._submitted = course.submitted
         self._content = content
         self.roster = roster
-        self.listed = {person.id: person for person in roster.people} if roster else {}
+        self.listed = {person.id: person for person in roster or ()}
         self._class_list_groups: dict[str, dict[str, tuple[str, ...]]] = {}
         self._students_by_link: dict[tuple[str, str, str], str] = {}
         self._students_by_folder: dict[str, str] = {}
@@ -86,7 +88,7 @@ class Ledger:
     def unlisted_by_account(self) -> dict[str, StudentRecord]:
         """By each of their accounts, the students who are not in the class list."""
         return {
-            same(account): record
+            fold_text(account): record
             for record in self._content.students.values()
             if record.student not in self.listed
             for account in record.accounts
@@ -110,7 +112,9 @@ class Ledger:
             elif evidence in ("id", "name"):
                 sure = earlier.sure  # the same id again is no new evidence
             links[link.key] = replace(link, sure=sure)
-        accounts = {same(account): account for account in (*record.accounts, *identity.accounts)}
+        accounts = {
+            fold_text(account): account for account in (*record.accounts, *identity.accounts)
+        }
         record = replace(
             record,
             name=identity.name or record.name,
@@ -350,7 +354,8 @@ class Ledger:
     def is_listed_id(self, platform: str, id_: str) -> bool:
         """Whether the class list has this id of the platform."""
         return any(
-            same(id_) in map(same, person.ids_on(platform)) for person in self.listed.values()
+            fold_text(id_) in map(fold_text, person.ids_on(platform))
+            for person in self.listed.values()
         )
 
     def is_known_id(self, platform: str, id_: str) -> bool:
@@ -366,7 +371,7 @@ class Ledger:
         owners: dict[str, str] = {}
         first = {}
         for student, record in sorted(self._content.students.items()):
-            accounts = [same(account) for account in record.accounts]
+            accounts = [fold_text(account) for account in record.accounts]
             earlier = [owners[account] for account in accounts if account in owners]
             first[student] = min(earlier, default=student)
             for account in accounts:

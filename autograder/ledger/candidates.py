@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from autograder.course.platform_names import PER_ASSIGNMENT
-from autograder.course.roster import Person, same
+from autograder.course.roster import Person, fold_text
 from autograder.ledger.identity_matching import (
     Candidate,
     Id,
@@ -104,13 +104,13 @@ def without_contradicted_links(
     ids_of_accounts: dict[str, set[Id]] = {}
     for identity in identities:
         for account in identity.accounts:
-            ids = ids_of_accounts.setdefault(same(account), set())
+            ids = ids_of_accounts.setdefault(fold_text(account), set())
             ids.update(map(id_key, identity.ids))
     checked = []
     for candidate in candidates:
         certain: dict[str, str] = {}
         for account in candidate.accounts:
-            certain |= dict(ids_of_accounts.get(same(account), ()))
+            certain |= dict(ids_of_accounts.get(fold_text(account), ()))
         kept_ids = {}
         for id_, is_sure in candidate.ids.items():
             platform, value = id_key(id_)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from autograder.course.platform_names import ANONYMOUS
-from autograder.course.roster import same
+from autograder.course.roster import fold_text
 
 Evidence = Literal["id", "account", "name", "group", "new", ""]
 Id = tuple[str, str]
@@ -118,7 +118,7 @@ def id_key(id_: Id) -> Id:
     capitals from small letters.
     """
     platform, value = id_
-    return platform, value if platform == ANONYMOUS else same(value)
+    return platform, value if platform == ANONYMOUS else fold_text(value)
 
 
 def name_key(name: str) -> str:
@@ -135,7 +135,7 @@ def name_keys(name: str) -> set[str]:
 
 
 def _words(name: str) -> list[str]:
-    return re.findall(r"[^\W_]+", same(unicodedata.normalize("NFKC", name)))
+    return re.findall(r"[^\W_]+", fold_text(unicodedata.normalize("NFKC", name)))
 
 
 class _Matching:
@@ -153,7 +153,7 @@ class _Matching:
             for id_ in candidate.ids:
                 self._ids[id_key(id_)].add(candidate.key)
             for account in candidate.accounts:
-                self._accounts[same(account)].add(candidate.key)
+                self._accounts[fold_text(account)].add(candidate.key)
             for name in candidate.names:
                 for form in name_keys(name):
                     self._names[form].add(candidate.key)
@@ -169,7 +169,7 @@ class _Matching:
         for number, identity in self._undecided():
             keys: set[str] = set()
             for account in identity.accounts:
-                keys |= self._accounts.get(same(account), set())
+                keys |= self._accounts.get(fold_text(account), set())
             keys = {key for key in keys if not self._has_other_id(key, identity)}
             self._decide(number, keys, "account")
 

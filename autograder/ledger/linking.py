@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from autograder.basics.errors import KitError
 from autograder.course.platform_names import NAMES
-from autograder.course.roster import Person, same
+from autograder.course.roster import Person, fold_text
 from autograder.ledger.book import Ledger
 from autograder.ledger.candidates import (
     candidate_for_download,
@@ -250,7 +250,7 @@ def _choose_student(
     if linked is not None and not is_linked_to_listed:
         return linked, "id"
     for account in identity.accounts:
-        record = unlisted.get(same(account))
+        record = unlisted.get(fold_text(account))
         if record is not None and not has_other_id(record, identity, assignment):
             return record.student, "account"
     is_taken = suggested in ledger.listed or (

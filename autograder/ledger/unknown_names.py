@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from autograder.basics.errors import KitError
 from autograder.course import Course
-from autograder.course.roster import Roster, same
+from autograder.course.roster import Person, fold_text
 from autograder.ledger import read_ledger
 
 
@@ -20,12 +20,12 @@ def unknown_names(course: Course) -> list[str]:
     Students are known by the class list and by the folders in submitted/. Where there is neither,
     every name may be right: an extension can be granted before anybody hands in.
     """
-    extensions = course.due.extensions
-    if not course.due.due and not extensions:
+    extensions = course.extensions
+    if not course.due and not extensions:
         return []
     assignments = [assignment.name for assignment in course.assignments()]
     named = [
-        (name, f"[due] names {name!r}, and there is no such assignment") for name in course.due.due
+        (name, f"[due] names {name!r}, and there is no such assignment") for name in course.due
     ]
     named += [
         (name, f"[extensions.{name}]: there is no assignment {name!r}") for name in extensions
@@ -42,18 +42,18 @@ def unknown_names(course: Course) -> list[str]:
     except KitError:
         return lines  # the commands that need the class list say what is wrong with it
     roster = ledger.roster
-    names = [person.id for person in roster.people] if roster else []
+    names = [person.id for person in roster or ()]
     folders = sorted(path.name for path in course.submitted.glob("[!.]*") if path.is_dir())
     names += [*folders, *map(ledger.student_in, folders)]
     if not names:
         return lines
-    spelled = {same(name) for name in names}
-    nobody = "there is no student" if roster else "nobody has handed in anything yet as"
+    spelled = {fold_text(name) for name in names}
+    nobody = "there is no student" if roster is not None else "nobody has handed in anything yet as"
     return lines + [
         f"course.toml: extensions.{assignment}: {nobody} {student!r}{_whom(student, names, roster)}"
         for assignment, students in extensions.items()
         for student in students
-        if same(student) not in spelled and not ledger.has_record(student)
+        if fold_text(student) not in spelled and not ledger.has_record(student)
     ]
 
 
@@ -63,15 +63,15 @@ def _meant(name: str, names: Collection[str]) -> str:
     return f"; is it {near[0]!r}?" if near else ""
 
 
-def _whom(student: str, names: Sequence[str], roster: Roster | None) -> str:
+def _whom(student: str, names: Sequence[str], roster: Sequence[Person] | None) -> str:
     """The student that may have been meant: one whom the class list knows by that name or address,
     or a near id.
     """
-    called = (
-        [p.id for p in roster.people if same(student) in (same(p.name), same(p.email))]
-        if roster
-        else []
-    )
+    called = [
+        person.id
+        for person in roster or ()
+        if fold_text(student) in (fold_text(person.name), fold_text(person.email))
+    ]
     if len(called) == 1:
         return f": the class list calls them {called[0]!r}, write that"
     return _meant(student, names)

@@ -18,7 +18,7 @@ from autograder.basics.handed_in import MAX_TIMESTAMP, read_handed_in
 from autograder.basics.points import format_points
 from autograder.basics.times import read_time
 from autograder.course import Course, Late
-from autograder.course.due import as_span, extension_for
+from autograder.course.due import extension_length, find_extension
 from autograder.course.roster import Person
 from autograder.intake.collected import Arrival, read_collected
 from autograder.ledger import Ledger, find_in_class_list, read_ledger
@@ -134,7 +134,7 @@ def measure_lateness(
         grace_minutes: those of the late policy; a mark is taken to lie beyond them.
     """
     if handed_in is not None:
-        own_due = due + as_span(extension, due) if extension is not None else due
+        own_due = due + extension_length(extension, due) if extension is not None else due
         return Lateness(max(0.0, (handed_in - own_due).total_seconds() / 60))
     if marked is None:
         return Lateness(None, UNKNOWN)
@@ -175,7 +175,7 @@ def listed_extension(
 ) -> timedelta | datetime | None:
     """The student's extension in course.toml, listed by name or by the id of the class list."""
     names = (student, person.id) if person else (student,)
-    return extension_for(course.due.extensions.get(assignment, {}), names)
+    return find_extension(course.extensions.get(assignment, {}), names)
 
 
 def describe_conflicts(
@@ -185,7 +185,7 @@ def describe_conflicts(
     times = gradebook.get(assignment)
     if times is None:
         return []
-    due = course.due.due.get(assignment, times.due)
+    due = course.due.get(assignment, times.due)
     if due is None:
         return []
     lines = []
@@ -199,9 +199,10 @@ def describe_conflicts(
     for folder, span in sorted(times.granted.items()):
         student = ledger.student_in(folder)
         extension = listed_extension(course, assignment, student, people.get(student))
-        if extension is not None and as_span(extension, due) != span:
+        listed_span = span if extension is None else extension_length(extension, due)
+        if listed_span != span:
             lines.append(
-                f"{student} has {_format_span(as_span(extension, due))} more for {assignment} in "
+                f"{student} has {_format_span(listed_span)} more for {assignment} in "
                 f"course.toml and {_format_span(span)} in nbgrader's gradebook: course.toml's "
                 "extension counts; take one of them out"
             )
@@ -273,7 +274,7 @@ def _merge_due_times(
 ) -> dict[str, datetime]:
     """When each assignment is due, the earliest first; [due] of course.toml wins."""
     in_gradebook = {name: times.due for name, times in gradebook.items() if times.due is not None}
-    merged = {**in_gradebook, **course.due.due}
+    merged = {**in_gradebook, **course.due}
     return dict(sorted(merged.items(), key=lambda entry: (entry[1], entry[0])))
 
 
@@ -307,7 +308,7 @@ class _HandIns:
             self.course, self.assignment, student, self.people.get(student)
         )
         if extension is None:
-            extension = extension_for(self.gradebook.granted, folders)
+            extension = find_extension(self.gradebook.granted, folders)
         grace_minutes = self.course.late.grace_minutes
         return measure_lateness(
             self.due, handed_in, extension, marked=marked, grace_minutes=grace_minutes

@@ -365,7 +365,7 @@ def _add_people(
         ids = ledger.ids(student, assignment)
         if person is None and not ledger.has_accounts(student):
             for platform in GROUPS_HAVE_IDS & ids.keys():
-                if ledger.roster or platform in platforms_with_teams:
+                if ledger.roster is not None or platform in platforms_with_teams:
                     # perhaps a group's number: groups and people are numbered in the same place
                     ids[platform] = ""
         named.append(
@@ -382,7 +382,7 @@ def _add_people(
         )
         if person is not None:
             seen.add(person.id)
-    for person in ledger.roster.people if ledger.roster else ():
+    for person in ledger.roster or ():
         if person.id not in seen:
             ids = ledger.ids(person.id, assignment)
             named.append(Mark(person.id, "handed in nothing", person=person, ids=ids))

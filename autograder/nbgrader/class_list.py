@@ -9,7 +9,7 @@ from nbgrader.api import Assignment as AssignmentRow
 from nbgrader.api import Student
 
 from autograder.course import Assignment, Course
-from autograder.course.due import as_span
+from autograder.course.due import extension_length
 from autograder.course.roster import Person
 from autograder.marks.late_policy import GradebookTimes, listed_extension
 from autograder.nbgrader.gradebook import open_gradebook
@@ -37,7 +37,7 @@ def write_class_list(
             student.email = person.email or student.email
             gradebook.db.add(student)
         row = gradebook.find_assignment(assignment.name)
-        if due := course.due.due.get(assignment.name):
+        if due := course.due.get(assignment.name):
             row.duedate = due.replace(tzinfo=None)
         if row.duedate is not None:
             write_extensions(gradebook.db, row, _listed_spans(course, row, people))
@@ -56,7 +56,7 @@ def _listed_spans(
         folder = submission.student_id
         extension = listed_extension(course, row.name, folder, people.get(folder))
         if extension is not None:
-            spans[folder] = as_span(extension, due)
+            spans[folder] = extension_length(extension, due)
     return spans
 
 

@@ -10,7 +10,7 @@ from autograder.basics.points import total
 from autograder.basics.tables import write_table
 from autograder.course import Course
 from autograder.course.platform_names import NAMES, PER_ASSIGNMENT
-from autograder.course.roster import same
+from autograder.course.roster import fold_text
 from autograder.course.weights import Category, Weights
 from autograder.marks.marks import Mark, Status
 from autograder.outputs.export import PERSON_COLUMNS, person_cells, points_cell, safe_cell
@@ -58,12 +58,12 @@ def totals(
     Raises:
         ValueError: an assignment is in no category, and the course has some.
     """
-    categories = weights.categories_of(by_assignment, drop_lowest)
+    categories = weights.categories_for(by_assignment, drop_lowest)
     people: dict[str, dict[str, Mark]] = {}
     for name, marks in by_assignment.items():
         for mark in marks:
             person = mark.person.id if mark.person else mark.joined or mark.student
-            people.setdefault(same(person), {})[name] = mark
+            people.setdefault(fold_text(person), {})[name] = mark
     rows = []
     for _, of_person in sorted(people.items()):
         percents = {name: _percent(of_person.get(name), provisional) for name in by_assignment}
@@ -105,7 +105,7 @@ def _category_mean(
     graded.sort()
     drop = min(category.drop_lowest, len(graded) - 1)
     lowest = {name for _, name in graded[:drop]}
-    return lowest, _mean([(percent, weights.of(name)) for percent, name in graded[drop:]])
+    return lowest, _mean([(percent, weights.weight(name)) for percent, name in graded[drop:]])
 
 
 def _mean(weighted: Sequence[tuple[float | None, float]]) -> float | None:
@@ -138,7 +138,7 @@ def course_totals(
         KitError: course.toml names an unknown assignment, or leaves one without a category.
     """
     names = [assignment.name for assignment in course.assignments()]
-    if unknown := sorted(course.weights.named().difference(names)):
+    if unknown := sorted(course.weights.assignments().difference(names)):
         raise KitError(
             f"[totals] names {unknown[0]!r}, and there is no such assignment; there are: "
             f"{', '.join(names)}"

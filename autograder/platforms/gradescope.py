@@ -31,7 +31,7 @@ from autograder.basics.handed_in import printable_name
 from autograder.basics.points import format_points, is_full
 from autograder.basics.safe_text import clean, one_line, shorten
 from autograder.basics.whole_files import write_whole
-from autograder.course import COURSE_FILE, Assignment, Course, load_course, settings_of_nobody
+from autograder.course import COURSE_FILE, Assignment, Course, load_course, settings_without_people
 from autograder.intake.archives import UploadedFile
 from autograder.intake.owners import FindOwner, Owner, file_stem, time_or_reason, timestamp
 from autograder.intake.released_notebook import written_points
@@ -354,7 +354,7 @@ def write_bundle(
         path.relative_to(course.root).as_posix(): path.read_bytes()
         for path in course_files(course, assignment)
     }
-    contents[COURSE_FILE] = settings_of_nobody(course).encode()
+    contents[COURSE_FILE] = settings_without_people(course).encode()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("setup.sh", "run_autograder"):

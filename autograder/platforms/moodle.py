@@ -32,7 +32,7 @@ from pathlib import Path
 from autograder.basics.points import format_points
 from autograder.basics.tables import number_in, write_table
 from autograder.basics.times import read_time_in
-from autograder.course.roster import same
+from autograder.course.roster import fold_text
 from autograder.intake.archives import UploadedFile
 from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, inner_stem, timestamp
 from autograder.ledger import Identity
@@ -107,9 +107,9 @@ _LANGUAGES = tuple(
         Path(__file__).with_name("moodle_languages.json").read_text(encoding="utf-8")
     )
 )
-_GROUPS = {"grupa", "ryhmä", *(same(language.group) for language in _LANGUAGES)}
-_STATUSES = {"tila", "stav", *(same(language.status) for language in _LANGUAGES)}
-_ACCOUNTS = {same(heading) for language in _LANGUAGES for heading in language.accounts}
+_GROUPS = {"grupa", "ryhmä", *(fold_text(language.group) for language in _LANGUAGES)}
+_STATUSES = {"tila", "stav", *(fold_text(language.status) for language in _LANGUAGES)}
+_ACCOUNTS = {fold_text(heading) for language in _LANGUAGES for heading in language.accounts}
 
 
 def find_owners(download: Download) -> FindOwner:
@@ -314,9 +314,9 @@ def read_worksheet(
     Raises:
         ValueError: it is none, or a column is missing without which Moodle refuses it.
     """
-    header = [same(cell) for cell in table[0]] if table else []
+    header = [fold_text(cell) for cell in table[0]] if table else []
     language = next((words for words in _LANGUAGES if _speaks(header, words)), None)
-    grade = same(column or (language.grade if language else ""))
+    grade = fold_text(column or (language.grade if language else ""))
     if grade not in header or len(header) < 3:
         headings = ", ".join(cell.strip() for cell in table[0]) if table else "nothing"
         raise ValueError(
@@ -341,7 +341,7 @@ def read_people(table: Table) -> dict[int, Identity]:
     """The number of a line → the person in the line. A participant's number counts for this
     assignment alone.
     """
-    header = [same(cell) for cell in table[0]] if table else []
+    header = [fold_text(cell) for cell in table[0]] if table else []
     people = {number: _identity(line, header) for number, line in enumerate(table[1:], 1)}
     return {number: person for number, person in people.items() if person.ids}
 
@@ -369,11 +369,11 @@ def _identity(line: Sequence[str], header: list[str]) -> Identity:
 
 def _speaks(header: list[str], language: _Language) -> bool:
     needed = (language.number, language.grade, language.marked)
-    return all(same(word) in header for word in needed)
+    return all(fold_text(word) in header for word in needed)
 
 
 def _cell(line: list[str], header: list[str], word: str) -> str:
-    place = header.index(same(word)) if same(word) in header else len(line)
+    place = header.index(fold_text(word)) if fold_text(word) in header else len(line)
     return line[place].strip() if place < len(line) else ""
 
 
@@ -382,8 +382,8 @@ def _row(line: list[str], header: list[str], language: _Language | None, grade: 
     if language is None:
         return _Row(person, written, None, "", "")
     locked = None
-    if same(language.changeable) in header:
-        locked = same(_cell(line, header, language.changeable)) == same(language.no)
+    if fold_text(language.changeable) in header:
+        locked = fold_text(_cell(line, header, language.changeable)) == fold_text(language.no)
     submitted, marked = (
         _cell(line, header, language.submitted),
         _cell(line, header, language.marked),

@@ -24,7 +24,7 @@ from traitlets.config import Config
 
 from autograder.basics.errors import BadCourseFile, KitError
 from autograder.cli.commands import main
-from autograder.course import Course, load_course, settings_of_nobody
+from autograder.course import Course, load_course, settings_without_people
 from autograder.course.roster import Person
 from autograder.marks.late_policy import GradebookTimes
 from autograder.nbgrader.class_list import read_gradebook_times, write_class_list
@@ -250,7 +250,7 @@ def test_a_server_that_is_away_is_named(tiny: TinyCourse) -> None:
     assert done.exit_code == 2
     assert "secret" not in done.output
     assert "/course: the database cannot be used (" in done.stderr.splitlines()[-1]
-    assert "secret" not in settings_of_nobody(tiny.course)
+    assert "secret" not in settings_without_people(tiny.course)
 
 
 @pytest.mark.parametrize(

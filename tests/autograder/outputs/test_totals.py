@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.basics.errors import BadCourseFile, KitError
-from autograder.course import Course, load_course, settings_of_nobody
+from autograder.course import Course, load_course, settings_without_people
 from autograder.course.weights import Category, Weights
 from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.totals import course_totals, totals, totals_csv
@@ -77,7 +77,7 @@ def test_course_toml_has_them(tmp_path: Path) -> None:
     course = load_course(tmp_path)
     assert course.weights == Weights({"a4": 2.0}, (HOMEWORK, PROJECT))
     assert course.totals.assignment_points == 50
-    assert "homework" not in settings_of_nobody(course)
+    assert "homework" not in settings_without_people(course)
 
 
 @pytest.mark.parametrize(

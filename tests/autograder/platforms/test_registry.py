@@ -66,4 +66,4 @@ def test_the_class_list_has_a_column_for_every_platform_with_ids(name: str, tmp_
     (tmp_path / "students.csv").write_text(f"id,{name}\ns1,77\n", encoding="utf-8")
     roster = read_roster(tmp_path)
     assert roster is not None
-    assert roster.people[0].ids_on(name) == ("77",)
+    assert roster[0].ids_on(name) == ("77",)
