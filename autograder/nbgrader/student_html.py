@@ -1,5 +1,4 @@
-"""HTML that nbgrader's pages show of a student's text: rendered from Markdown, cleaned, and not
-touched afterwards.
+"""Renders a student's Markdown and HTML for nbgrader's pages, and cleans it last of all.
 
 The formgrader runs with the instructor's rights, so one live link is code as the instructor.
 nbconvert's and nbgrader's templates pass text through filters. `settings.py` puts the functions of
@@ -26,160 +25,34 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments.token import STANDARD_TYPES
 
 LONGEST_KEPT = 20_000
-"""Characters of a cell whose HTML is kept for the next notebook: what a student sends must not fill
-the memory.
-"""
+"""Characters. The HTML of longer cells is not cached: no student may fill the memory."""
 
 _MOST_TAGS = 20_000
-"""Opening brackets in a text that is still rendered: 100 000 elements inside each other take half a
-minute.
+"""Opening brackets. A text with more is shown as plain text: 100 000 nested elements take half a
+minute to render.
 """
 
 Attachments = Mapping[str, Mapping[str, str]]
 
-_TAGS = {
-    "a",
-    "abbr",
-    "b",
-    "blockquote",
-    "br",
-    "caption",
-    "code",
-    "dd",
-    "del",
-    "details",
-    "div",
-    "dl",
-    "dt",
-    "em",
-    "figcaption",
-    "figure",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "hr",
-    "i",
-    "img",
-    "ins",
-    "kbd",
-    "li",
-    "mark",
-    "ol",
-    "p",
-    "pre",
-    "s",
-    "small",
-    "span",
-    "strong",
-    "sub",
-    "summary",
-    "sup",
-    "table",
-    "tbody",
-    "td",
-    "tfoot",
-    "th",
-    "thead",
-    "tr",
-    "u",
-    "ul",
-}
-_ELEMENTS = _TAGS | {
-    "address",
-    "applet",
-    "area",
-    "article",
-    "aside",
-    "audio",
-    "base",
-    "basefont",
-    "bdi",
-    "bdo",
-    "bgsound",
-    "big",
-    "body",
-    "button",
-    "canvas",
-    "center",
-    "cite",
-    "col",
-    "colgroup",
-    "command",
-    "data",
-    "datalist",
-    "dfn",
-    "dialog",
-    "dir",
-    "embed",
-    "fieldset",
-    "font",
-    "footer",
-    "form",
-    "frame",
-    "frameset",
-    "head",
-    "header",
-    "hgroup",
-    "html",
-    "iframe",
-    "image",
-    "input",
-    "isindex",
-    "label",
-    "legend",
-    "link",
-    "listing",
-    "main",
-    "map",
-    "marquee",
-    "math",
-    "menu",
-    "meta",
-    "meter",
-    "nav",
-    "nobr",
-    "noembed",
-    "noframes",
-    "noscript",
-    "object",
-    "optgroup",
-    "option",
-    "output",
-    "param",
-    "picture",
-    "plaintext",
-    "portal",
-    "progress",
-    "q",
-    "rp",
-    "rt",
-    "ruby",
-    "samp",
-    "script",
-    "search",
-    "section",
-    "select",
-    "slot",
-    "source",
-    "strike",
-    "style",
-    "svg",
-    "template",
-    "textarea",
-    "time",
-    "title",
-    "track",
-    "tt",
-    "var",
-    "video",
-    "wbr",
-    "xmp",
-}
-"""Elements that browsers know. Any other name in angle brackets is a word, such as <pad>, and stays
-to be read.
+_TEXT_ELEMENTS = """
+    a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1
+    h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre s small span strong sub summary sup
+    table tbody td tfoot th thead tr u ul
+"""
+_OTHER_ELEMENTS = """
+    address applet area article aside audio base basefont bdi bdo bgsound big body button
+    canvas center cite col colgroup command data datalist dfn dialog dir embed fieldset
+    font footer form frame frameset head header hgroup html iframe image input isindex
+    label legend link listing main map marquee math menu meta meter nav nobr noembed
+    noframes noscript object optgroup option output param picture plaintext portal
+    progress q rp rt ruby samp script search section select slot source strike style svg
+    template textarea time title track tt var video wbr xmp
+"""
+_TAGS = set(_TEXT_ELEMENTS.split())
+"""Elements that stay. All others lose their tags."""
+_KNOWN_TAGS = _TAGS | set(_OTHER_ELEMENTS.split())
+"""Elements that browsers know. Any other name in angle brackets is a word, such as <pad>, and is
+shown as text.
 """
 _ATTRIBUTES = {
     "*": {"id", "title"},
@@ -195,8 +68,8 @@ _CLASSES = {
     "a": {"anchor-link"},
 }
 _PREFIX = "answer-"
-"""Before every id of a student's, and every link to one: the page's own ids are those of its
-buttons and scores.
+"""Prefix of ids in a student's text and of links to them, since buttons and scores of the page
+have ids too.
 """
 
 _TAG = re.compile(r"<(?=/?([A-Za-z][^\s/>]*)([^<>]*))")
@@ -210,12 +83,12 @@ _DATA_PICTURE = re.compile(
 )
 _NUMBER = re.compile(r"\d{1,5}(?:\.\d{1,5})?(?:px|%)?")
 _SAFE = "!$&'()*+,;=:@/?~%"
-"""Characters besides letters and digits that stay as they are in the parts of an address."""
+"""Characters besides letters and digits that are not escaped in the parts of an address."""
 
 
 @pass_context
 def markdown_to_html(context: Context, source: str) -> str:
-    """Markdown as clean HTML, with the pictures that are attached to its cell."""
+    """Render a cell's Markdown as clean HTML, with the pictures attached to the cell."""
     attachments = context.get("cell", {}).get("attachments")
     if attachments or len(source) > LONGEST_KEPT:
         return render(source, attachments or {})
@@ -223,34 +96,33 @@ def markdown_to_html(context: Context, source: str) -> str:
 
 
 def render(source: str, attachments: Attachments) -> str:
-    """Markdown as clean HTML. What cannot be rendered is shown letter by letter."""
+    """Render Markdown as clean HTML, or as plain text where it cannot be rendered."""
     if source.count("<") > _MOST_TAGS:
-        return _letter_by_letter(source)
-    plugins = (import_plugin(name) for name in ("strikethrough", "table", "url", "def_list"))
+        return _as_plain_text(source)
+    plugins = [import_plugin(name) for name in ("strikethrough", "table", "url", "def_list")]
+    markdown = MarkdownWithMath(renderer=_Renderer(escape=False), plugins=plugins)
     try:
-        rendered = MarkdownWithMath(renderer=_Renderer(escape=False), plugins=plugins).render(
-            source
-        )
+        rendered = markdown.render(source)
     except Exception:  # of a library at one student's text: the page must open all the same
-        return _letter_by_letter(source)
+        return _as_plain_text(source)
     return _clean(rendered, attachments)
 
 
 def clean_html(text: str | bytes) -> str:
-    """HTML of an output or of a raw cell, cleaned as Markdown's is."""
+    """Clean the HTML of an output or of a raw cell."""
     markup = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return _letter_by_letter(markup) if markup.count("<") > _MOST_TAGS else _clean(markup, {})
+    if markup.count("<") > _MOST_TAGS:
+        return _as_plain_text(markup)
+    return _clean(markup, {})
 
 
 def leave_as_it_is(text: str) -> str:
-    """In place of a filter that would change HTML after it was cleaned."""
+    """Stand in for a filter that would change HTML after the cleaning."""
     return text
 
 
 def metadata_of_output(output: Any, key: str, mimetype: str | None = None) -> Any:
-    """A value of an output's metadata. The template puts sizes into attributes without quotes: only
-    numbers pass.
-    """
+    """A value of an output's metadata. Sizes must be numbers: the template does not quote them."""
     value = get_metadata(output, key, mimetype)
     if key in ("width", "height"):
         return str(value) if _NUMBER.fullmatch(str(value)) else None
@@ -263,9 +135,7 @@ def _without_attachments(source: str) -> str:
 
 
 class _Renderer(IPythonRenderer):  # type: ignore[misc]
-    """Markdown as HTML: words in angle brackets stay words, attached pictures keep their names
-    until the cleaning.
-    """
+    """Renders words in angle brackets as text, and leaves attached pictures to the cleaning."""
 
     def inline_html(self, html: str) -> str:
         return str(super().inline_html(_words_as_text(html)))
@@ -278,17 +148,18 @@ class _Renderer(IPythonRenderer):  # type: ignore[misc]
         return str(HTMLRenderer.image(self, text, url, title))
 
 
-def _letter_by_letter(text: str) -> str:
+def _as_plain_text(text: str) -> str:
     return f"<pre>{html.escape(text)}</pre>"
 
 
 def _words_as_text(markup: str) -> str:
-    """The markup with `&lt;` before each name that no element has. What has attributes is markup
-    all the same.
-    """
-    return _TAG.sub(
-        lambda tag: tag[0] if tag[1].lower() in _ELEMENTS or "=" in tag[2] else "&lt;", markup
-    )
+    """Escape the brackets of words that are no elements and have no attributes."""
+
+    def escape_word(tag: re.Match[str]) -> str:
+        is_element = tag[1].lower() in _KNOWN_TAGS or "=" in tag[2]
+        return tag[0] if is_element else "&lt;"
+
+    return _TAG.sub(escape_word, markup)
 
 
 def _clean(markup: str, attachments: Attachments) -> str:
@@ -298,15 +169,15 @@ def _clean(markup: str, attachments: Attachments) -> str:
         attributes=_ATTRIBUTES,
         allowed_classes=_CLASSES,
         filter_style_properties={"text-align"},
-        # the last two for pictures, see _checked
+        # the last two for pictures, see _attribute_filter
         url_schemes={"http", "https", "mailto", "data", "attachment"},
-        attribute_filter=_checked(attachments),
+        attribute_filter=_attribute_filter(attachments),
         id_prefix=_PREFIX,
     )
 
 
-def _checked(attachments: Attachments) -> Callable[[str, str, str], str | None]:
-    def value_of(tag: str, attribute: str, value: str) -> str | None:
+def _attribute_filter(attachments: Attachments) -> Callable[[str, str, str], str | None]:
+    def filter_value(tag: str, attribute: str, value: str) -> str | None:
         if attribute == "href":
             return _link(value)
         if attribute == "src":
@@ -315,14 +186,13 @@ def _checked(attachments: Attachments) -> Callable[[str, str, str], str | None]:
             return value if _NUMBER.fullmatch(value) else None
         return value
 
-    return value_of
+    return filter_value
 
 
 def _link(address: str) -> str | None:
-    """The address of a link, put together anew from its parts: of the web, of a mailbox or a place
-    on this page.
+    """Rebuild the address of a link from its parts: a web address, a mailbox, a place on the page.
 
-    None for everything else. A path would lead into the instructor's own Jupyter.
+    None for everything else: a path would lead into the instructor's own Jupyter.
     """
     if address.startswith("#") and len(address) > 1:
         return f"#{_PREFIX}{quote(unquote(address[1:]))}"
@@ -345,25 +215,21 @@ def _link(address: str) -> str | None:
 
 
 def _picture(address: str, attachments: Attachments) -> str | None:
-    """The address of a picture: attached to the cell, written out in place, of the web, or a file
-    beside the page.
+    """Rebuild the address of a picture: attached to the cell, in a `data:` address, on the web, or
+    a file beside the page.
     """
     if address.startswith("attachment:"):
         name = address.removeprefix("attachment:")
         kinds = attachments.get(name) or attachments.get(unquote(name)) or {}
         kind = next((kind for kind in _PICTURE_KINDS if kind in kinds), None)
         address = f"data:{kind};base64,{kinds[kind]}" if kind else ""
-    if written_out := _DATA_PICTURE.fullmatch(address):
-        return f"data:{written_out[1]};base64,{''.join(written_out[2].split())}"
+    if data := _DATA_PICTURE.fullmatch(address):
+        return f"data:{data[1]};base64,{''.join(data[2].split())}"
     if address.startswith(("http:", "https:")):
         return _link(address)
     path = unquote(address).removeprefix("/files/").removeprefix("files/")
-    steps_out = {"", ".", ".."} & set(path.split("/"))
-    if (
-        steps_out
-        or ":" in path
-        or _UNSEEN.search(path.replace(" ", "_"))
-        or not _PICTURE_FILE.fullmatch(path)
-    ):
+    if {"", ".", ".."} & set(path.split("/")) or ":" in path:
+        return None
+    if _UNSEEN.search(path.replace(" ", "_")) or not _PICTURE_FILE.fullmatch(path):
         return None
     return quote(path)
