@@ -1,9 +1,8 @@
-"""Marks by hand as a table that graders fill in: out of the gradebook, and back as a difference
-that is shown first.
+"""Marks by hand as a CSV table: written from the gradebook, filled in by graders, and read back.
 
-A row a student and question. Several graders can each have a part of the table, or a copy: only
-what is filled in changes, and a mark that somebody else has changed since the table was written is
-refused, as is one for an answer that the student has replaced since.
+The table has a row for each student and question. Several graders can each have a part of it, or a
+copy: only cells that are filled in change a mark. Refused are marks that somebody else has changed
+since the table was written, and marks for an answer that the student has replaced since.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ COLUMNS = (
 )
 _SHOWN = 20
 _HASH = 12
-"""Letters of the answer's hash: enough to tell two answers of one student apart."""
+"""Letters of an answer's hash in the table: they tell two answers of one student apart."""
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?|[+-]?[.,]\d+")
 
 Rubrics = Mapping[str, Sequence[RubricItem]]
@@ -54,12 +53,12 @@ def marks_command(
     question: str,
     apply: bool,
 ) -> Iterator[str]:
-    """Write the table, or take one in; yields what to tell.
+    """Write the table, or read one back; yields lines for the terminal.
 
     Args:
-        to, back: the table to write, or to take in; one of both.
-        question: only this one, in a table that is written; "" for all.
-        apply: whether the difference is stored; it is shown in any case.
+        to, back: the table to write, or to read; one of both.
+        question: the only question in a table that is written; "" for all.
+        apply: whether changes are stored. They are shown in any case.
 
     Raises:
         KitError: there is nothing to mark, or the table has mistakes. Nothing is changed then.
@@ -68,7 +67,8 @@ def marks_command(
     if to is not None:
         chosen = [mark for mark in marks.values() if question in ("", mark.question)]
         if not chosen:
-            raise KitError(f"{assignment.name} has no question {question!r}: {_names(marks)}")
+            names = _question_names(marks)
+            raise KitError(f"{assignment.name} has no question {question!r}: {names}")
         write_whole(to, marks_csv(chosen, rubrics))
         students = len({mark.student for mark in chosen})
         yield (
@@ -76,36 +76,32 @@ def marks_command(
             "extra_credit and comment"
         )
     if back is not None:
-        new = changed_marks(back, marks, rubrics)
-        for mark in new:
-            yield one_line(_difference(marks[mark.student, mark.question], mark))
-        if apply and new:
-            write_hand_marks(course, assignment, new)
-            yield f"{len(new)} marks stored in the gradebook; write pages and exports anew"
+        changed = changed_marks(back, marks, rubrics)
+        for mark in changed:
+            yield one_line(_describe_change(marks[mark.student, mark.question], mark))
+        if not changed:
+            yield "nothing differs"
+        elif not apply:
+            yield "nothing has changed yet; `--apply` stores these marks"
         else:
-            yield (
-                "nothing differs"
-                if not new
-                else "nothing has changed yet; `--apply` stores these marks"
-            )
+            write_hand_marks(course, assignment, changed)
+            yield f"{len(changed)} marks stored in the gradebook; write pages and exports anew"
 
 
 def marks_csv(marks: Iterable[HandMark], rubrics: Rubrics) -> str:
-    """The table as text. Its last two columns say what the row was written from; leave them as they
-    are.
-    """
+    """The table as text. Its last two columns identify the mark that a row was written from."""
     rows = [list(COLUMNS)]
     for mark in marks:
-        given = find_items(mark.comment, rubrics.get(mark.question, ()))
+        items = find_items(mark.comment, rubrics.get(mark.question, ()))
         rows.append(
             [
                 safe_cell(mark.student),
                 safe_cell(mark.question),
                 points_cell(mark.max_points),
                 points_cell(None if mark.written else mark.tests),
-                # who waits is looked at by filling it in
+                # a mark that waits stays empty here: filling it in ends the waiting
                 points_cell(None if mark.waits else mark.points),
-                " ".join(str(item.number) for item in given),
+                " ".join(str(item.number) for item in items),
                 points_cell(mark.extra_credit or None),
                 safe_cell(mark.comment),
                 "yes" if mark.waits else "",
@@ -117,156 +113,172 @@ def marks_csv(marks: Iterable[HandMark], rubrics: Rubrics) -> str:
 
 
 def changed_marks(file: Path, marks: Mapping[Key, HandMark], rubrics: Rubrics) -> list[HandMark]:
-    """The marks that a filled-in table changes, in its order.
+    """The marks that a filled-in table changes, in the order of its rows.
 
     Raises:
-        KitError: names every row that cannot be taken, up to twenty.
+        KitError: names the rows with mistakes, up to twenty.
     """
+    changed: list[HandMark] = []
+    problems: list[str] = []
+    seen: set[Key] = set()
+    for number, row in enumerate(_read_rows(file), start=2):
+        key = (row.get("student", ""), row.get("question", ""))
+        try:
+            mark = _find_mark(key, marks)
+            if key in seen:
+                raise ValueError(f"{key[0]} and {key[1]} stand in two rows")
+            seen.add(key)
+            new = _apply_row(mark, row, rubrics.get(mark.question, ()))
+        except ValueError as error:
+            problems.append(f"row {number}: {one_line(str(error))}")
+        else:
+            if new != mark:
+                changed.append(new)
+    if problems:
+        lines = [f"{file}: nothing was changed", *problems[:_SHOWN]]
+        if len(problems) > _SHOWN:
+            lines.append(f"and {len(problems) - _SHOWN} more rows")
+        raise KitError("\n".join(lines))
+    return changed
+
+
+def _read_rows(file: Path) -> list[dict[str, str]]:
+    """The rows of a table, by column."""
     try:
         (header, *rows), _ = read_table(file.read_bytes())
     except ValueError as error:
         raise KitError(f"{file}: {error}" if str(error) else f"{file}: it is empty") from error
     columns = [name.strip().casefold() for name in header]
-    if missing := [name for name in ("student", "question") if name not in columns]:
-        raise KitError(
-            f"{file}: there is no column {missing[0]!r}; `autograder marks --to` writes a "
-            "table to fill in"
-        )
-    if twice := [name for name in COLUMNS if columns.count(name) > 1]:
-        raise KitError(f"{file}: there are two columns {twice[0]!r}")
-    changed: list[HandMark] = []
-    problems: list[str] = []
-    seen: set[Key] = set()
-    for number, cells in enumerate(rows, start=2):
-        row = {name: _cell(cell) for name, cell in zip(columns, cells, strict=False)}
-        key = (row.get("student", ""), row.get("question", ""))
-        try:
-            mark = _known(key, marks)
-            if key in seen:
-                raise ValueError(f"{key[0]} and {key[1]} stand in two rows")
-            seen.add(key)
-            if (new := _marked(mark, row, rubrics.get(mark.question, ()))) != mark:
-                changed.append(new)
-        except ValueError as error:
-            problems.append(f"row {number}: {one_line(str(error))}")
-    if problems:
-        more = [f"and {len(problems) - _SHOWN} more rows"] if len(problems) > _SHOWN else []
-        raise KitError("\n".join([f"{file}: nothing was changed", *problems[:_SHOWN], *more]))
-    return changed
+    for name in ("student", "question"):
+        if name not in columns:
+            raise KitError(
+                f"{file}: there is no column {name!r}; `autograder marks --to` writes a "
+                "table to fill in"
+            )
+    for name in COLUMNS:
+        if columns.count(name) > 1:
+            raise KitError(f"{file}: there are two columns {name!r}")
+    return [dict(zip(columns, map(_plain_cell, cells), strict=False)) for cells in rows]
 
 
-def _known(key: Key, marks: Mapping[Key, HandMark]) -> HandMark:
-    """The gradebook's mark of a row. Raises: ValueError, where it knows no such student, or no such
-    question.
-    """
-    student, question = key
-    if key in marks:
-        return marks[key]
-    if all(student != other for other, _ in marks):
-        raise ValueError(f"nobody called {student!r} has a submission in the gradebook")
-    raise ValueError(f"there is no question {question!r}; there are: {_names(marks)}")
-
-
-def _marked(mark: HandMark, row: Mapping[str, str], items: Sequence[RubricItem]) -> HandMark:
-    """The mark with what the row gives. An empty cell changes nothing; "none" takes points back.
+def _find_mark(key: Key, marks: Mapping[Key, HandMark]) -> HandMark:
+    """The gradebook's mark of a row.
 
     Raises:
-        ValueError: says what cannot be taken.
+        ValueError: the gradebook knows no such student, or no such question.
     """
-    who = f"{mark.student}, {mark.question}"
+    if key in marks:
+        return marks[key]
+    student, question = key
+    if all(student != listed for listed, _ in marks):
+        raise ValueError(f"nobody called {student!r} has a submission in the gradebook")
+    raise ValueError(f"there is no question {question!r}; there are: {_question_names(marks)}")
+
+
+def _apply_row(mark: HandMark, row: Mapping[str, str], items: Sequence[RubricItem]) -> HandMark:
+    """The mark after a row of the table. An empty cell changes nothing; "none" removes points.
+
+    Raises:
+        ValueError: the row has a mistake.
+    """
+    place = f"{mark.student}, {mark.question}"
     comment = row.get("comment", "") or mark.comment
-    if comment == _cell(safe_cell(mark.comment)):
+    if comment == _plain_cell(safe_cell(mark.comment)):
         comment = mark.comment
-    given, before = row.get("points", ""), row.get("points_before", "")
+    cell = row.get("points", "")
     if numbers := row.get("items", ""):
-        comment, given = _with_items(who, mark, numbers, comment, given, items)
+        comment, cell = _apply_items(place, mark, numbers, comment, cell, items)
     points = mark.points
-    if given:
-        points = None if given.casefold() == "none" else _points(who, given, mark.max_points)
-    extra = _number(who, row["extra_credit"]) if row.get("extra_credit") else mark.extra_credit
-    is_looked_at = bool(given) and mark.waits
-    is_new = is_looked_at or (points, extra, comment) != (
-        mark.points,
-        mark.extra_credit,
-        mark.comment,
-    )
-    if is_new and "points_before" in row and before != points_cell(mark.points):
-        somebody = (
-            "nobody has given any"
-            if mark.points is None
-            else f"there are {format_points(mark.points)} points now"
-        )
-        raise ValueError(f"{who}: changed since the table was written ({somebody}); write it anew")
-    if is_new and row.get("answer") and mark.answer and row["answer"] != mark.answer[:_HASH]:
+    if cell.casefold() == "none":
+        points = None
+    elif cell:
+        points = _parse_points(place, cell, mark.max_points)
+    extra_credit = mark.extra_credit
+    if row.get("extra_credit"):
+        extra_credit = _parse_number(place, row["extra_credit"])
+    new = dataclasses.replace(mark, points=points, extra_credit=extra_credit, comment=comment)
+    ends_waiting = bool(cell) and mark.waits
+    if ends_waiting or new != mark:
+        _refuse_outdated(place, mark, row)
+    if ends_waiting or points != mark.points:
+        new = dataclasses.replace(new, waits=mark.written and points is None)
+    return new
+
+
+def _refuse_outdated(place: str, mark: HandMark, row: Mapping[str, str]) -> None:
+    """Raises: ValueError, where the mark or the answer has changed since the row was written."""
+    if "points_before" in row and row["points_before"] != points_cell(mark.points):
+        now = "nobody has given any"
+        if mark.points is not None:
+            now = f"there are {format_points(mark.points)} points now"
+        raise ValueError(f"{place}: changed since the table was written ({now}); write it anew")
+    if row.get("answer") and mark.answer and row["answer"] != mark.answer[:_HASH]:
         raise ValueError(
-            f"{who}: the student has handed in another answer since; write the table anew"
+            f"{place}: the student has handed in another answer since; write the table anew"
         )
-    waits = mark.waits
-    if is_looked_at or points != mark.points:
-        waits = mark.written and points is None
-    return dataclasses.replace(
-        mark, points=points, extra_credit=extra, comment=comment, waits=waits
-    )
 
 
-def _with_items(
-    who: str, mark: HandMark, numbers: str, comment: str, given: str, items: Sequence[RubricItem]
+def _apply_items(
+    place: str,
+    mark: HandMark,
+    numbers: str,
+    comment: str,
+    cell: str,
+    items: Sequence[RubricItem],
 ) -> tuple[str, str]:
-    """The comment and the points of a row that gives rubric items by their numbers, like "1 3".
+    """The comment and the points of a row that gives rubric items by number, like "1 3".
 
-    Points that stand in the row and differ from what they were count before those of the items.
+    Points that stand in the row and differ from the mark's count before those of the items.
     """
-    wanted = [int(number) for number in re.findall(r"\d+", numbers)]
+    chosen = sorted({int(number) for number in re.findall(r"\d+", numbers)})
     by_number = {item.number: item for item in items}
-    if unknown := [number for number in wanted if number not in by_number]:
-        raise ValueError(
-            f"{who}: there is no item {unknown[0]}; its marking scheme has {len(items)} "
-            "lines with points"
-        )
-    old = {item.number for item in find_items(mark.comment, items)}
-    if set(wanted) == old:
-        return comment, given
-    own = re.sub(r"^(?:#\d+ ?)+", "", comment).strip()
-    codes = " ".join(f"#{number}" for number in sorted(set(wanted)))
-    if given in ("", points_cell(mark.points)):
-        given = points_cell(sum_points([by_number[number] for number in sorted(set(wanted))]))
-    return f"{codes} {own}".strip(), given
+    for number in chosen:
+        if number not in by_number:
+            raise ValueError(
+                f"{place}: there is no item {number}; its marking scheme has {len(items)} "
+                "lines with points"
+            )
+    if chosen == [item.number for item in find_items(mark.comment, items)]:
+        return comment, cell
+    words = re.sub(r"^(?:#\d+ ?)+", "", comment).strip()
+    codes = " ".join(f"#{number}" for number in chosen)
+    if cell in ("", points_cell(mark.points)):
+        cell = points_cell(sum_points([by_number[number] for number in chosen]))
+    return f"{codes} {words}".strip(), cell
 
 
-def _points(who: str, cell: str, most: float) -> float:
-    points = _number(who, cell)
-    if points < 0 or points > most:
+def _parse_points(place: str, cell: str, max_points: float) -> float:
+    points = _parse_number(place, cell)
+    if not 0 <= points <= max_points:
         raise ValueError(
-            f"{who}: {format_points(points)} points of {format_points(most)}; more than that is "
-            "extra_credit"
+            f"{place}: {format_points(points)} points of {format_points(max_points)}; "
+            "more than that is extra_credit"
         )
     return points
 
 
-def _number(who: str, cell: str) -> float:
+def _parse_number(place: str, cell: str) -> float:
     if not _NUMBER.fullmatch(cell) or not math.isfinite(number := float(cell.replace(",", "."))):
-        raise ValueError(f"{who}: {cell!r} is no number")
+        raise ValueError(f"{place}: {cell!r} is no number")
     return round(number, 6)
 
 
-def _cell(text: str) -> str:
-    """A cell without the sign that keeps a spreadsheet from calculating it."""
+def _plain_cell(text: str) -> str:
+    """A cell without the apostrophe that keeps a spreadsheet from calculating it."""
     stripped = text.strip()
-    return (
-        stripped[1:]
-        if safe_cell(stripped[1:]) == stripped and stripped.startswith("'")
-        else stripped
-    )
+    if stripped.startswith("'") and safe_cell(stripped[1:]) == stripped:
+        return stripped[1:]
+    return stripped
 
 
-def _difference(old: HandMark, new: HandMark) -> str:
+def _describe_change(old: HandMark, new: HandMark) -> str:
     parts = []
     if old.points != new.points:
-        parts.append(f"{_shown(old)} → {_shown(new)} of {format_points(new.max_points)}")
+        old_text, new_text = _describe_points(old), _describe_points(new)
+        parts.append(f"{old_text} → {new_text} of {format_points(new.max_points)}")
     if old.extra_credit != new.extra_credit:
-        parts.append(
-            f"extra credit {format_points(old.extra_credit)} → {format_points(new.extra_credit)}"
-        )
+        old_text, new_text = format_points(old.extra_credit), format_points(new.extra_credit)
+        parts.append(f"extra credit {old_text} → {new_text}")
     if old.comment != new.comment:
         parts.append("comment replaced" if old.comment else "a comment")
     if old.waits and not new.waits:
@@ -274,11 +286,11 @@ def _difference(old: HandMark, new: HandMark) -> str:
     return f"{new.student}, {new.question}: {', '.join(parts)}"
 
 
-def _shown(mark: HandMark) -> str:
+def _describe_points(mark: HandMark) -> str:
     if mark.points is not None:
         return format_points(mark.points)
     return "waits" if mark.written else f"{format_points(mark.tests or 0.0)} by the tests"
 
 
-def _names(marks: Mapping[Key, HandMark]) -> str:
+def _question_names(marks: Mapping[Key, HandMark]) -> str:
     return ", ".join(dict.fromkeys(question for _, question in marks))
