@@ -113,7 +113,7 @@ class StoredMarks:
         """
         if not self.course.has_gradebook:
             return None
-        from autograder.nbgrader.answers import with_earlier_answers
+        from autograder.nbgrader.answers import mark_earlier_answers
         from autograder.nbgrader.manual_grades import read_manual_grades
 
         by_student = {}
@@ -121,7 +121,7 @@ class StoredMarks:
         for folder, grades in by_folder.items():
             student = self.ledger.student_in(folder)
             by_student[student] = replace(grades, student=student)
-        return with_earlier_answers(self.course, self.assignment, self.results, by_student)
+        return mark_earlier_answers(self.course, self.assignment, self.results, by_student)
 
     def _lateness(self, file: PlatformFile | None) -> dict[str, Lateness] | None:
         """How late each student is; None where lateness costs nothing."""

@@ -1,12 +1,10 @@
-"""Tells a new answer from one that the gradebook was filled with: points by hand for an old answer
-wait for a person.
+"""Recognizes changed answers by their hashes: points by hand for an older answer wait.
 
-Timestamps do not tell: platforms drop them, and a second upload of the same file has a new one. Two
-tables of our own stand beside nbgrader's, which nbgrader leaves alone, so that scores and what they
-were given for change together: the hash of each answer, and that of the notebook that the answers
-stood in. A student who hands in other words may have a new result with the same points from the
-tests, and the gradebook knows nothing of it until it is filled again: without the hash, the points
-for the old words would stand as the mark for the new ones.
+Timestamps do not tell: platforms drop them, and a second upload of the same file has a new one.
+The kit has two tables of its own in nbgrader's database: a hash of each answer, and the hash of the
+notebook with the answers. nbgrader leaves these tables alone, and they change in one transaction
+with the scores. Without them, other words with the same result would keep the points that a person
+gave for the first words, until the gradebook is filled again.
 """
 
 from __future__ import annotations
@@ -24,129 +22,118 @@ from autograder.course import Assignment, Course
 from autograder.records.model import ManualGrades, ManualScore, Result, Submission
 
 Key = tuple[str, str]
-"""(submitted notebook, cell), as the database names them."""
+"""Ids of a submitted notebook and a cell in the database."""
 
-_OURS = MetaData()
+_METADATA = MetaData()
 _ANSWERS = Table(
     "attention_kit_answer",
-    _OURS,
+    _METADATA,
     Column("notebook_id", String(32), primary_key=True),
     Column("cell_id", String(32), primary_key=True),
     Column("sha256", String(64), nullable=False),
 )
 _SUBMISSIONS = Table(
     "attention_kit_submission",
-    _OURS,
+    _METADATA,
     Column("notebook_id", String(32), primary_key=True),
     Column("sha256", String(64), nullable=False),
 )
 
 
-def remember_answers(
+def store_answers(
     db: Session, answers: Mapping[Key, str], submissions: Mapping[str, str]
 ) -> set[Key]:
-    """Note what was handed in, for one batch of submissions. Commits nothing.
+    """Store the hashes of answers and notebooks, for one batch of submissions. Commits nothing.
 
     Args:
-        answers: what was answered in each cell.
-        submissions: submitted notebook → hash of the file that its rows are filled from; "" where
-            that is not known.
+        answers: the text of each answer.
+        submissions: submitted notebook → hash of the file with its answers; "" where not known.
 
     Returns:
-        The answers that are other than before, or that nothing was known of.
+        The answers that are new or other than before.
     """
-    _OURS.create_all(db.connection())
+    _METADATA.create_all(db.connection())
     rows = db.execute(select(_ANSWERS).where(_ANSWERS.c.notebook_id.in_(submissions)))
-    known = {(row.notebook_id, row.cell_id): row.sha256 for row in rows}
-    new = {key: answer_sha256(answer) for key, answer in answers.items()}
-    changed = {key for key, digest in new.items() if known.get(key) != digest}
-    if changed:
-        this_answer = (
+    stored = {(row.notebook_id, row.cell_id): row.sha256 for row in rows}
+    hashes = {key: answer_sha256(answer) for key, answer in answers.items()}
+    changed = {key for key, sha256 in hashes.items() if stored.get(key) != sha256}
+    changed_rows = [
+        {"notebook_id": key[0], "cell_id": key[1], "sha256": hashes[key]} for key in sorted(changed)
+    ]
+    if changed_rows:
+        same_key = (
             _ANSWERS.c.notebook_id == bindparam("notebook"),
             _ANSWERS.c.cell_id == bindparam("cell"),
         )
-        db.execute(
-            delete(_ANSWERS).where(*this_answer),
-            [{"notebook": key[0], "cell": key[1]} for key in changed],
-        )
-        columns = [
-            {"notebook_id": key[0], "cell_id": key[1], "sha256": new[key]}
-            for key in sorted(changed)
-        ]
-        db.execute(insert(_ANSWERS), columns)
+        keys = [{"notebook": notebook, "cell": cell} for notebook, cell in sorted(changed)]
+        db.execute(delete(_ANSWERS).where(*same_key), keys)
+        db.execute(insert(_ANSWERS), changed_rows)
     db.execute(delete(_SUBMISSIONS).where(_SUBMISSIONS.c.notebook_id.in_(submissions)))
-    if hashes := [
+    files = [
         {"notebook_id": key, "sha256": sha256} for key, sha256 in submissions.items() if sha256
-    ]:
-        db.execute(insert(_SUBMISSIONS), hashes)
+    ]
+    if files:
+        db.execute(insert(_SUBMISSIONS), files)
     return changed
 
 
-def answers_of(submission: Submission) -> dict[str, str]:
-    """grade_id → what was answered there: the text of a written answer, and the code of the
-    question of a check.
-    """
-    texts = {answer.id: answer.text for answer in submission.written}
+def read_answers(submission: Submission) -> dict[str, str]:
+    """grade_id → answer: the text of a written answer, or the code of the question of a check."""
+    answers = {answer.id: answer.text for answer in submission.written}
     for cell in submission.handed_in:
-        for kind in ("markdown", "raw"):
-            if cell.kind == kind and cell.id in texts and cell.attachments:
-                texts[cell.id] += json.dumps(cell.attachments, sort_keys=True)
-    return texts | {
-        f"check_{cell.id}": cell.source for cell in submission.cells if cell.role == "question"
-    }
+        if cell.kind in ("markdown", "raw") and cell.id in answers and cell.attachments:
+            answers[cell.id] += json.dumps(cell.attachments, sort_keys=True)
+    for question in submission.cells:
+        if question.role == "question":
+            answers[f"check_{question.id}"] = question.source
+    return answers
 
 
 def answer_sha256(answer: str) -> str:
-    """Hash of an answer; spaces and line breaks, which editors change, do not count."""
+    """The hash of an answer, without spaces and line breaks, which editors change."""
     return hashlib.sha256(" ".join(answer.split()).encode()).hexdigest()
 
 
-def with_earlier_answers(
+def mark_earlier_answers(
     course: Course,
     assignment: Assignment,
     results: Sequence[Result],
     by_hand: Mapping[str, ManualGrades],
 ) -> dict[str, ManualGrades]:
-    """What people gave, where points for another answer than the graded one wait for a person.
+    """Let points by hand wait that were given for another answer than the graded one.
 
-    Only the submissions that are other files than the gradebook was filled from are read.
+    Only submissions that are other files than the gradebook was filled from are read.
     """
-    changed = [
-        result
-        for result in results
-        if (hand := by_hand.get(result.student)) and _may_be_earlier(hand, result.submission_sha256)
-    ]
-    corrected = dict(by_hand)
-    for result, submission in _submissions(course, assignment, changed):
-        hand = by_hand[result.student]
-        hashes = (
-            {name: answer_sha256(text) for name, text in answers_of(submission).items()}
-            if submission
-            else None
+    changed = []
+    for result in results:
+        grades = by_hand.get(result.student)
+        if grades and _may_have_changed(grades, result.submission_sha256):
+            changed.append(result)
+    marked = dict(by_hand)
+    for result, submission in _read_submissions(course, assignment, changed):
+        grades = by_hand[result.student]
+        hashes: dict[str, str] = {}
+        if submission is not None:
+            answers = read_answers(submission)
+            hashes = {grade_id: answer_sha256(answer) for grade_id, answer in answers.items()}
+        written = [_check(score, hashes.get(f"written_{score.name}")) for score in grades.written]
+        questions = [_check(score, hashes.get(f"check_{score.name}")) for score in grades.questions]
+        marked[result.student] = dataclasses.replace(
+            grades, written=tuple(written), questions=tuple(questions)
         )
-        corrected[result.student] = dataclasses.replace(
-            hand,
-            written=tuple(
-                _compared(score, f"written_{score.name}", hashes) for score in hand.written
-            ),
-            questions=tuple(
-                _compared(score, f"check_{score.name}", hashes) for score in hand.questions
-            ),
-        )
-    return corrected
+    return marked
 
 
-def _may_be_earlier(hand: ManualGrades, submission_sha256: str) -> bool:
-    has_hashes = hand.submission or any(score.answer for score in (*hand.written, *hand.questions))
-    return bool(has_hashes) and hand.submission != submission_sha256
+def _may_have_changed(grades: ManualGrades, submission_sha256: str) -> bool:
+    scores = (*grades.written, *grades.questions)
+    has_hashes = bool(grades.submission) or any(score.answer for score in scores)
+    return has_hashes and grades.submission != submission_sha256
 
 
-def _submissions(
+def _read_submissions(
     course: Course, assignment: Assignment, results: Sequence[Result]
 ) -> Iterator[tuple[Result, Submission | None]]:
-    """Results with their submissions; None where the submission has changed since, or the release
-    is not built.
-    """
+    """Results with their submissions; None where the submission changed, or nothing is built."""
     from autograder.nbgrader.for_graders import graded_submissions
 
     if not results:
@@ -157,11 +144,8 @@ def _submissions(
         yield from ((result, None) for result in results)
 
 
-def _compared(score: ManualScore, grade_id: str, hashes: Mapping[str, str] | None) -> ManualScore:
-    """The score, which waits if the answer has changed; `hashes` are those of the new answers, None
-    if unreadable.
-    """
-    same = hashes is not None and score.answer != "" and hashes.get(grade_id) == score.answer
-    if same:
+def _check(score: ManualScore, answer: str | None) -> ManualScore:
+    """The score, which waits where the answer's hash differs or is not known."""
+    if answer and answer == score.answer:
         return score
     return dataclasses.replace(score, waits=True, earlier=score.points is not None)

@@ -1,7 +1,6 @@
-"""Scores into nbgrader's `gradebook.db`, a whole batch in one transaction: for `autograder export`
-and nbgrader alike.
+"""Writes scores into nbgrader's gradebook, for `autograder export` and for nbgrader's commands.
 
-A person's manual scores are never touched. Where an automatic score changes under one, or another
+Manual scores are never changed. Where the automatic score below a manual score changes, or another
 answer was handed in, the cell is marked for a second look.
 """
 
@@ -31,7 +30,7 @@ from sqlalchemy.orm import Session
 
 from autograder.course import Assignment, Course
 from autograder.ledger import read_ledger
-from autograder.nbgrader.answers import answers_of, remember_answers
+from autograder.nbgrader.answers import read_answers, store_answers
 from autograder.nbgrader.assignment_rows import COMMENTED, GRADED, cell_ids, register_release
 from autograder.nbgrader.course_name import course_id, put_alembic_on_path, shown_gradebook
 from autograder.nbgrader.late_penalty import refresh_penalties
@@ -40,8 +39,8 @@ from autograder.nbgrader.student_texts import problem_comment, question_comment
 from autograder.records.model import Result, Submission
 
 BATCH = 500
-"""How many submissions are written at once: their rows are in memory then, and databases limit a
-query's parameters.
+"""Submissions that are written at once. Their rows are in memory, and databases limit a query's
+parameters.
 """
 
 Timestamp = datetime.datetime | str
@@ -51,18 +50,22 @@ NO_RESPONSE = "No response."
 """The comment under a written answer that was left blank."""
 
 
+_RowValues = dict[str, Any]
+"""A row of the database: column → value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the gradebook is told about one submission.
+    """Scores and comments of one submission for the gradebook.
 
     Attributes:
-        scores: grade_id → automatic score. A cell that a person grades has none, unless it was left
-            blank.
-        comments: grade_id of a solution cell → automatic comment, where there is something to say.
-        problem: why it could not be graded; every score becomes 0 and waits for a person.
-        answers: grade_id → what was answered there, as text: a person looks again where it is
-            another than before.
-        submission_sha256: hash of the notebook that `answers` are from; "" where there are none.
+        student: nbgrader's id of the student, which is the folder's name.
+        scores: grade_id → automatic score. Cells for a person have none, unless left blank.
+        comments: grade_id of a solution cell → automatic comment.
+        problem: why the submission could not be graded; all scores become 0 and wait for a person.
+        timestamp: the hand-in time, where it is known.
+        answers: grade_id → the student's answer as text. A person looks again at a changed answer.
+        submission_sha256: hash of the notebook with these answers; "" where there are none.
     """
 
     student: str
@@ -84,41 +87,31 @@ def fill_gradebook(
     db_url: str = "",
     version: int = 0,
 ) -> None:
-    """Write the results of one assignment into the gradebook; again with the same results, nothing
-    changes.
+    """Write the results of one assignment into the gradebook; the same results change nothing.
 
     Args:
-        graded: each result with what it was made from; where that is not known, all written answers
-            wait. Taken up bit by bit, in one transaction.
-        timestamps: student → when the submission was handed in, where that is known.
+        graded: results with their submissions, read one by one. Without the submission, all of the
+            student's written answers wait.
+        timestamps: student → hand-in time, where it is known.
         problems: student → why the submission could not be graded.
-        version: the `user_version` of an SQLite database once this is committed; 0 leaves it.
+        version: the `user_version` of an SQLite database after the commit; 0 leaves it.
 
     Raises:
         StaleBuild: the assignment has no release.
     """
     release = read_release(assignment.release)
     times = {student: parse_utc(time) for student, time in (timestamps or {}).items()}
-    ledger = read_ledger(course)  # nbgrader's id of a student is the folder
-    entries = (
-        replace(
-            entry_of(release, result, read, times.get(result.student)),
-            student=ledger.folder(result.student),
-        )
-        for result, read in graded
-    )
-    failed = (
-        Entry(ledger.folder(student), problem=problem, timestamp=times.get(student))
-        for student, problem in (problems or {}).items()
-    )
-    write_gradebook(
-        course,
-        assignment.name,
-        release,
-        itertools.chain(entries, failed),
-        db_url=db_url,
-        version=version,
-    )
+    ledger = read_ledger(course)
+
+    def entries() -> Iterator[Entry]:
+        for result, submission in graded:
+            entry = make_entry(release, result, submission, times.get(result.student))
+            yield replace(entry, student=ledger.folder(result.student))
+        for student, problem in (problems or {}).items():
+            time = times.get(student)
+            yield Entry(ledger.folder(student), problem=problem, timestamp=time)
+
+    write_gradebook(course, assignment.name, release, entries(), db_url=db_url, version=version)
 
 
 def write_gradebook(
@@ -134,10 +127,9 @@ def write_gradebook(
     """Write scores, comments and late penalties of submissions, all in one transaction.
 
     Args:
-        entries: by nbgrader's ids of the students.
         version: as for `fill_gradebook`.
-        has_suite: whether a hidden suite grades the notebook. The cells in the database follow its
-            release then; else they have tests that the release is without.
+        has_suite: whether a hidden suite grades the notebook. The gradebook's cells follow the
+            release then. Without a suite the gradebook has tests that the release lacks.
     """
     with open_gradebook(course, db_url) as gradebook:
         db = gradebook.db
@@ -145,48 +137,53 @@ def write_gradebook(
             notebook = register_release(db, gradebook.course_id, assignment, release)
         else:
             notebook = gradebook.find_notebook(release.notebook, assignment)
-        waiting = iter(entries)
-        while batch := list(itertools.islice(waiting, BATCH)):
+        remaining = iter(entries)
+        while batch := list(itertools.islice(remaining, BATCH)):
             _write_batch(db, course, notebook, release, batch)
         if version:
             db.execute(text(f"PRAGMA user_version = {version}"))
         db.commit()
 
 
-def entry_of(
+def make_entry(
     release: Release,
     result: Result,
     submission: Submission | None = None,
     timestamp: datetime.datetime | None = None,
 ) -> Entry:
-    """What a result means for each cell of the release, and the written answers of the submission
-    beside it.
+    """The gradebook's entry for a result: a score and a comment for each cell of the release.
+
+    Args:
+        submission: the graded submission, whose blank written answers get 0 points.
     """
-    blank = [answer.id for answer in submission.written if answer.blank] if submission else []
-    found = {answer.id for answer in submission.written} if submission else set()
-    if submission:
-        blank += [
-            cell.grade_id
-            for cell in release.cells
-            if cell.manual and not cell.task and cell.grade_id not in found
-        ]
     questions = {question.name: question for question in result.questions}
-    scores: dict[str, float] = dict.fromkeys(blank, 0.0)
-    comments: dict[str, str] = dict.fromkeys(blank, NO_RESPONSE)
+    scores: dict[str, float] = {}
+    comments: dict[str, str] = {}
+    if submission:
+        answered = {answer.id for answer in submission.written if not answer.blank}
+        written = {cell.grade_id for cell in release.cells if cell.manual and not cell.task}
+        blank = written.union(answer.id for answer in submission.written) - answered
+        scores = dict.fromkeys(blank, 0.0)
+        comments = dict.fromkeys(blank, NO_RESPONSE)
     for cell in release.cells:
         if cell.question in questions:
             scores[cell.grade_id] = questions[cell.question].score
         if cell.solution and cell.grade_id not in comments:
             question = questions.get(cell.grade_id)
             comments[cell.grade_id] = question_comment(question) if question else ""
-    answers = answers_of(submission) if submission else {}
-    sha256 = result.submission_sha256 if submission else ""
-    return Entry(result.student, scores, comments, "", timestamp, answers, sha256)
+    return Entry(
+        result.student,
+        scores,
+        comments,
+        timestamp=timestamp,
+        answers=read_answers(submission) if submission else {},
+        submission_sha256=result.submission_sha256 if submission else "",
+    )
 
 
 @contextlib.contextmanager
 def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
-    """The course's gradebook; made where there is none."""
+    """Open the course's gradebook, or create it."""
     url = db_url or course.db_url
     put_alembic_on_path()
     try:
@@ -201,12 +198,12 @@ def _write_batch(
     db: Session, course: Course, notebook: Notebook, release: Release, entries: Sequence[Entry]
 ) -> None:
     """Write scores, comments and late penalties of these submissions. Commits nothing."""
-    notebooks, other_times = _submitted_notebooks(db, notebook, entries)
+    notebooks, moved = _add_submissions(db, notebook, entries)
     ids = cell_ids(db, notebook)
     graded = {key: name for (name, kind), key in ids.items() if kind in GRADED}
     commented = {key: name for (name, kind), key in ids.items() if kind in COMMENTED}
     keys = list(notebooks.values())
-    grades, comments = _rows(db, Grade, keys), _rows(db, Comment, keys)
+    grades, comments = _read_rows(db, Grade, keys), _read_rows(db, Comment, keys)
     manual = {cell.grade_id for cell in release.cells if cell.manual}
 
     answers = {
@@ -216,58 +213,56 @@ def _write_batch(
         if name in entry.answers
     }
     hashes = {notebooks[entry.student]: entry.submission_sha256 for entry in entries}
-    new_answers = remember_answers(db, answers, hashes)
+    new_answers = store_answers(db, answers, hashes)
 
     new_grades, new_comments = [], []
     for entry in entries:
+        notebook_id = notebooks[entry.student]
         for cell, name in graded.items():
-            key = (notebooks[entry.student], cell)
-            again = key in new_answers if key in answers else entry.student in other_times
-            new_grades.append(
-                _graded(grades.get(key) or _new_row(key), entry, name, name in manual, again)
-            )
+            key = (notebook_id, cell)
+            # without a known answer, another hand-in time stands for another answer
+            is_new = key in new_answers if key in answers else entry.student in moved
+            new_grades.append(_update_grade(grades[key], entry, name, name in manual, is_new))
         for cell, name in commented.items():
-            key = (notebooks[entry.student], cell)
-            new_comments.append(
-                {**(comments.get(key) or _new_row(key)), "auto_comment": _comment(entry, name)}
-            )
-    _save(db, Grade, new_grades)
-    _save(db, Comment, new_comments)
+            comment = entry.comments.get(name)
+            if entry.problem:
+                comment = problem_comment(entry.problem)
+            row = comments[notebook_id, cell]
+            new_comments.append({**row, "auto_comment": comment or None})
+    _save_rows(db, Grade, new_grades)
+    _save_rows(db, Comment, new_comments)
     refresh_penalties(db, course, SubmittedNotebook.id.in_(keys))
 
 
-def _graded(
-    row: dict[str, Any], entry: Entry, name: str, manual: bool, again: bool
-) -> dict[str, Any]:
-    """One row of the grade table with its new automatic score. `again`: the answer is another than
-    before.
+def _update_grade(
+    row: _RowValues, entry: Entry, name: str, is_manual: bool, is_new: bool
+) -> _RowValues:
+    """A row of the grade table with its new automatic score.
+
+    Args:
+        is_manual: whether a person grades the cell.
+        is_new: whether the answer is another than before.
     """
-    score = 0.0 if entry.problem else entry.scores.get(name, None if manual else 0.0)
-    by_hand = row.get("manual_score") is not None
-    if by_hand and not entry.problem:
-        look = bool(row.get("needs_manual_grade")) or again or (row.get("auto_score") != score)
-    else:
-        look = bool(entry.problem) or name not in entry.scores
-    return {**row, "auto_score": score, "needs_manual_grade": look}
+    score = entry.scores.get(name, None if is_manual else 0.0)
+    waits = name not in entry.scores
+    if entry.problem:
+        score, waits = 0.0, True
+    elif row.get("manual_score") is not None:
+        waits = bool(row["needs_manual_grade"]) or is_new or row["auto_score"] != score
+    return {**row, "auto_score": score, "needs_manual_grade": waits}
 
 
-def _comment(entry: Entry, name: str) -> str | None:
-    comment = problem_comment(entry.problem) if entry.problem else entry.comments.get(name, "")
-    return comment or None
-
-
-def _submitted_notebooks(
+def _add_submissions(
     db: Session, notebook: Notebook, entries: Sequence[Entry]
 ) -> tuple[dict[str, str], set[str]]:
-    """Make what is missing of students and their submissions.
+    """Add missing students and submissions, and bring hand-in times up to date.
 
     Returns:
-        The id of each student's submitted notebook, and who handed in at another time than what was
-        there before.
+        Student → id of the submitted notebook, and the students with another hand-in time.
     """
     students = list(dict.fromkeys(entry.student for entry in entries))
-    known = set(db.scalars(select(Student.id).where(Student.id.in_(students))))
-    _insert(db, Student, [{"id": student} for student in students if student not in known])
+    present = set(db.scalars(select(Student.id).where(Student.id.in_(students))))
+    _insert(db, Student, [{"id": student} for student in students if student not in present])
     query = (
         select(SubmittedAssignment.__table__, SubmittedNotebook.id.label("notebook"))
         .outerjoin(
@@ -278,29 +273,28 @@ def _submitted_notebooks(
         .where(SubmittedAssignment.assignment_id == notebook.assignment_id)
         .where(SubmittedAssignment.student_id.in_(students))
     )
-    stored = {row.student_id: row._asdict() for row in db.execute(query)}
+    stored = {row.student_id: row for row in db.execute(query)}
     notebooks: dict[str, str] = {}
-    new_submissions, new_notebooks, moved = [], [], {}
+    new_submissions: list[_RowValues] = []
+    new_notebooks: list[_RowValues] = []
+    moved: dict[str, _RowValues] = {}
     for entry in entries:
         row = stored.get(entry.student)
+        submission_id = row.id if row else uuid4().hex
+        times = {"id": submission_id, "timestamp": entry.timestamp}
         if row is None:
-            row = {"id": uuid4().hex, "timestamp": entry.timestamp, "notebook": None}
-            new_submissions.append(
-                {
-                    "id": row["id"],
-                    "assignment_id": notebook.assignment_id,
-                    "student_id": entry.student,
-                    "timestamp": entry.timestamp,
-                }
-            )
-        elif entry.timestamp not in (None, row["timestamp"]):
-            moved[entry.student] = {"id": row["id"], "timestamp": entry.timestamp}
-        notebooks[entry.student] = row["notebook"] or uuid4().hex
-        if row["notebook"] is None:
+            owner = {"assignment_id": notebook.assignment_id, "student_id": entry.student}
+            new_submissions.append({**times, **owner})
+        elif entry.timestamp not in (None, row.timestamp):
+            moved[entry.student] = times
+        if row and row.notebook:
+            notebooks[entry.student] = row.notebook
+        else:
+            notebooks[entry.student] = uuid4().hex
             new_notebooks.append(
                 {
                     "id": notebooks[entry.student],
-                    "assignment_id": row["id"],
+                    "assignment_id": submission_id,
                     "notebook_id": notebook.id,
                 }
             )
@@ -311,24 +305,24 @@ def _submitted_notebooks(
     return notebooks, set(moved)
 
 
-def _rows(
-    db: Session, table: type[Any], notebooks: Sequence[str]
-) -> dict[tuple[str, str], dict[str, Any]]:
-    """(submitted notebook, cell) → row."""
+class _Rows(dict[tuple[str, str], _RowValues]):
+    """(submitted notebook, cell) → row; a new row where there is none."""
+
+    def __missing__(self, key: tuple[str, str]) -> _RowValues:
+        return {"notebook_id": key[0], "cell_id": key[1]}
+
+
+def _read_rows(db: Session, table: type[Any], notebooks: Sequence[str]) -> _Rows:
     rows = db.execute(select(table.__table__).where(table.notebook_id.in_(notebooks)))
-    return {(row.notebook_id, row.cell_id): row._asdict() for row in rows}
+    return _Rows({(row.notebook_id, row.cell_id): row._asdict() for row in rows})
 
 
-def _new_row(key: tuple[str, str]) -> dict[str, Any]:
-    return {"notebook_id": key[0], "cell_id": key[1]}
-
-
-def _save(db: Session, table: type[Any], rows: Sequence[dict[str, Any]]) -> None:
-    if old := [row for row in rows if "id" in row]:
-        db.execute(update(table), old)
+def _save_rows(db: Session, table: type[Any], rows: Sequence[_RowValues]) -> None:
+    if stored := [row for row in rows if "id" in row]:
+        db.execute(update(table), stored)
     _insert(db, table, [{"id": uuid4().hex, **row} for row in rows if "id" not in row])
 
 
-def _insert(db: Session, table: type[Any], rows: Sequence[dict[str, Any]]) -> None:
+def _insert(db: Session, table: type[Any], rows: Sequence[_RowValues]) -> None:
     if rows:
         db.execute(insert(table), rows)

@@ -15,7 +15,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import determine_grade, is_grade, is_solution
 
 from autograder.basics.errors import UnreadableSubmission
-from autograder.nbgrader.answers import answers_of
+from autograder.nbgrader.answers import read_answers
 from autograder.nbgrader.gradebook import NO_RESPONSE, Entry
 from autograder.nbgrader.released_cells import grade_id
 from autograder.nbgrader.repair import HandedIn
@@ -62,7 +62,7 @@ class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
             comments,
             "",
             None,
-            answers_of(submission),
+            read_answers(submission),
             submission.sha256,
         )
 

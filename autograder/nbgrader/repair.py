@@ -28,7 +28,7 @@ from autograder.intake.released_notebook import read_release_cells
 from autograder.marks.late_policy import TIMESTAMP_FILE
 from autograder.nbgrader import warm_graders
 from autograder.nbgrader.autograded import NotebooksForGraders, made_whole, release_with_problem
-from autograder.nbgrader.gradebook import Entry, entry_of, write_gradebook
+from autograder.nbgrader.gradebook import Entry, make_entry, write_gradebook
 from autograder.nbgrader.released_cells import read_built, read_release, suite_assignment
 from autograder.records.model import FoundSubmission, Submission
 
@@ -149,7 +149,7 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
             except UnreadableSubmission as error:
                 problem = str(error)
             else:
-                submission.save(entry_of(read_release(submission.release), graded.result, read))
+                submission.save(make_entry(read_release(submission.release), graded.result, read))
                 return notebooks.graded(read, graded.result)
         self.log.error("%s could not be graded: %s", submission.found.student, problem)
         submission.save_problem(problem)

@@ -15,7 +15,7 @@ from autograder.course import Limits
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import read_release_cells
 from autograder.nbgrader.autograded import made_whole
-from autograder.nbgrader.gradebook import entry_of
+from autograder.nbgrader.gradebook import make_entry
 from autograder.nbgrader.released_cells import grade_id, read_built, read_release
 from autograder.nbgrader.student_texts import (
     as_literal,
@@ -152,11 +152,11 @@ def test_an_answer_above_its_prompt_waits_for_a_person(folder: Path, kind: str) 
     """With no score it waits, on both roads to the gradebook; a notebook without words gets 0."""
     release, result = read_release(folder / "release.ipynb"), result_for("ada")
     cells = release_cells()
-    blank = entry_of(release, result, read(folder, json.dumps(notebook(cells)).encode()))
+    blank = make_entry(release, result, read(folder, json.dumps(notebook(cells)).encode()))
     assert (blank.scores["written_why"], blank.comments["written_why"]) == (0.0, "No response.")
     cells.insert(len(cells) - 1, cell(kind, "# It is the mean of both."))
     submission = read(folder, json.dumps(notebook(cells)).encode())
-    entry = entry_of(release, result, submission)
+    entry = make_entry(release, result, submission)
     assert "written_why" not in entry.scores
     assert entry.comments["written_why"] == ""
     assert "It is the mean of both." in entry.answers["written_why"]
