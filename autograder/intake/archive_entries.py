@@ -1,12 +1,13 @@
-"""What a folder, a zip or a tar holds, entry by entry, within bounds on every header.
+"""Lists the entries of a folder, a zip or a tar, within bounds on every header.
 
-A header states how long the header after it is, and zipfile and tarfile read that much at once: 6
-MB of tar.gz whose PAX header is 6 GB long would end the whole command. So both libraries get a file
+A header states the length of the next header, and zipfile and tarfile read that much at once: 6 MB
+of tar.gz whose PAX header is 6 GB long would end the whole command. So both libraries get a file
 that refuses such a read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import lzma
 import os
@@ -23,12 +24,14 @@ from pathlib import Path
 from typing import IO, cast
 
 CHUNK = 1 << 20
+_NO_FILE = "a link or a device, not a file"
+
 MAX_NAME = 4_096
 """Characters of a path in an archive: what Linux takes."""
 
 _READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-"""How a zip's files may be compressed. zipfile unpacks bzip2 and LZMA without a bound: 1 MB of them
-becomes 20 GB.
+"""How a zip's files may be compressed. zipfile unpacks bzip2 and LZMA without a bound: 1 MB becomes
+20 GB.
 """
 
 DAMAGED = (
@@ -42,11 +45,11 @@ DAMAGED = (
     ValueError,
     RuntimeError,
 )
-"""What a damaged or an encrypted archive raises."""
+"""Exceptions of a damaged or an encrypted archive."""
 
 
 class NoArchive(Exception):
-    """The file is no archive that is read here."""
+    """The file is no archive that the kit reads."""
 
 
 class TooMuch(Exception):
@@ -55,13 +58,12 @@ class TooMuch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What an archive may hold.
+    """Limits on an archive.
 
     Attributes:
-        header: bytes of one header: a zip's whole directory, or all that stands before one file of
-            a tar.
-        content: bytes of a tar once unpacked: all of it has to be read, even past what is not
-            wanted.
+        header: bytes of one header: a zip's whole directory, or all headers before one file of a
+            tar.
+        content: bytes of a tar once unpacked: the whole tar is read, also past skipped files.
     """
 
     header: int
@@ -70,11 +72,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A member before it is unpacked: what it says of itself, and how to read it.
+    """A member of an archive before it is unpacked, as its header states.
 
     Attributes:
-        problem: why it cannot be taken, or "".
-        is_folder: it has no content of its own.
+        problem: why the member cannot be unpacked, or "".
+        opener: opens the content; None where there is no regular file.
+        is_folder: the member has no content.
     """
 
     name: str
@@ -85,7 +88,7 @@ class Entry:
     is_folder: bool = False
 
     def open(self) -> IO[bytes]:
-        """Its content. Raises: any of `DAMAGED`."""
+        """Open the content. Raises: any of `DAMAGED`."""
         stream = self.opener()
         if stream is None:
             raise ValueError("no regular file")
@@ -100,9 +103,11 @@ class _BoundedFile:
     """
 
     def __init__(self, file: IO[bytes], bounds: Bounds) -> None:
-        self._file, self._bounds = file, bounds
+        self._file = file
+        self._bounds = bounds
         self._header_left: int | None = None
-        self.tell, self.seekable = file.tell, file.seekable
+        self.tell = file.tell
+        self.seekable = file.seekable
 
     def begin_header(self) -> None:
         self._header_left = self._bounds.header
@@ -111,7 +116,9 @@ class _BoundedFile:
         self._header_left = None
 
     def read(self, size: int = -1) -> bytes:
-        bound = max(self._bounds.header, CHUNK) if self._header_left is None else self._header_left
+        bound = self._header_left
+        if bound is None:
+            bound = max(self._bounds.header, CHUNK)
         if size > bound:
             raise TooMuch
         data = self._file.read(bound + 1 if size < 0 else size)
@@ -128,26 +135,24 @@ class _BoundedFile:
 
 
 def archive_entries(archive: Path, bounds: Bounds) -> Iterator[Entry]:
-    """The entries of a .zip, a .tar or a .tar.gz, whatever it is called: its first bytes say what
-    it is.
+    """The entries of a .zip, a .tar or a .tar.gz; the first bytes tell them apart, not the name.
 
     The end of the file decides nothing: a tar whose last member is a zip ends like a zip.
 
     Raises:
-        NoArchive: it is none of these.
-        TooMuch: a header or the content is beyond its bound. Any of `DAMAGED` likewise, while
-            entries are asked for.
+        NoArchive: the file is no such archive.
+        TooMuch: a header or the content is beyond its bound. Any of `DAMAGED` likewise, while the
+            iterator runs.
     """
     with archive.open("rb") as file:
         start = file.read(2)
+        file.seek(0)
         if start == b"PK":
             yield from _zip_entries(file, bounds)
         elif start == b"\x1f\x8b":
-            file.seek(0)
             with gzip.GzipFile(fileobj=file) as unpacked:
                 yield from _tar_entries(cast(IO[bytes], unpacked), bounds)
         else:
-            file.seek(0)
             yield from _tar_entries(file, bounds)
 
 
@@ -155,63 +160,69 @@ def folder_entries(folder: Path) -> Iterator[Entry]:
     """The files in a folder and below; hidden folders are not entered, links are named and not
     followed.
     """
-    for here, folders, names in os.walk(folder, followlinks=False):
+    for root, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for path in (Path(here) / name for name in folders):
+        for name in folders:
+            path = Path(root, name)
             if path.is_symlink():
+                relative = path.relative_to(folder).as_posix()
                 yield Entry(
-                    path.relative_to(folder).as_posix(),
+                    relative,
                     0,
                     "a link, not followed",
                     None,
                     lambda: None,
                 )
         for name in sorted(names):
-            path = Path(here) / name
+            path = Path(root, name)
             status = path.lstat()
-            problem = "" if stat.S_ISREG(status.st_mode) else "a link or a device, not a file"
-            modified = datetime.fromtimestamp(status.st_mtime).replace(microsecond=0)
             yield Entry(
-                path.relative_to(folder).as_posix(),
-                status.st_size,
-                problem,
-                modified,
-                _opener(path),
+                name=path.relative_to(folder).as_posix(),
+                size=status.st_size,
+                problem="" if stat.S_ISREG(status.st_mode) else _NO_FILE,
+                modified=_as_time(status.st_mtime),
+                opener=partial(_open_without_links, path),
             )
 
 
-def _opener(path: Path) -> Callable[[], IO[bytes]]:
-    return lambda: os.fdopen(
-        os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
-    )
+def _as_time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds).replace(microsecond=0)
+
+
+def _open_without_links(path: Path) -> IO[bytes]:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags), "rb")
 
 
 def _zip_entries(file: IO[bytes], bounds: Bounds) -> Iterator[Entry]:
-    """The directory at a zip's end is read in one piece, and with it everything that the zip says
-    of its entries.
-    """
+    """The entries of a zip, whose directory at the end of the file is read in one piece."""
     bounded = cast(IO[bytes], _BoundedFile(file, bounds))
     if not zipfile.is_zipfile(bounded):
         raise NoArchive
     with zipfile.ZipFile(bounded) as archive:
         for info in archive.infolist():
             mode = stat.S_IFMT(info.external_attr >> 16) if info.create_system == 3 else 0
-            problem = "a link or a device, not a file" if mode not in (0, stat.S_IFREG) else ""
-            if info.compress_type not in _READABLE:
-                problem = (
-                    problem or "packed in a way that is not read here: ask for an ordinary .zip"
-                )
-            try:
+            problem = ""
+            if mode not in (0, stat.S_IFREG):
+                problem = _NO_FILE
+            elif info.compress_type not in _READABLE:
+                problem = "packed in a way that is not read here: ask for an ordinary .zip"
+            modified = None
+            with contextlib.suppress(ValueError):
                 modified = datetime(*info.date_time)
-            except ValueError:
-                modified = None
-            opener = partial(archive.open, info)
-            yield Entry(_zip_name(info), info.file_size, problem, modified, opener, info.is_dir())
+            yield Entry(
+                name=_zip_name(info),
+                size=info.file_size,
+                problem=problem,
+                modified=modified,
+                opener=partial(archive.open, info),
+                is_folder=info.is_dir(),
+            )
 
 
 def _zip_name(info: zipfile.ZipInfo) -> str:
-    """Names without the UTF-8 flag are read as CP437 by Python; most tools write UTF-8 all the
-    same.
+    """The name of a zip's entry: Python reads names without the UTF-8 flag as CP437, but most tools
+    write UTF-8 all the same.
     """
     if info.flag_bits & 0x800:
         return info.filename
@@ -222,8 +233,10 @@ def _zip_name(info: zipfile.ZipInfo) -> str:
 
 
 def _tar_entries(file: IO[bytes], bounds: Bounds) -> Iterator[Entry]:
-    """A tar has no directory: each header stands before its file. PAX and GNU put long names and
-    maps of sparse files into headers of their own, as many and as long as they like.
+    """The entries of a tar, which has no directory: each header stands before its file.
+
+    PAX and GNU put long names and maps of sparse files into further headers, as many and as long
+    as they like.
     """
     bounded = _BoundedFile(file, bounds)
     bounded.begin_header()
@@ -234,19 +247,13 @@ def _tar_entries(file: IO[bytes], bounds: Bounds) -> Iterator[Entry]:
     with tape:
         while (info := tape.next()) is not None:
             bounded.begin_content()
-            modified = (
-                datetime.fromtimestamp(info.mtime).replace(microsecond=0)
-                if 0 < info.mtime < 1e11
-                else None
-            )
-            problem = "" if info.isreg() else "a link or a device, not a file"
             yield Entry(
-                info.name,
-                info.size,
-                problem,
-                modified,
-                partial(tape.extractfile, info),
-                info.isdir(),
+                name=info.name,
+                size=info.size,
+                problem="" if info.isreg() else _NO_FILE,
+                modified=_as_time(info.mtime) if 0 < info.mtime < 1e11 else None,
+                opener=partial(tape.extractfile, info),
+                is_folder=info.isdir(),
             )
             tape.members = []  # type: ignore[attr-defined]  # tarfile keeps every member, a million folders too
             bounded.begin_header()

@@ -114,7 +114,11 @@ class _Matcher:
         self.functions = frozenset[str]().union(*release.functions.values())
         self.notices: list[CellOutcome] = []
         self.code_cells = [
-            _CodeCell(float(place), cell.source, self._find_claim(cell))
+            _CodeCell(
+                float(place),
+                cell.source,
+                self._find_claim(cell),
+            )
             for place, cell in enumerate(cells)
             if cell.kind == "code" and cell.source.strip() and not claims_written(cell, release)
         ]
@@ -139,7 +143,12 @@ class _Matcher:
         written = match_written(self.cells, self.release, places)
         places |= written.places
         handed_in = [
-            HandedInCell(cell.kind, cell.source, places.get(place, ""), cell.attachments)
+            HandedInCell(
+                cell.kind,
+                cell.source,
+                places.get(place, ""),
+                cell.attachments,
+            )
             for place, cell in enumerate(self.cells)
         ]
         notices = sorted(
@@ -214,7 +223,11 @@ class _Matcher:
         if cell.is_copy_of(released):
             return
         with_variables = released.role == "given"
-        added = extract_additions(cell.source, released.source, assignments=with_variables)
+        added = extract_additions(
+            cell.source,
+            released.source,
+            assignments=with_variables,
+        )
         if added:
             note = f"the imports and functions that you added to the locked cell {released.id}"
             self.code_cells.append(_CodeCell(cell.place + 0.5, added, note=note))
@@ -244,7 +257,10 @@ class _Matcher:
             self._choose_answer(claimed, question, names)
 
     def _choose_answer(
-        self, claimed: Sequence[_CodeCell], question: ReleaseCell, names: frozenset[str]
+        self,
+        claimed: Sequence[_CodeCell],
+        question: ReleaseCell,
+        names: frozenset[str],
     ) -> None:
         """Of several cells run the one that defines the functions, is no stub, and comes last."""
 
@@ -260,7 +276,12 @@ class _Matcher:
             if cell is not answer:
                 self._set_aside(cell, answer, question)
 
-    def _set_aside(self, cell: _CodeCell, answer: _CodeCell, question: ReleaseCell) -> None:
+    def _set_aside(
+        self,
+        cell: _CodeCell,
+        answer: _CodeCell,
+        question: ReleaseCell,
+    ) -> None:
         """A second cell of one question: a copy is left out, a part (a helper in a cell of its own)
         runs.
         """
@@ -295,7 +316,11 @@ class _Matcher:
         if hosts:
             host = hosts[-1].id
             where = f"in the cell of {host}" if host else "in a cell of your own"
-            self._notify(question.id, "ok", f"{question.name} was found {where}")
+            self._notify(
+                question.id,
+                "ok",
+                f"{question.name} was found {where}",
+            )
             return
         message = (
             f"no cell defines {question.name}; copy its cell from the released notebook and "
@@ -344,7 +369,13 @@ class _Matcher:
                 earlier = [cell.place for order, cell in numbered if 0 <= order < number]
                 place = max(earlier, default=-1.0) + 0.25
                 note = "this given cell was deleted; it was restored from the release"
-            cell = _CodeCell(place, released.source, id=released.id, role="given", note=note)
+            cell = _CodeCell(
+                place,
+                released.source,
+                id=released.id,
+                role="given",
+                note=note,
+            )
             if followers and place > min(followers):
                 cell.place = min(followers) - 0.25
                 if copy is not None:
@@ -358,10 +389,22 @@ class _Matcher:
         for number, extra in enumerate(extras, start=1):
             extra.id = f"extra-{number}"
         return tuple(
-            Cell(cell.id, cell.role, cell.source, cell.note, cell.place) for cell in self.running
+            Cell(
+                cell.id,
+                cell.role,
+                cell.source,
+                cell.note,
+                cell.place,
+            )
+            for cell in self.running
         )
 
-    def _notify(self, id_: str, outcome: CellState, message: str) -> None:
+    def _notify(
+        self,
+        id_: str,
+        outcome: CellState,
+        message: str,
+    ) -> None:
         notice = CellOutcome(id_, outcome, message)
         if notice not in self.notices:
             self.notices.append(notice)

@@ -1,7 +1,7 @@
-"""Looking at code without parsing it: how alike two cells are, and what was added to one.
+"""Analyse code without parsing it: how alike two cells are, and what a student added to a cell.
 
-A student's cell may not parse, and a hostile one may crash Python's parser. So everything here goes
-by lines and by what stands in the first column.
+A student's cell may not parse, and a hostile cell may crash Python's parser. So this module reads
+lines, and the words in the first column.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from functools import cached_property
 from autograder.basics.definitions import ASSIGNMENT, DEFINITION, defined_functions, defined_names
 
 _IMPORT = re.compile(r"^(?:import|from)[ \t]+[\w.]")
-_COMMENT = re.compile(r"^[ \t]*#")
 _STUB = re.compile(r"^[ \t]+raise[ \t]+NotImplementedError\b.*$", re.MULTILINE)
 
 
@@ -22,15 +21,15 @@ def squeeze(text: str) -> str:
 
 
 def describe_cell(number: int, source: str) -> str:
-    """A cell of a notebook, counted from 0, for somebody who looks at it: Jupyter shows no
-    numbers.
-    """
+    """A cell of a notebook, counted from 0, by number and first line: Jupyter shows no numbers."""
     first = next((line.strip() for line in source.split("\n") if line.strip()), "")
-    return f"cell {number + 1} ({first[:37] + '...' if len(first) > 40 else first})"
+    if len(first) > 40:
+        first = first[:37] + "..."
+    return f"cell {number + 1} ({first})"
 
 
 class CellText:
-    """A cell's text, looked at once: a hostile notebook has thousands of cells, each compared with
+    """A cell's text, analysed once: a hostile notebook has thousands of cells, each compared with
     many.
     """
 
@@ -39,88 +38,93 @@ class CellText:
 
     @cached_property
     def plain(self) -> str:
-        """The text without what an editor may change: blank lines and spaces at the ends of
-        lines.
+        """The text without blank lines and spaces at the ends of lines, which an editor may
+        change.
         """
         return "\n".join(line.rstrip() for line in self.source.split("\n") if line.strip())
 
     @cached_property
     def lines(self) -> frozenset[str]:
-        """The lines that say something, without their indentation."""
-        return frozenset(
-            line.strip()
-            for line in self.source.split("\n")
-            if line.strip() and not _COMMENT.match(line)
-        )
+        """The lines of code, without comments and indentation."""
+        stripped = [line.strip() for line in self.source.split("\n")]
+        return frozenset(line for line in stripped if line and not line.startswith("#"))
 
     @cached_property
     def squeezed(self) -> str:
-        """As `squeezed`."""
+        """The text without any space."""
         return squeeze(self.source)
 
     @cached_property
     def squeezed_lines(self) -> frozenset[str]:
-        """The lines that say something, each `squeezed`."""
-        return frozenset(line for line in map(squeeze, self.source.split("\n")) if line)
+        """The lines without any space, and without blank lines."""
+        return frozenset(filter(None, map(squeeze, self.source.split("\n"))))
 
     @cached_property
     def functions(self) -> frozenset[str]:
-        """As `defined_functions`."""
+        """Functions and classes that the cell defines."""
         return defined_functions(self.source)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """As `defined_names`."""
+        """Functions, classes and variables that the cell defines."""
         return defined_names(self.source)
 
     @cached_property
-    def raised(self) -> frozenset[str]:
-        """The lines that say that an answer is yet to be written."""
+    def stub_lines(self) -> frozenset[str]:
+        """The lines that raise NotImplementedError: an answer is yet to be written."""
         return frozenset(line.strip() for line in _STUB.findall(self.source))
 
     def share_kept_in(self, other: CellText) -> float:
-        """How much of this text stands in another: the share of its lines, 0 to 1."""
-        return len(self.lines & other.lines) / len(self.lines) if self.lines else 0.0
+        """The share of the lines, 0 to 1, that stand in another text too."""
+        if not self.lines:
+            return 0.0
+        return len(self.lines & other.lines) / len(self.lines)
 
     def is_unfinished(self, stub: CellText) -> bool:
-        """It is the untouched stub, or still raises what the stub raises."""
-        return self.plain == stub.plain or bool(self.raised & stub.raised)
+        """Whether the text is the untouched stub, or still has the line that the stub raises."""
+        return self.plain == stub.plain or not self.stub_lines.isdisjoint(stub.stub_lines)
 
 
-def extract_additions(source: str, original: str, assignments: bool) -> str:
-    """What a student added to a locked cell: new imports and definitions (and variables), all else
-    blank lines.
+def extract_additions(
+    source: str,
+    original: str,
+    assignments: bool,
+) -> str:
+    """A student's additions to a locked cell: new imports and definitions, all else blank lines.
 
-    Line numbers stay. "" where nothing of the kind was added.
+    Line numbers stay. "" where the student added nothing of the kind.
+
+    Args:
+        assignments: whether new variables are additions too.
     """
-    lines, known = source.split("\n"), defined_names(original)
-    old_lines = {line.rstrip() for line in original.split("\n")}
-    kept = [""] * len(lines)
-    for block in _blocks(lines):
-        head = next((lines[i] for i in block if not lines[i].startswith("@")), "")
-        defined = DEFINITION.match(head) or (ASSIGNMENT.match(head) if assignments else None)
-        new = (
-            defined[1] not in known
-            if defined
-            else bool(_IMPORT.match(head)) and head.rstrip() not in old_lines
-        )
-        for i in block if new else ():
-            kept[i] = lines[i]
-    return "\n".join(kept) if any(kept) else ""
+    lines = source.split("\n")
+    original_names = defined_names(original)
+    original_lines = {line.rstrip() for line in original.split("\n")}
+    kept_lines = [""] * len(lines)
+    for block in _split_blocks(lines):
+        head = next((lines[number] for number in block if not lines[number].startswith("@")), "")
+        definition = DEFINITION.match(head)
+        if definition is None and assignments:
+            definition = ASSIGNMENT.match(head)
+        if definition is not None:
+            is_new = definition[1] not in original_names
+        else:
+            is_new = bool(_IMPORT.match(head)) and head.rstrip() not in original_lines
+        if is_new:
+            for number in block:
+                kept_lines[number] = lines[number]
+    return "\n".join(kept_lines) if any(kept_lines) else ""
 
 
-def _blocks(lines: list[str]) -> list[list[int]]:
-    """Line numbers of each statement in the first column with what hangs below it, decorators
-    included.
-    """
+def _split_blocks(lines: list[str]) -> list[list[int]]:
+    """Line numbers of each statement in the first column with its body and its decorators."""
     blocks: list[list[int]] = []
-    decorated = False
+    is_decorated = False
     for number, line in enumerate(lines):
-        starts = line[:1] not in ("", " ", "\t", "#", ")", "]", "}")
-        if starts and not decorated:
-            blocks.append([])
-        if starts:
-            decorated = line.startswith("@")
+        if line[:1] not in ("", " ", "\t", "#", ")", "]", "}"):
+            if not is_decorated:
+                blocks.append([])
+            is_decorated = line.startswith("@")
         if blocks:
             blocks[-1].append(number)
     return blocks

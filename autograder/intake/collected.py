@@ -1,7 +1,7 @@
-"""What `collect` did, in `submitted/.collected/<assignment>.json`: which file came from where, and
-what was left out.
+"""The record of `collect`, in `submitted/.collected/<assignment>.json`: each student's file in the
+download, and the files that were left out.
 
-The report shows it, and feedback goes back to a platform by it. Who is who stands in the ledger.
+The report shows the record, and feedback goes back to a platform by it. The ledger says who is who.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from autograder.ledger.ledger_file import COLLECTED
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Where a student's submission came from.
+    """The origin of a student's submission.
 
     Attributes:
         origin: the platform.
-        id: what the platform knows the person by.
-        name: what it calls them.
+        id: the person's id on the platform.
+        name: the person's name on the platform.
         file: the file's path in the download, by which the platform takes feedback back.
-        late: whether the platform marks it as late; None where it says nothing of that.
-        unread: why the time that came with it could not be read, or "".
-        anonymous: whether the id is one of a submission that was graded anonymously.
+        late: whether the platform marks the file as late; None where the platform does not say.
+        unread: why the time of the file could not be read, or "".
+        anonymous: whether the id belongs to a submission that was graded anonymously.
     """
 
     origin: str
@@ -41,13 +41,13 @@ class Arrival:
 
     @property
     def platform(self) -> str:
-        """The platform as the ledger has it: Canvas's anonymous ids are ids of their own."""
+        """The platform's name in the ledger: Canvas's anonymous ids are ids of their own."""
         return ANONYMOUS if self.anonymous else self.origin
 
 
 @dataclass(frozen=True, slots=True)
 class NotTaken:
-    """A student of whom the platform had something, but no notebook that could be taken."""
+    """A student with a file on the platform, but no notebook that could be graded."""
 
     student: str
     arrival: Arrival
@@ -59,11 +59,11 @@ class Collected:
     """Everything that was collected of one assignment.
 
     Attributes:
-        students: by their name here; those whose notebook was taken, now or earlier.
-        not_taken: by their name here.
-        absent: whom an earlier download had and the last one had not.
+        students: students whose notebook was collected, now or earlier, by the course's name.
+        not_taken: students without a notebook, by the course's name.
+        absent: students of an earlier download who were not in the last download.
         source: the last download.
-        said: what the last `collect` printed.
+        said: the lines that the last `collect` printed.
     """
 
     students: Mapping[str, Arrival] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Collected:
 
 
 def record_path(submitted: Path, assignment: str) -> Path:
-    """Where the record lies: no student's folder begins with a dot."""
+    """The path of the record: no student's folder begins with a dot."""
     return submitted / COLLECTED / f"{assignment}.json"
 
 
@@ -86,8 +86,8 @@ def read_collected(submitted: Path, assignment: str) -> Collected:
     """The record; an empty one where nothing was collected.
 
     Raises:
-        KitError: the file is broken. It says who is who and who was late, so nothing goes on
-            without it.
+        KitError: the file is broken. Without the record nobody knows who was late, so the command
+            ends.
     """
     path = record_path(submitted, assignment)
     try:

@@ -21,7 +21,9 @@ SUFFIX = ".ipynb"
 
 
 def find_submissions(
-    course: Course, assignment: Assignment, paths: Sequence[Path]
+    course: Course,
+    assignment: Assignment,
+    paths: Sequence[Path],
 ) -> list[FoundSubmission]:
     """Every submission in `paths` (default: the course's `submitted/`), by student.
 
@@ -44,7 +46,12 @@ def find_submissions(
             )
     if not by_student:
         places = ", ".join(map(printable_name, paths or [course.submitted]))
-        overlooked = find_overlooked(course, assignment, paths, [])
+        overlooked = find_overlooked(
+            course,
+            assignment,
+            paths,
+            [],
+        )
         raise NothingToGrade(
             f"no submission of {name} in {places}: looked for "
             f"<student>/{name}/{name}{SUFFIX} and for notebooks directly in the folder, "

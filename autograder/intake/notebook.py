@@ -30,20 +30,34 @@ _OWN_COURSE = re.compile(r"^[ \t]*(?:from|import)[ \t]+my_course\b", re.MULTILIN
 """The module of a student's own earlier answers, which is not handed in."""
 
 
-def read_submission(submission: FoundSubmission, release: Release, limits: Limits) -> Submission:
+def read_submission(
+    submission: FoundSubmission,
+    release: Release,
+    limits: Limits,
+) -> Submission:
     """Read a found notebook and match it to the release.
 
     Raises:
-        UnreadableSubmission: it cannot be graded; one line that names the file and says what to do.
+        UnreadableSubmission: it cannot be graded; a line names the file and says what to do.
     """
     check_is_file(submission, release.assignment)
     notebook = read_notebook(submission.path, limits.notebook_mb)
     remarks = _name_remarks(submission, release.assignment)
-    return match_notebook(notebook, release, submission.student, submission.path, remarks)
+    return match_notebook(
+        notebook,
+        release,
+        submission.student,
+        submission.path,
+        remarks,
+    )
 
 
 def match_notebook(
-    notebook: Notebook, release: Release, student: str, path: Path, remarks: Sequence[str] = ()
+    notebook: Notebook,
+    release: Release,
+    student: str,
+    path: Path,
+    remarks: Sequence[str] = (),
 ) -> Submission:
     """Match a notebook to the release and make its code plain Python.
 
@@ -93,10 +107,18 @@ def _as_plain_python(cell: Cell) -> Cell:
     notes = [cell.note, left_out]
     if _OWN_COURSE.search(source):
         notes.append("graded with the staff's code in place of my_course")
-    return dataclasses.replace(cell, source=source, note="; ".join(filter(None, notes)))
+    return dataclasses.replace(
+        cell,
+        source=source,
+        note="; ".join(filter(None, notes)),
+    )
 
 
-def is_in_layout(path: Path, student: str, assignment: str) -> bool:
+def is_in_layout(
+    path: Path,
+    student: str,
+    assignment: str,
+) -> bool:
     """Whether the notebook lies in nbgrader's `<student>/<assignment>/`."""
     return path.parent.name == assignment and path.parent.parent.name == student
 

@@ -28,7 +28,10 @@ PREVIOUS = "previous"
 
 
 def find_overlooked(
-    course: Course, assignment: Assignment, paths: Sequence[Path], found: Sequence[FoundSubmission]
+    course: Course,
+    assignment: Assignment,
+    paths: Sequence[Path],
+    found: Sequence[FoundSubmission],
 ) -> list[str]:
     """A message for each overlooked file: where it lies, and why it is not graded.
 
@@ -42,7 +45,12 @@ def find_overlooked(
         for path in notebooks
         if path.parent.name == assignment.name and os.path.lexists(path)
     }
-    walk = _Walk(assignment.name, other_assignments, notebooks, student_folders)
+    walk = _Walk(
+        assignment.name,
+        other_assignments,
+        notebooks,
+        student_folders,
+    )
     messages: dict[str, None] = {}
     for folder in [Path(path).absolute() for path in paths] or [course.submitted]:
         if folder.is_dir():

@@ -50,7 +50,7 @@ _TOOL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OwnText:
-    """Text that a student wrote in one cell.
+    """The text in one cell that its student wrote.
 
     Attributes:
         place: the cell's place in the notebook, from 0.
@@ -106,7 +106,11 @@ def load_staff_text(release: Release) -> StaffText:
 
 
 def find_own_text(
-    place: int, cell: NotebookCell, staff: StaffText, *, is_released: bool
+    place: int,
+    cell: NotebookCell,
+    staff: StaffText,
+    *,
+    is_released: bool,
 ) -> OwnText:
     """The text in a cell that the student wrote.
 

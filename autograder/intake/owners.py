@@ -1,4 +1,4 @@
-"""Whose a file of a download is: the record that every platform's reader of names makes."""
+"""The owner of a file of a download: the record that every platform's reader of names makes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from autograder.ledger.identity_matching import Identity
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a file is, as the platform names it.
+    """The owner of a file, as the platform names the file.
 
     Attributes:
-        student: what somebody new is called here.
-        identity: by what the ledger knows the person again.
-        stem: the file's own name, without what the platform added and without the ending.
-        members: where a group handed the file in: everybody in it, the person themselves included.
+        student: the course's name for a person who is new to the ledger.
+        identity: the person's ids and names, by which the ledger recognises the person.
+        stem: the file's name, without the platform's additions and without the ending.
+        members: everybody in the group that handed the file in, the owner included.
         rank: orders the files of one attempt; the largest is preferred.
         attempt: orders the attempts of one student, where the platform keeps several; the largest
             is the latest.
-        handed_in: when, where the platform says so.
-        unread: why that time could not be read; "" where it could, or there is none.
-        late: whether the platform marks it as late; None where it says nothing of that.
+        handed_in: the time of the hand-in, where the platform states it.
+        unread: why that time could not be read, or "".
+        late: whether the platform marks the file as late; None where the platform does not say.
         place: the folder of the download whose files are one person's.
-        doubt: what else the file's name could mean; "" where it means one thing.
+        doubt: another meaning of the file's name; "" where there is one meaning.
     """
 
     student: str
@@ -47,13 +47,13 @@ class Owner:
 
 
 FindOwner = Callable[[UploadedFile], Owner | None]
-"""The owner of a file; None where it is not named as the platform names files."""
+"""Finds the owner of a file; None for a file that is not named as the platform names files."""
 
 FindTime = Callable[[UploadedFile, Owner], tuple[datetime | None, str]]
-"""When a file was handed in, None where nobody knows; and why its time cannot be read, or ""."""
+"""Finds the time of a file's hand-in, None where nobody knows, and why it cannot be read, or ""."""
 
 KnowsId = Callable[[str, str], bool]
-"""Whether the class list or an earlier download has this id of the platform."""
+"""Says whether the class list or an earlier download has an id of the platform."""
 
 
 def timestamp(moment: datetime | None) -> float:
@@ -62,18 +62,21 @@ def timestamp(moment: datetime | None) -> float:
 
 
 def file_stem(name: str) -> str:
-    """A notebook's name, or that of any other file, without its ending."""
+    """The name of a file without its ending; a notebook may have two."""
     return notebook_stem(name) or Path(name).stem
 
 
 def inner_stem(file: UploadedFile, name: str) -> str:
-    """The stem of the notebook itself: in an archive that a student handed in, its name there."""
+    """The stem of the notebook itself: for a notebook in a student's archive, the name in there."""
     return file_stem(file.name if file.inside else name)
 
 
-def time_or_reason(text: str | None, zone: str, unnamed: str = "") -> tuple[datetime | None, str]:
-    """The time that a text tells, or None and why it cannot be read; None and "" where there is no
-    text.
+def time_or_reason(
+    text: str | None,
+    zone: str,
+    unnamed: str = "",
+) -> tuple[datetime | None, str]:
+    """Read the time in a text, or None and why it cannot be read; None and "" for no text.
 
     Args:
         zone: the course's own time zone.
@@ -88,7 +91,7 @@ def time_or_reason(text: str | None, zone: str, unnamed: str = "") -> tuple[date
 
 
 def read_note(note: UploadedFile | None) -> tuple[str | None, str]:
-    """The text of a small file that holds a time, or None and why it cannot be read; None and ""
+    """Read a small file that holds a time: its text, or None and why it cannot be read; None and ""
     for no file.
     """
     if note is None:
@@ -100,16 +103,13 @@ def read_note(note: UploadedFile | None) -> tuple[str | None, str]:
 
 
 def add_times(find_owner: FindOwner, find_time: FindTime) -> FindOwner:
-    """Owners of notebooks with the times that the download's own names do not tell."""
+    """Find owners of notebooks with the times that names in the download do not tell."""
 
     def find(file: UploadedFile) -> Owner | None:
         owner = find_owner(file)
-        if (
-            owner is None
-            or owner.handed_in is not None
-            or owner.unread
-            or notebook_stem(file.name) is None
-        ):
+        if owner is None or notebook_stem(file.name) is None:
+            return owner
+        if owner.handed_in is not None or owner.unread:
             return owner
         moment, unread = find_time(file, owner)
         return replace(owner, handed_in=moment, unread=unread)

@@ -1,7 +1,6 @@
-"""How large a picture is once it is decoded, from its first bytes: a PNG of 100 kB can fill 10 GB
-of a browser.
+"""Count the pixels of a picture from its first bytes: a PNG of 100 kB can fill 10 GB of a browser.
 
-Nothing here decodes a picture; whoever opens a page does, the instructor in the formgrader too.
+This module decodes no picture. Browsers decode them, the instructor's in the formgrader too.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ MAX_PIXELS = 50_000_000
 GRAY_PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
 )
-"""A PNG in base64: what stands in a page in place of a picture that is too large. The answer stays
-an answer.
+"""A PNG in base64, which replaces a picture that is too large in a page. The answer stays an
+answer.
 """
 
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -25,10 +24,9 @@ _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def limit_picture(data: str) -> str:
-    """The picture, in base64, as it may stand in a page: itself, or `GRAY_PIXEL` where it has too
-    many pixels.
+    """The picture, in base64, or `GRAY_PIXEL` in place of a picture with too many pixels.
 
-    Its media type decides nothing: browsers go by what a picture's first bytes say.
+    The media type decides nothing: browsers go by a picture's first bytes.
     """
     try:
         return GRAY_PIXEL if count_pixels(base64.b64decode(data)) > MAX_PIXELS else data
@@ -37,17 +35,17 @@ def limit_picture(data: str) -> str:
 
 
 def count_pixels(data: bytes) -> int:
-    """Width times height of a PNG, JPEG, GIF, WebP, BMP or AVIF, as its header states them; 0 of
-    anything else.
+    """Width times height of a PNG, JPEG, GIF, WebP, BMP or AVIF, as its header states them; 0 for
+    any other data.
     """
     try:
-        width, height = _size(data)
+        width, height = _read_size(data)
     except (struct.error, IndexError):
         return 0
     return abs(width) * abs(height)
 
 
-def _size(data: bytes) -> tuple[int, int]:
+def _read_size(data: bytes) -> tuple[int, int]:
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return struct.unpack_from(">II", data, 16)
     if data[:6] in (b"GIF87a", b"GIF89a"):
@@ -58,21 +56,23 @@ def _size(data: bytes) -> tuple[int, int]:
         return _jpeg_size(data)
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return _webp_size(data)
-    if data[4:8] == b"ftyp" and (at := data.find(b"ispe", 0, 10_000)) > 0:
-        return struct.unpack_from(">II", data, at + 8)
+    if data[4:8] == b"ftyp" and (box := data.find(b"ispe", 0, 10_000)) > 0:
+        return struct.unpack_from(">II", data, box + 8)
     return 0, 0
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    at = 2
-    while data[at] == 0xFF:
-        if data[at + 1] == 0xFF:  # any number of these may stand before a marker
-            at += 1
-        elif data[at + 1] in _JPEG_SIZES:
-            height, width = struct.unpack_from(">HH", data, at + 5)
+    start = 2
+    while data[start] == 0xFF:
+        marker = data[start + 1]
+        if marker == 0xFF:  # any number of these may stand before a marker
+            start += 1
+        elif marker in _JPEG_SIZES:
+            height, width = struct.unpack_from(">HH", data, start + 5)
             return width, height
         else:
-            at += 2 + max(struct.unpack_from(">H", data, at + 2)[0], 2)
+            length = struct.unpack_from(">H", data, start + 2)[0]
+            start += 2 + max(length, 2)
     return 0, 0
 
 
@@ -80,10 +80,14 @@ def _webp_size(data: bytes) -> tuple[int, int]:
     form = data[12:16]
     if form == b"VP8X":
         # three bytes each
-        width, width_above, height, height_above = struct.unpack_from("<HBHB", data, 24)
-        return (width_above << 16 | width) + 1, (height_above << 16 | height) + 1
+        low_width, high_width, low_height, high_height = struct.unpack_from("<HBHB", data, 24)
+        width = (high_width << 16 | low_width) + 1
+        height = (high_height << 16 | low_height) + 1
+        return width, height
     if form == b"VP8L":
         bits = struct.unpack_from("<I", data, 21)[0]
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        width = (bits & 0x3FFF) + 1
+        height = (bits >> 14 & 0x3FFF) + 1
+        return width, height
     width, height = struct.unpack_from("<HH", data, 26)
     return width & 0x3FFF, height & 0x3FFF

@@ -49,7 +49,7 @@ _MAX_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class NotebookCell:
-    """One cell as it stands in the file.
+    """A cell of a notebook file, before it is matched to a release.
 
     Attributes:
         kind: "code", "markdown" or "raw".
@@ -128,7 +128,11 @@ def parse_notebook(data: bytes, name: str) -> Notebook:
     if any(GRAY_PIXEL in cell.pictures for cell in cells):
         most = f"{MAX_PIXELS // 1_000_000} million pixels"
         remarks.append(f"A picture has more than {most} and is not shown.")
-    return Notebook(cells, hashlib.sha256(data).hexdigest(), tuple(remarks))
+    return Notebook(
+        cells,
+        hashlib.sha256(data).hexdigest(),
+        tuple(remarks),
+    )
 
 
 def _load_json(text: str, name: str) -> Any:

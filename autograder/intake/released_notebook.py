@@ -94,7 +94,11 @@ def load_release(assignment: Assignment) -> Release:
     Raises:
         BadSource: it is not built, or not what `autograder build` writes.
     """
-    release = read_release_cells(assignment.release, assignment.name, assignment.solution)
+    release = read_release_cells(
+        assignment.release,
+        assignment.name,
+        assignment.solution,
+    )
     if not release.questions:
         raise BadSource(
             f"{assignment.release} has no question cell: run `autograder build {assignment.name}`"
@@ -102,7 +106,11 @@ def load_release(assignment: Assignment) -> Release:
     return release
 
 
-def read_release_cells(path: Path, assignment: str, key: Path | None = None) -> Release:
+def read_release_cells(
+    path: Path,
+    assignment: str,
+    key: Path | None = None,
+) -> Release:
     """Read any released notebook, also one that nbgrader alone has made.
 
     Args:
@@ -129,12 +137,19 @@ def read_release_cells(path: Path, assignment: str, key: Path | None = None) -> 
 
 
 def make_release(
-    cells: Sequence[NotebookCell], assignment: str, key_code: tuple[str, ...] = ()
+    cells: Sequence[NotebookCell],
+    assignment: str,
+    key_code: tuple[str, ...] = (),
 ) -> Release:
     """The release whose notebook has these cells."""
     released = [_release_cell(number, cell) for number, cell in enumerate(cells, start=1)]
     pictures = frozenset[str]().union(*(cell.pictures for cell in cells))
-    return Release(assignment, tuple(released), key_code, pictures)
+    return Release(
+        assignment,
+        tuple(released),
+        key_code,
+        pictures,
+    )
 
 
 def _release_cell(number: int, cell: NotebookCell) -> ReleaseCell:

@@ -64,7 +64,9 @@ def claims_written(cell: NotebookCell, release: Release) -> bool:
 
 
 def match_written(
-    cells: Sequence[NotebookCell], release: Release, code: Mapping[int, str]
+    cells: Sequence[NotebookCell],
+    release: Release,
+    code: Mapping[int, str],
 ) -> WrittenMatch:
     """Find every written answer.
 
@@ -83,7 +85,10 @@ class _AnswerSearch:
     """
 
     def __init__(
-        self, cells: Sequence[NotebookCell], release: Release, code: Mapping[int, str]
+        self,
+        cells: Sequence[NotebookCell],
+        release: Release,
+        code: Mapping[int, str],
     ) -> None:
         self.cells = cells
         self.release = release
@@ -109,7 +114,11 @@ class _AnswerSearch:
             if released.id not in self.places.values():
                 message = "the cell of this written answer was deleted"
                 notices.append(CellOutcome(released.id, "missing", message))
-        return WrittenMatch(tuple(answers), self.places, tuple(notices))
+        return WrittenMatch(
+            tuple(answers),
+            self.places,
+            tuple(notices),
+        )
 
     def _tie(self, place: int, released: ReleaseCell) -> None:
         self.anchors[place] = released.id
@@ -131,7 +140,12 @@ class _AnswerSearch:
                         self.anchors[place] = released.id
                         break
 
-    def _keeps_lines(self, place: int, lines: frozenset[str], least: float) -> bool:
+    def _keeps_lines(
+        self,
+        place: int,
+        lines: frozenset[str],
+        least: float,
+    ) -> bool:
         """Whether a share of the lines stands in a cell; for 1.0, all lines and no other."""
         if least == 1.0:
             return self.lines[place] == lines
@@ -150,7 +164,15 @@ class _AnswerSearch:
         own_texts: list[OwnText] = []
         if not any(self._adds_text(place, released) for place in places):
             if not self._own_texts:
-                return Answer(released.id, "\n\n".join(parts), blank=True) if places else None
+                return (
+                    Answer(
+                        released.id,
+                        "\n\n".join(parts),
+                        blank=True,
+                    )
+                    if places
+                    else None
+                )
             own_texts = self._own_texts_nearest_first(prompt)
             parts.append(ELSEWHERE)
             parts += [_quote_own_text(text, prompt) for text in own_texts]
@@ -240,7 +262,14 @@ class _AnswerSearch:
         texts = []
         for place, cell in enumerate(self.cells):
             is_released = place in self.anchors
-            texts.append(find_own_text(place, cell, self._staff_text, is_released=is_released))
+            texts.append(
+                find_own_text(
+                    place,
+                    cell,
+                    self._staff_text,
+                    is_released=is_released,
+                )
+            )
         return [text for text in texts if text.lines or text.files]
 
     def _own_texts_nearest_first(self, prompt: int | None) -> list[OwnText]:
