@@ -28,7 +28,7 @@ from autograder.intake.magics import strip_magics
 from autograder.intake.reading import NotebookCell, parse_notebook
 
 FOLDER = "my_course"
-_MADE = "# Made by make_my_course.py; make it anew rather than change it.\n"
+_HEADER = "# Made by make_my_course.py; make it anew rather than change it.\n"
 _STUB = ": write your answer here"
 
 
@@ -38,8 +38,8 @@ class Statement:
 
     Attributes:
         text: as written, with its decorators.
-        binds: names that it gives a value.
-        needs: names of the notebook that it uses, in functions too.
+        binds: names that the statement gives a value.
+        needs: names of the notebook that the statement uses, in functions too.
         role: of its cell: "question", "given", or "" where the metadata is lost or the cell is the
             student's own.
     """
@@ -51,6 +51,14 @@ class Statement:
     role: str
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A function or class that the student has written, and the module it stands in."""
+
+    module: str
+    definition: ast.stmt
+
+
 def main(arguments: Sequence[str], program: Path) -> int:
     """Make the module of the notebooks that are named; returns the exit status.
 
@@ -59,62 +67,66 @@ def main(arguments: Sequence[str], program: Path) -> int:
     """
     folder = program.parent / FOLDER
     paths = [Path(argument) for argument in arguments]
-    if not paths:
-        print("python make_my_course.py NOTEBOOK..., in the order of the course", file=sys.stderr)
+    if problem := _call_problem(paths, folder):
+        print(problem, file=sys.stderr)
         return 2
-    for path in paths:
-        if not path.is_file() or not path.stem.isidentifier():
-            problem = (
-                "there is no such file"
-                if not path.is_file()
-                else "name it as it was given out: it is a module"
-            )
-            print(f"{path}: {problem}", file=sys.stderr)
-            return 2
-    if folder.exists() and not _is_ours(folder):
-        print(f"{folder} is there, and was not made by this program: move it away", file=sys.stderr)
-        return 2
-    own: dict[str, tuple[str, ast.stmt]] = {}  # name → its module and its definition
+    answers: dict[str, Answer] = {}
     modules: dict[str, str] = {}
     for path in paths:
         try:
-            statements = list(
-                _statements(path.name, parse_notebook(path.read_bytes(), path.name).cells)
-            )
-        except UnreadableSubmission as problem:
-            print(f"{problem}; left out")
+            notebook = parse_notebook(path.read_bytes(), path.name)
+        except UnreadableSubmission as error:
+            print(f"{error}; left out")
             continue
-        names = [
-            name
-            for name in _answers(statements)
-            if name not in own or _is_question(statements, name)
-        ]
-        modules[path.stem] = _module(statements, names, own)
-        own |= {name: (path.stem, _definition(statements, name)) for name in names}
+        statements = list(_statements(path.name, notebook.cells))
+        names = []
+        for name in _written_names(statements):
+            if name not in answers or _is_question(statements, name):
+                names.append(name)
+        modules[path.stem] = _module_text(statements, names, answers)
+        for name in names:
+            answers[name] = Answer(path.stem, _definition(statements, name))
         print(f"{path.name}: {', '.join(names) or 'nothing of yours'}")
-    if not own:
+    if not answers:
         print("Nothing is written yet in these notebooks.")
         return 1
-    _write(folder, modules, own)
-    while raised := _import_problem(folder):
-        broken = next((module for module in reversed(modules) if f"{module}.py" in raised), "")
-        last = raised.rpartition("\n")[2]
+    _write(folder, modules, answers)
+    while trace := _import_trace(folder):
+        last_line = trace.rpartition("\n")[2]
+        broken = next((module for module in reversed(modules) if f"{module}.py" in trace), "")
         if not broken or len(modules) == 1:
-            print(f"my_course does not import: {last}")
+            print(f"my_course does not import: {last_line}")
             return 1
-        print(f"{broken}.ipynb: left out, since what is needed of it does not run: {last}")
+        print(f"{broken}.ipynb: left out, since what is needed of it does not run: {last_line}")
         del modules[broken]
-        own = {name: (module, node) for name, (module, node) in own.items() if module != broken}
-        _write(folder, modules, own)
-    for beside in sorted(folder.parent.glob("*.ipynb")):
-        if beside.stem not in modules:
-            _say_how(beside, own)
+        answers = {name: answer for name, answer in answers.items() if answer.module != broken}
+        _write(folder, modules, answers)
+    for notebook_path in sorted(folder.parent.glob("*.ipynb")):
+        if notebook_path.stem not in modules:
+            _print_import_line(notebook_path, answers)
     return 0
 
 
-def _is_ours(folder: Path) -> bool:
-    start = folder / "__init__.py"
-    return start.is_file() and start.read_text(encoding="utf-8").startswith(_MADE)
+def _call_problem(paths: Sequence[Path], folder: Path) -> str:
+    """What is wrong with the call of this program; "" where nothing is."""
+    if not paths:
+        return "python make_my_course.py NOTEBOOK..., in the order of the course"
+    for path in paths:
+        if not path.is_file():
+            return f"{path}: there is no such file"
+        if not path.stem.isidentifier():
+            return f"{path}: name it as it was given out: it is a module"
+    if folder.exists() and not _is_made_here(folder):
+        return f"{folder} is there, and was not made by this program: move it away"
+    return ""
+
+
+def _is_made_here(folder: Path) -> bool:
+    init = folder / "__init__.py"
+    return init.is_file() and init.read_text(encoding="utf-8").startswith(_HEADER)
+
+
+# reading notebooks
 
 
 def _statements(
@@ -124,109 +136,121 @@ def _statements(
     they are Python.
     """
     for number, cell in enumerate(cells):
-        if (
-            cell.kind != "code"
-            or cell.role in ("check", "demo")
-            or (roles and cell.role not in roles)
-        ):
+        if cell.kind != "code" or cell.role in ("check", "demo"):
+            continue
+        if roles and cell.role not in roles:
             continue
         source, _ = strip_magics(cell.source)
         try:
             for node in ast.parse(source).body:
-                text = _text(node, source)
+                text = _statement_text(node, source)
                 yield Statement(node, text, bound_names(node), used_globals(text), cell.role)
-        except SyntaxError as problem:
+        except SyntaxError as error:
             place = describe_cell(number, cell.source)
-            print(f"{name}: {place} is left out, {problem.msg} in line {problem.lineno}")
+            print(f"{name}: {place} is left out, {error.msg} in line {error.lineno}")
 
 
-def _text(node: ast.stmt, source: str) -> str:
+def _statement_text(node: ast.stmt, source: str) -> str:
     """The statement as it was written, comments included, but where several share a line."""
-    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     text = "\n".join(source.split("\n")[first - 1 : node.end_lineno])
     return text if len(ast.parse(text).body) == 1 else ast.unparse(node)
 
 
-def _answers(statements: Sequence[Statement]) -> list[str]:
+def _written_names(statements: Sequence[Statement]) -> list[str]:
     """Functions and classes that the student has written, as far as the notebook's metadata tells:
     else all.
     """
-    tagged = any(each.role == "question" for each in statements)
-    names = [
-        name
-        for each in statements
-        if each.role == "question" or not tagged
-        for name in each.binds
-        if isinstance(each.node, ast.FunctionDef | ast.ClassDef) and not name.startswith("_")
-    ]
+    has_roles = any(statement.role == "question" for statement in statements)
+    names: dict[str, None] = {}  # a set in the order of the notebook
+    for statement in statements:
+        is_own = statement.role == "question" or not has_roles
+        if is_own and isinstance(statement.node, ast.FunctionDef | ast.ClassDef):
+            names |= dict.fromkeys(statement.binds)
     return [
         name
-        for name in dict.fromkeys(names)
-        if not _is_stub(_definition(statements, name)) and name != "expect"
+        for name in names
+        if not name.startswith("_")
+        and name != "expect"
+        and _STUB not in ast.unparse(_definition(statements, name))
     ]
 
 
 def _is_question(statements: Sequence[Statement], name: str) -> bool:
-    return any(each.role == "question" and name in each.binds for each in statements)
+    return any(statement.role == "question" and name in statement.binds for statement in statements)
 
 
 def _definition(statements: Sequence[Statement], name: str) -> ast.stmt:
-    """The last `def` or `class` of that name, else whatever gave it a value last."""
-    found = [each.node for each in statements if name in each.binds]
-    return ([node for node in found if isinstance(node, ast.FunctionDef | ast.ClassDef)] or found)[
-        -1
-    ]
+    """The last `def` or `class` of that name, else the last statement that gave it a value."""
+    nodes = [statement.node for statement in statements if name in statement.binds]
+    definitions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return (definitions or nodes)[-1]
 
 
-def _is_stub(node: ast.stmt) -> bool:
-    return _STUB in ast.unparse(node)
+# writing the module
 
 
-def _module(
-    statements: Sequence[Statement], names: Iterable[str], own: Mapping[str, object]
+def _module_text(
+    statements: Sequence[Statement], names: Iterable[str], answers: Mapping[str, Answer]
 ) -> str:
     """The text of a module: what the functions need, in the notebook's order.
 
     What the notebook itself took from my_course it takes from the modules before it, as far as they
     have it.
     """
-    wanted, seen = set(names), set[str]()
-    while wanted - seen:
-        seen |= wanted
-        wanted |= {name for each in statements if each.binds & wanted for name in each.needs}
-    kept = []
-    for each in statements:
-        prepares = each.role == "given" and not each.binds  # sets what an import below it looks at
-        if not (each.binds & (wanted | {"*"}) or prepares or _is_future(each.node)):
+    needed = _needed_names(statements, names)
+    texts: list[str] = []
+    for statement in statements:
+        node = statement.node
+        # given code that binds nothing may set what an import below it reads
+        prepares = statement.role == "given" and not statement.binds
+        is_needed = bool(statement.binds & (needed | {"*"}))
+        is_import = isinstance(node, ast.Import | ast.ImportFrom)
+        if not (is_needed or prepares or _imports_from(node, "__future__")):
             continue
-        if isinstance(each.node, ast.ImportFrom) and each.node.module == "my_course":
-            there = [alias for alias in each.node.names if alias.name in own or alias.name == "*"]
-            if there:
-                kept.append(ast.unparse(ast.ImportFrom("my_course", there, 0)))
-        elif each.text not in kept or not isinstance(each.node, ast.Import | ast.ImportFrom):
-            kept.append(each.text)
-    return "\n\n".join([_MADE, *kept]) + "\n"
+        if isinstance(node, ast.ImportFrom) and _imports_from(node, "my_course"):
+            aliases = [alias for alias in node.names if alias.name in answers or alias.name == "*"]
+            if aliases:
+                texts.append(ast.unparse(ast.ImportFrom("my_course", aliases, 0)))
+        elif not is_import or statement.text not in texts:
+            texts.append(statement.text)
+    return "\n\n".join([_HEADER, *texts]) + "\n"
 
 
-def _is_future(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+def _needed_names(statements: Sequence[Statement], names: Iterable[str]) -> set[str]:
+    """The names, and all names that their definitions need, directly or through others."""
+    needed, size = set(names), -1
+    while len(needed) > size:
+        size = len(needed)
+        for statement in statements:
+            if statement.binds & needed:
+                needed |= statement.needs
+    return needed
 
 
-def _write(folder: Path, modules: Mapping[str, str], own: Mapping[str, tuple[str, object]]) -> None:
-    """Modules first, and what imports them last: a package with `__init__.py` is whole."""
+def _imports_from(node: ast.stmt, module: str) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == module
+
+
+def _write(folder: Path, modules: Mapping[str, str], answers: Mapping[str, Answer]) -> None:
+    """Write modules first, and `__init__.py`, which imports them, last: a package that has it is
+    whole.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    start = [_MADE]
+    init = _HEADER
     for module, text in modules.items():
         (folder / f"{module}.py").write_text(text, encoding="utf-8")
-        if names := sorted(name for name, (where, _) in own.items() if where == module):
-            start.append(f"from .{module} import {', '.join(names)}\n")
-    (folder / "__init__.py").write_text("".join(start), encoding="utf-8")
+        names = sorted(name for name, answer in answers.items() if answer.module == module)
+        if names:
+            init += f"from .{module} import {', '.join(names)}\n"
+    (folder / "__init__.py").write_text(init, encoding="utf-8")
 
 
-def _import_problem(folder: Path) -> str:
-    """Import the module in a fresh Python, as a notebook will; what that raises, "" where
-    nothing.
+def _import_trace(folder: Path) -> str:
+    """Import the module in a fresh Python, as a notebook will; returns the traceback, "" where all
+    is well.
     """
     command = [sys.executable, "-c", "import my_course"]
     done = subprocess.run(
@@ -235,47 +259,61 @@ def _import_problem(folder: Path) -> str:
     return "" if done.returncode == 0 else done.stderr.strip() or "it ends Python"
 
 
-def _say_how(notebook: Path, own: Mapping[str, tuple[str, ast.stmt]]) -> None:
-    """Print the line that this notebook takes, and what of the staff's cannot be exchanged."""
+# using the module
+
+
+def _print_import_line(path: Path, answers: Mapping[str, Answer]) -> None:
+    """Print the line that this notebook takes, and names of the staff's that cannot be
+    exchanged.
+    """
     try:
-        cells = parse_notebook(notebook.read_bytes(), notebook.name).cells
+        notebook = parse_notebook(path.read_bytes(), path.name)
     except UnreadableSubmission:
         return
-    statements = list(_statements(notebook.name, cells, roles=["given"]))
-    given = {name for each in statements for name in each.binds if name in own}
-    fits = [name for name in sorted(given) if _fits(_definition(statements, name), own[name][1])]
-    if fits:
-        print(f"\n{notebook.name}: put this line into a cell of your own below the given code:")
-        print(f"\n    from my_course import {', '.join(fits)}\n")
-    for name in sorted(given.difference(fits)):
+    statements = list(_statements(path.name, notebook.cells, roles=["given"]))
+    given_names = {name for statement in statements for name in statement.binds}
+    fitting, unfitting = [], []
+    for name in sorted(given_names & answers.keys()):
+        if _fits(_definition(statements, name), answers[name].definition):
+            fitting.append(name)
+        else:
+            unfitting.append(name)
+    if fitting:
+        print(f"\n{path.name}: put this line into a cell of your own below the given code:")
+        print(f"\n    from my_course import {', '.join(fitting)}\n")
+    for name in unfitting:
         print(
-            f"{notebook.name}: {name} of {own[name][0]} takes other arguments than the one given "
-            "here: keep that"
+            f"{path.name}: {name} of {answers[name].module} takes other arguments than the one "
+            "given here: keep that"
         )
 
 
-def _fits(theirs: ast.stmt, yours: ast.stmt) -> bool:
-    """Whether all calls of their function are calls of yours: the same places, and names of what
-    may be left out.
+def _fits(staff: ast.stmt, student: ast.stmt) -> bool:
+    """Whether the student's function takes all calls of the staff's: parameters in the same places,
+    and optional ones with the same names.
     """
-    if isinstance(theirs, ast.ClassDef) and isinstance(yours, ast.ClassDef):
-        methods = {node.name: node for node in yours.body if isinstance(node, ast.FunctionDef)}
-        wanted = [node for node in theirs.body if isinstance(node, ast.FunctionDef)]
-        return all(node.name in methods and _fits(node, methods[node.name]) for node in wanted)
-    if not isinstance(theirs, ast.FunctionDef) or not isinstance(yours, ast.FunctionDef):
+    if isinstance(staff, ast.ClassDef) and isinstance(student, ast.ClassDef):
+        methods = {node.name: node for node in student.body if isinstance(node, ast.FunctionDef)}
+        staff_methods = [node for node in staff.body if isinstance(node, ast.FunctionDef)]
+        return all(
+            node.name in methods and _fits(node, methods[node.name]) for node in staff_methods
+        )
+    if not isinstance(staff, ast.FunctionDef) or not isinstance(student, ast.FunctionDef):
         return False
-    their, your = theirs.args, yours.args
-    their_names, your_names = (
-        [arg.arg for arg in each.posonlyargs + each.args] for each in (their, your)
-    )
-    required = len(their_names) - len(their.defaults)
-    if len(your_names) - len(your.defaults) > required or any(
-        each is None for each in your.kw_defaults
-    ):
+    names, student_names = _positional_names(staff), _positional_names(student)
+    required = len(names) - len(staff.args.defaults)
+    student_required = len(student_names) - len(student.args.defaults)
+    if student_required > required or None in student.args.kw_defaults:
         return False
-    optional = their_names[required:] + [arg.arg for arg in their.kwonlyargs]
+    keywords = {parameter.arg for parameter in staff.args.kwonlyargs}
+    student_keywords = {parameter.arg for parameter in student.args.kwonlyargs}
     return (
-        len(your_names) >= required
-        and your_names[required : len(their_names)] == their_names[required:]
-        and all(name in your_names + [arg.arg for arg in your.kwonlyargs] for name in optional)
+        len(student_names) >= required
+        and student_names[required : len(names)] == names[required:]
+        and keywords <= student_keywords | set(student_names)
     )
+
+
+def _positional_names(function: ast.FunctionDef) -> list[str]:
+    parameters = function.args.posonlyargs + function.args.args
+    return [parameter.arg for parameter in parameters]
