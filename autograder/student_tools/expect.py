@@ -19,58 +19,59 @@ def expect(actual, expected, atol=1e-6, hint=""):
     """
 
     def kind(value):
-        names = {base.__name__ for base in type(value).__mro__}
-        return "a tensor" if "Tensor" in names else "an array" if "ndarray" in names else ""
-
-    def is_numpy_number(value):
-        return "generic" in {base.__name__ for base in type(value).__mro__}
+        classes = {base.__name__ for base in type(value).__mro__}
+        if "Tensor" in classes:
+            return "a tensor"
+        return "an array" if "ndarray" in classes else ""
 
     def plain(value):
         if isinstance(value, (list, tuple)):
             return tuple(map(plain, value))  # [4, 0] is as good as (4, 0)
-        return value.item() if is_numpy_number(value) else value  # np.int64(3) is as good as 3
+        is_numpy_number = "generic" in {base.__name__ for base in type(value).__mro__}
+        return value.item() if is_numpy_number else value  # np.int64(3) is as good as 3
 
-    def near(mine, theirs):
-        if isinstance(theirs, list):
-            return all(map(near, mine, theirs))
-        if mine == theirs or (mine != mine and theirs != theirs):  # NaN is not equal to itself
+    def near(actual, expected):
+        if isinstance(expected, list):
+            return all(map(near, actual, expected))
+        if actual == expected:
             return True
-        return str not in (type(mine), type(theirs)) and abs(mine - theirs) <= atol
+        if actual != actual and expected != expected:  # NaN is not equal to itself
+            return True
+        return str not in (type(actual), type(expected)) and abs(actual - expected) <= atol
 
-    def difference(mine, theirs):
-        if isinstance(theirs, (list, tuple)) and any(map(kind, theirs)):
-            if not isinstance(mine, (list, tuple)) or len(mine) != len(theirs):
-                return f"expected {len(theirs)} values, got {mine!r}"
-            return next(filter(None, map(difference, mine, theirs)), "")
-        if isinstance(theirs, dict) and any(map(kind, theirs.values())):
-            if not isinstance(mine, dict) or mine.keys() != theirs.keys():
-                return (
-                    f"expected the keys {list(theirs)}, got "
-                    f"{list(mine) if isinstance(mine, dict) else mine!r}"
-                )
-            return next(filter(None, (difference(mine[key], theirs[key]) for key in theirs)), "")
-        if kind(theirs) and not kind(mine):
-            return (
-                f"expected {kind(theirs)} of shape {list(theirs.shape)}, got {type(mine).__name__}"
-            )
-        if kind(theirs):
-            dtypes = [str(mine.dtype), str(theirs.dtype)]
-            if mine.shape != theirs.shape:
-                return f"expected shape {list(theirs.shape)}, got {list(mine.shape)}"
-            if not near(mine.tolist(), theirs.tolist()):
-                return f"expected\n{theirs}\ngot\n{mine}"
-            right = dtypes[0].removeprefix("torch.") == dtypes[1].removeprefix("torch.")
-            return (
-                ""
-                if right
-                else f"the numbers are right, and their dtype should be {dtypes[1]}, "
-                f"not {dtypes[0]}"
-            )
-        if isinstance(plain(theirs), float):
-            right = isinstance(plain(mine), (int, float)) and near(plain(mine), theirs)
+    def difference_of_tensors(actual, expected):
+        shape, expected_shape = list(actual.shape), list(expected.shape)
+        if shape != expected_shape:
+            return f"expected shape {expected_shape}, got {shape}"
+        if not near(actual.tolist(), expected.tolist()):
+            return f"expected\n{expected}\ngot\n{actual}"
+        dtype, expected_dtype = str(actual.dtype), str(expected.dtype)
+        if dtype.removeprefix("torch.") != expected_dtype.removeprefix("torch."):
+            return f"the numbers are right, and their dtype should be {expected_dtype}, not {dtype}"
+        return ""
+
+    def difference(actual, expected):
+        if isinstance(expected, (list, tuple)) and any(map(kind, expected)):
+            if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
+                return f"expected {len(expected)} values, got {actual!r}"
+            return next(filter(None, map(difference, actual, expected)), "")
+        if isinstance(expected, dict) and any(map(kind, expected.values())):
+            if not isinstance(actual, dict):
+                return f"expected the keys {list(expected)}, got {actual!r}"
+            if actual.keys() != expected.keys():
+                return f"expected the keys {list(expected)}, got {list(actual)}"
+            parts = (difference(actual[key], expected[key]) for key in expected)
+            return next(filter(None, parts), "")
+        if kind(expected) and not kind(actual):
+            shape = list(expected.shape)
+            return f"expected {kind(expected)} of shape {shape}, got {type(actual).__name__}"
+        if kind(expected):
+            return difference_of_tensors(actual, expected)
+        if isinstance(plain(expected), float):
+            right = isinstance(plain(actual), (int, float)) and near(plain(actual), expected)
         else:
-            right = not kind(mine) and plain(mine) == plain(theirs)
-        return "" if right else f"expected {theirs!r}, got {mine!r}"
+            right = not kind(actual) and plain(actual) == plain(expected)
+        return "" if right else f"expected {expected!r}, got {actual!r}"
 
     if problem := difference(actual, expected):
         raise AssertionError(f"Not yet: {problem}.\n{hint}")

@@ -1,19 +1,19 @@
-"""For notebooks with kernels, where there is no Triton: the cells run, the kernels do not, and what
-to do is said.
+"""A stand-in for Triton where it is not installed: cells that define kernels run, and a launch says
+what to do.
 """
 
 from typing import Any
 
 
 class NoTriton:
-    """Stands where Triton should. Kernels can be written with it, and not launched.
+    """Stands in for the modules of Triton: kernels can be defined, and not launched.
 
     Args:
-        why: what is said in place of a launch.
+        advice: the message of the error that a launch raises.
     """
 
-    def __init__(self, why: str) -> None:
-        self.why = why
+    def __init__(self, advice: str) -> None:
+        self.advice = advice
 
     def __getattr__(self, name: str) -> "NoTriton":
         if name.startswith("__"):
@@ -24,11 +24,12 @@ class NoTriton:
         return self
 
     def __getitem__(self, grid: Any) -> Any:
-        raise RuntimeError(self.why)
+        raise RuntimeError(self.advice)
 
 
 def kernels_run(triton: Any) -> bool:
-    """Whether kernels run here; says what to do where they do not."""
+    """Whether kernels run here; where they do not, this function prints what to do."""
     if isinstance(triton, NoTriton):
-        print(f"Skipped: {triton.why}")
-    return not isinstance(triton, NoTriton)
+        print(f"Skipped: {triton.advice}")
+        return False
+    return True

@@ -1,5 +1,5 @@
-"""What visible checks use where the suite forbids functions: `build` copies this source into the
-release.
+"""Refuses forbidden functions in visible checks: `build` copies this source into the release where
+the suite forbids functions.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class _Refusal(TorchFunctionMode):
-    """While it is entered, these functions and modules of torch may not be called, under whatever
+    """A mode in which these functions and modules of torch may not be called, under whatever
     name.
     """
 
@@ -26,9 +26,7 @@ class _Refusal(TorchFunctionMode):
             )
 
     def replaced(self, path):  # type: ignore[no-untyped-def]  # as above
-        """What makes torch.<path> refuse while it is entered: not every function of torch asks a
-        mode.
-        """
+        """A context in which torch.<path> refuses: not every function of torch asks a mode."""
         return mock.patch(f"torch.{path}", side_effect=lambda *args, **kwargs: self.refuse(path))
 
     def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]  # as above
@@ -38,7 +36,7 @@ class _Refusal(TorchFunctionMode):
 
 
 def refusing(function, *names):  # type: ignore[no-untyped-def]  # students read this: no annotations
-    """The function, which from now on fails where it calls what is not allowed in this question."""
+    """Wrap a function, so that a call of what is not allowed in this question fails."""
 
     @functools.wraps(function)
     def refuses(*args, **kwargs):  # type: ignore[no-untyped-def]  # students read this: no annotations
