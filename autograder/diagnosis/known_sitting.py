@@ -75,7 +75,7 @@ class KnownSitting:
             cells = [key_cell] if key_cell else []
             if answer:
                 cells.append(submission.cells[-1])
-            self._sitting.workplace.go_on_with(submission, cells)
+            self._sitting.workplace.replace_submission(submission, cells)
         return self._sitting.run(question, tuple(tests), keep_worker=True, keep_calls=True)
 
     def _close(self) -> None:

@@ -1,6 +1,6 @@
-"""Bounds on what the trusted side itself spends on what came from a worker.
+"""Bounds on the memory and time that the trusted side spends on a worker's answers.
 
-An answer is small, but what a suite or a stand-in computes from it need not be: two columns of a
+An answer is small, but a suite or a stand-in can compute something large from it: two columns of a
 million numbers make a matrix of terabytes.
 """
 
@@ -21,15 +21,17 @@ from autograder.wire.libraries import loaded_torch
 
 
 class OutOfTime(StudentTimeout):
-    """The trusted side took too long over something that a worker sent."""
+    """The trusted side took too long over a worker's answer."""
 
 
 @contextlib.contextmanager
 def memory_bound(megabytes: int, since: int = 0) -> Iterator[None]:
-    """Allocations inside fail once this process has grown by so much, since now or since it had
-    `since` pages.
+    """Allocations inside fail once this process has grown by so many megabytes.
 
-    Does nothing where the kernel does not say.
+    Does nothing where the kernel does not tell the size of the process.
+
+    Args:
+        since: the size in pages from which growth counts; 0 for the size now.
     """
     try:
         pages = since or pages_in_use()
@@ -37,10 +39,10 @@ def memory_bound(megabytes: int, since: int = 0) -> Iterator[None]:
     except (OSError, ValueError):
         yield
         return
-    most = pages * resource.getpagesize() + (megabytes << 20)
-    resource.setrlimit(
-        resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard)
-    )
+    limit = pages * resource.getpagesize() + (megabytes << 20)
+    if soft != resource.RLIM_INFINITY:
+        limit = min(soft, limit)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     try:
         yield
     finally:
@@ -53,7 +55,7 @@ def pages_in_use() -> int:
     Raises:
         OSError: the kernel does not say.
     """
-    # a fifth of Path.read_text: once a test
+    # takes a fifth of the time of Path.read_text, and runs once a test
     descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return int(os.read(descriptor, 100).split()[0])
@@ -62,16 +64,16 @@ def pages_in_use() -> int:
 
 
 LEAST_SECONDS = 0.01
-"""A timer of nothing would be none."""
+"""A timer of 0 seconds would be switched off."""
 
 
 @contextlib.contextmanager
 def time_bound(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime inside after so much processor time of this process, between two steps of
-    Python's: see `interruptible_gradients`. To wait takes nothing of it, and neither does a process
-    that is stopped.
+    """Raise OutOfTime inside after so many seconds of this process's processor time.
 
-    Only the main thread gets signals: elsewhere it does nothing.
+    Waiting and being stopped take no processor time. The exception is raised between two steps of
+    Python: see `interruptible_gradients`. Only the main thread gets signals: in other threads the
+    bound does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -80,35 +82,37 @@ def time_bound(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise OutOfTime("the time for checking what came back is used up.")
 
-    before = signal.signal(signal.SIGPROF, stop)
+    outer_handler = signal.signal(signal.SIGPROF, stop)
     began = time.process_time()
-    # of a bound around this one, whose clock goes on
-    left, _ = signal.getitimer(signal.ITIMER_PROF)
-    signal.setitimer(signal.ITIMER_PROF, max(min(seconds, left or seconds), LEAST_SECONDS))
+    # a bound around this one, whose clock goes on; 0 for none
+    outer_seconds, _ = signal.getitimer(signal.ITIMER_PROF)
+    shorter = min(seconds, outer_seconds or seconds)
+    signal.setitimer(signal.ITIMER_PROF, max(shorter, LEAST_SECONDS))
     try:
         yield
     finally:
-        outer = max(left - (time.process_time() - began), LEAST_SECONDS) if left else 0.0
-        signal.setitimer(signal.ITIMER_PROF, outer)
-        signal.signal(signal.SIGPROF, before)
+        if outer_seconds:
+            elapsed = time.process_time() - began
+            outer_seconds = max(outer_seconds - elapsed, LEAST_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, outer_seconds)
+        signal.signal(signal.SIGPROF, outer_handler)
 
 
 @contextlib.contextmanager
 def interruptible_gradients() -> Iterator[None]:
-    """What is computed inside has gradients, even while a backward pass runs, and can be
-    interrupted on its way back.
+    """Computations inside have gradients, even while a backward pass runs, and `time_bound` can
+    interrupt their backward pass.
 
-    torch walks back through a graph without a step of Python's: a loop of a minute would have no
-    end before its own. With a hook there is one wherever a step back looks at a tensor that it
-    kept.
+    torch walks back through a graph without a step of Python: a backward pass of a minute could not
+    be interrupted. The hook makes a step of Python whenever the pass looks at a saved tensor.
     """
     torch = loaded_torch()
     if torch is None:
         yield
         return
 
-    def as_it_is(tensor: Any) -> Any:
+    def identity(tensor: Any) -> Any:
         return tensor
 
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(as_it_is, as_it_is):
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(identity, identity):
         yield

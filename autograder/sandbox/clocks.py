@@ -1,18 +1,18 @@
-"""What a worker takes of time, in amounts that a crowded, paused or suspended machine does not
-change.
+"""Measures a worker's time so that a crowded, paused or suspended machine does not change it.
 
-Wall time would punish a student for what else the machine does. So a limit of N seconds means N
+Wall time would punish a student for the machine's other work. So a limit of N seconds means N
 seconds of processor time, as the kernel counts them for the worker's process. A worker that
-computes nothing (it sleeps, waits for a lock, does not read what it is sent) has a limit on that
-too: time in which its grader waited for it, and in which it neither had a processor nor stood in
-line for one. The grader's waiting is made of short ticks; a tick that took much longer than it was
-to take was a pause of the grader itself, and does not count.
+computes nothing (it sleeps, waits for a lock, does not read its messages) has a limit on sleep too:
+time in which its grader waited for the worker, while the worker neither had a processor nor stood
+in line for one. The grader waits in short ticks. A tick that took much longer than planned was a
+pause of the grader itself, and does not count.
 
 All clocks are read on the trusted side. A worker can neither stop nor restart one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import select
@@ -22,33 +22,33 @@ from pathlib import Path
 from typing import Literal
 
 TICK_SECONDS = 0.1
-"""How long one look for an answer waits."""
+"""The longest wait of one look for an answer."""
 PAUSE_SECONDS = 1.0
 """A tick that ends so much too late was a pause: the grader was stopped, or had no processor."""
 SHORT_SECONDS = 0.005
-"""How long a wait is of which it is not asked how much the worker stood in line."""
+"""For shorter waits the kernel is not asked how long the worker stood in line."""
 ASLEEP_TIMES = 2
-"""How many times a limit of processor time a worker may be asleep beside it."""
+"""A worker may sleep so many times its limit of processor time."""
 IN_ALL_TIMES, IN_ALL_MORE = 6, 60.0
-"""How long is waited in all for a limit of processor time, so many times it and so many seconds:
-past it, the machine has no processor for the worker.
+"""The longest wait in all: so many times the limit of processor time, and so many seconds. After a
+longer wait, the machine has no processor for the worker.
 """
 STOPPED_SECONDS = 5.0
-"""How long a worker may be stopped (SIGSTOP) until it is given up. It cannot stop itself."""
+"""How long a worker may be stopped (SIGSTOP) before it is given up. A worker cannot stop itself."""
 
 Clock = Literal["", "processor", "asleep", "in all"]
 
 
 @dataclass(slots=True)
 class WorkerTime:
-    """An amount of a worker's time. Nobody changes one: it is not frozen because each request makes
-    several.
+    """An amount of a worker's time. Immutable by convention; a frozen class would be slower to
+    make, and each request makes several.
 
     Attributes:
-        processor: seconds of processor time, of all its threads.
-        asleep: seconds in which it was waited for, without a processor and without standing in line
+        processor: seconds of processor time of all threads.
+        asleep: seconds of waiting in which the worker had no processor and did not stand in line
             for one.
-        in_all: seconds in which it was waited for.
+        in_all: seconds in which the grader waited for the worker.
     """
 
     processor: float = 0.0
@@ -65,61 +65,57 @@ class WorkerTime:
             self.processor - other.processor, self.asleep - other.asleep, self.in_all - other.in_all
         )
 
-    def past(self, most: WorkerTime, *, asleep_too: bool = True) -> Clock:
-        """Which of the three is more than in `most`; "" where none is.
+    def exceeds(self, limit: WorkerTime, *, judge_sleep: bool = True) -> Clock:
+        """The clock that shows more than in `limit`; "" where none does.
 
         Args:
-            asleep_too: whether it is looked at who is asleep for too long, as long as that is all.
+            judge_sleep: whether too much sleep counts before the wait in all is too long.
         """
-        if self.processor > most.processor:
+        if self.processor > limit.processor:
             return "processor"
-        late = self.in_all > most.in_all
-        if self.asleep > most.asleep and (asleep_too or late):
+        is_late = self.in_all > limit.in_all
+        if self.asleep > limit.asleep and (judge_sleep or is_late):
             return "asleep"
-        return "in all" if late else ""
+        return "in all" if is_late else ""
 
 
 @functools.lru_cache(maxsize=64)
-def most_for(seconds: float) -> WorkerTime:
-    """What a limit of so many seconds of processor time allows of each clock."""
+def limit_for(seconds: float) -> WorkerTime:
+    """The limit of each clock that goes with a limit on processor time."""
     return WorkerTime(seconds, ASLEEP_TIMES * seconds, IN_ALL_TIMES * seconds + IN_ALL_MORE)
 
 
 class Account:
-    """A sum of time that workers of one submission may take, however many of them there are.
+    """The time that all workers of one submission may take together.
 
     Args:
-        most: the limits of it.
-        purpose: what the time is for, in words for a student.
+        limit: the limit of each clock.
+        purpose: the purpose of the time, in words for a student.
 
     Attributes:
-        spent: what was taken of it.
+        spent: the time that was charged so far.
     """
 
-    def __init__(self, most: WorkerTime, purpose: str) -> None:
-        self._most, self._purpose = most, purpose
+    def __init__(self, limit: WorkerTime, purpose: str) -> None:
+        self._limit, self._purpose = limit, purpose
         self.spent = WorkerTime()
 
-    def past(self, *, asleep_too: bool = True) -> Clock:
-        """Which clock has passed its limit, as `WorkerTime.past` says it."""
-        return self.spent.past(self._most, asleep_too=asleep_too)
+    def exceeded(self, *, judge_sleep: bool = True) -> Clock:
+        """The clock that has passed its limit; see `WorkerTime.exceeds`."""
+        return self.spent.exceeds(self._limit, judge_sleep=judge_sleep)
 
     @property
-    def left(self) -> float:
-        """Seconds of processor time that are left."""
-        return max(0.0, self._most.processor - self.spent.processor)
+    def remaining(self) -> float:
+        """Seconds of processor time that can still be spent."""
+        return max(0.0, self._limit.processor - self.spent.processor)
 
     def describe(self, clock: Clock) -> str:
-        """What is used up, in words for a student."""
+        """The message for a student whose time is used up."""
         if clock == "asleep":
-            return (
-                f"{self._purpose} slept or waited for {self._most.asleep:g} s, the most "
-                "that it may."
-            )
-        return (
-            f"the time for {self._purpose} ({self._most.processor:g} s of processor "
-            "time) is used up."
-        )
+            most = f"{self._limit.asleep:g} s"
+            return f"{self._purpose} slept or waited for {most}, the most that it may."
+        most = f"{self._limit.processor:g} s of processor time"
+        return f"the time for {self._purpose} ({most}) is used up."
 
     def charge(self, spent: WorkerTime) -> None:
         """Take time from the account."""
@@ -127,42 +123,40 @@ class Account:
 
 
 def pid_here(pidfd: int) -> int:
-    """The number, in this process's namespace, of the process that a pidfd names; -1 where the
-    kernel does not say.
-    """
-    try:
+    """The process number of a pidfd, as seen here; -1 where the kernel does not tell."""
+    with contextlib.suppress(OSError):
         for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text(encoding="ascii").splitlines():
             if line.startswith("Pid:"):
                 return int(line.split()[1])
-    except OSError:
-        pass
     return -1
 
 
 class WorkerClocks:
-    """The clocks of one worker's process, from its start on.
+    """The clocks of one worker's process, since the start of the process.
 
     Attributes:
-        time: what it has taken so far.
-        stopped: seconds for which it has been stopped (SIGSTOP) without a break.
-        in_line: whether it was ready to run when it was last looked at after a tick without an
-            answer.
-        of_process: seconds of processor time of the process since it was forked; -1 where the
-            kernel does not say.
+        time: the worker's time so far.
+        stopped: seconds for which the worker has been stopped (SIGSTOP) without a break.
+        in_line: whether the worker was ready to run after the last tick without an answer.
+        process_seconds: seconds of processor time of the process since the fork; -1 where the
+            kernel does not tell.
     """
 
     def __init__(self, pidfd: int) -> None:
         pid = pid_here(pidfd)
-        # as clock_getcpuclockid(3) makes it, for all threads together
+        # the clock of a process with all its threads, as clock_getcpuclockid(3) computes it
         self._clock = (~pid << 3) | 2 if pid > 0 else 0
-        self._schedule, self._stat = _opened(pid, "schedstat"), _opened(pid, "stat")
+        self._schedule = _open_proc_file(pid, "schedstat")
+        self._stat = _open_proc_file(pid, "stat")
         self.time = WorkerTime()
-        self.stopped, self.in_line = 0.0, False
-        self.of_process, self._queued = self._processor_time(), self._queue_time()
+        self.stopped = 0.0
+        self.in_line = False
+        self.process_seconds = self._processor_time()
+        self._queued = self._queue_time()
         self._waited = 0.0
 
     def wait(self, answers: select.poll) -> bool:
-        """Wait for one tick at most, for `count` to count: whether there is something."""
+        """Wait for one tick at most; whether an answer is there. `count` counts the time."""
         began = time.monotonic()
         ready = bool(answers.poll(TICK_SECONDS * 1000))
         elapsed = time.monotonic() - began
@@ -173,51 +167,54 @@ class WorkerClocks:
         return ready
 
     def count(self, *, ready: bool = True) -> WorkerTime:
-        """Add to `time` what the worker has taken since it was last counted, and give that.
+        """Add the worker's time since the last count to `time`, and return it.
 
         Args:
-            ready: whether there was something; where there was not, it is seen whether it is
+            ready: whether an answer was there; if not, the kernel is asked whether the worker is
                 stopped or in line.
         """
         elapsed, self._waited = self._waited, 0.0
-        before, self.of_process = self.of_process, self._processor_time()
+        earlier, self.process_seconds = self.process_seconds, self._processor_time()
+        processor = self.process_seconds - earlier
         state = "" if ready else self._state()
         self.stopped = self.stopped + elapsed if state in ("T", "t") else 0.0
         self.in_line = state == "R"
-        if before < 0 or self.of_process < 0:
-            spent = WorkerTime(elapsed, 0.0, elapsed)  # nothing is known but that it was waited for
+        if earlier < 0 or self.process_seconds < 0:  # unknown: waiting counts as computing
+            spent = WorkerTime(elapsed, 0.0, elapsed)
         elif self.stopped:
-            spent = WorkerTime(self.of_process - before)
+            spent = WorkerTime(processor)
         else:
-            processor = self.of_process - before
             asleep = elapsed - processor
             if elapsed > SHORT_SECONDS:
                 asleep -= self._newly_queued(asleep)
-            # below 0 where a wait in line that is now over was counted as sleep
+            # below 0 where an earlier count took a wait in line, which is now over, for sleep
             spent = WorkerTime(processor, max(asleep, -self.time.asleep), elapsed)
         self.time = self.time + spent
         return spent
 
-    def _newly_queued(self, otherwise: float) -> float:
-        """Seconds in line for a processor since this was last asked; `otherwise` where the kernel
-        does not say, and the worker is in line now.
+    def _newly_queued(self, unaccounted: float) -> float:
+        """Seconds in line for a processor since the last call.
+
+        Where the kernel does not tell, a worker that is in line now was there all the time that is
+        `unaccounted` for.
         """
-        before, self._queued = self._queued, self._queue_time()
-        if before < 0 or self._queued < 0:
-            return otherwise if self.in_line else 0.0
-        return self._queued - before
+        earlier, self._queued = self._queued, self._queue_time()
+        if earlier < 0 or self._queued < 0:
+            return unaccounted if self.in_line else 0.0
+        return self._queued - earlier
 
     def _processor_time(self) -> float:
+        """Seconds of processor time of the process; -1 where the process is gone, or the kernel has
+        no such clock.
+        """
         if self._clock:
-            try:
+            with contextlib.suppress(OSError):
                 return time.clock_gettime(self._clock)
-            except OSError:  # the process is gone, or the kernel has no such clock
-                pass
         return -1.0
 
     def _queue_time(self) -> float:
         """Seconds that the main thread was ready to run and had no processor; -1 where the kernel
-        does not say.
+        does not tell.
         """
         try:
             return int(os.pread(self._schedule, 100, 0).split()[1]) / 1e9
@@ -225,16 +222,14 @@ class WorkerClocks:
             return -1.0
 
     def _state(self) -> str:
-        """The main thread's state, as proc(5) has it; "" where the kernel does not say."""
+        """The main thread's state as in proc(5); "" where the kernel does not tell."""
         try:
             return os.pread(self._stat, 1000, 0).rpartition(b")")[2].split()[0].decode()
         except (OSError, IndexError):
             return ""
 
     def ends_within(self, seconds: float, pidfd: int) -> bool:
-        """Whether the process ends, without being asleep for longer than `seconds` before it
-        does.
-        """
+        """Whether the process ends before it has been asleep for `seconds`."""
         poller = select.poll()
         poller.register(pidfd, select.POLLIN)
         asleep = 0.0
@@ -247,15 +242,15 @@ class WorkerClocks:
         return False
 
     def close(self) -> None:
-        """Let go of the kernel's files."""
+        """Close the kernel's files."""
         for descriptor in (self._schedule, self._stat):
             if descriptor >= 0:
                 os.close(descriptor)
         self._schedule = self._stat = -1
 
 
-def _opened(pid: int, name: str) -> int:
-    """A file in which the kernel tells of a process; -1 where there is none."""
+def _open_proc_file(pid: int, name: str) -> int:
+    """The descriptor of a file of /proc about a process; -1 where there is none."""
     try:
         return os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

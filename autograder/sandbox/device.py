@@ -150,7 +150,9 @@ def _ask_torch() -> dict[str, Any]:
 
 
 def _nodes_of(
-    pci: str, drivers: Path = Path("/proc/driver/nvidia/gpus"), dev: Path = Path("/dev")
+    pci: str,
+    drivers: Path = Path("/proc/driver/nvidia/gpus"),
+    dev: Path = Path("/dev"),
 ) -> tuple[str, ...]:
     """The device file of the GPU at this address of the bus; those of all GPUs where it cannot be
     told.

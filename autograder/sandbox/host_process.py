@@ -98,7 +98,7 @@ class HostClient:
         ours.setblocking(False)
         return WorkerGrant(answer["pid"], descriptors[0], ours)
 
-    def end_of(self, pid: int) -> WorkerEnd:
+    def worker_end(self, pid: int) -> WorkerEnd:
         """How a worker that has ended did so.
 
         Args:
@@ -141,7 +141,9 @@ class HostClient:
         return dict(json.loads(message))
 
     def _ask(
-        self, request: dict[str, Any], descriptors: Sequence[int] = ()
+        self,
+        request: dict[str, Any],
+        descriptors: Sequence[int] = (),
     ) -> tuple[dict[str, Any], list[int]]:
         if self.fault is not None:
             raise self.fault

@@ -30,7 +30,9 @@ Limit = Callable[[int], tuple[int, int]]
 
 
 def limit_problems(
-    limits: Limits, graders: int, limit: Limit = resource.getrlimit
+    limits: Limits,
+    graders: int,
+    limit: Limit = resource.getrlimit,
 ) -> Iterator[str]:
     """A line for each limit of this process under which nothing can be graded: its name, and what
     to do.

@@ -1,4 +1,4 @@
-"""Wall time by stage of what is done to a submission."""
+"""Measures the wall time of a submission, stage by stage."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Wall time by stage. Every second counts for one stage only, so that they add up.
+    """Wall time by stage. Every second counts for one stage only, so that stages add up.
 
     run         forks, walls, and the submission's cells
-    tests       the suite's tests, without the time in which they wait for `run`
+    tests       the suite's tests, without the time of `run` in between
     diagnosis   known mistakes, their forks and tests
     carry       failed questions once more with stand-ins, their forks and tests
     """
@@ -24,7 +24,7 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def stage(self, name: str, *, whole: bool = False) -> Iterator[None]:
-        """Time what runs inside. `whole`: stages inside this one count for it."""
+        """Time a stage. With `whole`, stages inside this one count for this one."""
         if self._open and self._open[-1][1]:
             yield
             return

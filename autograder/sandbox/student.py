@@ -59,14 +59,31 @@ class Student:
         call = partial(self._call_function, name)
         return RemoteFunction(name, "a function", call)
 
-    def _call_function(self, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    def _call_function(
+        self,
+        name: str,
+        arguments: Sequence[Any],
+        keywords: dict[str, Any],
+    ) -> Any:
         return self._call(name, {"name": name}, arguments, keywords).result
 
-    def cost(self, name: str, /, *arguments: Any, **keywords: Any) -> Cost:
+    def cost(
+        self,
+        name: str,
+        /,
+        *arguments: Any,
+        **keywords: Any,
+    ) -> Cost:
         """Call `name` and return the cost of the call, as counted by the worker."""
         return self.counted(name, *arguments, **keywords)[1]
 
-    def counted(self, name: str, /, *arguments: Any, **keywords: Any) -> tuple[Any, Cost]:
+    def counted(
+        self,
+        name: str,
+        /,
+        *arguments: Any,
+        **keywords: Any,
+    ) -> tuple[Any, Cost]:
         """Call `name`, and return the result and the cost of the call.
 
         Raises:
@@ -81,7 +98,13 @@ class Student:
             raise StudentCrashed(f"{name} came back without its cost")
         return call.result, call.cost
 
-    def launch(self, name: str, /, *arguments: Any, **keywords: Any) -> tuple[Any, Launch]:
+    def launch(
+        self,
+        name: str,
+        /,
+        *arguments: Any,
+        **keywords: Any,
+    ) -> tuple[Any, Launch]:
         """Call `name`, which launches Triton kernels, and return the result and the record of the
         kernels.
 

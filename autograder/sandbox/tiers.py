@@ -179,7 +179,11 @@ def _targets(course: Course) -> dict[str, Any]:
     }
 
 
-def _ask(course: Course, host: HostProcess, targets: dict[str, Any]) -> list[tuple[str, bool, str]]:
+def _ask(
+    course: Course,
+    host: HostProcess,
+    targets: dict[str, Any],
+) -> list[tuple[str, bool, str]]:
     # numpy comes in with this: not before a host has been launched, which loads it at the same time
     from autograder.sandbox.student import run_program
 

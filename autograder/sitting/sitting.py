@@ -144,7 +144,7 @@ class Sitting:
             else:
                 return runs
         self.close()
-        self.workplace.charge_apart(spent)
+        self.workplace.refund_since(spent)
         return {}
 
     def _run_in_fresh_worker(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
@@ -170,7 +170,7 @@ class Sitting:
         """
         if any(not name.startswith("torch.") for name in question.forbidden):
             return False
-        return self.workplace.turn_to(question.forbidden)
+        return self.workplace.switch_question(question.forbidden)
 
     def run(
         self,
@@ -222,7 +222,7 @@ class Sitting:
             HostFailed: the machine failed, and not the student.
         """
         self._suite.fixtures.student = student
-        bounds = memory_bound(self._limits.memory_mb), time_bound(self.workplace.left)
+        bounds = memory_bound(self._limits.memory_mb), time_bound(self.workplace.remaining)
         started = time.process_time()
         with self.watch.stage("tests"), bounds[0], bounds[1]:
             raised = self._suite.run(question.name, test.name)

@@ -27,7 +27,7 @@ from autograder.grading.bench import Bench
 from autograder.sandbox import clocks as clocks_module
 from autograder.sandbox import worker_process as worker_module
 from autograder.sandbox.bounds import OutOfTime, time_bound
-from autograder.sandbox.clocks import Account, WorkerClocks, WorkerTime, most_for, pid_here
+from autograder.sandbox.clocks import Account, WorkerClocks, WorkerTime, limit_for, pid_here
 from autograder.sandbox.student import Student
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import start_log
@@ -71,32 +71,32 @@ def asks_without_end(lent):
 
 
 def test_a_limit_has_three_clocks() -> None:
-    assert most_for(5.0) == WorkerTime(processor=5.0, asleep=10.0, in_all=90.0)
+    assert limit_for(5.0) == WorkerTime(processor=5.0, asleep=10.0, in_all=90.0)
     most = WorkerTime(1.0, 2.0, 3.0)
-    assert WorkerTime(1.0, 2.0, 3.0).past(most) == ""
-    assert WorkerTime(1.1, 2.1, 3.1).past(most) == "processor"
-    assert WorkerTime(0.0, 2.1, 3.0).past(most) == "asleep"
-    assert WorkerTime(0.0, 2.0, 3.1).past(most) == "in all"
+    assert WorkerTime(1.0, 2.0, 3.0).exceeds(most) == ""
+    assert WorkerTime(1.1, 2.1, 3.1).exceeds(most) == "processor"
+    assert WorkerTime(0.0, 2.1, 3.0).exceeds(most) == "asleep"
+    assert WorkerTime(0.0, 2.0, 3.1).exceeds(most) == "in all"
 
 
 def test_who_stands_in_line_is_judged_for_sleep_only_when_all_is_over() -> None:
     most = WorkerTime(1.0, 2.0, 3.0)
-    assert WorkerTime(0.0, 2.1, 2.9).past(most, asleep_too=False) == ""
-    assert WorkerTime(0.0, 2.1, 3.1).past(most, asleep_too=False) == "asleep"
+    assert WorkerTime(0.0, 2.1, 2.9).exceeds(most, judge_sleep=False) == ""
+    assert WorkerTime(0.0, 2.1, 3.1).exceeds(most, judge_sleep=False) == "asleep"
 
 
 def test_an_account_sums_up_what_many_workers_take() -> None:
     account = Account(WorkerTime(1.0, 3.0, 9.0), "the whole submission")
     account.charge(WorkerTime(0.75, 1.0, 2.0))
-    assert (account.past(), account.left) == ("", 0.25)
+    assert (account.exceeded(), account.remaining) == ("", 0.25)
     account.charge(WorkerTime(0.0, 2.5, 2.5))
-    assert account.past() == "asleep"
+    assert account.exceeded() == "asleep"
     assert (
         account.describe("asleep")
         == "the whole submission slept or waited for 3 s, the most that it may."
     )
     account.charge(WorkerTime(0.75))
-    assert (account.past(), account.left) == ("processor", 0.0)
+    assert (account.exceeded(), account.remaining) == ("processor", 0.0)
     assert (
         account.describe("processor")
         == "the time for the whole submission (1 s of processor time) is used up."
@@ -200,12 +200,12 @@ def test_the_clock_of_another_process_is_the_kernels() -> None:
     assert pid_here(handle) == child
     os.read(reader, 1)
     clocks = WorkerClocks(handle)
-    assert 0.001 < clocks.of_process < 30.0
+    assert 0.001 < clocks.process_seconds < 30.0
     os.kill(child, signal.SIGKILL)
     assert clocks.ends_within(1.0, handle)
     os.waitpid(child, 0)
     clocks.count()
-    assert clocks.of_process == -1.0
+    assert clocks.process_seconds == -1.0
     clocks.close()
     for descriptor in (handle, reader, writer):
         os.close(descriptor)
@@ -272,7 +272,7 @@ def test_an_answer_that_took_too_much_is_none_though_it_came_before_anybody_look
 
 
 def test_what_a_submission_may_take_counts_over_many_calls(opened: Callable[..., Worker]) -> None:
-    account = Account(most_for(0.5), "the whole submission")
+    account = Account(limit_for(0.5), "the whole submission")
     worker = opened(account)
     for _ in range(2):
         call(worker, "computes", 0.2, seconds=5.0)
@@ -307,7 +307,7 @@ def test_questions_to_the_grader_do_not_make_a_call_longer(opened: Callable[...,
 def test_a_grader_that_was_stopped_charges_what_its_worker_would_have_been_allowed(
     opened: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    account = Account(most_for(10.0), "the whole submission")
+    account = Account(limit_for(10.0), "the whole submission")
     worker = opened(account)
     before = account.spent.processor
     # it computed while nobody looked
@@ -349,7 +349,7 @@ def test_a_machine_without_a_processor_for_a_worker_is_at_fault(
     opened: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = opened()
-    had = worker._clocks.of_process
+    had = worker._clocks.process_seconds
     monkeypatch.setattr(worker._clocks, "_processor_time", lambda: had)
     monkeypatch.setattr(worker._clocks, "_state", lambda: "R")
     in_line = itertools.count(1)
@@ -371,10 +371,10 @@ def test_the_line_to_a_worker_is_never_out_of_step(opened: Callable[..., Worker]
     def time_is_up(*_: object, **__: object) -> None:
         raise OutOfTime("the time for checking what came back is used up.")
 
-    worker._take = time_is_up  # type: ignore[method-assign]
+    worker._charge = time_is_up  # type: ignore[method-assign]
     with pytest.raises(OutOfTime):
         call(worker, "sleeps", 0.0)
-    del worker._take
+    del worker._charge
     with pytest.raises(StudentCrashed, match="the process had ended before"):
         call(worker, "sleeps", 0.0)
 

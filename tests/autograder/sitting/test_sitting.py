@@ -175,11 +175,11 @@ def test_an_attempt_that_does_not_count_is_not_charged_and_yet_has_an_end(
     sitting.run_all(all_questions(sitting)[:1])
     before = sitting.workplace.spent
     sitting.workplace.charge(1.0)  # an attempt
-    sitting.workplace.charge_apart(before)
+    sitting.workplace.refund_since(before)
     assert sitting.workplace.spent == before
     assert sitting.workplace.may_attempt
     sitting.workplace.charge(2 * sitting._limits.submission_seconds)
-    sitting.workplace.charge_apart(before)
+    sitting.workplace.refund_since(before)
     assert sitting.workplace.spent == before
     assert not sitting.workplace.may_attempt
 
