@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +18,6 @@ from autograder.basics.errors import KitError, NothingToGrade
 from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.handed_in import printable_name
 from autograder.basics.locks import hold_lock
-from autograder.basics.tables import read_table, table_bytes
 from autograder.course import Assignment, Course
 from autograder.course.platform_names import ANONYMOUS, NAMES
 from autograder.intake.archives import (
@@ -32,8 +30,9 @@ from autograder.intake.archives import (
 from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
 from autograder.intake.overlooked import PREVIOUS
 from autograder.intake.owners import FindOwner, FindTime, Owner, add_times
-from autograder.ledger import Identity, link_download, read_ledger
-from autograder.ledger.identity_matching import name_key
+from autograder.ledger import Identity, read_ledger
+from autograder.platforms.download_people import DownloadPeople
+from autograder.platforms.fill import read_own_table
 from autograder.platforms.platform import Download, DownloadFormat, Platform, Table
 from autograder.platforms.registry import platforms, with_downloads, with_own_file
 from autograder.platforms.submission_folder import SubmissionFolder
@@ -78,7 +77,7 @@ def collect(
     if platform is None or platform.download is None:
         raise KitError(f"unknown origin {origin!r}: it is one of {', '.join(with_downloads())}")
     course.submitted.mkdir(exist_ok=True)
-    table = _read_roster(roster) if roster else None
+    table = read_own_table(roster) if roster else None
     rows = _read_people(origin, platform, table[0], roster) if table and roster else []
     with _only_collector(course) as scratch:
         largest = course.limits.notebook_mb << 20
@@ -123,14 +122,6 @@ def _only_collector(course: Course) -> Iterator[Path]:
             prefix=_SCRATCH, dir=course.submitted, ignore_cleanup_errors=True
         ) as scratch:
             yield Path(scratch)
-
-
-def _read_roster(roster: Path) -> tuple[Table, str]:
-    """The lines of a platform's own file, and the separator of their cells."""
-    try:
-        return read_table(table_bytes(roster))
-    except ValueError as error:
-        raise KitError(f"{roster}: {error}") from error
 
 
 def _read_people(origin: str, platform: Platform, table: Table, roster: Path) -> list[Identity]:
@@ -180,12 +171,11 @@ class _Collection:
         self._assignment = assignment
         self._origin = origin
         self._format = format_
-        self._rows = rows
         self._row_ids = {id_ for row in rows for id_ in row.ids}
         self._files = files
         self._earlier = read_collected(course.submitted, assignment)
         self._lines: list[str] = []
-        self._students: dict[Identity, str] = {}
+        self._people = DownloadPeople(self.ledger, origin, assignment, rows)
 
     def is_known_id(self, platform: str, id_: str) -> bool:
         """Whether the platform's own file, the class list or an earlier download has this id."""
@@ -208,7 +198,7 @@ class _Collection:
         self._identify(owners, download_name)
         claims_of_students: dict[str, list[_Claim]] = {}
         for claim in claims:
-            student = self._students[claim.owner.identity]
+            student = self._people.students[claim.owner.identity]
             claims_of_students.setdefault(student, []).append(claim)
         self._put_aside_work_of_others()
         changes = {"new": 0, "replaced": 0, "unchanged": 0}
@@ -296,69 +286,18 @@ class _Collection:
         )
 
     def _identify(self, owners: Sequence[Owner], source: str) -> None:
-        """Ask the ledger for all students at once: whether a name is unmistakable depends on all of
-        them.
-        """
-        names = {owner.identity: unicodedata.normalize("NFC", owner.student) for owner in owners}
-        groups = {}
-        for owner in owners:
-            if not owner.members and (group := self._find_group(owner)):
-                groups[owner.identity] = group
-        for owner in owners:
-            for member in owner.members:
-                labels = filter(None, (*member.accounts, member.name))
-                names.setdefault(member, next(labels, owner.student))
-        people = [identity for identity in names if identity not in groups]
-        students = self._link(
-            [_add_row(identity, self._rows) for identity in people],
-            [names[identity] for identity in people],
-            source,
-        )
-        self._students = dict(zip(people, students, strict=True))
-        for identity, (name, members) in groups.items():
-            self.ledger.add_group(self._assignment, name, identity, members, source)
-            self._students[identity] = name
-        for student in dict.fromkeys(self._students.values()):
+        """Link everybody to a student, and note what a person should know of the names."""
+        self._people.identify(owners, source)
+        for student in dict.fromkeys(self._people.students.values()):
             folder = self.ledger.folder(student)
             if folder != student and not (self._submitted / folder).exists():
                 self._lines.append(f"{student}: no folder can be called that, so it is {folder}")
         doubts = {owner.doubt: owner for owner in owners if owner.doubt}
         for doubt, owner in doubts.items():
             self._lines.append(
-                f"{self._students[owner.identity]}: {doubt}? The file's name says no more; the "
-                "class list or `--roster` can"
+                f"{self._people.students[owner.identity]}: {doubt}? The file's name says no more; "
+                "the class list or `--roster` can"
             )
-
-    def _link(
-        self, identities: Sequence[Identity], suggested: Sequence[str], source: str
-    ) -> list[str]:
-        return link_download(
-            self.ledger,
-            self._origin,
-            self._assignment,
-            identities,
-            suggested,
-            source,
-            self._rows,
-        )
-
-    def _find_group(self, owner: Owner) -> tuple[str, tuple[str, ...]] | None:
-        """The group's name here and its members, where the platform's own file, the ledger or the
-        class list says that the owner is a group.
-        """
-        student = unicodedata.normalize("NFC", owner.student)
-        name = owner.identity.name
-        holder = student if self.ledger.has_record(student) else name
-        rows = [row for row in self._rows if row.group and name_key(row.group) == name_key(name)]
-        if rows:
-            suggested = [f"{row.name}_{row.ids[0][1]}" for row in rows]
-            members = self._link(rows, suggested, "--roster")
-            return holder, self.ledger.without_own_work(self._assignment, holder, members)
-        for group in (holder, name):
-            if self.ledger.is_group(group, self._assignment):
-                return group, self.ledger.members(group, self._assignment)
-        listed = self.ledger.listed_group(name)
-        return (holder, listed) if listed else None
 
     def _set_group(self, student: str, owner: Owner, source: str) -> None:
         """Note whose work lies in the student's folder, and put aside the work that a member handed
@@ -368,7 +307,7 @@ class _Collection:
             if self._format.tells_groups:
                 self.ledger.end_group(self._assignment, student, source)
             return
-        members = tuple(dict.fromkeys(self._students[member] for member in owner.members))
+        members = tuple(dict.fromkeys(self._people.students[member] for member in owner.members))
         self.ledger.set_group(self._assignment, student, members, source)
         for member, arrival in list(self._earlier.students.items()):
             if member not in members or member == student:
@@ -439,7 +378,7 @@ class _Collection:
         lines = []
         companions = 0
         for file, owner in skipped:
-            student = self._students[owner.identity] if owner else None
+            student = self._people.students[owner.identity] if owner else None
             has_notebook = student in claims
             if owner and student and not has_notebook:
                 arrivals.setdefault(student, self._arrival(UploadedFile(file.parts), owner))
@@ -495,12 +434,3 @@ class _Collection:
             tuple(sorted(absent)),
             source,
         )
-
-
-def _add_row(identity: Identity, rows: Iterable[Identity]) -> Identity:
-    """The identity with the accounts and the name of the row that has the same id."""
-    for row in rows:
-        if set(row.ids) & set(identity.ids):
-            accounts = (*identity.accounts, *row.accounts)
-            return Identity(identity.ids, accounts, row.name or identity.name, row.group)
-    return identity

@@ -18,7 +18,7 @@ from autograder.course.platform_names import NAMES
 from autograder.ledger import Conflict, assert_certain, learn_rows, match_rows, read_ledger
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import Difference, points_to_give
-from autograder.platforms.platform import OwnFile
+from autograder.platforms.platform import OwnFile, Table
 from autograder.platforms.registry import platforms
 from autograder.records.results import Tell
 
@@ -63,6 +63,18 @@ class PlatformFile:
         return {student: times[row] for row, student in students_of_rows.items() if row in times}
 
 
+def read_own_table(roster: Path) -> tuple[Table, str]:
+    """The lines of a platform's own file, and the separator of their cells.
+
+    Raises:
+        KitError: the file is no table.
+    """
+    try:
+        return read_table(table_bytes(roster))
+    except ValueError as error:
+        raise KitError(f"{roster}: {error}") from error
+
+
 def read_platform_file(
     platform: str, roster: Path, assignment: str, column: str
 ) -> PlatformFile | None:
@@ -74,8 +86,8 @@ def read_platform_file(
     own_file = platforms()[platform].own_file
     if own_file is None:
         return None
+    table, separator = read_own_table(roster)
     try:
-        table, separator = read_table(table_bytes(roster))
         return PlatformFile(platform, own_file.read(table, separator, assignment, column))
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
@@ -109,10 +121,7 @@ def learn_people(course: Course, assignment: str, platform: str, roster: Path, t
     own_file = platforms()[platform].own_file
     if own_file is None:
         return
-    try:
-        table, _ = read_table(table_bytes(roster))
-    except ValueError as error:
-        raise KitError(f"{roster}: {error}") from error
+    table, _ = read_own_table(roster)
     rows = list(own_file.read_people(table).values())
     ledger = read_ledger(course)
     for row in rows if own_file.name_of_group else ():

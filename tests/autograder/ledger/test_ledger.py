@@ -19,7 +19,7 @@ from autograder.ledger import (
     read_ledger,
 )
 from autograder.platforms import canvas as canvas_platform
-from autograder.platforms import moodle as moodle_platform
+from autograder.platforms import moodle_worksheet
 
 
 @pytest.fixture
@@ -304,11 +304,11 @@ def test_moodles_worksheet_in_another_language_and_without_names() -> None:
         ["ID", "Vollständiger Name", "E-Mail-Adresse", "Status", "Gruppe", "Bewertung"],
         ["Teilnehmer/in 501", "Person One", "one@example.org", "Abgegeben", "Rot", ""],
     ]
-    assert moodle_platform.read_people(german) == {
+    assert moodle_worksheet.read_people(german) == {
         1: moodle("501", "Person One", "one@example.org", "Rot")
     }
     blind = [["Identifier", "Status", "Grade"], ["Participant 7", "Submitted", ""], ["", "", ""]]
-    assert moodle_platform.read_people(blind) == {1: moodle("7", "")}
+    assert moodle_worksheet.read_people(blind) == {1: moodle("7", "")}
 
 
 def test_canvas_gradebook_without_its_row_of_points() -> None:

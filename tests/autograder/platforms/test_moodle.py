@@ -16,7 +16,8 @@ from platform_marks import NOTHING, arrived, called, rows
 from autograder.basics.tables import read_table
 from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.difference import Difference
-from autograder.platforms.moodle import Worksheet, new_worksheet, read_worksheet
+from autograder.platforms.moodle import new_worksheet
+from autograder.platforms.moodle_worksheet import Worksheet, read_worksheet
 from autograder.records.model import Result
 
 WORKSHEET = (

@@ -23,6 +23,8 @@ PAGE = (ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
 MODULES = {
     "collect",
     "submission_folder",
+    "download_people",
+    "moodle_worksheet",
     "fill",
     "push",
     "platform",
