@@ -148,11 +148,9 @@ def inside_warm(root: Path, size: int, workers: int) -> None:
     and suite.
     """
     from autograder.course import load_course
-    from autograder.grading.batch import grade_to_bytes
     from autograder.grading.bench import Bench
     from autograder.grading.pool import Pool
     from autograder.intake.find import find_submissions
-    from autograder.sandbox.host_process import HostClient
 
     course = load_course(root)
     assignment = course.assignment("questions")
@@ -160,11 +158,7 @@ def inside_warm(root: Path, size: int, workers: int) -> None:
     jobs = (found * (size // len(found) + 1))[:size]
     warm = found[:10] * workers
     with Bench(course, assignment, "auto", workers) as bench:
-
-        def grade(client: HostClient, one: Any) -> bytes:
-            return grade_to_bytes(bench, client, one)
-
-        done = Pool(bench, [*warm, *jobs], grade).run()
+        done = Pool(bench, [*warm, *jobs], bench.grader.grade_to_bytes).run()
         for _ in warm:
             next(done)
         started, cpu = time.monotonic(), cpu_of()

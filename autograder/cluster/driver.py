@@ -35,8 +35,9 @@ from autograder.cluster.machine import (
 from autograder.cluster.messages import HandedIn, pack_course, taken_in
 from autograder.cluster.scheduler import Connect, reaching
 from autograder.course import Assignment, Course
-from autograder.grading.batch import pack_graded, unpack_graded
+from autograder.grading.batch import read_finished_job
 from autograder.grading.extras import find_extras
+from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.pool import FinishedJob
 from autograder.records.model import FoundSubmission, Graded
 
@@ -91,7 +92,7 @@ class Cluster:
             contextlib.closing(run.answers(connect)) as answers,
         ):
             for ended, machine in answers:
-                graded, content = unpack_graded(ended, course.limits)
+                graded, content = read_finished_job(ended, course.limits)
                 yield dataclasses.replace(graded, machine=machine), content
 
 

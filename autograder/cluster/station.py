@@ -18,7 +18,6 @@ from pathlib import Path
 
 from autograder.basics.errors import KitError
 from autograder.course import load_course
-from autograder.grading.batch import grade_to_bytes
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Pool
 from autograder.records.model import FoundSubmission
@@ -61,7 +60,7 @@ def serve(connection: Connection) -> None:
         connection.send("")
 
         def work(client: HostClient, numbered: Numbered) -> bytes:
-            return grade_to_bytes(bench, client, numbered[1])
+            return bench.grader.grade_to_bytes(client, numbered[1])
 
         line = Line(connection, course.submitted)
         for ended in Pool[Numbered](bench, (), work, arrivals=line).run():

@@ -16,6 +16,7 @@ import hashlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -26,12 +27,10 @@ from autograder.basics.stored_json import decode_stored, encode_line
 from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
 from autograder.course.fingerprint import software
-from autograder.sandbox.student import Handle
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Cause, Verdict
 from autograder.suite.calls import Call, Cost, Launch
 from autograder.wire.frames import WireError, pack, unpack
-from autograder.wire.trees import mapped
 from autograder.wire.values import Decoder, Encoder
 
 _StoredOutcome = Literal["passed", "failed", "error", "missing", "forbidden"]
@@ -94,7 +93,7 @@ class KnownRuns:
             path = self._path(mistake, test)
             with safe_open(path, framework="numpy") as file:
                 stored = decode_stored(file.metadata()["run"], _StoredRun)
-            decoder = Decoder(unpack(path.read_bytes()))
+            decoder = Decoder(unpack(path.read_bytes()), attrgetter("kind"))
             calls = [_restore_call(call, decoder) for call in stored.calls]
         except _UNREADABLE:
             return None
@@ -136,7 +135,7 @@ def _short_hash(text: str) -> str:
 
 def _pack_run(run: TestRun) -> bytes:
     """Raises: WireError where an answer is of a kind that cannot be stored."""
-    encoder = Encoder(lambda _: None)
+    encoder = Encoder(attrgetter("reference"))  # of an object that stays in the worker
     stored = _StoredRun(
         outcome=cast("_StoredOutcome", run.verdict.outcome),
         cause=run.verdict.cause,
@@ -157,7 +156,7 @@ def _store_call(call: Call, encoder: Encoder) -> _StoredCall:
     return _StoredCall(
         call.name,
         call.changed,
-        result=encoder.encode(mapped(_name_object, call.result)),
+        result=encoder.encode(call.result),
         gradients=encoder.encode(call.gradients),
         cost=call.cost,
         launch=call.launch,
@@ -177,8 +176,3 @@ def _restore_call(stored: _StoredCall, decoder: Decoder) -> Call:
             raise ValueError("gradients are a list")
         call.cost, call.launch = stored.cost, stored.launch
     return call
-
-
-def _name_object(leaf: Any) -> Any:
-    """The class's name in the place of an object, which stays in the worker."""
-    return leaf.name if isinstance(leaf, Handle) else leaf

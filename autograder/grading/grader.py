@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from autograder.authoring.check_names import names_of_checks
-from autograder.basics.errors import BadSuite, OutOfReach, UnreadableSubmission
+from autograder.basics.errors import BadSuite, OutOfReach, SuiteFault, UnreadableSubmission
 from autograder.basics.points import total
 from autograder.course import Assignment, Course
 from autograder.diagnosis.answer_key import AnswerKey
@@ -19,6 +19,7 @@ from autograder.diagnosis.known_runs import KnownRuns
 from autograder.diagnosis.known_sitting import KnownSitting
 from autograder.grading.carried_points import SettledQuestion, passed_tests, settle_questions
 from autograder.grading.gpu_sitting import GpuSitting
+from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.speed_meter import SpeedMeter
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import load_release
@@ -101,12 +102,26 @@ class AssignmentGrader:
         walls = isolation_name(client.tier)
         return f"{walls}+{self._device.device.name}" if self._device else walls
 
+    def grade_to_bytes(self, client: HostClient, found: FoundSubmission) -> bytes:
+        """Grade one submission for another process; a fault of the suite is part of the record.
+
+        Raises:
+            HostFailed: no worker can be had.
+        """
+        try:
+            graded = self.grade(client, found)
+        except SuiteFault as fault:
+            problem = f"{found.path.name}: {fault}"
+            graded = Graded(found.student, problem=problem, untried=True)
+        return pack_graded(graded)
+
     def grade(self, client: HostClient, found: FoundSubmission) -> Graded:
         """Grade one submission. A problem of the submission is part of the record; only the
         machine's faults are raised.
 
         Raises:
             HostFailed: no worker can be had.
+            SuiteFault: a test of the suite is at fault.
         """
         started = time.monotonic()
         try:

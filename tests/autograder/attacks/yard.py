@@ -25,12 +25,11 @@ from attacks_runner import ATTACKS as RUNNER
 from without_an_idea import ATTACKS as WITHOUT_AN_IDEA
 
 from autograder.course import Course
-from autograder.grading.batch import grade_to_bytes, unpack_graded
+from autograder.grading.batch import read_finished_job
 from autograder.grading.bench import Bench
 from autograder.grading.pool import FinishedJob, Pool
 from autograder.ledger.folder_names import safe_folder
 from autograder.records.model import FoundSubmission, Graded, Result
-from autograder.sandbox.host_process import HostClient
 
 ALL = [*COMPARISON, *WITHOUT_AN_IDEA, *RUNNER, *READING, *DENIAL, *CELLS, *READER]
 OF_LANDLOCK = [attack for attack in (*READING, *DENIAL, *RUNNER) if not attack.slow]
@@ -119,10 +118,6 @@ class Yard:
                 )
                 copies += 1
         with Bench(self.course, self.course.assignment("vault"), tier, clients=2) as bench:
-
-            def grade(client: HostClient, found: FoundSubmission) -> bytes:
-                return grade_to_bytes(bench, client, found)
-
             alone = {}
             until = time.monotonic() + LONGEST_BATCH
             for kind, neighbour in _NEIGHBOURS.items():
@@ -133,7 +128,7 @@ class Yard:
                 alone[kind] = result
             done = {
                 ended.job.student: _unpacked(ended, bench)
-                for ended in Pool(bench, jobs, grade, until).run()
+                for ended in Pool(bench, jobs, bench.grader.grade_to_bytes, until).run()
             }
         names = {safe_folder(attack.name): attack.name for attack in attacks}
         beside = [
@@ -263,7 +258,7 @@ def stay_behind(before: set[str]) -> set[str]:
 
 
 def _unpacked(ended: FinishedJob[FoundSubmission], bench: Bench) -> Graded:
-    graded, content = unpack_graded(ended, bench.course.limits)
+    graded, content = read_finished_job(ended, bench.course.limits)
     return dataclasses.replace(
         graded, result=Result.from_json(content.decode()) if content else None
     )

@@ -40,8 +40,8 @@ from autograder.cluster.machine import (
 from autograder.cluster.messages import HandedIn, pack_course, taken_in, unpack_course
 from autograder.cluster.scheduler import _SETTINGS, reaching
 from autograder.course import Course, load_course
-from autograder.grading.batch import pack_graded
 from autograder.grading.bench import Bench
+from autograder.grading.graded_bytes import pack_graded
 from autograder.records.model import FoundSubmission, Graded
 from autograder.records.results import course_sha256, read_timing, result_bytes
 

@@ -19,7 +19,7 @@ from small_course import ANSWERS
 
 from autograder.basics.errors import HostFailed, StudentCrashed, WorkerKilled
 from autograder.course import Course
-from autograder.grading.batch import grade_to_bytes, unpack_graded
+from autograder.grading.batch import read_finished_job
 from autograder.grading.bench import Bench
 from autograder.grading.pool import FinishedJob, Pool
 from autograder.records.model import FoundSubmission, Graded
@@ -68,13 +68,9 @@ def class_of_two(tmp_path: Path) -> list[FoundSubmission]:
 
 def graded(bench: Bench, found: Sequence[FoundSubmission]) -> dict[str, tuple[Graded, bytes]]:
     """As `grade_batch`, on a bench that stands."""
-
-    def grade(client: HostClient, one: FoundSubmission) -> bytes:
-        return grade_to_bytes(bench, client, one)
-
     return {
-        ended.job.student: unpack_graded(ended, bench.course.limits)
-        for ended in Pool(bench, found, grade).run()
+        ended.job.student: read_finished_job(ended, bench.course.limits)
+        for ended in Pool(bench, found, bench.grader.grade_to_bytes).run()
     }
 
 

@@ -15,9 +15,8 @@ from kernel_course import ON_DEVICE, answer, notebook
 from autograder.basics.errors import DeviceUnavailable, StudentError
 from autograder.course import Course, load_course
 from autograder.grading import speed_meter
-from autograder.grading.batch import pack_graded, unpack_graded
 from autograder.grading.bench import Bench
-from autograder.grading.pool import FinishedJob
+from autograder.grading.graded_bytes import pack_graded, unpack_graded
 from autograder.records.model import FoundSubmission, Graded, QuestionResult, Speed
 from autograder.sandbox import device as devices
 from autograder.sandbox.host_process import Device
@@ -93,10 +92,7 @@ def test_a_right_answer_passes_in_both_and_has_a_speed(
     assert (measured.case, measured.problem) == ("n = 50", "")
     assert measured.ratio == pytest.approx(4.0)
     assert "speed" in graded.seconds
-    scored, content = unpack_graded(
-        FinishedJob(FoundSubmission(graded.student, Path()), pack_graded(graded)),
-        bench.course.limits,
-    )
+    scored, content = unpack_graded(pack_graded(graded))
     assert content.decode() == graded.result.to_json()
     assert scored.result == graded.result.headline()
     assert (scored.seconds, scored.speeds) == (graded.seconds, graded.speeds)
