@@ -164,7 +164,7 @@ class StoredMarks:
         """Say which results are newer than the gradebook, and whose points by hand wait."""
         command = f"`autograder export {self.assignment.name} --format gradebook`"
         manual = [result for result in self.results if result.student in by_hand]
-        newer = [result.student for result in manual if not by_hand[result.student].is_of(result)]
+        newer = [result.student for result in manual if not by_hand[result.student].matches(result)]
         if newer:
             self.tell(
                 f"graded since gradebook.db was filled: {listing(newer)}; fill it again with "

@@ -119,7 +119,7 @@ def apply_regrade(request: GradeRequest) -> None:
             elif entry.problem:  # an entry without one is of a run that was killed
                 _replace(files, request, path, None)
         times = TimingFile(results, name)
-        times.take_in(entries)
+        times.add(entries)
         files.write(timing_path(results, name), times.text())
         files.remove(timing_path(side, name))
     shutil.rmtree(side / name, ignore_errors=True)

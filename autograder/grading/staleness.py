@@ -15,7 +15,7 @@ from autograder.intake.find import find_submissions
 from autograder.intake.released_notebook import points_of_questions
 from autograder.records.model import FoundSubmission, Result
 from autograder.records.results import course_sha256, load_timing, read_result
-from autograder.records.sums import misvaluation
+from autograder.records.sums import describe_misvaluation
 from autograder.sandbox.tiers import STRICT, TIERS
 
 HANDED_IN = "another notebook has been handed in since"
@@ -117,7 +117,7 @@ def find_misvalued(
     problems = {}
     for result in results:
         if not why_stale(result, suite=suite):
-            problem = misvaluation(result, points)
+            problem = describe_misvaluation(result, points)
             if problem:
                 problems[result.student] = problem
     return problems

@@ -1,6 +1,6 @@
-"""What the parts of the kit hand to each other: frozen records with names from the domain.
+"""Records of results, marks by hand and timings, which the parts of the kit hand to each other.
 
-The result's JSON form is fixed (docs/results.md); everything else here is internal.
+The result's JSON form is fixed (docs/results.md); all other records are internal.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Diagnosis:
     """A known mistake that answers as the student does.
 
     Attributes:
-        hint: what to tell the student.
-        tests: those that it explains.
-        keeps: the share of the question's points that the course leaves to an answer whose only
-            fault it is.
+        hint: the message for the student.
+        tests: the failed tests that the mistake explains.
+        keeps: the share of the question's points that an answer keeps whose only fault is this
+            mistake.
     """
 
     mistake: str
@@ -64,14 +64,14 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class TwoAnswers:
-    """A call that a function answered differently in two runs, for a person to look at. It costs
-    nothing by itself.
+    """A call that a function answered differently in two runs, for a person to look at; the
+    difference costs no points.
 
     Attributes:
         test: the test that made the call.
         call: the call in words.
         runs: the two runs in words.
-        answers: what the function answered in each, in words.
+        answers: the function's answer in each run, in words.
     """
 
     test: str
@@ -86,11 +86,11 @@ class QuestionResult:
 
     Attributes:
         carried: the points regained with stand-ins for failed prerequisites.
-        kept: the points that a slip keeps beyond what its tests give.
+        kept: the points that an answer with a slip keeps beyond the points of passed tests.
         diagnosis: the mistake that explains at least half of the points lost.
         slips: further mistakes, each for its own tests.
-        two_answers: calls that were answered differently in two runs; in the result's file only
-            where there are any.
+        two_answers: calls that were answered differently in two runs; left out of the result's
+            file where there are none.
     """
 
     name: str
@@ -106,8 +106,8 @@ class QuestionResult:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One submission's result: the content of results/<assignment>/<student>.json, field by field
-    in this order.
+    """One submission's result: the content of results/<assignment>/<student>.json, fields in this
+    order.
     """
 
     schema: int = dataclasses.field(default=RESULT_SCHEMA, kw_only=True)
@@ -136,15 +136,23 @@ class Result:
 
     @property
     def flagged(self) -> tuple[str, ...]:
-        """Questions with two answers to one call: a person should look at them."""
+        """Questions with two answers to one call, at which a person should look."""
         return tuple(question.name for question in self.questions if question.two_answers)
 
     def headline(self) -> Result:
-        """The result without tests and cells: what a summary needs. Of a class of thousands it fits
-        into memory.
+        """The result without tests and cells, for summaries: a class of thousands fits into
+        memory.
         """
-        flagged = tuple(dataclasses.replace(q, tests=()) for q in self.questions if q.two_answers)
-        return dataclasses.replace(self, questions=flagged, cells=())
+        flagged = [
+            dataclasses.replace(question, tests=())
+            for question in self.questions
+            if question.two_answers
+        ]
+        return dataclasses.replace(
+            self,
+            questions=tuple(flagged),
+            cells=(),
+        )
 
     @staticmethod
     def from_json(text: str) -> Result:
@@ -191,21 +199,21 @@ class ManualScore:
 
     @property
     def counts(self) -> float:
-        """Its points so far, extra credit included."""
+        """The points so far, extra credit included."""
         return (self.points or 0.0) + self.extra_credit
 
 
 @dataclass(frozen=True, slots=True)
 class ManualGrades:
-    """One student's submission as the gradebook has it from people.
+    """People's scores for one student's submission, from the gradebook.
 
     Attributes:
         written: every written answer, in the order of the gradebook's names.
-        questions: only those that a person scored, gave extra credit or commented, or is to look
-            at.
-        automatic: what the gradebook has of the tests, by question.
-        submission: hash of the notebook that the gradebook was last filled from; "" where that is
-            not known.
+        questions: only questions with a person's score, extra credit or comment, or with a request
+            to look.
+        automatic: the points of the tests in the gradebook, by question.
+        submission: hash of the notebook that the gradebook was last filled from; "" where the hash
+            is unknown.
     """
 
     student: str
@@ -216,7 +224,7 @@ class ManualGrades:
 
     @property
     def waits(self) -> bool:
-        """The mark is provisional: a person has yet to look at something."""
+        """Whether the mark is provisional, since a person has yet to look at an answer."""
         return any(score.waits for score in (*self.written, *self.questions))
 
     @property
@@ -224,29 +232,33 @@ class ManualGrades:
         """Whether some of the points were given for an earlier answer."""
         return any(score.earlier for score in (*self.written, *self.questions))
 
-    def is_of(self, result: Result) -> bool:
+    def matches(self, result: Result) -> bool:
         """Whether the gradebook was filled since the result was made, as far as its points tell."""
-        return all(
-            abs(self.automatic.get(q.name, q.score) - q.score) < 1e-6 for q in result.questions
-        )
+        for question in result.questions:
+            points = self.automatic.get(question.name, question.score)
+            if abs(points - question.score) >= 1e-6:
+                return False
+        return True
 
     def mark(self, result: Result) -> float:
-        """The tests' points, a person's in their place where given, and those of the written
-        answers: what is known so far where `waits`. Late penalties are not in it.
+        """The mark without late penalties: points of tests, or a person's in their place, and of
+        written answers; provisional where `waits`.
         """
-        given = {score.name: score.points for score in self.questions if score.points is not None}
-        tests = [given.get(question.name, question.score) for question in result.questions]
+        points = {question.name: question.score for question in result.questions}
+        for score in self.questions:
+            if score.points is not None and score.name in points:
+                points[score.name] = score.points
         extra = [score.extra_credit for score in self.questions]
         written = [score.counts for score in self.written]
-        return total([*tests, *extra, *written])
+        return total([*points.values(), *extra, *written])
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How long one call of a function took on a device, and of the baseline beside it.
+    """The time of one call of a function on a device, and of the baseline's call.
 
     Attributes:
-        seconds: 0 where `problem` says why there is no speed.
+        seconds: the time of the function's call; 0 where `problem` says why there is none.
     """
 
     case: str
@@ -256,30 +268,30 @@ class Speed:
 
     @property
     def ratio(self) -> float:
-        """How many times the baseline's speed; 0 where there is none."""
-        return (
-            self.baseline_seconds / self.seconds if self.seconds > 0 and not self.problem else 0.0
-        )
+        """The speed as a multiple of the baseline's; 0 where there is a problem."""
+        if self.problem or self.seconds <= 0:
+            return 0.0
+        return self.baseline_seconds / self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """One submission after grading: its result, or the reason why it has none, and the time that
+    """One submission after grading: the result, or the reason why there is none, and the time that
     grading took.
 
     The timing file keeps these records without `result` and `untried`.
 
     Attributes:
         result: the driver of a run keeps only the result's headline.
-        problem: why it could not be graded, for the instructor; "" where `result` is there.
+        problem: why the submission could not be graded, for the instructor; "" with a `result`.
         seconds: wall time by stage ("read", "run", "tests", "diagnosis", "carry"); no second counts
             twice.
-        untried: whether the run or the machine, and not the submission, is why there is no result:
-            an older result stays then, and the next run grades the submission.
-        speeds: where it was graded with a device, and the function that its suite times passed.
-        older: why the stored result is an older one: it was to be graded again, and the run ended
-            first.
-        machine: which one of a cluster graded it; "" without a cluster.
+        untried: whether the run or the machine is to blame that there is no result, and not the
+            submission: an older result stays then, and the next run grades the submission.
+        speeds: speeds on a device, for functions that passed and that the suite times.
+        older: why the stored result is an older one, such as a run that ended before it graded the
+            submission again.
+        machine: the machine of a cluster that graded the submission; "" without a cluster.
     """
 
     student: Annotated[str, msgspec.Meta(min_length=1)]
@@ -303,5 +315,7 @@ def _with_shared_parts(result: Result) -> Result:
         for question in result.questions
     )
     return dataclasses.replace(
-        result, questions=questions, cells=tuple(map(_shared_cell, result.cells))
+        result,
+        questions=questions,
+        cells=tuple(map(_shared_cell, result.cells)),
     )

@@ -1,6 +1,6 @@
-"""One notebook as it was handed in, read and matched to the release: the records of `intake/`.
+"""The records of `intake/`: one notebook as it was handed in, read and matched to the release.
 
-`check.py` carries them to students, as it carries the modules that fill them: they need the
+`check.py` carries this module to students, with the modules of `intake/`, so all of them need the
 standard library alone.
 """
 
@@ -28,8 +28,8 @@ class Cell:
         role: what the cell is for.
         source: Python, magics already made harmless.
         note: what the reader did to it, for the student ("restored from the release"), or "".
-        place: which cell of the file it is, from 0. A cell that was restored, or cut out of a
-            locked one, lies between two of them.
+        place: the cell's number in the file, from 0. A cell that was restored, or cut out of a
+            locked cell, lies between two numbers.
     """
 
     id: str
@@ -46,8 +46,8 @@ class HandedInCell:
     Attributes:
         kind: "code", "markdown" or "raw".
         source: its text.
-        id: the released cell that it was recognised as; "" for a cell of the student's own. Several
-            cells may hold parts of one written answer.
+        id: the id of the matching released cell; "" for a cell of the student's own. Several cells
+            may hold parts of one written answer.
         attachments: pictures inside a text cell: file name → media type → base64.
     """
 
@@ -62,11 +62,11 @@ class Answer:
     """A written answer as it was handed in, for a person to read.
 
     Attributes:
-        id: its grade_id.
-        text: the prompt with the answer, and what stands in cells of the student's own below it.
-        blank: nothing was written: a person need not look.
-        elsewhere: cells of the file, from 0, in which the answer may stand, nearest first: the
-            place for it was left as released.
+        id: the answer's grade_id.
+        text: the prompt with the answer, and the student's own cells below the prompt.
+        blank: whether nothing was written, so that no person need look.
+        elsewhere: cells of the file, from 0, in which the answer may stand, nearest first, where
+            the cell of the prompt was left as released.
     """
 
     id: str
@@ -85,25 +85,23 @@ class Submission:
     sha256: str
     cells: tuple[Cell, ...]
     written: tuple[Answer, ...] = ()
-    """The written answers, in the order of the release; one whose cell was deleted is not in it,
-    unless the notebook has text of the student's own in which it may stand.
+    """The written answers, in the order of the release. An answer whose cell was deleted is not
+    here, unless the notebook has text of the student's own in which the answer may stand.
     """
     handed_in: tuple[HandedInCell, ...] = ()
-    """Every cell of the file, in its order."""
+    """Every cell of the file, in the file's order."""
     notices: tuple[CellOutcome, ...] = ()
-    """What the reader has to say about cells that are not in `cells`: missing, duplicated, not
-    run.
-    """
+    """Messages about cells that are not in `cells`: missing, duplicated, not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSubmission:
-    """A notebook that waits to be read: whose it is and where it lies.
+    """A notebook that waits to be read: its student and its path.
 
     Attributes:
-        below: the folder from which on no part of the path may be a link, since students may have
-            made it; without it, those are the notebook and, in nbgrader's layout, the two folders
-            above it.
+        below: the folder below which no part of the path may be a link, since students may have
+            made the link. Without a folder the rule holds for the notebook and, in nbgrader's
+            layout, for the two folders above the notebook.
     """
 
     student: str
@@ -113,7 +111,7 @@ class FoundSubmission:
 
 @dataclass(frozen=True, slots=True)
 class CellOutcome:
-    """What happened to one cell when it ran, in words that a student understands."""
+    """The outcome of one cell's run, in words that a student understands."""
 
     id: str
     outcome: CellState

@@ -1,8 +1,8 @@
-"""Whether a stored result adds up: its points are the sums that grading makes, and none is more
-than it can be.
+"""Check that a stored result adds up: points are the sums that grading makes, and no score is
+above its maximum.
 
-A result is a text file. Whoever edits a score, by hand or with a script that slips, is told so
-instead of believed.
+A result is a text file. Where somebody edited a score, by hand or with a script that slips, the
+check says so.
 """
 
 from __future__ import annotations
@@ -19,15 +19,22 @@ _CLOSE = 1e-6
 
 def check_sums(result: Result) -> None:
     """Raises: ValueError, in words, where a result does not add up."""
-    _same("score", result.score, [question.score for question in result.questions])
-    _same("max_score", result.max_score, [question.max_score for question in result.questions])
+    _check_sum(
+        "score",
+        result.score,
+        [question.score for question in result.questions],
+    )
+    _check_sum(
+        "max_score",
+        result.max_score,
+        [question.max_score for question in result.questions],
+    )
     for question in result.questions:
         _check_question(question)
 
 
-def misvaluation(result: Result, worth: Mapping[str, float]) -> str:
-    """Which question is not worth what it is in the suite that the result names, in words; "" where
-    each is.
+def describe_misvaluation(result: Result, worth: Mapping[str, float]) -> str:
+    """A question whose points differ from the suite that the result names, in words; "" for none.
 
     Args:
         worth: points by question, of that suite.
@@ -46,25 +53,57 @@ def misvaluation(result: Result, worth: Mapping[str, float]) -> str:
 def _check_question(question: QuestionResult) -> None:
     name = question.name
     for test in question.tests:
-        _within(f"{name}: {test.name}", test.points, test.max_points)
-    _within(f"{name}: carried", question.carried, question.max_score)
-    _within(f"{name}: kept", question.kept, question.max_score)
-    _within(name, question.score, question.max_score)
-    _same(f"{name}: max_score", question.max_score, [test.max_points for test in question.tests])
+        _check_range(
+            f"{name}: {test.name}",
+            test.points,
+            test.max_points,
+        )
+    _check_range(
+        f"{name}: carried",
+        question.carried,
+        question.max_score,
+    )
+    _check_range(
+        f"{name}: kept",
+        question.kept,
+        question.max_score,
+    )
+    _check_range(
+        name,
+        question.score,
+        question.max_score,
+    )
+    _check_sum(
+        f"{name}: max_score",
+        question.max_score,
+        [test.max_points for test in question.tests],
+    )
     points = [test.points for test in question.tests]
-    _same(f"{name}: score", question.score, (*points, question.carried, question.kept))
+    _check_sum(
+        f"{name}: score",
+        question.score,
+        (*points, question.carried, question.kept),
+    )
 
 
-def _within(what: str, points: float, most: float) -> None:
+def _check_range(
+    name: str,
+    points: float,
+    most: float,
+) -> None:
     if not (math.isfinite(most) and -_CLOSE <= points <= most + _CLOSE):
-        raise ValueError(f"{what} has {points:g} points of {most:g}")
+        raise ValueError(f"{name} has {points:g} points of {most:g}")
 
 
-def _same(what: str, stated: float, parts: Collection[float]) -> None:
+def _check_sum(
+    name: str,
+    stated: float,
+    parts: Collection[float],
+) -> None:
     summed = total(parts)
     if not _is_close(stated, summed):
-        raise ValueError(f"{what} is {stated:g}, and its parts make {format_points(summed)}")
+        raise ValueError(f"{name} is {stated:g}, and its parts make {format_points(summed)}")
 
 
-def _is_close(one: float, other: float) -> bool:
-    return abs(one - other) <= _CLOSE
+def _is_close(first: float, second: float) -> bool:
+    return abs(first - second) <= _CLOSE

@@ -20,7 +20,7 @@ from autograder.basics.stored_json import (
     read_stored,
 )
 from autograder.records.model import QuestionResult, Result, TestOutcome
-from autograder.records.sums import check_sums, misvaluation
+from autograder.records.sums import check_sums, describe_misvaluation
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,6 @@ def test_points_that_do_not_add_up_are_told(changes: dict[str, float], why: str)
 
 
 def test_a_result_is_worth_what_its_suite_is() -> None:
-    assert misvaluation(result(), {"f": 7.0}) == ""
-    assert misvaluation(result(), {"f": 9.0}) == "f is worth 9, not 7"
-    assert "its questions are not those" in misvaluation(result(), {"f": 7.0, "g": 1.0})
+    assert describe_misvaluation(result(), {"f": 7.0}) == ""
+    assert describe_misvaluation(result(), {"f": 9.0}) == "f is worth 9, not 7"
+    assert "its questions are not those" in describe_misvaluation(result(), {"f": 7.0, "g": 1.0})
