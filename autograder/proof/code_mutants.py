@@ -22,8 +22,22 @@ _OPERANDS = (
     ast.Call,
     ast.Starred,
 )
-_LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda)
-_UNTESTED_FIELDS = ("annotation", "returns", "decorator_list", "exc", "cause", "msg")
+_LOOSE = (
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Lambda,
+)
+_UNTESTED_FIELDS = (
+    "annotation",
+    "returns",
+    "decorator_list",
+    "exc",
+    "cause",
+    "msg",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +60,9 @@ class Variant:
 def code_mutants(question: str, source: str) -> list[Variant]:
     """The code mutants of a question's cell `source`, in the order of its lines."""
     tree = ast.parse(source)
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    parents: dict[ast.AST, ast.AST] = {}
+    for node in ast.walk(tree):
+        parents |= dict.fromkeys(ast.iter_child_nodes(node), node)
     seen = {ast.dump(tree)}
     name_counts: Counter[str] = Counter()
     mutants = []
@@ -77,30 +93,49 @@ def _nodes_to_mutate(node: ast.AST) -> Iterator[ast.AST]:
     for name, value in ast.iter_fields(node):
         if name in _UNTESTED_FIELDS:
             continue
-        for child in value if isinstance(value, list) else [value]:
-            is_text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
-            if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr) and not is_text:
+        children = value if isinstance(value, list) else [value]
+        for child in children:
+            is_text = isinstance(child, ast.JoinedStr)
+            if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+                is_text = True
+            if isinstance(child, ast.AST) and not is_text:
                 yield from _nodes_to_mutate(child)
 
 
-def _split_at(source: str, part: Any) -> tuple[str, str, str]:
+def _split_at(
+    source: str,
+    part: Any,
+) -> tuple[str, str, str]:
     """The source before a part of the program, the part, and the source after it."""
     text = source.encode()  # a syntax tree counts columns in bytes
-    line_starts = [0, *itertools.accumulate(map(len, text.splitlines(keepends=True)))]
+    lengths = map(len, text.splitlines(keepends=True))
+    line_starts = list(itertools.accumulate(lengths, initial=0))
     start = line_starts[part.lineno - 1] + part.col_offset
     end = line_starts[part.end_lineno - 1] + part.end_col_offset
-    return text[:start].decode(), text[start:end].decode(), text[end:].decode()
+    pieces = (text[:start], text[start:end], text[end:])
+    head, old, tail = (piece.decode() for piece in pieces)
+    return head, old, tail
 
 
-def _describe_change(head: str, old: str, tail: str, new: str) -> str:
+def _describe_change(
+    head: str,
+    old: str,
+    tail: str,
+    new: str,
+) -> str:
     """`the line: old text → new text`, without a comment at the end of the line."""
-    line = head.rpartition("\n")[2] + (old + tail).partition("\n")[0]
+    line = head.rpartition("\n")[2]
+    line += (old + tail).partition("\n")[0]
     line = line.split("  #")[0].strip().removesuffix(":")
     change = "left out" if new == "pass" else f"{' '.join(old.split())} → {new}"
     return f"{line}: {change}"
 
 
-def _in_parentheses(new: str, part: ast.AST, parent: ast.AST | None) -> str:
+def _in_parentheses(
+    new: str,
+    part: ast.AST,
+    parent: ast.AST | None,
+) -> str:
     """The new text of an operand, in parentheses where an operator beside it could bind tighter."""
     if isinstance(part, ast.Slice) or not isinstance(part, ast.expr):
         return new

@@ -16,7 +16,12 @@ from autograder.basics.errors import BadSuite
 from autograder.proof.equivalent import read_tables
 
 FILE = "costs.toml"
-KINDS = ("misses_the_point", "dear", "cheap", "for_nothing")
+KINDS = (
+    "misses_the_point",
+    "dear",
+    "cheap",
+    "for_nothing",
+)
 """Kinds of exceptions: a mistake misses the point of its question; a slip loses more than a slip
 should; a mistake misses the point and loses less than it should; an answer without an idea scores
 more than it should.
@@ -68,10 +73,13 @@ def load_costs(suite: Path) -> CostExceptions | None:
     return exceptions
 
 
-def _resolve_reason(text: object, reasons: Mapping[str, object]) -> str | None:
+def _resolve_reason(
+    text: object,
+    reasons: Mapping[str, object],
+) -> str | None:
     """The reason that a value is or points to; None where the value is neither."""
     if isinstance(text, str) and text.startswith(_SAME_REASON):
         text = reasons.get(text.removeprefix(_SAME_REASON))
-    if not isinstance(text, str) or not text.strip() or text.startswith(_SAME_REASON):
+    if not isinstance(text, str) or text.startswith(_SAME_REASON):
         return None
-    return text
+    return text if text.strip() else None

@@ -1,4 +1,4 @@
-"""`equivalent.toml` of a suite: mutants that no test can kill, under the reason that they share.
+"""`equivalent.toml` of a suite: mutants that no test can kill, under a common reason.
 
 [softmax]
 "a sum of exponentials is never negative" = ["total = powers.sum(…): …", "return powers / total:

@@ -4,6 +4,7 @@ without an idea score.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -69,7 +70,8 @@ class QuestionFigures:
     @property
     def caught_once(self) -> tuple[str, ...]:
         """Mistakes that one test alone catches."""
-        return tuple(mistake.name for mistake in self.mistakes if len(mistake.tests) == 1)
+        caught_once = [mistake for mistake in self.mistakes if len(mistake.tests) == 1]
+        return tuple(mistake.name for mistake in caught_once)
 
 
 def question_figures(
@@ -79,10 +81,10 @@ def question_figures(
     exceptions: CostExceptions,
 ) -> list[QuestionFigures]:
     """The figures of each question that has trials, in the order of the questions."""
-    by_question: dict[str, list[TrialOutcome]] = {}
+    by_question: defaultdict[str, list[TrialOutcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.trial.draw == 0 and not outcome.problem:
-            by_question.setdefault(outcome.trial.question, []).append(outcome)
+            by_question[outcome.trial.question].append(outcome)
     return [
         _figures(question, by_question[question.name], mutants, exceptions)
         for question in questions
@@ -97,17 +99,17 @@ def _figures(
     exceptions: CostExceptions,
 ) -> QuestionFigures:
     points = {test.name: test.points for test in question.tests if test.points > 0}
-    by_kind: dict[str, list[TrialOutcome]] = {"key": [], "alternate": [], "mistake": []}
+    by_kind: defaultdict[str, list[TrialOutcome]] = defaultdict(list)
     for outcome in outcomes:
-        by_kind.setdefault(outcome.trial.kind, []).append(outcome)
+        by_kind[outcome.trial.kind].append(outcome)
     mistakes = by_kind["mistake"]
     right = by_kind["key"] + by_kind["alternate"]
     caught = {test for mistake in mistakes for test in mistake.failed}
-    costs = [
-        _cost(mistake, points, exceptions.get((question.name, mistake.trial.name)))
-        for mistake in mistakes
-    ]
-    trivial = [_cost(answer, points) for answer in by_kind.get("trivial", ())]
+    costs = []
+    for mistake in mistakes:
+        exception = exceptions.get((question.name, mistake.trial.name))
+        costs.append(_cost(mistake, points, exception))
+    trivial = [_cost(answer, points) for answer in by_kind["trivial"]]
     # a test that fails by a value ends with the distance of that value
     wrong_distances = [
         test.distances[-1]
@@ -139,15 +141,15 @@ def _figures(
 def _cost(
     outcome: TrialOutcome, points: Mapping[str, float], exception: CostException | None = None
 ) -> Cost:
+    trial = outcome.trial
     tests = tuple(test for test in points if test in outcome.failed)
-    lost = sum(points[test] for test in tests) / (sum(points.values()) or 1)
-    return Cost(outcome.trial.name, min(lost, 1 - outcome.trial.keeps), tests, exception)
+    all_points = sum(points.values()) or 1
+    lost = sum(points[test] for test in tests) / all_points
+    return Cost(trial.name, min(lost, 1 - trial.keeps), tests, exception)
 
 
 def flaky(outcomes: Iterable[TrialOutcome]) -> Iterator[str]:
-    """Answers whose worth depends on the draw of the inputs: right ones that fail with a further
-    draw, mistakes that pass with it.
-    """
+    """Right answers that fail with a further draw of the inputs, and mistakes that pass then."""
     for outcome in outcomes:
         trial, failed = outcome.trial, outcome.failed
         if trial.draw == 0 or outcome.problem:

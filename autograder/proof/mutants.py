@@ -13,8 +13,13 @@ from autograder.proof.trials import Trial, TrialOutcome
 from autograder.proof.wrappers import ObservedFunction, property_mutants
 
 ENOUGH_KILLED = 0.99
+"""The share of the mutants that a suite has to kill, equivalent ones aside."""
 _Item = TypeVar("_Item")
-Fate = Literal["killed", "survived", "equivalent"]
+Fate = Literal[
+    "killed",
+    "survived",
+    "equivalent",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,11 @@ class JudgedMutant:
     reason: str = ""
 
 
-def all_mutants(question: str, cell: str, observed: Sequence[ObservedFunction]) -> list[Variant]:
+def all_mutants(
+    question: str,
+    cell: str,
+    observed: Sequence[ObservedFunction],
+) -> list[Variant]:
     """The mutants of a question.
 
     Args:
@@ -40,7 +49,11 @@ def all_mutants(question: str, cell: str, observed: Sequence[ObservedFunction]) 
     return [*code_mutants(question, cell), *property_mutants(question, cell, observed)]
 
 
-def sample(items: Sequence[_Item], count: int | None, seed: str) -> list[_Item]:
+def sample(
+    items: Sequence[_Item],
+    count: int | None,
+    seed: str,
+) -> list[_Item]:
     """`count` of the items (all where None), drawn with `seed`, in their order."""
     if count is None or count >= len(items):
         return list(items)
@@ -66,11 +79,13 @@ def judge_mutants(
     for mutant in mutants:
         if (mutant.question, mutant.name) not in killed:
             continue
-        reason = next((entry.reason for entry in listed if entry.matches(mutant)), "")
-        fate: Fate = "equivalent" if reason else "survived"
+        fate: Fate = "survived"
+        reasons = [entry.reason for entry in listed if entry.matches(mutant)]
         if killed[mutant.question, mutant.name]:
             fate = "killed"
-        judged.append(JudgedMutant(mutant, fate, reason))
+        elif reasons:
+            fate = "equivalent"
+        judged.append(JudgedMutant(mutant, fate, reasons[0] if reasons else ""))
     return judged
 
 
@@ -97,7 +112,8 @@ def too_many_alive(judged: Sequence[JudgedMutant], *, sampled: bool) -> bool:
     nothing of all mutants.
     """
     fates = [mutant.fate for mutant in judged]
-    allowed = (1 - ENOUGH_KILLED) * (len(fates) - fates.count("equivalent"))
+    counted = len(fates) - fates.count("equivalent")
+    allowed = (1 - ENOUGH_KILLED) * counted
     if sampled:
         allowed = max(1.0, allowed)
     return fates.count("survived") > allowed

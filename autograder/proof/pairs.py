@@ -24,7 +24,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The points that one answer lost of its question.
+    """The points that an answer lost.
 
     Attributes:
         points: as graded.
@@ -55,18 +55,24 @@ def combine_mistakes(
     for mistake in mistakes:
         if mistake.changes:
             by_question.setdefault(mistake.question, []).append(mistake)
-    groups = [
-        group
-        for of_question in by_question.values()
-        for group in itertools.combinations(of_question, size)
-    ]
+    groups: list[tuple[KnownAnswer, ...]] = []
+    for of_question in by_question.values():
+        groups += itertools.combinations(of_question, size)
     random.Random(seed).shuffle(groups)
-    answers = ((combine_answers(group, cells[group[0].question]), group) for group in groups)
-    possible = ((answer, group) for answer, group in answers if answer is not None)
-    return dict(itertools.islice(possible, count))
+    combinations: dict[KnownAnswer, tuple[KnownAnswer, ...]] = {}
+    for group in groups:
+        if len(combinations) == count:
+            break
+        answer = combine_answers(group, cells[group[0].question])
+        if answer is not None:
+            combinations[answer] = group
+    return combinations
 
 
-def price_problems(bench: Bench, groups: Mapping[KnownAnswer, Sequence[KnownAnswer]]) -> list[str]:
+def price_problems(
+    bench: Bench,
+    groups: Mapping[KnownAnswer, Sequence[KnownAnswer]],
+) -> list[str]:
     """Prices of several mistakes in one answer that break a law. Only the question of the mistakes
     is graded.
     """
@@ -94,7 +100,10 @@ def price_problems(bench: Bench, groups: Mapping[KnownAnswer, Sequence[KnownAnsw
     return [*itertools.chain.from_iterable(records), *problems]
 
 
-def broken_laws(together: Loss, alone: Sequence[Loss]) -> Iterator[str]:
+def broken_laws(
+    together: Loss,
+    alone: Sequence[Loss],
+) -> Iterator[str]:
     """The laws that the price of several mistakes in one answer breaks, beside the price of each
     by itself.
     """

@@ -123,15 +123,22 @@ def _markdown_table(rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def read_rows(text: str, table: FiguresTable = FIGURES) -> dict[str, Row]:
+def read_rows(
+    text: str,
+    table: FiguresTable = FIGURES,
+) -> dict[str, Row]:
     """The rows of the table between its two marks in a page, by assignment.
 
     Raises:
         ValueError: there are no such marks.
     """
     text = text[text.index(table.begin) : text.index(table.end)]
-    lines = [line.strip("| ").split(" | ") for line in text.split("\n") if line.startswith("|")]
-    return {line[0]: dict(zip(lines[0], line, strict=True)) for line in lines[2:]}
+    lines = [line for line in text.split("\n") if line.startswith("|")]
+    cells = [line.strip("| ").split(" | ") for line in lines]
+    rows = {}
+    for name, *figures in cells[2:]:
+        rows[name] = dict(zip(cells[0], [name, *figures], strict=True))
+    return rows
 
 
 def write_report(path: Path, proofs: Sequence[Proof]) -> None:
@@ -146,16 +153,17 @@ def _write_figures(path: Path, proofs: Sequence[Proof]) -> None:
     """Put the assignments' rows into the tables of the page at `path`; other rows and the text
     around the tables stay.
 
-    Figures of an earlier proof stay where this one tried nothing. Where there is no page, one with
-    both tables is made.
+    Figures of an earlier proof stay where this one tried nothing. A missing page is made.
 
     Raises:
         KitError: the page has no place for a table; only a part of an assignment was proven.
     """
-    if parts := [proof.assignment for proof in proofs if len(proof.figures) < len(proof.cells)]:
-        raise KitError(
-            f"{path}: a row is about a whole assignment, and of {parts[0]} only a part was proven"
-        )
+    for proof in proofs:
+        if len(proof.figures) < len(proof.cells):
+            raise KitError(
+                f"{path}: a row is about a whole assignment, and of {proof.assignment} only a part "
+                "was proven"
+            )
     marks = [f"{table.begin}\n{table.end}" for table in TABLES]
     text = "\n\n".join(["# What the suites are worth", *marks]) + "\n"
     with name_file_in_errors(path):
@@ -168,10 +176,12 @@ def _write_figures(path: Path, proofs: Sequence[Proof]) -> None:
             )
         rows = read_rows(text, table)
         for proof in proofs:
-            rows[proof.assignment] = _update(rows.get(proof.assignment, {}), table.row(proof))
+            old = rows.get(proof.assignment, {})
+            rows[proof.assignment] = _update(old, table.row(proof))
         new_table = _markdown_table([rows[name] for name in sorted(rows)])
-        head, tail = text[: text.index(table.begin)], text[text.index(table.end) :]
-        text = f"{head}{table.begin}\n{new_table}\n{tail}"
+        head, _, _ = text.partition(table.begin)
+        _, _, tail = text.partition(table.end)
+        text = f"{head}{table.begin}\n{new_table}\n{table.end}{tail}"
     write_whole(path, text)
 
 
@@ -187,11 +197,15 @@ def _write_page(path: Path, proofs: Sequence[Proof]) -> None:
     """Write the page with the cost of each mistake, surviving mutants, and tests that catch
     nothing.
     """
+
+    def difference(proof: Proof, mutant: Variant) -> str:
+        return describe_difference(proof.cells[mutant.question], mutant)
+
     page = render(
         "proof.html",
         proofs=proofs,
         rows=[figures_row(proof) for proof in proofs],
-        difference=lambda proof, mutant: describe_difference(proof.cells[mutant.question], mutant),
+        difference=difference,
         percent=_percent,
         times=_times,
     )
@@ -202,20 +216,27 @@ def describe_difference(cell: str, mutant: Variant) -> str:
     """The lines that a code mutant changes of the answer key's cell; "" for a wrapper's mutant."""
     if mutant.cell.startswith(cell.rstrip("\n")):
         return ""
-    lines = difflib.unified_diff(cell.splitlines(), mutant.cell.splitlines(), lineterm="", n=1)
-    return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+    old, new = cell.splitlines(), mutant.cell.splitlines()
+    lines = difflib.unified_diff(old, new, lineterm="", n=1)
+    changed = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+    return "\n".join(changed)
 
 
 def as_json(proofs: Sequence[Proof]) -> str:
     """All figures as one JSON array; of mutants the name and the fate."""
-    return json.dumps([_as_plain_data(proof) for proof in proofs], indent=1, ensure_ascii=False)
+    plain = [_as_plain_data(proof) for proof in proofs]
+    return json.dumps(plain, indent=1, ensure_ascii=False)
 
 
 def _as_plain_data(proof: Proof) -> dict[str, Any]:
     questions = []
     for question in proof.figures:
         mutants = [
-            {"name": judged.mutant.name, "fate": judged.fate, "reason": judged.reason}
+            {
+                "name": judged.mutant.name,
+                "fate": judged.fate,
+                "reason": judged.reason,
+            }
             for judged in question.mutants
         ]
         questions.append(dataclasses.asdict(question) | {"mutants": mutants})

@@ -15,7 +15,10 @@ _TOLERANCE = re.compile(r"\b(?:within|to)\s+\$?(?:(\d+(?:\.\d+)?e-\d+)|10\^\{-(\
 _EXACTLY = re.compile(r"\bexactly\b")
 
 
-def unstated_tolerances(release: Release, keys: Iterable[TrialOutcome]) -> Iterator[str]:
+def unstated_tolerances(
+    release: Release,
+    keys: Iterable[TrialOutcome],
+) -> Iterator[str]:
     """Tests that compare more closely than by default, and than the question's text states.
 
     Args:
@@ -45,7 +48,8 @@ def question_text(release: Release, question: str) -> str:
     first = place
     while first > 0 and cells[first - 1].role in ("text", "given"):
         first -= 1
-    return "\n".join(cell.source for cell in cells[first : place + 1] if cell.role != "given")
+    shown = cells[first : place + 1]
+    return "\n".join(cell.source for cell in shown if cell.role != "given")
 
 
 def _states(text: str, allowed: float) -> bool:

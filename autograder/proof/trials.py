@@ -24,10 +24,17 @@ from autograder.records.model import FoundSubmission, Submission
 from autograder.sandbox.host_process import HostClient
 from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.calls import CallLog
-from autograder.suite.collection import SuiteQuestion
+from autograder.suite.collection import SuiteQuestion, SuiteTest
 from autograder.suite.known_answers import KnownAnswer
 
-Kind = Literal["key", "release", "mistake", "alternate", "mutant", "trivial"]
+Kind = Literal[
+    "key",
+    "release",
+    "mistake",
+    "alternate",
+    "mutant",
+    "trivial",
+]
 HANG_SECONDS = 3.0
 """How long one call of a mutant may take, where the answer key takes less than a quarter of it."""
 Answer = KnownAnswer | Variant
@@ -38,7 +45,7 @@ _Record = TypeVar("_Record")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One answer to one question, to be graded.
+    """An answer to a question, to be graded.
 
     Attributes:
         cell: the cell of a known answer, or the question's cell of a variant; "" for the answer key
@@ -119,9 +126,9 @@ class Proctor:
     """Runs trials on every core.
 
     Args:
-        keys: the answer key's outcomes. Hasty trials run the tests first that are quick there, and
-            a mutant hangs that takes far longer.
-        earlier: the same trials with another draw; tests that failed there run before all others.
+        keys: the answer key's outcomes. Hasty trials run quick tests first, and a mutant hangs that
+            takes far longer than the answer key.
+        earlier: the same trials with another draw; tests that failed with it run first.
     """
 
     def __init__(
@@ -131,12 +138,11 @@ class Proctor:
         earlier: Iterable[TrialOutcome] = (),
     ) -> None:
         self._bench = bench
-        self._seconds = {
-            (key.trial.question, test.name): test.seconds for key in keys for test in key.tests
-        }
-        self._failed = {
-            (outcome.trial.question, outcome.trial.name): outcome.failed for outcome in earlier
-        }
+        self._seconds: dict[str, dict[str, float]] = {}
+        for key in keys:
+            seconds = {test.name: test.seconds for test in key.tests}
+            self._seconds[key.trial.question] = seconds
+        self._failed = {outcome.trial.title: outcome.failed for outcome in earlier}
 
     def run(self, trials: Sequence[Trial]) -> list[TrialOutcome]:
         """The outcome of every trial, in the order of the trials."""
@@ -148,7 +154,8 @@ class Proctor:
     def _try(self, client: HostClient, trial: Trial) -> TrialOutcome:
         grader = self._bench.grader
         question = grader.questions[trial.question]
-        sitting = Sitting(client, self._limits(trial), grader.suite, self._submission(trial))
+        submission = self._submission(trial)
+        sitting = Sitting(client, self._limits(trial), grader.suite, submission)
         grader.suite.fixtures.draw = trial.draw
         runs, seconds = self._run_tests(sitting, question, trial)
         observed: Sequence[ObservedFunction] = ()
@@ -166,8 +173,9 @@ class Proctor:
                 sitting, {question.name: runs}, grader.questions, grader.reference
             )[question.name]
             runs, carried = dict(settled.runs), sorted(settled.carried)
-        tests = [
-            TrialTest(
+        tests = []
+        for name, run in runs.items():
+            test = TrialTest(
                 name,
                 run.verdict.outcome,
                 run.verdict.text,
@@ -175,8 +183,7 @@ class Proctor:
                 seconds.get(name, 0.0),
                 run.tolerance,
             )
-            for name, run in runs.items()
-        ]
+            tests.append(test)
         return TrialOutcome(trial, tuple(tests), tuple(observed), tuple(carried))
 
     def _run_tests(
@@ -186,15 +193,16 @@ class Proctor:
         is_key = trial.kind == "key"
         if not trial.is_hasty and not is_key:
             return sitting.run(question), {}
-        failed = self._failed.get((question.name, trial.name), frozenset())
+        failed = self._failed.get(trial.title, frozenset())
+        key_seconds = self._seconds.get(question.name, {})
         runs: dict[str, TestRun] = {}
         seconds: dict[str, float] = {}
 
-        def rank(test: str) -> tuple[bool, float]:
-            return test not in failed, self._seconds.get((question.name, test), 0.0)
+        def rank(test: SuiteTest) -> tuple[bool, float]:
+            return test.name not in failed, key_seconds.get(test.name, 0.0)
 
         with contextlib.closing(sitting):
-            for test in sorted(question.tests, key=lambda test: rank(test.name)):
+            for test in sorted(question.tests, key=rank):
                 started = time.monotonic()
                 runs |= sitting.run(question, (test.name,), keep_worker=True, keep_calls=is_key)
                 seconds[test.name] = time.monotonic() - started
@@ -207,13 +215,11 @@ class Proctor:
         limits = self._bench.course.limits
         if trial.kind != "mutant":
             return limits
-        of_question = [
-            seconds
-            for (question, _), seconds in self._seconds.items()
-            if question == trial.question
-        ]
-        hang_seconds = max(HANG_SECONDS, 4 * max(of_question, default=0.0))
-        return dataclasses.replace(limits, call_seconds=min(limits.call_seconds, hang_seconds))
+        key_seconds = self._seconds.get(trial.question, {})
+        slowest = max(key_seconds.values(), default=0.0)
+        hang_seconds = max(HANG_SECONDS, 4 * slowest)
+        call_seconds = min(limits.call_seconds, hang_seconds)
+        return dataclasses.replace(limits, call_seconds=call_seconds)
 
     def _submission(self, trial: Trial) -> Submission:
         key = self._bench.grader.key
@@ -222,8 +228,10 @@ class Proctor:
         if trial.kind == "release":
             return self._release
         if trial.kind in ("mistake", "alternate"):
-            return key.with_answer(KnownAnswer(trial.question, trial.name, "", trial.cell))
-        return with_answer(key, Variant(trial.question, trial.name, trial.cell))
+            known = KnownAnswer(trial.question, trial.name, "", trial.cell)
+            return key.with_answer(known)
+        variant = Variant(trial.question, trial.name, trial.cell)
+        return with_answer(key, variant)
 
     @functools.cached_property
     def _release(self) -> Submission:
@@ -237,11 +245,12 @@ def with_answer(key: AnswerKey, answer: Answer) -> Submission:
     """The answer key with one answer exchanged."""
     if isinstance(answer, KnownAnswer):
         return key.with_answer(answer)
-    cells = [
-        dataclasses.replace(cell, source=answer.cell) if cell.id == answer.question else cell
-        for cell in key.submission.cells
-        if cell.id != answer.question or answer.cell
-    ]
+    cells = []
+    for cell in key.submission.cells:
+        if cell.id != answer.question:
+            cells.append(cell)
+        elif answer.cell:
+            cells.append(dataclasses.replace(cell, source=answer.cell))
     return dataclasses.replace(key.submission, student=answer.name, cells=tuple(cells))
 
 

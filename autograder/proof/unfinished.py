@@ -15,7 +15,11 @@ from autograder.proof.code_mutants import Variant
 _BODIES = ("pass", "returns its argument", "returns text")
 
 
-def unfinished_forms(question: str, key_cell: str, released_cell: str) -> Iterator[Variant]:
+def unfinished_forms(
+    question: str,
+    key_cell: str,
+    released_cell: str,
+) -> Iterator[Variant]:
     """A question in every unfinished form.
 
     Args:
@@ -37,7 +41,10 @@ def _with_bodies(source: str, body: str) -> str:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def _statement_for(function: ast.FunctionDef | ast.AsyncFunctionDef, body: str) -> ast.stmt:
+def _statement_for(
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    body: str,
+) -> ast.stmt:
     parameters = [*function.args.posonlyargs, *function.args.args]
     names = [parameter.arg for parameter in parameters if parameter.arg != "self"]
     if function.name == "__init__":  # whose result must be None

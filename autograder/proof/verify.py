@@ -2,9 +2,9 @@
 
 * The answer key gets full marks, the untouched release none.
 * Every alternate gets full marks on its question.
-* Every mistake loses points on its own question. It can lose none elsewhere but where it is used: a
-  question's answer calls others only where it says so (`uses`), which is checked on the answer
-  key's own text, and the rest of the answer key does not change with the mistake.
+* Every mistake loses points on its question. Other questions can lose points only if their answers
+  call it: a call must be declared with `uses`, which is checked on the answer key's text, and the
+  rest of the answer key does not change with the mistake.
 * Nearly every mutant of the answer key loses points, and answers without an idea score next to
   nothing, where mutants are asked for.
 * Right answers pass and mistakes are caught with other draws of the inputs too, where draws are
@@ -62,6 +62,7 @@ from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.prerequisites import prerequisites
 
 FEWEST_ALTERNATES = 2
+"""Alternates that each question needs: a single right answer does not show what a suite demands."""
 _OfQuestion = TypeVar("_OfQuestion", bound=Answer | Trial | Equivalent)
 
 
@@ -134,19 +135,25 @@ class Proof:
             parts.append(f"{len(self.samples)} samples: {right:.0%} named rightly")
             parts.append(f"{wrong:.0%} wrongly")
         if self.lone_mistakes:
-            harmless = sum(not (lone.elsewhere or lone.hinted) for lone in self.lone_mistakes)
-            count = f"{harmless} of {len(self.lone_mistakes)}"
+            lone = self.lone_mistakes
+            harmless = [mistake for mistake in lone if not (mistake.elsewhere or mistake.hinted)]
+            count = f"{len(harmless)} of {len(lone)}"
             parts.append(f"{count} mistakes alone touch no other question")
         return ", ".join(parts)
 
 
-def verify_command(course: Course, names: Sequence[str], request: ProofRequest) -> list[Proof]:
+def verify_command(
+    course: Course,
+    names: Sequence[str],
+    request: ProofRequest,
+) -> list[Proof]:
     """Verify the named assignments, or all.
 
     Raises:
         KitError: no assignment has the question that is asked for.
     """
-    assignments = [course.assignment(name) for name in dict.fromkeys(names)] or course.assignments()
+    assignments = [course.assignment(name) for name in dict.fromkeys(names)]
+    assignments = assignments or course.assignments()
     proofs = [verify(course, assignment, request) for assignment in assignments]
     if request.question and not any(proof.figures or proof.problems for proof in proofs):
         listed = ", ".join(assignment.name for assignment in assignments)
@@ -154,7 +161,11 @@ def verify_command(course: Course, names: Sequence[str], request: ProofRequest) 
     return proofs
 
 
-def verify(course: Course, assignment: Assignment, request: ProofRequest = ProofRequest()) -> Proof:
+def verify(
+    course: Course,
+    assignment: Assignment,
+    request: ProofRequest = ProofRequest(),
+) -> Proof:
     """The proof of one assignment's suite."""
     extras = find_extras(assignment, (), course.limits)
     workers = request.workers or os.cpu_count() or 1
@@ -163,7 +174,7 @@ def verify(course: Course, assignment: Assignment, request: ProofRequest = Proof
 
 
 class _Prover:
-    """Proves the suite of one bench; each method adds the problems that it meets."""
+    """Proves the suite of one bench. The methods add to one list of problems."""
 
     def __init__(self, bench: Bench, request: ProofRequest) -> None:
         self._bench, self._grader, self._request = bench, bench.grader, request
@@ -214,10 +225,15 @@ class _Prover:
         )
 
     def _asked_for(self, answers: Sequence[_OfQuestion]) -> list[_OfQuestion]:
-        """Those to questions that the request asks for."""
-        return [answer for answer in answers if self._request.question in ("", answer.question)]
+        """The answers to questions that the request asks for."""
+        question = self._request.question
+        return [answer for answer in answers if question in ("", answer.question)]
 
-    def _choose(self, answers: Sequence[_OfQuestion], count: int | None) -> list[_OfQuestion]:
+    def _choose(
+        self,
+        answers: Sequence[_OfQuestion],
+        count: int | None,
+    ) -> list[_OfQuestion]:
         """`count` of the answers that the request asks for, the same ones each time."""
         return sample(self._asked_for(answers), count, self._bench.assignment.name)
 
@@ -280,7 +296,8 @@ class _Prover:
         if outcome.problem:
             yield f"{kind} {name}: {outcome.problem}"
             return
-        points = {test.name: test.points for test in self._questions[trial.question].tests}
+        tests = self._questions[trial.question].tests
+        points = {test.name: test.points for test in tests}
         for test in outcome.tests:
             is_passed, worth = test.outcome == "passed", points[test.name]
             if kind == "key" and not is_passed:
@@ -294,7 +311,8 @@ class _Prover:
                 f"{kind} {name} gets back the points of {', '.join(outcome.carried)}, and what "
                 "it builds on is right"
             )
-        if kind == "mistake" and not any(points[test] > 0 for test in outcome.failed):
+        lost = sum(points[test] for test in outcome.failed)
+        if kind == "mistake" and lost == 0:
             yield f"mistake {name} is not caught by any test"
 
     def _try_mutants(self, keys: Sequence[TrialOutcome]) -> list[JudgedMutant]:

@@ -1,5 +1,4 @@
-"""Answers graded as students' submissions are: which mistakes are named, and what other questions
-lose.
+"""Answers graded like students' submissions: their diagnoses, and losses of other questions.
 
 * `samples.py` of a suite holds answers in students' own words, each with the mistakes that are true
   of it. They measure diagnosis, which `mistakes.py` cannot: its authors know it, and every mistake
@@ -51,7 +50,7 @@ class DiagnosedSample:
 
     @property
     def verdict(self) -> Literal["right", "too little", "wrong"]:
-        """Whether the diagnosis names first what it should; "wrong" if a name is not true."""
+        """Whether the first name is the deserved one; "wrong" where a name is not true."""
         deserved = self.deserves or ()
         if set(self.named) - set(deserved):
             return "wrong"
@@ -75,7 +74,10 @@ class LoneAnswer:
     hinted: tuple[str, ...]
 
 
-def unfit_samples(samples: Iterable[KnownAnswer], mistakes: Iterable[KnownAnswer]) -> Iterator[str]:
+def unfit_samples(
+    samples: Iterable[KnownAnswer],
+    mistakes: Iterable[KnownAnswer],
+) -> Iterator[str]:
     """Samples that deserve a name which no mistake of their question has."""
     known = {(mistake.question, mistake.name) for mistake in mistakes}
     for sample in samples:
@@ -101,14 +103,14 @@ def diagnose_samples(
         sitting = Sitting(client, grader.course.limits, grader.suite, submission)
         with contextlib.closing(sitting):
             runs = sitting.run(question)
-        failed = {
-            name for name, run in adjust_verdicts(runs).items() if run.verdict.outcome != "passed"
-        }
-        lost = sum(test.points for test in question.tests if test.name in failed)
-        named = grader.diagnose(client, {sample.question: runs})[sample.question]
-        return DiagnosedSample(
-            sample.question, sample.name, sample.deserves, _mistakes_in(named), lost
-        )
+        charged = adjust_verdicts(runs)
+        lost = 0.0
+        for test in question.tests:
+            if charged[test.name].verdict.outcome != "passed":
+                lost += test.points
+        diagnoses = grader.diagnose(client, {sample.question: runs})
+        named = _mistakes_in(diagnoses[sample.question])
+        return DiagnosedSample(sample.question, sample.name, sample.deserves, named, lost)
 
     diagnosed, problems = examine_each(bench, samples, diagnose, DiagnosedSample)
     return diagnosed, [*problems, *sample_problems(diagnosed)]
@@ -126,7 +128,8 @@ def sample_problems(samples: Sequence[DiagnosedSample]) -> Iterator[str]:
             yield f"{title} is a wrong answer, and loses nothing"
     right, wrong = verdict_shares(samples)
     count = sum(sample.deserves is not None for sample in samples)
-    if round((1 - right) * count) > max(1, MOST_UNNAMED * count) or wrong > MOST_MISNAMED:
+    unnamed = round((1 - right) * count)
+    if unnamed > max(1, MOST_UNNAMED * count) or wrong > MOST_MISNAMED:
         yield f"{SAMPLES_FILE}: {right:.0%} are named rightly, {wrong:.0%} wrongly:"
         for sample in samples:
             if sample.verdict != "right":
@@ -141,12 +144,16 @@ def verdict_shares(samples: Iterable[DiagnosedSample]) -> tuple[float, float]:
     verdicts = [sample.verdict for sample in samples if sample.deserves is not None]
     if not verdicts:
         return 1.0, 0.0
-    return verdicts.count("right") / len(verdicts), verdicts.count("wrong") / len(verdicts)
+    right, wrong = verdicts.count("right"), verdicts.count("wrong")
+    return right / len(verdicts), wrong / len(verdicts)
 
 
-def grade_alone(bench: Bench, answers: Sequence[Answer]) -> tuple[list[LoneAnswer], list[str]]:
-    """Each answer in a submission that is right otherwise, and what other questions lose. Graded
-    are the answer's question and those that build on it: the others cannot change.
+def grade_alone(
+    bench: Bench,
+    answers: Sequence[Answer],
+) -> tuple[list[LoneAnswer], list[str]]:
+    """Each answer in a submission that is right otherwise, and losses of other questions. Only the
+    answer's question and the questions that build on it are graded: the others cannot change.
     """
     uses = {name: question.uses for name, question in bench.grader.questions.items()}
 
@@ -187,4 +194,5 @@ def grade_alone(bench: Bench, answers: Sequence[Answer]) -> tuple[list[LoneAnswe
 
 
 def _mistakes_in(named: NamedMistakes) -> tuple[str, ...]:
-    return tuple(diagnosis.mistake for diagnosis in (named.first, *named.slips) if diagnosis)
+    diagnoses = (named.first, *named.slips)
+    return tuple(diagnosis.mistake for diagnosis in diagnoses if diagnosis)

@@ -163,10 +163,14 @@ def observe(
     ]
 
 
-def _properties(calls: Sequence[Call], parameters: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _properties(
+    calls: Sequence[Call],
+    parameters: Sequence[str],
+) -> Iterator[tuple[str, str]]:
     arguments: dict[str, list[Any]] = {}
     for call in calls:
-        named = {**dict(zip(parameters, call.arguments, strict=False)), **call.keywords}
+        named = dict(zip(parameters, call.arguments, strict=False))
+        named.update(call.keywords)
         for name, value in named.items():
             arguments.setdefault(name, []).append(value)
     results = [call.result for call in calls]
@@ -174,9 +178,11 @@ def _properties(calls: Sequence[Call], parameters: Sequence[str]) -> Iterator[tu
     answers, arrays = _tensors(results), _arrays(results)
     floats = any(answer.is_floating_point() for answer in answers)
 
-    with_tensors = [name for name, values in arguments.items() if _tensors(values)]
-    with_others = [name for name, values in arguments.items() if any(map(_is_changeable, values))]
-    for name in dict.fromkeys([*with_tensors, *with_others]):
+    changeable = [name for name, values in arguments.items() if _tensors(values)]
+    for name, values in arguments.items():
+        if name not in changeable and any(map(_is_changeable, values)):
+            changeable.append(name)
+    for name in changeable:
         yield f"changes {name}", f"_changing({{}}, {name!r})"
     if any(tensor.dim() > 1 for tensor in tensors):
         yield "takes contiguous tensors only", "_contiguous_only({})"
