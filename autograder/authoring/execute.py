@@ -1,7 +1,7 @@
-"""Run a notebook top to bottom in a real Jupyter kernel, quietly, and say which cells raised.
+"""Run a notebook top to bottom in a real Jupyter kernel, and list the cells that raised.
 
-What the kernel prints is kept away from the terminal, and what it writes goes to a temporary folder
-instead of the user's home.
+The kernel's output does not reach the terminal, and its files go to a temporary folder instead of
+the user's home.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from autograder.basics.errors import KitError
 
 CELL_SECONDS = 120.0
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
 
 @dataclass(frozen=True, slots=True)
 class CellError:
-    """What one cell raised.
+    """The error of one cell.
 
     Attributes:
-        cell: its index in the notebook, from 0.
+        cell: the cell's index in the notebook, from 0.
         name: the exception's class, or "Timeout" or "KernelDied", which end the run.
         message: the exception's text.
-        traceback: as the notebook shows it, without colours; wrapped exceptions stand in it.
+        traceback: as the notebook shows it, without colours; includes wrapped exceptions.
     """
 
     cell: int
@@ -44,7 +46,7 @@ def execute_notebook(
 
     Args:
         notebook: the notebook's JSON.
-        files: (relative path, content) of what lies beside it.
+        files: (relative path, content) of the files beside the notebook.
         cell_seconds: wall time that one cell may take.
 
     Raises:
@@ -56,8 +58,8 @@ def execute_notebook(
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
     loaded = nbformat.reads(notebook.decode(), as_version=4)
-    started: list[int] = []
-    stopped: list[CellError] = []
+    started = [0]
+    fatal: list[CellError] = []
     with tempfile.TemporaryDirectory(
         prefix="autograder-kernel-", ignore_cleanup_errors=True
     ) as scratch:
@@ -74,51 +76,38 @@ def execute_notebook(
             on_cell_execute=lambda cell, cell_index: started.append(cell_index),
             resources={"metadata": {"path": str(folder)}},
         )
-        quiet = {
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.DEVNULL,
-            "stderr": subprocess.DEVNULL,
-        }
+        quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         try:
-            # the kernel and its client read it
+            # both the kernel and its client read the environment
             with mock.patch.dict(os.environ, _environment(Path(scratch))):
                 client.execute(**quiet)
         except CellTimeoutError:
-            stopped = [
-                CellError(started[-1], "Timeout", f"took longer than {cell_seconds:g} seconds", "")
-            ]
+            message = f"took longer than {cell_seconds:g} seconds"
+            fatal = [CellError(started[-1], "Timeout", message, "")]
         except DeadKernelError:
-            stopped = [
-                CellError(started[-1] if started else 0, "KernelDied", "the kernel died", "")
-            ]
+            fatal = [CellError(started[-1], "KernelDied", "the kernel died", "")]
         except (RuntimeError, NoSuchKernel) as error:
             raise KitError(f"the Jupyter kernel could not run the notebook: {error}") from error
-    errors = [
-        CellError(index, output.ename, output.evalue, _plain("\n".join(output.traceback)))
-        for index, cell in enumerate(loaded.cells)
-        for output in cell.get("outputs", [])
-        if output.output_type == "error" and not any(index == stop.cell for stop in stopped)
-    ]
-    return (*errors, *stopped)
+    errors = []
+    for index, cell in enumerate(loaded.cells):
+        for output in cell.get("outputs", []):
+            if output.output_type == "error" and all(index != error.cell for error in fatal):
+                traceback = _COLOUR.sub("", "\n".join(output.traceback))
+                errors.append(CellError(index, output.ename, output.evalue, traceback))
+    return (*errors, *fatal)
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    """Jupyter's and IPython's folders in `scratch`, and what keeps a run short."""
+    """Jupyter's and IPython's folders in `scratch`, and variables that keep a run short."""
     return {
         "IPYTHONDIR": str(scratch / "ipython"),
         "JUPYTER_CONFIG_DIR": str(scratch / "config"),
         "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
         "JUPYTER_PLATFORM_DIRS": "1",
-        # a cell that trains for minutes takes a few steps where it finds this, and loads nothing
+        # with this variable a cell that trains for minutes takes a few steps, and loads nothing
         # from a network
         "ATTENTION_KIT_QUICK": "1",
-        # notebooks are checked on every core at once: two threads each would stand in each other's
-        # way
+        # notebooks are checked on every core at once, so further threads would only compete
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
     }
-
-
-def _plain(text: str) -> str:
-    """The text without terminal colours."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)

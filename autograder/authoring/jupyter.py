@@ -1,6 +1,4 @@
-"""Read an `.ipynb` source that was written in Jupyter: nbgrader's metadata becomes the tags of a
-text source.
-"""
+"""Read an `.ipynb` source, written in Jupyter: nbgrader's metadata becomes a text source's tags."""
 
 from __future__ import annotations
 
@@ -18,8 +16,8 @@ from autograder.intake.magics import strip_magics
 _NBGRADER_MARKER = re.compile(r"(?m)^([ \t]*)#+ *(BEGIN|END) SOLUTION[ \t]*$")
 
 
-def read_jupyter(text: str, shown: str) -> list[RawCell]:
-    """The cells of an `.ipynb`, with tags. `shown` is the file's name in messages.
+def read_jupyter(text: str, file: str) -> list[RawCell]:
+    """Read the cells of an `.ipynb`, with tags. `file` is the file's name in messages.
 
     Raises:
         BadSource: not a notebook, or nbgrader metadata that this kit has no kind for.
@@ -33,66 +31,59 @@ def read_jupyter(text: str, shown: str) -> list[RawCell]:
             for cell in notebook.cells
         ]
     except Exception as error:  # nbformat raises its own, json's and AttributeError
-        raise BadSource(f"{shown}: not a Jupyter notebook: {error}") from error
-    return list(_tagged(cells, shown))
+        raise BadSource(f"{file}: not a Jupyter notebook: {error}") from error
+    return list(_tag(cells, file))
 
 
-def _tagged(cells: list[tuple[str, dict[str, Any], str]], shown: str) -> Iterator[RawCell]:
+def _tag(cells: list[tuple[str, dict[str, Any], str]], file: str) -> Iterator[RawCell]:
     questions: list[str] = []
     for number, (kind, metadata, source) in enumerate(cells, start=1):
-        place = Place(shown, None, number)
+        place = Place(file, None, number)
         source = _NBGRADER_MARKER.sub(r"\1### \2 SOLUTION", source)
-        own = {tag: metadata[tag] for tag in (*CODE_TAGS, "written", "points") if tag in metadata}
-        marks = metadata.get("nbgrader")
-        if own or kind == "raw":
-            tags = own
-        elif kind == "markdown":
-            tags = _markdown_tags(marks or {}, place)
-            # nbgrader: the whole cell is the answer
+        tags = {tag: metadata[tag] for tag in (*CODE_TAGS, "written", "points") if tag in metadata}
+        settings = metadata.get("nbgrader") or {}
+        if not tags and kind == "markdown":
+            tags = _markdown_tags(settings, place)
+            # nbgrader's students replace the whole cell
             if "written" in tags and not regions.has_region(source):
                 source = f"{regions.BEGIN}\n{source}\n{regions.END}"
-        elif marks and (marks.get("solution") or marks.get("grade") or marks.get("locked")):
-            tags = _code_tags(marks, questions, place)
-        else:
-            tags = _untagged(source, number)
+        elif not tags and kind == "code":
+            if any(settings.get(setting) for setting in ("solution", "grade", "locked")):
+                tags = _code_tags(settings, questions, place)
+            else:
+                tags = _tags_of_plain_code(source, number)
         if isinstance(tags.get("question"), str):
             questions.append(tags["question"])
         yield RawCell(kind, tags, source, place)
 
 
-def _markdown_tags(marks: dict[str, Any], place: Place) -> dict[str, Any]:
-    if marks.get("task"):
+def _markdown_tags(settings: dict[str, Any], place: Place) -> dict[str, Any]:
+    if settings.get("task"):
         raise BadSource(
             f"{place}: nbgrader's task cells are not supported; make it a manually graded answer"
         )
-    if not (marks.get("solution") and marks.get("grade")):
+    if not (settings.get("solution") and settings.get("grade")):
         return {}
-    return {
-        "written": _grade_id(marks, place).removeprefix("written_"),
-        "points": marks.get("points"),
-    }
+    name = _grade_id(settings, place).removeprefix("written_")
+    return {"written": name, "points": settings.get("points")}
 
 
-def _code_tags(marks: dict[str, Any], questions: list[str], place: Place) -> dict[str, Any]:
-    name = _grade_id(marks, place)
-    solution, grade = bool(marks.get("solution")), bool(marks.get("grade"))
-    if solution and grade:
+def _code_tags(settings: dict[str, Any], questions: list[str], place: Place) -> dict[str, Any]:
+    name = _grade_id(settings, place)
+    if settings.get("solution") and settings.get("grade"):
         raise BadSource(
             f"{place}: {name!r} is code graded by a person; make it an autograded answer with a "
-            "hidden test, "
-            "or a manually graded markdown cell"
+            "hidden test, or a manually graded markdown cell"
         )
-    if solution:
+    if settings.get("solution"):
         return {"question": name}
-    if grade or name.startswith("check_"):
+    if settings.get("grade") or name.startswith("check_"):
         return {"check": _checked_question(name, questions, place)}
     return {"given": name.removeprefix("given_")}
 
 
 def _checked_question(name: str, questions: list[str], place: Place) -> str:
-    """The question that a test cell belongs to: the one it is named after, else the one above
-    it.
-    """
+    """The question of a test cell: by the cell's name, else the question above."""
     bare = re.sub(r"^(check|test)_", "", name)
     for candidate in (bare, re.sub(r"_?\d+$", "", bare)):
         if candidate in questions:
@@ -102,21 +93,18 @@ def _checked_question(name: str, questions: list[str], place: Place) -> str:
     return questions[-1]
 
 
-def _grade_id(marks: dict[str, Any], place: Place) -> str:
-    name = marks.get("grade_id")
+def _grade_id(settings: dict[str, Any], place: Place) -> str:
+    name = settings.get("grade_id")
     if not isinstance(name, str) or not name.isidentifier():
         raise BadSource(
             f"{place}: the grade_id {name!r} is not a name; give the cell an ID that is a Python "
-            "identifier, "
-            "for a question its function's name"
+            "identifier, for a question its function's name"
         )
     return name
 
 
-def _untagged(source: str, number: int) -> dict[str, Any]:
-    """A code cell without nbgrader metadata: given where it only imports and defines, a demo
-    otherwise.
-    """
+def _tags_of_plain_code(source: str, number: int) -> dict[str, Any]:
+    """Tag a code cell without nbgrader metadata: definitions and imports are given, else a demo."""
     if not source.strip():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""The cells of a source notebook as they stand in its file, before any check."""
+"""Cells of a source notebook as a reader finds them in the file, before any check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CODE_TAGS: tuple[Kind, ...] = ("question", "check", "given", "demo")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a cell stands: a line of a text source, or a cell of an `.ipynb`."""
+    """The place of a cell in its file: a line of a text source, or a cell of an `.ipynb`."""
 
     file: str
     line: int | None
@@ -30,7 +30,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class RawCell:
-    """One cell as it stands in the file, before any check."""
+    """A cell with its tags."""
 
     type: str
     tags: dict[str, Any]

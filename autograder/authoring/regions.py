@@ -1,10 +1,10 @@
-"""The solution regions of a cell: what stands between `### BEGIN SOLUTION` and `### END SOLUTION`.
+"""The solution regions of a cell: the lines from `### BEGIN SOLUTION` to `### END SOLUTION`.
 
 A written answer may be followed by a marking guide between `### BEGIN MARK SCHEME` and
 `### END MARK SCHEME`.
 
-A marker is a line of its own. A line that only resembles one is refused, since a misspelt marker
-would leave the answer in the release.
+A marker has a line for itself. A line that only resembles a marker is refused, since a misspelt
+marker would leave the answer in the release.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def has_region(source: str) -> bool:
 
 
 def check_regions(source: str) -> None:
-    """Make sure that the markers pair up and that something stands between them.
+    """Make sure that the markers pair up around an answer.
 
     Raises:
         RegionError: says which line is wrong and why.
@@ -49,47 +49,54 @@ def check_regions(source: str) -> None:
     for number, line in enumerate(source.split("\n")):
         if line.strip() not in (BEGIN, END) and _RESEMBLES_A_MARKER.search(line):
             raise RegionError(number, _advice(line.strip()))
-    _parted(source, BEGIN, END, "solution region")
+    answers(source)
 
 
-def without_scheme(source: str) -> tuple[str, str]:
-    """A written answer's cell without its marking guide, and the guide, "" where there is none.
-
-    Raises:
-        RegionError: the markers do not pair up, or nothing stands between them.
-    """
-    kept, scheme = _parted(source, BEGIN_SCHEME, END_SCHEME, "marking guide")
-    return "\n".join(kept).rstrip("\n"), "\n".join(scheme).strip("\n")
+def answers(source: str) -> list[str]:
+    """The lines between the markers, of all regions. Raises: RegionError."""
+    return _split(source, BEGIN, END, "solution region")[1]
 
 
-def _parted(source: str, begin: str, end: str, what: str) -> tuple[list[str], list[str]]:
-    """The lines outside of the markers, and those between them.
+def split_scheme(source: str) -> tuple[str, str]:
+    """A written answer's cell without its marking guide, and the guide or "".
 
     Raises:
-        RegionError: the markers do not pair up, or nothing stands between them.
+        RegionError: the markers do not pair up, or the guide is empty.
     """
-    kept: list[str] = []
+    outside, scheme = _split(source, BEGIN_SCHEME, END_SCHEME, "marking guide")
+    return "\n".join(outside).rstrip("\n"), "\n".join(scheme).strip("\n")
+
+
+def _split(source: str, begin: str, end: str, region: str) -> tuple[list[str], list[str]]:
+    """The lines outside of the regions, and the lines inside.
+
+    Raises:
+        RegionError: the markers do not pair up, or a region is empty.
+    """
+    outside: list[str] = []
     inside: list[str] = []
     opened: int | None = None
-    filled = False
+    is_filled = False
     for number, line in enumerate(source.split("\n")):
         text = line.strip()
         if text == begin:
             if opened is not None:
                 raise RegionError(number, f"a second {begin} before the {end} of the first")
-            opened, filled = number, False
+            opened, is_filled = number, False
         elif text == end:
             if opened is None:
                 raise RegionError(number, f"{end} without a {begin} before it")
-            if not filled:
-                raise RegionError(opened, f"the {what} is empty")
+            if not is_filled:
+                raise RegionError(opened, f"the {region} is empty")
             opened = None
+        elif opened is None:
+            outside.append(line)
         else:
-            (kept if opened is None else inside).append(line)
-            filled = filled or bool(text)
+            inside.append(line)
+            is_filled = is_filled or bool(text)
     if opened is not None:
         raise RegionError(opened, f"{begin} without an {end} after it")
-    return kept, inside
+    return outside, inside
 
 
 def _advice(text: str) -> str:
@@ -104,38 +111,31 @@ def _advice(text: str) -> str:
 
 
 def complete(source: str) -> str:
-    """The cell of the answer key: the markers gone, the answer there."""
+    """The cell of the answer key: with the answer, without the markers."""
     return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
 
 
 def replace_answers(source: str, stub: str) -> str:
-    """The cell of the release: every region replaced by `stub`, at the indentation of its first
-    marker.
-    """
-    kept: list[str] = []
+    """The cell of the release: a stub in place of every region, with the marker's indentation."""
+    lines: list[str] = []
     inside = False
     for line in source.split("\n"):
         text = line.strip()
         if text == BEGIN:
             inside = True
-            kept.append(line[: len(line) - len(line.lstrip())] + stub)
+            lines.append(line.replace(BEGIN, stub).rstrip())
         elif text == END:
             inside = False
         elif not inside:
-            kept.append(line)
-    return "\n".join(kept)
-
-
-def answers(source: str) -> list[str]:
-    """The lines between the markers, of all regions. Raises: RegionError."""
-    return _parted(source, BEGIN, END, "solution region")[1]
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def question_stub(question: str) -> str:
-    """What stands in the release where the student's answer goes."""
+    """The line of the release in place of the student's answer."""
     return f'raise NotImplementedError("{question}: write your answer here")'
 
 
 def is_stub_message(text: str) -> bool:
-    """Whether an error's text comes from a stub, maybe wrapped in another error's."""
+    """Whether an error's text comes from a stub, perhaps through a wrapping error."""
     return ": write your answer here" in text

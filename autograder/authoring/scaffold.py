@@ -1,6 +1,4 @@
-"""What `autograder init` and `autograder new` write: a course without content, an assignment that
-works at once.
-"""
+"""Write a new course (`autograder init`) or a new assignment that works (`autograder new`)."""
 
 from __future__ import annotations
 
@@ -23,15 +21,14 @@ _NEVER_COMMITTED = (
     "/.venv/",
     ".ipynb_checkpoints/",
 )
-"""What lies in a course beside its folders: names, marks, answer keys."""
+"""Files of a course outside its folders with names, marks and answer keys."""
 
 
 def new_course(root: Path) -> list[str]:
-    """Write a course without assignments into a folder, which is made; it is called like the
-    folder.
+    """Write a course without assignments into a folder, and name it after the folder.
 
     Raises:
-        KitError: a file that would be written is there already; nothing has been written then.
+        KitError: one of the files exists already; nothing is written then.
     """
     name = json.dumps(root.resolve().name, ensure_ascii=False)[1:-1]  # JSON's escapes are TOML's
     course, suites = Course(root), Folder.TESTS.path
@@ -39,7 +36,7 @@ def new_course(root: Path) -> list[str]:
         root / COURSE_FILE: _template("course/course.toml").replace("COURSE", name),
         root / "README.md": _template("course/README.md").replace("COURSE", root.resolve().name),
         root / "nbgrader_config.py": _template("course/nbgrader_config.py"),
-        root / ".gitignore": _ignored(),
+        root / ".gitignore": _gitignore(),
         course.suites / "pytest.ini": _template("course/pytest.ini"),
     }
     _write(course, "`autograder init`", texts, course.sources)
@@ -50,26 +47,20 @@ def new_course(root: Path) -> list[str]:
 
 
 def new_assignment(course: Course, name: str) -> list[str]:
-    """Write an assignment of one question: source, suite, one mistake and what it costs, two
-    alternates.
+    """Write an assignment of one question: source, suite, a mistake with its cost, two alternates.
 
     Raises:
-        KitError: no assignment can be called that, or there is one of the name.
+        KitError: the name cannot be an assignment's, or is taken.
     """
     if not ASSIGNMENT_NAME.fullmatch(name):
         raise KitError(
             f"an assignment cannot be called {name!r}: use letters, digits, _, - and . only"
         )
     assignment = Assignment(name, course.root)
-    texts = {
-        assignment.source.with_suffix(".py"): _template("assignment/source.py").replace(
-            "ASSIGNMENT", name
-        ),
-        **{
-            assignment.suite / file: _template(f"assignment/{file}")
-            for file in ("test_centered.py", "mistakes.py", "alternates.py", "costs.toml")
-        },
-    }
+    source = _template("assignment/source.py").replace("ASSIGNMENT", name)
+    texts = {assignment.source.with_suffix(".py"): source}
+    for file in ("test_centered.py", "mistakes.py", "alternates.py", "costs.toml"):
+        texts[assignment.suite / file] = _template(f"assignment/{file}")
     for folder in (assignment.source.parent, assignment.suite):
         if folder.exists():
             raise KitError(f"{folder} is there already: take another name, or remove it")
@@ -87,11 +78,10 @@ def _template(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _ignored() -> str:
-    working = [f"/{folder.path}/" for folder in Folder if folder.working]
-    return "\n".join(
-        ("# working data: made by the tools, never committed", *working, *_NEVER_COMMITTED, "")
-    )
+def _gitignore() -> str:
+    folders = [f"/{folder.path}/" for folder in Folder if folder.working]
+    comment = "# working data: made by the tools, never committed"
+    return "\n".join((comment, *folders, *_NEVER_COMMITTED, ""))
 
 
 def _write(course: Course, command: str, texts: Mapping[Path, str], *folders: Path) -> None:

@@ -1,7 +1,7 @@
-"""Read a source notebook, as text or as `.ipynb`, into records, and refuse what cannot be built.
+"""Read a source notebook, as text or as `.ipynb`, and refuse sources that cannot be built.
 
-Both forms become `RawCell`s with the same tags (docs/authoring.md lists them); the checks are the
-same for both.
+Both forms become `RawCell`s with the same tags (docs/authoring.md lists them), and pass the same
+checks.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ INCLUDED = {
     ),
     "from autograder.kernels.strict_triton import trace": "kernels/strict_triton.py",
 }
-"""Imports of a given cell that `build` replaces by the text of our file, so that a notebook stands
-alone.
+"""Imports of a given cell → the kit's file; `build` puts the file's text in place of the import,
+so that a notebook needs no kit.
 """
 
 _LONGEST_NAME = 50  # with the kind in front it is a cell id, which has at most 64 characters
@@ -49,12 +49,11 @@ class SourceCell:
     """One cell of a source notebook.
 
     Attributes:
-        kind: what the cell is for.
-        name: the question's name for a question and its checks; the cell's own otherwise; "" for
-            text.
+        name: the question's name for a question and its checks; the cell's own for other cells; ""
+            for text.
         source: the cell as written, solution markers included.
-        place: where it stands, for messages: "source/a/a.py:12".
-        points: what a written answer is worth; 0 for all others, whose points stand in the suite.
+        place: for messages: "source/a/a.py:12".
+        points: of a written answer; 0 for other cells: points of questions stand in the suite.
         scheme: the marking guide of a written answer, which students never get.
     """
 
@@ -79,12 +78,12 @@ class SourceNotebook:
     cells: tuple[SourceCell, ...]
 
     def of_kind(self, kind: Kind) -> tuple[SourceCell, ...]:
-        """Its cells of one kind, in their order."""
+        """The notebook's cells of one kind, in order."""
         return tuple(cell for cell in self.cells if cell.kind == kind)
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """The names of the questions, in the order in which they stand."""
+        """The names of the questions, in order."""
         return tuple(cell.name for cell in self.of_kind("question"))
 
 
@@ -95,65 +94,59 @@ def read_source(assignment: Assignment) -> SourceNotebook:
         BadSource: names the file, the line or cell, and what to do.
     """
     path = assignment.source
-    shown = path.relative_to(assignment.root).as_posix()
+    file = path.relative_to(assignment.root).as_posix()
     if not ASSIGNMENT_NAME.fullmatch(assignment.name):
         raise BadSource(
-            f"{shown}: an assignment cannot be called {assignment.name!r}: rename folder and "
-            "file, with letters, "
-            "digits, _, - and . only"
+            f"{file}: an assignment cannot be called {assignment.name!r}: rename folder and "
+            "file, with letters, digits, _, - and . only"
         )
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadSource(f"{shown}: cannot be read: {error}") from error
-    if path.suffix == ".ipynb":
-        raw = read_jupyter(text, shown)
-    else:
-        raw = read_percent(text, shown)
-    cells = tuple(_record(cell) for cell in raw if cell.source.strip() or cell.tags)
-    _check_names(cells, shown)
+        raise BadSource(f"{file}: cannot be read: {error}") from error
+    read = read_jupyter if path.suffix == ".ipynb" else read_percent
+    cells = tuple(_check(cell) for cell in read(text, file) if cell.source.strip() or cell.tags)
+    _check_names(cells, file)
     return SourceNotebook(assignment.name, cells)
 
 
-def read_percent(text: str, shown: str) -> list[RawCell]:
-    """The cells of a notebook in jupytext's percent format. `shown` is the file's name in
-    messages.
+def read_percent(text: str, file: str) -> list[RawCell]:
+    """Read the cells of a notebook in jupytext's percent format.
+
+    Args:
+        file: the file's name in messages.
     """
     import jupytext  # takes half a second, and only building needs it
 
     try:
         notebook = jupytext.reads(text, fmt="py:percent")
-    except Exception as error:  # whatever jupytext's parser makes of a broken file
-        raise BadSource(f"{shown}: not a notebook in jupytext's percent format: {error}") from error
+    except Exception as error:  # jupytext's parser raises anything at a broken file
+        raise BadSource(f"{file}: not a notebook in jupytext's percent format: {error}") from error
     lines = _marker_lines(text, len(notebook.cells))
-    return [
-        RawCell(
-            cell.cell_type,
-            {key: value for key, value in cell.metadata.items() if key not in _JUPYTEXT_OWN},
-            cell.source,
-            Place(shown, line, number),
-        )
-        for number, (cell, line) in enumerate(zip(notebook.cells, lines, strict=True), start=1)
-    ]
+    cells = []
+    for number, (cell, line) in enumerate(zip(notebook.cells, lines, strict=True), start=1):
+        tags = {key: value for key, value in cell.metadata.items() if key not in _JUPYTEXT_OWN}
+        cells.append(RawCell(cell.cell_type, tags, cell.source, Place(file, line, number)))
+    return cells
 
 
 def _marker_lines(text: str, cells: int) -> list[int] | list[None]:
-    """The line of each `# %%`; none where they cannot be told (a marker inside a string, text
-    before the first).
+    """The line of each `# %%`, or None for all.
+
+    Lines are not known if a marker stands in a string, or text before the first marker.
     """
-    found = [
-        number for number, line in enumerate(text.split("\n"), start=1) if re.match(r"# ?%%", line)
-    ]
-    return found if len(found) == cells else [None] * cells
+    lines = enumerate(text.split("\n"), start=1)
+    markers = [number for number, line in lines if re.match(r"# ?%%", line)]
+    return markers if len(markers) == cells else [None] * cells
 
 
-def _record(cell: RawCell) -> SourceCell:
+def _check(cell: RawCell) -> SourceCell:
     kind, name = _kind_and_name(cell)
     points = _written_points(cell) if kind == "written" else 0.0
     source, scheme = cell.source, ""
     try:
         if kind == "written":
-            source, scheme = regions.without_scheme(source)
+            source, scheme = regions.split_scheme(source)
         regions.check_regions(source)
     except regions.RegionError as error:
         raise BadSource(f"{cell.place.at(error.line)}: {error}") from error
@@ -164,13 +157,13 @@ def _record(cell: RawCell) -> SourceCell:
             f"{regions.BEGIN} and {regions.END}"
         )
     if kind not in ("question", "written") and has_region:
-        what = "text cell" if kind == "text" else f"{kind} cell"
         raise BadSource(
-            f"{cell.place}: a solution region in a {what}; only questions and written "
+            f"{cell.place}: a solution region in a {kind} cell; only questions and written "
             "answers have one"
         )
     if kind in CODE_TAGS:
-        source = _with_included(source) if kind == "given" else source
+        if kind == "given":
+            source = _include_kit_files(source)
         _check_code(cell, kind, name, source)
     return SourceCell(kind, name, source, str(cell.place), points, scheme)
 
@@ -262,13 +255,12 @@ def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
         if any(module.split(".")[0] == "autograder" for module in imported_modules(tree)):
             raise BadSource(
                 f"{cell.place}: {kind} {name!r} imports autograder, which students do not have; "
-                "only a given cell "
-                f"may say `{EXPECT_IMPORT}`"
+                f"only a given cell may say `{EXPECT_IMPORT}`"
             )
 
 
 def imported_modules(tree: ast.Module) -> Iterable[str]:
-    """Full names of the modules that the code imports, wherever in it."""
+    """Full names of all modules that the code imports, in functions too."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -277,35 +269,31 @@ def imported_modules(tree: ast.Module) -> Iterable[str]:
 
 
 def imported_libraries(notebook: bytes) -> list[str]:
-    """The libraries that a built notebook imports. Triton is not among them: a notebook goes on
-    where it is missing.
-    """
-    code = (
-        "".join(cell["source"])
-        for cell in json.loads(notebook)["cells"]
-        if cell["cell_type"] == "code"
-    )
-    trees = (ast.parse(strip_magics(cell)[0]) for cell in code)
-    roots = {name.partition(".")[0] for tree in trees for name in imported_modules(tree)}
+    """The libraries that a built notebook imports, but Triton: notebooks also run without it."""
+    roots: set[str] = set()
+    for cell in json.loads(notebook)["cells"]:
+        if cell["cell_type"] == "code":
+            tree = ast.parse(strip_magics("".join(cell["source"]))[0])
+            roots |= {name.partition(".")[0] for name in imported_modules(tree)}
     return sorted(roots - sys.stdlib_module_names - {"", "triton"})
 
 
-def _with_included(source: str) -> str:
-    """A given cell with the imports of ours replaced by what they import."""
+def _include_kit_files(source: str) -> str:
+    """Replace a given cell's imports of the kit by the text of the imported files."""
     for statement, file in INCLUDED.items():
         lines = source.split("\n")
-        places = [
-            place for place, line in enumerate(lines) if line.split("#")[0].strip() == statement
-        ]
-        for place in places[:1]:
-            depth = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
-            text = textwrap.indent(included_text(file), depth)
-            parts = (
-                "\n".join(lines[:place]).rstrip("\n"),
-                text,
-                "\n".join(lines[place + 1 :]).strip("\n"),
-            )
-            source = ("\n" if depth else "\n\n\n").join(part for part in parts if part)
+        statements = [line.split("#")[0].strip() for line in lines]
+        if statement not in statements:
+            continue
+        index = statements.index(statement)
+        indentation = lines[index][: len(lines[index]) - len(lines[index].lstrip())]
+        parts = (
+            "\n".join(lines[:index]).rstrip("\n"),
+            textwrap.indent(included_text(file), indentation),
+            "\n".join(lines[index + 1 :]).strip("\n"),
+        )
+        separator = "\n" if indentation else "\n\n\n"
+        source = separator.join(part for part in parts if part)
     return source
 
 
@@ -315,8 +303,8 @@ def expect_text() -> str:
 
 
 def included_text(file: str) -> str:
-    """A file of the kit as students read it: without its docstring and our checker's comments, and
-    after the files of ours that it imports.
+    """A file of the kit as students read it: after the files that it imports, and without
+    docstring and type checker's comments.
     """
     return "\n\n\n".join(_included_parts(file, set()))
 
@@ -326,17 +314,17 @@ def _included_parts(file: str, seen: set[str]) -> Iterator[str]:
     start = ast.parse(text).body[1].lineno - 1  # body[0] is the module's docstring
     lines = []
     for line in text.split("\n")[start:]:
-        if ours := re.match(r"from autograder\.(\w+)\.(\w+) import ", line):
-            other = f"{ours[1]}/{ours[2]}.py"
-            if other not in seen:
-                seen.add(other)
-                yield from _included_parts(other, seen)
+        if kit_module := re.match(r"from autograder\.(\w+)\.(\w+) import ", line):
+            imported = f"{kit_module[1]}/{kit_module[2]}.py"
+            if imported not in seen:
+                seen.add(imported)
+                yield from _included_parts(imported, seen)
         else:
             lines.append(re.sub(r"\s+# type: ignore.*$", "", line))
     yield re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)).strip("\n")
 
 
-def _check_names(cells: tuple[SourceCell, ...], shown: str) -> None:
+def _check_names(cells: tuple[SourceCell, ...], file: str) -> None:
     seen: dict[tuple[str, str], str] = {}
     for cell in cells:
         if cell.kind in ("question", "given", "demo", "written"):
@@ -348,10 +336,11 @@ def _check_names(cells: tuple[SourceCell, ...], shown: str) -> None:
                 )
             seen[cell.kind, cell.name] = cell.place
         elif cell.kind == "check" and ("question", cell.name) not in seen:
-            later = any(other.kind == "question" and other.name == cell.name for other in cells)
-            problem = "stands before its question" if later else "has no question of that name"
+            questions = [question.name for question in cells if question.kind == "question"]
+            is_early = cell.name in questions
+            problem = "stands before its question" if is_early else "has no question of that name"
             raise BadSource(f"{cell.place}: check {cell.name!r} {problem}")
     if not any(cell.kind == "question" for cell in cells):
         raise BadSource(
-            f'{shown}: no question; a notebook has at least one cell tagged question="name"'
+            f'{file}: no question; a notebook has at least one cell tagged question="name"'
         )

@@ -1,6 +1,4 @@
-"""What is wrong with a hidden suite as far as its text and the notebook's tell, one line each, with
-the file.
-"""
+"""Find problems of a hidden suite that its text and the notebook's text show."""
 
 from __future__ import annotations
 
@@ -12,37 +10,40 @@ from pathlib import Path
 from autograder.basics.definitions import top_level_names
 from autograder.suite.collection import SuiteQuestion
 
-_BY_NAME = frozenset({"cost", "counted", "launch"})
-"""Names of `student` that call a function of the submission whose name is given to them."""
-_PROXY = _BY_NAME | {"define", "repeat", "source"}
-"""Names of `student` that are no function of the submission."""
+_CALLS_BY_NAME = frozenset({"cost", "counted", "launch"})
+"""Attributes of `student` that call a function of the submission, by the name in an argument."""
+_OWN_ATTRIBUTES = _CALLS_BY_NAME | {"define", "repeat", "source"}
+"""Attributes of `student` that are no function of the submission."""
 
 
 def find_suite_problems(
     suite: Path, questions: Sequence[SuiteQuestion], cells: Mapping[str, str]
 ) -> list[str]:
-    """Names that are not there, of questions, functions and libraries, and known answers that share
-    one.
+    """Report unknown names of questions, functions and libraries, and known answers of one name.
 
     Args:
         cells: the answer key's question cells, by question.
     """
-    return [*_unknown_names(suite, questions), *_unasked(suite, questions, cells), *_twice(suite)]
+    return [
+        *_unknown_names(suite, questions),
+        *_untested_functions(suite, questions, cells),
+        *_repeated_answers(suite),
+    ]
 
 
 def _unknown_names(suite: Path, questions: Sequence[SuiteQuestion]) -> Iterator[str]:
-    there = {question.name for question in questions}
+    names = {question.name for question in questions}
     for question in questions:
         file = suite / f"test_{question.name}.py"
-        for other in question.uses:
-            if other not in there:
-                yield f"{file}: uses({other!r}), which is no question"
+        for prerequisite in question.uses:
+            if prerequisite not in names:
+                yield f"{file}: uses({prerequisite!r}), which is no question"
         for name in question.forbidden:
             if "." not in name:
                 yield (
                     f"{file}: forbid({name!r}): functions are named with their library, like "
-                    "'numpy.sort'; for one of "
-                    f"Python's own look into `student.source({question.name!r})`"
+                    "'numpy.sort'; for one of Python's own look into "
+                    f"`student.source({question.name!r})`"
                 )
             elif not _exists(name):
                 yield f"{file}: forbid({name!r}), which does not exist"
@@ -53,15 +54,12 @@ def _exists(name: str) -> bool:
     if owner == "torch" and _is_operation(last):
         return True  # a ban goes by the last name, and an operation may have no other
     try:
-        found = importlib.import_module(owner)
-    except ImportError:
-        parent, _, kind = owner.rpartition(".")  # a method: torch.Tensor.softmax
-        return (
-            bool(parent)
-            and _exists(owner)
-            and hasattr(getattr(importlib.import_module(parent), kind), last)
-        )
-    return hasattr(found, last)
+        return hasattr(importlib.import_module(owner), last)
+    except ImportError:  # a method: torch.Tensor.softmax
+        module, _, kind = owner.rpartition(".")
+        if not module or not _exists(owner):
+            return False
+        return hasattr(getattr(importlib.import_module(module), kind), last)
 
 
 def _is_operation(name: str) -> bool:
@@ -71,60 +69,50 @@ def _is_operation(name: str) -> bool:
         return False
 
 
-def _unasked(
+def _untested_functions(
     suite: Path, questions: Sequence[SuiteQuestion], cells: Mapping[str, str]
 ) -> Iterator[str]:
     for question in questions:
-        if question.name not in cells:
-            continue
         file = suite / f"test_{question.name}.py"
-        asked = _asked_of_student(file) if file.exists() else set()
-        given = top_level_names(cells[question.name])
-        if asked and not asked & given:
-            calls, defines = ", ".join(sorted(asked)), ", ".join(sorted(given)) or "nothing"
+        if question.name not in cells or not file.exists():
+            continue
+        tested = _tested_functions(ast.parse(file.read_text(encoding="utf-8")))
+        defined = top_level_names(cells[question.name])
+        if tested and not tested & defined:
+            calls, defines = ", ".join(sorted(tested)), ", ".join(sorted(defined)) or "nothing"
             yield (
                 f"{file}: the tests call {calls}, and the cell of question {question.name!r} "
                 f"defines {defines}"
             )
 
 
-def _asked_of_student(file: Path) -> set[str]:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    asked = {
-        node.attr
-        for node in attributes
-        if isinstance(node.value, ast.Name) and node.value.id == "student"
-    }
-    calls = (
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    )
-    named = {
-        call.args[0].value
-        for call in calls
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _BY_NAME
-        if call.args
-        and isinstance(call.args[0], ast.Constant)
-        and isinstance(call.args[0].value, str)
-    }
-    return asked - _PROXY | named
+def _tested_functions(tree: ast.Module) -> set[str]:
+    """The functions of the submission that a test file calls."""
+    functions = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="student"), attr=name):
+                if name not in _OWN_ATTRIBUTES:
+                    functions.add(name)
+            case ast.Call(
+                func=ast.Attribute(attr=method), args=[ast.Constant(value=str(name)), *_]
+            ):
+                if method in _CALLS_BY_NAME:
+                    functions.add(name)
+    return functions
 
 
-def _twice(suite: Path) -> Iterator[str]:
-    seen: dict[str, str] = {}
-    for name in ("mistakes.py", "alternates.py"):
-        file = suite / name
+def _repeated_answers(suite: Path) -> Iterator[str]:
+    places: dict[str, str] = {}
+    for file in (suite / "mistakes.py", suite / "alternates.py"):
         if not file.exists():
             continue
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or not node.decorator_list:
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef) or not node.decorator_list:
                 continue  # a helper
-            here = f"{file}, line {node.lineno}"
-            if node.name in seen:
+            if node.name in places:
                 yield (
-                    f"{here}: there is another {node.name} ({seen[node.name]}); every known "
-                    "answer has its own name"
+                    f"{file}, line {node.lineno}: there is another {node.name} "
+                    f"({places[node.name]}); every known answer has its own name"
                 )
-            seen.setdefault(node.name, f"{name}, line {node.lineno}")
+            places.setdefault(node.name, f"{file.name}, line {node.lineno}")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 THIS_FILE = Path(__file__).resolve()
 MODULE, PROGRAM = "#@ ", "#| "
-"""How lines begin that name a module, and that are its text, at the end of this file."""
+"""Beginnings of lines at the end of this file: a module's name, a line of its text."""
 
 
 class CarriedModules(MetaPathFinder, Loader):
-    """Imports the modules that this file carries, as the grader has them."""
+    """Import the modules in this file, which are copies of the grader's."""
 
     def __init__(self) -> None:
         texts: dict[str, list[str]] = {}
@@ -29,14 +29,14 @@ class CarriedModules(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: object = None, target: object = None
     ) -> ModuleSpec | None:
-        """A module, or a package without text in which one lies."""
+        """Find a module, or a package that contains a module and has no text."""
         is_package = any(name.startswith(fullname + ".") for name in self.sources)
         if is_package or fullname in self.sources:
             return ModuleSpec(fullname, self, is_package=is_package)
         return None
 
     def exec_module(self, module) -> None:  # type: ignore[no-untyped-def]  # a types.ModuleType
-        """Run the module's text."""
+        """Run the text of a module."""
         source = self.sources.get(module.__name__, "")
         exec(
             compile(source, f"{THIS_FILE.name}: {module.__name__}", "exec", dont_inherit=True),
