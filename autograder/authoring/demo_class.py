@@ -1,6 +1,6 @@
-"""A class to try the kit on: some thirty submissions of one assignment, the same ones every time.
+"""Write a demo class: 32 submissions of one assignment, equal in every run.
 
-Made from the answer key, the known answers, and the accidents that every real class has.
+They are made from the answer key, the known answers, and accidents that every real class has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
 
 @dataclass(frozen=True, slots=True)
 class DemoStudent:
-    """One made-up submission: whose it is, where it lies, and what is special about it."""
+    """A made-up student: the submission's path, and a description of its content."""
 
     student: str
     path: Path
@@ -41,23 +41,22 @@ def write_demo_class(course: Course, assignment: Assignment, folder: Path) -> li
     cells = {question: key.source(question) for question in key.questions()}
     mistakes = load_known_answers(assignment.suite / "mistakes.py", cells)
     alternates = load_known_answers(assignment.suite / "alternates.py", cells)
-    made = list(_awkward(key, release)) + list(_right(key, alternates))
-    made += _wrong(key, mistakes, CLASS_SIZE - len(made))
+    submissions = [*_awkward_submissions(key, release), *_right_submissions(key, alternates)]
+    submissions += _wrong_submissions(key, mistakes, CLASS_SIZE - len(submissions))
     students = []
     with FileTransaction(course.kept, f"`autograder demo {assignment.name}`") as files:
-        for number, (about, notebook) in enumerate(made, start=1):
+        for number, (about, notebook) in enumerate(submissions, start=1):
             student = f"student-{number:03d}"
             name = "my homework (final)" if about == "renamed the file" else assignment.name
             path = folder / student / assignment.name / f"{name}.ipynb"
-            files.write(
-                path, json.dumps(notebook.raw, indent=1, ensure_ascii=False) + "\n", to_disk=False
-            )
+            text = json.dumps(notebook.raw, indent=1, ensure_ascii=False) + "\n"
+            files.write(path, text, to_disk=False)
             students.append(DemoStudent(student, path, about))
     return students
 
 
 class _Sheet:
-    """A notebook to scribble on."""
+    """A notebook that can be edited."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
@@ -76,29 +75,30 @@ class _Sheet:
             if _role(cell) == "question"
         ]
 
-    def at(self, role: str, name: str = "") -> int:
-        """Where the first cell of that role (and name) stands."""
-        for place, cell in enumerate(self.cells):
+    def index(self, role: str, name: str = "") -> int:
+        """The index of the first cell with this role and name."""
+        for index, cell in enumerate(self.cells):
             if _role(cell) == role and name in ("", cell["metadata"]["attention_kit"].get("name")):
-                return place
+                return index
         raise KitError(f"the demo class needs a {role} cell in the notebook")
 
     def answer(self, question: str, source: str) -> _Sheet:
-        self.cells[self.at("question", question)]["source"] = source
+        self.cells[self.index("question", question)]["source"] = source
         return self
 
     def source(self, question: str) -> str:
-        return str(self.cells[self.at("question", question)]["source"])
+        return str(self.cells[self.index("question", question)]["source"])
 
-    def add(self, source: str, after: int) -> _Sheet:
+    def insert_after(self, index: int, source: str) -> _Sheet:
         cell: dict[str, Any] = {
             "cell_type": "code",
             "execution_count": None,
+            "id": f"own-{index}",
             "metadata": {},
             "outputs": [],
+            "source": source,
         }
-        cell |= {"id": f"own-{after}", "source": source}
-        self.cells.insert(after + 1, cell)
+        self.cells.insert(index + 1, cell)
         return self
 
 
@@ -125,7 +125,7 @@ def _role(cell: dict[str, Any]) -> str:
 # Students who know the answers
 
 
-def _right(key: _Sheet, alternates: list[KnownAnswer]) -> Iterator[tuple[str, _Sheet]]:
+def _right_submissions(key: _Sheet, alternates: list[KnownAnswer]) -> Iterator[tuple[str, _Sheet]]:
     yield "everything right", key.copy()
     if not alternates:
         return
@@ -138,27 +138,31 @@ def _right(key: _Sheet, alternates: list[KnownAnswer]) -> Iterator[tuple[str, _S
     yield "everything right, written differently again", last
 
 
-def _wrong(key: _Sheet, mistakes: list[KnownAnswer], seats: int) -> Iterator[tuple[str, _Sheet]]:
-    """One mistake each, spread evenly over the list; every fourth student makes a second one
-    elsewhere.
+def _wrong_submissions(
+    key: _Sheet, mistakes: list[KnownAnswer], students: int
+) -> Iterator[tuple[str, _Sheet]]:
+    """Submissions with one mistake, chosen evenly from the list; every fourth has a second mistake
+    in another question.
     """
     if not mistakes:
         return
-    step = max(1, len(mistakes) // max(1, seats))
-    for seat in range(seats):
-        first = mistakes[(seat * step) % len(mistakes)]
-        sheet, about = key.copy().answer(first.question, first.cell), f"mistake {first.name}"
-        if seat % 4 == 3:
-            later = mistakes[(seat * step + len(mistakes) // 2) % len(mistakes)]
-            if later.question != first.question:
-                sheet, about = sheet.answer(later.question, later.cell), f"{about} and {later.name}"
+    step = max(1, len(mistakes) // max(1, students))
+    for student in range(students):
+        first = mistakes[(student * step) % len(mistakes)]
+        sheet = key.copy().answer(first.question, first.cell)
+        about = f"mistake {first.name}"
+        if student % 4 == 3:
+            second = mistakes[(student * step + len(mistakes) // 2) % len(mistakes)]
+            if second.question != first.question:
+                sheet.answer(second.question, second.cell)
+                about = f"{about} and {second.name}"
         yield about, sheet
 
 
 # Accidents
 
 
-def _awkward(key: _Sheet, release: _Sheet) -> Iterator[tuple[str, _Sheet]]:
+def _awkward_submissions(key: _Sheet, release: _Sheet) -> Iterator[tuple[str, _Sheet]]:
     questions = key.questions()
     if not questions:
         raise KitError("the demo class needs a notebook with a question")
@@ -172,7 +176,9 @@ def _awkward(key: _Sheet, release: _Sheet) -> Iterator[tuple[str, _Sheet]]:
 
 
 def _cell_after_first(source: str) -> _Scene:
-    return lambda sheet, questions: sheet.add(source, sheet.at("question", questions[0]))
+    return lambda sheet, questions: sheet.insert_after(
+        sheet.index("question", questions[0]), source
+    )
 
 
 def _syntax_error(sheet: _Sheet, questions: list[str]) -> _Sheet:
@@ -181,29 +187,28 @@ def _syntax_error(sheet: _Sheet, questions: list[str]) -> _Sheet:
 
 def _endless_function(sheet: _Sheet, questions: list[str]) -> _Sheet:
     name = questions[len(questions) // 2]
-    return sheet.answer(
-        name, f"def {name}(*arguments, **keywords):\n    while True:\n        pass\n"
-    )
+    source = f"def {name}(*arguments, **keywords):\n    while True:\n        pass\n"
+    return sheet.answer(name, source)
 
 
-def _deleted(sheet: _Sheet, questions: list[str]) -> _Sheet:
-    del sheet.cells[sheet.at("question", questions[-1])]
-    del sheet.cells[sheet.at("given")]
+def _deleted_cells(sheet: _Sheet, questions: list[str]) -> _Sheet:
+    del sheet.cells[sheet.index("question", questions[-1])]
+    del sheet.cells[sheet.index("given")]
     return sheet
 
 
-def _duplicated(sheet: _Sheet, questions: list[str]) -> _Sheet:
-    place = sheet.at("question", questions[0])
-    older = copy.deepcopy(sheet.cells[place])
+def _older_copy(sheet: _Sheet, questions: list[str]) -> _Sheet:
+    index = sheet.index("question", questions[0])
+    older = copy.deepcopy(sheet.cells[index])
     older["source"] = f"def {questions[0]}(*arguments):\n    return None  # first try\n"
-    sheet.cells.insert(place, older)
+    sheet.cells.insert(index, older)
     return sheet
 
 
-def _merged(sheet: _Sheet, questions: list[str]) -> _Sheet:
+def _merged_cells(sheet: _Sheet, questions: list[str]) -> _Sheet:
     if len(questions) > 1:
         second = sheet.source(questions[1])
-        del sheet.cells[sheet.at("question", questions[1])]
+        del sheet.cells[sheet.index("question", questions[1])]
         sheet.answer(questions[0], sheet.source(questions[0]).rstrip() + "\n\n\n" + second)
     return sheet
 
@@ -216,15 +221,14 @@ def _lost_metadata(sheet: _Sheet, questions: list[str]) -> _Sheet:
     return sheet
 
 
-def _timed(sheet: _Sheet, questions: list[str]) -> _Sheet:
+def _timing_magics(sheet: _Sheet, questions: list[str]) -> _Sheet:
     sheet.answer(questions[0], "%%time\n" + sheet.source(questions[0]))
-    return sheet.add(
-        "took = %timeit -o -n 1 sum(range(10))\n%timeit -n 1 sum(range(10))", sheet.at("question")
-    )
+    source = "took = %timeit -o -n 1 sum(range(10))\n%timeit -n 1 sum(range(10))"
+    return sheet.insert_after(sheet.index("question"), source)
 
 
 def _edited_check(sheet: _Sheet, questions: list[str]) -> _Sheet:
-    sheet.cells[sheet.at("check")]["source"] = "print('as expected')"
+    sheet.cells[sheet.index("check")]["source"] = "print('as expected')"
     return sheet
 
 
@@ -234,7 +238,7 @@ _SCENES: dict[str, _Scene] = {
     "a function that never ends": _endless_function,
     "calls sys.exit": _cell_after_first("import sys\n\nsys.exit(0)"),
     "calls os._exit": _cell_after_first("import os\n\nos._exit(0)"),
-    # memory that is never touched: how it ends is no question of time
+    # untouched memory costs no time, so that the outcome does not depend on speed
     "eats memory": _cell_after_first(
         "eaten = []\nwhile True:\n    eaten.append(bytes(50_000_000))"
     ),
@@ -246,10 +250,10 @@ _SCENES: dict[str, _Scene] = {
         "from google.colab import drive\n\ndrive.mount('/content/drive')"
     ),
     "installs packages": _cell_after_first("!pip install einops\n%matplotlib inline\nfiles = !ls"),
-    "times everything": _timed,
-    "deleted the last question and a given cell": _deleted,
-    "left an older copy of a cell": _duplicated,
-    "merged two cells": _merged,
+    "times everything": _timing_magics,
+    "deleted the last question and a given cell": _deleted_cells,
+    "left an older copy of a cell": _older_copy,
+    "merged two cells": _merged_cells,
     "lost the metadata": _lost_metadata,
     "renamed the file": lambda sheet, questions: sheet,
     "rewrote a check": _edited_check,

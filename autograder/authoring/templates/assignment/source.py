@@ -12,8 +12,8 @@
 # %% [markdown]
 # # ASSIGNMENT
 #
-# What students build here, and what they know when they are through. One question stands below, so
-# that everything can be tried at once: exchange it for yours.
+# Say here what students build and learn. One question stands below, so that everything can be
+# tried at once: exchange it for yours.
 #
 # | you write | what it does |
 # | --- | --- |
