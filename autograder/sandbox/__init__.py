@@ -1,3 +1,3 @@
-"""The trusted side of the boundary: starts the host, asks it for workers, keeps their time, checks
+"""The trusted side of the boundary: starts hosts, requests workers, limits their time, and checks
 their answers.
 """

@@ -84,7 +84,7 @@ def time_bound(seconds: float) -> Iterator[None]:
 
     outer_handler = signal.signal(signal.SIGPROF, stop)
     began = time.process_time()
-    # a bound around this one, whose clock goes on; 0 for none
+    # of an outer bound, whose clock keeps running; 0 for none
     outer_seconds, _ = signal.getitimer(signal.ITIMER_PROF)
     shorter = min(seconds, outer_seconds or seconds)
     signal.setitimer(signal.ITIMER_PROF, max(shorter, LEAST_SECONDS))

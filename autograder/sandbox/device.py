@@ -1,9 +1,8 @@
-"""The device that kernels run on beside the interpreter: a GPU of NVIDIA's. Finds it, and starts a
-host whose workers may use it.
+"""Finds a GPU of NVIDIA for kernels, and starts a host whose workers may use the GPU.
 
-A device is a plain string all the way down. "cpu" drives the same code where there is no GPU:
-kernels run in Triton's own interpreter then, not the strict one. That is for the kit's tests, and
-no command offers it.
+The worker knows a device by its name alone. The name "cpu" drives the same code without a GPU:
+kernels then run in Triton's own interpreter, not in the strict one. The kit's tests use that name,
+and no command offers it.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from autograder.basics.errors import (
 )
 from autograder.course import Course, Limits
 from autograder.sandbox.host_process import Device, HostClient, HostProcess
-from autograder.sandbox.tiers import probe
+from autograder.sandbox.tiers import find_fallen_wall
 
 _COMPILED_MB = 256
-"""Files of a submission's compiled kernels: half a megabyte for each kernel and each kind of
+"""Space for a submission's compiled kernels: half a megabyte for each kernel and each kind of
 arguments.
 """
 _ASK_SECONDS = 120.0
@@ -56,10 +55,10 @@ print(json.dumps(found))
 
 @dataclass(frozen=True, slots=True)
 class DeviceHost:
-    """A proven host of workers with a device: one client, one submission at a time.
+    """A proven host of workers with a device, for one client and one submission at a time.
 
     Attributes:
-        limits: the course's, with the time that a device takes to start and to compile.
+        limits: the course's limits, with more time for a device to start and to compile.
     """
 
     device: Device
@@ -73,21 +72,19 @@ class DeviceHost:
 
 
 def find_device(name: str) -> Device:
-    """The device of that name on this machine. For CUDA it is the first one visible.
+    """Find the device "cuda": the first GPU that CUDA shows.
 
     Raises:
-        DeviceUnavailable: says what is missing, and what to do.
+        DeviceUnavailable: there is none. The message names the missing part, and what to do.
     """
     if name != "cuda":
         raise DeviceUnavailable(f"no device {name!r}: kernels run on cpu or cuda")
     if problem := cuda_problem():
         raise DeviceUnavailable(problem)
-    found = _ask_torch()
-    if found["error"]:
-        raise DeviceUnavailable(
-            f"torch has CUDA {found['cuda']}, but no GPU answers: {found['error']}"
-        )
-    nodes = (_CONTROL_NODE, _MEMORY_NODE, *_nodes_of(found["pci"]))
+    gpu = _ask_torch()
+    if gpu["error"]:
+        raise DeviceUnavailable(f"torch has CUDA {gpu['cuda']}, but no GPU answers: {gpu['error']}")
+    nodes = (_CONTROL_NODE, _MEMORY_NODE, *_gpu_nodes(gpu["pci"]))
     missing = [node for node in nodes if not Path(node).exists()]
     if missing:
         raise DeviceUnavailable(
@@ -98,13 +95,12 @@ def find_device(name: str) -> Device:
         raise DeviceUnavailable(
             f"{locked[0]} is not open to all, and a worker is another user: chmod 666 {locked[0]}"
         )
-    return Device(
-        "cuda", f"{found['name']}, driver for CUDA {found['driver']}", nodes, found["driver"]
-    )
+    description = f"{gpu['name']}, driver for CUDA {gpu['driver']}"
+    return Device("cuda", description, nodes, gpu["driver"])
 
 
 def cuda_problem(dev: Path = Path("/dev")) -> str:
-    """What can be said against CUDA here without loading torch; "" where nothing can."""
+    """Why CUDA cannot work here, as far as that is known without torch; "" for no reason."""
     if not sys.platform.startswith("linux"):
         return f"kernels run on a GPU under Linux only, not on {sys.platform}"
     if not _built_with_cuda():
@@ -132,30 +128,31 @@ def _built_with_cuda() -> bool:
 
 
 def _ask_torch() -> dict[str, Any]:
-    """What torch says of the first GPU, asked in a process of its own: this one forks, which CUDA
-    does not bear.
+    """Torch's facts about the first GPU, from a process of its own: this process forks, and CUDA
+    does not survive a fork.
     """
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-I", "-c", _ASK],
             capture_output=True,
             text=True,
             timeout=_ASK_SECONDS,
             check=True,
         )
-        return dict(json.loads(done.stdout))
+        return dict(json.loads(completed.stdout))
     except (subprocess.SubprocessError, OSError, ValueError) as error:
-        said = (getattr(error, "stderr", "") or str(error)).strip().rpartition("\n")[2]
-        raise DeviceUnavailable(f"torch could not be asked for a GPU: {said}") from error
+        output = getattr(error, "stderr", "") or str(error)
+        last_line = output.strip().rpartition("\n")[2]
+        raise DeviceUnavailable(f"torch could not be asked for a GPU: {last_line}") from error
 
 
-def _nodes_of(
+def _gpu_nodes(
     pci: str,
     drivers: Path = Path("/proc/driver/nvidia/gpus"),
     dev: Path = Path("/dev"),
 ) -> tuple[str, ...]:
-    """The device file of the GPU at this address of the bus; those of all GPUs where it cannot be
-    told.
+    """The device file of the GPU at an address of the bus; the files of all GPUs where the driver
+    does not tell.
     """
     with contextlib.suppress(OSError):
         about = (drivers / pci / "information").read_text(encoding="utf-8") if pci else ""
@@ -165,9 +162,7 @@ def _nodes_of(
 
 
 def device_limits(limits: Limits) -> Limits:
-    """Limits of a worker with a device: a context takes seconds to make, and a kernel to
-    compile.
-    """
+    """Limits of a worker with a device, which takes seconds to start and to compile a kernel."""
     slow = limits.gpu_call_seconds
     return dataclasses.replace(
         limits,
@@ -179,11 +174,13 @@ def device_limits(limits: Limits) -> Limits:
 
 
 def device_tier(isolation: str) -> str:
-    """The tier in which workers get a device. Others do not do: what is compiled must be written to
-    a file, and the driver reads what landlock and uid hide.
+    """The tier of workers with a device.
+
+    Other tiers than these do not work: compiled kernels must be written to a file, and the driver
+    reads files that landlock and uid hide.
 
     Raises:
-        DeviceUnavailable: none of those that `isolation` allows.
+        DeviceUnavailable: `isolation` does not allow such a tier.
     """
     if isolation in ("auto", "strict", "namespaces"):
         return "namespaces"
@@ -191,9 +188,8 @@ def device_tier(isolation: str) -> str:
         return "none"
     raise DeviceUnavailable(
         f"behind the walls {isolation!r} no GPU can be used: a kernel that is compiled must be "
-        "written to a file. "
-        "`--device cuda` needs the tier namespaces (`autograder doctor` says what would "
-        "make it stand)"
+        "written to a file. `--device cuda` needs the tier namespaces (`autograder doctor` says "
+        "what would make it stand)"
     )
 
 
@@ -212,22 +208,17 @@ def open_device(course: Course, isolation: str, device: Device) -> DeviceHost:
     )
     try:
         opened.host.wait_until_ready()
-        fallen = (
-            []
-            if tier == "none"
-            else [wall for wall in probe(course, opened.host) if not wall.stands]
-        )
-        if fallen:
+        fallen = find_fallen_wall(course, opened.host)
+        if fallen is not None:
             raise DeviceUnavailable(
-                f"the wall against {fallen[0].name!r} falls with a GPU ({fallen[0].detail})"
+                f"the wall against {fallen.name!r} falls with a GPU ({fallen.detail})"
             )
-        _run_a_kernel(opened)
+        _run_kernel(opened)
     except (IsolationUnavailable, HostFailed) as error:
         opened.host.close()
         raise DeviceUnavailable(
-            f"no GPU can be used behind the walls of {tier} here: {error}. `autograder "
-            "doctor` says more; "
-            "without `--device` kernels run in the interpreter"
+            f"no GPU can be used behind the walls of {tier} here: {error}. `autograder doctor` "
+            "says more; without `--device` kernels run in the interpreter"
         ) from error
     except BaseException:
         opened.host.close()
@@ -235,30 +226,33 @@ def open_device(course: Course, isolation: str, device: Device) -> DeviceHost:
     return opened
 
 
-def _run_a_kernel(opened: DeviceHost) -> None:
-    """One small kernel in a worker, before any student's.
+def _run_kernel(opened: DeviceHost) -> None:
+    """Run one small kernel in a worker, before any student's.
 
     Raises:
-        DeviceUnavailable: it does not run, or gives a wrong answer.
+        DeviceUnavailable: the kernel does not run, or gives a wrong answer.
     """
     from autograder.sandbox.student import run_program
 
     try:
-        with run_program(_PROBE, opened.client, opened.limits, opened.limits.call_seconds) as kit:
-            total = kit.twice_the_sum(opened.device.name)
+        with run_program(
+            _PROBE, opened.client, opened.limits, opened.limits.call_seconds
+        ) as program:
+            total = program.twice_the_sum(opened.device.name)
     except StudentFault as fault:
         raise DeviceUnavailable(
-            f"{opened.device.what} does not work behind the walls: {fault}"
+            f"{opened.device.description} does not work behind the walls: {fault}"
         ) from fault
     if total != 2 * sum(range(100)):
         raise DeviceUnavailable(
-            f"the probe's kernel gives {total!r} on {opened.device.what}, and not 9900"
+            f"the probe's kernel gives {total!r} on {opened.device.description}, and not 9900"
         )
 
 
-def about_gpu() -> str:
-    """One line for `doctor`."""
+def describe_gpu() -> str:
+    """One line about the GPU for `doctor`."""
     try:
-        return f"GPU: {find_device('cuda').what}; `--device cuda` needs the tier namespaces"
+        gpu = find_device("cuda").description
+        return f"GPU: {gpu}; `--device cuda` needs the tier namespaces"
     except DeviceUnavailable as problem:
         return f"GPU: none to grade on: {problem}"

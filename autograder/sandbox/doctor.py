@@ -1,4 +1,4 @@
-"""`autograder doctor`: which walls stand here, why others do not, and what would make them."""
+"""`autograder doctor`: walls that stand on this machine, reasons why others fall, and advice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from importlib import metadata
 from pathlib import Path
 
 from autograder.course import Course
-from autograder.sandbox.device import about_gpu
-from autograder.sandbox.machine_limits import limit_problems, temporary_problem
+from autograder.sandbox.device import describe_gpu
+from autograder.sandbox.machine_limits import machine_problems
 from autograder.sandbox.tiers import STRICT, platform_problem, survey
 
 ADVICE = (
@@ -39,15 +39,17 @@ def doctor_command(course: Course) -> Generator[str, None, bool]:
     if problem:
         yield problem
         return False
-    yield about_gpu()
-    for problem in (*limit_problems(course.limits, 1), *filter(None, [temporary_problem()])):
+    yield describe_gpu()
+    for problem in machine_problems(course.limits, 1):
         yield f"nothing can be graded here: {problem}"
     best = ""
-    for tier, walls, readable, why in survey(course):
-        stands = not why
-        best = best or (tier if stands else "")
+    for tier, walls, readable, reason in survey(course):
         kind = "strict" if tier in STRICT else "weaker"
-        yield f"\n{tier} ({kind}): {'stands' if stands else 'does not stand: ' + why}"
+        if reason:
+            yield f"\n{tier} ({kind}): does not stand: {reason}"
+        else:
+            yield f"\n{tier} ({kind}): stands"
+            best = best or tier
         for wall in walls:
             yield f"  {'yes' if wall.stands else 'NO '}  cannot {wall.name}  [{wall.detail}]"
         if walls:
@@ -59,8 +61,8 @@ def doctor_command(course: Course) -> Generator[str, None, bool]:
     is_strict = best in STRICT
     if not is_strict:
         yield "\nFor stronger walls:"
-        for where, what in ADVICE:
-            yield f"  {where}: {what}"
+        for platform_name, advice in ADVICE:
+            yield f"  {platform_name}: {advice}"
     return is_strict
 
 
@@ -69,8 +71,9 @@ def _machine() -> Iterator[str]:
         f"{platform.system()} {platform.release()}, {platform.machine()}, Python "
         f"{platform.python_version()}"
     )
-    who = "root" if hasattr(os, "geteuid") and os.geteuid() == 0 else "an ordinary user"
-    yield f"running as {who}, {os.cpu_count()} cores, {_memory()}"
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    user = "root" if is_root else "an ordinary user"
+    yield f"running as {user}, {os.cpu_count()} cores, {_memory()}"
     for package in ("torch", "triton", "numpy", "pytest", "nbgrader", "safetensors"):
         try:
             yield f"  {package} {metadata.version(package)}"

@@ -1,12 +1,10 @@
-"""Starts the warm host and asks it for workers. The host is started by exec and shares no memory
-with this process.
+"""Starts the warm host, and requests workers. The host is started by exec and shares no memory with
+this process.
 """
 
 from __future__ import annotations
 
-import array
 import contextlib
-import dataclasses
 import json
 import os
 import secrets
@@ -27,11 +25,13 @@ from autograder.sandbox.reach import every_path
 _HOST_PROGRAM = Path(__file__).resolve().parents[1] / "worker" / "host.py"
 _START_SECONDS = 120.0
 _MAX_MESSAGE = 1 << 16
+_WORKER_LIMITS = ("cpu_seconds", "memory_mb", "processes", "file_mb", "scratch_mb")
+"""The limits that the host sets for a worker's process."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerGrant:
-    """A worker that the host forked: its process (a pidfd, race-free) and our end of its socket."""
+    """A forked worker: process number and pidfd (race-free), and this side's end of the socket."""
 
     pid: int
     pidfd: int
@@ -40,7 +40,7 @@ class WorkerGrant:
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
-    """How a worker ended: the signal that ended it (0: none), and the CPU time that it had used."""
+    """The end of a worker: the signal that ended the process (0: none), and the used CPU time."""
 
     signal: int
     cpu_seconds: float
@@ -50,86 +50,26 @@ class HostClient:
     """One connection to the host. Each grader process has its own.
 
     Attributes:
-        tier: the walls that its workers are behind.
-        fault: what the machine did wrong here, from the first time on. A suite that catches
-            exceptions can swallow the one that told of it; whoever runs a test asks for it
-            afterwards.
+        tier: the walls of the workers.
+        fault: the first fault of the machine. A suite that catches exceptions can swallow a raised
+            fault, so the code that runs a test checks this attribute afterwards.
+        readable: the machine's files that workers can read, once the host is ready.
     """
 
     def __init__(self, control: socket.socket, tier: str) -> None:
         self._control = control
         self.tier = tier
         self.fault: HostFailed | None = None
-        # what workers can read of the machine's files, once the host is ready
         self.readable: tuple[str, ...] = ()
 
     def wait_until_ready(self) -> None:
-        """Wait for the host's first word.
+        """Wait for the host's first message.
 
         Raises:
             IsolationUnavailable: the tier cannot stand on this machine.
             HostFailed: the host ended, or took too long.
         """
         self._control.settimeout(_START_SECONDS)
-        word = self._receive()
-        if "error" in word:
-            raise IsolationUnavailable(word["error"])
-        self.readable = tuple(word["readable"])
-
-    def fork_worker(self, limits: Limits) -> WorkerGrant:
-        """Have the host fork one worker.
-
-        Raises:
-            HostFailed: the host is gone, or cannot fork.
-        """
-        try:
-            ours, theirs = socket.socketpair()
-        except OSError as error:
-            raise self.failed(f"no socket for a worker: {error}") from error
-        try:
-            answer, descriptors = self._ask(
-                {"op": "fork", "limits": _worker_limits(limits)}, [theirs.fileno()]
-            )
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        ours.setblocking(False)
-        return WorkerGrant(answer["pid"], descriptors[0], ours)
-
-    def worker_end(self, pid: int) -> WorkerEnd:
-        """How a worker that has ended did so.
-
-        Args:
-            pid: its number in the host's own namespace, as in `WorkerGrant`.
-
-        Raises:
-            HostFailed: the host is gone, or does not know it.
-        """
-        answer, _ = self._ask({"op": "end_of", "pid": pid})
-        if answer["end"] is None:
-            raise self.failed("the sandbox host does not know how a worker ended")
-        return WorkerEnd(*answer["end"])
-
-    def end_workers(self) -> None:
-        """End every worker that was forked for this client: the grader that asked for them is gone.
-
-        Raises:
-            HostFailed: the host is gone.
-        """
-        self._ask({"op": "end_workers"})
-
-    def failed(self, message: str, kind: type[HostFailed] = HostFailed) -> HostFailed:
-        """Note a fault of the machine's, to be raised."""
-        self.fault = kind(message)
-        return self.fault
-
-    def close(self) -> None:
-        """Close the connection; the host ends when the last one is closed."""
-        self._control.close()
-
-    def _receive(self) -> dict[str, Any]:
         try:
             message = self._control.recv(_MAX_MESSAGE)
         except OSError as error:
@@ -138,64 +78,123 @@ class HostClient:
             raise HostFailed(
                 "the sandbox host ended before it was ready; `autograder doctor` says more"
             )
-        return dict(json.loads(message))
+        greeting = json.loads(message)
+        if "error" in greeting:
+            raise IsolationUnavailable(greeting["error"])
+        self.readable = tuple(greeting["readable"])
+
+    def fork_worker(self, limits: Limits) -> WorkerGrant:
+        """Have the host fork one worker.
+
+        Raises:
+            HostFailed: the host is gone, or cannot fork.
+        """
+        try:
+            grader_end, worker_end = socket.socketpair()
+        except OSError as error:
+            raise self.failed(f"no socket for a worker: {error}") from error
+        process_limits = {name: getattr(limits, name) for name in _WORKER_LIMITS}
+        request = {"op": "fork", "limits": process_limits}
+        try:
+            answer, descriptors = self._ask(request, [worker_end.fileno()])
+        except BaseException:
+            grader_end.close()
+            raise
+        finally:
+            worker_end.close()
+        grader_end.setblocking(False)
+        return WorkerGrant(answer["pid"], descriptors[0], grader_end)
+
+    def worker_end(self, pid: int) -> WorkerEnd:
+        """The end of a worker that has ended.
+
+        Args:
+            pid: the worker's number in the host's namespace, as in `WorkerGrant`.
+
+        Raises:
+            HostFailed: the host is gone, or does not know the worker.
+        """
+        answer, _ = self._ask({"op": "end_of", "pid": pid})
+        if answer["end"] is None:
+            raise self.failed("the sandbox host does not know how a worker ended")
+        return WorkerEnd(*answer["end"])
+
+    def end_workers(self) -> None:
+        """End every worker that was forked for this client, whose grader is gone.
+
+        Raises:
+            HostFailed: the host is gone.
+        """
+        self._ask({"op": "end_workers"})
+
+    def failed(self, message: str, kind: type[HostFailed] = HostFailed) -> HostFailed:
+        """Note a fault of the machine, and return it to be raised."""
+        self.fault = kind(message)
+        return self.fault
+
+    def close(self) -> None:
+        """Close the connection; the host ends when the last one is closed."""
+        self._control.close()
 
     def _ask(
         self,
         request: dict[str, Any],
         descriptors: Sequence[int] = (),
     ) -> tuple[dict[str, Any], list[int]]:
+        """Send a request with descriptors, and receive the answer with descriptors.
+
+        Raises:
+            HostFailed: the host is gone, or answers with an error.
+        """
         if self.fault is not None:
             raise self.fault
-        # not counted: a grader that died in the middle may have left an answer here, and the next
-        # would count alike
+        # random, since a grader that died in the middle may have left an answer here, and a counter
+        # of the next grader would begin alike
         number = secrets.randbits(62)
+        message = json.dumps({"number": number, **request}).encode()
         try:
-            socket.send_fds(
-                self._control, [json.dumps({"number": number, **request}).encode()], descriptors
-            )
-            answer, received = self._receive_answer()
-            while answer["number"] != number:
+            socket.send_fds(self._control, [message], descriptors)
+            while True:
+                message, received, _, _ = socket.recv_fds(self._control, _MAX_MESSAGE, 1)
+                if not message:
+                    raise OSError("it has ended")
+                answer = json.loads(message)
+                if answer["number"] == number:
+                    break
                 for descriptor in received:
                     os.close(descriptor)
-                answer, received = self._receive_answer()
         except OSError as error:
             raise self.failed(f"the sandbox host does not answer: {error}") from error
         if "error" in answer:
             raise self.failed(answer["error"])
         return answer, received
 
-    def _receive_answer(self) -> tuple[dict[str, Any], list[int]]:
-        message, descriptors, _, _ = socket.recv_fds(self._control, _MAX_MESSAGE, 1)
-        if not message:
-            raise OSError("it has ended")
-        return json.loads(message), list(array.array("i", descriptors))
-
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where kernels run.
+    """A device that runs kernels.
 
     Attributes:
-        name: as torch calls it, "cuda" (or "cpu", see device.py).
-        what: for a person, with the driver's version.
+        name: torch's name, "cuda" (or "cpu", see device.py); "" for no device.
+        description: text for a person, with the driver's version.
         nodes: device files that a worker needs.
         cuda: the newest CUDA version that the driver knows.
     """
 
-    name: str
-    what: str
+    name: str = ""
+    description: str = ""
     nodes: tuple[str, ...] = ()
     cuda: str = ""
 
 
 class HostProcess:
-    """A running host and one client for each grader. A context manager: leaving it ends the host
-    and every worker.
+    """A running host, with one client for each grader. A context manager that ends the host and
+    every worker.
 
-    Its workers find the libraries of `extras` loaded (grading/extras.py), and compiled the cells of
-    `given`, id to text. With a `device` they may use that, and nothing else of the machine's
-    devices.
+    Args:
+        extras: libraries that the host loads for its workers (grading/extras.py).
+        device: the only one of the machine's devices that workers may use.
+        given_cells: texts of cells by id, which the host compiles for its workers.
     """
 
     def __init__(
@@ -205,23 +204,25 @@ class HostProcess:
         clients: int = 1,
         extras: tuple[str, ...] = ("torch",),
         device: Device | None = None,
-        given: Mapping[str, str] | None = None,
+        given_cells: Mapping[str, str] | None = None,
     ) -> None:
-        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(clients)]
         self.tier = tier
-        self.extras, self.given = extras, given or {}
-        self.clients = [HostClient(ours, tier) for ours, _ in pairs]
-        theirs = [their for _, their in pairs]
+        self.extras = extras
+        self.given_cells = given_cells or {}
+        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(clients)]
+        controls = [control for control, _ in pairs]
+        host_ends = [host_end for _, host_end in pairs]
+        self.clients = [HostClient(control, tier) for control in controls]
         self._warm_up = ScratchFolder()
         cells = self._warm_up.path / "given.json"  # too long for a control message
-        cells.write_text(json.dumps(self.given), encoding="utf-8")
-        # without walls a worker has no scratch folder of its own, and what is compiled must lie
-        # somewhere
+        cells.write_text(json.dumps(self.given_cells), encoding="utf-8")
+        # without walls a worker has no scratch folder for compiled kernels
         self._compiled = ScratchFolder() if device and tier == "none" else None
+        device = device or Device()
         config = {
-            "device": device.name if device else "",
-            "nodes": list(device.nodes) if device else [],
-            "cuda": device.cuda if device else "",
+            "device": device.name,
+            "nodes": list(device.nodes),
+            "cuda": device.cuda,
             "warm_up": str(self._warm_up.path),
             "given": str(cells),
             "scratch": str(self._compiled.path) if self._compiled else "",
@@ -229,7 +230,7 @@ class HostProcess:
             "hidden": [path for folder in course.hidden for path in every_path(folder)],
             "extras": list(extras),
         }
-        descriptors = [sock.fileno() for sock in theirs]
+        descriptors = [host_end.fileno() for host_end in host_ends]
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(_HOST_PROGRAM), json.dumps(descriptors)],
             pass_fds=descriptors,
@@ -238,12 +239,12 @@ class HostProcess:
             stderr=subprocess.PIPE if os.environ.get("AUTOGRADER_DEBUG") is None else None,
             env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent"},
             cwd="/",
-            process_group=0,  # Ctrl-C is for the command, which ends it
+            process_group=0,  # Ctrl-C is for the command, which ends the host
         )
-        for sock in theirs:
-            sock.close()
+        for host_end in host_ends:
+            host_end.close()
         # not on the command line, which every process of the machine may read
-        pairs[0][0].send(json.dumps(config).encode())
+        controls[0].send(json.dumps(config).encode())
 
     def wait_until_ready(self) -> None:
         """Wait until every client may ask for workers. Raises as `HostClient.wait_until_ready`."""
@@ -252,27 +253,27 @@ class HostProcess:
                 client.wait_until_ready()
             self._warm_up.remove()
         except (HostFailed, IsolationUnavailable) as error:
-            said = self.close()
-            raise type(error)(f"{error}{f' ({said})' if said else ''}") from error
+            message = str(error)
+            if last_line := self.close():
+                message += f" ({last_line})"
+            raise type(error)(message) from error
 
     def close(self) -> str:
-        """End the host; returns the last line that it wrote to stderr, if any. Once is enough,
-        twice does no harm.
-        """
+        """End the host, and return its last line on stderr. A second call does nothing."""
         for client in self.clients:
             client.close()
-        said = self._end()
+        last_line = self._end()
         for folder in (self._warm_up, self._compiled):
             if folder is not None:
                 folder.remove()
-        return said
+        return last_line
 
     def _end(self) -> str:
         if self._process.returncode is not None:
             return ""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=1)
-        self._process.kill()  # one that is still loading its libraries does not look at its sockets
+        self._process.kill()  # a host that still loads libraries does not look at its sockets
         _, errors = self._process.communicate()
         return (errors or b"").decode(errors="replace").strip().rpartition("\n")[2]
 
@@ -286,8 +287,3 @@ class HostProcess:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _worker_limits(limits: Limits) -> dict[str, int]:
-    named = ("cpu_seconds", "memory_mb", "processes", "file_mb", "scratch_mb")
-    return {name: value for name, value in dataclasses.asdict(limits).items() if name in named}

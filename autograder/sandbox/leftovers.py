@@ -1,7 +1,7 @@
-"""What a run needs on disk for a while, so that nothing stays where the run was killed.
+"""Temporary files and folders that the next run removes, where a run was killed.
 
-The owner holds a lock on it, which ends with the owner. What has the same kind of name and no lock
-was left behind, and the next run removes it.
+The owner holds a lock, which ends with the owner. A file or folder with such a name and without a
+lock was left behind.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ class ScratchFolder:
         self._lock = -1
         while self._lock < 0:
             self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-            self._lock = hold(self.path)
+            self._lock = lock_path(self.path)
 
     def remove(self) -> None:
-        """Once is enough, twice does no harm."""
+        """Remove the folder. A second call does nothing."""
         if self._lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
-            # of a run that was killed shortly before this one began, some process may have held the
-            # folder until now
+            # the last process of a run that was killed may have held its folder until now
             _remove_abandoned_folders()
 
 
@@ -42,15 +41,15 @@ def _remove_abandoned_folders() -> None:
     remove_abandoned(Path(tempfile.gettempdir()), f"{_PREFIX}*")
 
 
-def hold(path: Path) -> int:
-    """Lock what lies at `path` until the descriptor is closed; -1 where another run has just taken
-    it for abandoned.
+def lock_path(path: Path) -> int:
+    """Lock a file or folder until the returned descriptor is closed; -1 where another run has just
+    removed it as abandoned.
     """
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return -1
-    # no locks on this file system: then nothing is taken for abandoned either
+    # a file system without locks has no abandoned files either
     with contextlib.suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_EX)
     if not path.exists():
@@ -60,7 +59,7 @@ def hold(path: Path) -> int:
 
 
 def remove_abandoned(folder: Path, pattern: str) -> None:
-    """Remove what is called like this in a folder, is this user's, and is held by nobody."""
+    """Remove this user's files and folders of that name that nobody has locked."""
     for path in folder.glob(pattern):
         with contextlib.suppress(OSError):
             if path.lstat().st_uid != os.geteuid():

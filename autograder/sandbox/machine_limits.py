@@ -1,9 +1,7 @@
-"""Limits that whoever started the command lives under, and a full temporary folder: each called by
-its name.
+"""Finds limits of this process that are too low to grade, and a full temporary folder.
 
-A shell's `ulimit`, a batch system or a container sets them. Below what grading needs, walls fail to
-stand one after the other, with reasons that nobody would look for there; so they are looked at
-first.
+A shell's `ulimit`, a batch system or a container sets such limits. Under a low limit walls fail to
+stand, with messages that do not tell of the limit; so limits are checked first.
 """
 
 from __future__ import annotations
@@ -17,16 +15,28 @@ from pathlib import Path
 from autograder.course import Limits
 
 _LIBRARIES = 1 << 30
-"""Bytes of addresses that Python and torch take before anything is graded."""
+"""Bytes of addresses that Python and torch take before grading begins."""
 _DESCRIPTORS, _DESCRIPTORS_EACH = 256, 8
-"""Open files of a host, which keeps its own above number 200, and of one grader and its worker."""
+"""Open files of a host, which numbers its own from 200 on, and of a grader with its worker."""
 _PROCESSES_EACH = 8
 _CPU_SECONDS = 60
-"""CPU time of a process besides what one worker may use."""
+"""CPU time of a process besides that of a worker."""
 _SMALLEST_DISK = 1 << 20
 
 Limit = Callable[[int], tuple[int, int]]
-"""What `resource.getrlimit` says: the limit that holds, and how far it can be raised."""
+"""A function like `resource.getrlimit`: the limit, and how far the limit can be raised."""
+
+
+def machine_problems(limits: Limits, graders: int) -> Iterator[str]:
+    """A line for each reason why this process cannot grade: a limit that is too low, no disk space.
+
+    Args:
+        limits: the course's limits of a worker.
+        graders: the number of graders at once.
+    """
+    yield from limit_problems(limits, graders)
+    if problem := temporary_problem():
+        yield problem
 
 
 def limit_problems(
@@ -34,12 +44,12 @@ def limit_problems(
     graders: int,
     limit: Limit = resource.getrlimit,
 ) -> Iterator[str]:
-    """A line for each limit of this process under which nothing can be graded: its name, and what
-    to do.
+    """A line for each limit of this process that is too low: its name, and what to do.
 
     Args:
-        limits: the course's own, for a worker.
-        graders: how many will work at once.
+        limits: the course's limits of a worker.
+        graders: the number of graders at once.
+        limit: reads a limit of this process.
     """
     needed = (
         (
@@ -65,8 +75,8 @@ def limit_problems(
         ),
         ("ulimit -f", resource.RLIMIT_FSIZE, limits.file_mb << 20, 1 << 10, "kB in a file"),
     )
-    for name, what, least, unit, noun in needed:
-        allowed = limit(what)[0]
+    for name, kind, least, unit, noun in needed:
+        allowed = limit(kind)[0]
         if allowed != resource.RLIM_INFINITY and allowed < least:
             yield (
                 f"`{name}` allows {allowed // unit} {noun} here, and grading needs "
@@ -83,25 +93,24 @@ def _too_few_processes(graders: int, allowed: int) -> Iterator[str]:
     if allowed < running + _PROCESSES_EACH * graders:
         yield (
             f"`ulimit -u` allows {allowed} processes and threads here, of which {running} "
-            "run: raise it, "
-            "end others, or use fewer --workers"
+            "run: raise it, end others, or use fewer --workers"
         )
 
 
 def _own_tasks() -> int:
-    """Processes and threads of this user, by what /proc shows."""
+    """The number of this user's processes and threads in /proc."""
     count = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if process.stat().st_uid == os.geteuid():
                 count += len(list((process / "task").iterdir()))
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
     return count
 
 
 def temporary_problem() -> str:
-    """Why nothing can be put into the temporary folder; "" where something can."""
+    """Why the temporary folder cannot be written to; "" where it can."""
     try:
         folder = tempfile.gettempdir()
     except FileNotFoundError:
@@ -117,7 +126,7 @@ def temporary_problem() -> str:
 
 
 def raise_open_files() -> None:
-    """Open files up to what this process may allow itself: many systems begin with far fewer."""
+    """Raise the limit on open files as far as allowed: many systems begin with a low one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = 4096 if hard == resource.RLIM_INFINITY else min(hard, 4096)
     if soft != resource.RLIM_INFINITY and soft < most:

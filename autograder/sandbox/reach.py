@@ -1,6 +1,4 @@
-"""Every path by which a folder can be reached: what hides it by one name must hide it by all of
-them.
-"""
+"""Finds every path of a folder: a wall that hides the folder must hide it by all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 @dataclass(frozen=True, slots=True)
 class _Mount:
-    """One line of mountinfo: which part of which file system lies where."""
+    """One line of mountinfo: the folder `root` of a file system, shown at `point`."""
 
     device: str
     root: str
@@ -24,59 +22,70 @@ class _Mount:
 
 
 def every_path(folder: Path) -> list[str]:
-    """Paths of a folder: as named, without its links, as the shell that started this process names
-    it, and through every mount that shows it, or a part of it.
+    """All paths of a folder.
+
+    The path as named, the path without links, the path in the shell that started this process, and
+    the paths through mounts that show the folder or a part of it.
     """
     named = os.path.normpath(folder.absolute())
     real = os.path.realpath(folder)
-    return list(dict.fromkeys([named, real, *_as_the_shell_says(named), *_through_mounts(real)]))
+    return list(dict.fromkeys([named, real, *_shell_paths(named), *_mount_paths(real)]))
 
 
-def _as_the_shell_says(named: str) -> Iterator[str]:
-    """A shell keeps the links of the path that somebody typed."""
-    typed, here = os.environ.get("PWD", ""), os.fspath(Path.cwd())
+def _shell_paths(named: str) -> Iterator[str]:
+    """The path by way of $PWD: a shell keeps the links of the path that a person typed."""
+    typed = os.environ.get("PWD", "")
+    current = os.fspath(Path.cwd())
+    below = _path_below(named, current)
     with contextlib.suppress(OSError):
-        if typed != here and Path(typed).samefile(here) and (f"{named}/").startswith(f"{here}/"):
-            yield os.path.normpath(typed + named[len(here) :])
+        if below is not None and typed != current and Path(typed).samefile(current):
+            yield os.path.normpath(typed + named[len(current) :])
 
 
-def _through_mounts(real: str) -> Iterator[str]:
-    mounts = _mounts()
-    holding = [mount for mount in mounts if _inside(real, mount.point) is not None]
-    if not holding:
+def _mount_paths(real: str) -> Iterator[str]:
+    """The paths through other mounts of the same file system."""
+    mounts = _read_mounts()
+    holders = [mount for mount in mounts if _path_below(real, mount.point) is not None]
+    if not holders:
         return
-    # of several on one point the last one counts
-    own = max(reversed(holding), key=lambda mount: len(mount.point))
-    place = _joined(own.root, _inside(real, own.point) or "")
+    # of several mounts on one point the last one counts
+    holder = max(reversed(holders), key=lambda mount: len(mount.point))
+    place = _join(holder.root, _path_below(real, holder.point) or "")
     for mount in mounts:
-        if mount.device != own.device or mount is own:
+        if mount.device != holder.device or mount is holder:
             continue
-        if (below := _inside(place, mount.root)) is not None:
-            yield _joined(mount.point, below)
-        elif _inside(mount.root, place) is not None:
+        below = _path_below(place, mount.root)
+        if below is not None:
+            yield _join(mount.point, below)
+        elif _path_below(mount.root, place) is not None:
             yield mount.point
 
 
-def _inside(path: str, folder: str) -> str | None:
-    """The rest of a path that is a folder's or lies in it; None for others."""
+def _path_below(path: str, folder: str) -> str | None:
+    """The part of a path below a folder: "" for the folder itself, None for a path elsewhere."""
     if path == folder:
         return ""
     start = folder.rstrip("/") + "/"
-    return path[len(start) :] if path.startswith(start) else None
+    return path.removeprefix(start) if path.startswith(start) else None
 
 
-def _joined(folder: str, rest: str) -> str:
-    return f"{folder.rstrip('/')}/{rest}".rstrip("/") or "/"
+def _join(folder: str, path: str) -> str:
+    return f"{folder.rstrip('/')}/{path}".rstrip("/") or "/"
 
 
-def _mounts() -> list[_Mount]:
+def _read_mounts() -> list[_Mount]:
     try:
-        lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        text = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return []
-    fields = [line.split(" ") for line in lines]
-    return [_Mount(f[2], _plain(f[3]), _plain(f[4])) for f in fields if len(f) > 4]
+    mounts = []
+    for line in text.splitlines():
+        fields = line.split(" ")
+        if len(fields) > 4:
+            mounts.append(_Mount(fields[2], _unescape(fields[3]), _unescape(fields[4])))
+    return mounts
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
+    """A path of mountinfo, where a space is written as \\040."""
     return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), text)

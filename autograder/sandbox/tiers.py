@@ -1,5 +1,5 @@
-"""Which walls stand on this machine: tried from the strongest down, each proven by a probe before
-it is trusted.
+"""Chooses the tier of walls: tiers are tried from the strongest down, and a probe proves the walls
+before they are trusted.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from autograder.basics.errors import HostFailed, IsolationUnavailable, StudentFa
 from autograder.course import Course
 from autograder.course.folders import GRADEBOOK, LEDGER_FILE
 from autograder.sandbox.host_process import HostProcess
-from autograder.sandbox.leftovers import hold, remove_abandoned
-from autograder.sandbox.machine_limits import limit_problems, raise_open_files, temporary_problem
+from autograder.sandbox.leftovers import lock_path, remove_abandoned
+from autograder.sandbox.machine_limits import machine_problems, raise_open_files
 from autograder.sandbox.reach import every_path
 
 TIERS = ("namespaces", "landlock", "uid", "no-open")
 STRICT = ("namespaces", "landlock")
 ISOLATIONS = ("auto", "strict", "none", *TIERS)
-"""What may be asked for: the best there is, one of the strict tiers, no walls at all, or one tier
+"""Choices of isolation: the best tier that stands, one of the strict tiers, no walls, or one tier
 by name.
 """
 
-_PROBE = Path(__file__).resolve().parents[1] / "worker" / "probe.py"
+_PROGRAM = Path(__file__).resolve().parents[1] / "worker" / "probe.py"
 _PROBE_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """One thing that a worker must not be able to do, and whether it could."""
+    """An action that a worker must not be able to do, and whether the wall against it stands."""
 
     name: str
     stands: bool
@@ -45,7 +45,7 @@ class Wall:
 
 
 def isolation_name(tier: str) -> str:
-    """How a result names the tier: "strict" for both strict tiers, else the tier itself."""
+    """The tier's name in results: "strict" for both strict tiers, else the tier's own."""
     return "strict" if tier in STRICT else tier
 
 
@@ -54,12 +54,12 @@ def launch_host(
     isolation: str,
     clients: int,
     extras: tuple[str, ...] = ("torch",),
-    given: Mapping[str, str] | None = None,
+    given_cells: Mapping[str, str] | None = None,
 ) -> HostProcess:
-    """Start the host of the first tier that `isolation` allows, and return at once: it loads its
-    libraries meanwhile.
+    """Start the host of the first tier that `isolation` allows, and return while the host loads its
+    libraries.
 
-    It may not be used before `prove_host` has had its say.
+    The host must not be used before `prove_host` has proven it.
 
     Raises:
         IsolationUnavailable: this platform is not Linux, or the limits of this process are too low
@@ -68,9 +68,10 @@ def launch_host(
     if problem := platform_problem():
         raise IsolationUnavailable(problem)
     raise_open_files()
-    if problems := [*limit_problems(course.limits, clients), *filter(None, [temporary_problem()])]:
+    if problems := list(machine_problems(course.limits, clients)):
         raise IsolationUnavailable("\n  ".join(["nothing can be graded here:", *problems]))
-    return HostProcess(course, _wanted(isolation)[0], clients, extras, given=given)
+    tier = _allowed_tiers(isolation)[0]
+    return HostProcess(course, tier, clients, extras, given_cells=given_cells)
 
 
 def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess:
@@ -80,14 +81,18 @@ def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess
         IsolationUnavailable: no tier of `isolation` stands; the message says why and what to do.
     """
     start = partial(
-        HostProcess, course, clients=len(host.clients), extras=host.extras, given=host.given
+        HostProcess,
+        course,
+        clients=len(host.clients),
+        extras=host.extras,
+        given_cells=host.given_cells,
     )
     refusals = []
-    for tier in _wanted(isolation):
+    for tier in _allowed_tiers(isolation):
         if tier != host.tier:
             host = start(tier)
         refusal, died = _refusal(course, host)
-        if died:  # which says nothing about the walls yet
+        if died:  # a death says nothing about the walls: once more
             host = start(tier)
             refusal, _ = _refusal(course, host)
         if not refusal:
@@ -102,17 +107,15 @@ def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess
 
 
 def _refusal(course: Course, host: HostProcess) -> tuple[str, bool]:
-    """Why a host's walls are not good enough ("": they are), and whether it died, of whatever; it
-    is closed then.
+    """Why a host is refused, and whether the host died. A refused host is closed; "" for a host
+    whose walls stand.
     """
     try:
         host.wait_until_ready()
-        fallen = (
-            [] if host.tier == "none" else [wall for wall in probe(course, host) if not wall.stands]
-        )
-        if not fallen:
+        fallen = find_fallen_wall(course, host)
+        if fallen is None:
             return "", False
-        refusal, died = f"{fallen[0].name} ({fallen[0].detail})", False
+        refusal, died = f"{fallen.name} ({fallen.detail})", False
     except (IsolationUnavailable, HostFailed) as error:
         refusal, died = str(error), isinstance(error, HostFailed)
     except BaseException:
@@ -122,22 +125,36 @@ def _refusal(course: Course, host: HostProcess) -> tuple[str, bool]:
     return refusal, died
 
 
-def _wanted(isolation: str) -> tuple[str, ...]:
-    return TIERS if isolation == "auto" else STRICT if isolation == "strict" else (isolation,)
+def _allowed_tiers(isolation: str) -> tuple[str, ...]:
+    """The tiers that a choice of `ISOLATIONS` allows, the strongest first."""
+    return {"auto": TIERS, "strict": STRICT}.get(isolation, (isolation,))
+
+
+def find_fallen_wall(course: Course, host: HostProcess) -> Wall | None:
+    """The first wall of a host that a probe gets through; None where all stand, or none should."""
+    if host.tier == "none":
+        return None
+    return next((wall for wall in probe(course, host) if not wall.stands), None)
 
 
 def probe(course: Course, host: HostProcess) -> list[Wall]:
-    """Fork a worker that tries what a hostile submission would try, and report each wall."""
+    """Fork a worker that tries a hostile submission's actions, and report each wall."""
     with _canary(course.suites):
-        found = _ask(course, host, _targets(course))
-    return [Wall(name, not got, detail) for name, got, detail in found]
+        targets = json.dumps(_targets(course))
+        # imports numpy, so only now, while the launched host imports it too
+        from autograder.sandbox.student import run_program
+
+        try:
+            with run_program(_PROGRAM, host.clients[0], course.limits, _PROBE_SECONDS) as program:
+                attempts = program.attempts(targets)
+            return [Wall(str(name), not got, str(detail)) for name, got, detail in attempts]
+        except (StudentFault, AssertionError, TypeError, ValueError) as error:
+            return [Wall("the probe answers", False, repr(error))]
 
 
 @contextlib.contextmanager
 def _canary(folder: Path) -> Iterator[None]:
-    """Inside there is a file among the hidden ones that nobody can know of, where one can be
-    written.
-    """
+    """Put a file with a secret name among the hidden ones, if the folder can be written to."""
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         yield
         return
@@ -146,7 +163,7 @@ def _canary(folder: Path) -> Iterator[None]:
     while lock < 0:
         canary = folder / f".canary-{secrets.token_hex(8)}"
         canary.write_text(secrets.token_hex(16), encoding="utf-8")
-        lock = hold(canary)
+        lock = lock_path(canary)
     try:
         yield
     finally:
@@ -155,49 +172,29 @@ def _canary(folder: Path) -> Iterator[None]:
 
 
 def _targets(course: Course) -> dict[str, Any]:
-    """What the probe goes for: the course's folders, by every path that leads to them, and a file
-    of each kind.
+    """The targets of the probe: the course's folders, by every path that leads there, and a file of
+    each kind.
     """
     folders = [folder for folder in course.hidden if folder.is_dir()]
     kinds = (
-        course.suites.glob(".canary-*"),  # what it holds is new each time
+        course.suites.glob(".canary-*"),  # whose text is new each time
         course.suites.glob("*/test_*.py"),
         course.solutions.glob("*/*.ipynb"),
         course.sources.glob("*/*"),
         course.root.glob(GRADEBOOK),
         course.root.glob(LEDGER_FILE),
     )
+    files = [file for paths in kinds for file in itertools.islice(paths, 1)]
     return {
         "folders": [path for folder in folders for path in every_path(folder)],
-        "files": [
-            path
-            for files in kinds
-            for file in itertools.islice(files, 1)
-            for path in every_path(file)
-        ],
+        "files": [path for file in files for path in every_path(file)],
         "grader": os.getpid(),
     }
 
 
-def _ask(
-    course: Course,
-    host: HostProcess,
-    targets: dict[str, Any],
-) -> list[tuple[str, bool, str]]:
-    # numpy comes in with this: not before a host has been launched, which loads it at the same time
-    from autograder.sandbox.student import run_program
-
-    try:
-        with run_program(_PROBE, host.clients[0], course.limits, _PROBE_SECONDS) as kit:
-            rows = kit.attempts(json.dumps(targets))
-        return [(str(name), bool(got), str(detail)) for name, got, detail in rows]
-    except (StudentFault, AssertionError, TypeError, ValueError) as error:
-        return [("the probe answers", True, repr(error))]
-
-
 def survey(course: Course) -> Iterator[tuple[str, list[Wall], tuple[str, ...], str]]:
-    """For `doctor`: every tier, its walls, what its workers can read of the machine's files, and
-    why it does not stand ("" where it does).
+    """For `doctor`: every tier, its walls, the machine's files that its workers can read, and why
+    the tier does not stand ("" where it does).
     """
     for tier in TIERS:
         host = HostProcess(course, tier)
@@ -213,7 +210,7 @@ def survey(course: Course) -> Iterator[tuple[str, list[Wall], tuple[str, ...], s
 
 
 def platform_problem() -> str:
-    """Why no tier can stand on this platform at all; "" where one may."""
+    """Why no tier can stand on this platform; "" where one may."""
     if not sys.platform.startswith("linux"):
         return (
             f"the walls are made of Linux: on {sys.platform} run the kit in a Linux machine "

@@ -34,7 +34,7 @@ from autograder.records.results import (
     read_timing,
     result_bytes,
 )
-from autograder.sandbox.leftovers import ScratchFolder, hold
+from autograder.sandbox.leftovers import ScratchFolder, lock_path
 
 Meanwhile = Callable[[str], None]
 Batch = Iterator[tuple[Graded, bytes]]
@@ -255,7 +255,7 @@ def test_a_folder_that_a_killed_run_still_held_when_this_one_began_is_removed_at
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     dying = tmp_path / "attention-kit-dying"
     dying.mkdir()
-    held = hold(dying)
+    held = lock_path(dying)
     this_run = ScratchFolder()
     assert dying.exists()
     os.close(held)

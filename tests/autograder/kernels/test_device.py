@@ -332,7 +332,9 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(devices, "_built_with_cuda", lambda: False)
     with pytest.raises(DeviceUnavailable, match="this build of torch has no CUDA"):
         devices.find_device("cuda")
-    assert devices.about_gpu().startswith("GPU: none to grade on: this build of torch has no CUDA")
+    assert devices.describe_gpu().startswith(
+        "GPU: none to grade on: this build of torch has no CUDA"
+    )
     monkeypatch.setattr(devices, "_built_with_cuda", lambda: True)
     assert "no NVIDIA driver runs here" in devices.cuda_problem(tmp_path)
     (tmp_path / "nvidiactl").touch()
@@ -365,10 +367,10 @@ def test_the_file_of_the_gpu_at_an_address(tmp_path: Path) -> None:
     (about / "information").write_text("Model: \t\t GPU\nDevice Minor: \t 2\n", encoding="utf-8")
     for name in ("nvidia0", "nvidia2", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
-    assert devices._nodes_of("0000:3b:00.0", tmp_path, tmp_path) == (str(tmp_path / "nvidia2"),)
+    assert devices._gpu_nodes("0000:3b:00.0", tmp_path, tmp_path) == (str(tmp_path / "nvidia2"),)
     both = (str(tmp_path / "nvidia0"), str(tmp_path / "nvidia2"))
-    assert devices._nodes_of("0000:af:00.0", tmp_path, tmp_path) == both
-    assert devices._nodes_of("", tmp_path, tmp_path) == both
+    assert devices._gpu_nodes("0000:af:00.0", tmp_path, tmp_path) == both
+    assert devices._gpu_nodes("", tmp_path, tmp_path) == both
 
 
 @pytest.mark.parametrize("isolation", ["landlock", "uid", "no-open"])
