@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import struct
+from collections.abc import Sequence
 
 from autograder.worker.system_calls import MACHINE, SYSCALLS, no_new_privileges, syscall
 
@@ -22,7 +23,8 @@ Instruction = tuple[int, int, int, int]
 
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
-_KILL, _ALLOW = 0x80000000, 0x7FFF0000
+_KILL: Instruction = (_RETURN, 0, 0, 0x80000000)
+_ALLOW: Instruction = (_RETURN, 0, 0, 0x7FFF0000)
 _INSTRUCTION_BYTES = 8
 
 
@@ -84,8 +86,22 @@ _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 _NVIDIA_TYPE, _UNIFIED_PLAIN, _UNIFIED_MEMORY = 0x4600, 0x100, (0x30000001, 0x30000002)
 
 
-def _refuse(number: int) -> int:
-    return 0x00050000 | number
+def _refuse(number: int) -> Instruction:
+    """Refuse the call with this errno."""
+    return (_RETURN, 0, 0, 0x00050000 | number)
+
+
+def _load(argument: int) -> Instruction:
+    """Load the low word of the call's argument of this number."""
+    return (_LOAD, 0, 0, 16 + 8 * argument)
+
+
+def _jump_if_any(values: Sequence[int], further: int = 0) -> list[Instruction]:
+    """Where the loaded word equals one of the values, skip the instruction that follows these, and
+    so many further ones.
+    """
+    last = len(values) + further
+    return [(_EQUAL, last - i, 0, value & 0xFFFFFFFF) for i, value in enumerate(values)]
 
 
 class Filter:
@@ -102,36 +118,34 @@ class Filter:
         if may_open:
             self._opening(may_write)
         # threads of this process, never a process: the student's code stays one process
-        refused = (_RETURN, 0, 0, _refuse(errno.EPERM))
-        is_thread, is_other = (_ANY_BIT, 1, 0, _CLONE_THREAD), (_ANY_BIT, 0, 1, _CLONE_OTHER)
+        refused = _refuse(errno.EPERM)
+        is_thread = (_ANY_BIT, 1, 0, _CLONE_THREAD)
+        is_other = (_ANY_BIT, 0, 1, _CLONE_OTHER)
         self._rule(
             "clone",
             [
-                (_LOAD, 0, 0, _low(0)),
+                _load(0),
                 is_thread,
                 refused,
                 is_other,
                 refused,
-                (_RETURN, 0, 0, _ALLOW),
+                _ALLOW,
             ],
         )
         # the flags of clone3 lie in memory, out of the filter's sight: libc falls back to clone
-        self._rule("clone3", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
-        self._rule("openat2", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
+        self._rule("clone3", [_refuse(errno.ENOSYS)])
+        self._rule("openat2", [_refuse(errno.ENOSYS)])
         # signals to this process only, and none that looks as if the machine had killed or stopped
         # the process
         for name, number in (("kill", 1), ("tgkill", 2)):
-            reserved = [
-                (_EQUAL, len(_RESERVED) - i, 0, signal) for i, signal in enumerate(_RESERVED)
-            ]
             self._rule(
                 name,
                 [
-                    (_LOAD, 0, 0, _low(0)),
+                    _load(0),
                     (_EQUAL, 0, len(_RESERVED) + 2, own_pid),
-                    (_LOAD, 0, 0, _low(number)),
-                    *reserved,
-                    (_RETURN, 0, 0, _ALLOW),
+                    _load(number),
+                    *_jump_if_any(_RESERVED),
+                    _ALLOW,
                     refused,
                 ],
             )
@@ -139,13 +153,13 @@ class Filter:
         self._rule(
             "prlimit64",
             [
-                (_LOAD, 0, 0, _low(0)),
+                _load(0),
                 (_EQUAL, 1, 0, 0),
                 (_EQUAL, 0, 2, own_pid),
-                (_LOAD, 0, 0, _low(1)),
+                _load(1),
                 (_EQUAL, 0, 1, resource.RLIMIT_CPU),
                 refused,
-                (_RETURN, 0, 0, _ALLOW),
+                _ALLOW,
             ],
         )
         self._only("sched_setaffinity", 0, (0,))
@@ -158,37 +172,37 @@ class Filter:
             self._only("ioctl", 1, _IOCTL_ALLOWED, errno.ENOTTY)
         self.program += [
             (_AT_LEAST, 0, 1, max(SYSCALLS.values()) + 1),
-            (_RETURN, 0, 0, _refuse(errno.ENOSYS)),
-            (_RETURN, 0, 0, _refuse(errno.EPERM)),
+            _refuse(errno.ENOSYS),
+            _refuse(errno.EPERM),
         ]
 
     def _start(self) -> None:
         self.program += [
             (_LOAD, 0, 0, 4),
             (_EQUAL, 1, 0, _AUDIT_ARCH[MACHINE]),
-            (_RETURN, 0, 0, _KILL),
+            _KILL,
             (_LOAD, 0, 0, 0),
         ]
         if MACHINE == "x86_64":  # the x32 numbers reach the same calls by other numbers
-            self.program += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _KILL)]
+            self.program += [(_AT_LEAST, 0, 1, 0x40000000), _KILL]
 
     def _allow_plain(self, names: tuple[str, ...]) -> None:
         for name in names:
             if name in SYSCALLS:
-                self.program += [(_EQUAL, 0, 1, SYSCALLS[name]), (_RETURN, 0, 0, _ALLOW)]
+                self.program += [(_EQUAL, 0, 1, SYSCALLS[name]), _ALLOW]
 
     def _opening(self, may_write: bool) -> None:
         for name, argument in (("open", 1), ("openat", 2)):
             if may_write:
-                self._rule(name, [(_RETURN, 0, 0, _ALLOW)])
+                self._rule(name, [_ALLOW])
             else:
                 self._rule(
                     name,
                     [
-                        (_LOAD, 0, 0, _low(argument)),
+                        _load(argument),
                         (_ANY_BIT, 0, 1, _WRITE_FLAGS),
-                        (_RETURN, 0, 0, _refuse(errno.EACCES)),
-                        (_RETURN, 0, 0, _ALLOW),
+                        _refuse(errno.EACCES),
+                        _ALLOW,
                     ],
                 )
 
@@ -200,23 +214,22 @@ class Filter:
         self, name: str, argument: int, values: tuple[int, ...], otherwise: int = errno.EPERM
     ) -> None:
         """Allow the call where its argument is one of `values`."""
-        body: list[Instruction] = [(_LOAD, 0, 0, _low(argument))]
-        body += [(_EQUAL, len(values) - i, 0, value & 0xFFFFFFFF) for i, value in enumerate(values)]
-        self._rule(name, [*body, (_RETURN, 0, 0, _refuse(otherwise)), (_RETURN, 0, 0, _ALLOW)])
+        comparisons = _jump_if_any(values)
+        self._rule(name, [_load(argument), *comparisons, _refuse(otherwise), _ALLOW])
 
     def _device_ioctl(self) -> None:
         """Allow the usual ioctl commands, and every command with an NVIDIA driver's numbers; a
         filter cannot see the descriptor's file.
         """
         commands = [*_IOCTL_ALLOWED, *_UNIFIED_MEMORY]
-        body: list[Instruction] = [(_LOAD, 0, 0, _low(1))]
-        body += [(_EQUAL, len(commands) - i + 3, 0, value) for i, value in enumerate(commands)]
-        body += [
+        body = [
+            _load(1),
+            *_jump_if_any(commands, further=3),
             (_AT_LEAST, 0, 3, _UNIFIED_PLAIN),
             (_AND, 0, 0, 0xFF00),
             (_EQUAL, 1, 0, _NVIDIA_TYPE),
-            (_RETURN, 0, 0, _refuse(errno.ENOTTY)),
-            (_RETURN, 0, 0, _ALLOW),
+            _refuse(errno.ENOTTY),
+            _ALLOW,
         ]
         self._rule("ioctl", body)
 
@@ -242,8 +255,3 @@ def enforce(program: bytes) -> None:
     holder = ctypes.create_string_buffer(pointer, len(pointer))
     no_new_privileges()
     syscall("seccomp", 1, 0, ctypes.c_void_p(ctypes.addressof(holder)))
-
-
-def _low(argument: int) -> int:
-    """Offset of an argument's low word in what the filter sees."""
-    return 16 + 8 * argument
