@@ -1,3 +1,1 @@
-"""The strict interpreter of Triton kernels: a library of its own, which imports nothing of the
-kit.
-"""
+"""The strict interpreter of Triton kernels: a library that imports nothing of the kit."""

@@ -1,7 +1,7 @@
 """@triton.autotune without a GPU: every configuration runs, and all must write the same.
 
-A GPU takes the configuration that is fastest on it, so each of them has to be right. Those that
-differ only in what the interpreter does not see (warps, stages) are one.
+A GPU takes its fastest configuration, so each of them has to be right. Configurations that differ
+only in what the interpreter does not see (warps, stages) run once.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Autotuned:
 
     Args:
         quietly: runs a launch of which only the faults count.
-        memory: of the launch before.
+        memory: gives the memory of the last launch.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Autotuned:
 
         Args:
             tuner: Triton's `Autotuner`.
-            plain: its own way to run, for one configuration.
+            plain: the tuner's original method `run`, for a tuner of one configuration.
         """
         if len(tuner.configs) == 1:
             return plain(tuner, *args, **kwargs)
@@ -62,18 +62,18 @@ class Autotuned:
 
     def _in_turn(self, configs: list[Any]) -> list[Any]:
         self._launches += 1
-        rest = configs[1:]
-        turn = self._launches * (MOST_AT_ONCE - 1) % len(rest) if len(rest) >= MOST_AT_ONCE else 0
-        return configs[:1] + (rest[turn:] + rest[:turn])[: MOST_AT_ONCE - 1]
+        later = configs[1:]
+        turn = self._launches * (MOST_AT_ONCE - 1) % len(later) if len(later) >= MOST_AT_ONCE else 0
+        return configs[:1] + (later[turn:] + later[:turn])[: MOST_AT_ONCE - 1]
 
     def _all(self, tuner: Any, args: Any, kwargs: Any, configs: list[Any], tensors: Memory) -> None:
-        before = _kept(tensors)
+        original = _kept(tensors)
         written: list[tuple[Any, list[_Array]]] = []
         refused: StaticAssertion | None = None
         for config in configs:
             try:
                 if written:
-                    _put_back(tensors, before)
+                    _put_back(tensors, original)
                     self._quietly(lambda config=config: _launch(tuner, args, kwargs, config))  # type: ignore[misc]
                 else:
                     _launch(tuner, args, kwargs, config)
@@ -83,12 +83,12 @@ class Autotuned:
             except Exception as error:
                 if len(configs) == 1:
                     raise
-                said = (
+                message = (
                     str(error)
                     if isinstance(error, KernelFault)
                     else f"{type(error).__name__}: {error}"
                 )
-                raise KernelFault(f"with the configuration {_words(config)}: {said}") from error
+                raise KernelFault(f"with the configuration {_words(config)}: {message}") from error
             if not written:
                 tuner.best_config = config
                 self._refuse_a_second_run(tuner, args, kwargs, config, tensors)
@@ -101,8 +101,8 @@ class Autotuned:
     def _refuse_a_second_run(
         self, tuner: Any, args: Any, kwargs: Any, config: Any, tensors: Memory
     ) -> None:
-        """Triton times a kernel by many launches: one that goes on from what it left must be reset
-        in between.
+        """Launch once more and compare: Triton times a kernel by many launches, so a kernel that
+        adds to its earlier results must be reset in between.
         """
         excused = {*tuner.reset_to_zero, *tuner.restore_value}
         named = {**tuner.nargs, **kwargs}
@@ -111,8 +111,8 @@ class Autotuned:
             shielded.add(name, named[name])
         changed = [
             key
-            for key, found in self._memory().elements.items()
-            if found.changed_what_it_found and key not in shielded.elements
+            for key, entry in self._memory().elements.items()
+            if entry.changed_what_it_found and key not in shielded.elements
         ]
         if not changed or tuner.user_defined_pre_hook:
             return
@@ -120,9 +120,9 @@ class Autotuned:
         self._quietly(lambda: _launch(tuner, args, kwargs, config))
         twice = _kept(tensors)
         _put_back(tensors, once)
-        for found in _differences(tensors, once, twice):
+        for entry in _differences(tensors, once, twice):
             raise KernelFault(
-                f"launched twice, the kernel writes something else to {found.name}{found.place}: "
+                f"launched twice, the kernel writes something else to {entry.name}{entry.place}: "
                 "autotune launches it "
                 "many times to find the fastest configuration. Name it in reset_to_zero or "
                 "restore_value"
@@ -130,8 +130,8 @@ class Autotuned:
 
 
 def _launch(tuner: Any, args: Any, kwargs: Any, config: Any) -> None:
-    """One launch as Triton does it when it has chosen: what is to be reset is, then the
-    configuration's own hook.
+    """Launch one configuration as Triton does: reset tensors first, then call the configuration's
+    hook.
     """
     if conflicts := kwargs.keys() & config.kwargs.keys():
         raise KernelFault(
@@ -146,7 +146,7 @@ def _launch(tuner: Any, args: Any, kwargs: Any, config: Any) -> None:
 
 
 def _distinct(configs: list[Any], parameters: list[str]) -> list[Any]:
-    """One configuration for each way in which the kernel can see them."""
+    """The configurations without those that the kernel cannot tell from an earlier one."""
     seen: dict[str, Any] = {}
     for config in configs:
         visible = {name: value for name, value in config.all_kwargs().items() if name in parameters}
@@ -162,77 +162,78 @@ def _kept(tensors: Memory) -> list[_Array]:
     return [elements.bits().copy() for elements in tensors.elements.values()]
 
 
-def _put_back(tensors: Memory, kept: list[_Array]) -> None:
-    for elements, bits in zip(tensors.elements.values(), kept, strict=True):
+def _put_back(tensors: Memory, contents: list[_Array]) -> None:
+    for elements, bits in zip(tensors.elements.values(), contents, strict=True):
         elements.bits()[...] = bits
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first element of a tensor that two outcomes have not in common."""
+    """The first element of a tensor that two configurations have written differently."""
 
     name: str
     place: list[int]
-    ours: float
-    theirs: float
+    first: float
+    second: float
 
 
 def _compare(tensors: Memory, written: list[tuple[Any, list[_Array]]]) -> None:
     """All configurations must have written the same, but for rounding."""
-    (first, ours), *others = written
+    (first, first_contents), *later = written
     unequal = [
         (config, unlike[0])
-        for config, kept in others
-        if (unlike := _differences(tensors, ours, kept))
+        for config, contents in later
+        if (unlike := _differences(tensors, first_contents, contents))
     ]
     if not unequal:
         return
-    config, found = unequal[0]
-    told = [
-        f"{_words(config)} the kernel writes {found.theirs:.6g}",
-        f"{_words(first)} {found.ours:.6g}",
+    config, difference = unequal[0]
+    outcomes = [
+        f"{_words(config)} the kernel writes {difference.second:.6g}",
+        f"{_words(first)} {difference.first:.6g}",
     ]
-    outvoted = len(unequal) == len(others) > 1 and not _differences(
-        tensors, others[0][1], others[1][1]
+    outvoted = len(unequal) == len(later) > 1 and not _differences(
+        tensors, later[0][1], later[1][1]
     )
-    if outvoted or found.ours != found.ours:
-        told = [
-            f"{_words(first)} the kernel writes {found.ours:.6g}",
-            f"{_words(config)} {found.theirs:.6g}",
+    if outvoted or difference.first != difference.first:
+        outcomes = [
+            f"{_words(first)} the kernel writes {difference.first:.6g}",
+            f"{_words(config)} {difference.second:.6g}",
         ]
     raise KernelFault(
-        f"with the configuration {told[0]} to {found.name}{found.place}, with {told[1]}: "
-        "autotune takes the fastest, "
-        "so each must be right"
+        f"with the configuration {outcomes[0]} to {difference.name}{difference.place}, with "
+        f"{outcomes[1]}: autotune takes the fastest, so each must be right"
     )
 
 
-def _differences(tensors: Memory, ours: list[_Array], theirs: list[_Array]) -> list[Difference]:
-    """The tensors in which two outcomes differ by more than rounding."""
-    kept = {
+def _differences(tensors: Memory, first: list[_Array], second: list[_Array]) -> list[Difference]:
+    """The tensors whose contents differ by more than rounding."""
+    pairs = {
         id(elements): pair
-        for elements, *pair in zip(tensors.elements.values(), ours, theirs, strict=True)
+        for elements, *pair in zip(tensors.elements.values(), first, second, strict=True)
     }
-    found = []
+    differences = []
     for region in tensors.regions.values():
-        pair = kept[id(region.elements)]
+        pair = pairs[id(region.elements)]
         if np.array_equal(pair[0], pair[1]):
             continue
         a, b = (
             _numbers(region, bits[region.start : region.start + region.extent]) for bits in pair
         )
         with np.errstate(all="ignore"):
-            far = np.abs(a - b) > _TOLERANCE.get(region.tensor.element_size(), 0) * np.maximum(
+            differs = np.abs(a - b) > _TOLERANCE.get(region.tensor.element_size(), 0) * np.maximum(
                 1, np.abs(a)
             )
-            far |= (
+            differs |= (
                 (np.isnan(a) != np.isnan(b)) | (np.isinf(a) & (a != b)) | (np.isinf(b) & (a != b))
             )
-        at = np.nonzero(far & region.valid)[0]
-        if at.size:
-            place = region.index_of(int(at[0]))[0]
-            found.append(Difference(region.name, place, float(a[at[0]]), float(b[at[0]])))
-    return found
+        places = np.nonzero(differs & region.valid)[0]
+        if places.size:
+            place = region.index_of(int(places[0]))[0]
+            differences.append(
+                Difference(region.name, place, float(a[places[0]]), float(b[places[0]]))
+            )
+    return differences
 
 
 def _numbers(region: Any, bits: _Array) -> _Array:

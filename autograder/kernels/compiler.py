@@ -1,8 +1,9 @@
-"""Would a GPU compile this kernel? Triton's own compiler says so, as far as it goes without one.
+"""Compiles each kernel with Triton's own compiler, as far as that goes without a GPU, and refuses
+kernels that no GPU would compile.
 
 The interpreter runs a kernel as Python, and Python knows `print`, `break`, numpy and every global
-name. Here each kernel is first turned into Triton's intermediate code, for the types and constants
-of the launch: what is refused there no GPU would run.
+name. So each kernel is first turned into Triton's intermediate code, for the types and constants of
+the launch: code that the compiler refuses, no GPU would run.
 """
 
 import ast
@@ -25,7 +26,7 @@ from triton.runtime.jit import JITFunction, mangle_type
 
 from autograder.kernels.memory import KernelFault
 
-_TARGET = ("cuda", 80, 32)  # an A100. Later ones refuse no more than it does
+_TARGET = ("cuda", 80, 32)  # an A100; later GPUs refuse nothing more
 _MOST_KEPT = 4096
 
 
@@ -45,9 +46,9 @@ class Compiler:
         self._backend = make_backend(target)
         # an overflow check beside each operation on integers refuses nothing, and is a quarter of
         # the work
-        given = {"arch": "sm80", "enable_fp_fusion": True, "sanitize_overflow": False}
-        self._options = self._backend.parse_options(given)
-        # of all modules: to load dialects takes as long as to compile a small kernel
+        options = {"arch": "sm80", "enable_fp_fusion": True, "sanitize_overflow": False}
+        self._options = self._backend.parse_options(options)
+        # one context for all modules: loading dialects takes as long as compiling a small kernel
         self._context = ir.context()
         ir.load_dialects(self._context)
         self._backend.load_dialects(self._context)
@@ -62,46 +63,55 @@ class Compiler:
         compiler = self
 
         class Generator(code_generator.CodeGenerator):  # type: ignore[misc]  # Triton has no types
-            """Triton's, for functions that were made to be interpreted."""
+            """Triton's generator, for functions that were made to be interpreted."""
 
             def __init__(
-                self, context: Any, prototype: Any, gscope: dict[str, Any], *rest: Any, **named: Any
+                self,
+                context: Any,
+                prototype: Any,
+                gscope: dict[str, Any],
+                *arguments: Any,
+                **named: Any,
             ) -> None:
                 names = _names_in(named["jit_fn"]) & gscope.keys()
                 super().__init__(
-                    context, prototype, {n: compiler.twin(gscope[n]) for n in names}, *rest, **named
+                    context,
+                    prototype,
+                    {n: compiler.twin(gscope[n]) for n in names},
+                    *arguments,
+                    **named,
                 )
-                # by a loop's body: what it hands on, as it was before
+                # by the loop's body: the initial values of variables that the loop carries
                 self._loops: dict[int, dict[str, Any]] = {}
 
             def _find_carries(
                 self, node: Any, liveins: dict[str, Any], ignore: Any = frozenset()
             ) -> Any:
-                """What a loop hands on from one turn to the next. Triton's own compiles the body to
-                find that out, and then once more. Here each name that the body gives a value is
-                handed on, whether it changes or not.
+                """The variables that a loop carries from one turn to the next. Triton's generator
+                compiles the body to find them, and then once more. Here every name that the body
+                assigns is carried, also where its value does not change.
                 """
                 if not isinstance(node, ast.For):
                     return super()._find_carries(node, liveins, ignore)
-                given = _given_by(node) - set(ignore)
-                found = {name: value for name, value in liveins.items() if name in given}
+                assigned = _assigned_in(node) - set(ignore)
+                carried = {name: value for name, value in liveins.items() if name in assigned}
                 names, handles, types = [], [], []
-                for name, value in found.items():
+                for name, value in carried.items():
                     if isinstance(value, base_value) and (
-                        own := code_generator.flatten_values_to_ir([value])
+                        parts := code_generator.flatten_values_to_ir([value])
                     ):
                         names.append(name)
-                        handles += own
+                        handles += parts
                         types.append(value.type)
-                self._loops[id(node.body)] = found
+                self._loops[id(node.body)] = carried
                 self.lscope, self.local_defs = liveins.copy(), dict[str, Any]()
                 return names, handles, types
 
             def visit_compound_statement(self, stmts: Any) -> None:
                 super().visit_compound_statement(stmts)
-                for name, before in self._loops.pop(id(stmts), {}).items():
-                    if isinstance(before, base_value):
-                        self._verify_loop_carried_variable(name, self.lscope[name], before)
+                for name, initial in self._loops.pop(id(stmts), {}).items():
+                    if isinstance(initial, base_value):
+                        self._verify_loop_carried_variable(name, self.lscope[name], initial)
                     else:
                         assert name not in self.local_defs, (
                             f"Loop carried variable {name} is not a triton value"
@@ -113,45 +123,45 @@ class Compiler:
                     fn, args = member, [fn.__self__, *args]
                 return super().call_Function(node, compiler.twin(fn), args, kws)
 
-            def call_JitFunction(self, fn: Any, *rest: Any, **named: Any) -> Any:  # noqa: N802
+            def call_JitFunction(self, fn: Any, *arguments: Any, **named: Any) -> Any:  # noqa: N802
                 twin = compiler.twin(fn)
                 _refuse_print(twin)
-                return super().call_JitFunction(twin, *rest, **named)
+                return super().call_JitFunction(twin, *arguments, **named)
 
         code_generator.CodeGenerator = Generator
 
     def twin(self, value: Any) -> Any:
-        """What is interpreted here as it would be compiled; any other value as it is."""
+        """The compilable form of an interpreted function; any other value stays as it is."""
         if not isinstance(value, InterpretedFunction):
             return value
         if value not in self._twins:
             twin = self._twins[value] = JITFunction(value.fn, **value.kwargs)
-            # else made of all that it calls, twins or not
+            # Triton would make a hash of all functions that this one calls, twins or not
             twin.hash = f"{twin.__qualname__} {len(self._twins)}"
-            # read, and not changed, each time that it is compiled
+            # each compilation reads the syntax tree, and none changes it
             twin.parse = functools.cache(twin.parse)
         return self._twins[value]
 
     def check(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        """Compile a kernel for this launch, unless it has been for one like it.
+        """Compile a kernel for this launch, unless that has been done for an equal launch.
 
         Raises:
-            KernelFault: it does not compile; says which line, and why.
+            KernelFault: the kernel does not compile; the message says which line, and why.
         """
         kernel = self.twin(function)
-        given = kernel.signature.bind(
+        bound = kernel.signature.bind(
             *arguments,
             **{name: value for name, value in keywords.items() if name in function.arg_names},
         )
-        given.apply_defaults()
-        values = list(given.arguments.values())
+        bound.apply_defaults()
+        values = list(bound.arguments.values())
         signature = {
             parameter.name: "constexpr"
             if parameter.is_constexpr
             else _type_of(value, parameter, kernel.__name__)
             for parameter, value in zip(kernel.params, values, strict=True)
         }
-        # constants stand inside of tuples, too: a stride of 1 is one
+        # constants stand inside of tuples, too: a stride of 1 is a constant
         paths = find_paths_if(list(signature.values()), lambda _, kind: kind == "constexpr")
         constants = {path: get_iterable_path(values, path) for path in paths}
         key = (function, str(signature), repr(constants))
@@ -179,28 +189,27 @@ class Compiler:
                     GPUTarget(*_TARGET), self._options, functions, modules, self._context
                 )
         except CompilationError as error:
-            return self._told(kernel, error)
+            return self._describe(kernel, error)
         except KernelFault as fault:
             return fault
         return None
 
-    def _told(self, kernel: Any, error: CompilationError) -> KernelFault:
-        """The refusal in our words, at the last line on the way to it that is the student's own."""
+    def _describe(self, kernel: Any, error: CompilationError) -> KernelFault:
+        """The refusal in our words, with the student's line that led to it last."""
         chain: list[BaseException] = [error]
         while isinstance(chain[-1].__cause__, CompilationError | KernelFault):
             chain.append(chain[-1].__cause__)
         if isinstance(chain[-1], KernelFault):
             return chain[-1]
         errors = [link for link in chain if isinstance(link, CompilationError)]
-        own = {twin.src: twin for twin in self._twins.values() if not is_library(twin)}
-        last = next(link for link in reversed(errors) if link.src in own or link is error)
+        student_twins = {twin.src: twin for twin in self._twins.values() if not is_library(twin)}
+        last = next(link for link in reversed(errors) if link.src in student_twins or link is error)
         reason = next((link.error_message for link in reversed(errors) if link.error_message), "")
         kind = (
             StaticAssertion if isinstance(errors[-1], CompileTimeAssertionFailure) else KernelFault
         )
-        return kind(
-            f"{_line_of(own.get(last.src, kernel), last.node)}: {_reason(str(reason), last.node)}"
-        )
+        line = _line_of(student_twins.get(last.src, kernel), last.node)
+        return kind(f"{line}: {_reason(str(reason), last.node)}")
 
 
 def is_library(function: Any) -> bool:
@@ -210,13 +219,13 @@ def is_library(function: Any) -> bool:
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
 def _names_in(function: Any) -> set[str]:
-    """Every name in a function's text: of all that stands around it no other is looked for."""
+    """Names that a function's text mentions: only these globals are converted."""
     return {node.id for node in ast.walk(function.parse()) if isinstance(node, ast.Name)}
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
-def _given_by(loop: ast.For) -> set[str]:
-    """Every name that the body of a loop gives a value."""
+def _assigned_in(loop: ast.For) -> set[str]:
+    """Names that the body of a loop assigns."""
     nodes = (node for statement in loop.body for node in ast.walk(statement))
     return {
         node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
@@ -243,7 +252,7 @@ def _refuse_print(function: Any) -> None:
 def _type_of(value: Any, parameter: Any, kernel: str) -> Any:
     try:
         return mangle_type(value, not parameter.do_not_specialize)
-    except Exception as error:  # whatever a value of an unknown type makes of it
+    except Exception as error:  # of any kind, where Triton does not know the value's type
         raise KernelFault(
             f"{kernel} is given {parameter.name} = {str(value)[:60]} ({type(value).__name__}), "
             "which cannot be passed "
@@ -276,6 +285,6 @@ _REASONS: tuple[tuple[str, Callable[..., str]], ...] = (
 
 def _reason(text: str, node: Any) -> str:
     for pattern, words in _REASONS:
-        if found := re.search(pattern, text, re.DOTALL):
-            return words(*found.groups())
+        if match := re.search(pattern, text, re.DOTALL):
+            return words(*match.groups())
     return text or f"kernels know no `{type(node).__name__.lower()}`"

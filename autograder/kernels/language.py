@@ -1,5 +1,5 @@
-"""Triton's language and a kernel's text, as the interpreter sees them: exchanged once, and as a GPU
-would read them.
+"""Exchanges functions of Triton's language and rewrites a kernel's text for the interpreter, with
+the meaning that both have on a GPU.
 """
 
 import ast
@@ -33,7 +33,7 @@ class Language:
         phrases, during = Phrases(recorder), {}
         for owner, name, _ in scope._changes:
             value = recorder.followed(owner, name, vars(owner)[name])
-            # which it is put in the place of
+            # the method that the interpreter's function replaces
             member = (getattr(value, "__kwdefaults__", None) or {}).get("member")
             if member:
                 function = _with_semantic(member)
@@ -42,21 +42,21 @@ class Language:
                 )
             during[id(owner), name] = value
         self._changes = [
-            (owner, name, before, during[id(owner), name]) for owner, name, before in scope._changes
+            (owner, name, original, during[id(owner), name])
+            for owner, name, original in scope._changes
         ]
         scope.restore()
         tensor = triton.language.tensor
-        # x.exp() and its like, which the interpreter has forgotten
+        # methods such as x.exp(), which the interpreter has forgotten
         for name, member in vars(tensor).items():
             if (id(tensor), name) not in during and "_semantic" in _parameters(member):
                 self._changes.append((tensor, name, member, phrases.of(_with_semantic(member))))
-        # Triton 3.8 has it, and gives its methods
+        # from Triton 3.8 on a class; its methods need the interpreter's semantic
         block_pointer = getattr(triton.language.core, "_block_ptr", None)
-        # nothing to work with in the interpreter
         for name in ("advance", "load", "store") if block_pointer else ():
             method = getattr(block_pointer, name)
-            before = vars(block_pointer).get(name, interpreter._MISSING)
-            self._changes.append((block_pointer, name, before, _with_semantic(method)))
+            original = vars(block_pointer).get(name, interpreter._MISSING)
+            self._changes.append((block_pointer, name, original, _with_semantic(method)))
         self._phrases, self._library = phrases, dict[Any, Callable[..., Any]]()
         self._depth = 0
         self._dtypes: dict[str, Any] = {}
@@ -65,7 +65,7 @@ class Language:
         interpreter._patch_lang = self._exchange
         interpreter.FunctionRewriter.ast_transformer = _AsCompiled()
         interpreter.FunctionRewriter._compile_and_exec = _compile_and_exec
-        # from Triton 3.8 on they are made of other operations
+        # from Triton 3.8 on block pointers are made of other operations
         if hasattr(interpreter, "BlockPointerHandle"):
             interpreter.BlockPointerHandle.materialize_pointers = _pointers_of_a_block
         interpreter.TensorHandle.__init__ = _make_handle
@@ -76,20 +76,20 @@ class Language:
     def _exchange(self, _: Any) -> "Language":
         self._depth += 1
         if self._depth == 1:
-            for owner, name, _before, during in self._changes:
+            for owner, name, _original, during in self._changes:
                 setattr(owner, name, during)
         return self
 
     def restore(self) -> None:
-        """What the interpreter calls at the end of a launch."""
+        """Put the original functions back; the interpreter calls this at the end of a launch."""
         self._depth -= 1
         if self._depth:
             return
-        for owner, name, before, _ in reversed(self._changes):
-            if before is interpreter._MISSING:
+        for owner, name, original, _ in reversed(self._changes):
+            if original is interpreter._MISSING:
                 delattr(owner, name)
             else:
-                setattr(owner, name, before)
+                setattr(owner, name, original)
 
     def _call(self, kernel: Any, args: Any, kwargs: Any) -> Any:
         """A function of @triton.jit that a kernel calls."""
@@ -109,29 +109,29 @@ class Language:
     def _get_np_dtype(self, kind: Any) -> Any:
         """numpy's type for one of Triton's. The interpreter asks some thousand times a launch."""
         name = kind.name
-        known = self._dtypes.get(name)
-        if known is None:
-            known = self._dtypes[name] = self._np_dtype(kind)
-        return known
+        dtype = self._dtypes.get(name)
+        if dtype is None:
+            dtype = self._dtypes[name] = self._np_dtype(kind)
+        return dtype
 
 
 def _parameters(member: Any) -> tuple[str, ...]:
-    """Of what is given to tensors as a method; of anything else none."""
+    """The parameters of a function that tensors have as a method; none for anything else."""
     signature = getattr(member, "signature", None) or getattr(member, "__signature__", None)
     return tuple(signature.parameters) if signature is not None else ()
 
 
 def _with_semantic(method: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given, **named: method(
-        *given, **{**named, "_semantic": interpreter.interpreter_semantic}
+    return lambda *arguments, **named: method(
+        *arguments, **{**named, "_semantic": interpreter.interpreter_semantic}
     )
 
 
 def _make_handle(
     handle: Any, data: np.ndarray[Any, Any], dtype: Any, attr: dict[str, Any] | None = None
 ) -> None:
-    """A tile, as Triton's own makes it and checks it; some twenty are made for the smallest
-    program.
+    """Make and check a tile as Triton's own method does, and sooner: the smallest program makes
+    some twenty.
     """
     handle.data, handle.dtype, handle.attr = data, dtype, {} if attr is None else attr
     pointer = isinstance(dtype, triton.language.pointer_type)
@@ -141,28 +141,33 @@ def _make_handle(
 
 @functools.lru_cache(maxsize=1024)
 def _tile(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """How far each element of a tile lies behind its first, if one place further along an axis is
-    so many bytes.
+    """Distances in bytes from a tile's first element to each element.
+
+    Args:
+        steps: bytes from one element to the next along each axis.
     """
     places = np.indices(shape, dtype=np.int64)
-    far: np.ndarray[Any, Any] = np.tensordot(np.array(steps, dtype=np.int64), places, axes=1).view(
-        np.uint64
-    )
-    return far
+    distances: np.ndarray[Any, Any] = np.tensordot(
+        np.array(steps, dtype=np.int64), places, axes=1
+    ).view(np.uint64)
+    return distances
 
 
 @functools.lru_cache(maxsize=1024)
 def _within(shape: tuple[int, ...], axis: int, first: int, end: int) -> np.ndarray[Any, Any]:
-    """Which elements of a tile that begins at `first` of an axis lie on it, when it ends before
-    `end`.
+    """A mask of the elements of a tile that lie within an axis.
+
+    Args:
+        first: where the tile begins on the axis.
+        end: the length of the axis.
     """
     places: np.ndarray[Any, Any] = first + np.indices(shape, dtype=np.int64)[axis]
     return (places >= 0) & (places < end)
 
 
 def _pointers_of_a_block(block: Any, boundary_check: Any) -> tuple[Any, np.ndarray[Any, Any]]:
-    """The addresses of a block pointer's elements, and which of them stand within the axes that are
-    checked.
+    """The addresses of a block pointer's elements, and a mask of elements within the checked
+    axes.
     """
     size, shape = block.base.get_element_ty().primitive_bitwidth // 8, tuple(block.block_shape)
     firsts = [int(offset.data.item()) for offset in block.offsets]
@@ -181,7 +186,7 @@ class _AsCompiled(interpreter.ASTTransformer):  # type: ignore[misc]  # Triton h
     """`and`, `or` and `not` of tiles, element by element. For Python a whole tile is true."""
 
     def visit_Assign(self, node: ast.Assign) -> Any:  # noqa: N802
-        node.value = self.visit(node.value)  # Triton's own leaves it as it is
+        node.value = self.visit(node.value)  # Triton's transformer leaves the value as it is
         return super().visit_Assign(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:  # noqa: N802
@@ -206,7 +211,9 @@ def _calling(name: str, node: ast.expr, *arguments: ast.expr) -> ast.expr:
 
 
 def _logical(word: str, *parts: Callable[[], Any]) -> Any:
-    """Tiles and scalars all count, as on a GPU; of constants the first that decides."""
+    """`and` or `or`, as on a GPU: all tiles and scalars are combined, constants decide in their
+    order.
+    """
     tensors: list[Any] = []
     value: Any = None
     for part in parts:
@@ -217,9 +224,9 @@ def _logical(word: str, *parts: Callable[[], Any]) -> Any:
             return value
     if not tensors:
         return value
-    result, *others = tensors
-    for other in others:
-        result = getattr(result, word)(other)
+    result, *later = tensors
+    for tensor in later:
+        result = getattr(result, word)(tensor)
     return result
 
 
@@ -227,19 +234,19 @@ def _not(value: Any) -> Any:
     return value.__not__() if isinstance(value, triton.language.tensor) else not value
 
 
-_GIVEN = {"attention_kit_logical": _logical, "attention_kit_not": _not}
+_HELPERS = {"attention_kit_logical": _logical, "attention_kit_not": _not}
 
 
 def _compile_and_exec(rewriter: Any, tree: ast.Module) -> Any:
-    """The function that a kernel was rewritten to. Only names that the rewriting has put there are
-    given to its notebook: Triton's own would give it all of the interpreter's, and names would be
-    known that no GPU knows.
+    """Compile a rewritten kernel. The notebook gets only the names that the rewriting has put into
+    the text: Triton's method would add all names of the interpreter, and a kernel could use names
+    that no GPU knows.
     """
-    names, own = rewriter.fn.__globals__, dict(rewriter.kwargs)
-    known = set(rewriter.fn.__code__.co_names)
-    given = {**vars(interpreter), **_GIVEN}
+    names, scope = rewriter.fn.__globals__, dict(rewriter.kwargs)
+    student_names = set(rewriter.fn.__code__.co_names)
+    helpers = {**vars(interpreter), **_HELPERS}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in given and node.id not in known:
-            names.setdefault(node.id, given[node.id])
-    exec(compile(tree, rewriter.filename, "exec"), names, own)
-    return own[rewriter.fn.__name__]
+        if isinstance(node, ast.Name) and node.id in helpers and node.id not in student_names:
+            names.setdefault(node.id, helpers[node.id])
+    exec(compile(tree, rewriter.filename, "exec"), names, scope)
+    return scope[rewriter.fn.__name__]

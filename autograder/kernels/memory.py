@@ -1,9 +1,9 @@
-"""The memory of one launch: which addresses belong to which tensor, and in which order its elements
-are touched.
+"""The memory of one launch: the addresses of each tensor, and the order in which elements are
+touched.
 
-Every tensor gets addresses of its own, so that each access can be told apart, checked and counted.
-On a GPU nothing orders programs, nor the lanes of one program: what depends on an order is a fault
-here, with a name.
+Every tensor gets a range of addresses, so that each access can be told apart, checked and counted.
+On a GPU nothing orders programs, nor the lanes of one program: a result that depends on an order is
+a fault here, with a name.
 """
 
 from collections import Counter
@@ -19,12 +19,12 @@ _Array = np.ndarray[Any, Any]
 
 
 class KernelFault(Exception):
-    """What a kernel did, in words: which program, which tensor, which element."""
+    """A kernel did something wrong; the message names program, tensor and element."""
 
 
 class Elements:
-    """All elements of one storage: who has loaded and stored them, and when. Tensors that share it
-    share this.
+    """All elements of one storage, with the programs and times of loads and stores. All tensors of
+    a storage share this object.
     """
 
     def __init__(self, storage: Any, size: int) -> None:
@@ -49,7 +49,7 @@ class Elements:
         return np.asarray(self)
 
     def add(self, where: _Array) -> None:
-        """Note elements that an atomic operation changes: to what is the memory's affair."""
+        """Note elements that an atomic operation changes; the new values are not known here."""
         if self.added is None:
             self.added = np.zeros(self.count, dtype=bool)
         self.added[where] = True
@@ -57,34 +57,35 @@ class Elements:
     @property
     def count_stored(self) -> int:
         """How many elements the launch has stored or added to."""
-        at = self.stored_at if self.stored_at is not None else np.zeros(self.count, dtype=np.int64)
-        return int(np.count_nonzero(at if self.added is None else (at > 0) | self.added))
+        clocks = (
+            self.stored_at if self.stored_at is not None else np.zeros(self.count, dtype=np.int64)
+        )
+        return int(np.count_nonzero(clocks if self.added is None else (clocks > 0) | self.added))
 
     def write_into(self, expected: _Array, stored: _Array, unsure: _Array) -> None:
-        """Bring the bytes of a storage from before the launch up to date: what its stores have made
-        of them.
+        """Apply the launch's stores to the bytes that a storage had before the launch.
 
         Args:
-            stored: gets 1 where a byte was written.
-            unsure: gets True where nothing is known of the value that was written.
+            stored: set to 1 where a byte was written.
+            unsure: set to True where the value that was written is not known.
         """
         end = self.count * self.size
         if self.stored_at is not None:
-            mine = self.stored_at > 0
-            expected[:end].view(f"u{self.size}")[mine] = self.left[mine]  # type: ignore[index]  # made together
-            stored[:end].reshape(-1, self.size)[mine] = 1
+            is_stored = self.stored_at > 0
+            expected[:end].view(f"u{self.size}")[is_stored] = self.left[is_stored]  # type: ignore[index]  # made together
+            stored[:end].reshape(-1, self.size)[is_stored] = 1
         if self.added is not None:
             stored[:end].reshape(-1, self.size)[self.added] = 1
             unsure[:end].reshape(-1, self.size)[self.added] = True
 
     @property
     def changed_what_it_found(self) -> bool:
-        """Whether the launch read elements as they were before, and wrote some."""
+        """Whether the launch loaded elements from before the launch, and stored some."""
         return self.kept and self.stored_at is not None
 
 
 class Region:
-    """One tensor argument of a running kernel: which addresses are its own."""
+    """One tensor argument of a running kernel, and its addresses."""
 
     def __init__(self, name: str, tensor: Any, number: int, elements: Elements) -> None:
         self.name, self.tensor, self.elements = name, tensor, elements
@@ -113,22 +114,24 @@ class Region:
 
         An element past the end is told as a row too many: rows are the last axis but one.
         """
-        index, rest, rows = [0] * len(self.shape), int(offset), max(len(self.shape) - 2, 0)
+        index, remainder, rows = [0] * len(self.shape), int(offset), max(len(self.shape) - 2, 0)
         for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
             if self.strides[axis] and (axis == rows or self.shape[axis] > 1):
-                steps = rest // self.strides[axis]
+                steps = remainder // self.strides[axis]
                 index[axis] = steps if axis == rows else max(0, min(steps, self.shape[axis] - 1))
-                rest -= index[axis] * self.strides[axis]
-        return index, rest
+                remainder -= index[axis] * self.strides[axis]
+        return index, remainder
 
 
 class Memory:
-    """All tensors of one launch, and a clock that goes on by one with each access."""
+    """All tensors of one launch, and a clock that goes on by one with each access.
+
+    Args:
+        names: names of tensors, by the address of their storage; other tensors have the name of
+            the kernel's parameter.
+    """
 
     def __init__(self, names: dict[int, str], *, traced: bool) -> None:
-        """`names`: of tensors, by the address of their storage; others are called as the kernel's
-        parameter is.
-        """
         self.regions: dict[int, Region] = {}
         self.elements: dict[tuple[int, int], Elements] = {}  # by address and size of an element
         self.loads: Counter[str] = Counter()
@@ -137,8 +140,8 @@ class Memory:
         self._names, self._traced = names, traced
         self._by_argument: dict[int, Region] = {}
         self._clock = 0
-        self._starts: list[int] = []  # the clock when each program began,
-        # and at its last atomic operation, which publishes what it wrote before
+        self._starts: list[int] = []  # the clock when each program began
+        # the clock at each program's last atomic operation, which publishes its earlier stores
         self._released: list[int] = []
         self._ordered = 0  # the clock at the last barrier of this program
         self._shapes: dict[tuple[int, ...], int] = {}
@@ -164,15 +167,15 @@ class Memory:
             len(self.regions) + 1,
         )
         elements = self.elements.setdefault((storage.data_ptr(), size), Elements(storage, size))
-        known = self._names.get(storage.data_ptr())
-        region = Region(known or name.removesuffix("_ptr"), tensor, number, elements)
+        given_name = self._names.get(storage.data_ptr())
+        region = Region(given_name or name.removesuffix("_ptr"), tensor, number, elements)
         self.regions[number] = self._by_argument[id(value)] = self._by_argument[id(tensor)] = region
 
     def _who(self) -> str:
         return f"program {program_in_words(self.program)}"
 
     def region_of(self, argument: Any) -> Region | None:
-        """Where the memory of a kernel's argument lies; None for what is no tensor."""
+        """The region of a kernel's argument; None for an argument that is no tensor."""
         return self._by_argument.get(id(argument))
 
     # time
@@ -185,14 +188,14 @@ class Memory:
         self.barrier()
 
     def barrier(self) -> None:
-        """From here on this program's lanes see what its other lanes have done."""
+        """A barrier: lanes of this program see all earlier accesses of the program's lanes."""
         self._ordered = self._clock + 1
         for elements in self.elements.values():
             elements.loaded.clear()
 
     def atomic(self) -> None:
-        """An atomic operation: it publishes what this program has written, and sees what others
-        have published.
+        """An atomic operation: publishes the stores of this program, and sees those that earlier
+        programs have published.
         """
         self._released[-1] = self._clock
 
@@ -212,35 +215,36 @@ class Memory:
             elements.
 
         Raises:
-            KernelFault: it may not, or its result would depend on an order that nobody promises.
+            KernelFault: the access leaves its tensor, or the result would depend on an order that
+                nobody promises.
         """
         self._clock += 1
         lanes = self._lanes_of(addresses.shape)
         everything = bool(np.logical_and.reduce(on, axis=None))
-        given = (addresses.reshape(-1) if everything else addresses[on]).view(np.int64)
+        active = (addresses.reshape(-1) if everything else addresses[on]).view(np.int64)
         written = values
         if not everything:
             lanes = lanes[on.reshape(-1)]
             written = values[on] if values is not None else None
         elif values is not None:
             written = values.reshape(-1)
-        found, touched = given, []
-        for region, mine, ends in self._by_region(given, verb):
-            if mine is None:
-                offsets = self._offsets(region, given, ends, verb)
+        moved, touched = active, []
+        for region, owned, ends in self._by_region(active, verb):
+            if owned is None:
+                offsets = self._offsets(region, active, ends, verb)
                 self._check(region, offsets, lanes, verb, written)
-                found = given + (region.address - region.base)
+                moved = active + (region.address - region.base)
             else:
-                offsets = self._offsets(region, given[mine], ends, verb)
+                offsets = self._offsets(region, active[owned], ends, verb)
                 self._check(
-                    region, offsets, lanes[mine], verb, None if written is None else written[mine]
+                    region, offsets, lanes[owned], verb, None if written is None else written[owned]
                 )
-                found = np.where(mine, given + (region.address - region.base), found)
+                moved = np.where(owned, active + (region.address - region.base), moved)
             touched.append((region, offsets))
         if everything:
-            return found.view(np.uint64).reshape(addresses.shape), touched
+            return moved.view(np.uint64).reshape(addresses.shape), touched
         real = np.zeros(addresses.shape, dtype=np.uint64)
-        real[on] = found.view(np.uint64)
+        real[on] = moved.view(np.uint64)
         return real, touched
 
     def _check(
@@ -253,8 +257,8 @@ class Memory:
         self._count(region, offsets, verb)
 
     def _lanes_of(self, shape: tuple[int, ...]) -> _Array:
-        """A number a lane. Equal numbers of two accesses are the same lane: tiles of one shape,
-        seen at one place.
+        """A number a lane. Equal numbers in two accesses mean one lane: an element of tiles of one
+        shape.
         """
         lanes = self._lanes.get(shape)
         if lanes is None:
@@ -266,24 +270,24 @@ class Memory:
         return lanes
 
     def _by_region(
-        self, given: _Array, verb: str
+        self, addresses: _Array, verb: str
     ) -> list[tuple[Region, _Array | None, tuple[int, int]]]:
-        """Each tensor that is touched, which of the addresses are its own (None: all), and the
-        first and the last.
+        """Each tensor that is touched, a mask of the tensor's addresses (None: all), and the first
+        and the last of these.
         """
-        if not given.size:
+        if not addresses.size:
             return []
         half = 1 << (_SPAN - 1)
-        ends = _ends(given)
+        ends = _ends(addresses)
         first, last = ends[0] + half >> _SPAN, ends[1] + half >> _SPAN
         if first == last:
             return [(self._region(first, verb), None, ends)]
-        numbers = (given + half) >> _SPAN
+        numbers = (addresses + half) >> _SPAN
         touched = [
             (self._region(number, verb), numbers == number)
             for number in np.unique(numbers).tolist()
         ]
-        return [(region, mine, _ends(given[mine])) for region, mine in touched]
+        return [(region, owned, _ends(addresses[owned])) for region, owned in touched]
 
     def _region(self, number: int, verb: str) -> Region:
         region = self.regions.get(number)
@@ -291,12 +295,16 @@ class Memory:
             raise KernelFault(f"{self._who()} {verb} an address that belongs to no tensor")
         return region
 
-    def _offsets(self, region: Region, given: _Array, ends: tuple[int, int], verb: str) -> _Array:
+    def _offsets(
+        self, region: Region, addresses: _Array, ends: tuple[int, int], verb: str
+    ) -> _Array:
         """How many elements after the first each address lies; all must be elements."""
-        far = given - region.base
-        offsets: _Array = far >> region.size.bit_length() - 1  # an element has 1, 2, 4 or 8 bytes
-        beside = far & region.size - 1
-        between = np.logical_or.reduce(beside)
+        distances = addresses - region.base
+        offsets: _Array = (
+            distances >> region.size.bit_length() - 1
+        )  # an element has 1, 2, 4 or 8 bytes
+        misalignments = distances & region.size - 1
+        between = np.logical_or.reduce(misalignments)
         if (
             region.whole
             and not between
@@ -306,12 +314,12 @@ class Memory:
             return offsets
         inside = (offsets >= 0) & (offsets < region.extent)
         inside[inside] = region.valid[offsets[inside]]
-        wrong = ~inside | (beside != 0)
+        wrong = ~inside | (misalignments != 0)
         if not wrong.any():
             return offsets
         name, shape = region.name, region.shape
-        index, rest = region.index_of(int(offsets[wrong][0]))
-        if rest or beside[wrong][0]:
+        index, remainder = region.index_of(int(offsets[wrong][0]))
+        if remainder or misalignments[wrong][0]:
             raise KernelFault(
                 f"{self._who()} {verb} memory between the elements of {name} (shape "
                 f"{shape}, strides "
@@ -342,8 +350,8 @@ class Memory:
     # order
 
     def _check_load(self, region: Region, offsets: _Array, lanes: _Array, verb: str) -> None:
-        """A load, or an atomic operation: has somebody stored there, whom nothing puts before this
-        lane?
+        """Refuse a load or an atomic operation after a store that nothing orders before this
+        lane.
         """
         elements, where = region.elements, offsets + region.start
         if (
@@ -352,10 +360,10 @@ class Memory:
             and (stored := elements.stored_at[where]).any()
         ):
             self._refuse_foreign(region, offsets, stored, verb)
-            other = (stored >= self._ordered) & (elements.stored_by[where] != lanes)
-            if verb == "reads" and other.any():
+            clashes = (stored >= self._ordered) & (elements.stored_by[where] != lanes)
+            if verb == "reads" and clashes.any():
                 raise KernelFault(
-                    f"{self._who()} reads {_place(region, offsets, other)}, which another lane "
+                    f"{self._who()} reads {_place(region, offsets, clashes)}, which another lane "
                     "of it has written: "
                     f"{_LANES}. tl.debug_barrier() between the store and the load orders them; "
                     "better is to keep the "
@@ -370,27 +378,27 @@ class Memory:
             elements.add(where)
 
     def _check_store(self, region: Region, offsets: _Array, lanes: _Array, values: _Array) -> None:
-        """A store: would another lane, or another program, have read or written something else
-        there?
+        """Refuse a store where another lane or program has read or written another value, and
+        nothing orders the two.
         """
         elements, where = region.elements, offsets + region.start
         if elements.stored_at is None or elements.stored_by is None:
             elements.stored_at = np.zeros(elements.count, dtype=np.int64)
             elements.stored_by = np.zeros(elements.count, dtype=np.int64)
             elements.left = np.zeros(elements.count, dtype=f"u{elements.size}")
-        at, by = elements.stored_at, elements.stored_by
+        clocks, by = elements.stored_at, elements.stored_by
         bits = values.view(f"u{values.itemsize}")
-        if (stored := at[where]).any():
+        if (stored := clocks[where]).any():
             self._refuse_foreign(region, offsets, stored, "writes")
-            other = (stored >= self._ordered) & (by[where] != lanes)
-            if other.any() and (other := other & (elements.bits()[where] != bits)).any():
+            clashes = (stored >= self._ordered) & (by[where] != lanes)
+            if clashes.any() and (clashes := clashes & (elements.bits()[where] != bits)).any():
                 raise KernelFault(
-                    f"{self._who()} writes {_place(region, offsets, other)}, where another lane "
+                    f"{self._who()} writes {_place(region, offsets, clashes)}, where another lane "
                     "of it has written "
                     f"something else: {_LANES}. tl.debug_barrier() between the two "
                     "stores orders them"
                 )
-        at[where] = self._clock
+        clocks[where] = self._clock
         by[where] = lanes
         # two lanes of this store, one element
         if lanes.size > 1 and (lost := by[where] != lanes).any():
@@ -406,8 +414,8 @@ class Memory:
         elements.left[where] = bits  # type: ignore[index]  # made with `stored_at`
 
     def _refuse_late(self, region: Region, where: _Array, lanes: _Array, bits: _Array) -> None:
-        """A store into what other lanes of this program have loaded: on a GPU they may come
-        later.
+        """Refuse a store into elements that other lanes of this program have loaded: on a GPU these
+        loads may come later.
         """
         elements = region.elements
         writer = np.full(elements.count, -1, dtype=np.int64)
@@ -415,18 +423,18 @@ class Memory:
         changed = np.zeros(elements.count, dtype=bool)
         changed[where] = elements.bits()[where] != bits
         for seen, by in elements.loaded:
-            other = (writer[seen] >= 0) & (writer[seen] != by) & changed[seen]
-            if other.any():
+            clashes = (writer[seen] >= 0) & (writer[seen] != by) & changed[seen]
+            if clashes.any():
                 raise KernelFault(
-                    f"{self._who()} writes {_place(region, seen - region.start, other)}, "
+                    f"{self._who()} writes {_place(region, seen - region.start, clashes)}, "
                     "which another "
                     f"lane of it has loaded: {_LANES}. tl.debug_barrier() between the load and "
                     "the store orders them"
                 )
 
     def _refuse_foreign(self, region: Region, offsets: _Array, stored: _Array, verb: str) -> None:
-        """What another program has stored may be touched after both have done something atomic, and
-        not else.
+        """Refuse to touch elements that another program has stored, unless both programs have done
+        an atomic operation since.
         """
         foreign = (stored > 0) & (stored < self._starts[-1])
         if foreign.any() and self._released[-1]:

@@ -1,10 +1,10 @@
-"""What a function of Triton's language asks of the interpreter's builder follows from types and
-constants alone.
+"""Memoizes Triton's front end: equal types and constants give the same builder calls, so the second
+call of a function replays those of the first with other tiles.
 
-Before it asks for any arithmetic, it compares types and shapes and converts constants, which takes
-several times as long as the arithmetic of a tile. A kernel's loop calls the same functions with the
-same types again and again. Here what one of them asked is noted, once for each combination of types
-and constants, and asked again with other tiles.
+A function of Triton's language compares types and shapes and converts constants before any
+arithmetic, which takes several times as long as the arithmetic of a tile. A kernel's loop calls the
+same functions with the same types again and again. A phrase holds the builder calls of one
+function, for one combination of types and constants.
 """
 
 import functools
@@ -22,11 +22,11 @@ _PLAIN = frozenset((int, bool, str, type(None)))
 
 
 class _Unknown(Exception):
-    """A value that may be more than its type and its constants say."""
+    """A value that types and constants do not describe."""
 
 
 def _kind(value: Any) -> Any:
-    """All that what is asked for depends on: the type of a tile; of anything else all of it."""
+    """The key of a value: of a tile the type, of anything else type and value."""
     kind = type(value)
     if kind is _tensor:
         return value.type.name
@@ -46,13 +46,13 @@ def _kind(value: Any) -> Any:
 
 
 class _Phrase:
-    """What a function asked of the builder.
+    """The builder calls of a function.
 
     Attributes:
-        steps: an operation, what it was given, and which of that was a tile: its place, and where
-            it came from.
-        result: where the tile that it gave came from, and all else that makes a tensor of it; None
-            for no tensor.
+        steps: operations, each with its arguments and, for every tile among them, the place and the
+            number of the handle.
+        result: the number of the result's handle, and the tensor's attributes; None for a function
+            without result.
     """
 
     def __init__(self) -> None:
@@ -61,25 +61,25 @@ class _Phrase:
 
     def again(self, handles: list[Any]) -> Any:
         for operation, template, tiles in self.steps:
-            given = template.copy()
+            arguments = template.copy()
             for place, source in tiles:
-                given[place] = handles[source]
-            handles.append(operation(*given))
+                arguments[place] = handles[source]
+            handles.append(operation(*arguments))
         if self.result is None:
             return None
         source, parts = self.result
-        made = _tensor.__new__(_tensor)
-        made.__dict__.update(parts)
-        made.handle = handles[source]
-        return made
+        tensor = _tensor.__new__(_tensor)
+        tensor.__dict__.update(parts)
+        tensor.handle = handles[source]
+        return tensor
 
 
 class _Notes:
-    """Stands before the builder while a function is called for the first time."""
+    """Stands in for the builder while a function is called for the first time."""
 
     def __init__(self, builder: Any, handles: list[Any]) -> None:
         self._builder, self._handles = builder, handles
-        # whole: nothing has been asked that a phrase cannot say
+        # whole: a phrase can hold all builder calls so far
         self.phrase, self.whole = _Phrase(), True
 
     def __getattr__(self, name: str) -> Any:
@@ -90,20 +90,20 @@ class _Notes:
             else member
         )
 
-    def _ask(self, operation: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        # what it does in turn is its own affair
+    def _ask(self, operation: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        # calls that the operation makes in turn are not noted
         interpreter.interpreter_semantic.builder = self._builder
-        result = operation(*given, **named)
+        result = operation(*arguments, **named)
         interpreter.interpreter_semantic.builder = self
         tiles = [
             (place, self.source(value))
-            for place, value in enumerate(given)
+            for place, value in enumerate(arguments)
             if isinstance(value, HANDLES)
         ]
-        self.phrase.steps.append((operation, list(given), tiles))
+        self.phrase.steps.append((operation, list(arguments), tiles))
         nested = [
             *named.values(),
-            *(part for value in given if isinstance(value, list | tuple) for part in value),
+            *(part for value in arguments if isinstance(value, list | tuple) for part in value),
         ]
         if named or isinstance(result, tuple) or any(isinstance(part, HANDLES) for part in nested):
             self.whole = False
@@ -111,27 +111,27 @@ class _Notes:
         return result
 
     def source(self, handle: Any) -> int:
-        """Which of the tiles before it this is."""
-        for place, known in enumerate(self._handles):
-            if known is handle:
+        """The number of a handle, in the order in which handles were made."""
+        for place, earlier in enumerate(self._handles):
+            if earlier is handle:
                 return place
         self.whole = False
         return 0
 
     def end(self, result: Any) -> _Phrase | None:
-        """The phrase; None if it leaves out something."""
+        """The phrase; None where a phrase cannot hold all builder calls."""
         if type(result) is _tensor:
             self.phrase.result = self.source(result.handle), {**vars(result), "handle": None}
         elif result is not None:
             self.whole = False
-        for _, given, tiles in self.phrase.steps:
+        for _, arguments, tiles in self.phrase.steps:
             for place, _source in tiles:
-                given[place] = None  # tiles are kept no longer than they live
+                arguments[place] = None  # keeps no tile alive
         return self.phrase if self.whole else None
 
 
 class Phrases:
-    """All phrases that are known. One for a process."""
+    """All phrases of a process."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -141,35 +141,39 @@ class Phrases:
     def of(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function of Triton's language that does the same, sooner."""
 
-        def spoken(*given: Any, **named: Any) -> Any:
+        def spoken(*arguments: Any, **named: Any) -> Any:
             if self._listening:
-                return function(*given, **named)
+                return function(*arguments, **named)
             try:
                 key = (
                     function,
-                    *map(_kind, given),
+                    *map(_kind, arguments),
                     *[(name, _kind(value)) for name, value in named.items()],
                 )
                 phrase = self._known[key]
             except _Unknown:
-                return function(*given, **named)
+                return function(*arguments, **named)
             except KeyError:
-                return self._listen(key, function, given, named)
+                return self._listen(key, function, arguments, named)
             if phrase is None:
-                return function(*given, **named)
-            return phrase.again([v.handle for v in (*given, *named.values()) if type(v) is _tensor])
+                return function(*arguments, **named)
+            return phrase.again(
+                [v.handle for v in (*arguments, *named.values()) if type(v) is _tensor]
+            )
 
         return spoken
 
-    def _listen(self, key: Any, function: Callable[..., Any], given: Any, named: Any) -> Any:
+    def _listen(self, key: Any, function: Callable[..., Any], arguments: Any, named: Any) -> Any:
         semantic, looks = interpreter.interpreter_semantic, self._recorder.looks
-        handles = [value.handle for value in (*given, *named.values()) if type(value) is _tensor]
+        handles = [
+            value.handle for value in (*arguments, *named.values()) if type(value) is _tensor
+        ]
         if len(set(map(id, handles))) < len(handles):  # of x * x nobody could say which x is which
-            return function(*given, **named)
+            return function(*arguments, **named)
         notes = semantic.builder = _Notes(self._recorder, handles)
         self._listening = True
         try:
-            result = function(*given, **named)
+            result = function(*arguments, **named)
         finally:
             self._listening = False
             semantic.builder = self._recorder

@@ -1,11 +1,11 @@
-"""A strict interpreter for Triton kernels on a CPU: what a GPU would not forgive is a fault with a
-name.
+"""A strict interpreter for Triton kernels on a CPU: errors that a GPU would not forgive are faults
+with a name.
 
-Triton's own interpreter runs programs one after the other on real memory: an address past the end
-reads rubbish or corrupts the heap, a masked lane without `other` is 0, races do not show, and
-Python runs that no GPU would compile. Here every access is checked and counted, and every kernel is
-compiled first, as far as that goes without a GPU. The same text stands in the notebook that needs
-it (`build` copies it), so it uses nothing but numpy, torch and triton.
+Triton's interpreter runs programs one after the other on real memory: an address past the end reads
+rubbish or corrupts the heap, a masked lane without `other` is 0, races do not show, and Python runs
+that no GPU would compile. The strict interpreter checks and counts every access, and compiles every
+kernel first, as far as that goes without a GPU. `build` copies its text into notebooks with
+kernels, so the text uses nothing but numpy, torch and triton.
 """
 
 import contextlib
@@ -42,9 +42,9 @@ class UnknownTriton(ImportError):
 
 
 class Recording:
-    """What the kernels of one call touched. `loads` and `stores` count elements by tensor; `reads`
-    and `writes` hold how often each element was touched, in the tensor's shape; `steps` is the
-    story, program by program. The last three are there where they were asked for.
+    """The accesses of the kernels of one call. `loads` and `stores` count elements by tensor;
+    `reads` and `writes` hold how often each element was touched, in the tensor's shape; `steps`
+    lists the accesses program by program. The last three are filled where `keep_steps` is set.
     """
 
     def __init__(self, names: dict[int, str], keep_steps: bool) -> None:
@@ -77,19 +77,19 @@ class Recording:
         )
 
     def add(self, memory: Memory) -> None:
-        """What one launch moved."""
+        """Add the accesses of one launch."""
         self.loads.update(memory.loads)
         self.stores.update(memory.stores)
         for region in memory.regions.values():
-            for verb, kept in (("reads", self.reads), ("writes", self.writes)):
+            for verb, totals in (("reads", self.reads), ("writes", self.writes)):
                 if verb in region.counts:
-                    shaped, before = region.in_shape(region.counts[verb]), kept.get(region.name, 0)
-                    same = np.shape(before) in ((), shaped.shape)
-                    kept[region.name] = shaped + before if same else shaped.copy()
+                    shaped, total = region.in_shape(region.counts[verb]), totals.get(region.name, 0)
+                    same = np.shape(total) in ((), shaped.shape)
+                    totals[region.name] = shaped + total if same else shaped.copy()
 
 
 class Strict:
-    """The hooks in the interpreter. One for a process: `install()` makes it or finds it."""
+    """The hooks in the interpreter of this process; `install()` makes them or finds them."""
 
     def __init__(self) -> None:
         self.recording = Recording({}, keep_steps=False)
@@ -106,8 +106,7 @@ class Strict:
         }
         for name in self._original:
             setattr(builder, name, getattr(self, "_" + name))
-        # overflow is computed beside each operation, and told to an assertion that nobody has
-        # switched on
+        # Triton computes overflow beside each operation, for an assertion that nobody switches on
         builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
         self._recorder = Recorder(builder)
         interpreter.interpreter_builder = interpreter.interpreter_semantic.builder = self._recorder
@@ -124,11 +123,11 @@ class Strict:
         """Record every kernel launched inside. `names` gives tensors their names by the address of
         their storage.
         """
-        before, self.recording = self.recording, Recording(names, keep_steps)
+        outer, self.recording = self.recording, Recording(names, keep_steps)
         try:
             yield self.recording
         finally:
-            self.recording = before
+            self.recording = outer
 
     # a launch
 
@@ -144,10 +143,10 @@ class Strict:
 
         def init_args(grid: Any, args_dev: Any, kwargs: Any) -> Any:
             tensors = _tensors_in((*args_dev, *kwargs.values()))
-            # else only copies tell two parameters apart
+            # a tensor passed twice is copied: only copies tell the two parameters apart
             apart = len(set(map(id, tensors))) == len(tensors)
-            here = apart and all(tensor.device.type == "cpu" for tensor in tensors)
-            args, keywords = (args_dev, kwargs) if here else to_host(grid, args_dev, kwargs)
+            stays = apart and all(tensor.device.type == "cpu" for tensor in tensors)
+            args, keywords = (args_dev, kwargs) if stays else to_host(grid, args_dev, kwargs)
             self._open(inspect.getcallargs(grid.fn, *args, **keywords))
             return args, keywords
 
@@ -179,20 +178,20 @@ class Strict:
         )
 
     def _wrap_kernels(self, kernels: Any) -> None:
-        """Before each launch: would a GPU compile this?"""
+        """Compile each kernel before a launch."""
         run = kernels.run
 
         def compiled(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
             if not warmup:
                 self._compiler.check(kernel, args, kwargs)
-            grid = (lambda meta, given=grid: tuple(given(meta))) if callable(grid) else tuple(grid)
+            grid = (lambda meta, sizes=grid: tuple(sizes(meta))) if callable(grid) else tuple(grid)
             with self.around_launch(_tensors_in((*args, *kwargs.values()))):
                 return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
 
         kernels.run = compiled
 
     def _wrap_autotuner(self, tuners: Any) -> None:
-        """Instead of the fastest configuration, which there is none of here: all of them."""
+        """Run all configurations of autotune: without a GPU none is the fastest."""
         run = tuners.run
         tuned = Autotuned(self._quietly, lambda: self.memory)
 
@@ -203,13 +202,13 @@ class Strict:
         tuners.run = run_all
 
     def _quietly(self, launch: Callable[[], Any]) -> None:
-        """Launch once more: its faults count, and its largest tile, but not what it moves."""
+        """Launch once more: faults count, and the largest tile, but no accesses."""
         memory = self.memory
-        with self.record(self.recording.names) as aside:
+        with self.record(self.recording.names) as recording:
             launch()
-        self.recording.largest = max(self.recording.largest, aside.largest)
+        self.recording.largest = max(self.recording.largest, recording.largest)
         self.recording.unfilled += [
-            name for name in aside.unfilled if name not in self.recording.unfilled
+            name for name in recording.unfilled if name not in self.recording.unfilled
         ]
         self.memory = memory
 
@@ -221,8 +220,8 @@ class Strict:
             self.memory.add(name, value)
 
     def _implicit_cvt(self, argument: Any) -> Any:
-        """A tensor argument as the kernel sees it: a pointer, whose address here is the tensor's
-        own.
+        """A tensor argument as the kernel sees it: a pointer to the address of the tensor's
+        region.
         """
         converted = self._convert(argument)
         region = self.memory.region_of(argument)
@@ -242,7 +241,7 @@ class Strict:
         self._original["set_grid_dim"](*grid)
 
     def _set_grid_idx(self, x: int, y: int, z: int) -> None:
-        """The programs in a shuffled order: on a GPU nobody knows which comes first."""
+        """Run the programs in a shuffled order: a GPU promises none."""
         grid = interpreter.interpreter_builder.grid_dim
         if not self._order:
             self._order = list(np.ndindex(*grid))
@@ -256,7 +255,7 @@ class Strict:
     # accesses
 
     def _create_masked_load(
-        self, pointers: Any, mask: Any, other: Any, *rest: Any, **options: Any
+        self, pointers: Any, mask: Any, other: Any, *arguments: Any, **options: Any
     ) -> Any:
         mask = _as_handle(mask)
         real, names = self._touch(pointers, mask, "reads")
@@ -266,57 +265,59 @@ class Strict:
             ]
             element = pointers.get_element_ty()
             kind = interpreter._get_np_dtype(element)
-            # of bfloat16's bits: a NaN too
+            # bfloat16 is stored as an unsigned integer, and the largest one is a NaN
             lost = np.iinfo(kind).max if kind.kind in "iu" else _POISON[kind.kind]
             other = type(pointers)(np.full(pointers.data.shape, lost, dtype=kind), element)
-        return self._original["create_masked_load"](real, mask, other, *rest, **options)
+        return self._original["create_masked_load"](real, mask, other, *arguments, **options)
 
     def _create_masked_store(
-        self, pointers: Any, value: Any, mask: Any, *rest: Any, **options: Any
+        self, pointers: Any, value: Any, mask: Any, *arguments: Any, **options: Any
     ) -> Any:
         mask = _as_handle(mask)
         real, _ = self._touch(pointers, mask, "writes", value.data)
-        return self._original["create_masked_store"](real, value, mask, *rest, **options)
+        return self._original["create_masked_store"](real, value, mask, *arguments, **options)
 
-    def _create_tensor_pointer_load(self, pointer: Any, boundary_check: Any, *rest: Any) -> Any:
+    def _create_tensor_pointer_load(
+        self, pointer: Any, boundary_check: Any, *arguments: Any
+    ) -> Any:
         try:
-            return self._original["create_tensor_pointer_load"](pointer, boundary_check, *rest)
+            return self._original["create_tensor_pointer_load"](pointer, boundary_check, *arguments)
         except KernelFault as fault:
             raise _naming_unchecked_axes(fault, pointer, boundary_check) from None
 
     def _create_tensor_pointer_store(
-        self, pointer: Any, value: Any, boundary_check: Any, *rest: Any
+        self, pointer: Any, value: Any, boundary_check: Any, *arguments: Any
     ) -> Any:
         try:
             return self._original["create_tensor_pointer_store"](
-                pointer, value, boundary_check, *rest
+                pointer, value, boundary_check, *arguments
             )
         except KernelFault as fault:
             raise _naming_unchecked_axes(fault, pointer, boundary_check) from None
 
     def _create_atomic_rmw(
-        self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any
+        self, operation: Any, pointers: Any, value: Any, mask: Any, *arguments: Any
     ) -> Any:
         real, _ = self._touch(pointers, mask, "adds to")
         self.memory.atomic()
-        return self._original["create_atomic_rmw"](operation, real, value, mask, *rest)
+        return self._original["create_atomic_rmw"](operation, real, value, mask, *arguments)
 
-    def _create_atomic_cas(self, pointers: Any, compare: Any, value: Any, *rest: Any) -> Any:
+    def _create_atomic_cas(self, pointers: Any, compare: Any, value: Any, *arguments: Any) -> Any:
         mask = type(pointers)(np.ones_like(pointers.data, dtype=bool), triton.language.int1)
         real, _ = self._touch(pointers, mask, "adds to")
         self.memory.atomic()
-        return self._original["create_atomic_cas"](real, compare, value, *rest)
+        return self._original["create_atomic_cas"](real, compare, value, *arguments)
 
     def _create_barrier(self) -> None:
         self.memory.barrier()
         self._original["create_barrier"]()
 
-    def _create_dot(self, a: Any, b: Any, *rest: Any) -> Any:
+    def _create_dot(self, a: Any, b: Any, *arguments: Any) -> Any:
         if triton.language.bfloat16 in (a.dtype.scalar, b.dtype.scalar):
             raise KernelFault(
                 "tl.dot of bfloat16 is wrong in the interpreter: use float16 or float32 on a CPU"
             )
-        product = self._original["create_dot"](a, b, *rest)
+        product = self._original["create_dot"](a, b, *arguments)
         self.recording.dots += 1
         self.recording.largest = max(self.recording.largest, product.data.size)
         return product
@@ -324,8 +325,8 @@ class Strict:
     def _touch(
         self, pointers: Any, mask: Any, verb: str, values: Any = None
     ) -> tuple[Any, list[str]]:
-        """Check and count one access; the pointers with their real addresses, and whose they
-        are.
+        """Check and count one access; returns pointers with real addresses, and the names of the
+        tensors.
         """
         shape = pointers.data.shape
         on = mask.data if mask.data.shape == shape else np.broadcast_to(mask.data, shape)
@@ -358,7 +359,7 @@ _HOOKED = (
 
 
 def _tensors_in(value: Any) -> list[Any]:
-    """Those that an argument stands for: a tensor, a descriptor, a tuple of them."""
+    """The tensors of an argument, which may be a tensor, a descriptor or a tuple."""
     if isinstance(value, tuple):
         return [tensor for part in value for tensor in _tensors_in(part)]
     tensor = getattr(value, "base", value)
@@ -366,16 +367,14 @@ def _tensors_in(value: Any) -> list[Any]:
 
 
 def _as_handle(mask: Any) -> Any:
-    """A mask as Triton's builder passes it; of block pointers and descriptors it is a bare
-    array.
-    """
+    """A mask as a handle: block pointers and descriptors pass a bare array."""
     if isinstance(mask, np.ndarray):
         return interpreter.TensorHandle(mask, triton.language.int1)
     return mask
 
 
 def _naming_unchecked_axes(fault: KernelFault, pointer: Any, boundary_check: Any) -> KernelFault:
-    """A fault of a block pointer says which of its axes nothing checks."""
+    """A fault of a block pointer, with the axes that `boundary_check` leaves out."""
     axes = [str(axis) for axis in range(len(pointer.block_shape)) if axis not in boundary_check]
     if not axes:
         return fault
@@ -392,42 +391,42 @@ def install() -> Strict:
     """The strict interpreter of this process.
 
     Raises:
-        UnknownTriton: this Triton has another interpreter than the versions that ours was tested
-            with: an older one, or a newer one in which a small kernel does not do what it should.
+        UnknownTriton: this Triton is older than the tested versions, or newer, and a small kernel
+            fails in it.
     """
-    known = getattr(interpreter, "attention_kit_strict", None)
-    if known is None:
+    strict = getattr(interpreter, "attention_kit_strict", None)
+    if strict is None:
         version = tuple(int(part) for part in triton.__version__.split(".")[:2])
         if version < _TESTED[0]:
             raise _unknown()
         try:
-            known = Strict()
+            strict = Strict()
             if version > _TESTED[1]:
-                _probe(known)
+                _probe(strict)
         except Exception as error:
             raise _unknown(f", in which it fails ({type(error).__name__}: {error})") from error
-        interpreter.attention_kit_strict = known
-    return known
+        interpreter.attention_kit_strict = strict
+    return strict
 
 
-def _unknown(why: str = "") -> UnknownTriton:
+def _unknown(reason: str = "") -> UnknownTriton:
     return UnknownTriton(
-        f"the strict interpreter knows Triton 3.6 to 3.9, and this is {triton.__version__}{why}: "
-        "pip install triton==3.7.1"
+        "the strict interpreter knows Triton 3.6 to 3.9, and this is "
+        f"{triton.__version__}{reason}: pip install triton==3.7.1"
     )
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _probe_kernel(x_ptr, y_ptr, n, block: triton.language.constexpr):  # type: ignore[no-untyped-def]
     """Each program adds its row's sum to its row."""
-    at = triton.language.program_id(0) * n + triton.language.arange(0, block)
+    places = triton.language.program_id(0) * n + triton.language.arange(0, block)
     inside = triton.language.arange(0, block) < n
-    x = triton.language.load(x_ptr + at, mask=inside, other=0.0)
-    triton.language.store(y_ptr + at, x + triton.language.sum(x, 0), mask=inside)
+    x = triton.language.load(x_ptr + places, mask=inside, other=0.0)
+    triton.language.store(y_ptr + places, x + triton.language.sum(x, 0), mask=inside)
 
 
 def _probe(strict: Strict) -> None:
-    """A kernel that is right is right, is counted, and is refused where it goes too far."""
+    """Run a right kernel, and check that a kernel which leaves its tensor is refused."""
     x, y = torch.arange(6.0), torch.zeros(6)
     with strict.record({}) as seen:
         _probe_kernel[(2,)](x, y, 3, block=4)
@@ -442,7 +441,7 @@ def _probe(strict: Strict) -> None:
 
 
 def trace(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tuple[Any, Recording]:
-    """Call a function that launches kernels; its result, and what each program touched.
+    """Call a function that launches kernels; returns its result and a recording of all accesses.
 
     Print the recording to read it; `recording.reads["k"]` counts how often each element of k was
     read. Tensors that the function was given have the names of its parameters, others those of the
@@ -453,10 +452,10 @@ def trace(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tup
             "kernels run on the GPU here: to trace them set TRITON_INTERPRET=1 before "
             "triton is imported"
         )
-    given = inspect.signature(function).bind(*arguments, **keywords).arguments
+    bound = inspect.signature(function).bind(*arguments, **keywords).arguments
     names = {
         t.untyped_storage().data_ptr(): name
-        for name, t in given.items()
+        for name, t in bound.items()
         if isinstance(t, torch.Tensor)
     }
     with install().record(names, keep_steps=True) as recording:

@@ -1,13 +1,13 @@
-"""The programs of a launch run one text. What is the same for all of them is done once, and the
-rest is played back.
+"""Records the operations of a launch's first program on a tape, and plays the tape for the other
+programs.
 
-The interpreter runs a kernel as Python for every program: it looks at types, converts constants and
-compares shapes, which takes ten times as long as the arithmetic. Here the first program's
-operations are written down. Those that depend on constants only are done; for the other programs
-the rest is done again, without the Python around it. Where Python asks for a value (`if`, `while`,
-`range`), the tape parts in one stretch for each answer. A program that answers what none has yet
-runs as Python, is given what was already done, and goes on from there; so does one whose operation
-fails, so that the fault comes out of the student's own line.
+The interpreter runs a kernel as Python for every program: it compares types and shapes and converts
+constants, which takes ten times as long as the arithmetic. The tape holds the operations of the
+first program. Results that depend on constants only are kept; the other operations are played for
+each program, without the Python around them. Where Python asks for a value (`if`, `while`,
+`range`), the tape has one stretch for each answer. A program with a new answer runs as Python, gets
+the results of the operations that were already played, and goes on from there; so does a program
+whose operation fails, so that the fault is raised in the student's line.
 """
 
 import enum
@@ -22,7 +22,7 @@ import triton
 from triton.runtime import interpreter
 
 _TOUCHES = re.compile("load|store|atomic|descriptor|program_id|print|assert|assume|barrier")
-"""Operations that are done for each program, also where all they are given is constant."""
+"""Operations that each program makes, also where all arguments are constant."""
 _MOST_STEPS = 20_000
 _MOST_BYTES = 64 << 20  # of one program's tiles, which a tape keeps until the program ends
 _SLOT = "attention_kit_slot"
@@ -35,16 +35,14 @@ HANDLES = tuple(
 
 
 def makes_handles(name: str) -> bool:
-    """Whether a member of the builder is an operation: one that makes tiles, or does something to
-    them.
-    """
+    """Whether a member of the builder is an operation on tiles."""
     return name.startswith("create_") or (name.startswith("get_") and not name.endswith("_ty"))
 
 
 class _Mode(enum.Enum):
-    AWAY = enum.auto()  # operations are done, and nobody looks
-    RECORDING = enum.auto()  # they are done and written down
-    FEEDING = enum.auto()  # they have been done: their results are handed out
+    AWAY = enum.auto()  # operations run, and are not recorded
+    RECORDING = enum.auto()  # operations run and are recorded
+    FEEDING = enum.auto()  # operations have been played: calls return those results
 
 
 class _Stretch:
@@ -52,11 +50,11 @@ class _Stretch:
 
     Attributes:
         calls: the slots of all operations, in the order in which Python calls them.
-        steps: those that each program does: a function, the slots of its arguments, and the slot of
-            its result.
-        asked: how to read the value, and the slot of what it is read from; None at the end of the
+        steps: operations that each program makes: a function, the slots of the arguments, and the
+            slot of the result.
+        asked: a function that reads the value, and the slot of the tile; None at the end of the
             program.
-        ways: what follows, for each value.
+        ways: the next stretch, for each value.
     """
 
     def __init__(self) -> None:
@@ -67,15 +65,15 @@ class _Stretch:
 
 
 class _Tape:
-    """The operations of one launch. A slot holds a constant, or None for what each program has its
-    own of.
+    """The operations of one launch. A slot holds a constant, or None for a value that differs by
+    program.
     """
 
     def __init__(self) -> None:
         self.slots: list[Any] = []
         self.constant: list[bool] = []
         self.start: _Stretch | None = None
-        self.torn = False  # not to be played: something in it cannot be followed
+        self.torn = False  # not to be played: an operation cannot be followed
         self.steps = self.bytes = 0
 
     def add(self, value: Any, *, constant: bool) -> int:
@@ -84,7 +82,7 @@ class _Tape:
         return len(self.slots) - 1
 
     def label(self, result: Any, slot: int) -> None:
-        """Mark handles with their slot; those of a tuple stand in the slots after its own."""
+        """Mark handles with their slots; handles of a tuple have the slots after the tuple's."""
         if isinstance(result, tuple):
             for number, part in enumerate(result, slot + 1):
                 self.label(part, number)
@@ -92,7 +90,7 @@ class _Tape:
             setattr(result, _SLOT, (self, slot))
 
     def slot_of(self, argument: Any, stretch: _Stretch) -> int:
-        """Where an argument stands. A handle that no operation has made tears the tape."""
+        """The slot of an argument. A handle that no operation has made tears the tape."""
         if isinstance(argument, HANDLES):
             tape, slot = getattr(argument, _SLOT, (None, 0))
             if tape is not self:
@@ -105,25 +103,27 @@ class _Tape:
             constant = all(self.constant[part] for part in parts)
             slot = self.add(argument, constant=constant)
             if not constant:
-                stretch.steps.append((lambda *given: list(given), parts, slot))
+                stretch.steps.append((lambda *values: list(values), parts, slot))
             return slot
         return self.add(argument, constant=True)
 
 
 class Recorder:
-    """Stands between Triton's semantics and the interpreter's builder. One for a process."""
+    """Records and plays builder calls: stands between Triton's semantics and the builder of this
+    process.
+    """
 
     def __init__(self, builder: Any) -> None:
         self._builder = builder
         self._mode = _Mode.AWAY
         self._tape = _Tape()
         self._stretch = _Stretch()
-        self._values: list[Any] = []  # of the program that is played, by slot
+        self._values: list[Any] = []  # by slot, of the program that is played
         self._feed: list[int] = []
         self._fed = self._answers = 0
         self._fault: Exception | None = None
         self._as_compiled = False  # no tile is asked for its value, as no compiler asks
-        # how often somebody has looked at the elements of a tile behind the builder's back
+        # how often code has read the elements of a tile without the builder
         self.looks = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -138,12 +138,12 @@ class Recorder:
     # a launch
 
     def clear(self) -> None:
-        """Forget what was written down: a launch begins, or ends."""
+        """Forget the tape: a launch begins, or ends."""
         self._tape, self._mode = _Tape(), _Mode.AWAY
         self._values, self._feed, self._fault = [], [], None
 
     def know(self, argument: Any) -> None:
-        """An argument of the launch, as the kernel sees it: the same for all programs."""
+        """Enter an argument of the launch as a constant: all programs get it."""
         if isinstance(argument, tuple | triton.language.tuple):
             for part in argument:
                 self.know(part)
@@ -153,7 +153,7 @@ class Recorder:
                 self.know(getattr(argument, sizes, None))
 
     def over(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """The kernel, run from the tape where one is."""
+        """Wrap a kernel: programs are played from the tape where there is one."""
 
         @functools.wraps(kernel)
         def program(**arguments: Any) -> None:
@@ -178,13 +178,13 @@ class Recorder:
             self._mode = _Mode.AWAY
 
     def _play(self, tape: _Tape, stretch: _Stretch) -> bool:
-        """Do a program's operations; False where Python has to take over."""
+        """Play a program's operations; False where Python has to take over."""
         values = self._values = tape.slots.copy()
         self._feed, self._fed, self._answers, self._fault = [], 0, 0, None
         while True:
-            for function, given, slot in stretch.steps:
+            for function, arguments, slot in stretch.steps:
                 try:
-                    values[slot] = function(*[values[place] for place in given])
+                    values[slot] = function(*[values[place] for place in arguments])
                 except Exception as fault:
                     self._feed += stretch.calls[: stretch.calls.index(slot)]
                     self._fault = fault
@@ -203,28 +203,28 @@ class Recorder:
     # what the semantics ask of the builder
 
     def _operation(
-        self, function: Callable[..., Any], pure: bool, /, *given: Any, **named: Any
+        self, function: Callable[..., Any], pure: bool, /, *arguments: Any, **named: Any
     ) -> Any:
         if self._mode is _Mode.AWAY:
-            return function(*given, **named)
+            return function(*arguments, **named)
         if self._mode is _Mode.FEEDING:
             return self._handed_out()
         if named:
             function = functools.partial(_by_name, function, tuple(named))
-            given = (*named.values(), *given)
-        self._mode = _Mode.AWAY  # what it does in turn is its own affair
-        result = function(*given)
+            arguments = (*named.values(), *arguments)
+        self._mode = _Mode.AWAY  # calls that the operation makes in turn are not recorded
+        result = function(*arguments)
         tape, stretch = self._tape, self._stretch
-        places = tuple(tape.slot_of(argument, stretch) for argument in given)
+        places = tuple(tape.slot_of(argument, stretch) for argument in arguments)
         constant = pure and all(tape.constant[place] for place in places)
         slot = tape.add(result, constant=constant)
         stretch.calls.append(slot)
         if not constant:
             stretch.steps.append((function, places, slot))
         for number, part in enumerate(result if isinstance(result, tuple) else ()):
-            own = tape.add(part, constant=constant)
+            part_slot = tape.add(part, constant=constant)
             if not constant:
-                stretch.steps.append((functools.partial(_part, number), (slot,), own))
+                stretch.steps.append((functools.partial(_part, number), (slot,), part_slot))
         tape.label(result, slot)
         tape.steps += 1
         tape.bytes += 0 if constant else _bytes(result)
@@ -242,11 +242,11 @@ class Recorder:
         self._tape.label(result, slot)
         return result
 
-    # what looks at elements behind the builder's back
+    # functions that read elements without the builder
 
     def followed(self, owner: Any, name: str, value: Any) -> Any:
-        """What a launch puts in the place of `name` of Triton's language, so that the tape sees
-        what it does.
+        """The replacement of a member of Triton's language that reads elements, so that the tape
+        records it.
         """
         if owner is triton.language.tensor:
             if name == "__bool__":
@@ -267,22 +267,22 @@ class Recorder:
         return value
 
     def unasked(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of Triton's language that asks whether it was given a tile, and takes a 0 for
-        none.
+        """Wrap a function of Triton's language that tests whether it was passed a tile: a tile of 0
+        must count as true.
         """
 
-        def called(*given: Any, **named: Any) -> Any:
-            before, self._as_compiled = self._as_compiled, True
+        def called(*arguments: Any, **named: Any) -> Any:
+            outer, self._as_compiled = self._as_compiled, True
             try:
-                return function(*given, **named)
+                return function(*arguments, **named)
             finally:
-                self._as_compiled = before
+                self._as_compiled = outer
 
         return called
 
     def _answer(self, read: Callable[[Any], Any], tensor: Any) -> Any:
-        """Python asks for the value of a tile. If it has more elements than one, it is true
-        whatever they are.
+        """The value of a tile that Python asks for. A tile of several elements is true, with any
+        values.
         """
         if self._as_compiled:
             return True
@@ -316,27 +316,27 @@ class Recorder:
         return show(tensor)
 
     def _over_an_axis(
-        self, function: Callable[..., Any], given: Any, *rest: Any, **named: Any
+        self, function: Callable[..., Any], values: Any, *arguments: Any, **named: Any
     ) -> Any:
-        """A reduction or a scan: the interpreter does them itself, on the elements."""
-        several = isinstance(given, tuple)
-        tensors = given if several else (given,)
+        """Record a reduction or a scan, which the interpreter computes on the elements."""
+        several = isinstance(values, tuple)
+        tensors = values if several else (values,)
         types = [tensor.type for tensor in tensors]
 
         def compute(*handles: Any) -> Any:
             tiles = tuple(
                 triton.language.tensor(*pair) for pair in zip(handles, types, strict=True)
             )
-            made = function(tiles if several else tiles[0], *rest, **named)
-            for tile in made if several else (made,):
+            results = function(tiles if several else tiles[0], *arguments, **named)
+            for tile in results if several else (results,):
                 tile.handle.set_attr(_TYPE, tile.type)
-            return tuple(tile.handle for tile in made) if several else made.handle
+            return tuple(tile.handle for tile in results) if several else results.handle
 
         builder = interpreter.interpreter_semantic.builder
-        made = builder.create_over_an_axis(compute, *(tensor.handle for tensor in tensors))
+        results = builder.create_over_an_axis(compute, *(tensor.handle for tensor in tensors))
         tiles = tuple(
             triton.language.tensor(handle, handle.attr[_TYPE])
-            for handle in (made if several else (made,))
+            for handle in (results if several else (results,))
         )
         return tiles if several else tiles[0]
 
@@ -345,8 +345,8 @@ class Recorder:
         return self._operation(compute, True, *handles)
 
 
-def _by_name(function: Callable[..., Any], names: tuple[str, ...], *given: Any) -> Any:
-    return function(*given[len(names) :], **dict(zip(names, given, strict=False)))
+def _by_name(function: Callable[..., Any], names: tuple[str, ...], *values: Any) -> Any:
+    return function(*values[len(names) :], **dict(zip(names, values, strict=False)))
 
 
 def _part(number: int, whole: tuple[Any, ...]) -> Any:
