@@ -42,6 +42,8 @@ lint: $(VENV)/ready    ## style and types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/python tests/plain_words.py autograder
+	$(VENV)/bin/python tests/plain_words.py docs README.md CONTRIBUTING.md
 	@for file in tests/autograder/conftest.py tests/autograder/*/conftest.py; do $(VENV)/bin/mypy --no-error-summary $$file || exit 1; done
 
 build: $(VENV)/ready   ## make assignments/ and solutions/ from source/
