@@ -21,7 +21,7 @@ from autograder.authoring.build_commands import suite_questions
 from autograder.course import find_course
 from autograder.nbgrader.assignment_rows import register_release
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.nbgrader.released_cells import release_of, suite_assignment
+from autograder.nbgrader.released_cells import nbgrader_notebook, suite_assignment
 
 _TEXT = "attention_kit_text"
 
@@ -43,7 +43,7 @@ class SaveRelease(SaveCells):  # type: ignore[misc]
         where = resources["nbgrader"]
         course = find_course(Path.cwd())
         with open_gradebook(course, where["db_url"]) as gradebook:
-            release = release_of(where["notebook"], notebook)
+            release = nbgrader_notebook(where["notebook"], notebook)
             register_release(gradebook.db, gradebook.course_id, where["assignment"], release)
             gradebook.db.commit()
         return notebook, resources

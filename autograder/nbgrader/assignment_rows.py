@@ -1,13 +1,14 @@
-"""Assignments in nbgrader's database: their notebooks and cells, as the release has them.
+"""Writes the notebooks and cells of an assignment into nbgrader's database.
 
 nbgrader refuses to change the cells of an assignment that has submissions. Tests get corrected and
-questions get added during a course, so here the cells follow the release, and submissions that are
-there get the new rows. Nothing is committed: the caller ends the transaction.
+questions get added during a course, so here the database follows the release, and submissions that
+are already there get the new rows. Nothing is committed: the caller ends the transaction.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from nbgrader.api import (
@@ -25,35 +26,32 @@ from nbgrader.api import (
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from autograder.nbgrader.released_cells import Release, ReleaseCell
+from autograder.nbgrader.released_cells import NbgraderCell, NbgraderNotebook
 
 log = logging.getLogger(__name__)
 
 GRADED = ("GradeCell", "TaskCell")
 COMMENTED = ("SolutionCell", "TaskCell")
 
-_Row = tuple[type[Any], dict[str, Any]]
-"""A row of the database: its table, and its values."""
-
 
 def register_release(
-    db: Session, course_id: str, assignment_name: str, release: Release
+    db: Session, course_id: str, assignment_name: str, release: NbgraderNotebook
 ) -> Notebook:
-    """Make the database's assignment, notebook and cells what the release has."""
-    assignment = db.scalars(select(Assignment).filter_by(name=assignment_name)).one_or_none()
+    """Make the assignment, notebook and cells in the database equal to those of the release."""
+    same_name = select(Assignment).filter_by(name=assignment_name)
+    assignment = db.scalars(same_name).one_or_none()
     if assignment is None:
         assignment = Assignment(name=assignment_name, course_id=course_id)
         db.add(assignment)
         db.flush()
-    found = select(Notebook).filter_by(name=release.notebook, assignment_id=assignment.id)
-    notebook = db.scalars(found).one_or_none()
+    same_notebook = select(Notebook).filter_by(name=release.name, assignment_id=assignment.id)
+    notebook = db.scalars(same_notebook).one_or_none()
     if notebook is None:
-        notebook = Notebook(name=release.notebook, assignment_id=assignment.id)
+        notebook = Notebook(name=release.name, assignment_id=assignment.id)
         db.add(notebook)
     notebook.kernelspec = release.kernelspec
     db.flush()
     _register_cells(db, notebook, release.cells)
-    _register_sources(db, notebook, release.cells)
     db.flush()
     _complete_submissions(db, notebook)
     return notebook
@@ -61,81 +59,68 @@ def register_release(
 
 def cell_ids(db: Session, notebook: Notebook) -> dict[tuple[str, str], str]:
     """(name, kind) → database id of the notebook's cells."""
-    rows = db.execute(
-        select(BaseCell.name, BaseCell.type, BaseCell.id).filter_by(notebook_id=notebook.id)
-    )
-    return {(name, kind): key for name, kind, key in rows}
+    columns = select(BaseCell.name, BaseCell.type, BaseCell.id)
+    rows = db.execute(columns.filter_by(notebook_id=notebook.id))
+    return {(name, kind): id_ for name, kind, id_ in rows}
 
 
-def _register_cells(db: Session, notebook: Notebook, cells: tuple[ReleaseCell, ...]) -> None:
-    wanted: dict[Any, _Row] = {}
+def _register_cells(db: Session, notebook: Notebook, cells: Sequence[NbgraderCell]) -> None:
+    """Add, update and remove rows of cells, so that they are those of the release."""
+    tables: list[type[Any]] = [BaseCell, SourceCell]
+    stored = [
+        row
+        for table in tables
+        for row in db.scalars(select(table).filter_by(notebook_id=notebook.id))
+    ]
+    released = _rows_of_cells(cells)
+    for row in stored:
+        values = released.pop((row.name, type(row)), None)
+        if values is not None:
+            for column, value in values.items():
+                setattr(row, column, value)
+            continue
+        if not isinstance(row, SourceCell):
+            log.warning("cell %r is no longer in the release; its scores are removed", row.name)
+            db.execute(delete(Grade).where(Grade.cell_id == row.id))
+            db.execute(delete(Comment).where(Comment.cell_id == row.id))
+        db.delete(row)
+    for (name, kind), values in released.items():
+        db.add(kind(notebook_id=notebook.id, name=name, **values))
+
+
+def _rows_of_cells(
+    cells: Sequence[NbgraderCell],
+) -> dict[tuple[str, type[Any]], dict[str, Any]]:
+    """(name, table) → values of the rows that the database should have for these cells."""
+    rows: dict[tuple[str, type[Any]], dict[str, Any]] = {}
     for cell in cells:
         scored = {"max_score": cell.points, "cell_type": cell.cell_type}
-        for kind, is_wanted, values in (
-            (GradeCell, cell.grade, scored),
-            (SolutionCell, cell.solution, {}),
-            (TaskCell, cell.task, scored),
-        ):
-            if is_wanted:
-                wanted[cell.grade_id, kind.__name__] = (kind, {"name": cell.grade_id, **values})
-    stored = {
-        (cell.name, cell.type): cell
-        for cell in db.scalars(select(BaseCell).filter_by(notebook_id=notebook.id))
-    }
-    for gone in _follow(db, notebook, stored, wanted):
-        log.warning("cell %r is no longer in the release; its scores are removed", gone.name)
-        db.execute(delete(Grade).where(Grade.cell_id == gone.id))
-        db.execute(delete(Comment).where(Comment.cell_id == gone.id))
-        db.delete(gone)
-
-
-def _register_sources(db: Session, notebook: Notebook, cells: tuple[ReleaseCell, ...]) -> None:
-    wanted: dict[Any, _Row] = {}
-    for cell in cells:
-        values = {"cell_type": cell.cell_type, "locked": cell.locked, "source": cell.source}
-        wanted[cell.grade_id] = (
-            SourceCell,
-            {"name": cell.grade_id, "checksum": cell.checksum or None, **values},
-        )
-    stored = {
-        cell.name: cell
-        for cell in db.scalars(select(SourceCell).filter_by(notebook_id=notebook.id))
-    }
-    for gone in _follow(db, notebook, stored, wanted):
-        db.delete(gone)
-
-
-def _follow(
-    db: Session, notebook: Notebook, stored: dict[Any, Any], wanted: dict[Any, _Row]
-) -> list[Any]:
-    """Make rows of the notebook what is wanted; returns the rows that nobody wants."""
-    for key, (kind, values) in wanted.items():
-        row = stored.pop(key, None)
-        if row is None:
-            db.add(kind(notebook_id=notebook.id, **values))
-        else:
-            for attribute, value in values.items():
-                setattr(row, attribute, value)
-    return list(stored.values())
+        if cell.grade:
+            rows[cell.grade_id, GradeCell] = scored
+        if cell.solution:
+            rows[cell.grade_id, SolutionCell] = {}
+        if cell.task:
+            rows[cell.grade_id, TaskCell] = scored
+        rows[cell.grade_id, SourceCell] = {
+            "cell_type": cell.cell_type,
+            "locked": cell.locked,
+            "source": cell.source,
+            "checksum": cell.checksum or None,
+        }
+    return rows
 
 
 def _complete_submissions(db: Session, notebook: Notebook) -> None:
-    """Give the submissions that are there a row for each cell that is new."""
+    """Give stored submissions a row for each cell that is new."""
     submitted = set(db.scalars(select(SubmittedNotebook.id).filter_by(notebook_id=notebook.id)))
     if not submitted:
         return
     ids = cell_ids(db, notebook)
-    for row, kinds in ((Grade, GRADED), (Comment, COMMENTED)):
-        wanted = {key for (_, kind), key in ids.items() if kind in kinds}
-        there = {
-            tuple(key)
-            for key in db.execute(
-                select(row.notebook_id, row.cell_id).where(row.cell_id.in_(wanted))
-            )
-        }
+    for table, kinds in ((Grade, GRADED), (Comment, COMMENTED)):
+        cells = {id_ for (_, kind), id_ in ids.items() if kind in kinds}
+        stored = select(table.notebook_id, table.cell_id).where(table.cell_id.in_(cells))
+        present = {tuple(key) for key in db.execute(stored)}
         for notebook_id in submitted:
-            db.add_all(
-                row(notebook_id=notebook_id, cell_id=key)
-                for key in wanted
-                if (notebook_id, key) not in there
-            )
+            for cell_id in cells:
+                if (notebook_id, cell_id) not in present:
+                    db.add(table(notebook_id=notebook_id, cell_id=cell_id))

@@ -34,7 +34,7 @@ from autograder.nbgrader.answers import read_answers, store_answers
 from autograder.nbgrader.assignment_rows import COMMENTED, GRADED, cell_ids, register_release
 from autograder.nbgrader.course_name import course_id, put_alembic_on_path, shown_gradebook
 from autograder.nbgrader.late_penalty import refresh_penalties
-from autograder.nbgrader.released_cells import Release, read_release
+from autograder.nbgrader.released_cells import NbgraderNotebook, read_release
 from autograder.nbgrader.student_texts import problem_comment, question_comment
 from autograder.records.model import Result, Submission
 
@@ -117,7 +117,7 @@ def fill_gradebook(
 def write_gradebook(
     course: Course,
     assignment: str,
-    release: Release,
+    release: NbgraderNotebook,
     entries: Iterable[Entry],
     *,
     db_url: str = "",
@@ -136,7 +136,7 @@ def write_gradebook(
         if has_suite:
             notebook = register_release(db, gradebook.course_id, assignment, release)
         else:
-            notebook = gradebook.find_notebook(release.notebook, assignment)
+            notebook = gradebook.find_notebook(release.name, assignment)
         remaining = iter(entries)
         while batch := list(itertools.islice(remaining, BATCH)):
             _write_batch(db, course, notebook, release, batch)
@@ -146,7 +146,7 @@ def write_gradebook(
 
 
 def make_entry(
-    release: Release,
+    release: NbgraderNotebook,
     result: Result,
     submission: Submission | None = None,
     timestamp: datetime.datetime | None = None,
@@ -195,7 +195,11 @@ def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
 
 
 def _write_batch(
-    db: Session, course: Course, notebook: Notebook, release: Release, entries: Sequence[Entry]
+    db: Session,
+    course: Course,
+    notebook: Notebook,
+    release: NbgraderNotebook,
+    entries: Sequence[Entry],
 ) -> None:
     """Write scores, comments and late penalties of these submissions. Commits nothing."""
     notebooks, moved = _add_submissions(db, notebook, entries)

@@ -1,11 +1,9 @@
-"""The cells of a released notebook that nbgrader knows: what a submission is repaired from and
-graded by.
-"""
+"""The cells of a released notebook that nbgrader knows by their metadata."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,11 @@ from autograder.intake.built_json import read_built_json
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseCell:
-    """One cell with nbgrader metadata.
+class NbgraderCell:
+    """A released cell with nbgrader metadata.
 
     Attributes:
-        question: the question whose grade cell this is, or "".
+        question: the question that a grade cell tests; else "".
     """
 
     grade_id: str
@@ -32,37 +30,37 @@ class ReleaseCell:
     points: float
     source: str
     checksum: str
-    question: str = ""
+    question: str
 
     @property
     def manual(self) -> bool:
-        """Graded by a person: a written answer or a task."""
+        """Whether a person grades the cell: a written answer or a task."""
         return self.task or (self.grade and self.solution)
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
-    """What nbgrader's database holds about one released notebook."""
+class NbgraderNotebook:
+    """A released notebook as nbgrader's database stores it."""
 
-    notebook: str
+    name: str
     kernelspec: str
-    cells: tuple[ReleaseCell, ...]
+    cells: tuple[NbgraderCell, ...]
 
 
-def read_release(path: Path) -> Release:
+def read_release(path: Path) -> NbgraderNotebook:
     """Read a built release notebook.
 
     Raises:
-        StaleBuild: there is none, or it is no notebook.
+        StaleBuild: there is none, or the file is no notebook.
     """
-    return release_of(path.stem, read_built(path))
+    return nbgrader_notebook(path.stem, read_built(path))
 
 
 def read_built(path: Path) -> dict[str, Any]:
-    """A built notebook as JSON, each cell's source as one text.
+    """Read a built notebook as JSON, with each cell's source as one text.
 
     Raises:
-        StaleBuild: there is none, or it is no notebook.
+        StaleBuild: there is none, or the file is no notebook.
     """
     try:
         return read_built_json(path)
@@ -73,17 +71,16 @@ def read_built(path: Path) -> dict[str, Any]:
 
 
 def grade_id(cell: Mapping[str, Any]) -> str:
-    """nbgrader's name of a cell, "" for one that it does not know."""
+    """nbgrader's name of a cell; "" without nbgrader metadata."""
     meta = cell["metadata"].get("nbgrader")
     name = meta.get("grade_id") if isinstance(meta, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def tested_question(cell: Mapping[str, Any]) -> str:
-    """The question of a grade cell: as our build tagged it, else by its name (`check_softmax`,
-    `test_softmax`).
+    """The question of a grade cell, by the build's tag or else by the name; "" for other cells.
 
-    "" for any other cell.
+    `check_softmax` and `test_softmax` test the question `softmax`.
     """
     meta = cell["metadata"].get("nbgrader") or {}
     if not meta.get("grade") or meta.get("solution"):
@@ -94,36 +91,36 @@ def tested_question(cell: Mapping[str, Any]) -> str:
     return grade_id(cell).removeprefix("check_").removeprefix("test_")
 
 
-def release_of(name: str, notebook: Mapping[str, Any]) -> Release:
-    """The nbgrader cells of a notebook (JSON or a notebook node)."""
+def nbgrader_notebook(name: str, notebook: Mapping[str, Any]) -> NbgraderNotebook:
+    """The nbgrader cells of a notebook, which may be JSON or a node of nbformat."""
     kernelspec = json.dumps(notebook.get("metadata", {}).get("kernelspec", {}))
-    return Release(name, kernelspec, tuple(_cells(notebook["cells"])))
+    return NbgraderNotebook(name, kernelspec, tuple(_nbgrader_cells(notebook["cells"])))
 
 
-def _cells(cells: Iterable[Mapping[str, Any]]) -> Iterable[ReleaseCell]:
+def _nbgrader_cells(cells: Sequence[Mapping[str, Any]]) -> Iterator[NbgraderCell]:
     for cell in cells:
-        meta = cell["metadata"].get("nbgrader")
-        if not meta or not (
-            meta.get("grade") or meta.get("solution") or meta.get("locked") or meta.get("task")
-        ):
-            continue
-        solution, grade = bool(meta.get("solution")), bool(meta.get("grade"))
-        yield ReleaseCell(
-            grade_id=grade_id(cell),
-            cell_type=cell["cell_type"],
-            grade=grade,
-            solution=solution,
-            task=bool(meta.get("task")),
-            locked=not solution and (grade or bool(meta.get("locked"))),  # as nbgrader sees it
-            points=float(meta.get("points", 0)),
-            source="".join(cell["source"]),
-            checksum=meta.get("checksum", ""),
-            question=tested_question(cell),
+        meta = cell["metadata"].get("nbgrader") or {}
+        grade, solution, task, locked = (
+            bool(meta.get(name)) for name in ("grade", "solution", "task", "locked")
         )
+        if grade or solution or task or locked:
+            yield NbgraderCell(
+                grade_id=grade_id(cell),
+                cell_type=cell["cell_type"],
+                grade=grade,
+                solution=solution,
+                task=task,
+                locked=not solution and (grade or locked),  # as nbgrader sees it
+                points=float(meta.get("points", 0)),
+                source="".join(cell["source"]),
+                checksum=meta.get("checksum", ""),
+                question=tested_question(cell),
+            )
 
 
-def suite_assignment(course: Course, assignment: str, notebook: str) -> Assignment | None:
-    """The assignment, where this notebook of it is graded by a hidden suite of ours."""
-    found = Assignment(assignment, course.root)
-    ours = notebook == assignment and found.source.exists() and any(found.suite.glob("test_*.py"))
-    return found if ours else None
+def suite_assignment(course: Course, name: str, notebook: str) -> Assignment | None:
+    """The assignment, if a hidden suite of the course grades this notebook of it."""
+    assignment = Assignment(name, course.root)
+    has_source = notebook == name and assignment.source.exists()
+    has_suite = has_source and any(assignment.suite.glob("test_*.py"))
+    return assignment if has_suite else None
