@@ -1,7 +1,6 @@
-"""nbgrader's commands on this course: what `nbgrader_config.py` plugs into nbgrader, and the
-gradebook.
+"""Plugs the kit into nbgrader's commands, formgrader and gradebook (`nbgrader_config.py`).
 
-nbgrader keeps its commands, its database and its formgrader. Replaced are the steps in which it
+Commands, database and formgrader stay nbgrader's. The kit replaces the steps in which nbgrader
 would run student code without walls or give points where nothing was tested; docs/nbgrader.md lists
-them and says why.
+these steps with the reasons.
 """

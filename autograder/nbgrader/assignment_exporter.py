@@ -1,8 +1,8 @@
 """`nbgrader generate_assignment` and `generate_solution`: the same bytes as `autograder build`.
 
-An assignment with a hidden suite is built by the kit. Any other notebook goes through nbgrader's
-own steps, in their order; only its cells are saved our way, so that an assignment can be corrected
-after students have handed in.
+The kit builds an assignment with a hidden suite. Other notebooks go through nbgrader's own steps.
+Only their cells are saved by the kit, so that an assignment can be corrected after students have
+handed in.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TEXT = "attention_kit_text"
 
 
 class BuiltExporter(NotebookExporter):  # type: ignore[misc]
-    """Writes what the build made, byte for byte."""
+    """Writes the built notebook, byte for byte."""
 
     def from_notebook_node(
         self, notebook: Any, resources: Any = None, **keywords: Any
@@ -37,7 +37,7 @@ class BuiltExporter(NotebookExporter):  # type: ignore[misc]
 
 
 class SaveRelease(SaveCells):  # type: ignore[misc]
-    """Records the cells of an assignment in one transaction, with submissions or without."""
+    """Saves the cells of an assignment in one transaction, also when it has submissions."""
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
         where = resources["nbgrader"]
@@ -49,13 +49,13 @@ class SaveRelease(SaveCells):  # type: ignore[misc]
         return notebook, resources
 
 
-class _Make(NbGraderPreprocessor):  # type: ignore[misc]
-    """Replaces the stand-in by the built notebook, or runs nbgrader's steps.
+class _MakeNotebook(NbGraderPreprocessor):  # type: ignore[misc]
+    """Replaces a stand-in notebook by the built one, or runs nbgrader's steps.
 
     Attributes:
-        nbgraders_steps: for a notebook without a hidden suite.
-        own_steps: after the build.
-        built_part: the field of `BuiltNotebooks` that has the notebook.
+        nbgraders_steps: steps for a notebook without a hidden suite.
+        own_steps: steps after a build.
+        built_part: the field of `BuiltNotebooks` with the notebook.
     """
 
     nbgraders_steps: ClassVar[Sequence[type[Any]]]
@@ -66,9 +66,8 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
         where = resources["nbgrader"]
         course = find_course(Path.cwd())
         steps = self.nbgraders_steps
-        if (
-            assignment := suite_assignment(course, where["assignment"], where["notebook"])
-        ) is not None:
+        assignment = suite_assignment(course, where["assignment"], where["notebook"])
+        if assignment is not None:
             built = build_assignment(course, assignment, suite_questions(assignment))
             write_build(assignment, built)
             resources[_TEXT] = getattr(built, self.built_part).decode()
@@ -79,7 +78,7 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
         return notebook, resources
 
 
-class MakeRelease(_Make):
+class MakeRelease(_MakeNotebook):
     """`nbgrader generate_assignment`."""
 
     nbgraders_steps: ClassVar[Sequence[type[Any]]] = [
@@ -90,7 +89,7 @@ class MakeRelease(_Make):
     built_part = "release_bytes"
 
 
-class MakeSolution(_Make):
+class MakeSolution(_MakeNotebook):
     """`nbgrader generate_solution`."""
 
     nbgraders_steps = GenerateSolution.preprocessors.default()

@@ -1,9 +1,8 @@
-"""The notebook that a person grades: what was handed in, made whole, with reports and marking
-guides beside it.
+"""Makes the notebook that a person grades: the completed submission, with reports and guides.
 
-nbgrader's formgrader, and its feedback, read it from `autograded/<student>/<assignment>/`. It is
-made from the kit's own reading of the file, so that what was graded is what is shown. Marking
-guides are for the grader alone: feedback leaves them out by their role.
+nbgrader's formgrader and feedback read the notebook from `autograded/<student>/<assignment>/`. Its
+cells come from the kit's own reading of the submission, so the graded cells are those on the page.
+Marking guides are for graders alone: feedback leaves them out by their role.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _Json = dict[str, Any]
 
 
 class NotebooksForGraders:
-    """Makes the notebooks that a person grades, as text, for one assignment.
+    """Makes notebooks for graders, as text, for one assignment.
 
     Raises:
         StaleBuild: the assignment is not built.
@@ -36,28 +35,27 @@ class NotebooksForGraders:
         self._guides = _marking_guides(self._release, solution)
 
     def graded(self, submission: Submission, result: Result) -> str:
-        """What was handed in, with each question's report under its grade cell, and what went wrong
-        under its cell.
-        """
-        notebook = made_whole(self._release, submission)
+        """The completed submission, with the reports of cells and questions as outputs."""
+        notebook = complete_notebook(self._release, submission)
         questions = {
             question.name: question_report(question, result) for question in result.questions
         }
         cells = {outcome.id: cell_report(outcome) for outcome in result.cells}
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
+                cell["outputs"] = []
                 text = cells.get(grade_id(cell), "") + questions.get(tested_question(cell), "")
-                cell["outputs"] = (
-                    [{"name": "stdout", "output_type": "stream", "text": text}] if text else []
-                )
-        return self._with_guides(notebook)
+                if text:
+                    output = {"name": "stdout", "output_type": "stream", "text": text}
+                    cell["outputs"].append(output)
+        return self._add_guides(notebook)
 
     def problem(self, problem: str) -> str:
-        """The release in place of a submission that could not be graded, and why."""
-        return self._with_guides(release_with_problem(self._release, problem))
+        """The release in place of a submission that could not be graded, with the reason."""
+        return self._add_guides(release_with_problem(self._release, problem))
 
-    def _with_guides(self, notebook: _Json) -> str:
-        """The notebook's text with the marking guide below each written answer."""
+    def _add_guides(self, notebook: _Json) -> str:
+        """The notebook as text, with a marking guide below each written answer."""
         cells = []
         for cell in notebook["cells"]:
             cells.append(cell)
@@ -71,43 +69,42 @@ class NotebooksForGraders:
 
 
 def release_with_problem(release: _Json, problem: str) -> _Json:
-    """The release, which says at its top why it stands in place of a submission."""
+    """The release in place of a submission, with the reason in its first cell."""
     text = f"**{COULD_NOT_BE_GRADED}.** This is the release, with nothing of the student's in it."
     first = _text_cell("could-not-be-graded", f"{text}\n\n{as_literal(problem)}")
     return {**release, "cells": [first, *release["cells"]]}
 
 
-def made_whole(release: _Json, submission: Submission) -> _Json:
-    """The submission with every cell of the release that nbgrader knows, once and in the student's
-    order.
+def complete_notebook(release: _Json, submission: Submission) -> _Json:
+    """The submission with each nbgrader cell of the release once, in the student's order.
 
-    Locked cells have their released text, answers the student's. Cells of the student's own stay
+    Locked cells have their released text, answers the student's. The student's own cells stay
     where they are.
     """
-    wanted = {id_: cell for cell in release["cells"] if (id_ := grade_id(cell))}
+    released = {id_: cell for cell in release["cells"] if (id_ := grade_id(cell))}
     answers = {answer.id: answer.text for answer in submission.written}
     pictures: dict[str, dict[str, Any]] = {}
     for handed_in in submission.handed_in:
-        attached = {name: dict(kinds) for name, kinds in handed_in.attachments.items()}
-        pictures.setdefault(handed_in.id, {}).update(attached)
+        pictures.setdefault(handed_in.id, {}).update(_attachments(handed_in))
     cells: list[_Json] = []
-    done: set[str] = set()
+    missing = dict(released)
     for number, handed_in in enumerate(submission.handed_in):
-        released = wanted.get(handed_in.id)
-        if released is None:
-            cells.append(_own(number, handed_in))
-        elif handed_in.id not in done:
-            done.add(handed_in.id)
-            cells.append(_answered(released, handed_in, answers, pictures[handed_in.id]))
-    _put_back(cells, wanted, done, answers)
-    return {
-        **{key: copy.deepcopy(value) for key, value in release.items() if key != "cells"},
-        "cells": cells,
-    }
+        id_ = handed_in.id
+        if id_ not in released:
+            cells.append(_own_cell(number, handed_in))
+        elif id_ in missing:
+            cell = copy.deepcopy(missing.pop(id_))
+            if cell["metadata"]["nbgrader"].get("solution"):
+                cell["source"] = answers.get(id_, handed_in.source)
+            if pictures[id_] and cell["cell_type"] == "markdown":
+                cell["attachments"] = pictures[id_]
+            cells.append(cell)
+    _restore_missing(cells, list(released), missing, answers)
+    return {**copy.deepcopy({**release, "cells": []}), "cells": cells}
 
 
 def is_guide(cell: Mapping[str, Any]) -> bool:
-    """Whether only graders may see the cell."""
+    """Whether the cell is a marking guide, which only graders may see."""
     return _kit(cell).get("role") == GUIDE
 
 
@@ -117,57 +114,47 @@ def _kit(cell: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _marking_guides(release: _Json, solution: Path) -> dict[str, str]:
-    """grade_id of a written answer → what its grader reads: the points, and the model answer."""
+    """grade_id of a written answer → its points, marking scheme and model answer, for graders."""
     if not solution.is_file():
         return {}
     cells = read_built(solution)["cells"]
-    schemes = {
-        kit["name"]: cell["source"] for cell in cells if (kit := _kit(cell)).get("role") == GUIDE
-    }
+    schemes = {_kit(cell)["name"]: cell["source"] for cell in cells if is_guide(cell)}
     prompts = {grade_id(cell): cell["source"] for cell in release["cells"]}
     guides = {}
     for cell in cells:
-        if (id_ := grade_id(cell)) in prompts and _kit(cell).get("role") == "written":
+        id_, kit = grade_id(cell), _kit(cell)
+        if id_ in prompts and kit.get("role") == "written":
             points = cell["metadata"]["nbgrader"].get("points", 0)
             parts = [
                 f"**For graders: {points:g} points**",
-                number_items(schemes.get(_kit(cell)["name"], "")),
+                number_items(schemes.get(kit["name"], "")),
+                "**Model answer**",
+                _model_answer(prompts[id_], cell["source"]),
             ]
-            parts += ["**Model answer**", _model_answer(prompts[id_], cell["source"])]
-            guides[id_] = "\n\n".join(part for part in parts if part)
+            guides[id_] = "\n\n".join(filter(None, parts))
     return guides
 
 
-def _model_answer(prompt: str, answered: str) -> str:
-    """What the answer key has where the release has a line to replace."""
-    before, after = prompt.split("\n"), answered.split("\n")
-    same = _equal_at_start(before, after)
-    ending = _equal_at_start(before[same:][::-1], after[same:][::-1])
-    return "\n".join(after[same : len(after) - ending]).strip("\n")
+def _model_answer(prompt: str, solution: str) -> str:
+    """The lines of a solution that differ from the released prompt, without equal ends."""
+    prompt_lines, lines = prompt.split("\n"), solution.split("\n")
+    start = _count_equal(prompt_lines, lines)
+    end = _count_equal(prompt_lines[start:][::-1], lines[start:][::-1])
+    return "\n".join(lines[start : len(lines) - end]).strip("\n")
 
 
-def _equal_at_start(first: Sequence[str], second: Sequence[str]) -> int:
-    return sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
-    )
+def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many lines at the beginning of two texts are equal."""
+    pairs = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _answered(
-    released: _Json,
-    handed_in: HandedInCell,
-    answers: Mapping[str, str],
-    pictures: Mapping[str, Any],
-) -> _Json:
-    cell: _Json = copy.deepcopy(released)
-    if released["metadata"]["nbgrader"].get("solution"):
-        cell["source"] = answers.get(handed_in.id, handed_in.source)
-    if pictures and cell["cell_type"] == "markdown":
-        cell["attachments"] = dict(pictures)
-    return cell
+def _attachments(cell: HandedInCell) -> dict[str, dict[str, str]]:
+    return {name: dict(kinds) for name, kinds in cell.attachments.items()}
 
 
-def _own(number: int, handed_in: HandedInCell) -> _Json:
-    """A cell of the student's own, without whatever its metadata claims to be."""
+def _own_cell(number: int, handed_in: HandedInCell) -> _Json:
+    """A cell that the student added, without its metadata, which may claim anything."""
     cell: _Json = {
         "cell_type": handed_in.kind,
         "id": f"own-{number}",
@@ -177,7 +164,7 @@ def _own(number: int, handed_in: HandedInCell) -> _Json:
     if handed_in.kind == "code":
         cell |= {"execution_count": None, "outputs": []}
     elif handed_in.attachments:
-        cell["attachments"] = {name: dict(kinds) for name, kinds in handed_in.attachments.items()}
+        cell["attachments"] = _attachments(handed_in)
     return cell
 
 
@@ -185,19 +172,17 @@ def _text_cell(id_: str, text: str) -> _Json:
     return {"cell_type": "markdown", "id": id_, "metadata": {}, "source": text}
 
 
-def _put_back(
-    cells: list[_Json], wanted: Mapping[str, _Json], done: set[str], answers: Mapping[str, str]
+def _restore_missing(
+    cells: list[_Json],
+    order: Sequence[str],
+    missing: Mapping[str, _Json],
+    answers: Mapping[str, str],
 ) -> None:
-    """Cells that are gone come back after the one that they followed."""
-    previous = ""
-    for id_, released in wanted.items():
-        if id_ not in done:
-            places = (
-                place + 1
-                for place, cell in enumerate(cells)
-                if previous and grade_id(cell) == previous
-            )
-            back = copy.deepcopy(released)
-            back["source"] = answers.get(id_, back["source"])
-            cells.insert(next(places, 0), back)
-        previous = id_
+    """Insert each missing cell after the cell that it follows in the release."""
+    place = 0
+    for id_ in order:
+        if id_ in missing:
+            cell = copy.deepcopy(missing[id_])
+            cell["source"] = answers.get(id_, cell["source"])
+            cells.insert(place, cell)
+        place = next(number for number, cell in enumerate(cells, 1) if grade_id(cell) == id_)

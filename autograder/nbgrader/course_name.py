@@ -1,6 +1,4 @@
-"""What nbgrader needs of its surroundings. Light to import: nbgrader_config.py needs it for every
-command.
-"""
+"""The course's name and database for nbgrader. Light to import, for nbgrader_config.py."""
 
 from __future__ import annotations
 
@@ -12,13 +10,14 @@ from pathlib import Path
 
 
 def course_id(name: str) -> str:
-    """The course's name as nbgrader's exchange wants it: "Attention Kit" → "attention-kit"."""
+    """The course's id in nbgrader's exchange: "Attention Kit" → "attention-kit"."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "course"
 
 
 def put_alembic_on_path() -> None:
-    """Let nbgrader find `alembic`, which it runs when it makes a database, where no environment is
-    activated.
+    """Let nbgrader find the program `alembic` without an activated environment.
+
+    nbgrader runs `alembic` when it makes a database.
     """
     if shutil.which("alembic") is None:
         os.environ["PATH"] = (
@@ -27,9 +26,7 @@ def put_alembic_on_path() -> None:
 
 
 def shown_gradebook(db_url: str) -> str:
-    """The database of that address for people: a file's path, or a server's without the
-    password.
-    """
+    """A database's address for messages: the path of a file, or a server without the password."""
     from sqlalchemy import make_url
 
     return str(make_url(db_url).render_as_string(hide_password=True)).removeprefix("sqlite:///")

@@ -1,4 +1,4 @@
-"""`nbgrader export` as a CSV file that a spreadsheet reads as it is meant."""
+"""`nbgrader export` as a CSV file that is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ COLUMNS = (
     "max_score",
     "needs_manual_grade",
 )
-"""nbgrader's own columns, and whether a person has yet to look."""
+"""nbgrader's own columns, and whether a mark waits for a person."""
 
 
 class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
-    """nbgrader's CSV columns, quoted, with late penalties brought up to date, and no cell that runs
-    as a formula.
-    """
+    """nbgrader's CSV columns, quoted, with current late penalties and without formulas."""
 
     def export(self, gradebook: Gradebook) -> None:
         refresh_penalties(gradebook.db, find_course(Path(self.parent.coursedir.root)))
@@ -60,7 +58,7 @@ class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
 
 
 def plain(value: Any) -> str:
-    """A value as text that no spreadsheet takes for a formula."""
+    """A value as text that no spreadsheet evaluates."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return format_points(value, digits=6)
     return "" if value is None else safe_cell(str(value))
@@ -89,9 +87,7 @@ def _row(
 def _submissions(
     gradebook: Gradebook, assignment: Assignment
 ) -> dict[str, tuple[Any, float, float, bool]]:
-    """Student → (timestamp, score, penalty, waits for a person), in one query for the whole
-    class.
-    """
+    """Student → (timestamp, score, penalty, waits for a person), by one query for the class."""
     handed_in: dict[str, tuple[Any, float, float, bool]] = {}
     of_assignment = SubmittedAssignment.assignment_id == assignment.id
     for row in scored_notebooks(gradebook.db, of_assignment):

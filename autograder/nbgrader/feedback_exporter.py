@@ -1,6 +1,4 @@
-"""Feedback pages: no hidden test in them, and nothing of a student's that runs in the reader's
-browser.
-"""
+"""Feedback pages without hidden tests, and without student code that runs in a browser."""
 
 from __future__ import annotations
 
@@ -31,19 +29,16 @@ _HIDDEN = re.compile(
 
 
 class FeedbackStep(NbGraderPreprocessor):  # type: ignore[misc]
-    """A preprocessor of feedback pages: those are configured with the order in which outputs are
-    preferred.
-    """
+    """A preprocessor of feedback pages; nbgrader configures its order of preferred outputs."""
 
     display_data_priority = List().tag(config=True)
 
 
 class HideFromStudents(FeedbackStep):
-    """Takes marking guides out of what students see, and hidden tests with the tracebacks that show
-    them.
+    """Removes marking guides, hidden tests, and tracebacks that show hidden tests.
 
-    Our suites are in no cell. A notebook written with nbgrader's own hidden-test markers is graded
-    by nbgrader, whose feedback shows those tests.
+    The kit's suites are in no cell. Only notebooks with nbgrader's own hidden-test markers have
+    hidden tests in cells, and nbgrader's feedback would show them.
     """
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
@@ -81,44 +76,45 @@ class UpToDatePenalty(FeedbackStep):
 
 
 class GradesAtOnce(GetGrades):  # type: ignore[misc]
-    """nbgrader's step that puts scores and comments beside the cells: two queries a notebook, and
-    not two a cell.
+    """nbgrader's step that adds scores and comments to cells, with two queries for a notebook.
+
+    nbgrader's own class makes two queries for each cell.
     """
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
-        self._stored: dict[type, dict[str, Any]] = {}
+        self._rows: dict[type, dict[str, Any]] = {}
         return super().preprocess(notebook, resources)  # type: ignore[no-any-return]
 
     def _get_score(self, cell: Any, resources: Any) -> None:
-        grade = self._of(Grade, undefer(Grade.max_score)).get(cell.metadata["nbgrader"]["grade_id"])
+        grade = self._find_row(cell, Grade, undefer(Grade.max_score))
         if grade is None:
-            super()._get_score(cell, resources)  # says what is missing
+            super()._get_score(cell, resources)  # warns of the missing grade
         else:
             cell.metadata.nbgrader.update(score=grade.score, points=grade.max_score)
 
     def _get_comment(self, cell: Any, resources: Any) -> None:
-        comment = self._of(Comment).get(cell.metadata["nbgrader"]["grade_id"])
+        comment = self._find_row(cell, Comment)
         if comment is None:
             super()._get_comment(cell, resources)
         else:
             cell.metadata.nbgrader["comment"] = comment.comment
 
-    def _of(self, kind: Any, *options: Any) -> dict[str, Any]:
-        """The notebook's grades, or its comments, by cell."""
-        if kind not in self._stored:
-            where = (self.notebook_id, self.assignment_id, self.student_id)
-            notebook = self.gradebook.find_submission_notebook(*where)
-            rows = self.gradebook.db.query(kind).filter(kind.notebook_id == notebook.id)
-            self._stored[kind] = {
-                row.cell.name: row for row in rows.options(joinedload(kind.cell), *options)
-            }
-        return self._stored[kind]
+    def _find_row(self, cell: Any, table: Any, *options: Any) -> Any:
+        """The cell's grade or comment, of all that the notebook has."""
+        if table not in self._rows:
+            names = (self.notebook_id, self.assignment_id, self.student_id)
+            notebook = self.gradebook.find_submission_notebook(*names)
+            query = self.gradebook.db.query(table).filter(table.notebook_id == notebook.id)
+            rows = query.options(joinedload(table.cell), *options)
+            self._rows[table] = {row.cell.name: row for row in rows}
+        return self._rows[table].get(cell.metadata["nbgrader"]["grade_id"])
 
 
 class FeedbackExporter(HTMLExporter):  # type: ignore[misc]
-    """nbconvert's pages for a whole class: what is the same in everybody's notebook is rendered
-    once, and a finished page is not parsed again. That takes half the time, and with nbgrader's
-    template it only says of each plot that it has no description.
+    """nbconvert's exporter for a whole class, in half the time.
+
+    Equal cells of different notebooks are rendered once. nbconvert's second parse of a finished
+    page is left out: with nbgrader's template it only marks plots as without a description.
     """
 
     def from_notebook_node(
@@ -152,12 +148,10 @@ page is opened as a file, pictures beside it are `file:` and not 'self'.
 
 class _Highlighter(Highlight2HTML):  # type: ignore[misc]
     def __call__(self, source: str, language: str | None = None, metadata: Any = None) -> str:
-        wanted = language or self.pygments_lexer
-        return (
-            str(Highlight2HTML(wanted)(source))
-            if len(source) > LONGEST_KEPT
-            else _highlighted(source, wanted)
-        )
+        lexer = language or self.pygments_lexer
+        if len(source) > LONGEST_KEPT:
+            return str(Highlight2HTML(lexer)(source))
+        return _highlighted(source, lexer)
 
 
 @lru_cache(maxsize=1024)
@@ -166,7 +160,7 @@ def _highlighted(source: str, language: str) -> str:
 
 
 def _without_source(output: Any) -> Any:
-    """An error's name instead of its traceback, which quotes the failing line."""
+    """Replace the traceback of an error, which quotes the failing line, by the error's name."""
     if output.output_type == "error":
         output.evalue, output.traceback = "", [f"{output.ename}: a hidden test failed"]
     return output

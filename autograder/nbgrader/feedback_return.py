@@ -1,6 +1,4 @@
-"""`nbgrader release_feedback`: names those whose pages cannot go back through the exchange, and
-returns the others'.
-"""
+"""`nbgrader release_feedback` for classes in which only some students use nbgrader's exchange."""
 
 from __future__ import annotations
 
@@ -12,14 +10,15 @@ from nbgrader.exchange.default import ExchangeReleaseFeedback
 from autograder.marks.late_policy import TIMESTAMP_FILE
 
 RECEIPTS = (TIMESTAMP_FILE, "submission_secret.txt")
-"""What `nbgrader submit` writes beside a notebook. A student's nbgrader finds the page by the
-secret.
+"""Files that `nbgrader submit` writes beside a notebook. A student's nbgrader finds the feedback
+page by the secret.
 """
 
 
 class ReturnFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
-    """nbgrader's own ends in a traceback at the first page whose notebook did not come through the
-    exchange.
+    """Returns the pages of notebooks from the exchange, and names the students of other pages.
+
+    nbgrader's own class ends in a traceback at the first page of another notebook.
     """
 
     def copy_files(self) -> None:

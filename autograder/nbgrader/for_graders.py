@@ -1,6 +1,4 @@
-"""`autograded/` for a whole class from stored results: what the formgrader shows, without grading
-anything again.
-"""
+"""Writes `autograded/` for a whole class from stored results, for the formgrader to show."""
 
 from __future__ import annotations
 
@@ -19,28 +17,28 @@ from autograder.nbgrader.feedback_return import RECEIPTS
 from autograder.records.model import Result, Submission
 
 _SHIPPED = ("figures",)
-"""What a notebook's text shows from beside it."""
+"""Folders beside a release whose pictures its text shows."""
 
 
 def graded_submissions(
     course: Course, assignment: Assignment, results: Iterable[Result]
 ) -> Iterator[tuple[Result, Submission | None]]:
-    """Each result with the submission in `submitted/` from which it was made; None where that has
-    changed since.
+    """Each result with its submission in `submitted/`; None where the submission has changed since.
 
-    They are read as they are asked for: all notebooks of a class are more than a memory holds.
+    Submissions are read one by one, since all notebooks of a class are too large for memory.
 
     Raises:
         BadSource: the assignment is not built.
     """
     try:
-        found = {one.student: one for one in find_submissions(course, assignment, [])}
+        submissions = find_submissions(course, assignment, [])
+        files = {submission.student: submission for submission in submissions}
     except NothingToGrade:
-        found = {}
+        files = {}
     release = load_release(assignment)
     for result in results:
         try:
-            submission = read_submission(found[result.student], release, course.limits)
+            submission = read_submission(files[result.student], release, course.limits)
         except (KeyError, UnreadableSubmission):
             yield result, None
         else:
@@ -48,10 +46,10 @@ def graded_submissions(
 
 
 class AutogradedFolder:
-    """Writes the notebooks that a person grades, one by one.
+    """Writes notebooks for graders to `autograded/`.
 
     Attributes:
-        written: how many.
+        written: the number of notebooks so far.
 
     Raises:
         StaleBuild: the assignment is not built.
@@ -64,35 +62,37 @@ class AutogradedFolder:
         self.written = 0
 
     def write(self, result: Result, submission: Submission) -> None:
-        """What was handed in, with what the tests said."""
+        """Write a graded submission, with the reports of its tests."""
         self._save(result.student, self._notebooks.graded(submission, result))
 
     def write_problem(self, student: str, problem: str) -> None:
-        """Of a submission that could not be graded: the release, and why."""
+        """Write the release and the reason for a submission that could not be graded."""
         self._save(student, self._notebooks.problem(problem))
 
     def _save(self, student: str, notebook: str) -> None:
         name = self._assignment.name
-        own = self._ledger.folder(student)
-        folder = self._course.autograded / own / name
-        # the next export writes it again
+        student_folder = self._ledger.folder(student)
+        folder = self._course.autograded / student_folder / name
+        # not synced to disk: the next export writes the same file
         self._files.write(folder / f"{name}.ipynb", notebook, to_disk=False)
-        _copy_beside(self._files, self._course, self._assignment, own, folder)
+        _copy_beside(self._files, self._course, self._assignment, student_folder, folder)
         self.written += 1
 
 
 def _copy_beside(
-    files: FileTransaction, course: Course, assignment: Assignment, own: str, folder: Path
+    files: FileTransaction,
+    course: Course,
+    assignment: Assignment,
+    student_folder: str,
+    folder: Path,
 ) -> None:
-    """Figures of the release, and nbgrader's receipts: when a submission came, and whose its
-    feedback is.
-    """
+    """Copy the release's figures, and nbgrader's receipts of when and by whom it was handed in."""
     for name in _SHIPPED:
         if (pictures := assignment.release.parent / name).is_dir():
             for picture in sorted(path for path in pictures.rglob("*") if path.is_file()):
                 _copy(files, picture, folder / name / picture.relative_to(pictures))
     for name in RECEIPTS:
-        receipt = course.submitted / own / assignment.name / name
+        receipt = course.submitted / student_folder / assignment.name / name
         if receipt.is_file() and not receipt.is_symlink():
             _copy(files, receipt, folder / name)
         elif (folder / name).exists():

@@ -1,9 +1,8 @@
-"""The formgrader's pages for a course of the kit: by the settings of the open course, with names as
-text.
+"""Makes the formgrader's pages safe: with the open course's filters, and names as text.
 
-nbgrader makes its exporter once, from the settings of the folder in which Jupyter was started: a
-course that is opened from another folder (`/formgrader?path=…`) would be shown without its own
-filters, and so with students' live links. Its templates write names of students as they are: a name
+nbgrader makes its exporter once, from the settings of the folder in which Jupyter was started. A
+course that is opened from another folder (`/formgrader?path=…`) would be shown without the course's
+filters, and so with students' live links. nbgrader's templates do not escape students' names, which
 may be HTML.
 """
 
@@ -16,9 +15,7 @@ from typing import Any
 
 
 def make_pages_safe() -> None:
-    """Mend nbgrader's handlers of pages, where this process is a Jupyter server with a
-    formgrader.
-    """
+    """Replace parts of nbgrader's page handlers, in a Jupyter server with a formgrader."""
     base = sys.modules.get("nbgrader.server_extensions.formgrader.base")
     if base is not None:
         base.BaseHandler.exporter = property(_PagesOfCourse)
@@ -26,7 +23,7 @@ def make_pages_safe() -> None:
 
 
 class _PagesOfCourse:
-    """The part of an exporter that nbgrader's handlers call, made anew for each page."""
+    """An exporter for one page, with the one method that nbgrader's handlers call."""
 
     def __init__(self, handler: Any) -> None:
         from nbconvert.exporters import HTMLExporter
@@ -38,12 +35,12 @@ class _PagesOfCourse:
 
 
 def _render(handler: Any, name: str, **values: Any) -> Any:
-    """nbgrader's own `render`, but for the escapes."""
+    """Render a template like nbgrader's own `render`, with escaped values."""
     return handler.settings["nbgrader_jinja2_env"].get_template(name).render(**_as_text(values))
 
 
 def _as_text(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with every text escaped for HTML, also in mappings among them."""
+    """The values with each text escaped for HTML, also inside mappings."""
     return {key: _escaped(value) for key, value in values.items()}
 
 

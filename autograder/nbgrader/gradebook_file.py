@@ -1,6 +1,4 @@
-"""The file of a gradebook: nothing else is ever taken for one, and half of one is not left
-behind.
-"""
+"""Writes a gradebook's file whole or not at all, and refuses files that are no gradebook."""
 
 from __future__ import annotations
 
@@ -18,15 +16,17 @@ _MAGIC = b"SQLite format 3\0"
 
 @contextlib.contextmanager
 def gradebook_file(path: Path, files: FileTransaction) -> Iterator[tuple[Path, int]]:
-    """Where to write the gradebook at `path`, and which `user_version` it must have then, together
-    with other files.
+    """Include the gradebook at `path` in a transaction of files.
 
-    A new one is written to a file that takes its place at the end. One that was there SQLite
-    changes as a whole.
+    A new gradebook is written to another file, which is renamed at the end. An existing one is
+    changed by a transaction of SQLite.
+
+    Yields:
+        The file to write, and the `user_version` that the database must have at the end.
 
     Raises:
-        KitError: something else lies at `path`.
-        OSError: it cannot be read.
+        KitError: another kind of file lies at `path`.
+        OSError: the file cannot be read.
     """
     if path.exists():
         _refuse_other_files(path)

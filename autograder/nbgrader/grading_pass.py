@@ -1,8 +1,7 @@
-"""The autograde pass of a notebook without a hidden suite: nbgrader's own execution, which runs it
-without walls.
+"""Grades notebooks without a hidden suite: nbgrader executes the notebook, without a sandbox.
 
-Its scores are saved here, all at once, since nbgrader gives full marks for an output that it cannot
-read.
+The scores are saved here, in one transaction, since nbgrader gives full marks for an output that
+nbgrader cannot read.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from autograder.records.model import Submission
 
 
 class ExecuteWithoutSuite(preprocessors.Execute):  # type: ignore[misc]
-    """nbgrader's execution, which says that there is no sandbox."""
+    """Executes a notebook with nbgrader, after a warning that there is no sandbox."""
 
     def preprocess(
         self, notebook: Any, resources: Any, *arguments: Any, **keywords: Any
@@ -34,9 +33,7 @@ class ExecuteWithoutSuite(preprocessors.Execute):  # type: ignore[misc]
 
 
 class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
-    """Writes all scores and comments of a submission, and what lateness costs, in one
-    transaction.
-    """
+    """Writes scores, comments and the late penalty of a submission in one transaction."""
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
         submission = HandedIn(self.parent.parent.coursedir, **resources["nbgrader"])
@@ -47,56 +44,40 @@ class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
         return notebook, resources
 
     def _from_outputs(self, submission: Submission, notebook: Any) -> Entry:
-        """Scores as nbgrader reads them from outputs, except that what is no score waits for a
-        person.
-        """
+        """Scores as nbgrader reads them from outputs; other outputs wait for a person."""
         blank = [answer.id for answer in submission.written if answer.blank]
         scores: dict[str, float] = dict.fromkeys(blank, 0.0)
         for cell in notebook.cells:
             if is_grade(cell) and (score := self._score(cell)) is not None:
                 scores[grade_id(cell)] = score
-        comments = dict.fromkeys(blank, NO_RESPONSE)
         return Entry(
             submission.student,
             scores,
-            comments,
-            "",
-            None,
-            read_answers(submission),
-            submission.sha256,
+            dict.fromkeys(blank, NO_RESPONSE),
+            answers=read_answers(submission),
+            submission_sha256=submission.sha256,
         )
 
     def _score(self, cell: Any) -> float | None:
         try:
-            score, most = determine_grade(cell, self.log)
+            score, max_score = determine_grade(cell, self.log)
         except (ValueError, KeyError, TypeError) as error:
             self.log.error("cell %s gives no score: %s", grade_id(cell), error)
             return None
-        if (
-            score is None
-            or not math.isfinite(score)
-            or not 0 <= score <= most
-            or _says_no_score(cell)
-        ):
+        if score is None or not 0 <= score <= max_score or _has_unreadable_result(cell):
             return None
         return float(score)
 
 
-def _says_no_score(cell: Any) -> bool:
-    """A result that is no number: nbgrader takes it for full marks."""
-    results = [
-        output for output in cell.get("outputs", []) if output.output_type == "execute_result"
-    ]
-    if (
-        not results
-        or is_solution(cell)
-        or any(output.output_type == "error" for output in cell.outputs)
-    ):
+def _has_unreadable_result(cell: Any) -> bool:
+    """Whether the cell's result is no score; nbgrader would take it for full marks."""
+    outputs = cell.get("outputs", [])
+    results = [output for output in outputs if output.output_type == "execute_result"]
+    raised = any(output.output_type == "error" for output in outputs)
+    if not results or is_solution(cell) or raised:
         return False
     try:
-        return (
-            not math.isfinite(float(results[0]["data"]["text/plain"]))
-            or float(results[0]["data"]["text/plain"]) < 0
-        )
+        number = float(results[0]["data"]["text/plain"])
     except (KeyError, TypeError, ValueError):
         return True
+    return not 0 <= number < math.inf

@@ -1,4 +1,4 @@
-"""What happens before `nbgrader autograde` takes up a submission."""
+"""The hook that `nbgrader autograde` calls before each submission."""
 
 from __future__ import annotations
 
@@ -21,42 +21,38 @@ from autograder.nbgrader.released_cells import read_release, suite_assignment
 
 
 def before_autograde(assignment: str, student: str, notebooks: MutableSequence[str]) -> None:
-    """Make sure that this machine can grade and that the gradebook knows the assignment.
+    """Start the grader, and register the assignment and the submission in the gradebook.
 
-    nbgrader swallows exceptions of a hook. One that concerns the whole batch ends the command
-    instead: grading on without a sandbox or a suite would score everybody wrongly.
+    nbgrader swallows exceptions of a hook. A problem of the whole batch ends the command instead:
+    going on without a sandbox or a suite would score everybody wrongly.
     """
     course = find_course(Path.cwd())
-    ours = suite_assignment(course, assignment, assignment)
-    if ours is None or not notebooks:
+    graded = suite_assignment(course, assignment, assignment)
+    if graded is None or not notebooks:
         return
     folder = Path(notebooks[0]).parent
-    _give_expected_name(folder, assignment, notebooks)
+    _copy_to_expected_name(folder, assignment, notebooks)
     try:
-        warm_graders.warm_up(course, ours)
-        _prepare_gradebook(course, ours, folder)
+        warm_graders.warm_up(course, graded)
+        _prepare_gradebook(course, graded, folder)
     except KitError as problem:
         raise SystemExit(f"nbgrader autograde: {problem}") from problem
 
 
 def _prepare_gradebook(course: Course, assignment: Assignment, folder: Path) -> None:
-    """Register the release, and put the reason for a score of 0 where there is nothing to grade, or
-    nothing yet.
-    """
+    """Register the release, and 0 points where there is nothing to grade, or nothing yet."""
     student, db_url = folder.parent.name, _db_url(course)
-    entries = []
+    problem = ""
     if not (folder / f"{assignment.name}.ipynb").exists():
-        entries.append(
-            Entry(student, problem=f"there is no {assignment.name}.ipynb among the files")
-        )
-    elif not _is_known(course, assignment, student, db_url):
-        entries.append(Entry(student, problem="grading did not finish"))  # until it does
-    write_gradebook(
-        course, assignment.name, read_release(assignment.release), entries, db_url=db_url
-    )
+        problem = f"there is no {assignment.name}.ipynb among the files"
+    elif not _has_submission(course, assignment, student, db_url):
+        problem = "grading did not finish"  # until it does
+    entries = [Entry(student, problem=problem)] if problem else []
+    release = read_release(assignment.release)
+    write_gradebook(course, assignment.name, release, entries, db_url=db_url)
 
 
-def _is_known(course: Course, assignment: Assignment, student: str, db_url: str) -> bool:
+def _has_submission(course: Course, assignment: Assignment, student: str, db_url: str) -> bool:
     with open_gradebook(course, db_url) as gradebook:
         try:
             gradebook.find_submission(assignment.name, student)
@@ -65,10 +61,8 @@ def _is_known(course: Course, assignment: Assignment, student: str, db_url: str)
     return True
 
 
-def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequence[str]) -> None:
-    """nbgrader knows a notebook by its name alone: the only one there is gets a copy under the
-    right name.
-    """
+def _copy_to_expected_name(folder: Path, assignment: str, notebooks: MutableSequence[str]) -> None:
+    """Copy a submission's only notebook to the expected name, by which nbgrader finds notebooks."""
     expected = folder / f"{assignment}.ipynb"
     if os.path.lexists(expected) or len(notebooks) != 1 or describe_non_file(Path(notebooks[0])):
         return
@@ -80,7 +74,7 @@ def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequenc
 
 
 def _db_url(course: Course) -> str:
-    """The database of the running command (its `--db`), else the course's own."""
+    """The database of the running nbgrader command (`--db`), else the course's own."""
     app: Any = Application.instance() if Application.initialized() else None
     url = course.db_url
     while app is not None:

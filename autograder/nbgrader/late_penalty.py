@@ -16,7 +16,7 @@ from autograder.nbgrader.gradebook_times import read_times
 
 
 def scored_notebooks(db: Session, *conditions: Any) -> list[Row[Any]]:
-    """A row for each submitted notebook: its submission, score, penalty, and cells that wait.
+    """A row for each submitted notebook: student, hand-in time, score, penalty, waiting cells.
 
     Args:
         conditions: which notebooks, as conditions of SQLAlchemy; all where there is none.

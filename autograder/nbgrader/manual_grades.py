@@ -1,9 +1,7 @@
-"""Marks by hand in nbgrader's gradebook: read for reports, exports and tables of marks; stored from
-a table.
+"""Reads marks by hand from nbgrader's gradebook, and stores those of a table.
 
-Reading takes one query and no import of nbgrader, which takes seconds that every report would pay.
-The formgrader's own rows are read and changed, so that a mark from a table and one from the
-formgrader are the same thing.
+Reading takes one query and no import of nbgrader, which would cost every report seconds. Marks of a
+table are stored in the formgrader's own rows, so the formgrader shows and changes them.
 """
 
 from __future__ import annotations
@@ -64,22 +62,20 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class HandMark:
-    """What the gradebook has of one student's answer to one question.
+    """The gradebook's mark of one student's answer.
 
     Attributes:
-        question: what people call it: without nbgrader's "written_" and "check_".
-        max_points: what it is worth.
-        written: a person gives its points; else `points` stand in place of what the tests gave.
-        tests: what the tests gave; None for a written answer that was not left blank.
-        points: what a person gave; None where nobody has.
+        question: name of the question, without nbgrader's "written_" and "check_".
+        max_points: the full points of the question.
+        written: whether a person gives the points; else `points` replace those of the tests.
+        tests: points of the tests; None for a written answer that was not left blank.
+        points: points by hand; None where there are none.
         extra_credit: points on top.
-        comment: the person's own words.
-        waits: a person has yet to look, at it or again.
-        answer: hash of the answer that the gradebook was last filled with; "" where that is not
-            known.
-        submission: hash of the notebook that the gradebook was last filled from; "" where that is
-            not known.
-        automatic_comment: what grading wrote in place of a person, like "No response.".
+        comment: the comment by hand.
+        waits: whether a person has yet to look, or to look again.
+        answer: hash of the answer when the gradebook was last filled; "" where not known.
+        submission: hash of the notebook when the gradebook was last filled; "" where not known.
+        automatic_comment: a comment of grading, like "No response.".
         cell: nbgrader's name of the cell with the grade.
         commented: nbgrader's name of the cell with the comment.
     """
@@ -101,18 +97,16 @@ class HandMark:
 
 
 def read_manual_grades(db_url: str, assignment: str) -> dict[str, ManualGrades]:
-    """What people gave for one assignment, by student.
+    """Read the marks by hand of one assignment, by student.
 
     Args:
-        db_url: the database; where there is none, nobody has graded anything.
-        assignment: its name.
+        db_url: the database, which need not exist.
 
     Returns:
-        Everybody who has a submission in the gradebook. Who has none is not in it: their written
-        answers wait.
+        The marks of all students with a submission in the gradebook.
 
     Raises:
-        KitError: what lies there is no gradebook, another program holds it, or no server answers.
+        KitError: the file is no gradebook, another program locks it, or no server answers.
     """
     by_student: dict[str, list[HandMark]] = {}
     for mark in _stored_marks(db_url, assignment):
@@ -121,20 +115,18 @@ def read_manual_grades(db_url: str, assignment: str) -> dict[str, ManualGrades]:
 
 
 def read_hand_marks(course: Course, assignment: Assignment) -> dict[Key, HandMark]:
-    """Everybody who has a submission in the gradebook, with every question, in the order of names
-    and of the release.
+    """Read the marks of all students and questions, in the order of names and of the release.
 
     Raises:
-        KitError: there is no gradebook, or it knows nothing of the assignment.
+        KitError: there is no gradebook, or it has no submission for the assignment.
     """
     if not course.has_gradebook:
         raise KitError(
             f"there is no gradebook yet: run `autograder export {assignment.name} "
             "--format gradebook`"
         )
-    order = {
-        cell.grade_id: number for number, cell in enumerate(read_release(assignment.release).cells)
-    }
+    cells = read_release(assignment.release).cells
+    order = {cell.grade_id: number for number, cell in enumerate(cells)}
     stored = [mark for mark in _stored_marks(course.db_url, assignment.name) if mark.cell in order]
     if not stored:
         raise KitError(
@@ -149,22 +141,24 @@ def read_hand_marks(course: Course, assignment: Assignment) -> dict[Key, HandMar
 
 
 def write_hand_marks(course: Course, assignment: Assignment, marks: Iterable[HandMark]) -> None:
-    """Store what a person gave. Whoever has points does not wait any more."""
+    """Store marks of a table in the formgrader's rows."""
     from autograder.nbgrader.gradebook import open_gradebook
 
     ledger = read_ledger(course)
     with open_gradebook(course) as gradebook:
         for mark in marks:
-            where = (assignment.name, assignment.name, ledger.folder(mark.student))
-            grade = gradebook.find_grade(mark.cell, *where)
-            grade.manual_score, grade.extra_credit = mark.points, mark.extra_credit
+            notebook = (assignment.name, assignment.name, ledger.folder(mark.student))
+            grade = gradebook.find_grade(mark.cell, *notebook)
+            grade.manual_score = mark.points
+            grade.extra_credit = mark.extra_credit
             grade.needs_manual_grade = mark.waits
-            gradebook.find_comment(mark.commented, *where).manual_comment = mark.comment or None
+            comment = gradebook.find_comment(mark.commented, *notebook)
+            comment.manual_comment = mark.comment or None
         gradebook.db.commit()
 
 
 def _stored_marks(db_url: str, assignment: str) -> list[HandMark]:
-    """The gradebook's marks of everybody, by nbgrader's id of the student, in the order of names.
+    """Read the marks of all students, under nbgrader's ids, in the order of the ids.
 
     Raises:
         KitError: as `read_manual_grades`.
@@ -188,9 +182,7 @@ def _stored_marks(db_url: str, assignment: str) -> list[HandMark]:
 
 
 def _engine(place: Path | str) -> Engine:
-    """The database in a file, which is opened without the right to change it, or that at an
-    address.
-    """
+    """An engine for the database at an address, or, read-only, for that in a file."""
     from sqlalchemy import NullPool, create_engine
 
     if isinstance(place, str):
@@ -207,7 +199,7 @@ def _query(connection: Connection, assignment: str, *, may_be_empty: bool) -> li
     tables = inspect(connection).get_table_names()
     if may_be_empty and "submitted_assignment" not in tables:
         return []  # nothing was exported to it yet
-    # the kit's own tables (`answers.py`) are not in a gradebook of an older version
+    # a gradebook that nbgrader alone has made lacks the kit's tables (`answers.py`)
     query = _SCORES.format(
         answer_sha256=_ANSWER if "attention_kit_answer" in tables else "NULL",
         submission_sha256=_SUBMISSION if "attention_kit_submission" in tables else "NULL",
@@ -222,9 +214,7 @@ def _query(connection: Connection, assignment: str, *, may_be_empty: bool) -> li
 
 
 def _manual_grades(student: str, marks: Sequence[HandMark]) -> ManualGrades:
-    """A student's marks as reports and exports want them: of questions only those that a person had
-    to do with.
-    """
+    """A student's marks for reports and exports; of questions only those with marks by hand."""
     questions = [mark for mark in marks if not mark.written]
     return ManualGrades(
         student,

@@ -1,9 +1,9 @@
-"""`build/nbgrader/`: the folder that nbgrader takes for its sources.
+"""Mirrors `source/` in `build/nbgrader/`, which is nbgrader's source folder.
 
 nbgrader wants an `.ipynb` for each assignment and releases every file beside it, so `source/`
-itself, with the answers in text form, must not be its source folder. An assignment in text form is
-mirrored as a small stand-in notebook, which the build replaces when nbgrader reads it; a folder
-with a Jupyter source is linked as it is.
+itself, with the answers in text form, must not be nbgrader's source folder. The mirror has a small
+stand-in notebook for an assignment in text form, which the build replaces when nbgrader reads it,
+and a link to a folder with a Jupyter source.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHIPPED = ("figures", "data")
 
 
 def mirror(course: Course) -> None:
-    """Bring the mirror up to date: quick, and without effect where nothing changed."""
+    """Bring the mirror up to date; quick where nothing changed."""
     top = course.root / FOLDER
     top.mkdir(parents=True, exist_ok=True)
     for entry in sorted(top.iterdir()):
@@ -63,16 +63,16 @@ def _stand_in(folder: Path, mirrored: Path) -> None:
 
 
 def _copy_new(source: Path, target: Path) -> None:
-    """Copy what changed, and remove what the source no longer has."""
-    wanted = {
+    """Copy changed files, and remove files that the source no longer has."""
+    names = {
         path.relative_to(source)
         for path in source.rglob("*")
         if path.is_file() and not path.is_symlink()
     }
     for path in sorted(target.rglob("*")):
-        if path.is_file() and path.relative_to(target) not in wanted:
+        if path.is_file() and path.relative_to(target) not in names:
             path.unlink()
-    for name in sorted(wanted):
+    for name in sorted(names):
         old, new = target / name, source / name
         if not old.is_file() or not filecmp.cmp(old, new):
             old.parent.mkdir(parents=True, exist_ok=True)

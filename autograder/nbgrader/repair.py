@@ -1,13 +1,12 @@
-"""A submission as `nbgrader autograde` takes it up: the kit's own reading of the notebook, made
-whole, and files alone.
+"""Grades submissions for `nbgrader autograde`, and repairs what nbgrader cannot read.
 
-nbgrader keeps the last of two copies, strips the other's metadata, and then ends the batch over
-that; cells that are gone stay gone. Here every cell of the release is there once, with its
-metadata, and locked cells have their source.
+Of two copies of a cell nbgrader keeps the last, strips the metadata of the first, and then ends the
+whole batch with an error; missing cells stay missing. Here each cell of the release stands in the
+notebook once, with its metadata, and locked cells have their released source.
 
-nbgrader would also open, follow and copy what is no file: a pipe that nobody writes to hangs it for
-ever, a link to an endless device fills the disk, and a link to the answer key would end up in the
-feedback.
+nbgrader would also open, follow and copy links, pipes and devices: a pipe without a writer hangs
+nbgrader for ever, a link to an endless device fills the disk, and a link to the answer key would
+end up in the feedback.
 """
 
 from __future__ import annotations
@@ -27,19 +26,23 @@ from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import read_release_cells
 from autograder.marks.late_policy import TIMESTAMP_FILE
 from autograder.nbgrader import warm_graders
-from autograder.nbgrader.autograded import NotebooksForGraders, made_whole, release_with_problem
+from autograder.nbgrader.autograded import (
+    NotebooksForGraders,
+    complete_notebook,
+    release_with_problem,
+)
 from autograder.nbgrader.gradebook import Entry, make_entry, write_gradebook
 from autograder.nbgrader.released_cells import read_built, read_release, suite_assignment
 from autograder.records.model import FoundSubmission, Submission
 
 
 class HandedIn:
-    """The notebook that nbgrader converts just now, by what nbgrader's resources say of it.
+    """The submitted notebook that nbgrader is converting, by the values in nbgrader's resources.
 
     Attributes:
         found: the file, with nbgrader's id of the student.
-        release: what students got.
-        suite: the assignment, where a hidden suite of ours grades this notebook of it.
+        release: the released notebook.
+        suite: the assignment, if a hidden suite grades this notebook; else None.
     """
 
     def __init__(
@@ -54,61 +57,57 @@ class HandedIn:
         self._assignment, self._db_url = assignment, db_url
 
     def read(self) -> Submission:
-        """The submission as the kit reads it.
+        """Read the submission with the kit's own reader.
 
         Raises:
-            UnreadableSubmission: it cannot be read.
-            BadSource: the assignment has no release that can be read.
+            UnreadableSubmission: the notebook cannot be read.
+            BadSource: the assignment has no readable release.
         """
         key = self.suite.solution if self.suite else None
-        return read_submission(
-            self.found, read_release_cells(self.release, self._assignment, key), self.course.limits
-        )
+        release = read_release_cells(self.release, self._assignment, key)
+        return read_submission(self.found, release, self.course.limits)
 
     def save(self, entry: Entry) -> None:
-        """Put scores and comments into the gradebook."""
-        release, has_suite = read_release(self.release), self.suite is not None
+        """Write scores and comments to the gradebook."""
         write_gradebook(
             self.course,
             self._assignment,
-            release,
+            read_release(self.release),
             [entry],
             db_url=self._db_url,
-            has_suite=has_suite,
+            has_suite=self.suite is not None,
         )
 
     def save_problem(self, problem: str) -> None:
-        """Put 0 in place of whatever score the submission had, to wait for a person."""
+        """Replace all scores of the submission by 0 and let them wait for a person."""
         self.save(Entry(self.found.student, problem=problem))
 
 
 class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
-    """Reads and grades what students hand in, and leaves no old score standing where that fails.
+    """Reads, repairs and grades submissions; where that fails, no old score stays.
 
-    nbgrader converts each notebook in two passes. One with a hidden suite is finished after the
-    first; one without is only made whole then, and `grading.py` has the second. Where a file cannot
-    be read, the release stands in for it and says why.
+    nbgrader converts each notebook in two passes. With a hidden suite the first pass does all.
+    Without a suite it only completes the notebook, and `grading_pass.py` has the second. In place
+    of an unreadable file stands the release with the reason.
     """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        # nbgrader makes its exporter when it has listed the submissions, and has opened and copied
-        # nothing of them
+        # nbgrader makes its exporter after listing the submissions and before opening any file
         for folder in list(self.parent.assignments):
-            self._leave_out_what_is_no_file(Path(folder))
+            self._exclude_special_files(Path(folder))
 
-    def _leave_out_what_is_no_file(self, folder: Path) -> None:
-        odd = no_files(folder)
-        if not odd:
+    def _exclude_special_files(self, folder: Path) -> None:
+        special = find_special_files(folder)
+        if not special:
             return
         student, coursedir = folder.parent.name, self.parent.coursedir
-        coursedir.ignore = list(dict.fromkeys([*coursedir.ignore, *not_to_be_copied(folder, odd)]))
-        self.log.warning("%s: left out, since only files are taken: %s", student, told(folder, odd))
-        if folder / TIMESTAMP_FILE in odd:
-            problem = (
-                f"{TIMESTAMP_FILE} is {odd[folder / TIMESTAMP_FILE]}; put a file in its place, "
-                "or remove it"
-            )
+        patterns = [*coursedir.ignore, *ignore_patterns(folder, special)]
+        coursedir.ignore = list(dict.fromkeys(patterns))
+        listing = list_special_files(folder, special)
+        self.log.warning("%s: left out, since only files are taken: %s", student, listing)
+        if kind := special.get(folder / TIMESTAMP_FILE):
+            problem = f"{TIMESTAMP_FILE} is {kind}; put a file in its place, or remove it"
             self.log.error("%s: %s", student, problem)
             del self.parent.assignments[str(folder)]
             submission = HandedIn(coursedir, student, folder.name, folder.name, coursedir.db_url)
@@ -129,7 +128,7 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
                 )
                 return text, self._init_resources(resources)
             if is_first_pass:
-                notebook = nbformat.from_dict(self._made_whole(submission))
+                notebook = nbformat.from_dict(self._complete(submission))
                 return self.from_notebook_node(notebook, resources, **keywords)  # type: ignore[no-any-return]
             return super().from_filename(filename, resources, **keywords)  # type: ignore[no-any-return]
         except Exception as error:
@@ -137,8 +136,10 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
             raise
 
     def _graded(self, submission: HandedIn, suite: Assignment) -> str:
-        """Grade in the sandbox exactly as `autograder grade` does, and save the scores; the
-        notebook for graders.
+        """Grade in the sandbox like `autograder grade`, and save the scores.
+
+        Returns:
+            The notebook for graders.
         """
         notebooks = NotebooksForGraders(submission.release, suite.solution)
         graded = warm_graders.grade(submission.course, suite, submission.found)
@@ -155,10 +156,10 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
         submission.save_problem(problem)
         return notebooks.problem(problem)
 
-    def _made_whole(self, submission: HandedIn) -> dict[str, Any]:
+    def _complete(self, submission: HandedIn) -> dict[str, Any]:
         release = read_built(submission.release)
         try:
-            return made_whole(release, submission.read())
+            return complete_notebook(release, submission.read())
         except UnreadableSubmission as problem:
             self.log.error("%s: %s", submission.found.student, problem)
             return release_with_problem(release, str(problem))
@@ -168,34 +169,33 @@ def _short(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".split("\n")[0][:120]
 
 
-_FEW = 20
+_MOST_PATTERNS = 20
+"""Ignore patterns of one folder. nbgrader compares each pattern with each file."""
 
 
-def no_files(folder: Path) -> dict[Path, str]:
-    """Everything in a submission's folder, and below, that is neither a file nor a folder → what it
-    is instead.
-    """
-    found = {}
-    for inside, _, names in os.walk(folder):
+def find_special_files(folder: Path) -> dict[Path, str]:
+    """Links, pipes, sockets and devices in a submission's folder and below → their kind."""
+    special = {}
+    for place, _, names in os.walk(folder):
         for name in names:
-            path = Path(inside, name)
+            path = Path(place, name)
             if path.is_symlink() or not path.is_file():
-                found[path] = describe_non_file(path)
-    return dict(sorted(found.items()))
+                special[path] = describe_non_file(path)
+    return dict(sorted(special.items()))
 
 
-def not_to_be_copied(folder: Path, odd: dict[Path, str]) -> list[str]:
-    """The patterns by which nbgrader leaves these out; it compares each with each file, so for
-    many, the folder.
-    """
-    paths = odd if len(odd) <= _FEW else [folder]
+def ignore_patterns(folder: Path, special: dict[Path, str]) -> list[str]:
+    """Patterns by which nbgrader ignores special files; for many files, that of the folder."""
+    paths = list(special) if len(special) <= _MOST_PATTERNS else [folder]
     return [glob.escape(str(path)) for path in paths]
 
 
-def told(folder: Path, odd: dict[Path, str]) -> str:
-    """The first few, in words."""
-    some = [
-        f"{printable_name(path.relative_to(folder))} is {what}"
-        for path, what in list(odd.items())[:3]
+def list_special_files(folder: Path, special: dict[Path, str]) -> str:
+    """Names and kinds of the first three special files, for a message."""
+    shown = [
+        f"{printable_name(path.relative_to(folder))} is {kind}"
+        for path, kind in list(special.items())[:3]
     ]
-    return ", ".join(some) + (f", and {len(odd) - len(some)} more" if len(odd) > len(some) else "")
+    if len(special) > len(shown):
+        shown.append(f"and {len(special) - len(shown)} more")
+    return ", ".join(shown)

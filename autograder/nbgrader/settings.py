@@ -1,4 +1,4 @@
-"""nbgrader's settings for a course of the kit. docs/nbgrader.md says what is replaced and why."""
+"""nbgrader's settings for a course of the kit. docs/nbgrader.md gives the reasons."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _HTML_FILTERS = {
     "strip_files_prefix": "autograder.nbgrader.student_html.leave_as_it_is",
     "get_metadata": "autograder.nbgrader.student_html.metadata_of_output",
 }
-"""Filters of nbconvert's templates, by name, and the functions that stand in for them. Names, so
-that commands which show no page import no nbconvert.
+"""Filters of nbconvert's templates → the functions in their place, as names: commands without pages
+import no nbconvert then.
 """
 
 
 def configure(c: Any, root: Path) -> None:
-    """Make nbgrader work on the course in `root`, and bring the mirror of its sources up to date.
+    """Configure nbgrader for the course in `root`, and bring the mirror of its sources up to date.
 
     Args:
         c: the configuration that nbgrader's `get_config()` gives.
@@ -41,7 +41,7 @@ def configure(c: Any, root: Path) -> None:
 
 
 def _folders(c: Any, course: Course) -> None:
-    """nbgrader's sources are a mirror of source/, which nbgrader cannot read itself."""
+    """Set nbgrader's folders. Its sources are the mirror of source/, which nbgrader cannot read."""
     c.CourseDirectory.root = str(course.root)
     c.CourseDirectory.course_id = course_id(course.about.name)
     c.CourseDirectory.source_directory = str(FOLDER)

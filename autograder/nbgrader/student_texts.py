@@ -1,6 +1,4 @@
-"""What a student reads about a question in nbgrader, as plain text, and text as a Markdown block
-that stays text.
-"""
+"""Texts about a student's questions for nbgrader's notebooks and comments."""
 
 from __future__ import annotations
 
@@ -11,13 +9,13 @@ from autograder.records.model import CellOutcome, QuestionResult, Result
 
 
 def question_report(question: QuestionResult, result: Result) -> str:
-    """Score and every test of one question: the output of its grade cell."""
+    """The output of a grade cell: the question's score and each of its tests."""
     score = f"{format_points(question.score)} of {format_points(question.max_score)} points"
     return f"{question.name}: {score}\n{question_text(question, result)}\n"
 
 
 def question_comment(question: QuestionResult) -> str:
-    """What to look at, for the comment under the student's answer; "" where nothing was lost."""
+    """The comment below a question's answer, with hints or messages; "" for full points."""
     lost = [test for test in question.tests if test.points < test.max_points]
     messages = list(dict.fromkeys(test.message for test in lost if test.message))
     if question.diagnosis:
@@ -29,20 +27,20 @@ def question_comment(question: QuestionResult) -> str:
 
 
 def problem_comment(problem: str) -> str:
-    """The comment under each answer of a submission that could not be graded."""
+    """The comment below each answer of a submission that could not be graded."""
     return as_literal(f"{COULD_NOT_BE_GRADED}: {problem}")
 
 
 def cell_report(cell: CellOutcome) -> str:
-    """What happened when a cell ran; "" where nothing needs saying."""
+    """The message of a cell that did not run well; else ""."""
     return f"{cell.message}\n" if cell.outcome != "ok" and cell.message else ""
 
 
 def as_literal(text: str) -> str:
-    """Text as a Markdown block that shows it letter by letter.
+    """Text as a block of Markdown that is shown letter by letter.
 
-    nbgrader renders comments as Markdown, in which HTML is live; messages quote what a student's
-    code raised.
+    nbgrader renders comments as Markdown, in which HTML is live. Messages quote exceptions of the
+    student's code.
     """
     clean = "".join(c for c in text if c.isprintable() or c == "\n").strip("\n")
     return "\n".join(f"    {line}" for line in clean.split("\n")) if clean else ""

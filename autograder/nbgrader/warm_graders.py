@@ -1,6 +1,4 @@
-"""One warm grader for the submissions of a batch: starting the sandbox host costs seconds, a
-submission does not.
-"""
+"""Keeps one started grader for the submissions of a batch: starting it takes seconds."""
 
 from __future__ import annotations
 
@@ -18,34 +16,33 @@ if TYPE_CHECKING:
     from autograder.grading.bench import Bench
 
 IDLE_SECONDS = 30.0
-"""How long a grader waits for the next submission: the formgrader's server lives on after a
-batch.
-"""
+"""How long a grader waits for the next submission, since the formgrader's server does not end."""
 
 
 def grade(course: Course, assignment: Assignment, found: FoundSubmission) -> Graded:
-    """Grade one submission with the warm grader, started where there is none.
+    """Grade one submission with the warm grader, which is started where there is none.
 
     Raises:
-        KitError: the suite, the answer key or this machine cannot grade; no submission is to blame.
+        KitError: the suite, the answer key or this machine cannot grade, whatever the submission.
     """
     with _warm.bench(course, assignment) as bench:
         return bench.grade(found)
 
 
 def warm_up(course: Course, assignment: Assignment) -> None:
-    """Start the grader, so that what is wrong with it shows before any submission is touched.
+    """Start the grader, so that its problems show before the first submission.
 
     Raises:
-        KitError: as above.
+        KitError: as for `grade`.
     """
     with _warm.bench(course, assignment):
         pass
 
 
 class _Warm:
-    """The grader of the last submission: closed when it idles, fails, or another suite, answer key
-    or course comes.
+    """The grader of the last submission.
+
+    The grader is closed when it idles or fails, and before another suite, answer key or course.
     """
 
     def __init__(self) -> None:
@@ -57,7 +54,7 @@ class _Warm:
 
     @contextlib.contextmanager
     def bench(self, course: Course, assignment: Assignment) -> Iterator[Bench]:
-        """The grader, which nobody else uses inside."""
+        """The grader, for one thread at a time."""
         with self._lock:
             self._timer.cancel()
             try:

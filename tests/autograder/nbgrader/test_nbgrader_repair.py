@@ -14,7 +14,7 @@ from nbgrader_course import HALF_ANSWERED, cell, notebook, release_cells, result
 from autograder.course import Limits
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import read_release_cells
-from autograder.nbgrader.autograded import made_whole
+from autograder.nbgrader.autograded import complete_notebook
 from autograder.nbgrader.gradebook import make_entry
 from autograder.nbgrader.released_cells import grade_id, read_built, read_release
 from autograder.nbgrader.student_texts import (
@@ -50,9 +50,9 @@ def read(folder: Path, content: bytes) -> Submission:
 
 def repaired(folder: Path, cells: list[Any]) -> list[dict[str, Any]]:
     submission = read(folder, json.dumps(notebook(cells)).encode())
-    made: list[dict[str, Any]] = made_whole(read_built(folder / "release.ipynb"), submission)[
-        "cells"
-    ]
+    made: list[dict[str, Any]] = complete_notebook(
+        read_built(folder / "release.ipynb"), submission
+    )["cells"]
     return made
 
 
@@ -135,7 +135,7 @@ def test_what_a_student_claims_to_be_a_guide_is_not(folder: Path) -> None:
 @pytest.mark.parametrize("name", AWKWARD)
 def test_the_answer_of_every_awkward_notebook_is_shown(folder: Path, name: str) -> None:
     submission = read(folder, AWKWARD[name])
-    made = made_whole(read_built(folder / "release.ipynb"), submission)["cells"]
+    made = complete_notebook(read_built(folder / "release.ipynb"), submission)["cells"]
     assert sorted(ids(made)) == sorted(IDS)
     assert [a.blank for a in submission.written] == [False]
     assert "the mean of both" in answer(made, "written_why")
@@ -160,7 +160,7 @@ def test_an_answer_above_its_prompt_waits_for_a_person(folder: Path, kind: str) 
     assert "written_why" not in entry.scores
     assert entry.comments["written_why"] == ""
     assert "It is the mean of both." in entry.answers["written_why"]
-    made = made_whole(read_built(folder / "release.ipynb"), submission)["cells"]
+    made = complete_notebook(read_built(folder / "release.ipynb"), submission)["cells"]
     assert "right above the prompt" in answer(made, "written_why")
 
 

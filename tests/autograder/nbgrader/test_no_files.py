@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from nbgrader_course import TinyCourse, release_cells
 
-from autograder.nbgrader.repair import no_files, not_to_be_copied, told
+from autograder.nbgrader.repair import find_special_files, ignore_patterns, list_special_files
 from autograder.records.model import Graded
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -139,14 +139,17 @@ def test_the_only_notebook_under_another_name(tiny: TinyCourse, graded: dict[str
 def test_many_are_left_out_with_their_folder(tmp_path: Path) -> None:
     for number in range(25):
         (tmp_path / f"{number:02}[x]").symlink_to("elsewhere")
-    odd = no_files(tmp_path)
+    odd = find_special_files(tmp_path)
     assert len(odd) == 25
-    assert told(tmp_path, odd) == "00[x] is a link, 01[x] is a link, 02[x] is a link, and 22 more"
-    assert len(not_to_be_copied(tmp_path, odd)) == 1
+    assert (
+        list_special_files(tmp_path, odd)
+        == "00[x] is a link, 01[x] is a link, 02[x] is a link, and 22 more"
+    )
+    assert len(ignore_patterns(tmp_path, odd)) == 1
     few = dict(list(odd.items())[:1])
-    assert not_to_be_copied(tmp_path, few)[0].endswith("[[]x]")
+    assert ignore_patterns(tmp_path, few)[0].endswith("[[]x]")
 
 
 def test_files_alone_are_nothing_odd(tiny: TinyCourse) -> None:
     path = tiny.hand_in("ada", release_cells(), at="2026-03-01 10:00:00 UTC")
-    assert no_files(path.parent) == {}
+    assert find_special_files(path.parent) == {}
