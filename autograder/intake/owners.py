@@ -23,7 +23,8 @@ class Owner:
         identity: the person's ids and names, by which the ledger recognises the person.
         stem: the file's name, without the platform's additions and without the ending.
         members: everybody in the group that handed the file in, the owner included.
-        rank: orders the files of one attempt; the largest is preferred.
+        rank: orders the files of one attempt; the largest is preferred. Without a rank the times of
+            the files order them.
         attempt: orders the attempts of one student, where the platform keeps several; the largest
             is the latest.
         handed_in: the time of the hand-in, where the platform states it.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from autograder.intake.archives import UploadedFile
-from autograder.intake.owners import FindOwner, Owner, inner_stem, time_or_reason, timestamp
+from autograder.intake.owners import FindOwner, Owner, inner_stem, time_or_reason
 from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, DownloadFormat, Platform
 
@@ -67,7 +67,6 @@ def find_owners(download: Download) -> FindOwner:
             user,
             Identity((("blackboard", user),), (user,), (receipt.name if receipt else "") or user),
             inner_stem(file, match["name"] or ""),
-            rank=(timestamp(file.modified),),
             attempt=order,
             handed_in=moment,
             unread=unread,

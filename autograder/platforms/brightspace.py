@@ -22,7 +22,7 @@ from datetime import datetime
 from autograder.basics.points import format_points
 from autograder.basics.tables import number_in, write_table
 from autograder.intake.archives import UploadedFile
-from autograder.intake.owners import FindOwner, Owner, inner_stem, time_or_reason, timestamp
+from autograder.intake.owners import FindOwner, Owner, inner_stem, time_or_reason
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
@@ -35,7 +35,14 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.platforms.platform import Download, DownloadFormat, OwnFileFormat, Platform, Table
+from autograder.platforms.platform import (
+    Download,
+    DownloadFormat,
+    OwnFileFormat,
+    Platform,
+    Table,
+    cells_by_title,
+)
 
 _ATTEMPT = re.compile(
     r"(?P<user>\d+)-\d+ - (?P<who>.+) - (?P<day>\S+ \d{1,2}, \d{4}) "
@@ -68,7 +75,6 @@ def find_owners(download: Download) -> FindOwner:
             f"{attempt['who']}_{attempt['user']}",
             identity,
             inner_stem(file, attempt["name"] or file.parts[-1]),
-            rank=(timestamp(file.modified),),
             attempt=(_order(clock),),
             handed_in=moment,
             unread=unread,
@@ -231,10 +237,8 @@ def read_people(table: Table) -> dict[int, Identity]:
     """The number of a line → the person in the line. Brightspace writes `#` before ids, so that no
     spreadsheet changes them. The user number of a download is not in this file.
     """
-    header = [cell.strip() for cell in table[0]] if table else []
     people = {}
-    for number, line in enumerate(table[1:], 1):
-        cells = dict(zip(header, (cell.strip() for cell in line), strict=False))
+    for number, cells in cells_by_title(table).items():
         if any(cells.get(key) for key in _KEYS):
             accounts = (cells.get(heading, "").removeprefix("#") for heading in _ACCOUNTS)
             name = f"{cells.get('First Name', '')} {cells.get('Last Name', '')}".strip()

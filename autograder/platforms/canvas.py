@@ -47,6 +47,7 @@ from autograder.platforms.platform import (
     OwnFileFormat,
     Platform,
     Table,
+    cells_by_title,
 )
 
 _FILE = r"(?:(?P<upload>\d+)_(?P<name>.+)|(?:text|link)\.html)"
@@ -140,16 +141,16 @@ class Gradebook:
     """A gradebook that Canvas exported, read.
 
     Attributes:
-        header: the titles of its columns.
-        width: how many columns about people it has; those of assignments follow.
-        column: the place of the assignment's column; None for none: Canvas makes a column then.
+        header: the titles of the columns.
+        separator: the separator of the cells.
+        width: the number of columns about people; the assignments' columns follow.
+        column: the place of the assignment's column; None where Canvas makes a column.
         title: the title of the column.
-        possible: the points that the assignment has in Canvas, as written there.
-        posting: "Manual Posting" where Canvas shows marks to students only when somebody posts
-            them.
-        people: the number of a row in the file → its cells, for the rows that are somebody's.
-        rows: the number of such a row → who Canvas says it is of.
-        notes: what to say of the column.
+        possible: the assignment's points in Canvas, as written there.
+        is_posted_by_hand: whether students see marks only when somebody posts them.
+        lines: the number of a person's row in the file → the cells.
+        people: the number of a person's row → the person.
+        notes: lines about the column.
     """
 
     header: list[str]
@@ -158,22 +159,15 @@ class Gradebook:
     column: int | None
     title: str
     possible: str
-    posting: str
-    people: Mapping[int, list[str]]
-    rows: Mapping[int, Identity]
+    is_posted_by_hand: bool
+    lines: Mapping[int, list[str]]
+    people: Mapping[int, Identity]
     notes: tuple[str, ...] = ()
 
-    def cell(self, row: int, title: str) -> str:
-        """One cell about a person, by the title of its column."""
-        line, place = self.people[row], self.header.index(title) if title in self.header else -1
-        return line[place].strip() if 0 <= place < len(line) else ""
-
-    def mark(self, row: int) -> str:
-        """The mark that the person has in Canvas, as written there."""
-        line = self.people[row]
-        return (
-            line[self.column].strip() if self.column is not None and self.column < len(line) else ""
-        )
+    @property
+    def rows(self) -> dict[int, Identity]:
+        """The number of a row → the person in the row, where Canvas's id of the person is there."""
+        return {row: person for row, person in self.people.items() if person.ids}
 
     def fill(
         self, marks: Sequence[Mark], students: Mapping[int, str], *, provisional: bool = False
@@ -184,31 +178,31 @@ class Gradebook:
         Raises:
             ValueError: the assignment has other points in Canvas.
         """
-        points, full = points_to_give(marks, provisional=provisional), full_marks(marks)
+        points = points_to_give(marks, provisional=provisional)
+        full = full_marks(marks)
         possible = number_in(self.possible)
         if full and possible is not None and abs(possible - full) > SAME:
             raise ValueError(
                 f"{self.title!r} has {format_points(possible)} points in Canvas, and the marks "
-                "here are "
-                f"out of {format_points(full)}: "
-                f"give it {format_points(full)} points in Canvas, and export the gradebook again"
+                f"here are out of {format_points(full)}: give it {format_points(full)} points in "
+                "Canvas, and export the gradebook again"
             )
-        difference = compare_marks(
-            marks, [self._person(row, students.get(row, "")) for row in self.people], points
-        )
-        worth = points_cell(full) if self.column is None else self.possible  # Canvas takes it over
-        table = [
-            [*self.header[: self.width], self.title],
-            [_POINTS, *[""] * (self.width - 1), worth],
-        ]
-        for line, change in zip(self.people.values(), difference.changes, strict=True):
-            if change.mark is not None and change.outcome != "skipped":
-                person = [safe_cell(cell.strip()) for cell in line[: self.width]]
-                table.append(
-                    [*person, *[""] * (self.width - len(person)), points_cell(change.mark)]
-                )
+        people = [self._person(row, students.get(row, "")) for row in self.lines]
+        difference = compare_marks(marks, people, points)
+        blank = [""] * (self.width - 1)
+        worth = self.possible
+        if self.column is None:
+            worth = points_cell(full)  # for the column that Canvas makes
+        table = [[*self.header[: self.width], self.title], [_POINTS, *blank, worth]]
+        for line, change in zip(self.lines.values(), difference.changes, strict=True):
+            if change.mark is None or change.outcome == "skipped":
+                continue
+            person = [safe_cell(cell.strip()) for cell in line[: self.width]]
+            missing = [""] * (self.width - len(person))
+            table.append([*person, *missing, points_cell(change.mark)])
         notes = [*self.notes]
-        if self.posting and any(change.outcome == "gets" for change in difference.changes):
+        is_changed = any(change.outcome == "gets" for change in difference.changes)
+        if self.is_posted_by_hand and is_changed:
             notes.append(
                 f"students see the marks in {self.title!r} only when you post them in Canvas"
             )
@@ -220,29 +214,27 @@ class Gradebook:
         return write_table(table, self.separator), replace(difference, notes=tuple(notes))
 
     def hand_in_times(self, zone: str) -> dict[int, datetime | str]:
-        """A gradebook has none."""
+        """A gradebook has no times."""
         return {}
 
     def _person(self, row: int, student: str) -> PlatformPerson:
-        name = (
-            self.cell(row, "Student")
-            or f"{self.cell(row, 'FirstName')} {self.cell(row, 'LastName')}".strip()
-        )
-        had = self.mark(row)
+        person = self.people[row]
+        id_ = person.ids[0][1] if person.ids else ""
+        mark = _cell(self.lines[row], self.column)
 
         def decide(_: float) -> tuple[Outcome, str]:
-            if had.upper() == "N/A":
+            if mark.upper() == "N/A":
                 return "skipped", "Canvas does not assign this assignment to them"
-            if had.upper() == "EX":
-                return (
-                    "skipped",
-                    "they are excused in Canvas: end that there where the mark should count",
-                )
+            if mark.upper() == "EX":
+                reason = "they are excused in Canvas: end that there where the mark should count"
+                return "skipped", reason
             return "gets", ""
 
-        return PlatformPerson(
-            f"{name} ({self.cell(row, 'ID')})", student, had, number_in(had), decide
-        )
+        return PlatformPerson(f"{person.name} ({id_})", student, mark, number_in(mark), decide)
+
+
+def _cell(line: Sequence[str], column: int | None) -> str:
+    return line[column].strip() if column is not None and column < len(line) else ""
 
 
 def read_gradebook(table: Table, separator: str, assignment: str, column: str = "") -> Gradebook:
@@ -253,62 +245,64 @@ def read_gradebook(table: Table, separator: str, assignment: str, column: str = 
             here.
 
     Raises:
-        ValueError: it is no gradebook of Canvas's, has no such column, or nobody may write the
-            column.
+        ValueError: the table is no gradebook of Canvas's, has no such column, or nobody may write
+            the column.
     """
     header = [cell.strip() for cell in table[0]] if table else []
     if "ID" not in header[:3] or not {"Student", "LastName"} & set(header[:1]):
         raise ValueError(
             "it is not a gradebook that Canvas exported: it has no columns Student and ID"
         )
-    width = header.index("Section") + 1 if "Section" in header else header.index("ID") + 1
-    place, notes = _column(header, width, column or assignment, bool(column))
+    last_of_people = "Section" if "Section" in header else "ID"
+    width = header.index(last_of_people) + 1
+    place, notes = _find_column(header, width, column or assignment, bool(column))
     possible = posting = ""
-    people = {}
+    lines = {}
     for number, line in enumerate(table[1:], 1):
-        cell = line[place].strip() if place is not None and place < len(line) else ""
         if "Points Possible" in line[0]:
-            possible = cell
+            possible = _cell(line, place)
         elif all(_HIDDEN.fullmatch(text) for text in line):
-            posting = cell
+            posting = _cell(line, place)
         else:
-            people[number] = line
+            lines[number] = line
     title = header[place] if place is not None else column or assignment
-    # "(read only)", in the language of whoever exported it
+    # "(read only)", in the language of whoever exported the gradebook
     if _CALCULATED.search(title) or possible.startswith("("):
         raise ValueError(f"Canvas does not let anybody write the column {title!r}")
     if "hidden" in posting:
         raise ValueError(
             f"Canvas hides who has which mark in {title!r} until they are posted, and imports "
-            "none before: "
-            "post the marks in Canvas, and export the gradebook again"
+            "none before: post the marks in Canvas, and export the gradebook again"
         )
-    identities = read_people(table)
-    rows = {number: identities[number] for number in people if number in identities}
-    return Gradebook(header, separator, width, place, title, possible, posting, people, rows, notes)
+    records = cells_by_title(table)
+    people = {number: _identity(records[number]) for number in lines}
+    return Gradebook(
+        header, separator, width, place, title, possible, bool(posting), lines, people, notes
+    )
 
 
 def read_people(table: Table) -> dict[int, Identity]:
     """The number of a row in the table → the person in the row. Rows without an id are left out."""
-    header = [cell.strip() for cell in table[0]] if table else []
-    identities = {}
-    for number, row in enumerate(table[1:], 1):
-        cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
-        if id_ := cells.get("ID", ""):
-            name = (
-                cells.get("Student")
-                or f"{cells.get('FirstName', '')} {cells.get('LastName', '')}".strip()
-            )
-            accounts = tuple(filter(None, (cells.get(heading, "") for heading in _ACCOUNTS)))
-            identities[number] = Identity((("canvas", id_),), accounts, name)
-    return identities
+    people = {number: _identity(cells) for number, cells in cells_by_title(table).items()}
+    return {number: person for number, person in people.items() if person.ids}
+
+
+def _identity(cells: Mapping[str, str]) -> Identity:
+    id_ = cells.get("ID", "")
+    full_name = f"{cells.get('FirstName', '')} {cells.get('LastName', '')}".strip()
+    accounts = (cells.get(heading, "") for heading in _ACCOUNTS)
+    return Identity(
+        (("canvas", id_),) if id_ else (),
+        tuple(filter(None, accounts)),
+        cells.get("Student") or full_name,
+    )
 
 
 def canvas_csv(
     marks: Sequence[Mark], assignment: str, column: str = "", provisional: bool = False
 ) -> tuple[str, Difference]:
-    """A file of our own by Canvas's ids, where there is no gradebook of Canvas's; by the login
-    where no id is known.
+    """Make a file by Canvas's ids, or by logins where no id is known, where Canvas's gradebook was
+    not given.
     """
     points = points_to_give(marks, provisional=provisional)
     rows = [
@@ -317,12 +311,17 @@ def canvas_csv(
     ]
     changes = []
     for mark in marks:
-        if mark.student in points and not _is_anonymous(mark):
-            id_ = mark.platform_id("canvas")
-            name, section = one_line(mark.name), mark.person.section if mark.person else ""
-            cells = (name, id_, "", "" if id_ else mark.student, section)
-            rows.append([*map(safe_cell, cells), points_cell(points[mark.student])])
-            changes.append(Change(name, mark.student, "gets", "", points[mark.student]))
+        id_ = mark.platform_id("canvas")
+        # Canvas's anonymous ids are of one assignment, and its gradebook does not know them.
+        is_anonymous = ANONYMOUS in mark.ids and not id_
+        if mark.student not in points or is_anonymous:
+            continue
+        name = one_line(mark.name)
+        login = "" if id_ else mark.student
+        section = mark.person.section if mark.person else ""
+        cells = map(safe_cell, (name, id_, "", login, section))
+        rows.append([*cells, points_cell(points[mark.student])])
+        changes.append(Change(name, mark.student, "gets", "", points[mark.student]))
     note = (
         "what Canvas has is not known without `--roster`: it shows every change before it "
         "takes the file"
@@ -330,7 +329,7 @@ def canvas_csv(
     return write_table(rows), Difference((), missing_students(marks, points, changes), (note,))
 
 
-def _column(
+def _find_column(
     header: list[str], width: int, name: str, is_asked: bool
 ) -> tuple[int | None, tuple[str, ...]]:
     """The place of the column: its title is that of the assignment there, with Canvas's number in
@@ -352,11 +351,6 @@ def _column(
             f"no column of Canvas is called {name}, so Canvas will offer to make one{choice}",
         )
     return places[0], ()
-
-
-def _is_anonymous(mark: Mark) -> bool:
-    """Canvas's anonymous ids are of one assignment; its gradebook does not know them."""
-    return ANONYMOUS in mark.ids and not mark.platform_id("canvas")
 
 
 def feedback_name(mark: Mark, assignment: str) -> str:

@@ -20,8 +20,8 @@ from requests.adapters import HTTPAdapter
 from autograder.basics.errors import PlatformUnavailable
 from autograder.basics.safe_text import one_line
 from autograder.basics.times import read_time
-from autograder.ledger import Identity
 from autograder.outputs.export import points_cell
+from autograder.platforms.api_client import find_titled, identity_from
 from autograder.platforms.platform import Standing, Standings
 
 _SECONDS = 30  # of one request
@@ -102,15 +102,9 @@ class CanvasInterface:
             )
 
     def _assignment(self, course: Any) -> Any:
-        assignments = list(course.get_assignments(per_page=100))
-        named = [a for a in assignments if self._title in (a.name, str(a.id), f"{a.name} ({a.id})")]
-        if len(named) != 1:
-            names = ", ".join(f"{a.name} ({a.id})" for a in assignments)
-            count = f"{len(named)} assignments" if named else "no assignment"
-            raise PlatformUnavailable(
-                f"Canvas has {count} {self._title!r}; `--column` names one of: {names}"
-            )
-        (assignment,) = named
+        assignments = course.get_assignments(per_page=100)
+        entries = ((assignment.name, assignment.id, assignment) for assignment in assignments)
+        assignment = find_titled("Canvas", "assignment", self._title, entries)
         if not assignment.published:
             raise PlatformUnavailable(
                 f"{assignment.name!r} is not published in Canvas, so it takes no marks"
@@ -127,18 +121,15 @@ class CanvasInterface:
 
 
 def _standing(row: Any, user: Any) -> Standing:
-    accounts = (getattr(user, name, None) for name in ("login_id", "sis_user_id", "email"))
-    identity = Identity(
-        (("canvas", str(user.id)),),
-        tuple(str(account) for account in accounts if account),
-        user.name,
-    )
+    ids = (("canvas", str(user.id)),)
+    identity = identity_from(ids, vars(user), ("login_id", "sis_user_id", "email"), user.name)
     refused = ""
     if getattr(row, "excused", False):
         refused = "they are excused in Canvas: end that there where the mark should count"
     elif getattr(row, "assignment_visible", True) is False:
         refused = "Canvas does not assign this assignment to them"
-    score, submitted = getattr(row, "score", None), getattr(row, "submitted_at", None)
+    score = getattr(row, "score", None)
+    submitted = getattr(row, "submitted_at", None)
     return Standing(
         str(user.id),
         identity,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from autograder.basics.errors import PlatformUnavailable
 from autograder.basics.safe_text import one_line
-from autograder.ledger import Identity
+from autograder.platforms.api_client import find_titled, identity_from
 from autograder.platforms.platform import InterfaceFormat, Platform, Standing, Standings
 
 _SECONDS = 60  # of one request
@@ -60,15 +60,9 @@ class ClassroomInterface:
             self._call("PATCH", path, {"updateMask": "assignedGrade,draftGrade"}, body)
 
     def _work(self) -> dict[str, Any]:
-        works = list(self._pages("courseWork", "courseWork"))
-        named = [work for work in works if self._title in (work.get("title"), str(work.get("id")))]
-        if len(named) != 1:
-            names = ", ".join(f"{work.get('title')} ({work.get('id')})" for work in works) or "none"
-            count = f"{len(named)} course works" if named else "no course work"
-            raise PlatformUnavailable(
-                f"Classroom has {count} {self._title!r}; `--column` names one of: {names}"
-            )
-        (work,) = named
+        works = self._pages("courseWork", "courseWork")
+        entries = ((str(work.get("title")), work.get("id"), work) for work in works)
+        work = find_titled("Classroom", "course work", self._title, entries)
         if not work.get("associatedWithDeveloper"):
             raise PlatformUnavailable(
                 f"Google lets only the project that made {self._title!r} write its marks, and "
@@ -79,7 +73,7 @@ class ClassroomInterface:
             raise PlatformUnavailable(
                 f"{self._title!r} is not graded in Classroom: give it points there"
             )
-        return dict(work)
+        return work
 
     def _submissions(self, work: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         return self._pages(
@@ -130,9 +124,9 @@ class ClassroomInterface:
 def _standing(row: Mapping[str, Any], person: Mapping[str, Any]) -> Standing:
     profile = person.get("profile", {})
     name = str(profile.get("name", {}).get("fullName", ""))
-    email = str(profile.get("emailAddress", "") or "")
-    user, grade = str(row["userId"]), row.get("assignedGrade")
-    identity = Identity((("classroom", user),), (email,) if email else (), name)
+    user = str(row["userId"])
+    grade = row.get("assignedGrade")
+    identity = identity_from((("classroom", user),), profile, ["emailAddress"], name)
     return Standing(user, identity, None if grade is None else float(grade))
 
 

@@ -29,7 +29,7 @@ from autograder.intake.archives import (
 )
 from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
 from autograder.intake.overlooked import PREVIOUS
-from autograder.intake.owners import FindOwner, FindTime, Owner, add_times
+from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, timestamp
 from autograder.ledger import Identity, read_ledger
 from autograder.platforms.download_people import DownloadPeople
 from autograder.platforms.fill import read_own_table
@@ -349,7 +349,8 @@ class _Collection:
         def rank(claim: _Claim) -> tuple[object, ...]:
             owner, file = claim.owner, claim.file
             is_named = owner.stem == self._assignment
-            return owner.attempt, is_named, not file.inside, owner.rank, file.parts + file.inside
+            file_rank = owner.rank or (timestamp(file.modified),)
+            return owner.attempt, is_named, not file.inside, file_rank, file.parts + file.inside
 
         best = max(claims, key=rank)
         owner = best.owner

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from autograder.intake.archives import UploadedFile
-from autograder.intake.owners import Owner, inner_stem, timestamp
+from autograder.intake.owners import Owner, inner_stem
 from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import DownloadFormat, Platform
 
@@ -28,7 +28,6 @@ def find_owner(file: UploadedFile) -> Owner | None:
         user,
         identity,
         inner_stem(file, match["name"]),
-        rank=(timestamp(file.modified),),
         place=(user,),
     )
 

@@ -53,7 +53,6 @@ def find_owners(download: Download) -> FindOwner:
             student,
             Identity((), (student,), student),
             file_stem(file.name),
-            rank=(timestamp(file.modified),),
             attempt=(timestamp(moment),),
             handed_in=moment,
             unread=unread or unreadable,

@@ -13,7 +13,6 @@ It writes the job summary, the points as outputs of a step, and as notices for G
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -58,16 +57,15 @@ _PUNCTUATION = re.compile(r"[!-,.-/:-@\[-`{-~]|(?<![0-9A-Za-z])-")
 
 
 def repository_prefix(assignment: str) -> str:
-    """What GitHub Classroom puts before the username, where the assignment has the same title
-    there.
+    """The text that GitHub Classroom puts before the username, where the assignment has the same
+    title there.
     """
     return re.sub(r"[^a-z0-9_]+", "-", assignment.lower()).strip("-") + "-"
 
 
 def find_owners(download: Download) -> FindOwner:
-    """How to tell whose each file in these clones is, and when it was committed."""
+    """A function that tells the owner of each file in these clones, and the time of its commit."""
     notebooks = [file for file in download.files if notebook_stem(file.name)]
-    is_listed = download.is_listed_id
     prefix = repository_prefix(download.assignment)
     if not any(_repository(file, prefix) for file in notebooks):
         prefix = _shared_prefix(notebooks)
@@ -81,42 +79,57 @@ def find_owners(download: Download) -> FindOwner:
         place = fork or _repository(file, prefix)
         if place is None:
             return None
-        user = fork[-2] if fork else place[-1][len(prefix) :]
-        accepted_again = _ACCEPTED_AGAIN.fullmatch(user) if not fork else None
         number = 0
-        owner = accepted_again[1] if accepted_again and not is_listed("github", user) else ""
-        if accepted_again and owner and (owner.lower() in names or is_listed("github", owner)):
-            user, number = owner, int(accepted_again[2])
-        rank = (-float(len(file.parts) - len(place)), timestamp(file.modified))
-        identity = Identity((("github", user),), (user,), user)
+        if fork:
+            user = fork[-2]
+        else:
+            user, number = split_number(place[-1][len(prefix) :])
+        depth = len(file.parts) - len(place)
         return Owner(
-            user, identity, file_stem(file.name), rank=rank, attempt=(float(number),), place=place
+            user,
+            Identity((("github", user),), (user,), user),
+            file_stem(file.name),
+            rank=(-float(depth), timestamp(file.modified)),
+            attempt=(float(number),),
+            place=place,
         )
+
+    def split_number(name: str) -> tuple[str, int]:
+        """The user of a repository, and the number that GitHub Classroom appends where the user
+        accepts the assignment again.
+        """
+        match = _ACCEPTED_AGAIN.fullmatch(name)
+        if match is None or download.is_listed_id("github", name):
+            return name, 0
+        user = match[1]
+        if user.lower() in names or download.is_listed_id("github", user):
+            return user, int(match[2])
+        return name, 0
 
     return add_times(find_owner, _times_of_commits(download.source, download.scratch))
 
 
 def _times_of_commits(source: Path, scratch: Path) -> FindTime:
-    """When each notebook in a folder of clones was committed last. An archive has no clones: hidden
-    folders stay in it.
+    """A function that finds the time of a notebook's last commit in a folder of clones. An archive
+    has no clones, since hidden folders are not unpacked.
 
     A student's clone is the folder that gave the student's name. A repository around all clones is
-    somebody else's: its commits say when the instructor stored what was handed in.
+    the instructor's: its commits say when the submissions were stored.
     """
     commits = CommitTimes(scratch)
 
-    def find(file: UploadedFile, owner: Owner) -> tuple[datetime | None, str]:
+    def find_time(file: UploadedFile, owner: Owner) -> tuple[datetime | None, str]:
         clone = source.joinpath(*owner.place)
         if not owner.place or not (clone / ".git").is_dir():
             return None, ""
         return commits.last_commit(clone, "/".join(file.parts[len(owner.place) :]))
 
-    return find
+    return find_time
 
 
 def _repository(file: UploadedFile, prefix: str) -> tuple[str, ...] | None:
-    """The folder of the clone that the file lies in; a name that a student chose stands further in,
-    and is none.
+    """The folder of the clone in which the file lies. Of several folders with the prefix the
+    outermost is the clone: a student may call a folder in it as they like.
     """
     plain = prefix.replace("_", "-")
     for depth, part in enumerate(file.parts[:-1], 1):
@@ -131,12 +144,11 @@ def _repository(file: UploadedFile, prefix: str) -> tuple[str, ...] | None:
 def _assert_several(
     repositories: set[tuple[str, ...]], notebooks: Sequence[UploadedFile], prefix: str
 ) -> None:
-    """A folder that is called like a repository, and holds what look like repositories, may be the
-    whole class's.
+    """Make sure that the only repository is not the folder of the whole class's repositories.
 
     Raises:
-        KitError: it is the only one. A student may call folders like others' repositories, so
-            nobody is guessed.
+        KitError: it has several folders that are called like repositories. A student may call
+            folders so too, and nobody guesses.
     """
     if len(repositories) != 1:
         return
@@ -158,10 +170,11 @@ def _forks(places: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
 
 
 def _equal_folders(notebooks: Sequence[UploadedFile]) -> set[tuple[str, ...]]:
-    """`<owner>/<repository>` where no name has the assignment's in front, and all repositories are
-    called the same.
+    """Folders `<owner>/<repository>` where all repositories have one name, which does not begin
+    with the assignment's.
     """
-    for depth in range(2, max((len(file.parts) for file in notebooks), default=0)):
+    deepest = max((len(file.parts) for file in notebooks), default=0)
+    for depth in range(2, deepest):
         places = {file.parts[:depth] for file in notebooks if len(file.parts) > depth}
         if len(places) > 1 and len({place[-1].lower() for place in places}) == 1:
             return places
@@ -169,25 +182,24 @@ def _equal_folders(notebooks: Sequence[UploadedFile]) -> set[tuple[str, ...]]:
 
 
 def _shared_prefix(notebooks: Sequence[UploadedFile]) -> str:
-    """What the folders' names have in common, up to a hyphen; "" where that is nothing."""
-    for level in range(max((len(file.parts) for file in notebooks), default=1) - 1):
+    """The beginning that all folders' names share, up to a hyphen; "" where they share none."""
+    depth = max((len(file.parts) for file in notebooks), default=1)
+    for level in range(depth - 1):
         names = sorted(
             {file.parts[level].lower() for file in notebooks if len(file.parts) > level + 1}
         )
         if len(names) > 1:
-            first, last = (name.replace("_", "-") for name in (names[0], names[-1]))
-            same = next(
-                (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first)
-            )
-            return first[: first[:same].rfind("-") + 1]
+            first_and_last = [name.replace("_", "-") for name in (names[0], names[-1])]
+            shared = os.path.commonprefix(first_and_last)  # noqa: RUF071 - these are no paths
+            return shared[: shared.rfind("-") + 1]
     return ""
 
 
 def escape(text: str) -> str:
-    """Text that Markdown, HTML and the runner's commands leave alone: all punctuation as character
+    """Make text safe in Markdown, HTML and the runner's commands: all punctuation becomes character
     references.
     """
-    references = _PUNCTUATION.sub(lambda found: f"&#{ord(found.group())};", clean(text).strip())
+    references = _PUNCTUATION.sub(lambda match: f"&#{ord(match[0])};", clean(text).strip())
     return references.replace("\n", "<br>")
 
 
@@ -211,9 +223,8 @@ def points_output(results: Sequence[Result], not_graded: float = 0.0) -> str:
     Args:
         not_graded: the points that those without a result could have had.
     """
-    points = format_points(total([result.score for result in results]), digits=6)
-    most = total([*(result.max_score for result in results), not_graded])
-    return f"points={points}\nmax_points={format_points(most, digits=6)}\n"
+    points, most = _sum_points(results, not_graded)
+    return f"points={points}\nmax_points={most}\n"
 
 
 def classroom_notices(results: Sequence[Result], not_graded: float = 0.0) -> str:
@@ -227,19 +238,19 @@ def classroom_notices(results: Sequence[Result], not_graded: float = 0.0) -> str
     Args:
         not_graded: as for `points_output`.
     """
-    points = _number(total([result.score for result in results]))
-    most = _number(total([*(result.max_score for result in results), not_graded]))
-    report = json.dumps({"totalPoints": points, "maxPoints": most}, separators=(",", ":"))
+    points, most = _sum_points(results, not_graded)
     return (
-        f"::notice title=Autograding complete::Points {points}/{most}\n::notice "
-        f"title=Autograding report::{report}\n"
+        f"::notice title=Autograding complete::Points {points}/{most}\n"
+        "::notice title=Autograding report::"
+        f'{{"totalPoints":{points},"maxPoints":{most}}}\n'
     )
 
 
-def _number(points: float) -> int | float:
-    """Points as JavaScript writes them: 20, not 20.0."""
-    rounded = round(points, 6)
-    return int(rounded) if rounded == int(rounded) else rounded
+def _sum_points(results: Sequence[Result], not_graded: float) -> tuple[str, str]:
+    """Points and full points of all results, as JavaScript writes numbers: 20, not 20.0."""
+    points = total([result.score for result in results])
+    most = total([*(result.max_score for result in results), not_graded])
+    return format_points(points, digits=6), format_points(most, digits=6)
 
 
 def _problem(entry: Graded) -> str:

@@ -73,20 +73,14 @@ class _Listed:
 
 
 def find_owners(download: Download) -> FindOwner:
-    """How to tell whose each file is. A list of that name inside a submission is the student's, and
-    is none.
+    """A function that tells the owner of each file, by Gradescope's list of submissions.
+
+    Raises:
+        KitError: two submissions may be one person's or two people's.
     """
-    lists = [f for f in download.files if f.parts[-1] == _LIST]
-    lists = [f for f in lists if not any(_FOLDER.fullmatch(part) for part in f.parts[:-1])]
-    text = (
-        min(lists, key=lambda f: len(f.parts)).file.read_text(encoding="utf-8", errors="replace")
-        if lists
-        else ""
-    )
-    listed = _submissions(text, download.zone)
-    nameless = Counter(
-        person.name for entry in listed.values() for person in entry.people if not person.accounts
-    )
+    listed = _submissions(_read_list(download), download.zone)
+    people = [person for entry in listed.values() for person in entry.people]
+    nameless = Counter(person.name for person in people if not person.accounts)
     if twice := [name for name, count in nameless.items() if count > 1]:
         raise KitError(
             f"{printable_name(twice[0])} stands in several of Gradescope's submissions without "
@@ -96,23 +90,41 @@ def find_owners(download: Download) -> FindOwner:
 
     def find_owner(file: UploadedFile) -> Owner | None:
         for depth, part in enumerate(file.parts[:-1]):
-            if number := _FOLDER.fullmatch(part):
-                entry = listed.get(part)
-                people = entry.people if entry and entry.people else (Identity(name=part),)
-                moment = entry.created if entry else None
-                return Owner(
-                    next(iter(people[0].accounts), people[0].name),
-                    people[0],
-                    file_stem(file.name),
-                    members=people if len(people) > 1 else (),
-                    rank=(-float(len(file.parts) - depth), timestamp(file.modified)),
-                    attempt=(timestamp(moment), float(number[1])),
-                    handed_in=moment,
-                    unread=entry.unread if entry else "",
-                )
+            number = _FOLDER.fullmatch(part)
+            if number is None:
+                continue
+            entry = listed.get(part, _Listed((), None))
+            submitters = entry.people or (Identity(name=part),)
+            first = submitters[0]
+            depth_within = len(file.parts) - depth
+            return Owner(
+                next(iter(first.accounts), first.name),
+                first,
+                file_stem(file.name),
+                members=submitters if len(submitters) > 1 else (),
+                rank=(-float(depth_within), timestamp(file.modified)),
+                attempt=(timestamp(entry.created), float(number[1])),
+                handed_in=entry.created,
+                unread=entry.unread,
+            )
         return None
 
     return find_owner
+
+
+def _read_list(download: Download) -> str:
+    """The text of Gradescope's list; "" where the download has none. Students may hand in files of
+    the same name, so lists inside submissions do not count.
+    """
+    lists = []
+    for file in download.files:
+        folders = file.parts[:-1]
+        if file.parts[-1] == _LIST and not any(map(_FOLDER.fullmatch, folders)):
+            lists.append(file)
+    if not lists:
+        return ""
+    outermost = min(lists, key=lambda file: len(file.parts))
+    return outermost.file.read_text(encoding="utf-8", errors="replace")
 
 
 def _submissions(text: str, zone: str) -> dict[str, _Listed]:
@@ -249,12 +261,12 @@ def find_notebook(submission: Path, assignment: str) -> Path:
     notebooks = (
         p for p in sorted(submission.glob("**/*.ipynb")) if p.is_file() and not p.is_symlink()
     )
-    found = [path for path in notebooks if not _LEFTOVERS.intersection(path.parts)]
-    named = [path for path in found if path.name == f"{assignment}.ipynb"]
-    if len(found) == 1 or len(named) == 1:
-        return (named or found)[0]
-    there = ", ".join(one_line(path.name) for path in found[:10]) or "no notebook"
-    raise ValueError(f"Hand in {assignment}.ipynb; there is {there}.")
+    candidates = [path for path in notebooks if not _LEFTOVERS.intersection(path.parts)]
+    named = [path for path in candidates if path.name == f"{assignment}.ipynb"]
+    if len(candidates) == 1 or len(named) == 1:
+        return (named or candidates)[0]
+    names = ", ".join(one_line(path.name) for path in candidates[:10]) or "no notebook"
+    raise ValueError(f"Hand in {assignment}.ipynb; there is {names}.")
 
 
 def grade_submission(

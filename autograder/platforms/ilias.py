@@ -12,7 +12,7 @@ import re
 from pathlib import PurePosixPath
 
 from autograder.intake.archives import UploadedFile
-from autograder.intake.owners import Owner, inner_stem, timestamp
+from autograder.intake.owners import Owner, inner_stem
 from autograder.ledger.identity_matching import Identity
 from autograder.marks.marks import Mark
 from autograder.platforms.platform import DownloadFormat, Platform
@@ -41,7 +41,6 @@ def find_owner(file: UploadedFile) -> Owner | None:
         file.parts[-2],
         identity,
         inner_stem(file, name),
-        rank=(timestamp(file.modified),),
         late=late,
     )
 

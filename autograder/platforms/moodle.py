@@ -18,7 +18,7 @@ from datetime import datetime
 
 from autograder.basics.tables import write_table
 from autograder.intake.archives import UploadedFile
-from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, inner_stem, timestamp
+from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, inner_stem
 from autograder.ledger import Identity
 from autograder.ledger.identity_matching import name_key
 from autograder.marks.marks import Mark
@@ -69,7 +69,6 @@ def find_owner(file: UploadedFile) -> Owner | None:
             f"{name}_{number}" if number else name,
             Identity((("moodle", number),) if number else (), (), name),
             inner_stem(file, match["name"] or file.parts[-1]),
-            rank=(timestamp(file.modified),),
         )
     return None
 

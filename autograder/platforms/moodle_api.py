@@ -13,7 +13,7 @@ unchanged. Nor does Moodle report a mark that was not taken: `push.py` reads all
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -21,6 +21,7 @@ import httpx
 from autograder.basics.errors import PlatformUnavailable
 from autograder.basics.safe_text import one_line
 from autograder.ledger import Identity
+from autograder.platforms.api_client import find_titled, identity_from
 from autograder.platforms.platform import Standing, Standings
 
 _SECONDS = 60  # of one request
@@ -90,57 +91,49 @@ class MoodleInterface:
 
     def _assignment(self) -> dict[str, Any]:
         answer = self._call("mod_assign_get_assignments", [("courseids[0]", self._course)])
-        courses = _list(answer.get("courses") if isinstance(answer, dict) else None)
-        assignments = [
-            assignment for course in courses for assignment in _list(course.get("assignments"))
-        ]
-        named = [a for a in assignments if self._title in (a["name"], str(a["cmid"]))]
-        if len(named) != 1:
-            names = (
-                ", ".join(f"{a['name']} ({a['cmid']})" for a in assignments)
-                or "none that the token may see"
-            )
-            count = f"{len(named)} assignments" if named else "no assignment"
-            raise PlatformUnavailable(
-                f"Moodle has {count} {self._title!r} in course {self._course}; `--column` names "
-                "one, or its number, "
-                f"of: {names}"
-            )
-        if float(named[0]["grade"]) <= 0:
+        courses = _list(_field(answer, "courses"))
+        entries = (
+            (assignment["name"], assignment["cmid"], assignment)
+            for course in courses
+            for assignment in _list(course.get("assignments"))
+        )
+        assignment = find_titled("Moodle", "assignment", self._title, entries)
+        if float(assignment["grade"]) <= 0:
             raise PlatformUnavailable(
                 f"{self._title!r} takes no points in Moodle: choose points as the grade type"
             )
-        return dict(named[0])
+        return assignment
 
     def _grades(self, assignment: Mapping[str, Any]) -> dict[int, float]:
         """User → grade; below 0 where there is a record and no grade."""
-        answer = self._call("mod_assign_get_grades", [("assignmentids[0]", assignment["id"])])
-        entries = _list(answer.get("assignments") if isinstance(answer, dict) else None)
-        rows = [row for entry in entries for row in _list(entry.get("grades"))]
+        rows = self._rows("mod_assign_get_grades", "grades", assignment)
         return {int(row["userid"]): float(row["grade"] or -1) for row in rows}
 
     def _workflow_states(self, assignment: Mapping[str, Any]) -> dict[int, str]:
         if not assignment.get("markingworkflow"):
             return {}
-        answer = self._call("mod_assign_get_user_flags", [("assignmentids[0]", assignment["id"])])
-        entries = _list(answer.get("assignments") if isinstance(answer, dict) else None)
-        rows = [row for entry in entries for row in _list(entry.get("userflags"))]
+        rows = self._rows("mod_assign_get_user_flags", "userflags", assignment)
         return {int(row["userid"]): str(row["workflowstate"]) for row in rows}
+
+    def _rows(
+        self, function: str, field: str, assignment: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """The records of all users in the answer to a function about the assignment."""
+        answer = self._call(function, [("assignmentids[0]", assignment["id"])])
+        entries = _list(_field(answer, "assignments"))
+        return [row for entry in entries for row in _list(entry.get(field))]
 
     def _comment(self, assignment: Mapping[str, Any], user: str) -> str:
         """The comment that somebody wrote as feedback for the user."""
         status = self._call(
             "mod_assign_get_submission_status", [("assignid", assignment["id"]), ("userid", user)]
         )
-        feedback = status.get("feedback") if isinstance(status, dict) else None
-        plugins = _list(feedback.get("plugins") if isinstance(feedback, dict) else None)
-        fields = [
-            field
-            for plugin in plugins
-            if plugin.get("type") == "comments"
-            for field in _list(plugin.get("editorfields"))
-        ]
-        return next((str(field.get("text", "")) for field in fields), "")
+        for plugin in _list(_field(_field(status, "feedback"), "plugins")):
+            if plugin.get("type") != "comments":
+                continue
+            for field in _list(plugin.get("editorfields")):
+                return str(field.get("text", ""))
+        return ""
 
     def _call(self, function: str, parameters: Parameters) -> Any:
         """One function's answer. The token travels in the body, where no log of addresses has
@@ -173,8 +166,7 @@ def _identity(person: Mapping[str, Any]) -> Identity:
     hidden = re.fullmatch(r"\D*?(\d+)", name) if not person.get("email") else None
     if hidden:
         return Identity((("moodle", hidden[1]),))
-    accounts = (person.get(field) for field in ("email", "username", "idnumber"))
-    return Identity((), tuple(str(account) for account in accounts if account), name)
+    return identity_from((), person, ("email", "username", "idnumber"), name)
 
 
 def _has_comments(assignment: Mapping[str, Any]) -> bool:
@@ -186,10 +178,13 @@ def _has_comments(assignment: Mapping[str, Any]) -> bool:
     )
 
 
+def _field(record: object, name: str) -> object:
+    """A field of an answer; None where the answer is no record, or has no such field."""
+    return record.get(name) if isinstance(record, dict) else None
+
+
 def _list(value: object) -> list[dict[str, Any]]:
-    """The records of an answer; none where it is something else."""
-    return (
-        [record for record in value if isinstance(record, dict)]
-        if isinstance(value, Iterable)
-        else []
-    )
+    """The records in a list of an answer; no records where the value is no list."""
+    if not isinstance(value, list):
+        return []
+    return [record for record in value if isinstance(record, dict)]

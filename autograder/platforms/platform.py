@@ -22,6 +22,22 @@ from autograder.outputs.difference import Difference
 Table = list[list[str]]
 
 
+def cells_by_title(table: Table) -> dict[int, dict[str, str]]:
+    """The number of a line below the titles → the line's cells by the titles of their columns.
+
+    Where two columns have one title the first counts: people's columns stand before those of
+    assignments, and an assignment may be called "ID".
+    """
+    titles = [title.strip() for title in table[0]] if table else []
+    records = {}
+    for number, line in enumerate(table[1:], 1):
+        cells: dict[str, str] = {}
+        for title, cell in zip(titles, line, strict=False):
+            cells.setdefault(title, cell.strip())
+        records[number] = cells
+    return records
+
+
 @dataclass(frozen=True, slots=True)
 class Download:
     """A platform's download, unpacked.

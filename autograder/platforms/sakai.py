@@ -16,7 +16,6 @@ from autograder.intake.owners import (
     inner_stem,
     read_note,
     time_or_reason,
-    timestamp,
 )
 from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, DownloadFormat, Platform
@@ -46,7 +45,6 @@ def find_owners(download: Download) -> FindOwner:
                     match["eid"],
                     Identity((("sakai", match["eid"]),), (match["eid"],), name),
                     inner_stem(file, file.parts[-1]),
-                    rank=(timestamp(file.modified),),
                     handed_in=moment,
                     unread=unread or unreadable,
                     place=file.parts[:depth],

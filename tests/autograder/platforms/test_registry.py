@@ -23,6 +23,7 @@ PAGE = (ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
 MODULES = {
     "collect",
     "submission_folder",
+    "api_client",
     "download_people",
     "moodle_worksheet",
     "fill",
