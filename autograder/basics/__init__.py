@@ -1,1 +1,1 @@
-"""Errors, times, tables, files that are written whole, text made harmless."""
+"""Errors, times, tables, files that are written whole, and cleaned text."""

@@ -1,12 +1,10 @@
-"""Which names a piece of Python defines, and which it uses. Asked in two ways, since there are two
-kinds of text:
+"""Find the names that a piece of Python defines, and the names that it uses.
 
-`defined_functions` and `defined_names` look at text alone, by what stands in the first column. They
-are for students' cells, which may not parse, and which may be made to crash Python's parser in the
-grader.
+`defined_functions` and `defined_names` read the first column of the text. They are for students'
+cells, which may not parse, and which may be made to crash Python's parser in the grader.
 
-`top_level_names` and `used_globals` parse. They are for our own text (sources, suites, answer
-keys), and for a student's on the student's own machine.
+`top_level_names` and `used_globals` parse. They are for the course's text (sources, suites, answer
+keys), and for a student's text on the student's machine.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ def defined_names(source: str) -> frozenset[str]:
 
 
 def top_level_names(source: str) -> frozenset[str]:
-    """The names that a module or a cell has at its top level once it has run: definitions, imports,
-    variables.
+    """The names that a module or a cell binds at its top level: definitions, imports, variables.
 
     Raises:
         SyntaxError: the text is no Python.
@@ -40,27 +37,28 @@ def top_level_names(source: str) -> frozenset[str]:
 
 
 def bound_names(node: ast.AST) -> frozenset[str]:
-    """The names that a piece of code binds where it stands; those inside a function, a class, a
-    comprehension stay there.
+    """The names that a piece of code binds in its own scope, without those in the scopes of its
+    functions, classes and comprehensions.
     """
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return frozenset({node.name})
         case ast.Import() | ast.ImportFrom():
-            return frozenset((alias.asname or alias.name).split(".")[0] for alias in node.names)
+            names = [alias.asname or alias.name for alias in node.names]
+            return frozenset(name.split(".")[0] for name in names)
         case ast.Name(ctx=ast.Store()):
             return frozenset({node.id})
         case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return frozenset()
-    captured = (
-        {node.name} if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name else set[str]()
-    )
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            captured = {name}
+        case _:
+            captured = set[str]()
     return frozenset(captured).union(*map(bound_names, ast.iter_child_nodes(node)))
 
 
 def used_globals(source: str) -> frozenset[str]:
-    """The names that a cell looks up and does not define itself, at its top level and in its
-    functions.
+    """The names that a cell uses and does not define, at its top level and in its functions.
 
     Raises:
         SyntaxError: the text is no Python.
@@ -70,10 +68,8 @@ def used_globals(source: str) -> frozenset[str]:
     while tables:
         table = tables.pop()
         tables += table.get_children()
-        at_top = table.get_type() == "module"
-        used.update(
-            s.get_name()
-            for s in table.get_symbols()
-            if s.is_referenced() and (at_top or s.is_global())
-        )
+        is_module = table.get_type() == "module"
+        for symbol in table.get_symbols():
+            if symbol.is_referenced() and (is_module or symbol.is_global()):
+                used.add(symbol.get_name())
     return frozenset(used) - top_level_names(source)

@@ -4,8 +4,8 @@ Two families, never mixed:
 
 * `KitError`: something is wrong with the course, the command or the machine. Whoever runs the kit
   reads its message. `exit_status` is what the command line ends with.
-* `StudentFault`: something is wrong with what a student handed in. It never ends a command; it
-  becomes the outcome of one test and is written into the result.
+* `StudentFault`: something is wrong with a submission. A fault never ends a command, but becomes
+  the outcome of one test and is written into the result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 FaultOutcome = Literal["error", "timeout", "crashed", "forbidden", "missing"]
-"""How a result names what a student's code did instead of answering."""
+"""Outcomes of a test where a student's code gave no answer."""
 
 
 class KitError(Exception):
@@ -31,7 +31,7 @@ class UnknownAssignment(KitError):
 
 
 class CourseNotFound(KitError):
-    """No `course.toml` in this folder or above it."""
+    """No folder from this one upwards has a `course.toml`."""
 
 
 class BadCourseFile(KitError):
@@ -45,7 +45,7 @@ class BadSource(KitError):
 
 
 class StaleBuild(KitError):
-    """`build --check` found a built notebook that is not what its source gives."""
+    """`build --check` found a built notebook that differs from a new build of its source."""
 
     exit_status = 1
 
@@ -67,12 +67,12 @@ class NothingToGrade(KitError):
 
 
 class IsolationUnavailable(KitError):
-    """This machine cannot build the walls that were asked for."""
+    """This machine cannot build the requested walls."""
 
 
 class DeviceUnavailable(KitError):
-    """Kernels cannot be run on the device that was asked for: not here, or not of this
-    assignment.
+    """The requested device cannot run kernels: there is none here, or the assignment has no
+    kernels.
     """
 
 
@@ -81,16 +81,16 @@ class ClusterUnavailable(KitError):
 
 
 class PlatformUnavailable(KitError):
-    """A learning platform does not answer, does not let marks be written, or did not take all of
-    them.
+    """A learning platform does not answer, does not let marks be written, or did not take all
+    marks.
     """
 
     exit_status = 1
 
 
 class HostFailed(KitError):
-    """The sandbox host did not start, died, or gives no worker. No submission is to blame: it never
-    becomes the outcome of a test.
+    """The sandbox host did not start, died, or gives no worker. No submission is to blame, so the
+    error never becomes the outcome of a test.
     """
 
     exit_status = 1
@@ -117,19 +117,19 @@ class SuiteFault(KitError):
 
 
 class UnreadableSubmission(KitError):
-    """A submission cannot be graded at all: not a notebook, too large, unreadable. All others
-    are.
+    """A submission cannot be graded: not a notebook, too large, unreadable. The rest of the class
+    is graded.
     """
 
     exit_status = 1
 
 
 class OutOfReach(UnreadableSubmission):
-    """The system did not let a submission be read, which says nothing of what was handed in."""
+    """The system did not let a submission be read, so nothing is known of the student's file."""
 
 
 class StudentFault(Exception):
-    """What a student's code did instead of answering. `outcome` is how the result names it."""
+    """A student's code gave no answer; results name the fault by `outcome`."""
 
     outcome: ClassVar[FaultOutcome] = "error"
 
@@ -139,11 +139,11 @@ class StudentError(StudentFault):
 
     Attributes:
         type_name: name of the exception's class, e.g. "ValueError".
-        message: its text, shortened and without control characters.
+        message: the exception's text, shortened and without control characters.
         frames: the student's own frames, outermost first, as "cell softmax, line 3, in softmax:
             <source line>".
         kinds: names of the exception's class and its bases, so that a subclass of ValueError counts
-            as one.
+            as a ValueError.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class StudentError(StudentFault):
 
 
 class StudentMissing(StudentFault):
-    """The submission defines no such function: its cell is gone, or did not run."""
+    """The submission defines no such function: the cell is gone, or did not run."""
 
     outcome = "missing"
 
@@ -173,11 +173,11 @@ class StudentTimeout(StudentFault):
 
 
 class SubmissionOver(StudentTimeout):
-    """What all calls and cells of a submission may take together is used up."""
+    """A submission has used up the time for all its calls and cells together."""
 
 
 class StudentCrashed(StudentFault):
-    """The worker process ended, ran out of memory, or sent what is no answer."""
+    """The worker process ended, ran out of memory, or sent a reply that is no answer."""
 
     outcome: ClassVar[Literal["crashed"]] = "crashed"
 

@@ -1,6 +1,4 @@
-"""What an error of the machine means, in one line: the file, what went wrong with it, and what to
-do.
-"""
+"""Explain an error of the machine in one line: the file, the fault, and a remedy."""
 
 from __future__ import annotations
 
@@ -42,42 +40,40 @@ _WHAT_TO_DO = {
 
 
 def explain_error(error: BaseException) -> str | None:
-    """The error in one line where it is the machine's or the caller's; None where it is a fault in
-    the kit.
+    """An error of the machine or the caller in one line; None for a fault in the kit.
 
-    An error of a database names no file: whoever opened it has added the file to the error's notes.
+    An error of a database names no file: the code that opened the database has added the file to
+    the error's notes.
     """
     if isinstance(error, KitError):
         return str(error)
     if isinstance(error, OSError) and error.errno is not None:
-        told = _WHAT_TO_DO.get(error.errno, error.strerror or "the system refused it")
-        return f"{error.filename}: {told}" if error.filename else told
+        remedy = _WHAT_TO_DO.get(error.errno, error.strerror or "the system refused it")
+        return f"{error.filename}: {remedy}" if error.filename else remedy
     if isinstance(error, MemoryError):
         return _WHAT_TO_DO[errno.ENOMEM]
-    if _of_a_database(error):
-        return (
-            f"{'; '.join(getattr(error, '__notes__', ())) or 'the gradebook'}: "
-            f"{_database_trouble(error)}"
-        )
+    if _is_database_error(error):
+        database = "; ".join(getattr(error, "__notes__", ())) or "the gradebook"
+        return f"{database}: {_explain_database_error(error)}"
     return None
 
 
-def _of_a_database(error: BaseException) -> bool:
+def _is_database_error(error: BaseException) -> bool:
     if isinstance(error, sqlite3.Error):
         return True
-    sqlalchemy = sys.modules.get("sqlalchemy.exc")  # where it was never loaded, no error is its
+    sqlalchemy = sys.modules.get("sqlalchemy.exc")  # None where nothing has loaded sqlalchemy
     return sqlalchemy is not None and isinstance(error, sqlalchemy.SQLAlchemyError)
 
 
-def _database_trouble(error: BaseException) -> str:
-    said = str(getattr(error, "orig", None) or error).split("\n")[0]
-    if "locked" in said:
+def _explain_database_error(error: BaseException) -> str:
+    message = str(getattr(error, "orig", None) or error).split("\n")[0]
+    if "locked" in message:
         return (
             "the database is in use by another program (the formgrader?); close it and run the "
             "command again"
         )
-    if "readonly" in said or "unable to open" in said:
-        return f"{_NOT_ALLOWED} (the database says: {said})"
-    if "full" in said:
+    if "readonly" in message or "unable to open" in message:
+        return f"{_NOT_ALLOWED} (the database says: {message})"
+    if "full" in message:
         return _NO_SPACE
-    return f"the database cannot be used ({said}); nothing was changed in it"
+    return f"the database cannot be used ({message}); nothing was changed in it"

@@ -1,9 +1,8 @@
-"""The one way to open a file that a student handed in: a regular file, within a limit, and no wait
-for anything.
+"""Open a file that a student handed in: a regular file, within a limit, without waiting.
 
-The file may be a pipe that nobody writes to, a device without end, a link to the answer key, a
-terabyte of nothing, or it may grow while it is read. Whatever else it is, it is refused with one
-line that names it and says what to do.
+The file may be a pipe that nobody writes to, a device without end, a link to the answer key, or a
+terabyte of zeros, or may grow during the read. All but a regular file is refused with one line that
+names the file and says what to do. No other function opens files of students.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ from pathlib import Path
 from autograder.basics.errors import OutOfReach, UnreadableSubmission
 
 MAX_TIMESTAMP = 1000
-"""Bytes of a note of when a submission came: far above any."""
+"""Bytes of a file with the time of a hand-in: far above any honest file."""
 
 _CHUNK = 1 << 20
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -30,23 +30,23 @@ _KINDS = {
 
 def printable_name(name: object) -> str:
     """A file's name as it may stand in a message: printable, on one line, not too long."""
-    text = "".join(
-        c if c.isprintable() and unicodedata.category(c) != "Cf" else "?" for c in str(name)
-    )
+    text = "".join(c if _is_printable(c) else "?" for c in str(name))
     return text if len(text) <= 100 else text[:60] + "…" + text[-30:]
 
 
+def _is_printable(character: str) -> bool:
+    return character.isprintable() and unicodedata.category(character) != "Cf"
+
+
 def read_handed_in(path: Path, limit: int) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; its last part may be no link.
+    """Read a regular file of at most `limit` bytes; the last part of the path may be no link.
 
     Raises:
-        UnreadableSubmission: anything else. OutOfReach: the system did not let it be read.
+        UnreadableSubmission: any other file. OutOfReach: the system did not let the file be read.
     """
     name = printable_name(path.name)
     try:
-        handle = os.open(
-            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-        )
+        handle = os.open(path, _FLAGS)
     except FileNotFoundError:
         raise OutOfReach(f"{name}: there is no such file; a notebook must be handed in") from None
     except (OSError, ValueError) as error:
@@ -57,7 +57,7 @@ def read_handed_in(path: Path, limit: int) -> bytes:
             raise UnreadableSubmission(
                 f"{name}: is {_KINDS.get(mode, 'a device')}; hand in the .ipynb file itself"
             )
-        data = _at_most(handle, limit)
+        data = _read_at_most(handle, limit)
     except OSError as error:
         raise _refusal(name, error) from None
     finally:
@@ -72,30 +72,31 @@ def read_handed_in(path: Path, limit: int) -> bytes:
 
 
 def first_link(path: Path, below: Path) -> Path | None:
-    """The first part of the path, from the folder `below` on, that is a link; None where there is
-    none.
-    """
-    names = path.relative_to(below).parts
-    parts = (below.joinpath(*names[: count + 1]) for count in range(len(names)))
-    return next((part for part in parts if part.is_symlink()), None)
+    """The first part of the path below the folder `below` that is a link; None for no link."""
+    part = below
+    for name in path.relative_to(below).parts:
+        part /= name
+        if part.is_symlink():
+            return part
+    return None
 
 
 def describe_non_file(path: Path) -> str:
-    """What there is in place of a regular file, without opening or following it: "a pipe", "a
-    link"; "" for a file.
+    """The kind of a path that is no regular file, such as "a pipe" or "a link"; "" for a file.
+
+    The path is not opened, and no link is followed.
 
     Raises:
-        OSError: there is nothing.
+        OSError: the path does not exist.
     """
     mode = stat.S_IFMT(path.lstat().st_mode)
     return "" if mode == stat.S_IFREG else _KINDS.get(mode, "a device")
 
 
-def _at_most(handle: int, limit: int) -> bytes | None:
-    """Everything up to the end of the file; None where that is more than `limit` bytes.
+def _read_at_most(handle: int, limit: int) -> bytes | None:
+    """Read to the end of the file; None where the file has more than `limit` bytes.
 
-    The size that the system states is believed only where it is too large: a file may grow while it
-    is read.
+    A stated size is believed only where it is too large: a file may grow during the read.
     """
     if os.fstat(handle).st_size > limit:
         return None

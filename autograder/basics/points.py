@@ -1,4 +1,4 @@
-"""Points as people read them: no total ever shows 4.000000001."""
+"""Add and format points: no total ever shows 4.000000001."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Collection
 def total(points: Collection[float]) -> float:
     """The exact sum, rounded to six digits after the point.
 
-    Not from a generator: its caller's code would run in here, called from below.
+    Takes no generator: this module would call back into the caller's code.
     """
     return round(math.fsum(points), 6) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def format_points(points: float, digits: int = 2) -> str:
-    """A number of points as text, without trailing zeros: "4", "17.5", "3.33"."""
+    """Points as text without trailing zeros: "4", "17.5", "3.33"."""
     text = f"{round(points, 6) + 0.0:.{digits}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text

@@ -1,8 +1,7 @@
-"""Making a student's text harmless before any format's own escaping.
+"""Clean a student's text before it is escaped for any format.
 
-Control characters drive a terminal, bidirectional overrides make text read as something else, and a
-lone surrogate or a non-character makes a file that no XML parser accepts. None of them means
-anything in a name or in an error message.
+Control characters drive a terminal, bidirectional overrides disguise text, and a lone surrogate or
+a non-character makes a file that no XML parser accepts. No name or error message needs any of them.
 """
 
 from __future__ import annotations
@@ -30,32 +29,30 @@ def clean(text: str, longest: int | None = None) -> str:
     newline.
 
     Args:
-        longest: how many characters may be left, the last of them an ellipsis where something was
-            cut off.
+        longest: the most characters of the result, the last one an ellipsis where text was cut
+            off.
     """
     text = _NEW_LINE.sub("\n", _TERMINAL.sub("", text))
     text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", _UNPRINTABLE.sub("", text))
-    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
+    if longest is None or len(text) <= longest:
+        return text
+    return text[: longest - 1] + "…"
 
 
 def one_line(text: str) -> str:
-    """`clean`, on one line with single spaces."""
+    """Cleaned text on one line with single spaces."""
     return " ".join(clean(text).split())
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most about `limit` characters; what is left out is counted."""
-    return (
-        text
-        if len(text) <= limit
-        else f"{text[:limit].rstrip()} … ({len(text) - limit} characters more)"
-    )
+    """The text with at most about `limit` characters, and a count of the omitted characters."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit].rstrip()} … ({len(text) - limit} characters more)"
 
 
 def describe_test(test_name: str) -> str:
-    """A test's name as the claim that it makes: test_rows_sum_to_one[3] -> "rows sum to one
-    (3)".
-    """
+    """A test's name as a claim: test_rows_sum_to_one[3] -> "rows sum to one (3)"."""
     name, _, parameters = one_line(test_name).partition("[")
     words = name.removeprefix("test_").replace("_", " ").strip() or name
     return f"{words} ({parameters.removesuffix(']')})" if parameters else words

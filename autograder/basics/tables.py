@@ -1,4 +1,4 @@
-"""CSV files as spreadsheets and learning platforms write them: any usual encoding, commas,
+"""Read and write CSV files of spreadsheets and learning platforms: any usual encoding, commas,
 semicolons or tabs.
 """
 
@@ -18,7 +18,7 @@ def table_bytes(path: Path) -> bytes:
     """The content of a file that should be a table.
 
     Raises:
-        ValueError: it is far too large for one.
+        ValueError: the file is far too large for a table.
     """
     with path.open("rb") as file:
         data = file.read(MAX_TABLE + 1)
@@ -30,50 +30,48 @@ def table_bytes(path: Path) -> bytes:
 
 
 def read_table(data: bytes) -> tuple[list[list[str]], str]:
-    """The rows of a CSV file, and what separates its cells.
+    """The rows of a CSV file, and the separator of its cells.
 
-    The separator is the one that splits the first lines into most cells, and each of them into as
-    many: Canvas tells semicolons from commas in this way too (lib/gradebook_importer.rb).
+    The separator splits each of the first lines into equally many cells, and into most: Canvas
+    tells semicolons from commas in this way too (lib/gradebook_importer.rb).
 
     Raises:
         ValueError: it is no table.
     """
-    text = _decoded(data)
-    first = _rows(text, ",")
-    separator, most = ",", len(first[0]) if first else 0
-    for other in ";\t":
-        rows = _rows(text, other)[:3]
-        widths = {len(row) for row in rows}
-        if len(widths) == 1 and (width := widths.pop()) > most:
-            separator, most = other, width
-    return _rows(text, separator), separator
+    text = _decode(data)
+    best = _split_rows(text, ",")
+    separator = ","
+    columns = len(best[0]) if best else 0
+    for candidate in ";\t":
+        rows = _split_rows(text, candidate)
+        widths = {len(row) for row in rows[:3]}
+        if len(widths) == 1 and max(widths) > columns:
+            best = rows
+            separator = candidate
+            columns = max(widths)
+    return best, separator
 
 
-def _rows(text: str, separator: str) -> list[list[str]]:
+def _split_rows(text: str, separator: str) -> list[list[str]]:
     try:
-        return [
-            row
-            for row in csv.reader(io.StringIO(text), delimiter=separator)
-            if any(cell.strip() for cell in row)
-        ]
+        rows = list(csv.reader(io.StringIO(text), delimiter=separator))
     except csv.Error as error:
         raise ValueError(f"it is no table ({error})") from error
+    return [row for row in rows if any(cell.strip() for cell in row)]
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if b"\x00" in data and not is_utf16:
         raise ValueError("it is no table: save the spreadsheet as CSV")
     try:
         return data.decode("utf-16" if is_utf16 else "utf-8-sig")
     except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")  # what a spreadsheet on Windows calls CSV
+        return data.decode("cp1252", "replace")  # as spreadsheets on Windows write CSV
 
 
 def number_in(cell: str) -> float | None:
-    """A number as platforms write it in any language, with a point or a comma; None where the cell
-    holds none.
-    """
+    """The number in a cell, written with a point or a comma; None for any other text."""
     try:
         number = float(cell.strip().replace(",", "."))
     except ValueError:

@@ -1,6 +1,4 @@
-"""Files that are written whole or not at all: to a temporary file in the same folder, which is then
-renamed.
-"""
+"""Write files whole or not at all, to a temporary file in the same folder that is then renamed."""
 
 from __future__ import annotations
 
@@ -10,29 +8,27 @@ import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_PART, _OF_NAME = ".part", 40
-"""How a temporary file's name ends, and how much of the file's own it holds: a name has at most 255
-bytes.
-"""
+_PART = ".part"
+"""The ending of a temporary file's name."""
+_NAME_LENGTH = 40
+"""Characters of the final file's name in a temporary file's, since a name has at most 255 bytes."""
 
 Content = str | bytes | Iterable[str | bytes]
-"""Of a file: text is written in UTF-8; pieces are written as they come, so that a large file is
+"""The content of a file: text is written in UTF-8, and pieces one by one, so that a large file is
 never in memory.
 """
 
 
 def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
-    """Write a file; where that fails, what was there before stays.
+    """Write a file; where that fails, an existing file stays.
 
     Args:
-        path: folders above it are made.
-        content: text is written in UTF-8; a lone surrogate becomes a backslash escape, which is
-            what JSON calls it too. Pieces are written as they come, so that a large file is never
-            in memory.
-        to_disk: flush it before it is renamed, so that it outlasts a loss of power.
+        path: folders above the file are made.
+        content: in text, a lone surrogate becomes a backslash escape, as in JSON.
+        to_disk: flush the file before it is renamed, so that it outlasts a loss of power.
 
     Raises:
-        OSError: it names `path`.
+        OSError: the error names `path`.
     """
     part = part_path(path)
     with name_file_in_errors(path):
@@ -46,7 +42,7 @@ def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
 
 
 def part_path(path: Path) -> Path:
-    """A new name for a temporary file beside `path`, under which a new content of it is written."""
+    """A new name for a temporary file beside `path`."""
     return path.with_name(f"{_prefix(path.name)}{secrets.token_hex(8)}{_PART}")
 
 
@@ -54,14 +50,14 @@ def write_part(path: Path, part: Path, content: Content, *, to_disk: bool) -> No
     """Write the new content of `path` to its temporary file.
 
     Raises:
-        OSError: it names `path`.
+        OSError: the error names `path`.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
     with name_file_in_errors(path), part.open("xb") as file:
         for piece in pieces:
-            file.write(
-                piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace")
-            )
+            if isinstance(piece, str):
+                piece = piece.encode("utf-8", "backslashreplace")
+            file.write(piece)
         if to_disk:
             file.flush()
             os.fsync(file.fileno())
@@ -69,30 +65,29 @@ def write_part(path: Path, part: Path, content: Content, *, to_disk: bool) -> No
 
 
 def clear_parts(folder: Path, name: str = "") -> None:
-    """Remove what writers that were killed left in a folder, of one file where `name` is given.
+    """Remove temporary files of killed writers from a folder, of one file or of all.
 
-    Nobody else may be writing there: the caller holds a lock.
+    The caller holds a lock, so that nobody else is writing there.
     """
+    prefix = _prefix(name) if name else "."
     for path in folder.glob(f".*{_PART}"):
-        if path.name.startswith(_prefix(name) if name else "."):
+        if path.name.startswith(prefix):
             path.unlink(missing_ok=True)
 
 
 def is_part(name: str) -> bool:
-    """Whether a file of this name is one that is being written, or was when its writer was
-    killed.
-    """
+    """Whether a name is a temporary file's, perhaps of a writer that was killed."""
     return name.startswith(".") and name.endswith(_PART)
 
 
 def _prefix(name: str) -> str:
-    return f".{name[:_OF_NAME]}."
+    return f".{name[:_NAME_LENGTH]}."
 
 
 @contextlib.contextmanager
 def name_file_in_errors(path: Path) -> Iterator[None]:
-    """Errors of the system name `path`: by themselves they name a temporary file, or nothing where
-    the disk is full.
+    """Name `path` in errors of the system, which else name a temporary file, or no file where the
+    disk is full.
     """
     try:
         yield

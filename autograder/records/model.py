@@ -169,23 +169,22 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ManualScore:
-    """What a person gave for one written answer, or in place of the tests for one question.
+    """A person's score for one written answer, or for one question in place of the tests.
 
     Attributes:
         name: the written answer's name or the question's, without nbgrader's "written_" and
             "check_".
-        max_points: what it is worth.
-        points: what counts: the person's score, or 0 for an answer that was left blank. None where
-            nobody has given one: a written answer then counts nothing yet, a question what its
-                tests gave.
+        max_points: the most points of the answer.
+        points: the person's score, or 0 for an answer that was left blank. None before there is a
+            score: a written answer then counts nothing yet, a question the points of the tests.
         extra_credit: points on top, which may be below 0.
-        comment: the person's words as they wrote them (Markdown), or "No response." under a blank
-            answer.
-        waits: a person has yet to look, at it or again; `points` are what they gave before.
-        earlier: whether `points` were given for an earlier answer than the one that was graded; it
-            waits then.
-        answer: hash of the answer that the gradebook was last filled with; "" where that is not
-            known.
+        comment: the person's words in Markdown, or "No response." under a blank answer.
+        waits: whether a person has yet to look, for the first time or again; `points` are the
+            earlier score.
+        earlier: whether `points` were given for an earlier answer than the graded answer; `waits`
+            is true then.
+        answer: hash of the answer that the gradebook was last filled with; "" where the hash is
+            unknown.
     """
 
     name: str
