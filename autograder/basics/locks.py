@@ -16,7 +16,11 @@ from autograder.basics.safe_text import one_line
 
 @contextlib.contextmanager
 def hold_lock(
-    lock: Path, action: str, alternative: str = "", *, shared: bool = False
+    lock: Path,
+    action: str,
+    alternative: str = "",
+    *,
+    shared: bool = False,
 ) -> Iterator[bool]:
     """Hold a lock, alone among all processes. False where nothing can be locked: a read-only
     course, or a file system without locks.

@@ -56,7 +56,11 @@ def decode_stored(text: str, kind: type[_Record]) -> _Record:
         ValueError: the text is no such record; says where and why.
     """
     try:
-        raw = json.loads(text, object_pairs_hook=_refuse_twins, parse_constant=_refuse_constant)
+        raw = json.loads(
+            text,
+            object_pairs_hook=_refuse_twins,
+            parse_constant=_refuse_constant,
+        )
         return msgspec.convert(raw, kind)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

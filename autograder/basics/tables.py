@@ -82,5 +82,9 @@ def number_in(cell: str) -> float | None:
 def write_table(rows: list[list[str]], separator: str = ",") -> str:
     """The rows as CSV text."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n", delimiter=separator).writerows(rows)
+    csv.writer(
+        out,
+        lineterminator="\n",
+        delimiter=separator,
+    ).writerows(rows)
     return out.getvalue()

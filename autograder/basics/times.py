@@ -31,7 +31,12 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?([0-5]\d))?", re.IGNORECA
 _ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 
 
-def read_time(text: str, zone: str = "", *, unnamed: str = "") -> datetime:
+def read_time(
+    text: str,
+    zone: str = "",
+    *,
+    unnamed: str = "",
+) -> datetime:
     """The time in the text, in UTC.
 
     Args:
@@ -57,7 +62,11 @@ def read_time(text: str, zone: str = "", *, unnamed: str = "") -> datetime:
         raise ValueError(f"{text[:60]!r} is no time: {error}") from error
 
 
-def read_time_in(text: str, language: str, zone: str) -> datetime:
+def read_time_in(
+    text: str,
+    language: str,
+    zone: str,
+) -> datetime:
     """Read a time as Moodle writes it in a language: a day, a month by name or number, a year, a
     clock; in UTC.
 
@@ -159,7 +168,11 @@ def _as_datetime(parts: dict[str, str | None]) -> datetime:
     )
 
 
-def _resolve_zone(moment: datetime, name: str, course_zone: str) -> tzinfo:
+def _resolve_zone(
+    moment: datetime,
+    name: str,
+    course_zone: str,
+) -> tzinfo:
     """The zone of a name at a moment; the course's zone explains abbreviations.
 
     Raises:

@@ -19,7 +19,12 @@ never in memory.
 """
 
 
-def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
+def write_whole(
+    path: Path,
+    content: Content,
+    *,
+    to_disk: bool = True,
+) -> None:
     """Write a file; where that fails, an existing file stays.
 
     Args:
@@ -34,7 +39,12 @@ def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
     with name_file_in_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            write_part(path, part, content, to_disk=to_disk)
+            write_part(
+                path,
+                part,
+                content,
+                to_disk=to_disk,
+            )
             part.replace(path)
         except BaseException:
             part.unlink(missing_ok=True)
@@ -46,7 +56,13 @@ def part_path(path: Path) -> Path:
     return path.with_name(f"{_prefix(path.name)}{secrets.token_hex(8)}{_PART}")
 
 
-def write_part(path: Path, part: Path, content: Content, *, to_disk: bool) -> None:
+def write_part(
+    path: Path,
+    part: Path,
+    content: Content,
+    *,
+    to_disk: bool,
+) -> None:
     """Write the new content of `path` to its temporary file.
 
     Raises:
@@ -92,4 +108,8 @@ def name_file_in_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        raise OSError(
+            error.errno,
+            error.strerror or str(error),
+            str(path),
+        ) from error
