@@ -30,10 +30,10 @@ from autograder.cluster.machine import (
     CourseOnMachine,
     MachineFault,
     MachineRefuses,
-    grade_there,
+    grade_on_machine,
 )
-from autograder.cluster.messages import HandedIn, pack_course, taken_in
-from autograder.cluster.scheduler import Connect, reaching
+from autograder.cluster.messages import PackedSubmission, pack_course, pack_submission
+from autograder.cluster.scheduler import Connect, open_cluster
 from autograder.course import Assignment, Course
 from autograder.grading.batch import read_finished_job
 from autograder.grading.extras import find_extras
@@ -52,7 +52,7 @@ PATIENCE = 120.0
 TICK = 0.5
 """Seconds after which the machines are counted anew."""
 
-Answered = tuple[FinishedJob[FoundSubmission], str]
+MachineAnswer = tuple[FinishedJob[FoundSubmission], str]
 """A submission with its answer, and the name of the machine that graded it, or ""."""
 
 
@@ -88,7 +88,7 @@ class Cluster:
         )
         run = _Run(plugin, course, assignment, deque(submissions), until, self.refused, warn)
         with (
-            reaching(self._address) as connect,
+            open_cluster(self._address) as connect,
             contextlib.closing(run.answers(connect)) as answers,
         ):
             for ended, machine in answers:
@@ -121,9 +121,9 @@ class _Run:
     graders: dict[str, int] = field(default_factory=dict)
     unfit: set[str] = field(default_factory=set)
     counted: float = 0.0
-    told_to_wait: bool = False
+    has_warned: bool = False
 
-    def answers(self, connect: Connect) -> Generator[Answered, None, None]:
+    def answers(self, connect: Connect) -> Generator[MachineAnswer, None, None]:
         """Each submission with its answer. Where the scheduler is lost, the tasks that were under
         way are sent anew.
 
@@ -141,24 +141,26 @@ class _Run:
                     yield from self._take_in(client)
             # Dask's own errors for a lost connection are among these
             except (OSError, ClosedClientError):
-                self.waiting.extendleft(submission for submission, _, _ in self.tasks.values())
-                self.tasks.clear()
+                self._take_back()
                 patience = PATIENCE
                 # a machine that is just dying can fail each new registration of the course
                 time.sleep(TICK)
             finally:
                 self._leave(client)
-        for submission in [
-            *(submission for submission, _, _ in self.tasks.values()),
-            *self.waiting,
-        ]:
+        self._take_back()
+        for submission in self.waiting:
             yield FinishedJob(submission), ""
+
+    def _take_back(self) -> None:
+        """Let the submissions of all tasks wait again, before the others."""
+        self.waiting.extendleft(submission for submission, _, _ in self.tasks.values())
+        self.tasks.clear()
 
     def _is_at_work(self) -> bool:
         return bool(self.waiting or self.tasks) and time.monotonic() < self.until
 
     def _tell_course(self, client: Client) -> None:
-        """Have each machine that is there, or joins later, hold the course."""
+        """Give the course to each machine that is there or joins later."""
         try:
             client.register_plugin(self.plugin)
         except OSError:
@@ -195,31 +197,35 @@ class _Run:
             if address not in self.unfit
         }
         if workers and not self.graders and not self.tasks:
-            reasons = "; ".join(
-                f"{machine}: {reason}" for machine, reason in sorted(self.refused.items())
-            )
+            refusals = sorted(self.refused.items())
+            reasons = [f"{machine}: {reason}" for machine, reason in refusals]
             raise ClusterUnavailable(
-                f"no machine of the cluster can grade: {reasons}; what was graded is safe"
+                f"no machine of the cluster can grade: {'; '.join(reasons)}; what was graded is "
+                "safe"
             )
-        if not workers and not self.told_to_wait:
-            self.told_to_wait = True
+        if not workers and not self.has_warned:
+            self.has_warned = True
             self.warn("no machine is there yet; waiting for one")
 
-    def _hand_out(self, client: Client) -> Iterator[Answered]:
+    def _hand_out(self, client: Client) -> Iterator[MachineAnswer]:
         """Give each machine one submission more than it has graders."""
         pinned = Counter(address for _, address, _ in self.tasks.values())
+
+        def load(address: str) -> float:
+            return pinned[address] / self.graders[address]
+
         while self.waiting and self.graders:
-            address = min(self.graders, key=lambda address: pinned[address] / self.graders[address])
+            address = min(self.graders, key=load)
             if pinned[address] > self.graders[address]:
                 return
-            handed_in = self._read(self.waiting[0])
-            if isinstance(handed_in, FinishedJob):
-                yield handed_in, ""
+            packed = self._read(self.waiting[0])
+            if isinstance(packed, FinishedJob):
+                yield packed, ""
             else:
                 future = client.submit(
-                    grade_there,
+                    grade_on_machine,
                     self.plugin.name,
-                    handed_in,
+                    packed,
                     key=f"{self.plugin.name}-{secrets.token_hex(8)}",
                     workers=[address],
                     allow_other_workers=True,
@@ -231,22 +237,21 @@ class _Run:
                 pinned[address] += 1
             self.waiting.popleft()
 
-    def _read(self, submission: FoundSubmission) -> HandedIn | FinishedJob[FoundSubmission]:
-        """Read a submission for the journey. Of one that cannot be read, the answer is returned at
+    def _read(self, submission: FoundSubmission) -> PackedSubmission | FinishedJob[FoundSubmission]:
+        """Pack a submission for the journey. A submission that cannot be read has its answer at
         once.
         """
+        most_bytes = self.course.limits.notebook_mb << 20
         try:
-            return taken_in(submission, self.assignment.name, self.course.limits.notebook_mb << 20)
+            return pack_submission(submission, self.assignment.name, most_bytes)
         except UnreadableSubmission as problem:
-            away = isinstance(problem, OutOfReach)
-            return FinishedJob(
-                submission,
-                pack_graded(Graded(submission.student, problem=str(problem), untried=away)),
-            )
+            is_away = isinstance(problem, OutOfReach)
+            graded = Graded(submission.student, problem=str(problem), untried=is_away)
+            return FinishedJob(submission, pack_graded(graded))
         except OSError as error:
             return FinishedJob(submission, fault=f"it cannot be read: {error}")
 
-    def _take_in(self, client: Client) -> Iterator[Answered]:
+    def _take_in(self, client: Client) -> Iterator[MachineAnswer]:
         """Wait for tasks to end, `TICK` at most, and yield their answers."""
         keys = []
         with contextlib.suppress(queue.Empty):
@@ -263,7 +268,7 @@ class _Run:
         for key in done.keys() - finished:
             yield from self._failed(client, key)
 
-    def _failed(self, client: Client, key: str) -> Iterator[Answered]:
+    def _failed(self, client: Client, key: str) -> Iterator[MachineAnswer]:
         """A task that Dask has given up: its submission is named, or waits for another machine.
 
         Raises:
@@ -281,10 +286,8 @@ class _Run:
             )
             yield FinishedJob(submission, fault=reason), ""
         elif isinstance(error, MachineFault):
-            yield (
-                FinishedJob(submission, fault=f"{error}, and it was begun {RETRIES + 1} times"),
-                "",
-            )
+            reason = f"{error}, and it was begun {RETRIES + 1} times"
+            yield FinishedJob(submission, fault=reason), ""
         else:
             self.waiting.appendleft(submission)
             if isinstance(error, CourseGone):

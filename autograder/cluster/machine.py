@@ -24,7 +24,7 @@ from typing import Any
 from distributed import Worker, WorkerPlugin, get_worker, secede
 
 from autograder.basics.errors import KitError
-from autograder.cluster.messages import HandedIn, unpack_course
+from autograder.cluster.messages import PackedSubmission, unpack_course
 from autograder.course.fingerprint import software
 from autograder.sandbox.leftovers import ScratchFolder
 
@@ -42,9 +42,7 @@ class MachineRefuses(Exception):
 
 
 class CourseGone(Exception):
-    """This machine does not hold the course: another run of the same course has removed it at its
-    end.
-    """
+    """This machine does not have the course: another run of the course removed it at its end."""
 
 
 class Station:
@@ -92,7 +90,7 @@ class Station:
         self.ended = False
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def grade(self, handed_in: HandedIn) -> bytes:
+    def grade(self, packed: PackedSubmission) -> bytes:
         """Have a submission graded, and wait for it; several threads may.
 
         Raises:
@@ -103,7 +101,7 @@ class Station:
             number = next(self._numbers)
             self._answers[number] = answer
             try:
-                self._line.send((number, handed_in))
+                self._line.send((number, packed))
             except OSError:
                 raise MachineFault(_DIED) from None
         return answer.result()
@@ -176,7 +174,7 @@ class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
         if self._folder is not None:
             self._folder.remove()
 
-    def grade(self, handed_in: HandedIn) -> tuple[str, bytes]:
+    def grade(self, packed: PackedSubmission) -> tuple[str, bytes]:
         """Grade a submission: the machine's name, and the packed answer. Dask calls it in a thread
         for each task.
 
@@ -189,7 +187,7 @@ class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
         if self._refusal or self._station is None:
             raise MachineRefuses(self._machine, self._address, self._refusal)
         try:
-            return self._machine, self._station.grade(handed_in)
+            return self._machine, self._station.grade(packed)
         except MachineFault as fault:
             raise MachineFault(f"{self._machine}: {fault}") from None
 
@@ -237,7 +235,7 @@ def refuse_other_software(drivers_software: dict[str, str]) -> None:
         )
 
 
-def grade_there(course: str, handed_in: HandedIn) -> tuple[str, bytes]:
+def grade_on_machine(course: str, packed: PackedSubmission) -> tuple[str, bytes]:
     """The task: grade a submission on whichever machine this runs, with the course of that name."""
     # takes no thread of the Dask worker's, so that the station has the next submission before this
     # one ends
@@ -245,5 +243,5 @@ def grade_there(course: str, handed_in: HandedIn) -> tuple[str, bytes]:
     plugin: Any = get_worker().plugins.get(course)
     if plugin is None:
         raise CourseGone
-    answer: tuple[str, bytes] = plugin.grade(handed_in)
+    answer: tuple[str, bytes] = plugin.grade(packed)
     return answer

@@ -16,33 +16,33 @@ from autograder.records.model import FoundSubmission
 
 
 @dataclass(frozen=True, slots=True)
-class HandedIn:
-    """A submission as a machine is given it.
+class PackedSubmission:
+    """A submission on its way to a machine.
 
     Attributes:
         place: the last parts of its path, the file's name at the end: what a result says of the
             name depends on them.
-        beside: the name of another notebook in its folder, or "": a result says so.
+        neighbour: the name of another notebook in the folder, which a result mentions, or "".
     """
 
     student: str
     place: tuple[str, ...]
     data: bytes
-    beside: str = ""
+    neighbour: str = ""
 
-    def write_below(self, folder: Path) -> FoundSubmission:
-        """Write the notebook to disk, at a path that a result describes as it would the original
-        one.
+    def unpack_below(self, folder: Path) -> FoundSubmission:
+        """Write the notebook to disk, at a path that gives the same words in a result as the
+        original path.
         """
         path = folder.joinpath(*self.place)
         path.parent.mkdir(parents=True)
         path.write_bytes(self.data)
-        if self.beside:
-            (path.parent / self.beside).touch()
+        if self.neighbour:
+            (path.parent / self.neighbour).touch()
         return FoundSubmission(self.student, path)
 
 
-def taken_in(submission: FoundSubmission, assignment: str, limit: int) -> HandedIn:
+def pack_submission(submission: FoundSubmission, assignment: str, limit: int) -> PackedSubmission:
     """Read a submission for the journey: at most `limit` bytes.
 
     Raises:
@@ -52,10 +52,11 @@ def taken_in(submission: FoundSubmission, assignment: str, limit: int) -> Handed
     check_is_file(submission, assignment)
     data = read_handed_in(path, limit)
     if not is_in_layout(path, submission.student, assignment):
-        return HandedIn(submission.student, (path.name,), data)
-    notebooks = {entry.name for entry in path.parent.iterdir() if entry.name.endswith(SUFFIX)}
-    beside = min(notebooks - {path.name}, default="")
-    return HandedIn(submission.student, (submission.student, assignment, path.name), data, beside)
+        return PackedSubmission(submission.student, (path.name,), data)
+    names = {entry.name for entry in path.parent.iterdir()} - {path.name}
+    neighbour = min((name for name in names if name.endswith(SUFFIX)), default="")
+    place = (submission.student, assignment, path.name)
+    return PackedSubmission(submission.student, place, data, neighbour)
 
 
 def pack_course(course: Course, assignment: Assignment) -> bytes:
@@ -69,12 +70,12 @@ def pack_course(course: Course, assignment: Assignment) -> bytes:
         KitError: something that grading needs is not there.
     """
     answers = course.kept / "known" / assignment.name
+    paths = [*course_files(course, assignment), *files_below(answers)]
     archived = io.BytesIO()
     with zipfile.ZipFile(archived, "w") as archive:
-        for path in sorted([*course_files(course, assignment), *files_below(answers)]):
-            archive.writestr(
-                archive_entry(path.relative_to(course.root).as_posix(), 0o600), path.read_bytes()
-            )
+        for path in sorted(paths):
+            name = path.relative_to(course.root).as_posix()
+            archive.writestr(archive_entry(name, 0o600), path.read_bytes())
         archive.writestr(archive_entry(COURSE_FILE, 0o600), settings_without_people(course))
     return archived.getvalue()
 

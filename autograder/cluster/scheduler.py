@@ -53,7 +53,7 @@ Raises:
 
 
 @contextlib.contextmanager
-def reaching(address: str) -> Iterator[Connect]:
+def open_cluster(address: str) -> Iterator[Connect]:
     """What makes clients of the cluster at `address`: a scheduler's, or `local:N` for N Dask
     workers on this machine, of one grader each.
 

@@ -43,8 +43,8 @@ class Line:
         Raises:
             EOFError: there is nobody any more.
         """
-        number, handed_in = self._connection.recv()
-        return number, handed_in.write_below(self._submitted / str(number))
+        number, packed = self._connection.recv()
+        return number, packed.unpack_below(self._submitted / str(number))
 
 
 def serve(connection: Connection) -> None:

@@ -106,7 +106,7 @@ class Gradescope:
 
 
 @dataclass(frozen=True, slots=True)
-class Gradebook:
+class GradebookAddress:
     """The address of nbgrader's database on a server; "" for the file in the course's folder."""
 
     db_url: Annotated[str, SERVERS_ADDRESS] = ""
@@ -164,7 +164,7 @@ class Course:
     late: Late = field(default_factory=Late)
     totals: Totals = field(default_factory=Totals)
     gradescope: Gradescope = field(default_factory=Gradescope)
-    on_server: Gradebook = field(default_factory=Gradebook)
+    on_server: GradebookAddress = field(default_factory=GradebookAddress)
     platforms: Mapping[str, PlatformAddress] = field(default_factory=dict)
     due: Mapping[str, datetime] = field(default_factory=dict)
     extensions: Mapping[str, Mapping[str, Extension]] = field(default_factory=dict)
@@ -256,7 +256,7 @@ _SECTIONS = {
     "late": ("late", Late),
     "totals": ("totals", Totals),
     "gradescope": ("gradescope", Gradescope),
-    "gradebook": ("on_server", Gradebook),
+    "gradebook": ("on_server", GradebookAddress),
 }
 """Section → the course's field, and the record of its settings."""
 _SECTION_NAMES = (*_SECTIONS, *PUSH_PLATFORMS, "due", "extensions")

@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class MistakeCost:
     """What one known mistake loses.
 
     Attributes:
@@ -60,7 +60,7 @@ class QuestionFigures:
     points: float
     tests: int
     alternates: int
-    mistakes: tuple[Cost, ...]
+    mistakes: tuple[MistakeCost, ...]
     idle: tuple[str, ...]
     trivial: Mapping[str, float]
     furthest_right: float | None
@@ -140,12 +140,12 @@ def _figures(
 
 def _cost(
     outcome: TrialOutcome, points: Mapping[str, float], exception: CostException | None = None
-) -> Cost:
+) -> MistakeCost:
     trial = outcome.trial
     tests = tuple(test for test in points if test in outcome.failed)
     all_points = sum(points.values()) or 1
     lost = sum(points[test] for test in tests) / all_points
-    return Cost(trial.name, min(lost, 1 - trial.keeps), tests, exception)
+    return MistakeCost(trial.name, min(lost, 1 - trial.keeps), tests, exception)
 
 
 def flaky(outcomes: Iterable[TrialOutcome]) -> Iterator[str]:
@@ -204,7 +204,7 @@ def cost_problems(
 
 
 def _mistake_problems(
-    question: str, mistake: Cost, exception: CostException | None
+    question: str, mistake: MistakeCost, exception: CostException | None
 ) -> Iterator[str]:
     kind = exception.kind if exception else ""
     is_dear = mistake.lost > MOST_FOR_A_SLIP + _ROUNDING

@@ -36,11 +36,11 @@ _QUESTION_HEADINGS = (
     "for nothing",
     "margin",
 )
-Row = dict[str, str]
+TableRow = dict[str, str]
 """The cells of a table's row, by heading. The first cell is the assignment's name."""
 
 
-def figures_row(proof: Proof) -> Row:
+def figures_row(proof: Proof) -> TableRow:
     """The figures of one assignment."""
     figures, mutants = proof.figures, proof.mutants
     mistakes = [mistake for question in figures for mistake in question.mistakes]
@@ -67,7 +67,7 @@ def figures_row(proof: Proof) -> Row:
     }
 
 
-def diagnosis_row(proof: Proof) -> Row:
+def diagnosis_row(proof: Proof) -> TableRow:
     """The worth of one assignment's diagnosis."""
     right = [sample for sample in proof.samples if sample.deserves is None]
     rightly, wrongly = verdict_shares(proof.samples)
@@ -97,7 +97,7 @@ class FiguresTable:
     """A table of docs/suites.md, between two marks that name it."""
 
     name: str
-    row: Callable[[Proof], Row]
+    row: Callable[[Proof], TableRow]
 
     @property
     def begin(self) -> str:
@@ -114,7 +114,7 @@ FIGURES = FiguresTable("the figures", figures_row)
 TABLES = (FIGURES, FiguresTable("diagnosis", diagnosis_row))
 
 
-def _markdown_table(rows: Sequence[Row]) -> str:
+def _markdown_table(rows: Sequence[TableRow]) -> str:
     """Rows under their headings as a table of Markdown, numbers to the right."""
     headings = list(rows[0]) if rows else []
     rules = ["---:" for _ in headings]
@@ -126,7 +126,7 @@ def _markdown_table(rows: Sequence[Row]) -> str:
 def read_rows(
     text: str,
     table: FiguresTable = FIGURES,
-) -> dict[str, Row]:
+) -> dict[str, TableRow]:
     """The rows of the table between its two marks in a page, by assignment.
 
     Raises:
@@ -185,7 +185,7 @@ def _write_figures(path: Path, proofs: Sequence[Proof]) -> None:
     write_whole(path, text)
 
 
-def _update(old: Row, new: Row) -> Row:
+def _update(old: TableRow, new: TableRow) -> TableRow:
     """The new row, with the old figures where nothing was tried anew."""
     return {
         heading: old.get(heading, cell) if cell == NOT_TRIED else cell

@@ -27,7 +27,7 @@ from autograder.suite.calls import CallLog
 from autograder.suite.collection import SuiteQuestion, SuiteTest
 from autograder.suite.known_answers import KnownAnswer
 
-Kind = Literal[
+TrialKind = Literal[
     "key",
     "release",
     "mistake",
@@ -37,9 +37,9 @@ Kind = Literal[
 ]
 HANG_SECONDS = 3.0
 """How long one call of a mutant may take, where the answer key takes less than a quarter of it."""
-Answer = KnownAnswer | Variant
+Replacement = KnownAnswer | Variant
 _Job = TypeVar("_Job")
-_Answer = TypeVar("_Answer", bound=Answer)
+_Answer = TypeVar("_Answer", bound=Replacement)
 _Record = TypeVar("_Record")
 
 
@@ -54,7 +54,7 @@ class Trial:
         keeps: the share of the points that a mistake keeps, whatever its tests say.
     """
 
-    kind: Kind
+    kind: TrialKind
     question: str
     name: str
     cell: str = ""
@@ -118,7 +118,7 @@ class TrialOutcome:
 
 def known_trial(answer: KnownAnswer) -> Trial:
     """The trial of a mistake or an alternate."""
-    kind: Kind = "mistake" if answer.is_mistake else "alternate"
+    kind: TrialKind = "mistake" if answer.is_mistake else "alternate"
     return Trial(kind, answer.question, answer.name, answer.cell, keeps=answer.keeps)
 
 
@@ -241,7 +241,7 @@ class Proctor:
         return read_submission(release, grader.release, grader.course.limits)
 
 
-def with_answer(key: AnswerKey, answer: Answer) -> Submission:
+def with_answer(key: AnswerKey, answer: Replacement) -> Submission:
     """The answer key with one answer exchanged."""
     if isinstance(answer, KnownAnswer):
         return key.with_answer(answer)

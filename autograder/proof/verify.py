@@ -46,7 +46,7 @@ from autograder.proof.mutants import (
 )
 from autograder.proof.pairs import combine_mistakes, price_problems
 from autograder.proof.tolerances import unstated_tolerances
-from autograder.proof.trials import Answer, Proctor, Trial, TrialOutcome, known_trial
+from autograder.proof.trials import Proctor, Replacement, Trial, TrialOutcome, known_trial
 from autograder.proof.unfinished import unfinished_forms
 from autograder.proof.whole_submissions import (
     SAMPLES_FILE,
@@ -63,7 +63,7 @@ from autograder.suite.prerequisites import prerequisites
 
 FEWEST_ALTERNATES = 2
 """Alternates that each question needs: a single right answer does not show what a suite demands."""
-_OfQuestion = TypeVar("_OfQuestion", bound=Answer | Trial | Equivalent)
+_OfQuestion = TypeVar("_OfQuestion", bound=Replacement | Trial | Equivalent)
 
 
 @dataclass(frozen=True, slots=True)

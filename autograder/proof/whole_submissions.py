@@ -16,7 +16,7 @@ from typing import Literal
 
 from autograder.diagnosis.diagnostician import NamedMistakes
 from autograder.grading.bench import Bench
-from autograder.proof.trials import Answer, examine_each, with_answer
+from autograder.proof.trials import Replacement, examine_each, with_answer
 from autograder.sandbox.host_process import HostClient
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import Sitting
@@ -150,14 +150,14 @@ def verdict_shares(samples: Iterable[DiagnosedSample]) -> tuple[float, float]:
 
 def grade_alone(
     bench: Bench,
-    answers: Sequence[Answer],
+    answers: Sequence[Replacement],
 ) -> tuple[list[LoneAnswer], list[str]]:
     """Each answer in a submission that is right otherwise, and losses of other questions. Only the
     answer's question and the questions that build on it are graded: the others cannot change.
     """
     uses = {name: question.uses for name, question in bench.grader.questions.items()}
 
-    def grade(client: HostClient, answer: Answer) -> LoneAnswer:
+    def grade(client: HostClient, answer: Replacement) -> LoneAnswer:
         grader = bench.grader
         affected = [
             name

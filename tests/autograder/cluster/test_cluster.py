@@ -35,10 +35,15 @@ from autograder.cluster.machine import (
     CourseOnMachine,
     MachineFault,
     MachineRefuses,
-    grade_there,
+    grade_on_machine,
 )
-from autograder.cluster.messages import HandedIn, pack_course, taken_in, unpack_course
-from autograder.cluster.scheduler import _SETTINGS, reaching
+from autograder.cluster.messages import (
+    PackedSubmission,
+    pack_course,
+    pack_submission,
+    unpack_course,
+)
+from autograder.cluster.scheduler import _SETTINGS, open_cluster
 from autograder.course import Course, load_course
 from autograder.grading.bench import Bench
 from autograder.grading.graded_bytes import pack_graded
@@ -95,8 +100,8 @@ def test_a_submission_reads_there_as_it_reads_here(tmp_path: Path) -> None:
     (here := tmp_path / "s1" / "small").mkdir(parents=True)
     for name in ("mine.ipynb", "other.ipynb", "third.ipynb"):
         (here / name).write_bytes(name.encode())
-    handed = taken_in(FoundSubmission("s1", here / "mine.ipynb"), "small", 1 << 20)
-    there = handed.write_below(tmp_path / "machine" / "0")
+    handed = pack_submission(FoundSubmission("s1", here / "mine.ipynb"), "small", 1 << 20)
+    there = handed.unpack_below(tmp_path / "machine" / "0")
     assert there == FoundSubmission(
         "s1", tmp_path / "machine" / "0" / "s1" / "small" / "mine.ipynb"
     )
@@ -111,7 +116,7 @@ def test_a_link_does_not_travel(tmp_path: Path) -> None:
     (tmp_path / "key.ipynb").write_text("the answer key")
     (tmp_path / "s1.ipynb").symlink_to(tmp_path / "key.ipynb")
     with pytest.raises(UnreadableSubmission, match=r"s1\.ipynb: is a link"):
-        taken_in(FoundSubmission("s1", tmp_path / "s1.ipynb"), "small", 1 << 20)
+        pack_submission(FoundSubmission("s1", tmp_path / "s1.ipynb"), "small", 1 << 20)
 
 
 # a machine
@@ -172,7 +177,7 @@ def test_a_machine_with_other_software_refuses(
     plugin = a_machine(course)
     monkeypatch.setattr(machines, "software", lambda: {**HERE, library: version})
     with pytest.raises(MachineRefuses) as refusal:
-        plugin.grade(HandedIn("s1", ("s1.ipynb",), b"{}"))
+        plugin.grade(PackedSubmission("s1", ("s1.ipynb",), b"{}"))
     reason = refusal.value.args[2]
     assert reason == f"it has another software than where the class is graded from: {named}"
 
@@ -214,7 +219,9 @@ def test_a_machine_of_one_grader_has_two_submissions_at_once(dask_client: Client
     in between.
     """
     dask_client.register_plugin(BothAtOnce())
-    tasks = [dask_client.submit(grade_there, BothAtOnce.name, (), pure=False) for _ in range(2)]
+    tasks = [
+        dask_client.submit(grade_on_machine, BothAtOnce.name, (), pure=False) for _ in range(2)
+    ]
     assert dask_client.gather(tasks) == [("m", b"")] * 2
 
 
@@ -235,14 +242,16 @@ def test_nobody_keeps_what_was_handed_in_once_it_is_graded(dask_client: Client) 
     """
     dask_client.register_plugin(Glances())
     for number in range(3):
-        handed_in = HandedIn(f"s{number}", ("small.ipynb",), b"{}")
-        assert dask_client.submit(grade_there, Glances.name, handed_in, pure=False).result() == (
+        handed_in = PackedSubmission(f"s{number}", ("small.ipynb",), b"{}")
+        assert dask_client.submit(
+            grade_on_machine, Glances.name, handed_in, pure=False
+        ).result() == (
             "m",
             b"",
         )
     del handed_in
     until = time.monotonic() + 10.0
-    while kept := [one for one in gc.get_objects() if type(one) is HandedIn]:
+    while kept := [one for one in gc.get_objects() if type(one) is PackedSubmission]:
         assert time.monotonic() < until, kept
         del kept
         gc.collect()
@@ -251,7 +260,7 @@ def test_nobody_keeps_what_was_handed_in_once_it_is_graded(dask_client: Client) 
 
 def test_a_machine_without_the_course_says_so(dask_client: Client) -> None:
     task = dask_client.submit(
-        grade_there, "nobody's", HandedIn("s1", ("s1.ipynb",), b"{}"), pure=False
+        grade_on_machine, "nobody's", PackedSubmission("s1", ("s1.ipynb",), b"{}"), pure=False
     )
     with pytest.raises(CourseGone):
         task.result()
@@ -280,7 +289,7 @@ def test_a_certificate_of_another_authority_is_called_one(who_refuses: str) -> N
     with (
         scheduler,
         dask.config.set(settings),
-        reaching(scheduler.scheduler_address) as connect,
+        open_cluster(scheduler.scheduler_address) as connect,
         pytest.raises(ClusterUnavailable, match=said),
     ):
         connect(5.0)
@@ -293,7 +302,7 @@ def test_certificate_files_that_cannot_be_used_are_called_so() -> None:
         "distributed.comm.tls.client.cert": one.tls_client_cert,
         "distributed.comm.tls.client.key": other.tls_client_key,
     }
-    with dask.config.set(settings), reaching("tls://127.0.0.1:9") as connect:
+    with dask.config.set(settings), open_cluster("tls://127.0.0.1:9") as connect:
         with pytest.raises(
             ClusterUnavailable, match="certificate files of Dask's settings cannot be used"
         ):
@@ -307,7 +316,7 @@ def test_certificate_files_that_cannot_be_used_are_called_so() -> None:
 
 def test_a_scheduler_that_wants_a_certificate_is_not_asked_without_one() -> None:
     with (
-        reaching("tls://127.0.0.1:9") as connect,
+        open_cluster("tls://127.0.0.1:9") as connect,
         pytest.raises(ClusterUnavailable, match="without a certificate"),
     ):
         connect(5.0)
@@ -370,7 +379,7 @@ class Scheduler:
         self,
         task: object,
         course: str,
-        handed_in: HandedIn,
+        handed_in: PackedSubmission,
         *,
         key: str,
         workers: list[str],
@@ -404,7 +413,7 @@ def run(
         found = write_class(tmp_path, {f"s{number}": ANSWERS for number in range(4)})
         clients = iter(schedulers)
         monkeypatch.setattr(
-            driver, "reaching", lambda _: contextlib.nullcontext(lambda seconds: next(clients))
+            driver, "open_cluster", lambda _: contextlib.nullcontext(lambda seconds: next(clients))
         )
         cluster = driver.Cluster("tls://somewhere:1")
         yielded = cluster.grade(

@@ -24,7 +24,7 @@ from autograder.proof.proof_report import (
     read_rows,
     write_report,
 )
-from autograder.proof.trials import Kind, Trial, TrialOutcome, TrialTest
+from autograder.proof.trials import Trial, TrialKind, TrialOutcome, TrialTest
 from autograder.proof.verify import Proof
 from autograder.proof.whole_submissions import (
     DiagnosedSample,
@@ -46,7 +46,7 @@ CELL = "def f(x):\n    return x + 1\n"
 
 
 def tried(
-    kind: Kind, name: str, failing: str = "", *, draw: int = 0, far: float = 0.5
+    kind: TrialKind, name: str, failing: str = "", *, draw: int = 0, far: float = 0.5
 ) -> TrialOutcome:
     """A trial that fails the tests whose last letters are given; all values compared are `far`
     apart.

@@ -8,11 +8,11 @@ import pytest
 
 from autograder.basics.errors import BadSuite
 from autograder.proof.cost_exceptions import CostException, load_costs
-from autograder.proof.figures import Cost, QuestionFigures, cost_problems
+from autograder.proof.figures import MistakeCost, QuestionFigures, cost_problems
 
 
 def figures(mistakes: dict[str, float], trivial: dict[str, float] | None = None) -> QuestionFigures:
-    costs = tuple(Cost(name, lost, ("test_a",)) for name, lost in mistakes.items())
+    costs = tuple(MistakeCost(name, lost, ("test_a",)) for name, lost in mistakes.items())
     return QuestionFigures("f", 4.0, 3, 2, costs, (), trivial or {}, None, None, ())
 
 
