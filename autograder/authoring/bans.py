@@ -73,7 +73,8 @@ def state_ban(cell: SourceCell, forbidden: Sequence[str]) -> SourceCell:
     lines = cell.source.split("\n")
     closing = lines[last].rstrip()
     text, quotes = closing[:-3].rstrip(), closing[-3:]
-    lines[last : last + 1] = [*([text] if text else []), "", *paragraph, indentation + quotes]
+    last_lines = [text] if text else []
+    lines[last:] = [*last_lines, "", *paragraph, indentation + quotes, *lines[last + 1 :]]
     return dataclasses.replace(cell, source="\n".join(lines))
 
 

@@ -153,10 +153,9 @@ def _remove_empty_folders(assignment: Assignment) -> None:
     for built_folder in _built_folders(assignment):
         for name in SHIPPED_FOLDERS:
             top = built_folder / name
-            folders = [path for path in (top, *top.rglob("*")) if path.is_dir()]
-            for folder in sorted(folders, reverse=True):
-                if not any(folder.iterdir()):
-                    folder.rmdir()
+            for path in sorted((top, *top.rglob("*")), reverse=True):
+                if path.is_dir() and not any(path.iterdir()):
+                    path.rmdir()
 
 
 def _read_shipped_files(folder: Path, root: Path) -> Iterator[tuple[str, bytes]]:
@@ -312,7 +311,8 @@ def _notebook_bytes(planned: Iterable[_PlannedCell], *, solution: bool) -> bytes
             cells.append(_marking_guide(cell.cell))
     notebook = {"cells": cells, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
     nbformat.validate(nbformat.from_dict(notebook))
-    return (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False)
+    return f"{text}\n".encode()
 
 
 def _built_cell(planned: _PlannedCell, ids: Counter[str], *, solution: bool) -> dict[str, Any]:

@@ -50,7 +50,9 @@ def _path(course: Course, assignment: Assignment) -> Path:
 
 
 def _sha256(assignment: Assignment) -> str:
-    folders = [path.parent for path in (assignment.source, assignment.release, assignment.solution)]
-    parts = [files_sha256(folder, "**/*") for folder in (*folders, assignment.suite)]
-    parts += [files_sha256(_KIT, "**/*.py"), sys.version, *map(metadata.version, _LIBRARIES)]
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+    notebooks = (assignment.source, assignment.release, assignment.solution)
+    folders = [notebook.parent for notebook in notebooks]
+    hashes = [files_sha256(folder, "**/*") for folder in (*folders, assignment.suite)]
+    hashes.append(files_sha256(_KIT, "**/*.py"))
+    versions = [sys.version, *map(metadata.version, _LIBRARIES)]
+    return hashlib.sha256(" ".join(hashes + versions).encode()).hexdigest()

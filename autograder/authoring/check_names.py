@@ -91,7 +91,8 @@ def _mentions(cell: SourceCell, name: str) -> bool:
     """Whether the text of a cell mentions a name: `name`, name(…), or an operator in a formula."""
     text = cell.source
     if cell.is_code:
-        text = "\n".join([*_docstrings(_code(cell)), *re.findall(r"#.*", cell.source)])
+        comments = re.findall(r"#.*", cell.source)
+        text = "\n".join([*_docstrings(_code(cell)), *comments])
     pattern = rf"`{name}[`(]|(?<![\w.]){name}\(|\\(?:text|mathrm|operatorname)\{{{name}\}}"
     return re.search(pattern, text) is not None
 

@@ -69,16 +69,14 @@ class _Sheet:
         return self.raw["cells"]  # type: ignore[no-any-return]
 
     def questions(self) -> list[str]:
-        return [
-            cell["metadata"]["attention_kit"]["name"]
-            for cell in self.cells
-            if _role(cell) == "question"
-        ]
+        kits = map(_kit_metadata, self.cells)
+        return [kit["name"] for kit in kits if kit.get("role") == "question"]
 
     def index(self, role: str, name: str = "") -> int:
         """The index of the first cell with this role and name."""
         for index, cell in enumerate(self.cells):
-            if _role(cell) == role and name in ("", cell["metadata"]["attention_kit"].get("name")):
+            kit = _kit_metadata(cell)
+            if kit.get("role") == role and name in ("", kit.get("name")):
                 return index
         raise KitError(f"the demo class needs a {role} cell in the notebook")
 
@@ -93,9 +91,9 @@ class _Sheet:
         cell: dict[str, Any] = {
             "cell_type": "code",
             "execution_count": None,
-            "id": f"own-{index}",
             "metadata": {},
             "outputs": [],
+            "id": f"own-{index}",
             "source": source,
         }
         self.cells.insert(index + 1, cell)
@@ -118,8 +116,9 @@ def _load(path: Path, assignment: Assignment) -> _Sheet:
     return sheet
 
 
-def _role(cell: dict[str, Any]) -> str:
-    return str(cell["metadata"].get("attention_kit", {}).get("role", ""))
+def _kit_metadata(cell: dict[str, Any]) -> dict[str, str]:
+    metadata: dict[str, dict[str, str]] = cell["metadata"]
+    return metadata.get("attention_kit", {})
 
 
 # Students who know the answers
@@ -182,7 +181,8 @@ def _cell_after_first(source: str) -> _Scene:
 
 
 def _syntax_error(sheet: _Sheet, questions: list[str]) -> _Sheet:
-    return sheet.answer(questions[-1], sheet.source(questions[-1]).rstrip() + "\n    print((\n")
+    source = sheet.source(questions[-1]).rstrip()
+    return sheet.answer(questions[-1], f"{source}\n    print((\n")
 
 
 def _endless_function(sheet: _Sheet, questions: list[str]) -> _Sheet:
@@ -207,9 +207,9 @@ def _older_copy(sheet: _Sheet, questions: list[str]) -> _Sheet:
 
 def _merged_cells(sheet: _Sheet, questions: list[str]) -> _Sheet:
     if len(questions) > 1:
-        second = sheet.source(questions[1])
+        first, second = sheet.source(questions[0]).rstrip(), sheet.source(questions[1])
         del sheet.cells[sheet.index("question", questions[1])]
-        sheet.answer(questions[0], sheet.source(questions[0]).rstrip() + "\n\n\n" + second)
+        sheet.answer(questions[0], f"{first}\n\n\n{second}")
     return sheet
 
 

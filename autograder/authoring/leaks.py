@@ -79,7 +79,8 @@ def _read_texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[
         kit = cell["metadata"].get("attention_kit", {})
         name = kit.get("name", "")
         place = f"cell {number} ({name})" if name else f"cell {number}"
-        yield _Text(place, "".join(cell["source"]), is_given=kit.get("role") == "given")
+        is_given = kit.get("role") == "given"
+        yield _Text(place, "".join(cell["source"]), is_given)
         hidden = {key: value for key, value in cell.items() if key not in _SHOWN_KEYS}
         yield _Text(f"the metadata or outputs of {place}", "\n".join(_strings(hidden)))
     yield _Text("the notebook's metadata", "\n".join(_strings(notebook["metadata"])))
@@ -97,7 +98,8 @@ def _strings(value: Any) -> Iterator[str]:
             yield str(key)
             yield from _strings(inner)
     elif isinstance(value, list):
-        yield "".join(value) if all(isinstance(part, str) for part in value) else ""
+        if all(isinstance(part, str) for part in value):  # a text in lines
+            yield "".join(value)
         for inner in value:
             yield from _strings(inner)
 

@@ -81,9 +81,13 @@ def _program(entry: str, *started: str) -> bytes:
 def _imported_from_kit(module: str, tree: ast.Module) -> Iterator[str]:
     """Modules of the kit that a module imports at its top level; all others must be Python's."""
     for node in tree.body:
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
+        match node:
+            case ast.Import():
+                names = [alias.name for alias in node.names]
+            case ast.ImportFrom():
+                names = [node.module or ""]
+            case _:
+                continue
         for name in names:
             if name.startswith("autograder."):
                 yield name

@@ -105,7 +105,8 @@ def read_source(assignment: Assignment) -> SourceNotebook:
     except (OSError, UnicodeDecodeError) as error:
         raise BadSource(f"{file}: cannot be read: {error}") from error
     read = read_jupyter if path.suffix == ".ipynb" else read_percent
-    cells = tuple(_check(cell) for cell in read(text, file) if cell.source.strip() or cell.tags)
+    filled = [cell for cell in read(text, file) if cell.source.strip() or cell.tags]
+    cells = tuple(map(_check, filled))
     _check_names(cells, file)
     return SourceNotebook(assignment.name, cells)
 
@@ -252,7 +253,8 @@ def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
         except SyntaxError as error:
             place = cell.place.at((error.lineno or 1) - 1)
             raise BadSource(f"{place}: {kind} {name!r} is not valid Python: {error.msg}") from error
-        if any(module.split(".")[0] == "autograder" for module in imported_modules(tree)):
+        packages = {module.split(".")[0] for module in imported_modules(tree)}
+        if "autograder" in packages:
             raise BadSource(
                 f"{cell.place}: {kind} {name!r} imports autograder, which students do not have; "
                 f"only a given cell may say `{EXPECT_IMPORT}`"
@@ -286,7 +288,7 @@ def _include_kit_files(source: str) -> str:
         if statement not in statements:
             continue
         index = statements.index(statement)
-        indentation = lines[index][: len(lines[index]) - len(lines[index].lstrip())]
+        indentation = lines[index].partition(statement)[0]
         parts = (
             "\n".join(lines[:index]).rstrip("\n"),
             textwrap.indent(included_text(file), indentation),

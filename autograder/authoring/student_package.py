@@ -81,7 +81,8 @@ def _version(files: Mapping[str, bytes]) -> str:
 
 def _readme(course: Course, assignment: Assignment, version: str, libraries: Sequence[str]) -> str:
     name = assignment.name
-    listed = " and ".join(filter(None, (", ".join(libraries[:-1]), *libraries[-1:])))
+    *first, last = libraries or [""]
+    listed = f"{', '.join(first)} and {last}" if first else last
     needed = f" with {listed}, and nothing else" if listed else ", and nothing else"
     return f"""# {course.about.name}: {name}
 

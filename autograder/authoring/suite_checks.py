@@ -79,7 +79,8 @@ def _untested_functions(
         tested = _tested_functions(ast.parse(file.read_text(encoding="utf-8")))
         defined = top_level_names(cells[question.name])
         if tested and not tested & defined:
-            calls, defines = ", ".join(sorted(tested)), ", ".join(sorted(defined)) or "nothing"
+            calls = ", ".join(sorted(tested))
+            defines = ", ".join(sorted(defined)) or "nothing"
             yield (
                 f"{file}: the tests call {calls}, and the cell of question {question.name!r} "
                 f"defines {defines}"

@@ -20,8 +20,9 @@ _FORMULA = tuple("=+-@＝＋－＠")  # some spreadsheets take the wide forms fo
 def safe_cell(text: str) -> str:
     """Text that a spreadsheet shows and does not calculate: a formula gets an apostrophe."""
     cleaned = clean(text)
-    dangerous = text.startswith(("\t", "\r", "\n")) or cleaned.lstrip().startswith(_FORMULA)
-    return f"'{cleaned}" if dangerous else cleaned
+    if text.startswith(("\t", "\r", "\n")) or cleaned.lstrip().startswith(_FORMULA):
+        return f"'{cleaned}"
+    return cleaned
 
 
 @functools.lru_cache(maxsize=1 << 12)

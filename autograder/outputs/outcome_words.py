@@ -77,8 +77,9 @@ def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] =
     """
     if question.carried <= 0:
         return ""
-    lost = {each.name for each in result.questions if not is_full(each.score, each.max_score)}
-    causes = [f"`{name}`" for name in uses if name in lost]
+    lost = [each for each in result.questions if not is_full(each.score, each.max_score)]
+    lost_names = {each.name for each in lost}
+    causes = [f"`{name}`" for name in uses if name in lost_names]
     cause = "a mistake in a question that it builds on"
     if causes:
         cause = f"the mistake in {' and '.join(causes)}"

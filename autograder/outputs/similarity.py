@@ -202,6 +202,7 @@ def _find_passages(shared: set[bytes], left: Cells, right: Cells) -> list[Passag
         }
         best = max(common, key=lambda their_name: len(common[their_name]), default="")
         if best and common[best]:
-            sides = (cell.marked_lines(common[best]), right[best].marked_lines(common[best]))
-            passages.append(Passage((name, best), sides))
+            left_lines = cell.marked_lines(common[best])
+            right_lines = right[best].marked_lines(common[best])
+            passages.append(Passage((name, best), (left_lines, right_lines)))
     return passages

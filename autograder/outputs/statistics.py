@@ -11,6 +11,7 @@ from pathlib import Path
 from autograder.basics.points import is_full, total
 from autograder.basics.safe_text import describe_test
 from autograder.marks.marks import Mark
+from autograder.outputs.terminal import question_names
 from autograder.records.model import Graded, QuestionResult, Result
 from autograder.records.results import HISTORY
 
@@ -94,14 +95,16 @@ def share(score: float, max_score: float) -> float:
 
 def histogram(shares: Sequence[float]) -> list[int]:
     """Count the shares in each tenth; the last one holds full marks too."""
-    counts = Counter(min(BINS - 1, int(BINS * each + 1e-9)) for each in shares)
-    return [counts[number] for number in range(BINS)]
+    counts = [0] * BINS
+    for each in shares:
+        number = int(BINS * each + 1e-9)  # a rounding error must not cost a bar
+        counts[min(number, BINS - 1)] += 1
+    return counts
 
 
 def summarize_questions(results: Sequence[Result]) -> list[QuestionStatistics]:
     """Every question, in the order of the results."""
-    names = dict.fromkeys(question.name for result in results for question in result.questions)
-    return [_summarize_question(name, results) for name in names]
+    return [_summarize_question(name, results) for name in question_names(results)]
 
 
 def _summarize_question(name: str, results: Sequence[Result]) -> QuestionStatistics:
@@ -150,17 +153,19 @@ def _find_contrary_tests(
     for answer in answers:
         for test in answer.tests:
             passed.setdefault(test.name, []).append(float(test.outcome == "passed"))
-    correlations = ((test, correlation(values, other_points)) for test, values in passed.items())
-    return tuple(
-        (describe_test(test), value)
-        for test, value in correlations
-        if value is not None and value < 0
-    )
+    contrary = []
+    for name, values in passed.items():
+        value = correlation(values, other_points)
+        if value is not None and value < 0:
+            contrary.append((describe_test(name), value))
+    return tuple(contrary)
 
 
 def correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
     """Pearson's correlation; None of fewer than `FEWEST` pairs, or where one side does not vary."""
-    if len(left) != len(right) or len(left) < FEWEST or len(set(left)) < 2 or len(set(right)) < 2:
+    if len(left) != len(right) or len(left) < FEWEST:
+        return None
+    if len(set(left)) == 1 or len(set(right)) == 1:
         return None
     return round(statistics.correlation(left, right), 6)
 

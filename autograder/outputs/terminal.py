@@ -59,7 +59,7 @@ def terminal_table(
     if results:
         parts.append(_table(results, left_out))
         parts.append(Text(MARKS, style="dim"))
-        names = enumerate(_question_names(results), 1)
+        names = enumerate(question_names(results), 1)
         columns = [f"{number}:{one_line(name)}" for number, name in names]
         parts.append(Text("   ".join(columns), style="dim"))
     if unwalled:
@@ -73,29 +73,32 @@ def _table(results: Sequence[Result], left_out: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    names = _question_names(results)
+    names = question_names(results)
     width = len(str(len(names)))
-    numbers = " ".join(str(number).rjust(width) for number, _ in enumerate(names, 1))
+    numbers = [str(number).rjust(width) for number, _ in enumerate(names, 1)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("student", max_width=28, no_wrap=True, overflow="ellipsis")
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("of", justify="right", no_wrap=True)
-    table.add_column(Text(numbers), no_wrap=True)
+    table.add_column(Text(" ".join(numbers)), no_wrap=True)
     table.add_column("diagnosis", overflow="fold")
     for i, result in enumerate(results):
         if left_out and i == LONGEST_TABLE // 2:
             table.add_row(Text(f"… {left_out} more …", style="dim"), "", "", "", "")
         signs = {question.name: question_sign(question) for question in result.questions}
+        columns = [signs.get(name, " ").rjust(width) for name in names]
         diagnoses = [question.diagnosis for question in result.questions if question.diagnosis]
         table.add_row(
             Text(one_line(result.student)),
             format_points(result.score),
             format_points(result.max_score),
-            Text(" ".join(signs.get(name, " ").rjust(width) for name in names)),
+            Text(" ".join(columns)),
             Text(", ".join(one_line(diagnosis.mistake) for diagnosis in diagnoses)),
         )
     return table
 
 
-def _question_names(results: Sequence[Result]) -> list[str]:
-    return list(dict.fromkeys(question.name for result in results for question in result.questions))
+def question_names(results: Sequence[Result]) -> list[str]:
+    """The names of all questions, in the order of the results."""
+    questions = [question for result in results for question in result.questions]
+    return list(dict.fromkeys(question.name for question in questions))
