@@ -16,8 +16,15 @@ from autograder.suite.known_answers import KnownAnswer, load_known_answers
 class AnswerKey:
     """Makes the submissions that are graded for known answers."""
 
-    def __init__(self, assignment: Assignment, release: Release, limits: Limits) -> None:
-        self._assignment, self._release, self._limits = assignment, release, limits
+    def __init__(
+        self,
+        assignment: Assignment,
+        release: Release,
+        limits: Limits,
+    ) -> None:
+        self._assignment = assignment
+        self._release = release
+        self._limits = limits
 
     @functools.cached_property
     def submission(self) -> Submission:

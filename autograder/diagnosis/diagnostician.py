@@ -70,12 +70,21 @@ class Diagnostician:
     """
 
     def __init__(
-        self, sitting: KnownSitting, mistakes: Sequence[KnownAnswer], cells: Mapping[str, str]
+        self,
+        sitting: KnownSitting,
+        mistakes: Sequence[KnownAnswer],
+        cells: Mapping[str, str],
     ) -> None:
-        self._sitting, self._mistakes, self._cells = sitting, mistakes, cells
+        self._sitting = sitting
+        self._mistakes = mistakes
+        self._cells = cells
         self._combinations: dict[tuple[str, ...], AnswerRecord | None] = {}
 
-    def name_mistakes(self, question: SuiteQuestion, runs: Mapping[str, TestRun]) -> NamedMistakes:
+    def name_mistakes(
+        self,
+        question: SuiteQuestion,
+        runs: Mapping[str, TestRun],
+    ) -> NamedMistakes:
         """The mistakes that explain the failed tests of a question.
 
         Args:
@@ -106,7 +115,7 @@ class Diagnostician:
             chosen = _choose_fewest(fits, answer, weights)
         diagnoses = []
         for fit in chosen:
-            # a fault that is charged to one test is explained there alone
+            # a fault is explained beside the test that is charged for the fault
             tests = [test for test in answered if test in fit.explained and test in charged]
             diagnoses += fit.diagnoses(tests)
         withheld = answer.passed.intersection(charged)
@@ -229,7 +238,9 @@ class Diagnostician:
                 yield group, combination, (tests or unexplained)[0]
 
     def _combined_record(
-        self, question: SuiteQuestion, records: Sequence[AnswerRecord]
+        self,
+        question: SuiteQuestion,
+        records: Sequence[AnswerRecord],
     ) -> AnswerRecord | None:
         """The record of several mistakes as one answer; None where they change one place."""
         mistakes = [record.answer for record in records if record.answer is not None]
@@ -241,11 +252,13 @@ class Diagnostician:
 
 
 def _failed_tests(runs: Mapping[str, TestRun]) -> list[str]:
-    return [test for test, run in runs.items() if run.verdict.outcome != "passed"]
+    return [test for test, run in runs.items() if not run.passed]
 
 
 def _choose_fewest(
-    fits: Sequence[Fit], answer: StudentAnswer, weights: Mapping[str, float]
+    fits: Sequence[Fit],
+    answer: StudentAnswer,
+    weights: Mapping[str, float],
 ) -> list[Fit]:
     """The fewest mistakes that together explain the failures, the most explaining one first."""
     unexplained, chosen = frozenset(answer.failed), list[Fit]()
@@ -286,7 +299,9 @@ def _weigh(tests: Iterable[str], weights: Mapping[str, float]) -> float:
 
 
 def _explains_half(
-    chosen: Sequence[Fit], answer: StudentAnswer, weights: Mapping[str, float]
+    chosen: Sequence[Fit],
+    answer: StudentAnswer,
+    weights: Mapping[str, float],
 ) -> bool:
     """Whether the first chosen mistake explains so much that a student should look there first."""
     if not chosen:

@@ -78,7 +78,12 @@ class _StoredRun:
 class KnownRuns:
     """The stored runs of one suite on this machine."""
 
-    def __init__(self, course: Course, assignment: Assignment, inputs_sha256: str) -> None:
+    def __init__(
+        self,
+        course: Course,
+        assignment: Assignment,
+        inputs_sha256: str,
+    ) -> None:
         self._suite_folder = course.kept / "known" / assignment.name
         self._inputs_sha256 = inputs_sha256
 
@@ -87,7 +92,11 @@ class KnownRuns:
         parts = [self._inputs_sha256, *software().values()]
         return self._suite_folder / _short_hash(" ".join(parts))
 
-    def load(self, mistake: str, test: str) -> TestRun | None:
+    def load(
+        self,
+        mistake: str,
+        test: str,
+    ) -> TestRun | None:
         """The run of a test on a mistake; None where no readable run is stored."""
         try:
             path = self._path(mistake, test)
@@ -105,18 +114,30 @@ class KnownRuns:
             answering=frozenset(stored.answering),
         )
 
-    def save(self, mistake: str, runs: Sequence[TestRun]) -> None:
+    def save(
+        self,
+        mistake: str,
+        runs: Sequence[TestRun],
+    ) -> None:
         """Store runs of a mistake, as far as they can be stored."""
         for run in runs:
             if run.verdict.outcome in get_args(_StoredOutcome):
                 with contextlib.suppress(OSError, WireError):
                     self._write(self._path(mistake, run.name), _pack_run(run))
 
-    def _path(self, mistake: str, test: str) -> Path:
+    def _path(
+        self,
+        mistake: str,
+        test: str,
+    ) -> Path:
         name = _short_hash(f"{mistake}\0{test}")
         return self._folder / f"{name}.safetensors"
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def _write(
+        self,
+        path: Path,
+        data: bytes,
+    ) -> None:
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, mode=0o700)
             self._remove_stale_folders()
@@ -174,5 +195,6 @@ def _restore_call(stored: _StoredCall, decoder: Decoder) -> Call:
         call.gradients = decoder.decode(stored.gradients)
         if not isinstance(call.gradients, list):
             raise ValueError("gradients are a list")
-        call.cost, call.launch = stored.cost, stored.launch
+        call.cost = stored.cost
+        call.launch = stored.launch
     return call

@@ -29,9 +29,15 @@ class KnownSitting:
     """
 
     def __init__(
-        self, key: AnswerKey, suite: LoadedSuite, limits: Limits, stored_runs: KnownRuns
+        self,
+        key: AnswerKey,
+        suite: LoadedSuite,
+        limits: Limits,
+        stored_runs: KnownRuns,
     ) -> None:
-        self._key, self._suite, self._limits = key, suite, limits
+        self._key = key
+        self._suite = suite
+        self._limits = limits
         self.stored_runs = stored_runs
         self._records: dict[tuple[str, str], AnswerRecord] = {}
         self._client: HostClient | None = None
@@ -48,7 +54,11 @@ class KnownSitting:
             self._close()
             self._client = None
 
-    def record(self, question: SuiteQuestion, answer: KnownAnswer | None) -> AnswerRecord:
+    def record(
+        self,
+        question: SuiteQuestion,
+        answer: KnownAnswer | None,
+    ) -> AnswerRecord:
         """The record of a known answer, or of the answer key where `answer` is None.
 
         The same object each time.
@@ -59,7 +69,10 @@ class KnownSitting:
         return self._records[name]
 
     def run(
-        self, question: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]
+        self,
+        question: SuiteQuestion,
+        answer: KnownAnswer | None,
+        tests: Sequence[str],
     ) -> dict[str, TestRun]:
         """Run tests of a question on a known answer, or on the answer key where that is None."""
         assert self._client is not None
@@ -94,9 +107,14 @@ class AnswerRecord:
     """
 
     def __init__(
-        self, answer: KnownAnswer | None, question: SuiteQuestion, sitting: KnownSitting
+        self,
+        answer: KnownAnswer | None,
+        question: SuiteQuestion,
+        sitting: KnownSitting,
     ) -> None:
-        self.answer, self._question, self._sitting = answer, question, sitting
+        self.answer = answer
+        self._question = question
+        self._sitting = sitting
         self._name = answer.name if answer else f"the answer key's {question.name}"
         self._runs: dict[str, TestRun] = {}
         self._departures: dict[str, Departures] = {}
@@ -126,9 +144,13 @@ class AnswerRecord:
     def failed(self, tests: Iterable[str]) -> frozenset[str]:
         """The tests among these that the answer does not pass."""
         runs = self.runs(tests)
-        return frozenset(test for test, run in runs.items() if run.verdict.outcome != "passed")
+        return frozenset(test for test, run in runs.items() if not run.passed)
 
-    def departures(self, test: str, key_run: TestRun) -> Departures:
+    def departures(
+        self,
+        test: str,
+        key_run: TestRun,
+    ) -> Departures:
         """How the run of a test departs from the answer key's, call by call."""
         if test not in self._departures:
             self._departures[test] = list_departures(self.run(test), key_run)

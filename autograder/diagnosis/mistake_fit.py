@@ -109,7 +109,11 @@ def fit_mistake(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
     )
 
 
-def explains(record: AnswerRecord, test: str, answer: StudentAnswer) -> bool:
+def explains(
+    record: AnswerRecord,
+    test: str,
+    answer: StudentAnswer,
+) -> bool:
     """Whether a known mistake that fails a test fails it as the student does: equal answers to the
     calls that both made, and the same departure from the answer key.
     """
@@ -137,7 +141,11 @@ def explains(record: AnswerRecord, test: str, answer: StudentAnswer) -> bool:
     return all(gradients_agree(*pair) for pair in calls)
 
 
-def hint_is_untrue(record: AnswerRecord, tests: Iterable[str], answer: StudentAnswer) -> bool:
+def hint_is_untrue(
+    record: AnswerRecord,
+    tests: Iterable[str],
+    answer: StudentAnswer,
+) -> bool:
     """Whether a mistake leaves values right, so that its hint may say so, and the student's values
     are wrong.
 
@@ -175,7 +183,10 @@ def count_equal_forms(record: AnswerRecord, answer: StudentAnswer) -> int:
 
 
 def mistakes_seen_by_errors(
-    fit: Fit, base: Fit | None, mistakes: Sequence[KnownAnswer], answer: StudentAnswer
+    fit: Fit,
+    base: Fit | None,
+    mistakes: Sequence[KnownAnswer],
+    answer: StudentAnswer,
 ) -> tuple[KnownAnswer, ...]:
     """Of a combination's mistakes those that were added to `base`, where the tests that they
     explain show no wrong value.

@@ -50,7 +50,8 @@ class Bench:
         extras: tuple[str, ...] = (),
         device: Device | None = None,
     ) -> None:
-        self.course, self.assignment = course, assignment
+        self.course = course
+        self.assignment = assignment
         self._device_host: DeviceHost | None = None
         with_torch = needs_torch(assignment)
         if with_torch:
@@ -97,12 +98,19 @@ class Bench:
         assert self._device_host is not None
         return self._device_host
 
-    def _open_device(self, isolation: str, device: Device) -> None:
+    def _open_device(
+        self,
+        isolation: str,
+        device: Device,
+    ) -> None:
         self._device_host = open_device(self.course, isolation, device)
         self.grader.use_device(self._device_host)
 
     def _launch_hosts(
-        self, isolation: str, clients: int, extras: tuple[str, ...]
+        self,
+        isolation: str,
+        clients: int,
+        extras: tuple[str, ...],
     ) -> list[HostProcess]:
         cells = load_release(self.assignment).cells
         given_cells = {cell.id: cell.source for cell in cells if cell.role == "given"}
@@ -121,7 +129,7 @@ class Bench:
                 host.close()
             self.hosts[number] = prove_host(self.course, self.host.tier, host)
 
-    def grade(self, found: FoundSubmission) -> Graded:
+    def grade(self, submission: FoundSubmission) -> Graded:
         """Grade one submission in this process; where the machine fails, once more from its start,
         with fresh hosts.
 
@@ -129,10 +137,10 @@ class Bench:
             HostFailed: the machine failed again; no submission is to blame.
         """
         try:
-            return self.grader.grade(self.clients[0], found)
+            return self.grader.grade(self.clients[0], submission)
         except HostFailed:
             self.renew_hosts()
-            return self.grader.grade(self.clients[0], found)
+            return self.grader.grade(self.clients[0], submission)
 
     def renew_hosts(self) -> None:
         """Start the hosts anew behind the same walls, after one has failed.

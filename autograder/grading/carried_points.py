@@ -24,7 +24,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class SettledQuestion:
-    """The runs of one question as they count.
+    """The runs of one question, adjusted.
 
     Attributes:
         runs: all tests, with the verdicts that count.
@@ -77,11 +77,13 @@ def settle_questions(
 
 def passed_tests(runs: Mapping[str, TestRun]) -> frozenset[str]:
     """The tests that count as passed."""
-    return frozenset([test for test, run in runs.items() if run.verdict.outcome == "passed"])
+    return frozenset([test for test, run in runs.items() if run.passed])
 
 
 def _choose_stand_ins(
-    names: Sequence[str], failed_questions: set[str], reference: Mapping[str, Any]
+    names: Sequence[str],
+    failed_questions: set[str],
+    reference: Mapping[str, Any],
 ) -> tuple[str, ...]:
     """The prerequisites to stand in for: those that failed, and along with them classes, since a
     stand-in for a function takes no objects of the student's.
@@ -116,9 +118,9 @@ def _run_with_stand_ins(
 def _find_uses(
     submission: Submission, questions: Mapping[str, SuiteQuestion]
 ) -> dict[str, tuple[str, ...]]:
-    """The questions that each question builds on: those that its suite declares, and earlier ones
-    that the student's own cell names. A student's right answer may call other questions than the
-    answer key does.
+    """The questions that each question builds on: questions that the suite declares, and earlier
+    questions that the student's cell names. A student's right answer may call other questions than
+    the answer key does.
     """
     uses: dict[str, tuple[str, ...]] = {}
     for name, question in questions.items():

@@ -1,6 +1,4 @@
-"""Finds the libraries that grading an assignment needs: hosts load them before they fork workers,
-torch among them.
-"""
+"""Finds the libraries that hosts load before they fork workers, torch among them."""
 
 from __future__ import annotations
 
@@ -97,7 +95,9 @@ def _is_installed(library: str) -> bool:
 
 
 def find_extras(
-    assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits
+    assignment: Assignment,
+    submissions: Sequence[FoundSubmission],
+    limits: Limits,
 ) -> tuple[str, ...]:
     """The libraries that the host should load.
 
@@ -129,7 +129,9 @@ def find_extras(
 
 
 def _notebook_texts(
-    assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits
+    assignment: Assignment,
+    submissions: Sequence[FoundSubmission],
+    limits: Limits,
 ) -> Iterator[str]:
     """The texts of the answer key and the submissions, as far as they can be read: the grader
     reports those that cannot.

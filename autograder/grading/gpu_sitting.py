@@ -55,7 +55,7 @@ class GpuSitting(Sitting):
         hangs = 0
         for test in question.tests:
             run = runs.get(test.name)
-            if run is None or run.verdict.outcome != "passed":
+            if run is None or not run.passed:
                 continue
             launches = [call.launch for call in run.calls if call.launch is not None]
             if launches and hangs >= HANGS_BEFORE_GIVING_UP:
@@ -64,7 +64,7 @@ class GpuSitting(Sitting):
             elif launches:
                 run, raised = self._run_on_device(question, test, stand_ins, launches, run)
                 hangs += isinstance(raised, StudentTimeout)
-            if not keep_calls and run.verdict.outcome == "passed":
+            if not keep_calls and run.passed:
                 run = dataclasses.replace(run, calls=())
             runs[test.name] = run
         if not keep_worker:
@@ -122,9 +122,13 @@ class OnDevice:
     """
 
     def __init__(
-        self, student: Student, device_student: Student, launches: Sequence[Launch]
+        self,
+        student: Student,
+        device_student: Student,
+        launches: Sequence[Launch],
     ) -> None:
-        self._student, self._device_student = student, device_student
+        self._student = student
+        self._device_student = device_student
         self._launches: Iterator[Launch] = iter(launches)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,5 +1,5 @@
-"""Grades submissions of one assignment, one after the other, in this process: reads, runs, carries
-points, names mistakes.
+"""Grades submissions of one assignment in this process: reads, runs, carries points, names
+mistakes.
 """
 
 from __future__ import annotations
@@ -61,8 +61,13 @@ class AssignmentGrader:
         diagnostician: names mistakes.
     """
 
-    def __init__(self, course: Course, assignment: Assignment) -> None:
-        self.course, self.assignment = course, assignment
+    def __init__(
+        self,
+        course: Course,
+        assignment: Assignment,
+    ) -> None:
+        self.course = course
+        self.assignment = assignment
         self.release = load_release(assignment)
         released_questions = {
             cell.name: cell.source for cell in self.release.cells if cell.role == "question"
@@ -102,20 +107,28 @@ class AssignmentGrader:
         walls = isolation_name(client.tier)
         return f"{walls}+{self._device.device.name}" if self._device else walls
 
-    def grade_to_bytes(self, client: HostClient, found: FoundSubmission) -> bytes:
+    def grade_to_bytes(
+        self,
+        client: HostClient,
+        submission_file: FoundSubmission,
+    ) -> bytes:
         """Grade one submission for another process; a fault of the suite is part of the record.
 
         Raises:
             HostFailed: no worker can be had.
         """
         try:
-            graded = self.grade(client, found)
+            graded = self.grade(client, submission_file)
         except SuiteFault as fault:
-            problem = f"{found.path.name}: {fault}"
-            graded = Graded(found.student, problem=problem, untried=True)
+            problem = f"{submission_file.path.name}: {fault}"
+            graded = Graded(submission_file.student, problem=problem, untried=True)
         return pack_graded(graded)
 
-    def grade(self, client: HostClient, found: FoundSubmission) -> Graded:
+    def grade(
+        self,
+        client: HostClient,
+        submission_file: FoundSubmission,
+    ) -> Graded:
         """Grade one submission. A problem of the submission is part of the record; only the
         machine's faults are raised.
 
@@ -125,10 +138,10 @@ class AssignmentGrader:
         """
         started = time.monotonic()
         try:
-            submission = read_submission(found, self.release, self.course.limits)
+            submission = read_submission(submission_file, self.release, self.course.limits)
         except UnreadableSubmission as problem:
             untried = isinstance(problem, OutOfReach)
-            return Graded(found.student, problem=str(problem), untried=untried)
+            return Graded(submission_file.student, problem=str(problem), untried=untried)
         seconds = {"read": time.monotonic() - started}
         result, stages = self.grade_submission(client, submission)
         seconds |= stages
@@ -141,7 +154,10 @@ class AssignmentGrader:
         return Graded(submission.student, result, seconds=seconds, speeds=speeds)
 
     def grade_submission(
-        self, client: HostClient, submission: Submission, only: Collection[str] = ()
+        self,
+        client: HostClient,
+        submission: Submission,
+        only: Collection[str] = (),
     ) -> tuple[Result, dict[str, float]]:
         """The result of a submission, and the wall time by stage.
 
@@ -168,7 +184,11 @@ class AssignmentGrader:
         )
         return result, sitting.watch.seconds
 
-    def _start_sitting(self, client: HostClient, submission: Submission) -> Sitting:
+    def _start_sitting(
+        self,
+        client: HostClient,
+        submission: Submission,
+    ) -> Sitting:
         limits = self.course.limits
         if self._device is not None:
             return GpuSitting(client, limits, self.suite, submission, self._device)
@@ -179,7 +199,10 @@ class AssignmentGrader:
         return dataclasses.replace(cell, message=message)
 
     def _grade_questions(
-        self, client: HostClient, sitting: Sitting, questions: Sequence[SuiteQuestion]
+        self,
+        client: HostClient,
+        sitting: Sitting,
+        questions: Sequence[SuiteQuestion],
     ) -> list[QuestionResult]:
         runs = sitting.run_all(questions)
         self._explain_unfit_answers(client, runs)
@@ -209,7 +232,9 @@ class AssignmentGrader:
         return results
 
     def _explain_unfit_answers(
-        self, client: HostClient, runs: Mapping[str, dict[str, TestRun]]
+        self,
+        client: HostClient,
+        runs: Mapping[str, dict[str, TestRun]],
     ) -> None:
         """Put messages into the runs of tests that could not work with the submission's answers.
 
@@ -230,17 +255,23 @@ class AssignmentGrader:
                         run, verdict=verdict, suite_fault=None
                     )
 
-    def _key_run(self, question: SuiteQuestion, test: str) -> TestRun:
-        """The run of a test on the answer key; not a stored one, which has no `suite_fault`."""
+    def _key_run(
+        self,
+        question: SuiteQuestion,
+        test: str,
+    ) -> TestRun:
+        """The run of a test on the answer key; stored runs have no `suite_fault`."""
         name = (question.name, test)
         if name not in self._key_runs:
             self._key_runs[name] = self._known.run(question, None, (test,))[test]
         return self._key_runs[name]
 
     def diagnose(
-        self, client: HostClient, runs: Mapping[str, Mapping[str, TestRun]]
+        self,
+        client: HostClient,
+        runs: Mapping[str, Mapping[str, TestRun]],
     ) -> dict[str, NamedMistakes]:
-        """The mistakes that explain what each question lost.
+        """The mistakes that explain each question's failures.
 
         Args:
             runs: by question all its tests, as they ran with right prerequisites.

@@ -1,8 +1,8 @@
-"""Grades on every core: forked processes that share what was loaded before, each with its own
-client of a host.
+"""Grades on every core: processes that are forked from the driver after suite and answer key are
+loaded, each with a client of a host.
 
-A process that dies takes one job with it; a host that dies, one job of each process. Another takes
-its place, and the job is done once more from its start. A job that fails again is reported. Past a
+A process that dies loses one job; a host that dies, one job of each process. A new process or host
+is started, and the job is done once more from its start. A job that fails again is reported. Past a
 deadline no job begins, and processes that are still at work are ended.
 """
 
@@ -64,7 +64,7 @@ class _Grader:
     """A forked process that does jobs.
 
     Attributes:
-        slot: its number, and the number of its client.
+        slot: the number of the process and of its client.
         renewals: how often the bench's hosts had been renewed when the process began.
     """
 
@@ -80,7 +80,7 @@ class _Grader:
 
 
 class Pool(Generic[Job]):
-    """Processes that do `work(client, job)` for one job after the other.
+    """Processes, each of which does `work(client, job)` for job after job.
 
     Args:
         bench: has a client for each process, and renews its hosts where one has failed.
@@ -100,8 +100,12 @@ class Pool(Generic[Job]):
         until: float = math.inf,
         arrivals: Arrivals[Job] | None = None,
     ) -> None:
-        self._bench, self._jobs, self._work, self._until = bench, list(jobs), work, until
-        self._arrivals, self._forked_jobs = arrivals, len(jobs)
+        self._bench = bench
+        self._jobs = list(jobs)
+        self._work = work
+        self._until = until
+        self._arrivals = arrivals
+        self._forked_jobs = len(jobs)
         self._context = multiprocessing.get_context("fork")
         self._free_slots = list(range(len(bench.clients)))
         self._waiting = deque(range(len(jobs)))
@@ -159,7 +163,11 @@ class Pool(Generic[Job]):
         for grader in self._graders.values():
             grader.process.join()
 
-    def _hand_out(self, slot: int, number: int) -> None:
+    def _hand_out(
+        self,
+        slot: int,
+        number: int,
+    ) -> None:
         """Give a job to the process of a slot, a new one where it has none with a living host."""
         grader = self._graders.get(slot)
         if grader is not None and grader.renewals != self._renewals:
@@ -168,7 +176,7 @@ class Pool(Generic[Job]):
         if grader is None:
             grader = self._graders[slot] = self._start(slot)
         self._at_work[grader.pipe] = grader, number
-        # it may have died while it waited, which `_read_answer` will see
+        # the process may have died while it was idle; `_read_answer` sees that
         with contextlib.suppress(BrokenPipeError):
             grader.pipe.send(number if number < self._forked_jobs else self._jobs[number])
 
@@ -204,7 +212,12 @@ class Pool(Generic[Job]):
         else:
             self._waiting.append(number)
 
-    def _restore_host(self, slot: int, *, host_failed: bool) -> None:
+    def _restore_host(
+        self,
+        slot: int,
+        *,
+        host_failed: bool,
+    ) -> None:
         """End the workers of a process that is gone, or renew the hosts where its host failed."""
         if not host_failed:
             try:
@@ -231,7 +244,11 @@ class Pool(Generic[Job]):
         return _Grader(slot, pipe, process, self._renewals)
 
     def _serve(
-        self, client: HostClient, pipe: Connection, inherited: list[Connection], parent: int
+        self,
+        client: HostClient,
+        pipe: Connection,
+        inherited: list[Connection],
+        parent: int,
     ) -> None:
         """Do jobs in a forked process until the pipe is closed."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -247,7 +264,11 @@ class Pool(Generic[Job]):
                 return
             pipe.send_bytes(self._do(client, self._jobs[job] if isinstance(job, int) else job))
 
-    def _do(self, client: HostClient, job: Job) -> bytes:
+    def _do(
+        self,
+        client: HostClient,
+        job: Job,
+    ) -> bytes:
         try:
             return _DONE + self._work(client, job)
         except WorkerKilled as error:

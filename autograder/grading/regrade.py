@@ -40,7 +40,7 @@ class Comparison:
     Attributes:
         moves: a line for each student whose mark moves: by how much, and why.
         same: how many students keep their mark.
-        untried: students whom this run did not grade; no result is applied while there is one.
+        untried: students whom this run did not grade; while there are any, no result is applied.
         suites: hash of a suite → how many of the results that count came from it.
     """
 
@@ -77,16 +77,16 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     untried = tuple([problem.student for problem in summary.problems if problem.untried])
     timing = read_timing(side, name, watcher.warn)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
-    counting, new = (
+    counting, regraded = (
         {result.student: result for result in read_results(folder, name, watcher.warn)}
         for folder in (request.results, side)
     )
     moves = []
     for student in sorted(students.difference(untried)):
-        before, after = counting.get(student), new.get(student)
-        reasons = explain_move(before, after, problems.get(student, ""))
+        old, new = counting.get(student), regraded.get(student)
+        reasons = explain_move(old, new, problems.get(student, ""))
         if reasons:
-            moves.append(f"{student} {_describe_change(before, after)}: {'; '.join(reasons)}")
+            moves.append(f"{student} {_describe_change(old, new)}: {'; '.join(reasons)}")
     suites = Counter(
         [result.suite_sha256 for result in counting.values() if result.student in students]
     )
@@ -99,10 +99,9 @@ def apply_regrade(request: GradeRequest) -> None:
     history.
     """
     results, side, name = request.results, side_folder(request.results), request.assignment.name
-    kept = request.course.kept
     with (
-        lock_results(kept / "locks", results, name),
-        FileTransaction(kept, f"`autograder regrade {name} --apply`") as files,
+        lock_results(request.course.kept / "locks", results, name),
+        FileTransaction(request.course.kept, f"`autograder regrade {name} --apply`") as files,
     ):
         entries = _load_side_timing(side, name)
         for entry in entries:
@@ -135,7 +134,10 @@ def _load_side_timing(side: Path, assignment: str) -> list[Graded]:
 
 
 def _replace(
-    files: FileTransaction, request: GradeRequest, path: Path, content: bytes | None
+    files: FileTransaction,
+    request: GradeRequest,
+    path: Path,
+    content: bytes | None,
 ) -> None:
     """Replace or remove a result that counts; the old one goes to the history."""
     if path.is_file() and path.read_bytes() == content:
@@ -148,67 +150,69 @@ def _replace(
         files.write(path, content)
 
 
-def _describe_change(before: Result | None, after: Result | None) -> str:
+def _describe_change(old: Result | None, new: Result | None) -> str:
     """The scores, as in "85 → 87 of 95 (+2)"."""
-    old_score = format_points(before.score) if before else "none"
-    if after is None:
+    old_score = format_points(old.score) if old else "none"
+    if new is None:
         return f"{old_score} → none of none"
-    change = f" ({_signed(after.score - before.score)})" if before else ""
-    full = format_points(after.max_score)
-    return f"{old_score} → {format_points(after.score)} of {full}{change}"
+    change = f" ({_signed(new.score - old.score)})" if old else ""
+    full = format_points(new.max_score)
+    return f"{old_score} → {format_points(new.score)} of {full}{change}"
 
 
-def explain_move(before: Result | None, after: Result | None, problem: str = "") -> list[str]:
+def explain_move(
+    old: Result | None,
+    new: Result | None,
+    problem: str = "",
+) -> list[str]:
     """Why a mark moves, one reason each; nothing where the mark stays."""
-    if after is None:
-        return [f"can no longer be graded: {problem}"] if before else []
-    if before is None:
+    if new is None:
+        return [f"can no longer be graded: {problem}"] if old else []
+    if old is None:
         return ["has no result that counts yet"]
-    if _is_same(before.score, after.score) and _is_same(before.max_score, after.max_score):
+    if _is_same(old.score, new.score) and _is_same(old.max_score, new.max_score):
         return []
     reasons = []
-    if before.submission_sha256 != after.submission_sha256:
+    if old.submission_sha256 != new.submission_sha256:
         reasons.append("another notebook has been handed in")
-    old = {question.name: question for question in before.questions}
-    new = {question.name: question for question in after.questions}
-    for name in dict.fromkeys((*old, *new)):
-        changes = _compare_questions(old.get(name), new.get(name))
+    old_questions = {question.name: question for question in old.questions}
+    new_questions = {question.name: question for question in new.questions}
+    for name in dict.fromkeys((*old_questions, *new_questions)):
+        changes = _compare_questions(old_questions.get(name), new_questions.get(name))
         reasons += [f"{name}: {change}" for change in changes]
     return reasons
 
 
-def _compare_questions(
-    before: QuestionResult | None, after: QuestionResult | None
-) -> Iterator[str]:
+def _compare_questions(old: QuestionResult | None, new: QuestionResult | None) -> Iterator[str]:
     """The tests that moved points, then carried and kept points."""
-    old = {test.name: test for test in before.tests} if before else {}
-    new = {test.name: test for test in after.tests} if after else {}
-    for name in dict.fromkeys((*old, *new)):
-        change = _compare_tests(old.get(name), new.get(name))
+    old_tests = {test.name: test for test in old.tests} if old else {}
+    new_tests = {test.name: test for test in new.tests} if new else {}
+    for name in dict.fromkeys((*old_tests, *new_tests)):
+        change = _compare_tests(old_tests.get(name), new_tests.get(name))
         if change:
             yield f"{name} {change}"
     for kind in ("carried", "kept"):
-        points = getattr(after, kind, 0.0) - getattr(before, kind, 0.0)
+        points = getattr(new, kind, 0.0) - getattr(old, kind, 0.0)
         if not _is_same(points, 0.0):
             yield f"{kind} points ({_signed(points)})"
 
 
-def _compare_tests(before: TestOutcome | None, after: TestOutcome | None) -> str:
+def _compare_tests(old: TestOutcome | None, new: TestOutcome | None) -> str:
     """How a test moved points; "" where it did not."""
-    if after is None:
-        assert before is not None  # one of the two is there
-        return f"is gone ({_signed(-before.points)} of {format_points(before.max_points)})"
-    full = format_points(after.max_points)
-    if before is None:
-        return f"is new, {after.outcome} ({_signed(after.points)} of {full})"
-    is_worth_the_same = _is_same(before.max_points, after.max_points)
-    if is_worth_the_same and _is_same(before.points, after.points):
+    if new is None:
+        assert old is not None  # one of the two is there
+        return f"is gone ({_signed(-old.points)} of {format_points(old.max_points)})"
+    full = format_points(new.max_points)
+    if old is None:
+        return f"is new, {new.outcome} ({_signed(new.points)} of {full})"
+    is_worth_the_same = _is_same(old.max_points, new.max_points)
+    if is_worth_the_same and _is_same(old.points, new.points):
         return ""
-    change = f"{before.outcome} → {after.outcome}"
-    if before.outcome == after.outcome:
-        change = f"still {after.outcome}"
+    change = f"{old.outcome} → {new.outcome}"
+    if old.outcome == new.outcome:
+        change = f"still {new.outcome}"
     worth = "" if is_worth_the_same else f", worth {full} now"
-    return f"{change} ({_signed(after.points - before.points)}{worth})"
+    return f"{change} ({_signed(new.points - old.points)}{worth})"
 
 
 def _signed(points: float) -> str:

@@ -49,8 +49,7 @@ class GradeRequest:
 
 @dataclass(frozen=True, slots=True)
 class GradeSummary:
-    """The outcome of a run: the submissions that have a result, of this run or an earlier one, and
-    those that have none.
+    """The outcome of a run: submissions with a result, of this run or an earlier one, and others.
 
     Attributes:
         results, problems: sorted by student. Of the results only the headlines; the whole results
@@ -81,7 +80,11 @@ class Watcher:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
 
-    def begin(self, assignment: str, total: int) -> None:
+    def begin(
+        self,
+        assignment: str,
+        total: int,
+    ) -> None:
         """Called before `total` submissions are graded."""
 
     def step(self, graded: Graded) -> None:
@@ -105,11 +108,15 @@ class Watcher:
 
 
 class Progress(Watcher):
-    """Shows a progress bar on a terminal; on another stream one line at the beginning."""
+    """Shows a progress bar on a terminal; elsewhere a line at the beginning."""
 
     _stream: TextIO
 
-    def begin(self, assignment: str, total: int) -> None:
+    def begin(
+        self,
+        assignment: str,
+        total: int,
+    ) -> None:
         """Show the bar, or the line."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn

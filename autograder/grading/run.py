@@ -1,4 +1,4 @@
-"""Implements `autograder grade`: finds submissions, grades those that changed, stores results."""
+"""Implements `autograder grade`: finds submissions, grades changed ones, stores results."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
 
 
 def _check_results(
-    request: GradeRequest, current: Sequence[Result], records: Sequence[Graded]
+    request: GradeRequest,
+    current: Sequence[Result],
+    records: Sequence[Graded],
 ) -> tuple[list[Result], list[Graded]]:
     """Headlines of the results that are on disk, and records of those that have disappeared: the
     folder may have been emptied during the run.
@@ -149,7 +151,9 @@ def _grade(
 
 
 def _start_batch(
-    request: GradeRequest, submissions: Sequence[FoundSubmission], watcher: Watcher
+    request: GradeRequest,
+    submissions: Sequence[FoundSubmission],
+    watcher: Watcher,
 ) -> Generator[tuple[Graded, bytes], None, None]:
     course, assignment, isolation = request.course, request.assignment, request.isolation
     if request.other_machines is not None:

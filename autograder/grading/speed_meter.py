@@ -34,12 +34,20 @@ class SpeedMeter:
     submission.
     """
 
-    def __init__(self, device: DeviceHost, test: SpeedTest) -> None:
-        self._device, self.test = device, test
+    def __init__(
+        self,
+        device: DeviceHost,
+        test: SpeedTest,
+    ) -> None:
+        self._device = device
+        self.test = test
         self._baseline: list[tuple[SpeedCase, Tensor, float]] = []
 
     def measure_submission(
-        self, suite: LoadedSuite, submission: Submission, result: Result
+        self,
+        suite: LoadedSuite,
+        submission: Submission,
+        result: Result,
     ) -> tuple[Speed, ...]:
         """The speeds of a submission; nothing where a test of the timed question did not pass.
 
@@ -107,7 +115,11 @@ class SpeedMeter:
         return baseline
 
 
-def _time_call(student: Student, name: str, case: SpeedCase) -> tuple[Tensor, float]:
+def _time_call(
+    student: Student,
+    name: str,
+    case: SpeedCase,
+) -> tuple[Tensor, float]:
     """The last result, and the seconds of one call.
 
     Raises:
@@ -128,7 +140,11 @@ def _time_call(student: Student, name: str, case: SpeedCase) -> tuple[Tensor, fl
     return result, (many - once) / (times - 1)
 
 
-def _explain_difference(answer: object, expected: Tensor, tolerance: float) -> str:
+def _explain_difference(
+    answer: object,
+    expected: Tensor,
+    tolerance: float,
+) -> str:
     """Why an answer is wrong, in words; "" where the answer is right."""
     if not is_tensor(answer) or answer.shape != expected.shape:
         return "it has no speed here: its result is not of the baseline's shape"

@@ -46,11 +46,13 @@ def why_stale(
 
 
 def select_submissions(
-    request: GradeRequest, found: Sequence[FoundSubmission], watcher: Watcher = Watcher()
+    request: GradeRequest,
+    submissions: Sequence[FoundSubmission],
+    watcher: Watcher = Watcher(),
 ) -> tuple[list[FoundSubmission], list[Result]]:
     """The submissions that must be graded, and the headlines of the others' current results."""
     if request.force:
-        return list(found), []
+        return list(submissions), []
     folder, name = request.results, request.assignment.name
     # Results look current and are not where a forced run ended before it came to them, or where a
     # run was killed before it noted that the submission has no problem now.
@@ -58,12 +60,12 @@ def select_submissions(
         timing = load_timing(folder, name)
     except ValueError as error:
         watcher.warn(f"{error}; which results are older ones is not known, so all are graded again")
-        return list(found), []
+        return list(submissions), []
     outdated = {entry.student for entry in timing if entry.older or entry.problem}
     suite = course_sha256(request.course, request.assignment)
     isolations = _accepted_isolations(request)
     selected, current = [], []
-    for submission in found:
+    for submission in submissions:
         result = read_result(folder, name, submission.student)
         if result is None or submission.student in outdated:
             selected.append(submission)
@@ -78,7 +80,11 @@ def select_submissions(
 
 
 def find_stale(
-    course: Course, assignment: Assignment, results: Sequence[Result], *, own_submissions: bool
+    course: Course,
+    assignment: Assignment,
+    results: Sequence[Result],
+    *,
+    own_submissions: bool,
 ) -> dict[str, str]:
     """Student → why the result is stale. Walls are not compared: nobody asked for any.
 
@@ -103,7 +109,9 @@ def find_stale(
 
 
 def find_misvalued(
-    course: Course, assignment: Assignment, results: Sequence[Result]
+    course: Course,
+    assignment: Assignment,
+    results: Sequence[Result],
 ) -> dict[str, str]:
     """Student → the problem of a result whose questions have other points than in the suite that
     the result names.

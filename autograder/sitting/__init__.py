@@ -1,1 +1,1 @@
-"""One submission in front of its assignment's suite: outcomes, carried points, prices."""
+"""Runs a submission in front of its assignment's suite: verdicts, prices, two answers."""

@@ -41,25 +41,25 @@ _AMBIGUOUS_ERRORS = frozenset(
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
-def distance(left: Any, right: Any) -> float:
+def distance(first: Any, second: Any) -> float:
     """How far two values lie apart, in roundings of the coarser dtype.
 
     0 is equal, up to 1 agrees, inf is another shape, structure, kind, or exact value.
     """
-    left, right = _comparable(left), _comparable(right)
-    if is_array(left) and is_array(right):
-        return _array_distance(left, right)
-    if isinstance(left, SimpleNamespace) and isinstance(right, SimpleNamespace):
-        left, right = vars(left), vars(right)
-    if isinstance(left, dict) and isinstance(right, dict):
-        if left.keys() != right.keys():
+    first, second = _comparable(first), _comparable(second)
+    if is_array(first) and is_array(second):
+        return _array_distance(first, second)
+    if isinstance(first, SimpleNamespace) and isinstance(second, SimpleNamespace):
+        first, second = vars(first), vars(second)
+    if isinstance(first, dict) and isinstance(second, dict):
+        if first.keys() != second.keys():
             return math.inf
-        return max([distance(left[key], right[key]) for key in left], default=0.0)
-    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        if len(left) != len(right):
+        return max([distance(first[key], second[key]) for key in first], default=0.0)
+    if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
+        if len(first) != len(second):
             return math.inf
-        return max([distance(a, b) for a, b in zip(left, right, strict=True)], default=0.0)
-    return 0.0 if type(left) is type(right) and left == right else math.inf
+        return max([distance(a, b) for a, b in zip(first, second, strict=True)], default=0.0)
+    return 0.0 if type(first) is type(second) and first == second else math.inf
 
 
 def _comparable(value: Any) -> Any:
@@ -71,12 +71,12 @@ def _comparable(value: Any) -> Any:
     return np.array(value) if isinstance(value, float) else value
 
 
-def _array_distance(left: Any, right: Any) -> float:
-    if left.shape != right.shape:
+def _array_distance(first: Any, second: Any) -> float:
+    if first.shape != second.shape:
         return math.inf
-    dtypes = dtype_name(left.dtype), dtype_name(right.dtype)
+    dtypes = dtype_name(first.dtype), dtype_name(second.dtype)
     rounding = max(ROUNDING.get(dtype, 0.0) for dtype in dtypes)
-    a, b = numbers_in(left), numbers_in(right)
+    a, b = numbers_in(first), numbers_in(second)
     if "c" in (a.dtype.kind, b.dtype.kind):  # complex
         return 0.0 if dtypes[0] == dtypes[1] and np.array_equal(a, b) else math.inf
     if not rounding:
@@ -97,7 +97,11 @@ def _array_distance(left: Any, right: Any) -> float:
     return float(relative.max()) / rounding
 
 
-def answers_agree(student: Call, mistake: Call, key: Call | None) -> bool:
+def answers_agree(
+    student: Call,
+    mistake: Call,
+    key: Call | None,
+) -> bool:
     """Whether a known mistake answered one call as the student did.
 
     A difference that is small beside the student's distance from the answer key may be the doing
@@ -143,7 +147,7 @@ def same_answer(first: Call, second: Call) -> bool | None:
         return False
     # a run that ended early asked for fewer gradients
     pairs = zip(first.gradients, second.gradients, strict=False)
-    return all(distance(left, right) <= 1 for left, right in pairs)
+    return all(distance(first, second) <= 1 for first, second in pairs)
 
 
 def _error_text(fault: StudentFault | None) -> str:
@@ -197,7 +201,7 @@ def _launch_departures(launch: Launch, key: Launch) -> set[str]:
 
 
 def describe_form(value: Any) -> Any:
-    """The kind of an answer, whatever its numbers: types, and of tensors and arrays shape and
+    """The form of an answer without its numbers: types, and of tensors and arrays shape and
     dtype.
     """
     kind = type(value).__name__
@@ -214,14 +218,14 @@ def _dtypes(value: Any) -> list[Any]:
     return [leaf.dtype for leaf in leaves(value) if is_array(leaf)]
 
 
-def _faults_agree(left: StudentFault | None, right: StudentFault | None) -> bool:
-    if not isinstance(left, StudentError) or not isinstance(right, StudentError):
-        return type(left) is type(right)
-    if left.type_name != right.type_name:
+def _faults_agree(first: StudentFault | None, second: StudentFault | None) -> bool:
+    if not isinstance(first, StudentError) or not isinstance(second, StudentError):
+        return type(first) is type(second)
+    if first.type_name != second.type_name:
         return False
-    if left.type_name not in _AMBIGUOUS_ERRORS:
+    if first.type_name not in _AMBIGUOUS_ERRORS:
         return True
-    return _words(left.message) == _words(right.message)
+    return _words(first.message) == _words(second.message)
 
 
 def _words(message: str) -> list[str]:

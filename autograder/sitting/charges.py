@@ -54,11 +54,11 @@ def _withhold_refusals(runs: dict[str, TestRun], further_runs: Mapping[str, Test
     """Fail passed tests whose function refused, and never answered in a passed test."""
     answering: set[str] = set()
     for run in (*runs.values(), *further_runs.values()):
-        if run.verdict.outcome == "passed":
+        if run.passed:
             answering |= run.answering - run.refusing
     for name, run in runs.items():
         only_refusing = sorted(run.refusing - answering)
-        if run.verdict.outcome == "passed" and only_refusing:
+        if run.passed and only_refusing:
             message = (
                 f"`{only_refusing[0]}` raises ValueError here. That counts once another test has "
                 "got a right answer of it."
@@ -69,7 +69,7 @@ def _withhold_refusals(runs: dict[str, TestRun], further_runs: Mapping[str, Test
 def _drop_hints(runs: dict[str, TestRun]) -> None:
     """Leave out hints that would name another cause than the first test's failure shows."""
     first = next(iter(runs.values()), None)
-    if first is None or first.verdict.outcome == "passed":
+    if first is None or first.passed:
         return
     for name, run in runs.items():
         cause = run.verdict.cause
@@ -78,5 +78,9 @@ def _drop_hints(runs: dict[str, TestRun]) -> None:
             _set_verdict(runs, name, dataclasses.replace(run.verdict, hint=""))
 
 
-def _set_verdict(runs: dict[str, TestRun], name: str, verdict: Verdict) -> None:
+def _set_verdict(
+    runs: dict[str, TestRun],
+    name: str,
+    verdict: Verdict,
+) -> None:
     runs[name] = dataclasses.replace(runs[name], verdict=verdict)

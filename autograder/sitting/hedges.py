@@ -2,9 +2,9 @@
 to a person.
 
 Code can tell a worker that has served other questions from a fresh one, and stand-ins from its own
-functions (by what they did not do, by time). So code can try one answer, and where that fails
-another. What counts is the fresh run alone; here the runs are compared. State that one question
-honestly leaves behind for another looks the same.
+functions (by what they did not do, by time). So code can try an answer, and where that fails a
+second one. The fresh run alone counts; here the runs are compared. State that an honest question
+leaves behind for the next looks the same.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ class Attempt:
         self.answers: dict[str, list[Call]] = {}
         self._room = LARGEST_ATTEMPT
 
-    def add(self, test: str, calls: Iterable[Call]) -> None:
+    def add(
+        self,
+        test: str,
+        calls: Iterable[Call],
+    ) -> None:
         """Keep the answers to the calls of one test."""
         self.answers[test] = [self._answer_alone(call) for call in calls]
 
@@ -55,7 +59,8 @@ class Attempt:
         size = size_in_bytes([call.result, call.gradients])
         answer.was_dropped = call.was_dropped or size > self._room
         if not answer.was_dropped:
-            answer.result, answer.gradients = call.result, call.gradients
+            answer.result = call.result
+            answer.gradients = call.gradients
             self._room -= size
         return answer
 

@@ -40,9 +40,13 @@ class LoadedSuite:
     """
 
     def __init__(
-        self, assignment: Assignment, reference: dict[str, Any], released: Mapping[str, str]
+        self,
+        assignment: Assignment,
+        reference: dict[str, Any],
+        released: Mapping[str, str],
     ) -> None:
-        self.assignment, self.released = assignment, released
+        self.assignment = assignment
+        self.released = released
         collected = collect_suite(assignment.suite)
         for question in collected.questions:
             if question.name not in released:
@@ -63,7 +67,11 @@ class LoadedSuite:
         """The points of all tests together."""
         return sum(question.points for question in self.questions)
 
-    def run(self, question: str, test: str) -> BaseException | None:
+    def run(
+        self,
+        question: str,
+        test: str,
+    ) -> BaseException | None:
         """Run one test; the exception that it raised, or None.
 
         Raises:
@@ -94,7 +102,11 @@ class LoadedSuite:
             )
         return plugin.raised
 
-    def make_fault(self, test: str, raised: BaseException) -> SuiteFault:
+    def make_fault(
+        self,
+        test: str,
+        raised: BaseException,
+    ) -> SuiteFault:
         """The error to raise where the suite is to blame for what a test raised."""
         return suite_fault(raised, test, self.assignment.suite)
 
@@ -102,8 +114,13 @@ class LoadedSuite:
 class _SingleTest:
     """A plugin that runs one test of a file, and keeps the exception that the test raised."""
 
-    def __init__(self, name: str, fixtures: Fixtures) -> None:
-        self._name, self._fixtures = name, fixtures
+    def __init__(
+        self,
+        name: str,
+        fixtures: Fixtures,
+    ) -> None:
+        self._name = name
+        self._fixtures = fixtures
         self.has_run = False
         self.raised: BaseException | None = None
         self.interrupt: BaseException | None = None
@@ -159,7 +176,7 @@ def _argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
 def parametrized_arguments(item: pytest.Item) -> Mapping[str, Any]:
     """The arguments that `parametrize` gives a test.
 
-    The one thing here that pytest does not document: tests/autograder/sitting/test_plain_tests.py
+    pytest does not document this attribute: tests/autograder/sitting/test_plain_tests.py
     fails when another version of pytest has no `callspec` any more, and pyproject.toml goes up to
     the next minor version only when that was tried.
     """

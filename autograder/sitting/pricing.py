@@ -31,7 +31,11 @@ class Price:
     tests: frozenset[str]
 
 
-def price_mistake(failed: Iterable[str], points: Mapping[str, float], keeps: float) -> Price:
+def price_mistake(
+    failed: Iterable[str],
+    points: Mapping[str, float],
+    keeps: float,
+) -> Price:
     """The price of a known mistake.
 
     Args:
@@ -47,7 +51,9 @@ def price_mistake(failed: Iterable[str], points: Mapping[str, float], keeps: flo
 
 
 def points_lost(
-    failed: Collection[str], points: Mapping[str, float], prices: Sequence[Price]
+    failed: Collection[str],
+    points: Mapping[str, float],
+    prices: Sequence[Price],
 ) -> float:
     """The points that a question loses.
 

@@ -42,7 +42,11 @@ class OwnFunctions:
         self._student = sitting.functions()
         self.exact = True
 
-    def wrap(self, name: str, key_function: Any) -> Callable[..., Any]:
+    def wrap(
+        self,
+        name: str,
+        key_function: Any,
+    ) -> Callable[..., Any]:
         """The submission's function of that name, with the signature of the answer key's, so that
         its stand-in looks the same. The caller's log gets none of the calls.
         """
@@ -55,7 +59,12 @@ class OwnFunctions:
         own_function.__signature__ = signature  # type: ignore[attr-defined]
         return own_function
 
-    def _call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def _call(
+        self,
+        name: str,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> Any:
         log = start_log({})
         try:
             result = getattr(self._student, name)(*arguments, **keywords)
@@ -91,9 +100,7 @@ def replay(
     gained = [
         name
         for name, run in stand_in_runs.items()
-        if run.verdict.outcome == "passed"
-        and runs[name].verdict.outcome != "passed"
-        and runs[name].calls
+        if run.passed and not runs[name].passed and runs[name].calls
     ]
     stand_ins = stand_in_runs[gained[0]].stand_ins if gained else ()
     if not stand_ins or any(isinstance(signatures.get(name), type) for name in stand_ins):
@@ -110,7 +117,7 @@ def replay(
         # the submission's cells ran before; where they fail now, there is nothing to compare
         with contextlib.suppress(StudentFault):
             own_sitting.workplace.worker()
-            # all tests, in their order: what one call leaves behind for the next is there again
+            # all tests, in their order: a call finds the state that earlier calls left behind
             for test in question.tests:
                 own.exact = True
                 replayed = replaying.run(

@@ -35,7 +35,7 @@ class TestRun:
     were apart.
 
     Attributes:
-        calls: kept of tests that failed; of passed ones where somebody will compare them.
+        calls: kept of failed tests; of passed tests only where they will be compared.
         tolerance: the least that a comparison allowed, where that was less than the default.
         refusing, answering: names of functions and methods that raised what the test asked for, and
             that answered.
@@ -58,6 +58,11 @@ class TestRun:
     suite_fault: SuiteFault | None = None
     unanswered: bool = False
     stand_ins: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the test passed."""
+        return self.verdict.outcome == "passed"
 
     @property
     def answered(self) -> bool:
@@ -91,7 +96,9 @@ class Sitting:
         watch: Stopwatch | None = None,
         stand_in_functions: Mapping[str, Any] | None = None,
     ) -> None:
-        self._client, self._limits, self._suite = client, limits, suite
+        self._client = client
+        self._limits = limits
+        self._suite = suite
         self.watch = watch or Stopwatch()
         if stand_in_functions is None:
             stand_in_functions = suite.fixtures.reference
@@ -99,7 +106,9 @@ class Sitting:
         self.two_answers: dict[str, tuple[TwoAnswers, ...]] = {}
 
     def start_another(
-        self, client: HostClient, stand_in_functions: Mapping[str, Any] | None = None
+        self,
+        client: HostClient,
+        stand_in_functions: Mapping[str, Any] | None = None,
     ) -> Sitting:
         """A second sitting of the same submission, with workers and limits of its own."""
         submission = self.workplace.submission
@@ -115,8 +124,7 @@ class Sitting:
         """Run every question, one after the other in one worker as long as their tests pass.
 
         A question that does not pass in a worker that has served another runs once more in a fresh
-        one, and that run counts: nothing that one question does to its process costs another
-        points.
+        one, and that run counts: a question that spoils its process costs no other question points.
         """
         runs: dict[str, dict[str, TestRun]] = {}
         for question in questions:
@@ -126,7 +134,11 @@ class Sitting:
         self.close()
         return runs
 
-    def _run_in_open_worker(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
+    def _run_in_open_worker(
+        self,
+        question: SuiteQuestion,
+        attempt: Attempt,
+    ) -> dict[str, TestRun]:
         """The runs of a question in the worker that is open, where all tests pass there.
 
         Nothing where no worker is open, or a test does not pass: then `attempt` has the answers,
@@ -138,7 +150,7 @@ class Sitting:
             runs: dict[str, TestRun] = {}
             for run in self._run_tests(question, question.tests, student, keep_calls=True):
                 attempt.add(run.name, run.calls)
-                if run.verdict.outcome != "passed":
+                if not run.passed:
                     break
                 runs[run.name] = dataclasses.replace(run, calls=())
             else:
@@ -147,7 +159,11 @@ class Sitting:
         self.workplace.refund_since(spent)
         return {}
 
-    def _run_in_fresh_worker(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
+    def _run_in_fresh_worker(
+        self,
+        question: SuiteQuestion,
+        attempt: Attempt,
+    ) -> dict[str, TestRun]:
         """The runs of a question in a fresh worker, which count; compared with the answers of the
         attempt before, if there was one.
         """
@@ -158,7 +174,7 @@ class Sitting:
                 attempt.answers, calls, (SHARED, FRESH), self._suite.fixtures.reference
             )
         for name, run in runs.items():
-            if run.verdict.outcome == "passed":
+            if run.passed:
                 runs[name] = dataclasses.replace(run, calls=())
         return runs
 
@@ -214,7 +230,10 @@ class Sitting:
             hangs += isinstance(raised, StudentTimeout)
 
     def _run_test(
-        self, question: SuiteQuestion, test: SuiteTest, student: Any
+        self,
+        question: SuiteQuestion,
+        test: SuiteTest,
+        student: Any,
     ) -> tuple[BaseException | None, CallLog]:
         """Run one test on this `student`: the exception that the test raised, and its calls.
 
@@ -271,14 +290,22 @@ class Sitting:
             unanswered=unanswered,
         )
 
-    def _find_question(self, call: Call | None, tested_question: str) -> str:
+    def _find_question(
+        self,
+        call: Call | None,
+        tested_question: str,
+    ) -> str:
         """The question whose function was called: the tested one, unless the function has the name
         of another.
         """
         name = call.name.partition(".")[0] if call else ""
         return name if name in self._suite.released else tested_question
 
-    def _prepare_student(self, question: SuiteQuestion, stand_ins: tuple[str, ...]) -> Student:
+    def _prepare_student(
+        self,
+        question: SuiteQuestion,
+        stand_ins: tuple[str, ...],
+    ) -> Student:
         cell = find_answer_cell(self.workplace.submission, question.name)
         sources = {question.name: cell.source} if cell is not None else {}
         self.workplace.prepare(question.forbidden, stand_ins)
@@ -303,7 +330,9 @@ def _drop_large_answers(calls: Sequence[Call]) -> tuple[Call, ...]:
     """
     for call in calls:
         if size_in_bytes([call.result, call.gradients]) > LARGEST_KEPT:
-            call.result, call.gradients, call.was_dropped = None, [], True
+            call.result = None
+            call.gradients = []
+            call.was_dropped = True
     return tuple(calls)
 
 

@@ -35,7 +35,11 @@ class Stub:
     code_above: bool = False
     code_below: bool = False
 
-    def describe(self, call: str, called_question: str) -> str:
+    def describe(
+        self,
+        call: str,
+        called_question: str,
+    ) -> str:
         """The message for the student.
 
         Args:
@@ -58,13 +62,14 @@ class Stub:
 
 
 def find_stub(
-    fault: StudentFault | None, submission: Submission, released: Mapping[str, str]
+    fault: StudentFault | None,
+    submission: Submission,
+    released: Mapping[str, str],
 ) -> Stub | None:
     """The stub that raised a fault; None where the fault has another origin.
 
     Args:
-        released: the release's text of each question cell; lines that stand there are not the
-            student's.
+        released: the release's text of each question cell, whose lines are not the student's.
     """
     if not isinstance(fault, StudentError) or fault.type_name != "NotImplementedError":
         return None
@@ -85,8 +90,12 @@ def find_stub(
     )
 
 
-def _find_question(cell_id: str, submission: Submission, released: Mapping[str, str]) -> str | None:
-    """The question that a cell of the student's own answers, if there is one."""
+def _find_question(
+    cell_id: str,
+    submission: Submission,
+    released: Mapping[str, str],
+) -> str | None:
+    """The question that is answered in a cell which the student added, if any."""
     for question in released:
         answer = find_answer_cell(submission, question)
         if answer is not None and answer.id == cell_id:

@@ -96,7 +96,11 @@ def _judge_arguments(log: CallLog) -> Verdict:
     return Verdict("passed")
 
 
-def explain_unfit(verdict: Verdict, log: CallLog, key_calls: Sequence[Call]) -> Verdict:
+def explain_unfit(
+    verdict: Verdict,
+    log: CallLog,
+    key_calls: Sequence[Call],
+) -> Verdict:
     """The verdict on answers that a test could not work with: says in which way they are unfit.
 
     Args:
