@@ -851,7 +851,7 @@ def compare_layers(n, d, k, num_layers):
     Returns:
         dict with the keys "recurrence", "convolution" and "attention", each with a dict of int: "operations" and
         "sequential_steps" of one layer, "receptive_field" of num_layers layers, and "longest_path" of as many layers as
-        are needed; counted as in the table above.
+        are needed; counted as in the list above.
 
     Raises:
         ValueError: n, d or num_layers is below 1, or k below 2; it stands in the message.

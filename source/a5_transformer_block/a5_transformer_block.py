@@ -228,8 +228,8 @@ expect(
 # and $\partial\sigma^2/\partial x_j = 2(x_j-\mu)/D$ are all you need.
 #
 # The formula has a meaning. Adding the same number to all features of $x$ does not change $y$, and (with a tiny
-# $\varepsilon$) neither does multiplying $x - \mu$ by a number. So $dx$ has no part in these two directions: it sums to
-# zero, and it is orthogonal to $\hat x$. That is the first test to run on your own code.
+# $\varepsilon$) neither does multiplying $x - \mu$ by a positive number. So $dx$ has no part in these two directions: it
+# sums to zero, and it is orthogonal to $\hat x$. That is the first test to run on your own code.
 #
 # What goes wrong: $\gamma$ is applied to $dy$ *before* the means, not after; and the sums of $d\gamma$ run over
 # **all** leading axes, however many there are.

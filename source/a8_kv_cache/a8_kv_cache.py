@@ -1118,7 +1118,7 @@ def unheard_query(q, k):
 
     Args:
         q: [N, d], float64, queries of N tokens.
-        k: [N, d], float64, their keys.
+        k: [N, d], float64, their keys; the last one is not 0.
 
     Returns:
         [d]: in the place of q[-1] it leaves softmax over j of q[j]·k[j]/√d as it is, within 1e-9, and moves at least

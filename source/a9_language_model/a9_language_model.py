@@ -461,8 +461,8 @@ print([as_text(bpe_decode(token[None], vocabulary)) for token in held_out_ids[:4
 # The two differ by less than 0.0005. But they do so at every one of thousands of activations in every layer, so
 # published weights want the one that they were trained with.
 #
-# **Predict first.** What are gelu(0), gelu(100) and gelu(−100)? Which of them has a wrong neighbour in float16, where
-# numbers end at 65504?
+# **Predict first.** What are gelu(0), gelu(100) and gelu(−100)? And what is left of gelu(−3) in bfloat16, whose numbers
+# just below 1 are 1/256 apart? There $\tanh$ is −0.9976, and its sum with 1 is all that the result has.
 
 
 # %% question="gelu"
@@ -487,7 +487,12 @@ expect(
     torch.tensor([0.0, 0.84119199, -0.15880801, 2.99636261], dtype=torch.float64),
     hint="0.84134475 at 1? That is the exact GELU. GPT-2 uses the approximation with tanh.",
 )
-expect(gelu(torch.tensor([100.0, -100.0]).half()), torch.tensor([100.0, 0.0]).half(), hint="100³ is too much for half.")
+expect(gelu(torch.tensor([100.0, -100.0]).half()), torch.tensor([100.0, 0.0]).half(), hint="A ReLU has the same values.")
+expect(
+    gelu(torch.tensor([-3.0]).bfloat16()),
+    torch.tensor([-0.00363739]).bfloat16(),
+    hint="-0.0059? 1 + tanh was rounded to 1/256. Compute in float32 and return x's dtype.",
+)
 
 # %% [markdown]
 # ## 5. The model
@@ -1409,7 +1414,8 @@ else:
 # ### BEGIN SOLUTION
 # (a) Both have to be brought to the same unit, the loss of the whole text: bits a byte. The friend's model needs
 # $\log_2 5 = 2.32$ bits a byte. Mine needs $\log_2 p$ bits a token, divided by the bytes in a token; with $p = 30$ and
-# 2.1 bytes that is $4.91 / 2.1 = 2.34$ bits a byte, so the two are equally good, though 30 looks six times as bad as 5.
+# 2.06 bytes that is $4.91 / 2.06 = 2.38$ bits a byte. The friend's model is a little better, though 30 looks six times
+# as bad as 5.
 # (b) It has begun to learn the training text by heart instead of the language: it is overfitting. Stopping where the
 # held-out loss is lowest helps, and so do more text, a smaller model, dropout or more weight decay. (c) The first stage
 # is pre-training and the second fine-tuning. Spelling, grammar and much knowledge are in the weights already, learned
