@@ -44,7 +44,6 @@ OTHER_LANGUAGE = frozenset(
 )
 """Cell magics whose body is no Python, or runs in another process: the whole cell is left out."""
 
-_ANYTHING = re.compile(r"[%!?]|^[ \t]*>>> |^[ \t]+|get_ipython", re.MULTILINE)
 _LIKELY = re.compile(r"^[ \t]*[%!?]|\?[ \t;]*$|=[ \t]*[%!]|get_ipython", re.MULTILINE)
 """Every magic matches this, and so may text in a string; a cell without a match has no magic."""
 _MAGIC = re.compile(r"([ \t]*)(%%|%|!!|!|\?\??)[ \t]*([\w.]*)(.*)", re.DOTALL)
@@ -78,10 +77,7 @@ def strip_magics(source: str) -> tuple[str, str]:
         >>> strip_magics("%matplotlib inline\\nx = 1")
         ('# %matplotlib inline\\nx = 1', 'left out when grading: %matplotlib (line 1)')
     """
-    source = source.replace("\r\n", "\n").replace("\r", "\n")
-    if not _ANYTHING.search(source):
-        return source, ""
-    lines = _without_prompts(source.split("\n"))
+    lines = _without_prompts(source.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     source = "\n".join(lines)
     if not _LIKELY.search(source):
         return source, ""
