@@ -25,7 +25,7 @@ from process_tree import cpu_of
 from autograder.course import Assignment, Course, load_course
 from autograder.grading.bench import Bench
 from autograder.grading.extras import find_extras
-from autograder.records.model import FoundSubmission
+from autograder.records.submission import FoundSubmission
 
 
 def measure(course: Course, assignment: Assignment, rounds: int, tests: int) -> None:

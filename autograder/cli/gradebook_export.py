@@ -15,7 +15,8 @@ from autograder.nbgrader.course_name import shown_gradebook
 from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions
 from autograder.nbgrader.gradebook import fill_gradebook
 from autograder.nbgrader.gradebook_file import gradebook_file
-from autograder.records.model import Result, Submission
+from autograder.records.model import Result
+from autograder.records.submission import Submission
 
 
 def export_gradebook(stored: StoredMarks, to: Path | None) -> Iterator[str]:

@@ -39,7 +39,8 @@ from autograder.grading.batch import read_finished_job
 from autograder.grading.extras import find_extras
 from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.pool import FinishedJob
-from autograder.records.model import FoundSubmission, Graded
+from autograder.records.model import Graded
+from autograder.records.submission import FoundSubmission
 
 RETRIES = 3
 """So often Dask begins a submission again after a fault of its machine; after the loss of one, as

@@ -12,7 +12,7 @@ from autograder.course import COURSE_FILE, Assignment, Course, settings_without_
 from autograder.intake.find import SUFFIX
 from autograder.intake.notebook import check_is_file, is_in_layout
 from autograder.outputs.bundle import archive_entry, course_files, files_below
-from autograder.records.model import FoundSubmission
+from autograder.records.submission import FoundSubmission
 
 
 @dataclass(frozen=True, slots=True)

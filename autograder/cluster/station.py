@@ -20,7 +20,7 @@ from autograder.basics.errors import KitError
 from autograder.course import load_course
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Pool
-from autograder.records.model import FoundSubmission
+from autograder.records.submission import FoundSubmission
 from autograder.sandbox.host_process import HostClient
 
 Numbered = tuple[int, FoundSubmission]

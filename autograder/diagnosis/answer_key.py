@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from autograder.course import Assignment, Limits
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import Release
-from autograder.records.model import Cell, FoundSubmission, Submission
+from autograder.records.submission import Cell, FoundSubmission, Submission
 from autograder.suite.known_answers import KnownAnswer, load_known_answers
 
 

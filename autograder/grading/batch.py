@@ -12,7 +12,8 @@ from autograder.grading.bench import Bench
 from autograder.grading.extras import find_extras
 from autograder.grading.graded_bytes import unpack_graded
 from autograder.grading.pool import FinishedJob, Pool
-from autograder.records.model import FoundSubmission, Graded
+from autograder.records.model import Graded
+from autograder.records.submission import FoundSubmission
 from autograder.sandbox.host_process import Device
 
 

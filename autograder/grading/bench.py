@@ -16,7 +16,8 @@ from autograder.basics.errors import HostFailed
 from autograder.course import Assignment, Course
 from autograder.grading.extras import find_extras, needs_torch
 from autograder.intake.released_notebook import load_release
-from autograder.records.model import FoundSubmission, Graded
+from autograder.records.model import Graded
+from autograder.records.submission import FoundSubmission
 from autograder.sandbox.device import DeviceHost, open_device
 from autograder.sandbox.host_process import Device, HostClient, HostProcess
 from autograder.sandbox.tiers import launch_host, prove_host

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.intake.cell_matching import find_answer_cell
-from autograder.records.model import Submission
+from autograder.records.submission import Submission
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.collection import SuiteQuestion

@@ -13,7 +13,7 @@ from autograder.basics.handed_in import read_handed_in
 from autograder.course import Assignment, Limits
 from autograder.intake.reading import parse_notebook
 from autograder.intake.released_notebook import load_release
-from autograder.records.model import FoundSubmission
+from autograder.records.submission import FoundSubmission
 
 EXTRAS = {
     "torch": re.compile(r"\b(import|from) +torch\b"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from autograder.basics.errors import HostFailed, StudentFault, StudentTimeout
 from autograder.course import Limits
-from autograder.records.model import Submission
+from autograder.records.submission import Submission
 from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.student import Student

@@ -23,18 +23,9 @@ from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.speed_meter import SpeedMeter
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import load_release
-from autograder.records.model import (
-    CellOutcome,
-    FoundSubmission,
-    Graded,
-    QuestionResult,
-    Result,
-    Speed,
-    Submission,
-    TestOutcome,
-    TwoAnswers,
-)
+from autograder.records.model import Graded, QuestionResult, Result, Speed, TestOutcome, TwoAnswers
 from autograder.records.results import course_sha256
+from autograder.records.submission import CellOutcome, FoundSubmission, Submission
 from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.tiers import isolation_name

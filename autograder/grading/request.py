@@ -10,7 +10,8 @@ from typing import Protocol, TextIO
 
 from autograder.course import Assignment, Course
 from autograder.grading.share import Share
-from autograder.records.model import FoundSubmission, Graded, Result
+from autograder.records.model import Graded, Result
+from autograder.records.submission import FoundSubmission
 
 
 class OtherMachines(Protocol):

@@ -11,7 +11,7 @@ from autograder.grading.request import GradeRequest, GradeSummary, Watcher
 from autograder.grading.staleness import select_submissions
 from autograder.intake.find import find_submissions
 from autograder.intake.overlooked import find_overlooked
-from autograder.records.model import FoundSubmission, Graded, Result
+from autograder.records.model import Graded, Result
 from autograder.records.results import (
     TimingFile,
     lock_results,
@@ -20,6 +20,7 @@ from autograder.records.results import (
     result_path,
     store_result,
 )
+from autograder.records.submission import FoundSubmission
 from autograder.sandbox.device import device_tier, find_device
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autograder.basics.errors import KitError
-from autograder.records.model import FoundSubmission
+from autograder.records.submission import FoundSubmission
 
 
 @dataclass(frozen=True, slots=True)

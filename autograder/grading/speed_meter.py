@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from autograder.records.model import Result, Speed, Submission
+from autograder.records.model import Result, Speed
+from autograder.records.submission import Submission
 from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.student import Student
 from autograder.sandbox.worker_process import Worker

@@ -13,8 +13,9 @@ from autograder.course import Assignment, Course, Limits
 from autograder.grading.request import GradeRequest, Watcher
 from autograder.intake.find import find_submissions
 from autograder.intake.released_notebook import points_of_questions
-from autograder.records.model import FoundSubmission, Result
+from autograder.records.model import Result
 from autograder.records.results import course_sha256, load_timing, read_result
+from autograder.records.submission import FoundSubmission
 from autograder.records.sums import describe_misvaluation
 from autograder.sandbox.tiers import STRICT, TIERS
 

@@ -15,7 +15,7 @@ from autograder.basics.handed_in import printable_name
 from autograder.course import Assignment, Course
 from autograder.intake.overlooked import PREVIOUS, find_overlooked
 from autograder.ledger import Ledger, read_ledger
-from autograder.records.model import FoundSubmission
+from autograder.records.submission import FoundSubmission
 
 SUFFIX = ".ipynb"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from autograder.basics.handed_in import printable_name
 from autograder.course import Assignment, Course
 from autograder.ledger.ledger_file import COLLECTED
-from autograder.records.model import FoundSubmission
+from autograder.records.submission import FoundSubmission
 
 DEEPEST = 8
 MOST_ENTRIES = 50_000

@@ -19,7 +19,8 @@ from sqlalchemy.orm import Session
 
 from autograder.basics.errors import BadSource, StaleBuild
 from autograder.course import Assignment, Course
-from autograder.records.model import ManualGrades, ManualScore, Result, Submission
+from autograder.records.model import ManualGrades, ManualScore, Result
+from autograder.records.submission import Submission
 
 Key = tuple[str, str]
 """Ids of a submitted notebook and a cell in the database."""

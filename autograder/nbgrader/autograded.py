@@ -18,7 +18,8 @@ from autograder.marks.rubric import GUIDE, number_items
 from autograder.nbgrader.released_cells import grade_id, read_built, tested_question
 from autograder.nbgrader.student_texts import as_literal, cell_report, question_report
 from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED
-from autograder.records.model import HandedInCell, Result, Submission
+from autograder.records.model import Result
+from autograder.records.submission import HandedInCell, Submission
 
 _Json = dict[str, Any]
 

@@ -14,7 +14,8 @@ from autograder.intake.released_notebook import load_release
 from autograder.ledger import read_ledger
 from autograder.nbgrader.autograded import NotebooksForGraders
 from autograder.nbgrader.feedback_return import RECEIPTS
-from autograder.records.model import Result, Submission
+from autograder.records.model import Result
+from autograder.records.submission import Submission
 
 _SHIPPED = ("figures",)
 """Folders beside a release whose pictures its text shows."""

@@ -36,7 +36,8 @@ from autograder.nbgrader.course_name import course_id, put_alembic_on_path, show
 from autograder.nbgrader.late_penalty import refresh_penalties
 from autograder.nbgrader.released_cells import NbgraderNotebook, read_release
 from autograder.nbgrader.student_texts import problem_comment, question_comment
-from autograder.records.model import Result, Submission
+from autograder.records.model import Result
+from autograder.records.submission import Submission
 
 BATCH = 500
 """Submissions that are written at once. Their rows are in memory, and databases limit a query's

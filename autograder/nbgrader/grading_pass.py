@@ -18,7 +18,7 @@ from autograder.nbgrader.answers import read_answers
 from autograder.nbgrader.gradebook import NO_RESPONSE, Entry
 from autograder.nbgrader.released_cells import grade_id
 from autograder.nbgrader.repair import HandedIn
-from autograder.records.model import Submission
+from autograder.records.submission import Submission
 
 
 class ExecuteWithoutSuite(preprocessors.Execute):  # type: ignore[misc]

@@ -33,7 +33,7 @@ from autograder.nbgrader.autograded import (
 )
 from autograder.nbgrader.gradebook import Entry, make_entry, write_gradebook
 from autograder.nbgrader.released_cells import read_built, read_release, suite_assignment
-from autograder.records.model import FoundSubmission, Submission
+from autograder.records.submission import FoundSubmission, Submission
 
 
 class HandedIn:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from autograder.basics.points import format_points
 from autograder.basics.safe_text import describe_test
 from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED, WHAT_HAPPENED, question_text
-from autograder.records.model import CellOutcome, QuestionResult, Result
+from autograder.records.model import QuestionResult, Result
+from autograder.records.submission import CellOutcome
 
 
 def question_report(question: QuestionResult, result: Result) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from autograder.course import Assignment, Course
 from autograder.course.fingerprint import suite_sha256
-from autograder.records.model import FoundSubmission, Graded
+from autograder.records.model import Graded
+from autograder.records.submission import FoundSubmission
 
 if TYPE_CHECKING:
     from autograder.grading.bench import Bench

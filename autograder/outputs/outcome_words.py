@@ -10,13 +10,8 @@ from collections.abc import Sequence
 
 from autograder.basics.points import format_points, is_full
 from autograder.basics.safe_text import clean, describe_test, one_line, shorten
-from autograder.records.model import (
-    CellState,
-    Outcome,
-    QuestionResult,
-    Result,
-    TestOutcome,
-)
+from autograder.records.model import Outcome, QuestionResult, Result, TestOutcome
+from autograder.records.submission import CellState
 
 LONGEST_MESSAGE = 2000
 

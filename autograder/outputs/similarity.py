@@ -23,7 +23,7 @@ from autograder.intake.released_notebook import load_release
 from autograder.outputs.code_fingerprints import Fingerprint, fingerprints
 from autograder.outputs.pages import render
 from autograder.outputs.shingles import shingles
-from autograder.records.model import Submission
+from autograder.records.submission import Submission
 from autograder.suite.known_answers import load_known_answers
 
 LEAST_SHARED = 6

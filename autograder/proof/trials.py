@@ -20,7 +20,7 @@ from autograder.grading.pool import Pool
 from autograder.intake.notebook import read_submission
 from autograder.proof.code_mutants import Variant
 from autograder.proof.wrappers import ObservedFunction, observe
-from autograder.records.model import FoundSubmission, Submission
+from autograder.records.submission import FoundSubmission, Submission
 from autograder.sandbox.host_process import HostClient
 from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.calls import CallLog

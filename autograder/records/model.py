@@ -16,14 +16,7 @@ import msgspec
 from autograder.basics.errors import FaultOutcome
 from autograder.basics.points import total
 from autograder.basics.stored_json import decode_stored, encode_stored
-from autograder.records.submission import Answer as Answer
-from autograder.records.submission import Cell as Cell
-from autograder.records.submission import CellOutcome as CellOutcome
-from autograder.records.submission import CellState as CellState
-from autograder.records.submission import FoundSubmission as FoundSubmission
-from autograder.records.submission import HandedInCell as HandedInCell
-from autograder.records.submission import Role as Role
-from autograder.records.submission import Submission as Submission
+from autograder.records.submission import CellOutcome
 
 RESULT_SCHEMA = 1
 

@@ -9,7 +9,7 @@ from typing import Any
 from autograder.basics.errors import StudentCrashed, StudentTimeout, SubmissionOver
 from autograder.basics.safe_text import clean
 from autograder.course import Limits
-from autograder.records.model import Cell, CellOutcome, Submission
+from autograder.records.submission import Cell, CellOutcome, Submission
 from autograder.sandbox.clocks import Account, WorkerTime, limit_for
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.stand_in_answers import StandIns

@@ -11,7 +11,8 @@ from typing import Any
 from autograder.basics.errors import HostFailed, StudentMissing, StudentTimeout, SuiteFault
 from autograder.course import Limits
 from autograder.intake.cell_matching import find_answer_cell
-from autograder.records.model import Submission, TwoAnswers
+from autograder.records.model import TwoAnswers
+from autograder.records.submission import Submission
 from autograder.sandbox.bounds import memory_bound, time_bound
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.stopwatch import Stopwatch

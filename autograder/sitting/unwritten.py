@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from autograder.basics.errors import StudentError, StudentFault
 from autograder.intake.cell_matching import find_answer_cell
-from autograder.records.model import Submission
+from autograder.records.submission import Submission
 
 _FRAME = re.compile(r"cell (?P<cell>.+), line (?P<line>\d+), in ", re.DOTALL)
 _STUB = re.compile(r"\s*raise\s+NotImplementedError\b")

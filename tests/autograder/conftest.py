@@ -22,7 +22,8 @@ from stored_results import hostile, plain, problem
 
 from autograder.course import Course
 from autograder.grading.bench import Bench
-from autograder.records.model import FoundSubmission, Graded, Result
+from autograder.records.model import Graded, Result
+from autograder.records.submission import FoundSubmission
 
 __all__ = ["hostile", "plain", "problem"]
 

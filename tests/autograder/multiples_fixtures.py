@@ -14,7 +14,7 @@ from multiples import ANSWERS, Cell, notebook, sheet
 from autograder.course import Assignment, Course, load_course
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import Release, load_release
-from autograder.records.model import FoundSubmission, Submission
+from autograder.records.submission import FoundSubmission, Submission
 
 
 @pytest.fixture

@@ -6,15 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from autograder.records.model import (
-    CellOutcome,
-    Diagnosis,
-    Graded,
-    Outcome,
-    QuestionResult,
-    Result,
-    TestOutcome,
-)
+from autograder.records.model import Diagnosis, Graded, Outcome, QuestionResult, Result, TestOutcome
+from autograder.records.submission import CellOutcome
 
 SCRIPT = "<script>alert(1)</script>"
 FORMULA = "=cmd|' /C calc'!A0"

@@ -29,7 +29,8 @@ from autograder.grading.batch import read_finished_job
 from autograder.grading.bench import Bench
 from autograder.grading.pool import FinishedJob, Pool
 from autograder.ledger.folder_names import safe_folder
-from autograder.records.model import FoundSubmission, Graded, Result
+from autograder.records.model import Graded, Result
+from autograder.records.submission import FoundSubmission
 
 ALL = [*COMPARISON, *WITHOUT_AN_IDEA, *RUNNER, *READING, *DENIAL, *CELLS, *READER]
 OF_LANDLOCK = [attack for attack in (*READING, *DENIAL, *RUNNER) if not attack.slow]

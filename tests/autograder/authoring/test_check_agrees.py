@@ -23,7 +23,7 @@ from autograder.course import Assignment, Course
 from autograder.intake.cell_text import CellText
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import Release, load_release
-from autograder.records.model import FoundSubmission, Submission
+from autograder.records.submission import FoundSubmission, Submission
 from autograder.suite.collection import SuiteQuestion
 
 Cells = list[dict[str, Any]]

@@ -47,8 +47,9 @@ from autograder.cluster.scheduler import _SETTINGS, open_cluster
 from autograder.course import Course, load_course
 from autograder.grading.bench import Bench
 from autograder.grading.graded_bytes import pack_graded
-from autograder.records.model import FoundSubmission, Graded
+from autograder.records.model import Graded
 from autograder.records.results import course_sha256, read_timing, result_bytes
+from autograder.records.submission import FoundSubmission
 
 WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
 

@@ -22,8 +22,9 @@ from autograder.grading.grader import AssignmentGrader
 from autograder.grading.pool import FinishedJob, Pool
 from autograder.grading.request import GradeRequest
 from autograder.grading.run import grade_command
-from autograder.records.model import FoundSubmission, Graded
+from autograder.records.model import Graded
 from autograder.records.results import read_timing
+from autograder.records.submission import FoundSubmission
 
 WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
 

@@ -12,7 +12,8 @@ from courses import built_course, handed_in, write_assignment
 from small_course import ANSWERS
 
 from autograder.grading.bench import Bench, start_bench
-from autograder.records.model import FoundSubmission, QuestionResult, Result
+from autograder.records.model import QuestionResult, Result
+from autograder.records.submission import FoundSubmission
 
 Grade = Callable[..., Result]
 

@@ -23,7 +23,8 @@ from autograder.course import Course
 from autograder.grading.batch import read_finished_job
 from autograder.grading.bench import Bench
 from autograder.grading.pool import FinishedJob, Pool
-from autograder.records.model import FoundSubmission, Graded
+from autograder.records.model import Graded
+from autograder.records.submission import FoundSubmission
 from autograder.sandbox.clocks import pid_here
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.worker_process import Worker

@@ -26,7 +26,7 @@ from autograder.grading import batch
 from autograder.grading.bench import Bench
 from autograder.grading.request import GradeRequest, GradeSummary
 from autograder.grading.run import grade_command
-from autograder.records.model import FoundSubmission, Graded, QuestionResult, Result, TestOutcome
+from autograder.records.model import Graded, QuestionResult, Result, TestOutcome
 from autograder.records.results import (
     TimingFile,
     course_sha256,
@@ -34,6 +34,7 @@ from autograder.records.results import (
     read_timing,
     result_bytes,
 )
+from autograder.records.submission import FoundSubmission
 from autograder.sandbox.leftovers import ScratchFolder, lock_path
 
 Meanwhile = Callable[[str], None]

@@ -23,8 +23,9 @@ from autograder.grading import batch
 from autograder.grading.request import GradeRequest, GradeSummary
 from autograder.grading.run import grade_command
 from autograder.grading.share import Share, parse_share
-from autograder.records.model import FoundSubmission, Graded, QuestionResult, Result, TestOutcome
+from autograder.records.model import Graded, QuestionResult, Result, TestOutcome
 from autograder.records.results import course_sha256, lock_results, read_timing, result_bytes
+from autograder.records.submission import FoundSubmission
 
 STUDENTS = ("ada", "bob", "cyd", "dan", "eve", "fay", "gus")
 Grade = Callable[..., GradeSummary]

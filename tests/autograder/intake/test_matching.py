@@ -25,7 +25,7 @@ from multiples import (
 
 from autograder.basics.errors import UnreadableSubmission
 from autograder.intake.cell_matching import find_answer_cell
-from autograder.records.model import Answer, Submission
+from autograder.records.submission import Answer, Submission
 
 Read = Callable[..., Submission]
 

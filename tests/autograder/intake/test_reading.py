@@ -21,7 +21,7 @@ from autograder.course import Course
 from autograder.intake.notebook import read_submission
 from autograder.intake.reading import MAX_CELLS, parse_notebook
 from autograder.intake.released_notebook import Release
-from autograder.records.model import FoundSubmission, Submission
+from autograder.records.submission import FoundSubmission, Submission
 
 Read = Callable[..., Submission]
 

@@ -31,7 +31,7 @@ from autograder.intake.cell_matching import match_cells
 from autograder.intake.notebook import read_submission
 from autograder.intake.reading import NotebookCell, parse_notebook
 from autograder.intake.released_notebook import load_release
-from autograder.records.model import Answer, FoundSubmission, Submission
+from autograder.records.submission import Answer, FoundSubmission, Submission
 
 Read = Callable[..., Submission]
 Handed = list[Cell] | dict[str, Any]

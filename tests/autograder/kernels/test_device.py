@@ -17,7 +17,8 @@ from autograder.course import Course, load_course
 from autograder.grading import speed_meter
 from autograder.grading.bench import Bench
 from autograder.grading.graded_bytes import pack_graded, unpack_graded
-from autograder.records.model import FoundSubmission, Graded, QuestionResult, Speed
+from autograder.records.model import Graded, QuestionResult, Speed
+from autograder.records.submission import FoundSubmission
 from autograder.sandbox import device as devices
 from autograder.sandbox.host_process import Device
 from autograder.sandbox.student import Student

@@ -15,7 +15,8 @@ from autograder.basics.errors import DeviceUnavailable
 from autograder.course import load_course
 from autograder.grading.bench import Bench
 from autograder.grading.gpu_sitting import GpuSitting
-from autograder.records.model import FoundSubmission, Graded, QuestionResult
+from autograder.records.model import Graded, QuestionResult
+from autograder.records.submission import FoundSubmission
 from autograder.sandbox.device import cuda_problem, find_device
 
 REPOSITORY = Path(__file__).resolve().parents[3]

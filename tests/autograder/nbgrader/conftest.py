@@ -14,8 +14,9 @@ from nbgrader_course import REPOSITORY, TinyCourse, notebook, release_cells, res
 from autograder.course import About, Course
 from autograder.nbgrader import warm_graders
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
-from autograder.records.model import FoundSubmission, Graded
+from autograder.records.model import Graded
 from autograder.records.results import write_result
+from autograder.records.submission import FoundSubmission
 
 
 @pytest.fixture(scope="session")

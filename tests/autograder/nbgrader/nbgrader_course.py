@@ -22,8 +22,9 @@ from traitlets.config import PyFileConfigLoader
 from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course, load_course
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.records.model import CellOutcome, QuestionResult, Result, TestOutcome
+from autograder.records.model import QuestionResult, Result, TestOutcome
 from autograder.records.results import write_result
+from autograder.records.submission import CellOutcome
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

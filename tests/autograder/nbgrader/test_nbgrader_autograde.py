@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 
 from autograder.basics.errors import HostFailed, IsolationUnavailable
 from autograder.nbgrader import warm_graders
-from autograder.records.model import CellOutcome, Graded
+from autograder.records.model import Graded
+from autograder.records.submission import CellOutcome
 
 # nbgrader's own code warns of its old datetime calls.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

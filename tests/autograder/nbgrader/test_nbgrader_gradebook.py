@@ -13,7 +13,8 @@ from nbgrader_course import TinyCourse, cell, notebook, release_cells, result_fo
 
 from autograder.nbgrader import gradebook as gradebook_module
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
-from autograder.records.model import Answer, Result, Submission
+from autograder.records.model import Result
+from autograder.records.submission import Answer, Submission
 
 HOUR, DAY = 3600, 86400
 

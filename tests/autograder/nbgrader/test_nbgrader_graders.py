@@ -13,7 +13,8 @@ from nbgrader_course import TinyCourse, result_for
 
 from autograder.basics.errors import HostFailed
 from autograder.nbgrader import warm_graders
-from autograder.records.model import FoundSubmission, Graded
+from autograder.records.model import Graded
+from autograder.records.submission import FoundSubmission
 
 
 class FakeBench:

@@ -18,7 +18,7 @@ from autograder.nbgrader import feedback_exporter
 from autograder.nbgrader.csv_exporter import SafeCsvExport, plain
 from autograder.nbgrader.feedback_exporter import HideFromStudents
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
-from autograder.records.model import FoundSubmission
+from autograder.records.submission import FoundSubmission
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -23,14 +23,8 @@ from autograder.nbgrader.student_texts import (
     question_comment,
     question_report,
 )
-from autograder.records.model import (
-    CellOutcome,
-    Diagnosis,
-    FoundSubmission,
-    QuestionResult,
-    Submission,
-    TestOutcome,
-)
+from autograder.records.model import Diagnosis, QuestionResult, TestOutcome
+from autograder.records.submission import CellOutcome, FoundSubmission, Submission
 
 IDS = ["given_library", "double", "check_double", "half", "check_half", "written_why"]
 

@@ -31,9 +31,7 @@ from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.class_report import render_report
 from autograder.outputs.feedback_page import render_feedback
 from autograder.records.model import (
-    CellOutcome,
     Diagnosis,
-    FoundSubmission,
     Graded,
     ManualGrades,
     ManualScore,
@@ -41,6 +39,7 @@ from autograder.records.model import (
     Result,
     TestOutcome,
 )
+from autograder.records.submission import CellOutcome, FoundSubmission
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))
 

@@ -19,7 +19,7 @@ from autograder.intake.released_notebook import load_release
 from autograder.outputs.code_fingerprints import fingerprints
 from autograder.outputs.shingles import shingles
 from autograder.outputs.similarity import find_similar_pairs, read_known_texts, render_similarity
-from autograder.records.model import Answer, Cell, Submission
+from autograder.records.submission import Answer, Cell, Submission
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -17,7 +17,8 @@ from autograder.course import Course
 from autograder.grading.batch import grade_batch
 from autograder.grading.bench import Bench
 from autograder.proof.verify import ProofRequest, verify
-from autograder.records.model import FoundSubmission, QuestionResult, Result
+from autograder.records.model import QuestionResult, Result
+from autograder.records.submission import FoundSubmission
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Verdict

@@ -18,7 +18,7 @@ from small_course import ANSWERS
 from autograder.course import Limits
 from autograder.grading.bench import Bench
 from autograder.intake.notebook import read_submission
-from autograder.records.model import FoundSubmission
+from autograder.records.submission import FoundSubmission
 from autograder.sandbox.host_process import HostClient, WorkerGrant
 from autograder.sitting.sitting import Sitting
 from autograder.suite.collection import SuiteQuestion

@@ -11,7 +11,8 @@ import pytest
 from small_course import ANSWERS
 
 from autograder.basics.errors import StudentError, StudentMissing
-from autograder.records.model import Cell, QuestionResult, Result, Submission
+from autograder.records.model import QuestionResult, Result
+from autograder.records.submission import Cell, Submission
 from autograder.sitting.unwritten import Stub, find_stub
 
 Grade = Callable[..., Result]
