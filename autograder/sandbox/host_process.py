@@ -14,7 +14,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from autograder.basics.errors import HostFailed, IsolationUnavailable
@@ -36,14 +35,6 @@ class WorkerGrant:
     pid: int
     pidfd: int
     sock: socket.socket
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerEnd:
-    """The end of a worker: the signal that ended the process (0: none), and the used CPU time."""
-
-    signal: int
-    cpu_seconds: float
 
 
 class HostClient:
@@ -105,8 +96,8 @@ class HostClient:
         grader_end.setblocking(False)
         return WorkerGrant(answer["pid"], descriptors[0], grader_end)
 
-    def worker_end(self, pid: int) -> WorkerEnd:
-        """The end of a worker that has ended.
+    def worker_end(self, pid: int) -> tuple[int, float]:
+        """The signal that ended a worker (0 for none), and the CPU time of its process.
 
         Args:
             pid: the worker's number in the host's namespace, as in `WorkerGrant`.
@@ -117,7 +108,8 @@ class HostClient:
         answer, _ = self._ask({"op": "end_of", "pid": pid})
         if answer["end"] is None:
             raise self.failed("the sandbox host does not know how a worker ended")
-        return WorkerEnd(*answer["end"])
+        ending_signal, cpu_seconds = answer["end"]
+        return ending_signal, cpu_seconds
 
     def end_workers(self) -> None:
         """End every worker that was forked for this client, whose grader is gone.
@@ -188,8 +180,7 @@ class Device:
 
 
 class HostProcess:
-    """A running host, with one client for each grader. A context manager that ends the host and
-    every worker.
+    """A running host, with one client for each grader.
 
     Args:
         extras: libraries that the host loads for its workers (grading/extras.py).
@@ -276,14 +267,3 @@ class HostProcess:
         self._process.kill()  # a host that still loads libraries does not look at its sockets
         _, errors = self._process.communicate()
         return (errors or b"").decode(errors="replace").strip().rpartition("\n")[2]
-
-    def __enter__(self) -> HostProcess:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -326,8 +326,8 @@ class Worker:
         self.kill()
         if not ended:
             return  # the worker closed the socket and lived on
-        end = self._client.worker_end(self._number)
-        if end.signal == signal.SIGKILL and end.cpu_seconds < self._limits.cpu_seconds:
+        ending_signal, cpu_seconds = self._client.worker_end(self._number)
+        if ending_signal == signal.SIGKILL and cpu_seconds < self._limits.cpu_seconds:
             raise self._client.failed(
                 "a worker was killed: did the machine run out of memory?", WorkerKilled
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import shutil
@@ -38,7 +39,7 @@ def test_a_tier_without_a_wall_for_files_is_refused_and_the_next_stands(
 ) -> None:
     monkeypatch.setattr(tiers, "TIERS", ("bare", "no-open"))
     host = tiers.prove_host(open_course, "auto", tiers.launch_host(open_course, "auto", 1))
-    with host:
+    with contextlib.closing(host):
         assert host.tier == "no-open"
 
 
@@ -140,7 +141,7 @@ def test_the_probe_tries_a_bind_mount_of_the_course(open_course: Course, tmp_pat
     if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("only root can mount")
     try:
-        with HostProcess(open_course, "bare") as host:
+        with contextlib.closing(HostProcess(open_course, "bare")) as host:
             host.wait_until_ready()
             tried = {wall.name for wall in tiers.probe(open_course, host)}
         assert f"list {copy}" in tried
@@ -149,7 +150,7 @@ def test_the_probe_tries_a_bind_mount_of_the_course(open_course: Course, tmp_pat
 
 
 def test_the_doctor_says_what_a_worker_can_read(open_course: Course) -> None:
-    with HostProcess(open_course, "no-open") as host:
+    with contextlib.closing(HostProcess(open_course, "no-open")) as host:
         host.wait_until_ready()
         assert host.clients[0].readable == ()
 
