@@ -28,7 +28,7 @@ _HEAD = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Receipt:
-    """What Blackboard notes of one attempt."""
+    """Blackboard's receipt of one attempt."""
 
     user: str
     name: str
@@ -37,8 +37,8 @@ class _Receipt:
 
 
 def find_owners(download: Download) -> FindOwner:
-    """Usernames may hold an underscore, and the name's time has no zone: the receipts know
-    better.
+    """A function that tells the owner of each file. Receipts are read where they are there, since
+    a username may have an underscore, and the time in a file's name has no zone.
     """
     receipts = _receipts(download.files, download.zone)
 

@@ -61,7 +61,7 @@ _END = "End-of-Line Indicator"
 
 
 def find_owners(download: Download) -> FindOwner:
-    """How to tell whose each file is; times are the platform's own, in the course's zone."""
+    """A function that tells each file's owner; times are the platform's, in the course's zone."""
 
     def find_owner(file: UploadedFile) -> Owner | None:
         attempts = [(part, match) for part in file.parts if (match := _ATTEMPT.fullmatch(part))]

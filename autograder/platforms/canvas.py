@@ -69,7 +69,7 @@ _HIDDEN = re.compile(r"\s*(Muted|Manual Posting.*)?\s*", re.IGNORECASE)
 
 
 def find_owners(download: Download) -> FindOwner:
-    """How to tell whose each file is.
+    """A function that tells the owner of each file.
 
     Canvas takes numbers between underscores out of a name, but not one at its end:
     `doejane_777_101_9001_m1.ipynb` is user 777's file `9001_m1.ipynb`, or user 101's `m1.ipynb`
@@ -113,9 +113,9 @@ def _readings(name: str) -> list[re.Match[str]]:
 def _likeliest(
     readings: Sequence[re.Match[str]], file: UploadedFile, assignment: str, knows: KnowsId
 ) -> re.Match[str]:
-    """The reading with an id that is known; else one in which the upload has the larger number,
-    since Canvas has fewer users than uploads; else one in which the file is called like the
-    assignment.
+    """The likeliest reading of a file's name: with an id that is known; else with an upload number
+    above the user's, since Canvas has fewer users than uploads; else with a file that is called
+    like the assignment.
     """
     known_readings = [reading for reading in readings if knows("canvas", reading["user"])]
     if len(known_readings) == 1:
@@ -332,8 +332,8 @@ def canvas_csv(
 def _find_column(
     header: list[str], width: int, name: str, is_asked: bool
 ) -> tuple[int | None, tuple[str, ...]]:
-    """The place of the column: its title is that of the assignment there, with Canvas's number in
-    brackets.
+    """The place of the assignment's column, and notes about it. Its title is the assignment's in
+    Canvas, with Canvas's number in brackets.
     """
     titles = {i: re.sub(r" \(\d+\)$", "", title) for i, title in enumerate(header) if i >= width}
     exact = [i for i in titles if header[i] == name]
@@ -354,7 +354,7 @@ def _find_column(
 
 
 def feedback_name(mark: Mark, assignment: str) -> str:
-    """The page's path in the zip: the name of the file handed in, since Canvas reads user and
+    """The page's path in the zip: the name of the submitted file, since Canvas reads user and
     upload from the name.
     """
     if mark.arrival is None or mark.arrival.origin != "canvas":

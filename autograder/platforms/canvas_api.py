@@ -47,7 +47,9 @@ class CanvasInterface:
         token: str,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._title, self._course_id, self._sleep = title, course, sleep
+        self._title = title
+        self._course_id = course
+        self._sleep = sleep
         with warnings.catch_warnings():
             # canvasapi warns of http; course.toml allows http to this machine alone
             warnings.simplefilter("ignore")

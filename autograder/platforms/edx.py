@@ -16,8 +16,8 @@ _FILE = re.compile(r"\[(?:\d+|x)\] - (?P<user>\S+) - (?P<name>.+)", re.DOTALL)
 
 
 def find_owner(file: UploadedFile) -> Owner | None:
-    """The owner of a file; the username is an external or an anonymous id where the platform was
-    told so.
+    """The owner of a file. The username is an external or an anonymous id where the course uses
+    these.
     """
     match = _FILE.fullmatch(file.parts[-1])
     if match is None:

@@ -1,5 +1,5 @@
-"""A platform's own file, filled in: the ledger says whose each row is, the platform's module what
-becomes of it.
+"""A platform's own file, filled with marks: the ledger tells the student of each row, and the
+platform's module fills the row.
 
 Nothing is written where it is not certain whose a row is.
 """
@@ -33,7 +33,7 @@ class PlatformFile:
     def students(
         self, course: Course, assignment: str, students: Collection[str]
     ) -> tuple[dict[int, str], list[Conflict]]:
-        """The number of a row → whose it is, and the rows of which that is not certain."""
+        """The number of a row → the student, and the rows of which the student is not certain."""
         rows = self.content.rows
         matches, conflicts = match_rows(
             read_ledger(course), self.platform, assignment, list(rows.values()), students
@@ -44,7 +44,7 @@ class PlatformFile:
     def hand_in_times(
         self, course: Course, assignment: str, students: Collection[str], tell: Tell
     ) -> dict[str, datetime | str]:
-        """Student → when they handed in, or why that cannot be read."""
+        """Student → hand-in time, or why that time cannot be read."""
         times = (
             self.content.hand_in_times(course.about.timezone)
             if course.late.policy != "none"

@@ -28,7 +28,7 @@ _NOTE = "timestamp.txt"
 
 
 def find_owners(download: Download) -> FindOwner:
-    """How to tell whose each file is.
+    """A function that tells the owner of each file.
 
     Raises:
         KitError: several people's work would be one student's.

@@ -61,10 +61,10 @@ class _Listed:
     """One submission in Gradescope's list.
 
     Attributes:
-        people: whoever handed it in: one, or a group. The student id may be missing, and be there
-            in a later export.
-        created: when it was handed in.
-        unread: why that time cannot be read, or "".
+        people: the submitters, one person or a group. A student id may be missing in one export
+            and be there in the next.
+        created: the hand-in time.
+        unread: why the hand-in time cannot be read, or "".
     """
 
     people: tuple[Identity, ...]
@@ -213,7 +213,7 @@ def results_json(
 
 
 def problem_json(problem: str) -> str:
-    """What a student reads whose submission could not be graded."""
+    """The page of a student whose submission could not be graded."""
     return _json(0.0, f"{COULD_NOT_BE_GRADED}: {shorten(clean(problem), LONGEST_MESSAGE)}", [])
 
 
@@ -272,10 +272,10 @@ def find_notebook(submission: Path, assignment: str) -> Path:
 def grade_submission(
     assignment: str, course: Path, base: Path, command: Sequence[str], tell: Tell
 ) -> str:
-    """Grade what lies in `base/submission` and return the text of results.json.
+    """Grade the submission in `base/submission` and return the text of results.json.
 
-    Strict walls first. Where the container does not allow them, the best that stand, and the page
-    says so.
+    Strict walls are tried first. Where the container does not allow them, the best walls that it
+    allows stand, and the page says so.
 
     Raises:
         IsolationUnavailable: no walls stand, and the instructor has not accepted that.
@@ -285,17 +285,14 @@ def grade_submission(
     except ValueError as error:
         return problem_json(str(error))
     settings = load_course(course) if (course / COURSE_FILE).is_file() else Course(course)
-    written, visibility = (
-        written_points(Assignment(assignment, course)),
-        settings.gradescope.visibility,
-    )
-    last = ""
-    modes = ["strict", "auto"] + (
-        ["none"] if os.environ.get("AUTOGRADER_ALLOW_NO_ISOLATION") == "1" else []
-    )
+    written = written_points(Assignment(assignment, course))
+    modes = ["strict", "auto"]
+    if os.environ.get("AUTOGRADER_ALLOW_NO_ISOLATION") == "1":
+        modes.append("none")
+    error_text = ""
     for isolation in modes:
         with tempfile.TemporaryDirectory() as out:
-            asked = [
+            arguments = [
                 *command,
                 "grade",
                 assignment,
@@ -306,22 +303,29 @@ def grade_submission(
                 "--out",
                 out,
             ]
-            done = subprocess.run(
-                asked, cwd=course, capture_output=True, text=True, errors="replace", check=False
+            grading = subprocess.run(
+                arguments,
+                cwd=course,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
             )
             results = read_results(Path(out), assignment, tell)
-            problems = [
-                entry.problem for entry in read_timing(Path(out), assignment, tell) if entry.problem
-            ]
+            timing = read_timing(Path(out), assignment, tell)
         if results:
             return results_json(
-                results[0], _note(results[0]), written=written, visibility=visibility
+                results[0],
+                _note(results[0]),
+                written=written,
+                visibility=settings.gradescope.visibility,
             )
-        if problems:
-            return problem_json(problems[0])
-        last = clean(done.stderr).strip()[-LONGEST_MESSAGE:]
-        tell(f"isolation {isolation}: {last}")
-    raise IsolationUnavailable(f"this container cannot grade: {last}")
+        for entry in timing:
+            if entry.problem:
+                return problem_json(entry.problem)
+        error_text = clean(grading.stderr).strip()[-LONGEST_MESSAGE:]
+        tell(f"isolation {isolation}: {error_text}")
+    raise IsolationUnavailable(f"this container cannot grade: {error_text}")
 
 
 def _note(result: Result) -> str:

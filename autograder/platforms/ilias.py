@@ -22,8 +22,8 @@ _LATE = re.compile(r"(?:late submission|versp(?:ae|ä)tete abgabe) - ", re.IGNOR
 
 
 def find_owner(file: UploadedFile) -> Owner | None:
-    """The person's folder holds files and no folders; what peers wrote of each other lies deeper,
-    and is none.
+    """The owner of a file in a person's folder. The folder has no folders in it; feedback of peers
+    lies deeper, and is no submission.
     """
     match = (
         _PERSON.fullmatch(file.parts[-2])

@@ -46,13 +46,13 @@ _COLUMNS = ("Identifier", "Full name", "Email address", "Grade", "Last modified 
 
 
 def find_owners(download: Download) -> FindOwner:
-    """How to tell whose each file is, with hand-in times from the worksheet."""
+    """A function that tells each file's owner, with hand-in times from the worksheet."""
     if download.roster is None:
         return find_owner
     try:
         return add_times(find_owner, _times_of(read_worksheet(*download.roster), download.zone))
     except ValueError:
-        # no times from a worksheet in an unknown language; people are read from it all the same
+        # The worksheet's language is not known, so its times cannot be read; its people can.
         return find_owner
 
 

@@ -28,7 +28,7 @@ _SECONDS = 60  # of one request
 _AT_ONCE = 50  # marks in one request
 _HTML = 1  # Moodle's number for the format of a text
 
-Parameters = list[tuple[str, str | int | float]]
+Parameters = dict[str, str | int | float]
 
 
 class MoodleInterface:
@@ -36,33 +36,35 @@ class MoodleInterface:
 
     def __init__(self, url: str, course: str, title: str, token: str) -> None:
         self._address = f"{url.rstrip('/')}/webservice/rest/server.php"
-        self._course, self._title, self._token = course, title, token
+        self._course = course
+        self._title = title
+        self._token = token
         self._http = httpx.Client(timeout=_SECONDS, follow_redirects=False)
 
     def read(self) -> Standings:
         """The assignment, its participants, and their grades."""
         assignment = self._assignment()
         grades = {user: grade for user, grade in self._grades(assignment).items() if grade >= 0}
-        people = self._call(
-            "mod_assign_list_participants",
-            [
-                ("assignid", assignment["id"]),
-                ("groupid", 0),
-                ("filter", ""),
-                ("includeenrolments", 0),
-            ],
-        )
-        standings = tuple(
-            Standing(str(person["id"]), _identity(person), grades.get(int(person["id"])))
-            for person in _list(people)
-        )
-        notes = []
+        query = {
+            "assignid": assignment["id"],
+            "groupid": 0,
+            "filter": "",
+            "includeenrolments": 0,
+        }
+        people = []
+        for person in _list(self._call("mod_assign_list_participants", query)):
+            user = int(person["id"])
+            people.append(Standing(str(user), _identity(person), grades.get(user)))
+        notes: tuple[str, ...] = ()
         if assignment.get("markingworkflow"):
-            notes.append(
-                "with Moodle's marking workflow students see a mark when its state is Released"
+            notes = (
+                "with Moodle's marking workflow students see a mark when its state is Released",
             )
         return Standings(
-            str(assignment["name"]), float(assignment["grade"]), standings, notes=tuple(notes)
+            str(assignment["name"]),
+            float(assignment["grade"]),
+            tuple(people),
+            notes=notes,
         )
 
     def send(self, marks: Mapping[str, float]) -> None:
@@ -70,27 +72,31 @@ class MoodleInterface:
         assignment = self._assignment()
         graded = self._grades(assignment).keys()
         states = self._workflow_states(assignment)
-        comments = _has_comments(assignment)
+        has_comments = _has_comments(assignment)
         ids = list(marks)
         for start in range(0, len(ids), _AT_ONCE):
-            sent: Parameters = [("assignmentid", assignment["id"]), ("applytoall", 0)]
+            parameters: Parameters = {
+                "assignmentid": assignment["id"],
+                "applytoall": 0,
+            }
             for number, user in enumerate(ids[start : start + _AT_ONCE]):
-                fields: Parameters = [
-                    ("userid", user),
-                    ("grade", marks[user]),
-                    ("attemptnumber", -1),
-                    ("addattempt", 0),
-                    ("workflowstate", states.get(int(user), "")),
-                ]
-                sent += [(f"grades[{number}][{name}]", value) for name, value in fields]
-                if comments:
-                    text = self._comment(assignment, user) if int(user) in graded else ""
-                    editor = f"grades[{number}][plugindata][assignfeedbackcomments_editor]"
-                    sent += [(f"{editor}[text]", text), (f"{editor}[format]", _HTML)]
-            self._call("mod_assign_save_grades", sent)
+                grade = f"grades[{number}]"
+                parameters[f"{grade}[userid]"] = user
+                parameters[f"{grade}[grade]"] = marks[user]
+                parameters[f"{grade}[attemptnumber]"] = -1
+                parameters[f"{grade}[addattempt]"] = 0
+                parameters[f"{grade}[workflowstate]"] = states.get(int(user), "")
+                if has_comments:
+                    comment = ""
+                    if int(user) in graded:
+                        comment = self._comment(assignment, user)
+                    editor = f"{grade}[plugindata][assignfeedbackcomments_editor]"
+                    parameters[f"{editor}[text]"] = comment
+                    parameters[f"{editor}[format]"] = _HTML
+            self._call("mod_assign_save_grades", parameters)
 
     def _assignment(self) -> dict[str, Any]:
-        answer = self._call("mod_assign_get_assignments", [("courseids[0]", self._course)])
+        answer = self._call("mod_assign_get_assignments", {"courseids[0]": self._course})
         courses = _list(_field(answer, "courses"))
         entries = (
             (assignment["name"], assignment["cmid"], assignment)
@@ -119,15 +125,14 @@ class MoodleInterface:
         self, function: str, field: str, assignment: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
         """The records of all users in the answer to a function about the assignment."""
-        answer = self._call(function, [("assignmentids[0]", assignment["id"])])
+        answer = self._call(function, {"assignmentids[0]": assignment["id"]})
         entries = _list(_field(answer, "assignments"))
         return [row for entry in entries for row in _list(entry.get(field))]
 
     def _comment(self, assignment: Mapping[str, Any], user: str) -> str:
         """The comment that somebody wrote as feedback for the user."""
-        status = self._call(
-            "mod_assign_get_submission_status", [("assignid", assignment["id"]), ("userid", user)]
-        )
+        query = {"assignid": assignment["id"], "userid": user}
+        status = self._call("mod_assign_get_submission_status", query)
         for plugin in _list(_field(_field(status, "feedback"), "plugins")):
             if plugin.get("type") != "comments":
                 continue
@@ -139,8 +144,10 @@ class MoodleInterface:
         """One function's answer. The token travels in the body, where no log of addresses has
         it.
         """
-        data: dict[str, str] = {name: str(value) for name, value in parameters}
-        data |= {"wstoken": self._token, "wsfunction": function, "moodlewsrestformat": "json"}
+        data = {name: str(value) for name, value in parameters.items()}
+        data["wstoken"] = self._token
+        data["wsfunction"] = function
+        data["moodlewsrestformat"] = "json"
         try:
             response = self._http.post(self._address, data=data)
             response.raise_for_status()
@@ -151,10 +158,8 @@ class MoodleInterface:
             ) from error
         if isinstance(answer, dict) and "exception" in answer:
             message = one_line(str(answer.get("message", "")))[:300]
-            raise PlatformUnavailable(
-                f"Moodle refuses {function}: {message} "
-                f"({one_line(str(answer.get('errorcode', '')))})"
-            )
+            code = one_line(str(answer.get("errorcode", "")))
+            raise PlatformUnavailable(f"Moodle refuses {function}: {message} ({code})")
         return answer
 
 
@@ -170,12 +175,11 @@ def _identity(person: Mapping[str, Any]) -> Identity:
 
 
 def _has_comments(assignment: Mapping[str, Any]) -> bool:
-    return any(
-        (config.get("plugin"), config.get("subtype"), config.get("name"))
-        == ("comments", "assignfeedback", "enabled")
-        and str(config.get("value")) == "1"
-        for config in _list(assignment.get("configs"))
-    )
+    for config in _list(assignment.get("configs")):
+        setting = (config.get("plugin"), config.get("subtype"), config.get("name"))
+        if setting == ("comments", "assignfeedback", "enabled"):
+            return str(config.get("value")) == "1"
+    return False
 
 
 def _field(record: object, name: str) -> object:

@@ -1,8 +1,8 @@
-"""Marks through a platform's own interface, `export --push`: the same difference as in the
-platform's file.
+"""The command `export --push`: sends marks through a platform's own interface, with the same
+difference as for the platform's file.
 
-What the platform has is read first. Nothing is sent where it is not certain whose a mark is, and
-after sending everything is read once more: whoever does not have the mark then is named.
+The platform's marks are read first. Nothing is sent where it is not certain whose a mark is. After
+sending all marks are read once more, and people who do not have their mark then are named.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _NOTE = "timestamp.txt"
 
 
 def find_owners(download: Download) -> FindOwner:
-    """How to tell whose each file is; the note of the time lies in the person's folder."""
+    """A function that tells each file's owner; the note of the time lies in the person's folder."""
     notes = {
         file.parts[:-1]: file
         for file in download.files
