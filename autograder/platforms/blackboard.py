@@ -44,30 +44,27 @@ def find_owners(download: Download) -> FindOwner:
 
     def find_owner(file: UploadedFile) -> Owner | None:
         name = file.parts[-1]
-        receipt = next(
-            (
-                r
-                for prefix, r in receipts.items()
-                if name.startswith((f"{prefix}_", f"{prefix}.txt"))
-            ),
-            None,
-        )
         match = _FILE.fullmatch(name)
         if match is None:
             return None
-        user = (receipt and receipt.user) or match["user"]
-        moment, unread = (receipt.handed_in, receipt.unread) if receipt else (None, "")
+        receipt = _Receipt("", "", None)
+        for prefix, of_attempt in receipts.items():
+            if name.startswith((f"{prefix}_", f"{prefix}.txt")):
+                receipt = of_attempt
+                break
+        user = receipt.user or match["user"]
+        day, clock = match["day"], match["clock"]
+        moment, unread = receipt.handed_in, receipt.unread
         if moment is None:
-            moment, reason = time_or_reason(
-                f"{match['day']} {match['clock'].replace('-', ':')}", download.zone
-            )
+            time_in_name = f"{day} {clock.replace('-', ':')}"
+            moment, reason = time_or_reason(time_in_name, download.zone)
             unread = "" if moment else unread or reason
-        order = (float(match["day"].replace("-", "") + match["clock"].replace("-", "")),)
+        digits = f"{day}{clock}".replace("-", "")
         return Owner(
             user,
-            Identity((("blackboard", user),), (user,), (receipt.name if receipt else "") or user),
+            Identity((("blackboard", user),), (user,), receipt.name or user),
             inner_stem(file, match["name"] or ""),
-            attempt=order,
+            attempt=(float(digits),),
             handed_in=moment,
             unread=unread,
         )

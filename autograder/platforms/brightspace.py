@@ -144,7 +144,8 @@ class Grades:
             if self.column is not None
             else f"{self.title} <Numeric MaxPoints:{points_cell(full)}>"
         )
-        table = [[*(self.lines[0][place].strip() for place in self.keys), safe_cell(title), _END]]
+        key_titles = [self._cell(0, place) for place in self.keys]
+        table = [[*key_titles, safe_cell(title), _END]]
         for line, change in zip(self.rows, difference.changes, strict=True):
             if change.outcome == "gets":
                 keys = [safe_cell(self._cell(line, place)) for place in self.keys]
@@ -200,7 +201,10 @@ def read_grades(table: Table, separator: str, assignment: str, column: str = "")
         place: match for place, title in enumerate(header) if (match := _POINTS.fullmatch(title))
     }
     name = column or assignment
-    places = [place for place, match in items.items() if name in (match["item"], header[place])]
+    places = []
+    for place, match in items.items():
+        if name in (match["item"], header[place]):
+            places.append(place)
     names = ", ".join(match["item"] for match in items.values())
     rows = read_people(table)
     if len(places) > 1:

@@ -77,8 +77,11 @@ def find_owners(download: Download) -> FindOwner:
     """
     names = [file.parts[-1] for file in download.files if notebook_stem(file.name)]
     anonymous = all(_ANONYMOUS.fullmatch(name) for name in names)  # somebody may be called Anon
-    plainly = (readings[0] for name in names if len(readings := _readings(name)) == 1)
-    called = {reading["user"]: reading["who"] for reading in plainly}
+    names_of_users = {}
+    for name in names:
+        readings = _readings(name)
+        if len(readings) == 1:
+            names_of_users[readings[0]["user"]] = readings[0]["who"]
 
     def find_owner(file: UploadedFile) -> Owner | None:
         name = file.parts[-1]
@@ -90,18 +93,20 @@ def find_owners(download: Download) -> FindOwner:
         readings = _readings(name)
         if not readings:
             return None
-        possible = [r for r in readings if called.get(r["user"], r["who"]) == r["who"]] or readings
-        reading = _likeliest(possible, file, download.assignment, download.is_known_id)
-        rejected = [
-            candidate["user"] for candidate in possible if candidate["user"] != reading["user"]
+        consistent = [
+            reading
+            for reading in readings
+            if names_of_users.get(reading["user"], reading["who"]) == reading["who"]
         ]
-        doubtful = rejected and not download.is_known_id("canvas", reading["user"])
-        doubt = f"user {reading['user']}, or {rejected[0]}" if doubtful else ""
-        identity = Identity((("canvas", reading["user"]),), (), reading["who"])
-        student = f"{reading['who']}_{reading['user']}"
-        return replace(
-            _handed_in(file, student, identity, reading, bool(reading["late"])), doubt=doubt
-        )
+        possible = consistent or readings
+        reading = _likeliest(possible, file, download.assignment, download.is_known_id)
+        who, user = reading["who"], reading["user"]
+        identity = Identity((("canvas", user),), (), who)
+        owner = _handed_in(file, f"{who}_{user}", identity, reading, bool(reading["late"]))
+        rejected = [other["user"] for other in possible if other["user"] != user]
+        if not rejected or download.is_known_id("canvas", user):
+            return owner
+        return replace(owner, doubt=f"user {user}, or {rejected[0]}")
 
     return find_owner
 
@@ -120,20 +125,26 @@ def _likeliest(
     known_readings = [reading for reading in readings if knows("canvas", reading["user"])]
     if len(known_readings) == 1:
         return known_readings[0]
-    likely = [
-        r for r in readings if r["upload"] is None or int(r["user"]) < int(r["upload"])
-    ] or list(readings)
-    plain = [
-        r for r in likely if r["name"] and _AGAIN.sub("", inner_stem(file, r["name"])) == assignment
-    ]
-    return likely[0] if known_readings else (plain or likely)[0]
+    likely = []
+    for reading in readings:
+        upload = reading["upload"]
+        if upload is None or int(reading["user"]) < int(upload):
+            likely.append(reading)
+    likely = likely or list(readings)
+    if not known_readings:
+        for reading in likely:
+            name = reading["name"]
+            if name and _AGAIN.sub("", inner_stem(file, name)) == assignment:
+                return reading
+    return likely[0]
 
 
 def _handed_in(
     file: UploadedFile, student: str, identity: Identity, reading: re.Match[str], late: bool
 ) -> Owner:
     stem = _AGAIN.sub("", inner_stem(file, reading["name"] or ""))
-    return Owner(student, identity, stem, rank=(float(reading["upload"] or 0),), late=late)
+    upload = float(reading["upload"] or 0)
+    return Owner(student, identity, stem, rank=(upload,), late=late)
 
 
 @dataclass(frozen=True, slots=True)

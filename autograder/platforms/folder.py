@@ -81,7 +81,8 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
             )
     places: dict[str, set[tuple[str, ...]]] = {}
     for _, owner in owners:
-        places.setdefault(unicodedata.normalize("NFC", owner.student), set()).add(owner.place)
+        student = unicodedata.normalize("NFC", owner.student)
+        places.setdefault(student, set()).add(owner.place)
     for student, folders in places.items():
         if len(folders) > 1:
             some = ", ".join(printable_name("/".join(place)) for place in sorted(folders)[:3])

@@ -155,9 +155,8 @@ def _submissions(text: str, zone: str) -> dict[str, _Listed]:
         ):
             if item[1] == "-":
                 people.append({})
-            name, value = (item[2], item[3]) if item[2] else (item[4], item[5])
             if people:
-                people[-1][name] = _scalar(value)
+                people[-1][item[2] or item[4]] = _scalar(item[3] if item[2] else item[5])
         elif section == "created_at" and (utc := re.match(r"    (utc|time): (.*)", line)):
             created = (
                 utc[2] if utc[1] == "utc" or not created or created.startswith("!") else created
@@ -169,7 +168,8 @@ def _submissions(text: str, zone: str) -> dict[str, _Listed]:
 def _submitter(fields: Mapping[str, str]) -> Identity:
     id_ = fields.get("sid", "")
     accounts = tuple(filter(None, (id_, fields.get("email", ""))))
-    return Identity((("gradescope", id_),) if id_ else (), accounts, fields.get("name", ""))
+    ids = (("gradescope", id_),) if id_ else ()
+    return Identity(ids, accounts, fields.get("name", ""))
 
 
 def _scalar(text: str) -> str:

@@ -202,12 +202,14 @@ def _person(person: Standing, student: str, standings: Standings) -> PlatformPer
 
 
 def _assert_taken(platform: str, sent: Mapping[str, float], standings: Standings) -> None:
-    now = {person.id: person for person in standings.people}
-    lost = [
-        str(now[id_].identity) if id_ in now else id_
-        for id_, points in sent.items()
-        if id_ not in now or now[id_].mark is None or abs((now[id_].mark or 0.0) - points) > SAME
-    ]
+    people = {person.id: person for person in standings.people}
+    lost = []
+    for id_, points in sent.items():
+        person = people.get(id_)
+        if person is None:
+            lost.append(id_)
+        elif person.mark is None or abs(person.mark - points) > SAME:
+            lost.append(str(person.identity))
     if lost:
         raise PlatformUnavailable(
             f"{platform} took {len(sent) - len(lost)} of {len(sent)} marks, and not those of "
