@@ -4,7 +4,7 @@ use for that student.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from autograder.ledger.identity_matching import (
 from autograder.ledger.ledger_file import (
     NO_STUDENTS,
     Event,
+    Groups,
     LedgerContent,
     Link,
     StudentRecord,
@@ -43,7 +44,9 @@ def read_ledger(course: Course) -> Ledger:
     Raises:
         KitError: the ledger's file or the class list is broken.
     """
-    return Ledger(course, read_content(course.root), read_roster(course.root))
+    content = read_content(course.root)
+    roster = read_roster(course.root)
+    return Ledger(course, content, roster)
 
 
 class Ledger:
@@ -65,7 +68,7 @@ class Ledger:
         self._content = content
         self.roster = roster
         self.listed = {person.id: person for person in roster or ()}
-        self._class_list_groups: dict[str, dict[str, tuple[str, ...]]] = {}
+        self._class_list_groups: dict[str, Groups] = {}
         self._students_by_link: dict[tuple[str, str, str], str] = {}
         self._students_by_folder: dict[str, str] = {}
         for record in content.students.values():
@@ -108,7 +111,13 @@ class Ledger:
             sure = evidence != "name"
             if earlier is None:
                 self._unlink(link)
-                self._note(source, assignment, student, evidence, link=link)
+                self._note(
+                    source,
+                    assignment,
+                    student,
+                    evidence,
+                    link=link,
+                )
             elif evidence in ("id", "name"):
                 sure = earlier.sure  # the same id again is no new evidence
             links[link.key] = replace(link, sure=sure)
@@ -165,7 +174,16 @@ class Ledger:
         """Add a line to the history."""
         when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         platform, id_ = link.platform_id if link else ("", "")
-        event = Event(when, source, assignment, student, evidence, platform, id_, members)
+        event = Event(
+            when,
+            source,
+            assignment,
+            student,
+            evidence,
+            platform,
+            id_,
+            members,
+        )
         self._content.history.append(event)
 
     # Folders
@@ -238,7 +256,13 @@ class Ledger:
         """The members of the class list's group with this name, however a platform writes it."""
         return self._listed_groups.get(name_key(name), ())
 
-    def set_group(self, assignment: str, holder: str, members: Sequence[str], source: str) -> None:
+    def set_group(
+        self,
+        assignment: str,
+        holder: str,
+        members: Sequence[str],
+        source: str,
+    ) -> None:
         """Note that the work in the holder's folder is that of these students, who leave any other
         group of the assignment.
         """
@@ -250,7 +274,13 @@ class Ledger:
             if other_holder != holder:
                 groups[other_holder] = tuple(member for member in others if member not in group)
         groups[holder] = group
-        self._note(source, assignment, holder, "group", members=group)
+        self._note(
+            source,
+            assignment,
+            holder,
+            "group",
+            members=group,
+        )
 
     def add_group(
         self, assignment: str, holder: str, identity: Identity, members: Sequence[str], source: str
@@ -272,7 +302,13 @@ class Ledger:
         """Note that the work in the student's folder is their own."""
         groups = self._content.groups.get(assignment, {})
         if groups.pop(student, None):
-            self._note(source, assignment, student, "group", members=(student,))
+            self._note(
+                source,
+                assignment,
+                student,
+                "group",
+                members=(student,),
+            )
 
     def without_own_work(
         self, assignment: str, holder: str, students: Iterable[str]
@@ -287,15 +323,16 @@ class Ledger:
             if student not in handing_in and self.holder(student, assignment) in (student, holder)
         )
 
-    def _groups(self, assignment: str) -> Mapping[str, tuple[str, ...]]:
+    def _groups(self, assignment: str) -> Groups:
         """Holder → members: the groups of the class list whose work is here, and those that
         downloads and worksheets named, which count before the class list.
         """
         if assignment not in self._class_list_groups:
             self._class_list_groups[assignment] = self._find_class_list_groups(assignment)
-        return {**self._class_list_groups[assignment], **self._content.groups.get(assignment, {})}
+        named = self._content.groups.get(assignment, {})
+        return {**self._class_list_groups[assignment], **named}
 
-    def _find_class_list_groups(self, assignment: str) -> dict[str, tuple[str, ...]]:
+    def _find_class_list_groups(self, assignment: str) -> Groups:
         if not self._listed_groups:
             return {}
         handed_in = self.students_with_notebooks(assignment)
@@ -306,9 +343,9 @@ class Ledger:
         return groups
 
     @cached_property
-    def _listed_groups(self) -> dict[str, tuple[str, ...]]:
+    def _listed_groups(self) -> Groups:
         """The groups of the class list, by the key of their names."""
-        groups: dict[str, tuple[str, ...]] = {}
+        groups: Groups = {}
         for person in self.listed.values():
             if person.group:
                 key = name_key(person.group)
@@ -360,9 +397,9 @@ class Ledger:
 
     def is_known_id(self, platform: str, id_: str) -> bool:
         """Whether the class list or an earlier download has this id of the platform."""
-        return self.find_linked([(platform, id_)], "") is not None or self.is_listed_id(
-            platform, id_
-        )
+        if self.is_listed_id(platform, id_):
+            return True
+        return self.find_linked([(platform, id_)], "") is not None
 
     def same_people(self) -> dict[str, str]:
         """Student → the first of all students who share an account: one person, to whom Moodle gave

@@ -131,7 +131,11 @@ def name_key(name: str) -> str:
 def name_keys(name: str) -> set[str]:
     """Every order in which a platform may write the name: first name first, or last."""
     words = _words(name)
-    return {"".join((*words[start:], *words[:start])) for start in range(len(words))}
+    forms = set()
+    for start in range(len(words)):
+        rotated = words[start:] + words[:start]
+        forms.add("".join(rotated))
+    return forms
 
 
 def _words(name: str) -> list[str]:

@@ -24,6 +24,9 @@ SCHEMA = 1
 COLLECTED = ".collected"
 """The folder of the records of downloads, below submitted/."""
 
+Groups = dict[str, tuple[str, ...]]
+"""The student in whose folder a group's work lies → the members."""
+
 NO_STUDENTS = (COLLECTED, ".collecting-")
 """Beginnings of names of folders in submitted/ that belong to no student."""
 
@@ -96,7 +99,7 @@ class LedgerContent:
 
     schema: int
     students: dict[str, StudentRecord] = field(default_factory=dict)
-    groups: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    groups: dict[str, Groups] = field(default_factory=dict)
     history: list[Event] = field(default_factory=list)
 
 

@@ -101,7 +101,13 @@ def match_rows(
     people = _people_of_students(ledger, assignment, rows, alone)
     names = {id_key(id_): row.name for row in rows for id_ in row.ids}
     candidates = [
-        candidate_for_rows(ledger.record(student), people.get(student), platform, assignment, names)
+        candidate_for_rows(
+            ledger.record(student),
+            people.get(student),
+            platform,
+            assignment,
+            names,
+        )
         for student in alone
     ]
     single_rows = [row for number, row in enumerate(rows) if number not in holders]
@@ -160,7 +166,13 @@ def learn_rows(
     """Take ids, accounts and groups from all rows of a platform's file; returns what could not be
     decided.
     """
-    matches, conflicts = match_rows(ledger, platform, assignment, rows, students)
+    matches, conflicts = match_rows(
+        ledger,
+        platform,
+        assignment,
+        rows,
+        students,
+    )
     rows_of_groups: dict[str, list[Identity]] = {}
     for match in matches:
         if match.key is None:
@@ -168,13 +180,26 @@ def learn_rows(
         if match.evidence == "group":
             rows_of_groups.setdefault(match.key, []).append(match.identity)
         else:
-            ledger.learn(match.key, match.identity, assignment, match.evidence, source)
+            ledger.learn(
+                match.key,
+                match.identity,
+                assignment,
+                match.evidence,
+                source,
+            )
     for holder in rows_of_groups:
         # The number in the holder's folder name is the group's, and no participant's.
         ledger.forget_links(holder, platform, assignment)
     members = [row for group_rows in rows_of_groups.values() for row in group_rows]
     names = [_suggest_name(row) for row in members]
-    linked = link_download(ledger, platform, assignment, members, names, source)
+    linked = link_download(
+        ledger,
+        platform,
+        assignment,
+        members,
+        names,
+        source,
+    )
     students_of_rows = dict(zip(members, linked, strict=True))
     for holder, group_rows in rows_of_groups.items():
         group = ledger.without_own_work(
@@ -221,8 +246,20 @@ def link_download(
     shared = shared_names((*identities, *everybody))
     students = []
     for match, name in zip(matches, suggested, strict=True):
-        student, evidence = _choose_student(ledger, match, assignment, name, unlisted)
-        ledger.learn(student, match.identity, assignment, evidence, source)
+        student, evidence = _choose_student(
+            ledger,
+            match,
+            assignment,
+            name,
+            unlisted,
+        )
+        ledger.learn(
+            student,
+            match.identity,
+            assignment,
+            evidence,
+            source,
+        )
         if student not in ledger.listed and name_keys(match.identity.name) & shared:
             ledger.mark_namesake(student)
         students.append(student)

@@ -126,24 +126,20 @@ class Grades:
         Raises:
             ValueError: the grade item has other points in Brightspace.
         """
-        points, full, maximum = (
-            points_to_give(marks, provisional=provisional),
-            full_marks(marks),
-            self.maximum,
-        )
-        if full and (there := number_in(maximum)) is not None and abs(there - full) > SAME:
+        points = points_to_give(marks, provisional=provisional)
+        full = full_marks(marks)
+        maximum = number_in(self.maximum)
+        if full and maximum is not None and abs(maximum - full) > SAME:
             raise ValueError(
-                f"{self.title!r} is out of {maximum} points in Brightspace, and the marks "
-                "here are out of "
-                f"{format_points(full)}: change it there, and export the grades again"
+                f"{self.title!r} is out of {self.maximum} points in Brightspace, and the marks "
+                f"here are out of {format_points(full)}: change it there, and export the grades "
+                "again"
             )
         people = [self._person(line, students.get(line, "")) for line in self.rows]
         difference = compare_marks(marks, people, points, self.notes)
-        title = (
-            self.title
-            if self.column is not None
-            else f"{self.title} <Numeric MaxPoints:{points_cell(full)}>"
-        )
+        title = self.title
+        if self.column is None:  # for the item that Brightspace makes
+            title = f"{title} <Numeric MaxPoints:{points_cell(full)}>"
         key_titles = [self._cell(0, place) for place in self.keys]
         table = [[*key_titles, safe_cell(title), _END]]
         for line, change in zip(self.rows, difference.changes, strict=True):
@@ -153,7 +149,7 @@ class Grades:
         return write_table(table, self.separator), difference
 
     def hand_in_times(self, zone: str) -> dict[int, datetime | str]:
-        """A file of grades has none."""
+        """A file of grades has no times."""
         return {}
 
     def _cell(self, line: int, place: int) -> str:
@@ -161,25 +157,33 @@ class Grades:
         return cells[place].strip() if place < len(cells) else ""
 
     def _person(self, line: int, student: str) -> PlatformPerson:
-        identity, maximum = self.rows[line], number_in(self.maximum)
-        had = self._cell(line, self.column) if self.column is not None else ""
+        identity = self.rows[line]
+        maximum = number_in(self.maximum)
+        mark = self._cell(line, self.column) if self.column is not None else ""
 
         def decide(mark_here: float) -> tuple[Outcome, str]:
-            is_cut = maximum is not None and mark_here > maximum
-            return (
-                "gets",
-                f"cut to {self.maximum} unless *Can Exceed* is set in Brightspace"
-                if is_cut
-                else "",
-            )
+            if maximum is not None and mark_here > maximum:
+                return "gets", f"cut to {self.maximum} unless *Can Exceed* is set in Brightspace"
+            return "gets", ""
 
-        person = (
-            f"{identity.name} ({identity.accounts[0]})" if identity.name else identity.accounts[0]
+        label = identity.accounts[0]
+        if identity.name:
+            label = f"{identity.name} ({label})"
+        return PlatformPerson(
+            label,
+            student,
+            mark,
+            number_in(mark),
+            decide,
         )
-        return PlatformPerson(person, student, had, number_in(had), decide)
 
 
-def read_grades(table: Table, separator: str, assignment: str, column: str = "") -> Grades:
+def read_grades(
+    table: Table,
+    separator: str,
+    assignment: str,
+    column: str = "",
+) -> Grades:
     """Read a file of grades that Brightspace exported.
 
     Args:
@@ -230,11 +234,28 @@ def read_grades(table: Table, separator: str, assignment: str, column: str = "")
             f"no grade item of Brightspace is called {name}, so Brightspace will offer to "
             f"make one{choice}"
         )
-        return Grades(separator, keys, None, f"{name} Points Grade", "", table, rows, (note,))
+        return Grades(
+            separator,
+            keys,
+            None,
+            f"{name} Points Grade",
+            "",
+            table,
+            rows,
+            (note,),
+        )
     (place,) = places
     if items[place]["kind"] in _WORKED_OUT:
         raise ValueError(f"Brightspace works out the points of {items[place]['item']!r} itself")
-    return Grades(separator, keys, place, header[place], items[place]["maximum"] or "", table, rows)
+    return Grades(
+        separator,
+        keys,
+        place,
+        header[place],
+        items[place]["maximum"] or "",
+        table,
+        rows,
+    )
 
 
 def read_people(table: Table) -> dict[int, Identity]:

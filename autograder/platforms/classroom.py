@@ -24,7 +24,13 @@ _MOST_PAGES = 1000
 class ClassroomInterface:
     """One course work of a course in Google Classroom."""
 
-    def __init__(self, url: str, course: str, title: str, token: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        course: str,
+        title: str,
+        token: str,
+    ) -> None:
         import httpx  # which only `--push` needs
 
         self._course = f"{url.rstrip('/')}/v1/courses/{quote(course, safe='')}"

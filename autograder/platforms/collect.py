@@ -124,7 +124,12 @@ def _only_collector(course: Course) -> Iterator[Path]:
             yield Path(scratch)
 
 
-def _read_people(origin: str, platform: Platform, table: Table, roster: Path) -> list[Identity]:
+def _read_people(
+    origin: str,
+    platform: Platform,
+    table: Table,
+    roster: Path,
+) -> list[Identity]:
     """Everybody in the platform's own file.
 
     Raises:
@@ -409,7 +414,15 @@ class _Collection:
             name = owner.student
         path = "/".join(file.parts)
         is_anonymous = platform == ANONYMOUS
-        return Arrival(self._origin, id_, name, path, owner.late, owner.unread, is_anonymous)
+        return Arrival(
+            self._origin,
+            id_,
+            name,
+            path,
+            owner.late,
+            owner.unread,
+            is_anonymous,
+        )
 
     def _update_record(
         self, source: str, arrivals: Mapping[str, Arrival], not_taken: Mapping[str, NotTaken]

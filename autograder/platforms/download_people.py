@@ -51,7 +51,13 @@ class DownloadPeople:
         )
         self.students = dict(zip(people, students, strict=True))
         for identity, (holder, members) in groups.items():
-            self._ledger.add_group(self._assignment, holder, identity, members, source)
+            self._ledger.add_group(
+                self._assignment,
+                holder,
+                identity,
+                members,
+                source,
+            )
             self.students[identity] = holder
 
     def _find_group(self, owner: Owner) -> tuple[str, tuple[str, ...]] | None:

@@ -112,7 +112,13 @@ def fill(
     return file.content.fill(marks, students, provisional=provisional)
 
 
-def learn_people(course: Course, assignment: str, platform: str, roster: Path, tell: Tell) -> None:
+def learn_people(
+    course: Course,
+    assignment: str,
+    platform: str,
+    roster: Path,
+    tell: Tell,
+) -> None:
     """Take ids and groups from the platform's own file, so that each member of a group has a mark.
 
     Raises:

@@ -3,7 +3,7 @@ there.
 
 GitHub Classroom calls a repository `<slug>-<username>`, or `<slug>-<team>`, and where there is one
 of that name already, since somebody accepts an assignment again, adds `-1`, `-2` and so on
-(classroom, `app/models/concerns/ nameable.rb`). The slug is the assignment's title in small
+(classroom, `app/models/concerns/nameable.rb`). The slug is the assignment's title in small
 letters, in which underscores stay. `gh classroom clone` puts all clones into `<slug>-submissions`.
 Forks have equal names, and differ in their owners.
 

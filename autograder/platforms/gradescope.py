@@ -346,7 +346,13 @@ def main(arguments: Sequence[str]) -> int:
     assignment, course = arguments
     command = [str(Path(sys.executable).parent / "autograder")]
     try:
-        text = grade_submission(assignment, Path(course), BASE, command, _tell)
+        text = grade_submission(
+            assignment,
+            Path(course),
+            BASE,
+            command,
+            _tell,
+        )
     except IsolationUnavailable as error:
         print(error)
         return error.exit_status

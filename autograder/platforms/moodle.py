@@ -117,7 +117,15 @@ def new_worksheet(
             row.append(safe_cell(mark.person.email if mark.person else ""))
         mark_points = points[mark.student]
         table.append([*row, points_cell(mark_points), "-"])
-        changes.append(Change(f"{name} ({participant})", mark.student, "gets", "", mark_points))
+        changes.append(
+            Change(
+                f"{name} ({participant})",
+                mark.student,
+                "gets",
+                "",
+                mark_points,
+            )
+        )
     note = (
         "what Moodle has is not known without `--roster`; it replaces grades only where you "
         f"tick {TICK}"
@@ -137,7 +145,12 @@ def feedback_name(mark: Mark, assignment: str) -> str:
     return f"{who}_{number}_assignsubmission_file_/{assignment}.html" if number else ""
 
 
-def connect(url: str, course: str, title: str, token: str) -> Interface:
+def connect(
+    url: str,
+    course: str,
+    title: str,
+    token: str,
+) -> Interface:
     """One assignment's marks through Moodle's web services."""
     # imports httpx, which only `--push` needs
     from autograder.platforms.moodle_api import MoodleInterface

@@ -34,7 +34,13 @@ Parameters = dict[str, str | int | float]
 class MoodleInterface:
     """One assignment of a course on Moodle."""
 
-    def __init__(self, url: str, course: str, title: str, token: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        course: str,
+        title: str,
+        token: str,
+    ) -> None:
         self._address = f"{url.rstrip('/')}/webservice/rest/server.php"
         self._course = course
         self._title = title

@@ -200,15 +200,24 @@ class Worksheet:
 
         def decide(mark_here: float) -> tuple[Outcome, str]:
             if row.locked:
-                reason = "its grade cannot be changed, since it is locked or overridden in "
-                return "skipped", f"{reason}Moodle's gradebook"
+                reason = (
+                    "its grade cannot be changed, since it is locked or overridden in Moodle's "
+                    "gradebook"
+                )
+                return "skipped", reason
             if maximum is not None and mark_here > maximum:
                 return "skipped", f"it is above the maximum of {self.maximum}"
             is_unreadable = bool(row.marked) and self.language != "en"
             return "gets", f"only where you tick {TICK}" if is_unreadable else ""
 
         person = f"{name} ({number})" if name else number
-        return PlatformPerson(person, student, row.grade, number_in(row.grade), decide)
+        return PlatformPerson(
+            person,
+            student,
+            row.grade,
+            number_in(row.grade),
+            decide,
+        )
 
     def _notes(self, changed: Sequence[Change]) -> tuple[str, ...]:
         notes = [_ORDER] if changed else []
@@ -315,7 +324,13 @@ def _row(
     person = _identity(line, header)
     grade = _cell_at(line, grade_column)
     if language is None:
-        return _Row(person, grade, None, "", "")
+        return _Row(
+            person,
+            grade,
+            None,
+            "",
+            "",
+        )
     locked = None
     if fold_text(language.changeable) in header:
         locked = fold_text(_cell(line, header, language.changeable)) == fold_text(language.no)

@@ -58,7 +58,14 @@ def push_marks(
     interface = open_interface(course, platform, column or assignment)
     standings = interface.read()
     points = points_to_give(marks, provisional=provisional)
-    difference, to_send = _difference(course, assignment, marks, points, platform, standings)
+    difference, to_send = _difference(
+        course,
+        assignment,
+        marks,
+        points,
+        platform,
+        standings,
+    )
     yield from difference.lines(NAMES[platform].title)
     if dry_run:
         yield f"nothing was sent to {platform}, since --dry-run was given"
@@ -161,7 +168,13 @@ def _difference(
     """The difference, and the marks to send: the platform's id of a person → points."""
     identities = [person.identity for person in standings.people]
     students = [mark.student for mark in marks]
-    matches, conflicts = match_rows(read_ledger(course), platform, assignment, identities, students)
+    matches, conflicts = match_rows(
+        read_ledger(course),
+        platform,
+        assignment,
+        identities,
+        students,
+    )
     assert_certain(conflicts, points, platform)
     if any(match.key for match in matches):
         _check_maximum(platform, standings, full_marks(marks))

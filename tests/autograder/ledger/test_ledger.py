@@ -18,8 +18,7 @@ from autograder.ledger import (
     match_rows,
     read_ledger,
 )
-from autograder.platforms import canvas as canvas_platform
-from autograder.platforms import moodle_worksheet
+from autograder.platforms import canvas_gradebook, moodle_worksheet
 
 
 @pytest.fixture
@@ -317,6 +316,6 @@ def test_canvas_gradebook_without_its_row_of_points() -> None:
         ["    Points Possible", "", "", "", "", "10"],
         ["Doe, Jane", "101", "77", "jdoe", "A", ""],
     ]
-    assert canvas_platform.read_people(table) == {
+    assert canvas_gradebook.read_people(table) == {
         2: Identity((("canvas", "101"),), ("jdoe", "77"), "Doe, Jane")
     }

@@ -13,7 +13,8 @@ from platform_marks import NOTHING, arrived, called, rows
 from autograder.basics.tables import read_table
 from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.difference import Difference
-from autograder.platforms.canvas import Gradebook, canvas_csv, read_gradebook
+from autograder.platforms.canvas import canvas_csv
+from autograder.platforms.canvas_gradebook import Gradebook, read_gradebook
 from autograder.records.model import Result
 
 ROSTER = (

@@ -26,6 +26,7 @@ MODULES = {
     "api_client",
     "download_people",
     "moodle_worksheet",
+    "canvas_gradebook",
     "fill",
     "push",
     "platform",
