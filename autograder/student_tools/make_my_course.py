@@ -154,8 +154,11 @@ def _statement_text(node: ast.stmt, source: str) -> str:
     """The statement as it was written, comments included, but where several share a line."""
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-    text = "\n".join(source.split("\n")[first - 1 : node.end_lineno])
-    return text if len(ast.parse(text).body) == 1 else ast.unparse(node)
+    lines = source.split("\n")[first - 1 : node.end_lineno]
+    text = "\n".join(lines)
+    if len(ast.parse(text).body) > 1:
+        return ast.unparse(node)
+    return text
 
 
 def _written_names(statements: Sequence[Statement]) -> list[str]:
@@ -220,7 +223,8 @@ def _module_text(
 
 def _needed_names(statements: Sequence[Statement], names: Iterable[str]) -> set[str]:
     """The names, and all names that their definitions need, directly or through others."""
-    needed, size = set(names), -1
+    needed = set(names)
+    size = -1
     while len(needed) > size:
         size = len(needed)
         for statement in statements:
@@ -272,7 +276,8 @@ def _print_import_line(path: Path, answers: Mapping[str, Answer]) -> None:
         return
     statements = list(_statements(path.name, notebook.cells, roles=["given"]))
     given_names = {name for statement in statements for name in statement.binds}
-    fitting, unfitting = [], []
+    fitting = []
+    unfitting = []
     for name in sorted(given_names & answers.keys()):
         if _fits(_definition(statements, name), answers[name].definition):
             fitting.append(name)
@@ -300,7 +305,8 @@ def _fits(staff: ast.stmt, student: ast.stmt) -> bool:
         )
     if not isinstance(staff, ast.FunctionDef) or not isinstance(student, ast.FunctionDef):
         return False
-    names, student_names = _positional_names(staff), _positional_names(student)
+    names = _positional_names(staff)
+    student_names = _positional_names(student)
     required = len(names) - len(staff.args.defaults)
     student_required = len(student_names) - len(student.args.defaults)
     if student_required > required or None in student.args.kw_defaults:

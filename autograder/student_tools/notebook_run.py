@@ -56,10 +56,12 @@ def make_steps(matched: MatchedNotebook) -> list[Step]:
     """The cells that grading runs, in its order, and each visible check, as released, where the
     student has it, but not before the cell that it checks.
     """
+    submission = matched.submission
     steps: list[tuple[float, Step]] = []
-    for cell in matched.submission.cells:
-        steps.append((cell.place, Step(cell.id, cell.source, _cell_title(matched, cell))))
-    places = {cell.id: float(number) for number, cell in enumerate(matched.submission.handed_in)}
+    for cell in submission.cells:
+        step = Step(cell.id, cell.source, _cell_title(matched, cell))
+        steps.append((cell.place, step))
+    places = {cell.id: float(number) for number, cell in enumerate(submission.handed_in)}
     for check in matched.table.release.cells:
         if check.role != "check":
             continue
@@ -73,7 +75,8 @@ def make_steps(matched: MatchedNotebook) -> list[Step]:
         source, _ = strip_magics(check.source)
         step = Step(f"check {check.id}", source, title, check.name)
         steps.append((max(place, answer_place), step))
-    return [step for _, step in sorted(steps, key=lambda placed: placed[0])]
+    steps.sort(key=lambda placed: placed[0])
+    return [step for _, step in steps]
 
 
 def _cell_title(matched: MatchedNotebook, cell: Cell) -> str:
@@ -99,7 +102,11 @@ def run_steps(
     for question in matched.table.release.questions:
         functions |= matched.answer_names(question)
     limits = matched.table.limits
-    job = {"functions": sorted(functions), "folder": str(folder), "limits": dict(limits)}
+    job: dict[str, Any] = {
+        "functions": sorted(functions),
+        "folder": str(folder),
+        "limits": dict(limits),
+    }
     reported: set[str] = set()
     while True:
         cells = [
@@ -107,7 +114,8 @@ def run_steps(
             for step in steps
         ]
         remaining = iter(steps)
-        for reply in _run_process(program, json.dumps({**job, "cells": cells}), limits):
+        job["cells"] = cells
+        for reply in _run_process(program, json.dumps(job), limits):
             if "defined" in reply:
                 yield None, reply
                 return
@@ -142,7 +150,8 @@ def _run_process(program: Path, job: str, limits: Mapping[str, Any]) -> Iterator
             encoding="utf-8",
         )
         lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=_read_lines, args=(process, job, lines), daemon=True).start()
+        reader = threading.Thread(target=_read_lines, args=(process, job, lines), daemon=True)
+        reader.start()
         problem = "the process ended in it"
         is_ready = False
         try:

@@ -48,7 +48,8 @@ class MatchedNotebook:
 
     def describe_place(self, number: float) -> str:
         """A cell of the student's file in words; `number` is its place, from 0."""
-        return describe_cell(int(number), self.submission.handed_in[int(number)].source)
+        cell = self.submission.handed_in[int(number)]
+        return describe_cell(int(number), cell.source)
 
     def answer_cell(self, question: str) -> Cell | None:
         """The last cell that defines a question's function, whose definition counts; without one,
@@ -66,13 +67,16 @@ class MatchedNotebook:
 
 def load_tables(folders: Iterable[Path]) -> list[ReleaseTable]:
     """Every table that lies in these folders."""
-    files = {file.name: file for folder in folders for file in folder.glob(f"*{TABLE_SUFFIX}")}
+    files: dict[str, Path] = {}
+    for folder in folders:
+        files |= {file.name: file for file in folder.glob(f"*{TABLE_SUFFIX}")}
     tables = []
     for file in files.values():
         # other programs may have files of such a name
         with contextlib.suppress(ValueError, KeyError, TypeError, UnreadableSubmission):
             raw = json.loads(file.read_text(encoding="utf-8"))
-            notebook = parse_notebook(json.dumps(raw["release"]).encode(), file.name)
+            release_bytes = json.dumps(raw["release"]).encode()
+            notebook = parse_notebook(release_bytes, file.name)
             release = make_release(notebook.cells, str(raw["assignment"]))
             tables.append(ReleaseTable(release, raw["only_in_checks"], raw["limits"]))
     return tables

@@ -106,7 +106,8 @@ def _check_file(
     path: Path, matched: MatchedNotebook, notebook: Notebook, findings: Findings
 ) -> None:
     """Check the file's name and size, and newer copies, in which the student may have worked."""
-    name, most = matched.table.release.assignment, matched.table.limits["notebook_mb"]
+    name = matched.table.release.assignment
+    most = matched.table.limits["notebook_mb"]
     if path.name != f"{name}.ipynb":
         findings.to_do.append(f"the file is called {path.name}: hand it in as {name}.ipynb")
     if path.stat().st_size > most << 20:
@@ -219,7 +220,8 @@ def _run(
     passed = ran = 0
     try:
         for step, reply in run_steps(program, folder, matched):
-            problem, printed = describe_problem(reply), reply.get("printed", "")
+            problem = describe_problem(reply)
+            printed = reply.get("printed", "")
             if step is None:
                 findings.to_do += _lost_functions(matched, reply["defined"], unwritten)
                 continue

@@ -45,7 +45,8 @@ def changed_arguments(
         arguments: the arguments themselves, after the call.
     """
     changes = []
-    for number, (old, new) in enumerate(zip(copies[0], arguments[0], strict=True)):
+    positional = zip(copies[0], arguments[0], strict=True)
+    for number, (old, new) in enumerate(positional):
         place = _first_difference(old, new)
         if place is not None:
             changes.append(_parameter_name(function, number) + place)

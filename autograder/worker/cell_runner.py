@@ -60,7 +60,8 @@ class Watchdog(threading.Thread):
 
     def __init__(self, replies: Replies, limits: dict[str, Any]) -> None:
         super().__init__(daemon=True)
-        self._replies, self._limits = replies, limits
+        self._replies = replies
+        self._limits = limits
         self._cell = ""
         self._cell_began = self._notebook_began = (0.0, 0.0)
 
@@ -149,7 +150,8 @@ def main() -> None:
     """Run the cells of the job on standard input."""
     job = json.loads(sys.stdin.buffer.read())
     replies = Replies()
-    folder, limits = Path(job["folder"]), job["limits"]
+    folder = Path(job["folder"])
+    limits = job["limits"]
     _remove_from_path(folder, Path(sys.argv[0]).resolve().parent)
     _load_libraries("\n".join(cell["source"] for cell in job["cells"]))
     sys.addaudithook(lambda event, arguments: _refuse(event, arguments, folder))
@@ -168,7 +170,8 @@ def main() -> None:
         watchdog.begin("")
         if cell["is_check"]:
             namespaces.keep(names)
-        replies.send({"cell": cell["id"], "error": error, "printed": printed.getvalue()[:200]})
+        text = printed.getvalue()[:200]
+        replies.send({"cell": cell["id"], "error": error, "printed": text})
     defined = [name for name in job["functions"] if name in namespaces.graded]
     replies.send({"defined": defined})
     os._exit(0)  # does not wait for threads of the notebook's
@@ -198,7 +201,8 @@ def _limit_memory_and_files(limits: dict[str, Any]) -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        statm = Path("/proc/self/statm").read_text(encoding="ascii")
+        pages = int(statm.split()[0])
         memory = pages * resource.getpagesize() + (limits["memory_mb"] << 20)
         soft_limits = {
             resource.RLIMIT_AS: memory,
@@ -237,7 +241,8 @@ def _lies_beside_notebook(path: Path, folder: Path) -> bool:
     if not path.is_relative_to(folder) or path == folder:
         return False
     is_hidden = path.relative_to(folder).parts[0].startswith(".")
-    is_of_python = any(path.is_relative_to(prefix) for prefix in (sys.prefix, sys.base_prefix))
+    prefixes = (sys.prefix, sys.base_prefix)
+    is_of_python = any(path.is_relative_to(prefix) for prefix in prefixes)
     return not is_hidden and not is_of_python
 
 

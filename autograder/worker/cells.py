@@ -40,7 +40,10 @@ def _compile(cell_id: str, source: str, functions: Collection[str] = ()) -> Code
 
 
 def run_cell(
-    cell_id: str, source: str, names: dict[str, Any], functions: Collection[str] = ()
+    cell_id: str,
+    source: str,
+    names: dict[str, Any],
+    functions: Collection[str] = (),
 ) -> dict[str, Any] | None:
     """Run one cell in the shared namespace; returns None, or the error as `describe_error` has it.
 

@@ -23,8 +23,10 @@ from autograder.wire.frames import Frame, send_frame
 from autograder.worker import loop, system_calls, walls
 from autograder.worker.warm_up import triton_environment
 
-_FIRST_SPARE, _WORKER_SOCKET = 200, 3
-"""Descriptors of a worker: the lowest for what is moved aside, and where the socket ends up."""
+_WORKER_SOCKET = 3
+"""The descriptor of a worker's socket."""
+_FIRST_SPARE = 200
+"""The lowest descriptor for those that are moved aside."""
 _MOST_ENDS = 1024
 """How many workers' ends are remembered: a client asks for one as soon as it has seen it."""
 
@@ -45,9 +47,8 @@ class ForkServer:
         self._readable = walls.with_folders(walls.python_paths(kit), config["libraries"])
         self._hidden = [os.path.normpath(path) for path in config.pop("hidden")]
         self._pid_namespace = -1
-        self._ground = dataclasses.replace(
-            walls.survey(self._tier, self._readable), for_device=bool(self._device)
-        )
+        ground = walls.survey(self._tier, self._readable)
+        self._ground = dataclasses.replace(ground, for_device=bool(self._device))
         self._forked = os.getpid() * 64  # two hosts of one machine begin with different users
         self._clients: dict[int, socket.socket] = {}  # by the number of a living worker
         self._ends: dict[int, tuple[int, float]] = {}
@@ -75,13 +76,15 @@ class ForkServer:
         else:
             system_calls.use_huge_pages()
         if self._tier == "landlock":
-            rules = system_calls.landlock_rules([*self._readable, *walls.DEVICES], [])
+            readable = [*self._readable, *walls.DEVICES]
+            rules = system_calls.landlock_rules(readable, [])
             self._ground = dataclasses.replace(self._ground, landlock=rules)
         system_calls.set_dumpable(False)
         self._hidden = []
 
     def _enter_namespaces(self) -> None:
-        uid, gid = os.getuid(), os.getgid()
+        uid = os.getuid()
+        gid = os.getgid()
         flags = (
             system_calls.NEW_NS
             | system_calls.NEW_NET
@@ -111,7 +114,8 @@ class ForkServer:
         # only in the process that forks workers: huge pages shared with a parent fall apart as soon
         # as this process writes
         system_calls.use_huge_pages()
-        walls.build_root(self._readable, self._hidden, self._nodes if self._device else None)
+        nodes = self._nodes if self._device else None
+        walls.build_root(self._readable, self._hidden, nodes)
 
     def _wait_for(self, child: int) -> NoReturn:
         for control in self._controls:
@@ -212,10 +216,12 @@ class ForkServer:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             user = walls.FIRST_USER + self._forked % walls.USERS
             ground = dataclasses.replace(self._ground, landlock=rules, user=user)
+            limits = walls.WorkerLimits(**request["limits"])
             try:
-                walls.enter(self._tier, walls.WorkerLimits(**request["limits"]), ground)
+                walls.enter(self._tier, limits, ground)
             except (OSError, ValueError) as error:
-                send_frame(connection, Frame({"id": 0, "ok": False, "refused": f"{error}"}, {}))
+                refusal = {"id": 0, "ok": False, "refused": f"{error}"}
+                send_frame(connection, Frame(refusal, {}))
                 os._exit(1)
             send_frame(connection, Frame({"id": 0, "ok": True}, {}))
             loop.Loop(connection, self._device or "cpu").serve()

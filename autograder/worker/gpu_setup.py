@@ -59,7 +59,9 @@ def assemble_in_the_driver(driver_cuda: str) -> None:
 
 def driver_folders(maps: str) -> list[str]:
     """Folders of the driver's libraries in `maps`, the /proc/self/maps of a process."""
-    loaded = {
-        line.split(maxsplit=5)[-1].strip() for line in maps.splitlines() if "/libcuda.so" in line
-    }
-    return sorted({str(Path(path).parent) for path in loaded if path.startswith("/")})
+    folders = set()
+    for line in maps.splitlines():
+        path = line.split(maxsplit=5)[-1].strip()
+        if "/libcuda.so" in line and path.startswith("/"):
+            folders.add(str(Path(path).parent))
+    return sorted(folders)

@@ -31,7 +31,8 @@ def main() -> None:
     connected.
     """
     gc.disable()  # nothing that is imported is ever freed
-    controls = [socket.socket(fileno=descriptor) for descriptor in json.loads(sys.argv[1])]
+    descriptors = json.loads(sys.argv[1])
+    controls = [socket.socket(fileno=descriptor) for descriptor in descriptors]
     config = json.loads(controls[0].recv(1 << 16))
     with contextlib.suppress(OSError):
         # where the machine runs out of memory, workers go before whoever grades
@@ -64,9 +65,9 @@ def main() -> None:
         server.raise_walls()
     except (OSError, ValueError, WallRefused) as error:
         _refuse(controls, error)
-    ready = json.dumps({"ready": config["tier"], "readable": server.readable}).encode()
+    ready = {"ready": config["tier"], "readable": server.readable}
     for control in controls:
-        control.send(ready)
+        control.send(json.dumps(ready).encode())
     server.serve()
 
 

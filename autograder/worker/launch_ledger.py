@@ -91,7 +91,12 @@ class LaunchLedger:
             self._check(inputs)
 
     def after_operation(
-        self, inputs: list[Tensor], outputs: list[Tensor], *, writes: bool, from_python: bool
+        self,
+        inputs: list[Tensor],
+        outputs: list[Tensor],
+        *,
+        writes: bool,
+        from_python: bool,
     ) -> None:
         """Enter the outputs of an operation, and its inputs where the operation `writes` them.
 
@@ -118,8 +123,8 @@ class LaunchLedger:
 
     @contextlib.contextmanager
     def launch(self, arguments: Iterable[Any]) -> Iterator[None]:
-        """Watch one launch, or all launches that autotune makes for one: memory may change only
-        where kernels store, and only to the values that they store.
+        """Watch one launch, or all launches that autotune makes instead of it: memory may change
+        only where kernels store, and only to the values that they store.
         """
         if not self._depth:
             self._check(arguments)
@@ -174,7 +179,8 @@ class LaunchLedger:
         """Compare one storage with the bytes before the launch, which this method brings up to
         date; kernels may see a storage as elements of several sizes.
         """
-        stored, unsure = np.zeros(expected.size, np.uint8), np.zeros(expected.size, bool)
+        stored = np.zeros(expected.size, np.uint8)
+        unsure = np.zeros(expected.size, bool)
         for elements in elements_of_sizes:
             elements.write_into(expected, stored, unsure)
         # stores in two sizes: which came last is not known
@@ -211,9 +217,11 @@ class LaunchLedger:
 
     def _verify_leaf(self, leaf: Tensor | np.ndarray[Any, Any]) -> None:
         if isinstance(leaf, Tensor):
-            entry, size = self._entry(leaf), leaf.numel()
+            entry = self._entry(leaf)
+            size = leaf.numel()
         else:
-            entry, size = self._entry_around(leaf), leaf.size
+            entry = self._entry_around(leaf)
+            size = leaf.size
             if entry is None and size > 1:
                 self._fail(f"What is returned was made by numpy. {_ADVICE}.")
         if entry is None:
@@ -230,9 +238,10 @@ class LaunchLedger:
         entry = self._entry(leaf)
         if entry is None or leaf.requires_grad or leaf.is_conj() or leaf.is_neg():
             return leaf
-        whole = torch.from_numpy(entry.content.copy())
-        usable = whole[: whole.numel() // leaf.element_size() * leaf.element_size()]
-        return usable.view(leaf.dtype).as_strided(leaf.shape, leaf.stride(), leaf.storage_offset())
+        content = torch.from_numpy(entry.content.copy())
+        count = content.numel() // leaf.element_size()
+        elements = content[: count * leaf.element_size()].view(leaf.dtype)
+        return elements.as_strided(leaf.shape, leaf.stride(), leaf.storage_offset())
 
     # entries
 
@@ -277,12 +286,15 @@ class LaunchLedger:
         if _is_plain(tensor):
             storage = tensor.untyped_storage()
             content = _bytes_of(storage).copy()
-            self._entries[storage.data_ptr()] = LedgerEntry(storage, name, content, from_outside)
+            entry = LedgerEntry(storage, name, content, from_outside)
+            self._entries[storage.data_ptr()] = entry
 
 
 def _is_plain(value: Any) -> bool:
     """Whether a value is a tensor with memory that can be read here."""
-    if not isinstance(value, Tensor) or value.device.type != "cpu" or value.layout != torch.strided:
+    if not isinstance(value, Tensor):
+        return False
+    if value.device.type != "cpu" or value.layout != torch.strided:
         return False
     try:
         return value.untyped_storage().data_ptr() != 0

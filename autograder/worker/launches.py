@@ -81,6 +81,7 @@ _MAKES = {
     "view_as_real",
     "is_pinned",
 }
+"""Operations that compute nothing: they make, copy or rearrange."""
 _FILLS = {"full", "full_like", "new_full", "scalar_tensor"}
 _READS_OUT = {"numpy", "tolist", "item", "__array__"}
 _MAX_NAMES = 16
@@ -98,7 +99,9 @@ class LaunchRecord(TorchDispatchMode):
         self, recording: strict_triton.Recording, names: dict[int, str], ledger: LaunchLedger
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._recording, self._names, self.ledger = recording, names, ledger
+        self.ledger = ledger
+        self._recording = recording
+        self._names = names
         self._computed: list[str] = []
         self._storages: list[Any] = []
 
@@ -161,7 +164,10 @@ class LaunchRecord(TorchDispatchMode):
 
 @contextlib.contextmanager
 def watch_launches(
-    function: Callable[..., Any], args: Any, kwargs: Any, parameters: Sequence[str] = ()
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    parameters: Sequence[str] = (),
 ) -> Iterator[LaunchRecord]:
     """Watch one call of `function`.
 
@@ -170,7 +176,8 @@ def watch_launches(
             where there are none, arguments have the function's names.
     """
     try:
-        arguments = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        arguments = dict(bound.arguments)
     except (TypeError, ValueError):
         arguments = {}
     arguments.update(zip(parameters, args, strict=False))

@@ -55,7 +55,8 @@ class Loop:
     """
 
     def __init__(self, sock: socket.socket, device: str = "cpu") -> None:
-        self._sock, self._device = sock, device
+        self._sock = sock
+        self._device = device
         self._repeated_arguments: Any = None
         self._repeated_result: Any = None
         self._names = new_namespace()
@@ -104,7 +105,8 @@ class Loop:
         """Turn to another question: release the objects of the last one, and exchange the ban."""
         if self._ban is not None:
             self._ban.lift()
-        self._ban = Ban(frame.header["forbid"]) if frame.header["forbid"] else None
+        forbidden = frame.header["forbid"]
+        self._ban = Ban(forbidden) if forbidden else None
         self._objects.clear()
         self._links.clear()
         fresh_seeds()
@@ -112,7 +114,8 @@ class Loop:
 
     def _do_stand_in(self, frame: Frame) -> None:
         for name, methods in frame.header["classes"].items():
-            stand_in_class = make_stand_in_class(name, methods, self._ask, self._names.get(name))
+            replaced = self._names.get(name)
+            stand_in_class = make_stand_in_class(name, methods, self._ask, replaced)
             self._names[name] = self._stand_ins[name] = stand_in_class
         for name, signature in frame.header["functions"].items():
             function = self._names.get(name)
@@ -133,7 +136,8 @@ class Loop:
         if torch := loaded_torch():
             names["torch"] = torch
         with self._reply_on_error():
-            exec(compile(frame.header["source"], "<suite>", "exec", dont_inherit=True), names)
+            code = compile(frame.header["source"], "<suite>", "exec", dont_inherit=True)
+            exec(code, names)
             self._answer(names[frame.header["name"]], [])
 
     def _do_call(self, frame: Frame) -> None:
@@ -194,12 +198,14 @@ class Loop:
             for _ in range(frame.header["times"]):
                 self._repeated_result = target(*args, **kwargs)
             self._synchronize()
-            self._answer(self._repeated_result if frame.header.get("give") else None, [])
+            answer = self._repeated_result if frame.header.get("give") else None
+            self._answer(answer, [])
 
     def _do_get(self, frame: Frame) -> None:
         """Answer with the value of an object's attribute, or say that it is a method."""
         with self._reply_on_error():
-            value = getattr(self._objects[frame.header["handle"]], frame.header["attribute"])
+            owner = self._objects[frame.header["handle"]]
+            value = getattr(owner, frame.header["attribute"])
             if callable(value) and not is_tensor(value):
                 self._reply({"ok": True, "method": True})
             else:
@@ -209,7 +215,8 @@ class Loop:
         from autograder.wire.gradients import pull
 
         inputs, outputs = self._links[frame.header["call"]]
-        gradients = Decoder(frame.tensors, device=self._device).decode(frame.header["value"])
+        decoder = Decoder(frame.tensors, device=self._device)
+        gradients = decoder.decode(frame.header["value"])
         with self._reply_on_error():
             self._answer(pull(outputs, inputs, gradients), [])
 
@@ -251,7 +258,8 @@ class Loop:
             self._reply({"ok": False, "error": describe_error(error)})
 
     def _reply(self, header: dict[str, Any], tensors: dict[str, Block] | None = None) -> None:
-        send_frame(self._sock, Frame({"id": self._request, **header}, tensors or {}))
+        numbered = {"id": self._request, **header}
+        send_frame(self._sock, Frame(numbered, tensors or {}))
 
     def _synchronize(self) -> None:
         """Wait for the device: errors there belong to this request."""

@@ -48,7 +48,8 @@ def install_colab() -> None:
     """
     if "google" in sys.modules:
         return
-    google, colab = types.ModuleType("google"), types.ModuleType("google.colab")
+    google = types.ModuleType("google")
+    colab = types.ModuleType("google.colab")
     google.__path__ = []  # a package without files
     colab.__path__ = []
     for name in ("drive", "files", "output", "userdata", "auth", "data_table"):

@@ -22,7 +22,12 @@ from autograder.worker.system_calls import MACHINE, SYSCALLS, no_new_privileges,
 Instruction = tuple[int, int, int, int]
 
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_LOAD = 0x20
+_EQUAL = 0x15
+_AT_LEAST = 0x35
+_ANY_BIT = 0x45
+_AND = 0x54
+_RETURN = 0x06
 _KILL: Instruction = (_RETURN, 0, 0, 0x80000000)
 _ALLOW: Instruction = (_RETURN, 0, 0, 0x7FFF0000)
 _INSTRUCTION_BYTES = 8
@@ -83,7 +88,9 @@ _SOCKETPAIR_ALLOWED = (1, 1 | 0x800, 1 | 0x80000, 1 | 0x80800)
 _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 # NVIDIA's drivers: those of type 'F' for the GPU, and for unified memory plain numbers and these
 # two
-_NVIDIA_TYPE, _UNIFIED_PLAIN, _UNIFIED_MEMORY = 0x4600, 0x100, (0x30000001, 0x30000002)
+_NVIDIA_TYPE = 0x4600
+_UNIFIED_PLAIN = 0x100
+_UNIFIED_MEMORY = (0x30000001, 0x30000002)
 
 
 def _refuse(number: int) -> Instruction:
@@ -108,13 +115,20 @@ class Filter:
     """Builds the program: a chain of "is it this call? then decide"."""
 
     def __init__(
-        self, own_pid: int, *, may_write: bool, may_open: bool, for_device: bool = False
+        self,
+        own_pid: int,
+        *,
+        may_write: bool,
+        may_open: bool,
+        for_device: bool = False,
     ) -> None:
         self.program: list[Instruction] = []
         self._start()
-        self._allow_plain(
-            (*_PLAIN, *(_WRITING if may_write else ()), *(_FOR_DEVICE if for_device else ()))
-        )
+        self._allow_plain(_PLAIN)
+        if may_write:
+            self._allow_plain(_WRITING)
+        if for_device:
+            self._allow_plain(_FOR_DEVICE)
         if may_open:
             self._opening(may_write)
         # threads of this process, never a process: the student's code stays one process
@@ -211,7 +225,11 @@ class Filter:
             self.program += [(_EQUAL, 0, len(body), SYSCALLS[name]), *body]
 
     def _only(
-        self, name: str, argument: int, values: tuple[int, ...], otherwise: int = errno.EPERM
+        self,
+        name: str,
+        argument: int,
+        values: tuple[int, ...],
+        otherwise: int = errno.EPERM,
     ) -> None:
         """Allow the call where its argument is one of `values`."""
         comparisons = _jump_if_any(values)

@@ -15,8 +15,9 @@ from collections.abc import Callable, Collection
 from types import CodeType, FunctionType
 from typing import Any
 
-_HAS_STAND_IN, _ANSWER = "__stood_in__", "__stand_in_answer__"
-"""What the hooks call: two names among the builtins."""
+_HAS_STAND_IN = "__stood_in__"
+_ANSWER = "__stand_in_answer__"
+"""With the name above, what hooks call: functions among the builtins."""
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 
 
@@ -77,7 +78,8 @@ class _HookInserter(ast.NodeTransformer):
     """Inserts hooks into functions of some names, where the cell defines them at its own level."""
 
     def __init__(self, names: Collection[str]) -> None:
-        self.names, self.count = names, 0
+        self.names = names
+        self.count = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if node.name not in self.names or node.decorator_list or _is_generator(node.body):

@@ -99,19 +99,22 @@ def make_stand_in_class(
     """
 
     def construct(self: StandInObject, *args: Any, **kwargs: Any) -> None:
-        self._stand_in = ask({"name": name}, [list(args), kwargs]).value._stand_in
+        reply = ask({"name": name}, [list(args), kwargs])
+        self._stand_in = reply.value._stand_in
 
     def get_attribute(self: StandInObject, attribute: str) -> Any:
         if attribute.startswith("_"):
             raise AttributeError(attribute)
+        question = {"object": self._stand_in, "attribute": attribute}
         try:
-            return ask({"object": self._stand_in, "attribute": attribute}, [[], {}]).value
+            return ask(question, [[], {}]).value
         except StandInRefused:
             raise AttributeError(f"{name!r} object has no attribute {attribute!r}") from None
 
     def make_method(method: str) -> Callable[..., Any]:
         def call(self: StandInObject, *args: Any, **kwargs: Any) -> Any:
-            return _call(ask, {"object": self._stand_in, "method": method}, args, kwargs)
+            question = {"object": self._stand_in, "method": method}
+            return _call(ask, question, args, kwargs)
 
         call.__name__ = method
         return call
@@ -134,8 +137,10 @@ def _leaf_as_data(leaf: Any) -> Any:
     if isinstance(leaf, StandInObject):
         return HandleReference(leaf._stand_in, type(leaf).__name__)
     if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
-        fields = [field.name for field in dataclasses.fields(leaf)]
-        return SimpleNamespace(**{name: as_data(getattr(leaf, name)) for name in fields})
+        values = {}
+        for field in dataclasses.fields(leaf):
+            values[field.name] = as_data(getattr(leaf, field.name))
+        return SimpleNamespace(**values)
     kind = type(leaf)
     if kind.__module__ == "student" and hasattr(leaf, "__dict__") and not _has_public_method(kind):
         return SimpleNamespace(**as_data(vars(leaf)))

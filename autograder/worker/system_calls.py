@@ -20,25 +20,22 @@ _TABLES: dict[str, dict[str, int]] = json.loads(
 SYSCALLS = _TABLES.get(MACHINE, {})
 """Numbers of the system calls on this processor; empty where the kit does not know it."""
 
-NEW_NS, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = (
-    0x20000,
-    0x4000000,
-    0x8000000,
-    0x10000000,
-    0x20000000,
-    0x40000000,
-)
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = (
-    1,
-    2,
-    4,
-    8,
-    32,
-    4096,
-    16384,
-    1 << 18,
-)
-_MS_NOATIME, _MS_RELATIME = 1024, 1 << 21
+NEW_NS = 0x20000
+NEW_UTS = 0x4000000
+NEW_IPC = 0x8000000
+NEW_USER = 0x10000000
+NEW_PID = 0x20000000
+NEW_NET = 0x40000000
+MS_RDONLY = 1
+MS_NOSUID = 2
+MS_NODEV = 4
+MS_NOEXEC = 8
+MS_REMOUNT = 32
+_MS_NOATIME = 1024
+MS_BIND = 4096
+MS_REC = 16384
+MS_PRIVATE = 1 << 18
+_MS_RELATIME = 1 << 21
 _MNT_DETACH = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -55,13 +52,16 @@ def syscall(name: str, *arguments: Any) -> int:
     """Make a system call by name. Raises: OSError."""
     if name not in SYSCALLS:
         raise OSError(errno.ENOSYS, f"{name}: not known on {MACHINE}")
-    words = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    words = [
+        ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
+    ]
     return _checked(_libc.syscall(ctypes.c_long(SYSCALLS[name]), *words), name)
 
 
 def prctl(option: int, *arguments: int) -> int:
     """As prctl(2). Raises: OSError."""
-    words = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
+    four = (*arguments, 0, 0, 0, 0)[:4]
+    words = [ctypes.c_ulong(argument) for argument in four]
     return _checked(_libc.prctl(ctypes.c_int(option), *words), f"prctl({option})")
 
 
@@ -105,13 +105,10 @@ def drop_capabilities(exceptions: tuple[int, ...] = ()) -> None:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    header = struct.pack("Ii", 0x20080522, 0)
     word = sum(1 << capability for capability in exceptions)
-    syscall(
-        "capset",
-        ctypes.c_char_p(header),
-        ctypes.c_char_p(struct.pack("6I", word, word, 0, 0, 0, 0)),
-    )
+    header = struct.pack("Ii", 0x20080522, 0)
+    sets = struct.pack("6I", word, word, 0, 0, 0, 0)
+    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(sets))
 
 
 _HUGE_PAGE = 2 << 20
@@ -128,7 +125,8 @@ def use_huge_pages() -> None:
         if not rights.startswith("rw-p") or name not in ([], ["[heap]"]):
             continue
         start, end = (int(bound, 16) for bound in bounds.split("-"))
-        for page in range(-(-start // _HUGE_PAGE) * _HUGE_PAGE, end - _HUGE_PAGE + 1, _HUGE_PAGE):
+        first_page = -(-start // _HUGE_PAGE) * _HUGE_PAGE
+        for page in range(first_page, end - _HUGE_PAGE + 1, _HUGE_PAGE):
             _libc.madvise(
                 ctypes.c_void_p(page), ctypes.c_size_t(_HUGE_PAGE), ctypes.c_int(_COLLAPSE)
             )
@@ -163,7 +161,8 @@ def detach(target: str) -> None:
 
 def pivot_root(new: str, old: str) -> None:
     """As pivot_root(2). Raises: OSError."""
-    syscall("pivot_root", ctypes.c_char_p(new.encode()), ctypes.c_char_p(old.encode()))
+    paths = [ctypes.c_char_p(path.encode()) for path in (new, old)]
+    syscall("pivot_root", *paths)
 
 
 def bind_read_only(source: str, target: str) -> None:

@@ -96,7 +96,9 @@ def python_paths(kit: Path) -> list[str]:
     libraries += [*site.getsitepackages(), sysconfig.get_path("stdlib")]
     candidates = {*_SYSTEM, *libraries, *map(os.path.realpath, libraries)}
     present = sorted(os.path.normpath(path) for path in candidates if Path(path).exists())
-    outermost = [p for p in present if not any(p != q and p.startswith(q + "/") for q in present)]
+    outermost = [
+        path for path in present if not any(path.startswith(folder + "/") for folder in present)
+    ]
     packages = [path for path in _loaded_packages() if Path(path).parent != kit]
     return with_folders(outermost, packages)
 
@@ -115,13 +117,13 @@ def _loaded_packages() -> list[str]:
 
 def with_folders(paths: list[str], folders: list[str]) -> list[str]:
     """The paths, and the folders that do not lie in one of the paths."""
-    real = [str(Path(path).resolve()) + "/" for path in paths]
-    more = [
-        folder
-        for folder in folders
-        if not (str(Path(folder).resolve()) + "/").startswith(tuple(real))
-    ]
-    return sorted([*paths, *more])
+    real_paths = tuple(str(Path(path).resolve()) + "/" for path in paths)
+    outside = []
+    for folder in folders:
+        real_folder = str(Path(folder).resolve()) + "/"
+        if not real_folder.startswith(real_paths):
+            outside.append(folder)
+    return sorted([*paths, *outside])
 
 
 def open_to_all(path: str, tier: str) -> bool:
@@ -191,7 +193,8 @@ def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None =
         "tmpfs", "/new", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,nr_inodes=4k,mode=755"
     )
     for path in readable:
-        old, new = Path("/old" + path), Path("/new" + path)
+        old = Path("/old" + path)
+        new = Path("/new" + path)
         if old.is_symlink():
             new.parent.mkdir(parents=True, exist_ok=True)
             new.symlink_to(old.readlink())
@@ -252,7 +255,9 @@ def survey(tier: str, readable: list[str]) -> Ground:
         WallRefused: the tier `uid` would leave workers without Python.
     """
     statm = Path("/proc/self/statm")
-    pages = int(statm.read_text().split()[0]) if statm.exists() else 1 << 20
+    pages = 1 << 20
+    if statm.exists():
+        pages = int(statm.read_text().split()[0])
     is_root = os.getuid() == 0 and _has_users()
     locked = [path for path in readable if not open_to_all(path, tier)] if is_root else []
     if locked and tier == "uid":

@@ -134,7 +134,8 @@ def warm_loop() -> None:
         argument = numpy.ones(3)
         source = "import numpy as np\ndef f(x):\n    return np.exp(x * 2).sum(-1)\n"
         forbidden = []
-    load = {"id": 1, "op": "load", "cells": [["warm", source]], "forbid": forbidden}
+    cells = [["warm", source]]
+    load = {"id": 1, "op": "load", "cells": cells, "forbid": forbidden}
     call = {
         "id": 2,
         "op": "call",
