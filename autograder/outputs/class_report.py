@@ -53,8 +53,9 @@ def render_report(
     shares = class_shares(marks)
     counts = Counter({"graded": 0})
     counts.update("graded" if mark.result else mark.status for mark in marks)
-    by_mark = sorted(marks, key=lambda m: (m.score is None, -(m.score or 0.0), m.student))
-    by_status = sorted(marks, key=lambda m: (m.status == "graded", m.status, m.student))
+    by_mark = sorted(marks, key=_mark_order)
+    by_status = sorted(marks, key=_status_order)
+    grades_by_hand = [mark.by_hand for mark in marks if mark.by_hand]
     return render_pieces(
         "report.html",
         assignment=assignment,
@@ -76,7 +77,7 @@ def render_report(
         bins=histogram(shares),
         questions=summarize_questions(results),
         tries=tries if len(tries) > 1 else (),
-        written=written_statistics([mark.by_hand for mark in marks if mark.by_hand], rubrics or {}),
+        written=written_statistics(grades_by_hand, rubrics or {}),
         orders=(("student", marks), ("mark", by_mark), ("status", by_status)),
         pages=pages or {},
         stale=stale or {},
@@ -86,6 +87,16 @@ def render_report(
         unwalled=sum(result.walls == "none" for result in results),
         sign=question_sign,
     )
+
+
+def _mark_order(mark: Mark) -> tuple[bool, float, str]:
+    """The best mark first; students without a mark last."""
+    return mark.score is None, -(mark.score or 0.0), mark.student
+
+
+def _status_order(mark: Mark) -> tuple[bool, str, str]:
+    """Graded students last."""
+    return mark.status == "graded", mark.status, mark.student
 
 
 def write_report(

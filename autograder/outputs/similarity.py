@@ -142,10 +142,11 @@ def find_similar_pairs(submissions: Sequence[Submission], known_texts: Sequence[
             for value in cell.values():
                 students[value].add(submission.student)
     shared = _shared_by_pairs(students, len(submissions))
-    flagged = [(pair, values) for pair, values in shared.items() if _is_much(values, of_words)]
-    flagged.sort(key=lambda row: (-len(row[1]), row[0]))
+    flagged = [pair for pair, values in shared.items() if _is_much(values, of_words)]
+    flagged.sort(key=lambda pair: (-len(shared[pair]), pair))
     pairs = []
-    for (left, right), values in flagged[:MOST_PAIRS]:
+    for left, right in flagged[:MOST_PAIRS]:
+        values = shared[left, right]
         passages = _find_passages(values, submitted_cells[left], submitted_cells[right])
         pairs.append(Pair((left, right), len(values), passages))
     return pairs

@@ -93,6 +93,14 @@ def share(score: float, max_score: float) -> float:
     return min(1.0, max(0.0, score / max_score)) if max_score > 0 else 1.0
 
 
+def _mean_share(scored: Sequence[QuestionResult] | Sequence[Result]) -> float:
+    return statistics.fmean(share(each.score, each.max_score) for each in scored)
+
+
+def _full_count(scored: Sequence[QuestionResult] | Sequence[Result]) -> int:
+    return sum(is_full(each.score, each.max_score) for each in scored)
+
+
 def histogram(shares: Sequence[float]) -> list[int]:
     """Count the shares in each tenth; the last one holds full marks too."""
     counts = [0] * BINS
@@ -108,34 +116,29 @@ def summarize_questions(results: Sequence[Result]) -> list[QuestionStatistics]:
 
 
 def _summarize_question(name: str, results: Sequence[Result]) -> QuestionStatistics:
-    pairs = [
-        (question, result)
-        for result in results
-        for question in result.questions
-        if question.name == name
-    ]
-    answers = [answer for answer, _ in pairs]
-    mistakes = Counter(
-        (diagnosis.mistake, diagnosis.hint)
-        for answer in answers
-        for diagnosis in (answer.diagnosis, *answer.slips)
-        if diagnosis
-    )
-    failing = Counter(
-        describe_test(test.name)
-        for answer in answers
-        for test in answer.tests
-        if test.outcome != "passed"
-    )
-    compared = [(answer, result) for answer, result in pairs if len(result.questions) > 1]
-    compared_answers = [answer for answer, _ in compared]
-    other_points = [total((result.score, -answer.score)) for answer, result in compared]
+    answers = []
+    compared_answers = []
+    other_points = []
+    mistakes: Counter[tuple[str, str]] = Counter()
+    failing: Counter[str] = Counter()
+    for result in results:
+        for answer in result.questions:
+            if answer.name != name:
+                continue
+            answers.append(answer)
+            if len(result.questions) > 1:
+                compared_answers.append(answer)
+                other_points.append(total((result.score, -answer.score)))
+            diagnoses = [answer.diagnosis] if answer.diagnosis else []
+            mistakes.update((each.mistake, each.hint) for each in (*diagnoses, *answer.slips))
+            failed = [test for test in answer.tests if test.outcome != "passed"]
+            failing.update(describe_test(test.name) for test in failed)
     return QuestionStatistics(
         name=name,
         max_score=max(answer.max_score for answer in answers),
         mean=statistics.fmean(answer.score for answer in answers),
-        mean_share=statistics.fmean(share(answer.score, answer.max_score) for answer in answers),
-        right_share=statistics.fmean(is_full(answer.score, answer.max_score) for answer in answers),
+        mean_share=_mean_share(answers),
+        right_share=_full_count(answers) / len(answers),
         carried=sum(answer.carried > 0 for answer in answers),
         kept=sum(answer.kept > 0 for answer in answers),
         mistakes=tuple(mistakes.most_common(COMMONEST)),
@@ -180,9 +183,7 @@ def summarize_attempts(history: Mapping[str, Sequence[Result]]) -> list[Attempt]
     attempts = []
     for number in range(most):
         results = [results[number] for results in history.values() if len(results) > number]
-        mean = statistics.fmean(share(result.score, result.max_score) for result in results)
-        full = sum(is_full(result.score, result.max_score) for result in results)
-        attempts.append(Attempt(len(results), mean, full))
+        attempts.append(Attempt(len(results), _mean_share(results), _full_count(results)))
     return attempts
 
 

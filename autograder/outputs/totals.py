@@ -83,11 +83,12 @@ def _total(
         lowest, mean = _category_mean(category, percents, weights)
         dropped |= lowest
         means.append((category, mean))
+    weighted = [(mean, category.weight) for category, mean in means if category.weight]
     return Total(
         marks,
         percents,
         dropped=tuple(name for name in percents if name in dropped),
-        total=_mean([(mean, category.weight) for category, mean in means if category.weight]),
+        total=_mean(weighted),
         categories={category.name: mean for category, mean in means if category.name},
     )
 
@@ -105,7 +106,8 @@ def _category_mean(
     graded.sort()
     drop = min(category.drop_lowest, len(graded) - 1)
     lowest = {name for _, name in graded[:drop]}
-    return lowest, _mean([(percent, weights.weight(name)) for percent, name in graded[drop:]])
+    weighted = [(percent, weights.weight(name)) for percent, name in graded[drop:]]
+    return lowest, _mean(weighted)
 
 
 def _mean(weighted: Sequence[tuple[float | None, float]]) -> float | None:
