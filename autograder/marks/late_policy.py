@@ -259,7 +259,9 @@ def class_lateness(
         )
         for name in counted
     ]
-    by_assignment: dict[str, dict[str, Lateness]] = {name: {} for name in wanted}
+    by_assignment: dict[str, dict[str, Lateness]] = {}
+    for name in wanted:
+        by_assignment[name] = {}
     for student in students:
         in_order = [assignment.lateness(student) for assignment in hand_ins]
         covered = spend_late_days(in_order, course.late)
@@ -273,9 +275,12 @@ def _merge_due_times(
     course: Course, gradebook: Mapping[str, GradebookTimes]
 ) -> dict[str, datetime]:
     """When each assignment is due, the earliest first; [due] of course.toml wins."""
-    in_gradebook = {name: times.due for name, times in gradebook.items() if times.due is not None}
-    merged = {**in_gradebook, **course.due}
-    return dict(sorted(merged.items(), key=lambda entry: (entry[1], entry[0])))
+    due_times = dict(course.due)
+    for name, times in gradebook.items():
+        if times.due is not None:
+            due_times.setdefault(name, times.due)
+    order = sorted(due_times, key=lambda name: (due_times[name], name))
+    return {name: due_times[name] for name in order}
 
 
 @dataclass(frozen=True, slots=True)

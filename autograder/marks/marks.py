@@ -199,7 +199,8 @@ def class_marks(
             continue
         group = holder if holder in groups else ""
         for member in ledger.members(holder, name):
-            grades, lateness = (by_hand or {}).get(holder), (late or {}).get(member)
+            grades = by_hand.get(holder) if by_hand else None
+            lateness = late.get(member) if late else None
             mark = _graded_mark(result, written, grades, lateness, course)
             marks.append(dataclasses.replace(mark, student=member, group=group))
     listed = {mark.holder for mark in marks}
@@ -275,8 +276,10 @@ def _graded_mark(
     else:
         waiting = ["written answers"] if written else []
     grades = by_hand or ManualGrades(result.student, ())
-    overrides = {grade.name: grade.points for grade in grades.questions if grade.points is not None}
-    questions = {q.name: overrides.get(q.name, q.score) for q in result.questions}
+    questions = {question.name: question.score for question in result.questions}
+    for grade in grades.questions:
+        if grade.points is not None and grade.name in questions:
+            questions[grade.name] = grade.points
     score, max_score = grades.mark(result), total((result.max_score, written))
     after_late: float | None = score
     if late is not None and late.minutes is not None:

@@ -47,11 +47,12 @@ class RubricItem:
 def rubric_items(scheme: str) -> tuple[RubricItem, ...]:
     """Parse the items of a marking scheme; none where its lines do not begin with points."""
     parts = _ITEM.split(scheme)[1:]
-    pairs = zip(parts[::2], parts[1::2], strict=True)
-    return tuple(
-        RubricItem(number, float(points), " ".join(text.partition("\n\n")[0].split()))
-        for number, (points, text) in enumerate(pairs, start=1)
-    )
+    items: list[RubricItem] = []
+    for points, text in zip(parts[::2], parts[1::2], strict=True):
+        paragraph = text.partition("\n\n")[0]
+        words = " ".join(paragraph.split())
+        items.append(RubricItem(len(items) + 1, float(points), words))
+    return tuple(items)
 
 
 def number_items(scheme: str) -> str:
@@ -66,8 +67,12 @@ def read_rubrics(assignment: Assignment) -> dict[str, tuple[RubricItem, ...]]:
         cells = read_built_json(assignment.solution)["cells"]
     except (OSError, ValueError):
         return {}
-    tagged = [(cell["metadata"].get("attention_kit", {}), cell["source"]) for cell in cells]
-    return {tag["name"]: rubric_items(source) for tag, source in tagged if tag.get("role") == GUIDE}
+    rubrics = {}
+    for cell in cells:
+        tag = cell["metadata"].get("attention_kit", {})
+        if tag.get("role") == GUIDE:
+            rubrics[tag["name"]] = rubric_items(cell["source"])
+    return rubrics
 
 
 def find_items(comment: str, items: Sequence[RubricItem]) -> tuple[RubricItem, ...]:
@@ -84,7 +89,11 @@ def sum_points(items: Sequence[RubricItem]) -> float:
 def expand_items(comment: str, items: Sequence[RubricItem]) -> str:
     """Replace the numbers of items in a grader's comment by their texts, for the student."""
     texts = {item.number: str(item) for item in items}
-    return _REFERENCE.sub(lambda match: texts.get(int(match[1]), match[0]), comment)
+
+    def expand(reference: re.Match[str]) -> str:
+        return texts.get(int(reference[1]), reference[0])
+
+    return _REFERENCE.sub(expand, comment)
 
 
 @dataclass(frozen=True, slots=True)

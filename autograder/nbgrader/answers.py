@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from sqlalchemy import Column, MetaData, String, Table, bindparam, delete, insert, select
+from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
 from sqlalchemy.orm import Session
 
 from autograder.basics.errors import BadSource, StaleBuild
@@ -58,17 +58,12 @@ def store_answers(
     stored = {(row.notebook_id, row.cell_id): row.sha256 for row in rows}
     hashes = {key: answer_sha256(answer) for key, answer in answers.items()}
     changed = {key for key, sha256 in hashes.items() if stored.get(key) != sha256}
-    changed_rows = [
-        {"notebook_id": key[0], "cell_id": key[1], "sha256": hashes[key]} for key in sorted(changed)
-    ]
-    if changed_rows:
-        same_key = (
-            _ANSWERS.c.notebook_id == bindparam("notebook"),
-            _ANSWERS.c.cell_id == bindparam("cell"),
-        )
-        keys = [{"notebook": notebook, "cell": cell} for notebook, cell in sorted(changed)]
-        db.execute(delete(_ANSWERS).where(*same_key), keys)
-        db.execute(insert(_ANSWERS), changed_rows)
+    if changed:
+        new_rows = []
+        for (notebook, cell), sha256 in {**stored, **hashes}.items():
+            new_rows.append({"notebook_id": notebook, "cell_id": cell, "sha256": sha256})
+        db.execute(delete(_ANSWERS).where(_ANSWERS.c.notebook_id.in_(submissions)))
+        db.execute(insert(_ANSWERS), new_rows)
     db.execute(delete(_SUBMISSIONS).where(_SUBMISSIONS.c.notebook_id.in_(submissions)))
     files = [
         {"notebook_id": key, "sha256": sha256} for key, sha256 in submissions.items() if sha256
@@ -92,7 +87,8 @@ def read_answers(submission: Submission) -> dict[str, str]:
 
 def answer_sha256(answer: str) -> str:
     """The hash of an answer, without spaces and line breaks, which editors change."""
-    return hashlib.sha256(" ".join(answer.split()).encode()).hexdigest()
+    words = " ".join(answer.split())
+    return hashlib.sha256(words.encode()).hexdigest()
 
 
 def mark_earlier_answers(

@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 GRADED = ("GradeCell", "TaskCell")
 COMMENTED = ("SolutionCell", "TaskCell")
 
+_CellRows = dict[tuple[str, type[Any]], dict[str, Any]]
+"""(name of a cell, table) → values of a row."""
+
 
 def register_release(
     db: Session, course_id: str, assignment_name: str, release: NbgraderNotebook
@@ -88,11 +91,9 @@ def _register_cells(db: Session, notebook: Notebook, cells: Sequence[NbgraderCel
         db.add(kind(notebook_id=notebook.id, name=name, **values))
 
 
-def _rows_of_cells(
-    cells: Sequence[NbgraderCell],
-) -> dict[tuple[str, type[Any]], dict[str, Any]]:
-    """(name, table) → values of the rows that the database should have for these cells."""
-    rows: dict[tuple[str, type[Any]], dict[str, Any]] = {}
+def _rows_of_cells(cells: Sequence[NbgraderCell]) -> _CellRows:
+    """The rows that the database should have for these cells."""
+    rows: _CellRows = {}
     for cell in cells:
         scored = {"max_score": cell.points, "cell_type": cell.cell_type}
         if cell.grade:
@@ -112,7 +113,8 @@ def _rows_of_cells(
 
 def _complete_submissions(db: Session, notebook: Notebook) -> None:
     """Give stored submissions a row for each cell that is new."""
-    submitted = set(db.scalars(select(SubmittedNotebook.id).filter_by(notebook_id=notebook.id)))
+    query = select(SubmittedNotebook.id).filter_by(notebook_id=notebook.id)
+    submitted = db.scalars(query).all()
     if not submitted:
         return
     ids = cell_ids(db, notebook)

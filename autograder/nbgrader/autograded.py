@@ -45,7 +45,8 @@ class NotebooksForGraders:
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
                 cell["outputs"] = []
-                text = cells.get(grade_id(cell), "") + questions.get(tested_question(cell), "")
+                text = cells.get(grade_id(cell), "")
+                text += questions.get(tested_question(cell), "")
                 if text:
                     output = {"name": "stdout", "output_type": "stream", "text": text}
                     cell["outputs"].append(output)
@@ -140,14 +141,16 @@ def _model_answer(prompt: str, solution: str) -> str:
     """The lines of a solution that differ from the released prompt, without equal ends."""
     prompt_lines, lines = prompt.split("\n"), solution.split("\n")
     start = _count_equal(prompt_lines, lines)
-    end = _count_equal(prompt_lines[start:][::-1], lines[start:][::-1])
-    return "\n".join(lines[start : len(lines) - end]).strip("\n")
+    del prompt_lines[:start], lines[:start]
+    end = _count_equal(prompt_lines[::-1], lines[::-1])
+    return "\n".join(lines[: len(lines) - end]).strip("\n")
 
 
 def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:
     """How many lines at the beginning of two texts are equal."""
     pairs = zip(first, second, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    equal = takewhile(lambda pair: pair[0] == pair[1], pairs)
+    return len(list(equal))
 
 
 def _attachments(cell: HandedInCell) -> dict[str, dict[str, str]]:
@@ -186,4 +189,5 @@ def _restore_missing(
             cell = copy.deepcopy(missing[id_])
             cell["source"] = answers.get(id_, cell["source"])
             cells.insert(place, cell)
-        place = next(number for number, cell in enumerate(cells, 1) if grade_id(cell) == id_)
+        ids = [grade_id(cell) for cell in cells]
+        place = ids.index(id_) + 1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nbgrader.api import Assignment, Gradebook, Student, SubmittedAssignment
+from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
 
 from autograder.basics.points import format_points
@@ -46,15 +48,30 @@ class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
         self.log.info("Exported grades to %s", target)
 
     def _rows(self, gradebook: Gradebook) -> Iterator[tuple[Any, ...]]:
-        assignments, students = {str(a) for a in self.assignment}, {str(s) for s in self.student}
+        assignments = set(map(str, self.assignment))
+        students = set(map(str, self.student))
         for assignment in gradebook.assignments:
             if assignments and assignment.name not in assignments:
                 continue
-            handed_in = _submissions(gradebook, assignment)
+            submissions = _sum_submissions(gradebook, assignment)
             for student in gradebook.students:
                 if students and student.id not in students:
                     continue
-                yield _row(assignment, student, handed_in.get(student.id, ("", 0.0, 0.0, False)))
+                submission = submissions.get(student.id, _Submission())
+                yield (
+                    assignment.name,
+                    assignment.duedate,
+                    submission.timestamp,
+                    student.id,
+                    student.last_name,
+                    student.first_name,
+                    student.email,
+                    submission.score,
+                    submission.penalty,
+                    max(0.0, submission.score - submission.penalty),
+                    assignment.max_score,
+                    "yes" if submission.waits else "no",
+                )
 
 
 def plain(value: Any) -> str:
@@ -64,38 +81,23 @@ def plain(value: Any) -> str:
     return "" if value is None else safe_cell(str(value))
 
 
-def _row(
-    assignment: Assignment, student: Student, handed_in: tuple[Any, float, float, bool]
-) -> tuple[Any, ...]:
-    timestamp, raw, penalty, waits = handed_in
-    return (
-        assignment.name,
-        assignment.duedate,
-        timestamp,
-        student.id,
-        student.last_name,
-        student.first_name,
-        student.email,
-        raw,
-        penalty,
-        max(0.0, raw - penalty),
-        assignment.max_score,
-        "yes" if waits else "no",
-    )
+@dataclass
+class _Submission:
+    """Sums over the notebooks of one submission."""
+
+    timestamp: datetime | None = None
+    score: float = 0.0
+    penalty: float = 0.0
+    waits: bool = False
 
 
-def _submissions(
-    gradebook: Gradebook, assignment: Assignment
-) -> dict[str, tuple[Any, float, float, bool]]:
-    """Student → (timestamp, score, penalty, waits for a person), by one query for the class."""
-    handed_in: dict[str, tuple[Any, float, float, bool]] = {}
+def _sum_submissions(gradebook: Gradebook, assignment: Assignment) -> dict[str, _Submission]:
+    """The submissions of an assignment by student, by one query for the class."""
+    submissions: dict[str, _Submission] = {}
     of_assignment = SubmittedAssignment.assignment_id == assignment.id
     for row in scored_notebooks(gradebook.db, of_assignment):
-        _, raw, penalty, waits = handed_in.get(row.student_id, ("", 0.0, 0.0, False))
-        handed_in[row.student_id] = (
-            row.timestamp,
-            raw + row.score,
-            penalty + (row.penalty or 0.0),
-            waits or bool(row.waiting),
-        )
-    return handed_in
+        submission = submissions.setdefault(row.student_id, _Submission(row.timestamp))
+        submission.score += row.score
+        submission.penalty += row.penalty or 0.0
+        submission.waits |= bool(row.waiting)
+    return submissions

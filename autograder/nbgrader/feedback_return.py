@@ -29,9 +29,10 @@ class ReturnFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
             self.fail(
                 f"no page at {self.src_path}; `nbgrader generate_feedback {assignment}` writes them"
             )
-        elsewhere = {
-            folder for folder in folders if not all((folder / name).is_file() for name in RECEIPTS)
-        }
+        elsewhere = set()
+        for folder in folders:
+            if not all((folder / name).is_file() for name in RECEIPTS):
+                elsewhere.add(folder)
         names = sorted(folder.parent.name for folder in elsewhere)
         for name in names:
             self.log.error(

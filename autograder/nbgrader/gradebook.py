@@ -101,7 +101,9 @@ def fill_gradebook(
         StaleBuild: the assignment has no release.
     """
     release = read_release(assignment.release)
-    times = {student: parse_utc(time) for student, time in (timestamps or {}).items()}
+    times = {}
+    for student, time in (timestamps or {}).items():
+        times[student] = parse_utc(time)
     ledger = read_ledger(course)
 
     def entries() -> Iterator[Entry]:
@@ -205,8 +207,13 @@ def _write_batch(
     """Write scores, comments and late penalties of these submissions. Commits nothing."""
     notebooks, moved = _add_submissions(db, notebook, entries)
     ids = cell_ids(db, notebook)
-    graded = {key: name for (name, kind), key in ids.items() if kind in GRADED}
-    commented = {key: name for (name, kind), key in ids.items() if kind in COMMENTED}
+    graded: dict[str, str] = {}
+    commented: dict[str, str] = {}
+    for (name, kind), id_ in ids.items():
+        if kind in GRADED:
+            graded[id_] = name
+        if kind in COMMENTED:
+            commented[id_] = name
     keys = list(notebooks.values())
     grades, comments = _read_rows(db, Grade, keys), _read_rows(db, Comment, keys)
     manual = {cell.grade_id for cell in release.cells if cell.manual}
@@ -267,7 +274,8 @@ def _add_submissions(
     """
     students = list(dict.fromkeys(entry.student for entry in entries))
     present = set(db.scalars(select(Student.id).where(Student.id.in_(students))))
-    _insert(db, Student, [{"id": student} for student in students if student not in present])
+    missing = [student for student in students if student not in present]
+    _insert(db, Student, [{"id": student} for student in missing])
     query = (
         select(SubmittedAssignment.__table__, SubmittedNotebook.id.label("notebook"))
         .outerjoin(
@@ -318,14 +326,18 @@ class _Rows(dict[tuple[str, str], _RowValues]):
 
 
 def _read_rows(db: Session, table: type[Any], notebooks: Sequence[str]) -> _Rows:
-    rows = db.execute(select(table.__table__).where(table.notebook_id.in_(notebooks)))
-    return _Rows({(row.notebook_id, row.cell_id): row._asdict() for row in rows})
+    query = select(table.__table__).where(table.notebook_id.in_(notebooks))
+    rows = _Rows()
+    for row in db.execute(query):
+        rows[row.notebook_id, row.cell_id] = row._asdict()
+    return rows
 
 
 def _save_rows(db: Session, table: type[Any], rows: Sequence[_RowValues]) -> None:
     if stored := [row for row in rows if "id" in row]:
         db.execute(update(table), stored)
-    _insert(db, table, [{"id": uuid4().hex, **row} for row in rows if "id" not in row])
+    new = [{"id": uuid4().hex, **row} for row in rows if "id" not in row]
+    _insert(db, table, new)
 
 
 def _insert(db: Session, table: type[Any], rows: Sequence[_RowValues]) -> None:

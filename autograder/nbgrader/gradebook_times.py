@@ -26,8 +26,9 @@ _WRITTEN = Table(
 
 def read_times(db: Session) -> dict[str, GradebookTimes]:
     """The times of each assignment in the gradebook."""
-    due_times = db.execute(select(Assignment.name, Assignment.duedate))
-    times = {name: GradebookTimes(_in_utc(due)) for name, due in due_times}
+    times = {}
+    for name, due in db.execute(select(Assignment.name, Assignment.duedate)):
+        times[name] = GradebookTimes(_in_utc(due))
     written = _written_seconds(db)
     submissions = select(
         Assignment.name,
@@ -66,7 +67,8 @@ def write_extensions(
             rows.append({"submission_id": submission.id, "seconds": span.total_seconds()})
         elif old is not None and old.total_seconds() == written.get(submission.id):
             submission.extension = None
-    ids = select(SubmittedAssignment.id).where(SubmittedAssignment.assignment_id == assignment.id)
+    same_assignment = SubmittedAssignment.assignment_id == assignment.id
+    ids = select(SubmittedAssignment.id).where(same_assignment)
     db.execute(delete(_WRITTEN).where(_WRITTEN.c.submission_id.in_(ids)))
     if rows:
         db.execute(insert(_WRITTEN), rows)

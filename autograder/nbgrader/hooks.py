@@ -64,7 +64,9 @@ def _has_submission(course: Course, assignment: Assignment, student: str, db_url
 def _copy_to_expected_name(folder: Path, assignment: str, notebooks: MutableSequence[str]) -> None:
     """Copy a submission's only notebook to the expected name, by which nbgrader finds notebooks."""
     expected = folder / f"{assignment}.ipynb"
-    if os.path.lexists(expected) or len(notebooks) != 1 or describe_non_file(Path(notebooks[0])):
+    if os.path.lexists(expected) or len(notebooks) != 1:
+        return
+    if describe_non_file(Path(notebooks[0])):
         return
     shutil.copyfile(notebooks[0], expected)
     get_logger().warning(

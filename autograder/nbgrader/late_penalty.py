@@ -62,12 +62,13 @@ def refresh_penalties(db: Session, course: Course, *conditions: Any) -> None:
     lateness = class_lateness(course, assignments, students.values(), read_times(db))
     changed = []
     for row in rows:
+        by_student = lateness.get(row.assignment, {})
+        late = by_student.get(students[row.student_id])
         penalty = None
-        late = lateness.get(row.assignment, {}).get(students[row.student_id])
         if late is not None and late.minutes:
-            points = full_points[row.notebook_id]
-            new_score = apply_late(row.score, points, late.minutes, course.late)
-            penalty = total((row.score, -new_score)) or None
+            max_score = full_points[row.notebook_id]
+            score_after = apply_late(row.score, max_score, late.minutes, course.late)
+            penalty = total((row.score, -score_after)) or None
         if penalty != row.penalty:
             changed.append({"id": row.id, "late_submission_penalty": penalty})
     if changed:

@@ -258,7 +258,8 @@ def _parse_points(place: str, cell: str, max_points: float) -> float:
 
 
 def _parse_number(place: str, cell: str) -> float:
-    if not _NUMBER.fullmatch(cell) or not math.isfinite(number := float(cell.replace(",", "."))):
+    number = float(cell.replace(",", ".")) if _NUMBER.fullmatch(cell) else math.nan
+    if not math.isfinite(number):
         raise ValueError(f"{place}: {cell!r} is no number")
     return round(number, 6)
 

@@ -86,7 +86,12 @@ def _stand_in_text(name: str) -> str:
         "Edit that file; `nbgrader generate_assignment` builds the release from it.",
     ]
     cell = {"cell_type": "markdown", "id": "stand-in", "metadata": {}, "source": text}
-    notebook = {"cells": [cell], "metadata": {_STAND_IN: True}, "nbformat": 4, "nbformat_minor": 5}
+    notebook = {
+        "cells": [cell],
+        "metadata": {_STAND_IN: True},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     return json.dumps(notebook, indent=1) + "\n"
 
 

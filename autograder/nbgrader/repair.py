@@ -118,14 +118,14 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
         self, filename: str, resources: Any = None, **keywords: Any
     ) -> tuple[Any, Any]:
         submission = HandedIn(self.parent.coursedir, **resources["nbgrader"])
-        is_first_pass = Path(filename).parent.resolve() == submission.found.path.parent.resolve()
+        submitted_folder = submission.found.path.parent.resolve()
+        is_first_pass = Path(filename).parent.resolve() == submitted_folder
         try:
             if submission.suite is not None:
-                text = (
-                    self._graded(submission, submission.suite)
-                    if is_first_pass
-                    else Path(filename).read_text(encoding="utf-8")
-                )
+                if is_first_pass:
+                    text = self._graded(submission, submission.suite)
+                else:
+                    text = Path(filename).read_text(encoding="utf-8")
                 return text, self._init_resources(resources)
             if is_first_pass:
                 notebook = nbformat.from_dict(self._complete(submission))

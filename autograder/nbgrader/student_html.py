@@ -228,8 +228,7 @@ def _picture(address: str, attachments: Attachments) -> str | None:
     if address.startswith(("http:", "https:")):
         return _link(address)
     path = unquote(address).removeprefix("/files/").removeprefix("files/")
-    if {"", ".", ".."} & set(path.split("/")) or ":" in path:
+    leads_out = {"", ".", ".."} & set(path.split("/"))
+    if leads_out or ":" in path or _UNSEEN.search(path.replace(" ", "_")):
         return None
-    if _UNSEEN.search(path.replace(" ", "_")) or not _PICTURE_FILE.fullmatch(path):
-        return None
-    return quote(path)
+    return quote(path) if _PICTURE_FILE.fullmatch(path) else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from autograder.basics.points import format_points
 from autograder.basics.safe_text import describe_test
 from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED, WHAT_HAPPENED, question_text
@@ -43,5 +45,5 @@ def as_literal(text: str) -> str:
     nbgrader renders comments as Markdown, in which HTML is live. Messages quote exceptions of the
     student's code.
     """
-    clean = "".join(c for c in text if c.isprintable() or c == "\n").strip("\n")
-    return "\n".join(f"    {line}" for line in clean.split("\n")) if clean else ""
+    clean = "".join(letter for letter in text if letter.isprintable() or letter == "\n")
+    return textwrap.indent(clean.strip("\n"), " " * 4, lambda line: True)
