@@ -2,7 +2,7 @@
 
 The file may be a pipe that nobody writes to, a device without end, a link to the answer key, or a
 terabyte of zeros, or may grow during the read. All but a regular file is refused with one line that
-names the file and says what to do. No other function opens files of students.
+names the file and says what to do.
 """
 
 from __future__ import annotations

@@ -22,5 +22,5 @@ def format_points(points: float, digits: int = 2) -> str:
 
 
 def is_full(score: float, max_score: float) -> bool:
-    """Whether nothing was lost, whatever the order in which the points were added."""
+    """Whether a score is the maximum, up to the rounding of sums in another order."""
     return score >= max_score - 1e-6

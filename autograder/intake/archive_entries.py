@@ -27,7 +27,7 @@ CHUNK = 1 << 20
 _NO_FILE = "a link or a device, not a file"
 
 MAX_NAME = 4_096
-"""Characters of a path in an archive: what Linux takes."""
+"""Characters of a path in an archive, the limit of Linux."""
 
 _READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 """How a zip's files may be compressed. zipfile unpacks bzip2 and LZMA without a bound: 1 MB becomes

@@ -31,7 +31,7 @@ from autograder.intake.archive_entries import (
 )
 
 MAX_ENTRIES = 200_000
-"""Files in a download, whatever they are."""
+"""Files of every kind in a download."""
 MAX_TAKEN = 20_000
 """Files that are taken out of a download."""
 MAX_TOTAL = 4_000_000_000
@@ -119,7 +119,7 @@ class Upload:
 def notebook_stem(name: str) -> str | None:
     """The name of a notebook without its ending; None for any other file.
 
-    Browsers save what they do not know as `.ipynb.txt` or `.ipynb.json`, and old systems shout.
+    Browsers save unknown files as `.ipynb.txt` or `.ipynb.json`, and old systems use capitals.
     """
     match = _NOTEBOOK.fullmatch(name)
     return match[1] if match else None
@@ -136,13 +136,13 @@ def open_upload(
     file_limit: int,
     describes: Callable[[str], bool],
 ) -> Upload:
-    """The notebooks in a folder or an archive, and the files that say whose they are.
+    """The notebooks in a folder or an archive, and the files that list their owners and times.
 
     Args:
         source: a folder, a .zip or a .tar (also .tar.gz, .tgz).
         scratch: an empty folder to unpack into.
         file_limit: bytes of the largest file that is unpacked.
-        describes: whether a file, by its name, says whose notebooks are, or when they came.
+        describes: says of a file's name whether the file lists owners or times of notebooks.
 
     Raises:
         KitError: no such file, not an archive, or too much in it.

@@ -1,4 +1,4 @@
-"""When a notebook in a clone was committed last: the hand-in time of what students push to GitHub.
+"""Find the last commit of a notebook in a clone: the hand-in time of work pushed to GitHub.
 
 The time is the committer's, which is set by the student's own machine: a clock that is wrong, or
 set wrong, gives a wrong time, and GitHub keeps it. git reads the history from the clone's objects

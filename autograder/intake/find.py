@@ -27,7 +27,7 @@ def find_submissions(
 ) -> list[FoundSubmission]:
     """Every submission in `paths` (default: the course's `submitted/`), by student.
 
-    A student's folder without a notebook is found too, so that its reader says what is missing.
+    A student's folder without a notebook is found too, so that the reader can say what is missing.
 
     Raises:
         NothingToGrade: says which places were searched.

@@ -26,9 +26,9 @@ class ReleaseCell:
 
     Attributes:
         id: nbgrader's grade_id; "demo_<name>" or "text_<n>" for a cell without a grade_id.
-        role: what the cell is for.
+        role: the cell's purpose.
         name: the question's name, or that of the given, demo or written cell.
-        source: what students got.
+        source: the text that students got.
         kind: "code" or "markdown".
     """
 
@@ -92,7 +92,7 @@ def load_release(assignment: Assignment) -> Release:
     """Read the built notebook of an assignment.
 
     Raises:
-        BadSource: it is not built, or not what `autograder build` writes.
+        BadSource: it is not built, or was not written by `autograder build`.
     """
     release = read_release_cells(
         assignment.release,

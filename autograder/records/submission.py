@@ -14,8 +14,8 @@ from typing import Literal
 
 CellState = Literal["ok", "error", "timeout", "crashed", "missing", "restored", "skipped"]
 Role = Literal["given", "question", "check", "demo", "written", "text", "extra"]
-"""What a cell is for: given code, a question's solution, a visible check (locked), a demo (not run
-when grading), a written answer, plain text, or a cell that the student added.
+"""The purpose of a cell: given code, a question's solution, a visible check (locked), a demo (not
+run when grading), a written answer, plain text, or a cell that the student added.
 """
 
 
@@ -25,9 +25,9 @@ class Cell:
 
     Attributes:
         id: the grade_id it was matched to, or "extra-<n>" for a cell of the student's own.
-        role: what the cell is for.
+        role: the cell's purpose.
         source: Python, magics already made harmless.
-        note: what the reader did to it, for the student ("restored from the release"), or "".
+        note: the reader's change to the cell, for the student ("restored from the release"), or "".
         place: the cell's number in the file, from 0. A cell that was restored, or cut out of a
             locked cell, lies between two numbers.
     """
