@@ -109,6 +109,9 @@ class Box:
 
     def __call__(self, x):
         return x + self.value
+
+    def call(self, x):
+        return x - self.value
 """
 
 
@@ -246,6 +249,7 @@ def test_handles_stay_and_are_driven_from_here(student: Student) -> None:
     again = box.double()
     assert (again.value, box.value) == (6, 6)
     assert box(4) == 10
+    assert box.call(4) == -2  # a method of the student's, whatever the proxy's own are called
     assert torch.equal(box.w, torch.ones(2))
     assert student.same(box).value == 6
 
