@@ -116,10 +116,10 @@ def write_report(
     for mark in marks:
         page = feedback_path(feedback, assignment, mark.own_folder)
         if mark.result is not None and files.will_exist(page):
-            pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
+            address = os.path.relpath(page.resolve(), folder.resolve())
+            pages[mark.student] = quote(address)
     results = [mark.result for mark in marks if mark.result is not None]
     tries = summarize_attempts(read_attempts(folder, assignment, results))
-    files.write(
-        path, render_report(assignment, marks, timing, collected, pages, stale, tries, rubrics)
-    )
+    report = render_report(assignment, marks, timing, collected, pages, stale, tries, rubrics)
+    files.write(path, report)
     return path

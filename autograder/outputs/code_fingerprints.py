@@ -70,13 +70,15 @@ def _tokens(source: str) -> list[tuple[str, int]]:
 
 def hash_run(run: Sequence[str]) -> bytes:
     """The hash of a run of tokens or words."""
-    return hashlib.blake2b("\0".join(run).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    text = "\0".join(run).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=8).digest()
 
 
 def _winnow(runs: Sequence[Fingerprint]) -> list[Fingerprint]:
     """The least hash of each window; of equal hashes the last."""
     least: dict[int, Fingerprint] = {}
-    for start in range(max(len(runs) - WINDOW + 1, min(len(runs), 1))):
+    full_windows = len(runs) - WINDOW + 1
+    for start in range(max(full_windows, min(len(runs), 1))):  # short code has one short window
         window = range(start, min(start + WINDOW, len(runs)))
         best = min(window, key=lambda i: (runs[i].value, -i))
         least[best] = runs[best]

@@ -86,4 +86,5 @@ def _metadata_files(kit: metadata.Distribution, folder: str) -> Iterator[tuple[s
 
 
 def _digest(content: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    digest = hashlib.sha256(content).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -30,9 +30,11 @@ def render(template: str, **values: Any) -> str:
 def render_pieces(template: str, **values: Any) -> Iterator[str]:
     """Render a page piece by piece: the page of a large class is never in memory."""
     css = (TEMPLATES / "page.css").read_text(encoding="utf-8").strip()
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return _environment().get_template(template).generate(css=css, policy=policy, **values)
+    digest = hashlib.sha256(css.encode()).digest()
+    source = f"sha256-{base64.b64encode(digest).decode()}"
+    policy = f"default-src 'none'; style-src '{source}'; base-uri 'none'; form-action 'none'"
+    page = _environment().get_template(template)
+    return page.generate(css=css, policy=policy, **values)
 
 
 @functools.cache
@@ -62,5 +64,5 @@ def prose(text: str) -> Markup:
     """A message as HTML: escape the text, then turn text in backticks into code."""
     from markupsafe import Markup, escape
 
-    escaped = str(escape(shorten(clean(text).strip(), LONGEST_MESSAGE)))
-    return Markup(_CODE.sub(r"<code>\1</code>", escaped))
+    message = shorten(clean(text).strip(), LONGEST_MESSAGE)
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(message))))

@@ -112,13 +112,14 @@ def read_known_texts(course: Course, assignment: Assignment) -> list[str]:
         raise KitError(
             f"{assignment.solution} is not built; run `autograder build {assignment.name}`"
         )
-    key = read_notebook(assignment.solution.resolve(), course.limits.notebook_mb).cells
+    path = assignment.solution.resolve()
+    key = read_notebook(path, course.limits.notebook_mb).cells
     answers = {cell.name: cell.source for cell in key if cell.role == "question"}
     texts = [cell.source for cell in load_release(assignment).cells]
     texts += [cell.source for cell in key]
     for name in ("mistakes.py", "alternates.py"):
         known_answers = load_known_answers(assignment.suite / name, answers)
-        texts += [answer.cell for answer in known_answers]
+        texts += [known_answer.cell for known_answer in known_answers]
     return texts
 
 

@@ -18,8 +18,8 @@ def speed_bonus(speeds: Sequence[Speed], grading: Grading) -> float:
     if not ratios or not all(ratios):
         return 0.0
     gain = statistics.geometric_mean(ratios) - 1
-    earned = min(1.0, max(0.0, gain / (grading.speed_bonus_at - 1)))
-    return round(grading.speed_bonus * earned, 2)
+    share = gain / (grading.speed_bonus_at - 1)
+    return round(grading.speed_bonus * min(1.0, max(0.0, share)), 2)
 
 
 def describe_speeds(speeds: Sequence[Speed]) -> str:

@@ -90,7 +90,9 @@ def class_shares(marks: Sequence[Mark]) -> list[float]:
 
 def share(score: float, max_score: float) -> float:
     """A score's share of the points, from 0 to 1: extra credit gives no more."""
-    return min(1.0, max(0.0, score / max_score)) if max_score > 0 else 1.0
+    if max_score <= 0:
+        return 1.0
+    return min(1.0, max(0.0, score / max_score))
 
 
 def _mean_share(scored: Sequence[QuestionResult] | Sequence[Result]) -> float:
@@ -129,10 +131,12 @@ def _summarize_question(name: str, results: Sequence[Result]) -> QuestionStatist
             if len(result.questions) > 1:
                 compared_answers.append(answer)
                 other_points.append(total((result.score, -answer.score)))
-            diagnoses = [answer.diagnosis] if answer.diagnosis else []
-            mistakes.update((each.mistake, each.hint) for each in (*diagnoses, *answer.slips))
-            failed = [test for test in answer.tests if test.outcome != "passed"]
-            failing.update(describe_test(test.name) for test in failed)
+            for diagnosis in (answer.diagnosis, *answer.slips):
+                if diagnosis:
+                    mistakes[diagnosis.mistake, diagnosis.hint] += 1
+            for test in answer.tests:
+                if test.outcome != "passed":
+                    failing[describe_test(test.name)] += 1
     return QuestionStatistics(
         name=name,
         max_score=max(answer.max_score for answer in answers),
@@ -155,7 +159,8 @@ def _find_contrary_tests(
     passed: dict[str, list[float]] = {}
     for answer in answers:
         for test in answer.tests:
-            passed.setdefault(test.name, []).append(float(test.outcome == "passed"))
+            is_passed = float(test.outcome == "passed")
+            passed.setdefault(test.name, []).append(is_passed)
     contrary = []
     for name, values in passed.items():
         value = correlation(values, other_points)

@@ -173,13 +173,14 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
         notes += [f"{name}: handed in nothing" for name in names if name not in row.marks]
         percents = [row.percents[name] for name in names]
         percents += [row.categories[name] for name in categories]
+        rounded_total = None if row.total is None else round(row.total, 2)
         table.append(
             [
                 safe_cell(student),
                 *person_cells(person),
                 *map(points_cell, percents),
                 safe_cell(" ".join(row.dropped)),
-                points_cell(None if row.total is None else round(row.total, 2)),
+                points_cell(rounded_total),
                 safe_cell("; ".join(notes)),
             ]
         )
