@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.grading.bench import Bench
-from autograder.proof.trials import examine_each
+from autograder.proof.trials import examine_each, grade_answer
 from autograder.sandbox.host_process import HostClient
 from autograder.suite.known_answers import KnownAnswer, combine_answers
 
@@ -79,10 +79,7 @@ def price_problems(
     losses: dict[str, Loss] = {}  # in each grader's process: a mistake is in many groups
 
     def measure(client: HostClient, answer: KnownAnswer) -> Loss:
-        grader = bench.grader
-        submission = grader.key.with_answer(answer)
-        result, _ = grader.grade_submission(client, submission, [answer.question])
-        (graded,) = result.questions
+        (graded,) = grade_answer(bench, client, answer, [answer.question])
         failed = sum(test.max_points for test in graded.tests if test.outcome != "passed")
         return Loss(graded.max_score - graded.score, failed, graded.diagnosis is not None)
 

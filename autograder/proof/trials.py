@@ -20,6 +20,7 @@ from autograder.grading.pool import Pool
 from autograder.intake.notebook import read_submission
 from autograder.proof.code_mutants import Variant
 from autograder.proof.wrappers import ObservedFunction, observe
+from autograder.records.model import QuestionResult
 from autograder.records.submission import FoundSubmission, Submission
 from autograder.sandbox.host_process import HostClient
 from autograder.sitting.sitting import Sitting, TestRun
@@ -252,6 +253,17 @@ def with_answer(key: AnswerKey, answer: Replacement) -> Submission:
         elif answer.cell:
             cells.append(dataclasses.replace(cell, source=answer.cell))
     return dataclasses.replace(key.submission, student=answer.name, cells=tuple(cells))
+
+
+def grade_answer(
+    bench: Bench, client: HostClient, answer: Replacement, questions: Sequence[str]
+) -> tuple[QuestionResult, ...]:
+    """The results of some questions of the answer key with one answer exchanged, graded like a
+    student's submission.
+    """
+    submission = with_answer(bench.grader.key, answer)
+    result, _ = bench.grader.grade_submission(client, submission, questions)
+    return result.questions
 
 
 def examine_each(

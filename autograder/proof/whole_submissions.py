@@ -9,17 +9,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from autograder.diagnosis.diagnostician import NamedMistakes
 from autograder.grading.bench import Bench
-from autograder.proof.trials import Replacement, examine_each, with_answer
+from autograder.proof.trials import Replacement, examine_each, grade_answer
+from autograder.records.model import QuestionResult
 from autograder.sandbox.host_process import HostClient
-from autograder.sitting.charges import adjust_verdicts
-from autograder.sitting.sitting import Sitting
 from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.prerequisites import prerequisites
 
@@ -97,19 +94,9 @@ def diagnose_samples(
     """
 
     def diagnose(client: HostClient, sample: KnownAnswer) -> DiagnosedSample:
-        grader = bench.grader
-        question = grader.questions[sample.question]
-        submission = grader.key.with_answer(sample)
-        sitting = Sitting(client, grader.course.limits, grader.suite, submission)
-        with contextlib.closing(sitting):
-            runs = sitting.run(question)
-        charged = adjust_verdicts(runs)
-        lost = 0.0
-        for test in question.tests:
-            if charged[test.name].verdict.outcome != "passed":
-                lost += test.points
-        diagnoses = grader.diagnose(client, {sample.question: runs})
-        named = _mistakes_in(diagnoses[sample.question])
+        (question,) = grade_answer(bench, client, sample, [sample.question])
+        lost = question.max_score - question.score
+        named = _mistakes_in(question)
         return DiagnosedSample(sample.question, sample.name, sample.deserves, named, lost)
 
     diagnosed, problems = examine_each(bench, samples, diagnose, DiagnosedSample)
@@ -158,20 +145,18 @@ def grade_alone(
     uses = {name: question.uses for name, question in bench.grader.questions.items()}
 
     def grade(client: HostClient, answer: Replacement) -> LoneAnswer:
-        grader = bench.grader
         affected = [
             name
             for name in uses
             if name == answer.question or answer.question in prerequisites(name, uses)
         ]
-        submission = with_answer(grader.key, answer)
-        result, _ = grader.grade_submission(client, submission, affected)
-        questions = {question.name: question for question in result.questions}
+        graded = grade_answer(bench, client, answer, affected)
+        questions = {question.name: question for question in graded}
         question = questions.pop(answer.question)
         return LoneAnswer(
             answer.question,
             answer.name,
-            named=_mistakes_in(NamedMistakes(question.diagnosis, question.slips)),
+            named=_mistakes_in(question),
             elsewhere={
                 name: question.max_score - question.score
                 for name, question in questions.items()
@@ -193,6 +178,6 @@ def grade_alone(
     return results, problems
 
 
-def _mistakes_in(named: NamedMistakes) -> tuple[str, ...]:
-    diagnoses = (named.first, *named.slips)
+def _mistakes_in(question: QuestionResult) -> tuple[str, ...]:
+    diagnoses = (question.diagnosis, *question.slips)
     return tuple(diagnosis.mistake for diagnosis in diagnoses if diagnosis)
