@@ -261,7 +261,8 @@ def _choose_fewest(
     weights: Mapping[str, float],
 ) -> list[Fit]:
     """The fewest mistakes that together explain the failures, the most explaining one first."""
-    unexplained, chosen = frozenset(answer.failed), list[Fit]()
+    unexplained = frozenset(answer.failed)
+    chosen = list[Fit]()
     lost = _weigh(unexplained, weights)
     while unexplained and len(chosen) < MOST_NAMED:
         candidates = []

@@ -94,7 +94,8 @@ def fit_mistake(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
     explained = frozenset(test for test in failed if explains(record, test, answer))
     if not explained or hint_is_untrue(record, failed, answer):
         return None
-    unmatched_ways, largest_distance = 0, 0.0
+    unmatched_ways = 0
+    largest_distance = 0.0
     for test in explained:
         mistake_ways = unite(record.departures(test, answer.key_runs[test]))
         unmatched_ways += len(answer.ways(test) - mistake_ways)
@@ -117,7 +118,8 @@ def explains(
     """Whether a known mistake that fails a test fails it as the student does: equal answers to the
     calls that both made, and the same departure from the answer key.
     """
-    student_calls, mistake_calls = answer.failed[test].calls, record.run(test).calls
+    student_calls = answer.failed[test].calls
+    mistake_calls = record.run(test).calls
     key_run = answer.key_runs[test]
     calls = list(zip(student_calls, mistake_calls, strict=False))
     if not calls:

@@ -1,7 +1,8 @@
-"""The trusted half's work: one submission in front of the hidden suite, and a class of them.
+"""Grades a class: chooses submissions, runs graders and hosts, and writes results.
 
-One thread each, said before torch can be loaded: graders share the cores by processes, and a fork
-of a process whose torch has run two threads hangs in its first larger operation.
+The environment gives numerical libraries one thread, before torch can be loaded: graders share the
+cores by processes, and a fork of a process whose torch has run two threads hangs in its first
+larger operation.
 """
 
 import os

@@ -150,7 +150,8 @@ class Bench:
             KitError: no host can be had; nothing can be graded any more.
         """
         self._close_hosts()
-        tier, extras = self.host.tier, self.host.extras
+        tier = self.host.tier
+        extras = self.host.extras
         self.hosts = self._launch_hosts(tier, len(self.clients), extras)
         self._prove_hosts(tier)
         if self._device_host is not None:

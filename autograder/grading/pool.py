@@ -33,7 +33,9 @@ ArrivingJob = TypeVar("ArrivingJob", covariant=True)
 MOST_TRIES = 2
 LONGEST_WAIT = 3600.0
 """Seconds; the kernel takes no timeout of months."""
-_DONE, _FAILED, _HOST_FAILED = b"+", b"-", b"h"
+_DONE = b"+"
+_FAILED = b"-"
+_HOST_FAILED = b"h"
 """The first byte of a process's message; then the job's answer, or why there is none."""
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
@@ -189,7 +191,8 @@ class Pool(Generic[Job]):
             message = pipe.recv_bytes()
         except (EOFError, OSError):
             message = _FAILED + b"the grader process ended while it graded this submission"
-        kind, text = message[:1], message[1:]
+        kind = message[:1]
+        text = message[1:]
         if kind == _DONE:
             yield FinishedJob(job, text)
             return

@@ -70,7 +70,8 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     Raises:
         KitError: as `grade_command`.
     """
-    name, side = request.assignment.name, side_folder(request.results)
+    name = request.assignment.name
+    side = side_folder(request.results)
     summary = grade_command(dataclasses.replace(request, results=side), watcher)
     students = {result.student for result in summary.results}
     students |= {problem.student for problem in summary.problems}
@@ -83,7 +84,8 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     )
     moves = []
     for student in sorted(students.difference(untried)):
-        old, new = counting.get(student), regraded.get(student)
+        old = counting.get(student)
+        new = regraded.get(student)
         reasons = explain_move(old, new, problems.get(student, ""))
         if reasons:
             moves.append(f"{student} {_describe_change(old, new)}: {'; '.join(reasons)}")
@@ -98,7 +100,9 @@ def apply_regrade(request: GradeRequest) -> None:
     """Make the results of the side folder those that count; results that are replaced go to the
     history.
     """
-    results, side, name = request.results, side_folder(request.results), request.assignment.name
+    results = request.results
+    side = side_folder(request.results)
+    name = request.assignment.name
     with (
         lock_results(request.course.kept / "locks", results, name),
         FileTransaction(request.course.kept, f"`autograder regrade {name} --apply`") as files,

@@ -32,7 +32,9 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
             the same.
     """
     started = time.monotonic()
-    course, assignment, folder = request.course, request.assignment, request.results
+    course = request.course
+    assignment = request.assignment
+    folder = request.results
     whole_class = find_submissions(course, assignment, request.paths)
     share = request.share
     submissions = share.select(whole_class) if share else whole_class
@@ -80,8 +82,11 @@ def _check_results(
     """Headlines of the results that are on disk, and records of those that have disappeared: the
     folder may have been emptied during the run.
     """
-    folder, name = request.results, request.assignment.name
-    expected, results, lost = list(current), list[Result](), list[Graded]()
+    folder = request.results
+    name = request.assignment.name
+    expected = list(current)
+    results = list[Result]()
+    lost = list[Graded]()
     for graded in records:
         if graded.result is not None:
             expected.append(graded.result)
@@ -124,7 +129,8 @@ def _grade(
     watcher: Watcher,
 ) -> list[Graded]:
     """Grade submissions, and write each result and its times as they come."""
-    folder, name = request.results, request.assignment.name
+    folder = request.results
+    name = request.assignment.name
     records: list[Graded] = []
     timing.mark_older([submission.student for submission in submissions])
     watcher.begin(name, len(submissions))
@@ -156,7 +162,9 @@ def _start_batch(
     submissions: Sequence[FoundSubmission],
     watcher: Watcher,
 ) -> Generator[tuple[Graded, bytes], None, None]:
-    course, assignment, isolation = request.course, request.assignment, request.isolation
+    course = request.course
+    assignment = request.assignment
+    isolation = request.isolation
     if request.other_machines is not None:
         return request.other_machines.grade(
             course, assignment, submissions, isolation, watcher.warn

@@ -58,7 +58,8 @@ class SpeedMeter:
         question = next(q for q in result.questions if q.name == self.test.question)
         if any(test.outcome != "passed" for test in question.tests):
             return ()
-        client, limits = self._device.client, self._device.limits
+        client = self._device.client
+        limits = self._device.limits
         try:
             with contextlib.closing(Sitting(client, limits, suite, submission)) as sitting:
                 speeds = self.measure(sitting.workplace.worker())
@@ -80,7 +81,8 @@ class SpeedMeter:
         student = self._student(worker)
         speeds = []
         for case, expected, baseline_seconds in baselines:
-            problem, seconds = "", 0.0
+            problem = ""
+            seconds = 0.0
             try:
                 answer, seconds = _time_call(student, self.test.function, case)
                 problem = _explain_difference(

@@ -54,7 +54,8 @@ def select_submissions(
     """The submissions that must be graded, and the headlines of the others' current results."""
     if request.force:
         return list(submissions), []
-    folder, name = request.results, request.assignment.name
+    folder = request.results
+    name = request.assignment.name
     # Results look current and are not where a forced run ended before it came to them, or where a
     # run was killed before it noted that the submission has no problem now.
     try:
@@ -65,7 +66,8 @@ def select_submissions(
     outdated = {entry.student for entry in timing if entry.older or entry.problem}
     suite = course_sha256(request.course, request.assignment)
     isolations = _accepted_isolations(request)
-    selected, current = [], []
+    selected = []
+    current = []
     for submission in submissions:
         result = read_result(folder, name, submission.student)
         if result is None or submission.student in outdated:

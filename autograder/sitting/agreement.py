@@ -76,7 +76,8 @@ def _array_distance(first: Any, second: Any) -> float:
         return math.inf
     dtypes = dtype_name(first.dtype), dtype_name(second.dtype)
     rounding = max(ROUNDING.get(dtype, 0.0) for dtype in dtypes)
-    a, b = numbers_in(first), numbers_in(second)
+    a = numbers_in(first)
+    b = numbers_in(second)
     if "c" in (a.dtype.kind, b.dtype.kind):  # complex
         return 0.0 if dtypes[0] == dtypes[1] and np.array_equal(a, b) else math.inf
     if not rounding:

@@ -40,7 +40,8 @@ def adjust_verdicts(
 
 def _forgive_changed_arguments(runs: dict[str, TestRun]) -> None:
     """Charge one test for changed arguments, and let the others pass."""
-    asking_tests, other_tests = [], []
+    asking_tests = []
+    other_tests = []
     for name, run in runs.items():
         if run.verdict.cause == "changed argument, asked for":
             asking_tests.append(name)

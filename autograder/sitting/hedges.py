@@ -29,7 +29,8 @@ FRESH = "a fresh worker, which counts"
 MOST_TEXT = 300
 LARGEST_ATTEMPT = 64 << 20
 """Bytes of all answers of one question's attempt that are kept."""
-_MOST_LEAVES, _MOST_NUMBERS = 4, 6
+_MOST_LEAVES = 4
+_MOST_NUMBERS = 6
 """How many parts of an answer, and how many numbers of an array, are shown."""
 
 

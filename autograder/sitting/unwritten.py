@@ -80,7 +80,8 @@ def find_stub(
     if cell is None:
         return None
     question = cell.id if cell.id in released else _find_question(cell.id, submission, released)
-    lines, index = cell.source.splitlines(), int(frame["line"]) - 1
+    lines = cell.source.splitlines()
+    index = int(frame["line"]) - 1
     if question is None or not 0 <= index < len(lines) or not _STUB.match(lines[index]):
         return None
     released_lines = {line.strip() for line in released[question].splitlines()}
