@@ -68,7 +68,12 @@ class GradebookTimes:
     handed_in: dict[str, datetime] = field(default_factory=dict)
 
 
-def apply_late(score: float, max_score: float, minutes_late: float, late: Late) -> float:
+def apply_late(
+    score: float,
+    max_score: float,
+    minutes_late: float,
+    late: Late,
+) -> float:
     """Apply the course's late policy to a score.
 
     Args:

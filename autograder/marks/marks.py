@@ -244,7 +244,11 @@ def _find_withdrawn(
     return dict.fromkeys(students, reason)
 
 
-def _find_reassigned(ledger: Ledger, assignment: str, collected: Collected) -> dict[str, _Reason]:
+def _find_reassigned(
+    ledger: Ledger,
+    assignment: str,
+    collected: Collected,
+) -> dict[str, _Reason]:
     """Students whose folder has work handed in by an id that belongs to somebody else by now."""
     reasons = {}
     for student, arrival in collected.students.items():
@@ -306,7 +310,11 @@ def _hand_scores(grades: ManualGrades) -> tuple[ManualScore, ...]:
     return (*grades.written, *grades.questions)
 
 
-def _remarks(grades: ManualGrades, waiting: Sequence[str], late: Lateness | None) -> Iterator[str]:
+def _remarks(
+    grades: ManualGrades,
+    waiting: Sequence[str],
+    late: Lateness | None,
+) -> Iterator[str]:
     if waiting:
         yield f"waits: {', '.join(waiting)}"
     for grade in _hand_scores(grades):
@@ -392,7 +400,11 @@ def _add_people(
     return sorted(named, key=lambda mark: mark.student)
 
 
-def _expand_groups(ledger: Ledger, assignment: str, marks: Sequence[Mark]) -> list[Mark]:
+def _expand_groups(
+    ledger: Ledger,
+    assignment: str,
+    marks: Sequence[Mark],
+) -> list[Mark]:
     """Give each member the group's mark, in place of what the member handed in alone before."""
     graded = {mark.student for mark in marks if mark.group}
     members = {

@@ -124,9 +124,11 @@ def written_statistics(
         for score in grades.written:
             if score.points is not None and not score.waits:
                 marked.setdefault(score.name, []).append((grades.student, score))
-    return tuple(
-        _statistics(name, scores, rubrics.get(name, ())) for name, scores in marked.items()
-    )
+    statistics = []
+    for name, scores in marked.items():
+        items = rubrics.get(name, ())
+        statistics.append(_statistics(name, scores, items))
+    return tuple(statistics)
 
 
 def _statistics(

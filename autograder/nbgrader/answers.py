@@ -54,8 +54,8 @@ def store_answers(
         The answers that are new or other than before.
     """
     _METADATA.create_all(db.connection())
-    rows = db.execute(select(_ANSWERS).where(_ANSWERS.c.notebook_id.in_(submissions)))
-    stored = {(row.notebook_id, row.cell_id): row.sha256 for row in rows}
+    query = select(_ANSWERS).where(_ANSWERS.c.notebook_id.in_(submissions))
+    stored = {(row.notebook_id, row.cell_id): row.sha256 for row in db.execute(query)}
     hashes = {key: answer_sha256(answer) for key, answer in answers.items()}
     changed = {key for key, sha256 in hashes.items() if stored.get(key) != sha256}
     if changed:

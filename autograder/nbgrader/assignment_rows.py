@@ -67,7 +67,11 @@ def cell_ids(db: Session, notebook: Notebook) -> dict[tuple[str, str], str]:
     return {(name, kind): id_ for name, kind, id_ in rows}
 
 
-def _register_cells(db: Session, notebook: Notebook, cells: Sequence[NbgraderCell]) -> None:
+def _register_cells(
+    db: Session,
+    notebook: Notebook,
+    cells: Sequence[NbgraderCell],
+) -> None:
     """Add, update and remove rows of cells, so that they are those of the release."""
     tables: list[type[Any]] = [BaseCell, SourceCell]
     stored = [

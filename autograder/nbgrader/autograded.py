@@ -120,7 +120,10 @@ def _marking_guides(release: _Json, solution: Path) -> dict[str, str]:
     if not solution.is_file():
         return {}
     cells = read_built(solution)["cells"]
-    schemes = {_kit(cell)["name"]: cell["source"] for cell in cells if is_guide(cell)}
+    schemes = {}
+    for cell in cells:
+        if is_guide(cell):
+            schemes[_kit(cell)["name"]] = cell["source"]
     prompts = {grade_id(cell): cell["source"] for cell in release["cells"]}
     guides = {}
     for cell in cells:

@@ -60,7 +60,10 @@ def _listed_spans(
     return spans
 
 
-def read_gradebook_times(course: Course, db_url: str = "") -> dict[str, GradebookTimes]:
+def read_gradebook_times(
+    course: Course,
+    db_url: str = "",
+) -> dict[str, GradebookTimes]:
     """The times of each assignment in the course's gradebook."""
     with open_gradebook(course, db_url) as gradebook:
         return read_times(gradebook.db)

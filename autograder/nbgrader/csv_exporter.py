@@ -44,7 +44,8 @@ class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
         with target.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
-            writer.writerows([plain(value) for value in row] for row in self._rows(gradebook))
+            for row in self._rows(gradebook):
+                writer.writerow(map(plain, row))
         self.log.info("Exported grades to %s", target)
 
     def _rows(self, gradebook: Gradebook) -> Iterator[tuple[Any, ...]]:
@@ -91,7 +92,10 @@ class _Submission:
     waits: bool = False
 
 
-def _sum_submissions(gradebook: Gradebook, assignment: Assignment) -> dict[str, _Submission]:
+def _sum_submissions(
+    gradebook: Gradebook,
+    assignment: Assignment,
+) -> dict[str, _Submission]:
     """The submissions of an assignment by student, by one query for the class."""
     submissions: dict[str, _Submission] = {}
     of_assignment = SubmittedAssignment.assignment_id == assignment.id

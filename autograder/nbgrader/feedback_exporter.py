@@ -45,7 +45,12 @@ class HideFromStudents(FeedbackStep):
         notebook.cells = [cell for cell in notebook.cells if not is_guide(cell)]
         return super().preprocess(notebook, resources)  # type: ignore[no-any-return]
 
-    def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
+    def preprocess_cell(
+        self,
+        cell: Any,
+        resources: Any,
+        index: int,
+    ) -> tuple[Any, Any]:
         if cell.cell_type == "code" and is_grade(cell) and "### BEGIN HIDDEN TESTS" in cell.source:
             cell.source = _HIDDEN.sub("", cell.source).rstrip("\n")
             cell.outputs = [_without_source(output) for output in cell.outputs]
@@ -147,7 +152,12 @@ page is opened as a file, pictures beside it are `file:` and not 'self'.
 
 
 class _Highlighter(Highlight2HTML):  # type: ignore[misc]
-    def __call__(self, source: str, language: str | None = None, metadata: Any = None) -> str:
+    def __call__(
+        self,
+        source: str,
+        language: str | None = None,
+        metadata: Any = None,
+    ) -> str:
         lexer = language or self.pygments_lexer
         if len(source) > LONGEST_KEPT:
             return str(Highlight2HTML(lexer)(source))

@@ -56,7 +56,12 @@ class AutogradedFolder:
         StaleBuild: the assignment is not built.
     """
 
-    def __init__(self, course: Course, assignment: Assignment, files: FileTransaction) -> None:
+    def __init__(
+        self,
+        course: Course,
+        assignment: Assignment,
+        files: FileTransaction,
+    ) -> None:
         self._files = files
         self._course, self._assignment, self._ledger = course, assignment, read_ledger(course)
         self._notebooks = NotebooksForGraders(assignment.release, assignment.solution)
@@ -90,7 +95,7 @@ def _copy_beside(
     """Copy the release's figures, and nbgrader's receipts of when and by whom it was handed in."""
     for name in _SHIPPED:
         if (pictures := assignment.release.parent / name).is_dir():
-            for picture in sorted(path for path in pictures.rglob("*") if path.is_file()):
+            for picture in sorted(filter(Path.is_file, pictures.rglob("*"))):
                 _copy(files, picture, folder / name / picture.relative_to(pictures))
     for name in RECEIPTS:
         receipt = course.submitted / student_folder / assignment.name / name

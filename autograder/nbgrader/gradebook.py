@@ -273,10 +273,11 @@ def _add_submissions(
         Student → id of the submitted notebook, and the students with another hand-in time.
     """
     students = list(dict.fromkeys(entry.student for entry in entries))
-    present = set(db.scalars(select(Student.id).where(Student.id.in_(students))))
+    query = select(Student.id).where(Student.id.in_(students))
+    present = set(db.scalars(query))
     missing = [student for student in students if student not in present]
     _insert(db, Student, [{"id": student} for student in missing])
-    query = (
+    submissions = (
         select(SubmittedAssignment.__table__, SubmittedNotebook.id.label("notebook"))
         .outerjoin(
             SubmittedNotebook,
@@ -286,7 +287,7 @@ def _add_submissions(
         .where(SubmittedAssignment.assignment_id == notebook.assignment_id)
         .where(SubmittedAssignment.student_id.in_(students))
     )
-    stored = {row.student_id: row for row in db.execute(query)}
+    stored = {row.student_id: row for row in db.execute(submissions)}
     notebooks: dict[str, str] = {}
     new_submissions: list[_RowValues] = []
     new_notebooks: list[_RowValues] = []

@@ -20,7 +20,11 @@ from autograder.nbgrader.gradebook import Entry, open_gradebook, write_gradebook
 from autograder.nbgrader.released_cells import read_release, suite_assignment
 
 
-def before_autograde(assignment: str, student: str, notebooks: MutableSequence[str]) -> None:
+def before_autograde(
+    assignment: str,
+    student: str,
+    notebooks: MutableSequence[str],
+) -> None:
     """Start the grader, and register the assignment and the submission in the gradebook.
 
     nbgrader swallows exceptions of a hook. A problem of the whole batch ends the command instead:
@@ -52,7 +56,12 @@ def _prepare_gradebook(course: Course, assignment: Assignment, folder: Path) -> 
     write_gradebook(course, assignment.name, release, entries, db_url=db_url)
 
 
-def _has_submission(course: Course, assignment: Assignment, student: str, db_url: str) -> bool:
+def _has_submission(
+    course: Course,
+    assignment: Assignment,
+    student: str,
+    db_url: str,
+) -> bool:
     with open_gradebook(course, db_url) as gradebook:
         try:
             gradebook.find_submission(assignment.name, student)
@@ -61,7 +70,11 @@ def _has_submission(course: Course, assignment: Assignment, student: str, db_url
     return True
 
 
-def _copy_to_expected_name(folder: Path, assignment: str, notebooks: MutableSequence[str]) -> None:
+def _copy_to_expected_name(
+    folder: Path,
+    assignment: str,
+    notebooks: MutableSequence[str],
+) -> None:
     """Copy a submission's only notebook to the expected name, by which nbgrader finds notebooks."""
     expected = folder / f"{assignment}.ipynb"
     if os.path.lexists(expected) or len(notebooks) != 1:

@@ -127,7 +127,8 @@ def read_hand_marks(course: Course, assignment: Assignment) -> dict[Key, HandMar
         )
     cells = read_release(assignment.release).cells
     order = {cell.grade_id: number for number, cell in enumerate(cells)}
-    stored = [mark for mark in _stored_marks(course.db_url, assignment.name) if mark.cell in order]
+    stored = _stored_marks(course.db_url, assignment.name)
+    stored = [mark for mark in stored if mark.cell in order]
     if not stored:
         raise KitError(
             f"nobody's {assignment.name} is in the gradebook: run `autograder export "
@@ -140,7 +141,11 @@ def read_hand_marks(course: Course, assignment: Assignment) -> dict[Key, HandMar
     return {(mark.student, mark.question): mark for mark in marks}
 
 
-def write_hand_marks(course: Course, assignment: Assignment, marks: Iterable[HandMark]) -> None:
+def write_hand_marks(
+    course: Course,
+    assignment: Assignment,
+    marks: Iterable[HandMark],
+) -> None:
     """Store marks of a table in the formgrader's rows."""
     from autograder.nbgrader.gradebook import open_gradebook
 
@@ -193,7 +198,12 @@ def _engine(place: Path | str) -> Engine:
     )
 
 
-def _query(connection: Connection, assignment: str, *, may_be_empty: bool) -> list[HandMark]:
+def _query(
+    connection: Connection,
+    assignment: str,
+    *,
+    may_be_empty: bool,
+) -> list[HandMark]:
     from sqlalchemy import inspect, text
 
     tables = inspect(connection).get_table_names()

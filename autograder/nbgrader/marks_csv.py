@@ -112,7 +112,11 @@ def marks_csv(marks: Iterable[HandMark], rubrics: Rubrics) -> str:
     return write_table(rows)
 
 
-def changed_marks(file: Path, marks: Mapping[Key, HandMark], rubrics: Rubrics) -> list[HandMark]:
+def changed_marks(
+    file: Path,
+    marks: Mapping[Key, HandMark],
+    rubrics: Rubrics,
+) -> list[HandMark]:
     """The marks that a filled-in table changes, in the order of its rows.
 
     Raises:
@@ -158,7 +162,11 @@ def _read_rows(file: Path) -> list[dict[str, str]]:
     for name in COLUMNS:
         if columns.count(name) > 1:
             raise KitError(f"{file}: there are two columns {name!r}")
-    return [dict(zip(columns, map(_plain_cell, cells), strict=False)) for cells in rows]
+    by_column = []
+    for row in rows:
+        cells = map(_plain_cell, row)
+        by_column.append(dict(zip(columns, cells, strict=False)))
+    return by_column
 
 
 def _find_mark(key: Key, marks: Mapping[Key, HandMark]) -> HandMark:
@@ -175,7 +183,11 @@ def _find_mark(key: Key, marks: Mapping[Key, HandMark]) -> HandMark:
     raise ValueError(f"there is no question {question!r}; there are: {_question_names(marks)}")
 
 
-def _apply_row(mark: HandMark, row: Mapping[str, str], items: Sequence[RubricItem]) -> HandMark:
+def _apply_row(
+    mark: HandMark,
+    row: Mapping[str, str],
+    items: Sequence[RubricItem],
+) -> HandMark:
     """The mark after a row of the table. An empty cell changes nothing; "none" removes points.
 
     Raises:

@@ -176,7 +176,9 @@ def _clean(markup: str, attachments: Attachments) -> str:
     )
 
 
-def _attribute_filter(attachments: Attachments) -> Callable[[str, str, str], str | None]:
+def _attribute_filter(
+    attachments: Attachments,
+) -> Callable[[str, str, str], str | None]:
     def filter_value(tag: str, attribute: str, value: str) -> str | None:
         if attribute == "href":
             return _link(value)
