@@ -232,7 +232,7 @@ def _run_kernel(opened: DeviceHost) -> None:
     Raises:
         DeviceUnavailable: the kernel does not run, or gives a wrong answer.
     """
-    from autograder.sandbox.student import run_program
+    from autograder.sandbox.kit_program import run_program
 
     try:
         with run_program(

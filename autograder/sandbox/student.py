@@ -11,17 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from inspect import isclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from autograder.basics.errors import StudentCrashed, StudentFault, StudentForbidden, StudentMissing
 from autograder.basics.safe_text import clean
-from autograder.course import Limits
-from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.reply_parts import read_cost, read_error, read_launch, read_texts
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log
-from autograder.suite.objects import NotData, is_data_name
+from autograder.suite.objects import NotData, RemoteFunction, is_data_name
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.libraries import is_tensor, loaded_torch
 from autograder.wire.values import Decoder, Encoder, HandleReference
@@ -292,32 +289,6 @@ def _faults_noted(call: Call) -> Iterator[None]:
         raise
 
 
-@contextlib.contextmanager
-def run_program(
-    program: Path,
-    client: HostClient,
-    limits: Limits,
-    seconds: float,
-) -> Iterator[Student]:
-    """Load a program of the kit's own in a worker; its functions are called like a student's.
-
-    Args:
-        seconds: the limit of loading the program, and of each call.
-
-    Raises:
-        StudentFault: the program does not run, or does not answer.
-    """
-    worker = Worker(client, limits)
-    try:
-        cell = (program.stem, program.read_text(encoding="utf-8"))
-        header = next(worker.load([cell], seconds, program.stem)).header
-        if header.get("ok") is not True:
-            raise read_error(header, program.stem)
-        yield Student(lambda: worker, seconds)
-    finally:
-        worker.kill()
-
-
 @lru_cache(maxsize=256)
 def _check_syntax(source: str) -> None:
     """Raise SyntaxError where a text is no Python.
@@ -325,32 +296,6 @@ def _check_syntax(source: str) -> None:
     Cached: a suite defines the same few texts in each of its tests, for every submission.
     """
     compile(source, "<suite>", "exec", dont_inherit=True)
-
-
-class RemoteFunction(NotData):
-    """A function, a class or a method in the worker.
-
-    Args:
-        name: the name in messages.
-        kind: the kind in messages, as "a function".
-        call: makes the call, from positional arguments and keywords.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        kind: str,
-        call: Callable[[Sequence[Any], dict[str, Any]], Any],
-    ) -> None:
-        self.name = name
-        self._kind = kind
-        self._call = call
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self._call(arguments, keywords)
-
-    def describe_kind(self) -> str:
-        return self._kind
 
 
 class Handle(NotData):

@@ -142,7 +142,7 @@ def probe(course: Course, host: HostProcess) -> list[Wall]:
     with _canary(course.suites):
         targets = json.dumps(_targets(course))
         # imports numpy, so only now, while the launched host imports it too
-        from autograder.sandbox.student import run_program
+        from autograder.sandbox.kit_program import run_program
 
         try:
             with run_program(_PROGRAM, host.clients[0], course.limits, _PROBE_SECONDS) as program:
