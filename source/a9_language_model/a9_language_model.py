@@ -1043,14 +1043,16 @@ expect(bool((texts[1:] != texts[:1]).any()), True, hint="All rows have the same 
 
 # %% demo="write"
 def write(prompt, num_new, params, config, vocabulary, **settings):
-    """Text that continues the prompt; where the context is full, its second half is the next prompt."""
+    """Text that continues the prompt, up to a token that ends it; a full context goes on from its second half."""
     ids, seed = bpe_encode(as_bytes(prompt), vocabulary)[None], 0
-    while num_new > 0:
+    special = 256 + len(vocabulary)  # GPT-2 has one token after all merges, <|endoftext|>, which has no bytes
+    while num_new > 0 and not (ids >= special).any():
         read = ids[:, -(config.context_length // 2) :]
         fit = min(num_new, config.context_length - read.shape[1] + 1)
         ids = torch.cat([ids, sample(params, read, fit, config, seed=seed, **settings)[:, read.shape[1] :]], dim=1)
         num_new, seed = num_new - fit, seed + 1
-    return as_text(bpe_decode(ids[0], vocabulary))
+    ends = (ids[0] >= special).nonzero()
+    return as_text(bpe_decode(ids[0, : ends[0, 0]] if len(ends) else ids[0], vocabulary))
 
 
 print(write("ROMEO:\n", 20 if QUICK else 400, trained, config, vocabulary, temperature=0.8, top_k=50))
@@ -1126,7 +1128,7 @@ plain_pattern = attention_pattern
 
 
 def patterns(ids, params):
-    """The attention weights of every layer, [L, H, N, N], while the model reads ids [N]."""
+    """The attention weights of every layer, [L, H, N, N], while the model reads ids [N]; None where it cannot see them."""
     global attention_pattern
     seen = []
 
@@ -1140,34 +1142,48 @@ def patterns(ids, params):
             language_model(ids[None], params, config)
     finally:
         attention_pattern = plain_pattern
-    return torch.cat(seen)
+    return torch.cat(seen) if seen else None
 
 
-g = torch.Generator().manual_seed(0)
-P = 40
-repeated = torch.randint(config.vocab_size, (P,), generator=g).repeat(3)[: config.context_length - 8]
-scores = {"at the start": induction_score(patterns(repeated, random_params(config)), P)}
-scores["trained"] = induction_score(patterns(repeated, trained), P)
-sentence = bpe_encode(as_bytes("But soft, what light through yonder window breaks?"), vocabulary)
-pieces = [as_text(bpe_decode(token[None], vocabulary)).replace(" ", "·") for token in sentence]
+def draw_induction(period):
+    """The scores of all heads on a repeated row of random tokens, and the head with the highest one."""
+    g = torch.Generator().manual_seed(0)
+    repeated = torch.randint(config.vocab_size, (period,), generator=g).repeat(3)[: config.context_length - 8]
+    now = patterns(repeated, trained)
+    scores = {"at the start": induction_score(patterns(repeated, random_params(config)), period)}
+    scores["trained"] = induction_score(now, period)
+    highest = max(float(score.max()) for score in scores.values())
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
+    for axis, (name, score) in zip(axes, scores.items(), strict=False):
+        image = axis.imshow(score, vmin=0, vmax=highest, cmap="viridis")
+        axis.set(title=f"induction scores, {name}", xlabel="head", ylabel="layer")
+        axis.set_xticks(range(config.num_heads))
+        axis.set_yticks(range(config.num_layers))
+    figure.colorbar(image, ax=axes[:2])
+    layer, head = divmod(int(scores["trained"].argmax()), config.num_heads)
+    axes[2].imshow(now[layer, head], cmap="magma")
+    axes[2].set(title=f"layer {layer}, head {head}, on {period} tokens repeated", xlabel="key", ylabel="query")
+    plt.show()
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
-for axis, (name, score) in zip(axes, scores.items(), strict=False):
-    image = axis.imshow(score, vmin=0, vmax=0.5, cmap="viridis")
-    axis.set(title=f"induction scores, {name}", xlabel="head", ylabel="layer")
-figure.colorbar(image, ax=axes[:2])
-layer, head = divmod(int(scores["trained"].argmax()), config.num_heads)
-axes[2].imshow(patterns(repeated, trained)[layer, head], cmap="magma")
-axes[2].set(title=f"layer {layer}, head {head}, on {P} tokens repeated", xlabel="key", ylabel="query")
-plt.show()
 
-figure, axes = plt.subplots(1, config.num_heads, figsize=(14, 4.2), layout="constrained")
-for head, axis in enumerate(axes):
-    axis.imshow(patterns(sentence, trained)[0, head], cmap="magma")
-    axis.set_xticks(range(len(pieces)), pieces, rotation=90, fontsize=7)
-    axis.set_yticks(range(len(pieces)), pieces, fontsize=7)
-    axis.set_title(f"layer 0, head {head}")
-plt.show()
+def draw_first_layer(text):
+    """What every head of the first layer looks at in a text."""
+    sentence = bpe_encode(as_bytes(text), vocabulary)
+    pieces = [as_text(bpe_decode(token[None], vocabulary)).replace(" ", "·") for token in sentence]
+    _, axes = plt.subplots(1, config.num_heads, figsize=(14, 4.2), layout="constrained")
+    for head, (axis, weights) in enumerate(zip(axes, patterns(sentence, trained)[0], strict=True)):
+        axis.imshow(weights, cmap="magma")
+        axis.set_xticks(range(len(pieces)), pieces, rotation=90, fontsize=7)
+        axis.set_yticks(range(len(pieces)), pieces, fontsize=7)
+        axis.set_title(f"layer 0, head {head}")
+    plt.show()
+
+
+if patterns(torch.arange(4), trained) is None:
+    print("your model computes its attention without attention_pattern, so this cell cannot see the weights")
+else:
+    draw_induction(period=40)
+    draw_first_layer("But soft, what light through yonder window breaks?")
 
 # %% [markdown]
 # ## 13. Published weights
@@ -1360,7 +1376,11 @@ expect(
 # With a network, this cell loads the 124 million weights of the smallest GPT-2, half a gigabyte, once, and your
 # functions write with them: your `from_gpt2`, your `language_model`, your cache, your `sample`, and your `bpe_encode`
 # with GPT-2's own merges. Its file of merges writes each byte as a printable character; the cell turns that into
-# pairs of ids. (It cuts words almost as `split_words` does. The two agree on English text.)
+# pairs of ids. (It cuts words almost as `split_words` does. The two agree on English text in ASCII.)
+#
+# GPT-2's vocabulary has one token more than bytes and merges: id 50256, `<|endoftext|>`, a **special token**. It stood
+# between two documents when GPT-2 was trained, so the model writes it where a document would end. No bytes belong to
+# it, and no text is encoded to it. So the text ends there.
 
 # %% demo="gpt2"
 import urllib.request
