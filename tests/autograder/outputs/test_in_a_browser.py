@@ -5,7 +5,6 @@ one.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -40,8 +39,6 @@ from autograder.records.model import (
     TestOutcome,
 )
 from autograder.records.submission import CellOutcome, FoundSubmission
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))
 
 pytestmark = needs_chromium
 
