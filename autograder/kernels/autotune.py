@@ -168,7 +168,7 @@ def _put_back(tensors: Memory, contents: list[_Array]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ResultDifference:
     """The first element of a tensor that two configurations have written differently."""
 
     name: str
@@ -206,7 +206,9 @@ def _compare(tensors: Memory, written: list[tuple[Any, list[_Array]]]) -> None:
     )
 
 
-def _differences(tensors: Memory, first: list[_Array], second: list[_Array]) -> list[Difference]:
+def _differences(
+    tensors: Memory, first: list[_Array], second: list[_Array]
+) -> list[ResultDifference]:
     """The tensors whose contents differ by more than rounding."""
     pairs = {
         id(elements): pair
@@ -231,7 +233,7 @@ def _differences(tensors: Memory, first: list[_Array], second: list[_Array]) -> 
         if places.size:
             place = region.index_of(int(places[0]))[0]
             differences.append(
-                Difference(region.name, place, float(a[places[0]]), float(b[places[0]]))
+                ResultDifference(region.name, place, float(a[places[0]]), float(b[places[0]]))
             )
     return differences
 

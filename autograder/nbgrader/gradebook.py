@@ -56,7 +56,7 @@ _RowValues = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class GradebookEntry:
     """Scores and comments of one submission for the gradebook.
 
     Attributes:
@@ -106,13 +106,13 @@ def fill_gradebook(
         times[student] = parse_utc(time)
     ledger = read_ledger(course)
 
-    def entries() -> Iterator[Entry]:
+    def entries() -> Iterator[GradebookEntry]:
         for result, submission in graded:
             entry = make_entry(release, result, submission, times.get(result.student))
             yield replace(entry, student=ledger.folder(result.student))
         for student, problem in (problems or {}).items():
             time = times.get(student)
-            yield Entry(ledger.folder(student), problem=problem, timestamp=time)
+            yield GradebookEntry(ledger.folder(student), problem=problem, timestamp=time)
 
     write_gradebook(course, assignment.name, release, entries(), db_url=db_url, version=version)
 
@@ -121,7 +121,7 @@ def write_gradebook(
     course: Course,
     assignment: str,
     release: NbgraderNotebook,
-    entries: Iterable[Entry],
+    entries: Iterable[GradebookEntry],
     *,
     db_url: str = "",
     version: int = 0,
@@ -153,7 +153,7 @@ def make_entry(
     result: Result,
     submission: Submission | None = None,
     timestamp: datetime.datetime | None = None,
-) -> Entry:
+) -> GradebookEntry:
     """The gradebook's entry for a result: a score and a comment for each cell of the release.
 
     Args:
@@ -174,7 +174,7 @@ def make_entry(
         if cell.solution and cell.grade_id not in comments:
             question = questions.get(cell.grade_id)
             comments[cell.grade_id] = question_comment(question) if question else ""
-    return Entry(
+    return GradebookEntry(
         result.student,
         scores,
         comments,
@@ -202,7 +202,7 @@ def _write_batch(
     course: Course,
     notebook: Notebook,
     release: NbgraderNotebook,
-    entries: Sequence[Entry],
+    entries: Sequence[GradebookEntry],
 ) -> None:
     """Write scores, comments and late penalties of these submissions. Commits nothing."""
     notebooks, moved = _add_submissions(db, notebook, entries)
@@ -247,7 +247,7 @@ def _write_batch(
 
 
 def _update_grade(
-    row: _RowValues, entry: Entry, name: str, is_manual: bool, is_new: bool
+    row: _RowValues, entry: GradebookEntry, name: str, is_manual: bool, is_new: bool
 ) -> _RowValues:
     """A row of the grade table with its new automatic score.
 
@@ -265,7 +265,7 @@ def _update_grade(
 
 
 def _add_submissions(
-    db: Session, notebook: Notebook, entries: Sequence[Entry]
+    db: Session, notebook: Notebook, entries: Sequence[GradebookEntry]
 ) -> tuple[dict[str, str], set[str]]:
     """Add missing students and submissions, and bring hand-in times up to date.
 

@@ -15,7 +15,7 @@ from nbgrader.utils import determine_grade, is_grade, is_solution
 
 from autograder.basics.errors import UnreadableSubmission
 from autograder.nbgrader.answers import read_answers
-from autograder.nbgrader.gradebook import NO_RESPONSE, Entry
+from autograder.nbgrader.gradebook import NO_RESPONSE, GradebookEntry
 from autograder.nbgrader.released_cells import grade_id
 from autograder.nbgrader.repair import HandedIn
 from autograder.records.submission import Submission
@@ -43,14 +43,14 @@ class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
             submission.save_problem(str(error))
         return notebook, resources
 
-    def _from_outputs(self, submission: Submission, notebook: Any) -> Entry:
+    def _from_outputs(self, submission: Submission, notebook: Any) -> GradebookEntry:
         """Scores as nbgrader reads them from outputs; other outputs wait for a person."""
         blank = [answer.id for answer in submission.written if answer.blank]
         scores: dict[str, float] = dict.fromkeys(blank, 0.0)
         for cell in notebook.cells:
             if is_grade(cell) and (score := self._score(cell)) is not None:
                 scores[grade_id(cell)] = score
-        return Entry(
+        return GradebookEntry(
             submission.student,
             scores,
             dict.fromkeys(blank, NO_RESPONSE),

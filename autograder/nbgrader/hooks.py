@@ -16,7 +16,7 @@ from autograder.basics.errors import KitError
 from autograder.basics.handed_in import describe_non_file
 from autograder.course import Assignment, Course, find_course
 from autograder.nbgrader import warm_graders
-from autograder.nbgrader.gradebook import Entry, open_gradebook, write_gradebook
+from autograder.nbgrader.gradebook import GradebookEntry, open_gradebook, write_gradebook
 from autograder.nbgrader.released_cells import read_release, suite_assignment
 
 
@@ -51,7 +51,7 @@ def _prepare_gradebook(course: Course, assignment: Assignment, folder: Path) -> 
         problem = f"there is no {assignment.name}.ipynb among the files"
     elif not _has_submission(course, assignment, student, db_url):
         problem = "grading did not finish"  # until it does
-    entries = [Entry(student, problem=problem)] if problem else []
+    entries = [GradebookEntry(student, problem=problem)] if problem else []
     release = read_release(assignment.release)
     write_gradebook(course, assignment.name, release, entries, db_url=db_url)
 

@@ -31,7 +31,7 @@ from autograder.nbgrader.autograded import (
     complete_notebook,
     release_with_problem,
 )
-from autograder.nbgrader.gradebook import Entry, make_entry, write_gradebook
+from autograder.nbgrader.gradebook import GradebookEntry, make_entry, write_gradebook
 from autograder.nbgrader.released_cells import read_built, read_release, suite_assignment
 from autograder.records.submission import FoundSubmission, Submission
 
@@ -67,7 +67,7 @@ class HandedIn:
         release = read_release_cells(self.release, self._assignment, key)
         return read_submission(self.found, release, self.course.limits)
 
-    def save(self, entry: Entry) -> None:
+    def save(self, entry: GradebookEntry) -> None:
         """Write scores and comments to the gradebook."""
         write_gradebook(
             self.course,
@@ -80,7 +80,7 @@ class HandedIn:
 
     def save_problem(self, problem: str) -> None:
         """Replace all scores of the submission by 0 and let them wait for a person."""
-        self.save(Entry(self.found.student, problem=problem))
+        self.save(GradebookEntry(self.found.student, problem=problem))
 
 
 class SubmissionExporter(NotebookExporter):  # type: ignore[misc]

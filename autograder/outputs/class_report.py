@@ -16,7 +16,7 @@ from autograder.marks.rubric import RubricItem, written_statistics
 from autograder.outputs.feedback_page import feedback_path
 from autograder.outputs.pages import render_pieces
 from autograder.outputs.statistics import (
-    Attempt,
+    AttemptSummary,
     class_shares,
     histogram,
     read_attempts,
@@ -35,7 +35,7 @@ def render_report(
     collected: Collected | None = None,
     pages: Mapping[str, str] | None = None,
     stale: Mapping[str, str] | None = None,
-    tries: Sequence[Attempt] = (),
+    tries: Sequence[AttemptSummary] = (),
     rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
 ) -> Iterator[str]:
     """The class report as HTML, in pieces.

@@ -39,7 +39,7 @@ SHARE_OF_CLASS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class CellText:
+class ComparedCell:
     """A cell or a written answer of a student, with its unexplained fingerprints."""
 
     text: str
@@ -59,13 +59,13 @@ class CellText:
         return [(line, number in marked) for number, line in lines]
 
 
-Cells = Mapping[str, CellText]
+Cells = Mapping[str, ComparedCell]
 """A submission's cells and written answers, by id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Two cells that share a passage: their names, and `CellText.marked_lines` of each."""
+    """Two cells that share a passage: their names, and `ComparedCell.marked_lines` of each."""
 
     names: tuple[str, str]
     sides: tuple[list[tuple[str, bool]], list[tuple[str, bool]]]
@@ -171,7 +171,9 @@ def _read_cells(submission: Submission, explained: set[bytes]) -> Cells:
         if not answer.blank
     ]
     return {
-        name: CellText(text, [print_ for print_ in cell_prints if print_.value not in explained])
+        name: ComparedCell(
+            text, [print_ for print_ in cell_prints if print_.value not in explained]
+        )
         for name, text, cell_prints in prints
     }
 

@@ -53,7 +53,7 @@ class QuestionStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class AttemptSummary:
     """The n-th submissions of a class.
 
     Attributes:
@@ -178,7 +178,7 @@ def correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
     return round(statistics.correlation(left, right), 6)
 
 
-def summarize_attempts(history: Mapping[str, Sequence[Result]]) -> list[Attempt]:
+def summarize_attempts(history: Mapping[str, Sequence[Result]]) -> list[AttemptSummary]:
     """The first submissions of the class, the second submissions, and so on.
 
     Args:
@@ -188,7 +188,7 @@ def summarize_attempts(history: Mapping[str, Sequence[Result]]) -> list[Attempt]
     attempts = []
     for number in range(most):
         results = [results[number] for results in history.values() if len(results) > number]
-        attempts.append(Attempt(len(results), _mean_share(results), _full_count(results)))
+        attempts.append(AttemptSummary(len(results), _mean_share(results), _full_count(results)))
     return attempts
 
 

@@ -52,7 +52,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Answer:
+class OwnAnswer:
     """A function or class that the student has written, and the module it stands in."""
 
     module: str
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str], program: Path) -> int:
     if problem := _call_problem(paths, folder):
         print(problem, file=sys.stderr)
         return 2
-    answers: dict[str, Answer] = {}
+    answers: dict[str, OwnAnswer] = {}
     modules: dict[str, str] = {}
     for path in paths:
         try:
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str], program: Path) -> int:
                 names.append(name)
         modules[path.stem] = _module_text(statements, names, answers)
         for name in names:
-            answers[name] = Answer(path.stem, _definition(statements, name))
+            answers[name] = OwnAnswer(path.stem, _definition(statements, name))
         print(f"{path.name}: {', '.join(names) or 'nothing of yours'}")
     if not answers:
         print("Nothing is written yet in these notebooks.")
@@ -195,7 +195,7 @@ def _definition(statements: Sequence[Statement], name: str) -> ast.stmt:
 
 
 def _module_text(
-    statements: Sequence[Statement], names: Iterable[str], answers: Mapping[str, Answer]
+    statements: Sequence[Statement], names: Iterable[str], answers: Mapping[str, OwnAnswer]
 ) -> str:
     """The text of a module: what the functions need, in the notebook's order.
 
@@ -237,7 +237,7 @@ def _imports_from(node: ast.stmt, module: str) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == module
 
 
-def _write(folder: Path, modules: Mapping[str, str], answers: Mapping[str, Answer]) -> None:
+def _write(folder: Path, modules: Mapping[str, str], answers: Mapping[str, OwnAnswer]) -> None:
     """Write modules first, and `__init__.py`, which imports them, last: a package that has it is
     whole.
     """
@@ -266,7 +266,7 @@ def _import_trace(folder: Path) -> str:
 # using the module
 
 
-def _print_import_line(path: Path, answers: Mapping[str, Answer]) -> None:
+def _print_import_line(path: Path, answers: Mapping[str, OwnAnswer]) -> None:
     """Print the line that this notebook takes, and names of the staff's that cannot be
     exchanged.
     """

@@ -46,7 +46,7 @@ class SuiteQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectedSuite:
     """A suite as pytest collected it.
 
     Attributes:
@@ -58,7 +58,7 @@ class Collected:
     items: Mapping[tuple[str, str], pytest.Item]
 
 
-def collect_suite(folder: Path) -> Collected:
+def collect_suite(folder: Path) -> CollectedSuite:
     """Collect the suite in `folder` by pytest's own rules; imports its tests, runs none.
 
     Raises:
@@ -83,7 +83,7 @@ def collect_suite(folder: Path) -> Collected:
         by_question.setdefault(question, []).append(item)
         items[question, item.name] = item
     questions = tuple(_question(name, tests) for name, tests in by_question.items())
-    return Collected(questions, items)
+    return CollectedSuite(questions, items)
 
 
 def _question(name: str, items: list[pytest.Item]) -> SuiteQuestion:

@@ -39,6 +39,13 @@ def test_every_module_stands_in_a_room_of_the_page() -> None:
 def test_a_name_is_the_name_of_one_module_and_of_one_class() -> None:
     names = Counter(Path(name).stem for name in MODULES if not name.endswith("__init__.py"))
     assert [name for name, count in names.items() if count > 1] == []
+    classes = Counter(
+        node.name
+        for tree in MODULES.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in classes.items() if count > 1] == []
 
 
 def test_each_folder_of_tests_is_called_like_what_it_tests() -> None:

@@ -11,7 +11,7 @@ import pytest
 from autograder.marks.marks import mark_from_result
 from autograder.outputs.class_report import render_report
 from autograder.outputs.statistics import (
-    Attempt,
+    AttemptSummary,
     correlation,
     read_attempts,
     summarize_attempts,
@@ -103,7 +103,11 @@ def test_attempts_are_submissions_and_not_gradings(tmp_path: Path, plain: Result
         "zoe": [10.0],
     }
     tries = summarize_attempts(history)
-    assert tries == [Attempt(2, 0.375, 0), Attempt(1, 0.55, 0), Attempt(1, 1.0, 1)]
+    assert tries == [
+        AttemptSummary(2, 0.375, 0),
+        AttemptSummary(1, 0.55, 0),
+        AttemptSummary(1, 1.0, 1),
+    ]
     page = "".join(
         render_report("attention", [mark_from_result(result), mark_from_result(zoe)], tries=tries)
     )
