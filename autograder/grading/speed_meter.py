@@ -97,7 +97,7 @@ class SpeedMeter:
         return tuple(speeds)
 
     def _student(self, worker: Worker) -> Student:
-        return Student(lambda: worker, self._device.limits.call_seconds)
+        return Student.in_worker(worker, self._device.limits.call_seconds)
 
     def _time_baseline(self) -> list[tuple[SpeedCase, Tensor, float]]:
         """Each case with the baseline's result and time."""

@@ -34,6 +34,6 @@ def run_program(
         header = next(worker.load([cell], seconds, program.stem)).header
         if header.get("ok") is not True:
             raise read_error(header, program.stem)
-        yield Student(lambda: worker, seconds)
+        yield Student.in_worker(worker, seconds)
     finally:
         worker.kill()

@@ -18,7 +18,7 @@ from autograder.basics.safe_text import clean
 from autograder.sandbox.reply_parts import read_cost, read_error, read_launch, read_texts
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log
-from autograder.suite.objects import NotData, RemoteFunction, is_data_name
+from autograder.suite.objects import NotData, is_data_name
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.libraries import is_tensor, loaded_torch
 from autograder.wire.values import Decoder, Encoder, HandleReference
@@ -49,6 +49,16 @@ class Student:
         self._sources = sources or {}
         self._explain_missing = explain_missing
         self._defined: dict[tuple[str, str], Handle] = {}
+
+    @classmethod
+    def in_worker(
+        cls,
+        worker: Worker,
+        call_seconds: float,
+        sources: Mapping[str, str] | None = None,
+    ) -> Student:
+        """The functions in a worker that is open already."""
+        return cls(lambda: worker, call_seconds, sources)
 
     def __getattr__(self, name: str) -> RemoteFunction:
         if name.startswith("__"):
@@ -296,6 +306,32 @@ def _check_syntax(source: str) -> None:
     Cached: a suite defines the same few texts in each of its tests, for every submission.
     """
     compile(source, "<suite>", "exec", dont_inherit=True)
+
+
+class RemoteFunction(NotData):
+    """A function, a class or a method in the worker.
+
+    Args:
+        name: the name in messages.
+        kind: the kind in messages, as "a function".
+        call: makes the call, from positional arguments and keywords.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        call: Callable[[Sequence[Any], dict[str, Any]], Any],
+    ) -> None:
+        self.name = name
+        self._kind = kind
+        self._call = call
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._call(arguments, keywords)
+
+    def describe_kind(self) -> str:
+        return self._kind
 
 
 class Handle(NotData):

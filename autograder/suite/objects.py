@@ -8,7 +8,6 @@ fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -102,29 +101,3 @@ class NotData:
 for _operation in _OPERATIONS:
     # Python looks a special method up in the class, so `as_data` of a subclass needs this detour
     setattr(NotData, f"__{_operation}__", lambda self, *operands: self.as_data(*operands))
-
-
-class RemoteFunction(NotData):
-    """A function, a class or a method in the worker.
-
-    Args:
-        name: the name in messages.
-        kind: the kind in messages, as "a function".
-        call: makes the call, from positional arguments and keywords.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        kind: str,
-        call: Callable[[Sequence[Any], dict[str, Any]], Any],
-    ) -> None:
-        self.name = name
-        self._kind = kind
-        self._call = call
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self._call(arguments, keywords)
-
-    def describe_kind(self) -> str:
-        return self._kind

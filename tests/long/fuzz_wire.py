@@ -74,7 +74,7 @@ class Answering:
 def take(data: bytes) -> str:
     """Take one input as the answer to a call; how it ended, in a word."""
     worker = Answering(data)
-    student = Student(lambda: worker, 1.0)  # type: ignore[arg-type, return-value]
+    student = Student.in_worker(worker, 1.0)  # type: ignore[arg-type]
     start_log({})
     raised: BaseException | None = None
     try:

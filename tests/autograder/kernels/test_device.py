@@ -250,7 +250,7 @@ def inside(bench: Bench) -> Iterator[Callable[[str], Student]]:
         load = {"op": "load", "cells": [["cell", cell]], "forbid": []}
         loaded = workers[-1].request(load, {}, 20.0, "the cell").header
         assert loaded["ok"] is True, loaded
-        return Student(lambda: workers[-1], 30.0)
+        return Student.in_worker(workers[-1], 30.0)
 
     yield run
     for worker in workers:

@@ -291,7 +291,7 @@ def test_a_reader_that_does_not_read_spends_its_own_time(opened: Callable[..., W
     """
     start_log({})
     worker = opened()
-    student = Student(lambda: worker, 0.2)
+    student = Student.in_worker(worker, 0.2)
     with pytest.raises(StudentTimeout, match=r"it slept or waited for 0\.4 s"):
         student.asks_and_does_not_read(lambda: torch.zeros(1 << 19))
 
@@ -299,7 +299,7 @@ def test_a_reader_that_does_not_read_spends_its_own_time(opened: Callable[..., W
 def test_questions_to_the_grader_do_not_make_a_call_longer(opened: Callable[..., Worker]) -> None:
     start_log({})
     worker = opened()
-    student = Student(lambda: worker, 0.2)
+    student = Student.in_worker(worker, 0.2)
     with pytest.raises(StudentTimeout, match=r"did not end within 0.2 s of processor time"):
         student.asks_without_end(lambda: 1)
 

@@ -129,7 +129,7 @@ def worker(bench: Bench) -> Iterator[Worker]:
 @pytest.fixture
 def student(worker: Worker) -> Student:
     start_log({"Box": type})
-    return Student(lambda: worker, 2.0, {"same": "def same(x): ..."})
+    return Student.in_worker(worker, 2.0, {"same": "def same(x): ..."})
 
 
 @pytest.mark.parametrize(
