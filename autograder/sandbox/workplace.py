@@ -18,9 +18,8 @@ from autograder.sandbox.worker_process import Worker
 
 RUN_AGAIN_TIMES = 2
 """How many times the limit of a submission's processor time may be spent on work that is not
-charged
-to the submission: running cells again in further workers, and attempts at questions that a fresh
-worker then answers. The limit on sleep is that of the submission.
+charged to the submission: running cells again in further workers, and attempts at questions that a
+fresh worker then answers. The limit on sleep is that of the submission.
 """
 SLOWER_AGAIN_TIMES = 2
 """How many times its limit a cell may take that has already run to its end: the first run decides
