@@ -97,6 +97,13 @@ def full_marks(marks: Iterable[Mark]) -> float:
     return max((mark.max_score for mark in marks), default=0.0)
 
 
+def has_other_maximum(platform_points: float | None, points: float) -> bool:
+    """Whether an assignment is out of other points on the platform than here; not where the
+    platform does not say.
+    """
+    return platform_points is not None and abs(platform_points - points) > SAME
+
+
 @dataclass(frozen=True, slots=True)
 class PlatformPerson:
     """One person on the platform, with the platform's mark.

@@ -26,12 +26,12 @@ from autograder.intake.owners import FindOwner, Owner, inner_stem, time_or_reaso
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
-    SAME,
     Difference,
     Outcome,
     PlatformPerson,
     compare_marks,
     full_marks,
+    has_other_maximum,
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
@@ -129,7 +129,7 @@ class Grades:
         points = points_to_give(marks, provisional=provisional)
         full = full_marks(marks)
         maximum = number_in(self.maximum)
-        if full and maximum is not None and abs(maximum - full) > SAME:
+        if full and has_other_maximum(maximum, full):
             raise ValueError(
                 f"{self.title!r} is out of {self.maximum} points in Brightspace, and the marks "
                 f"here are out of {format_points(full)}: change it there, and export the grades "

@@ -18,12 +18,12 @@ from autograder.basics.tables import number_in, write_table
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
-    SAME,
     Difference,
     Outcome,
     PlatformPerson,
     compare_marks,
     full_marks,
+    has_other_maximum,
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
@@ -85,7 +85,7 @@ class Gradebook:
         points = points_to_give(marks, provisional=provisional)
         full = full_marks(marks)
         possible = number_in(self.possible)
-        if full and possible is not None and abs(possible - full) > SAME:
+        if full and possible is not None and has_other_maximum(possible, full):
             raise ValueError(
                 f"{self.title!r} has {format_points(possible)} points in Canvas, and the marks "
                 f"here are out of {format_points(full)}: give it {format_points(full)} points in "

@@ -28,13 +28,13 @@ from autograder.course.roster import fold_text
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
-    SAME,
     Change,
     Difference,
     Outcome,
     PlatformPerson,
     compare_marks,
     full_marks,
+    has_other_maximum,
     points_to_give,
 )
 from autograder.outputs.export import points_cell
@@ -186,7 +186,7 @@ class Worksheet:
                 "choose points as the grade type in Moodle, and download the worksheet again"
             )
         maximum = number_in(self.maximum)
-        if maximum is not None and abs(maximum - full) > SAME:
+        if has_other_maximum(maximum, full):
             raise ValueError(
                 f"the maximum grade in Moodle is {self.maximum}, and the marks here are out of "
                 f"{format_points(full)}: "

@@ -25,6 +25,7 @@ from autograder.outputs.difference import (
     PlatformPerson,
     compare_marks,
     full_marks,
+    has_other_maximum,
     points_to_give,
 )
 from autograder.outputs.export import points_cell
@@ -192,12 +193,11 @@ def _difference(
 
 
 def _check_maximum(platform: str, standings: Standings, full: float) -> None:
-    if full and standings.maximum is not None and abs(standings.maximum - full) > SAME:
+    maximum = standings.maximum
+    if full and maximum is not None and has_other_maximum(maximum, full):
         raise KitError(
-            f"{standings.title!r} has {format_points(standings.maximum)} points on {platform}, "
-            "and the "
-            "marks here are out of "
-            f"{format_points(full)}: give it {format_points(full)} points there"
+            f"{standings.title!r} has {format_points(maximum)} points on {platform}, and the marks "
+            f"here are out of {format_points(full)}: give it {format_points(full)} points there"
         )
 
 
