@@ -64,9 +64,8 @@ def read_handed_in(path: Path, limit: int) -> bytes:
         os.close(handle)
     if data is None:
         raise UnreadableSubmission(
-            f"{name}: is larger than {_size(limit)}; clear the outputs (Kernel > Restart and "
-            "Clear Outputs), "
-            "save, and hand it in again"
+            f"{name}: is larger than {_size(limit)}; clear the outputs (Kernel > Restart and Clear "
+            "Outputs), save, and hand it in again"
         )
     return data
 

@@ -150,8 +150,7 @@ def _load_json(text: str, name: str) -> Any:
         if line := _find_merge_conflict(text):
             raise UnreadableSubmission(
                 f"{name}: holds an unresolved merge conflict from line {line} on (it begins with "
-                "<<<<<<<); resolve it, "
-                "open the notebook in Jupyter, save it and hand it in again"
+                "<<<<<<<); resolve it, open the notebook in Jupyter, save it and hand it in again"
             ) from None
         raise UnreadableSubmission(
             f"{name}: is not a notebook (no valid JSON); open it in Jupyter, save it as .ipynb "

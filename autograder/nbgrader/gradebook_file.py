@@ -71,6 +71,5 @@ def _refuse_other_files(path: Path) -> None:
     if tables and "submitted_assignment" not in tables:
         raise KitError(
             f"{path} is the database of another program (it holds "
-            f"{', '.join(sorted(tables)[:3])}): name another file; "
-            "nothing was changed in it"
+            f"{', '.join(sorted(tables)[:3])}): name another file; nothing was changed in it"
         )

@@ -132,8 +132,7 @@ def read_hand_marks(course: Course, assignment: Assignment) -> dict[Key, HandMar
     if not stored:
         raise KitError(
             f"nobody's {assignment.name} is in the gradebook: run `autograder export "
-            f"{assignment.name} "
-            "--format gradebook` first"
+            f"{assignment.name} --format gradebook` first"
         )
     ledger = read_ledger(course)  # nbgrader knows students by their folders
     marks = [replace(mark, student=ledger.student_in(mark.student)) for mark in stored]

@@ -198,8 +198,7 @@ def read_grades(
     if not keys:
         raise ValueError(
             "it is not a file of grades that Brightspace exported: it has no column OrgDefinedId "
-            "or Username; choose "
-            "both as the key field"
+            "or Username; choose both as the key field"
         )
     items = {
         place: match for place, title in enumerate(header) if (match := _POINTS.fullmatch(title))

@@ -76,8 +76,7 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
         if platform and file.folders[-1:] != (download.assignment,):
             raise KitError(
                 f"{file.display_path}: {NAMES[platform].title} names files like this, and a folder "
-                "there is no student: "
-                f"collect it with --from {platform}"
+                f"there is no student: collect it with --from {platform}"
             )
     places: dict[str, set[tuple[str, ...]]] = {}
     for _, owner in owners:
@@ -88,11 +87,8 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
             some = ", ".join(printable_name("/".join(place)) for place in sorted(folders)[:3])
             raise KitError(
                 f"{printable_name(student)} would be one student with notebooks from "
-                f"{len(folders)} "
-                f"places: {some}. A student "
-                "is the folder in which a notebook lies: give each a folder of their own, or "
-                "name the platform that "
-                "the download is from"
+                f"{len(folders)} places: {some}. A student is the folder in which a notebook lies: "
+                "give each a folder of their own, or name the platform that the download is from"
             )
 
 

@@ -48,8 +48,7 @@ _NEVER = "-"
 """Moodle's word for no time."""
 _ORDER = (
     "upload this worksheet before the feedback files: Moodle skips whoever's grade changed after "
-    "the worksheet was "
-    f"downloaded, and a feedback file counts as a change (or tick {TICK})"
+    f"the worksheet was downloaded, and a feedback file counts as a change (or tick {TICK})"
 )
 
 
@@ -189,8 +188,7 @@ class Worksheet:
         if has_other_maximum(maximum, full):
             raise ValueError(
                 f"the maximum grade in Moodle is {self.maximum}, and the marks here are out of "
-                f"{format_points(full)}: "
-                "change it in Moodle, and download the worksheet again"
+                f"{format_points(full)}: change it in Moodle, and download the worksheet again"
             )
 
     def _person(self, row: _Row, student: str) -> PlatformPerson:
@@ -228,9 +226,8 @@ class Worksheet:
             )
         if any(change.reason for change in changed):
             notes.append(
-                f"Moodle reads when a grade was changed in English only: tick {TICK}, or "
-                "download the worksheet with "
-                "your language set to English"
+                f"Moodle reads when a grade was changed in English only: tick {TICK}, or download "
+                "the worksheet with your language set to English"
             )
         return tuple(notes)
 

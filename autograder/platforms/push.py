@@ -226,6 +226,5 @@ def _assert_taken(platform: str, sent: Mapping[str, float], standings: Standings
     if lost:
         raise PlatformUnavailable(
             f"{platform} took {len(sent) - len(lost)} of {len(sent)} marks, and not those of "
-            f"{', '.join(lost)}: they "
-            "may be locked or overridden there"
+            f"{', '.join(lost)}: they may be locked or overridden there"
         )

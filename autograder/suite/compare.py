@@ -207,9 +207,8 @@ def assert_refused(
         absent = [size for size in sizes if not _names_size(error.message, size)]
         if absent:
             raise AssertionError(
-                f"{describe_last()} raises ValueError, whose message should name the sizes "
-                "that do not fit "
-                f"({absent[0]} is missing): {error.message!r}"
+                f"{describe_last()} raises ValueError, whose message should name the sizes that do "
+                f"not fit ({absent[0]} is missing): {error.message!r}"
             ) from None
         if naming and not re.search(rf"(?<!\w){re.escape(naming)}(?!\w)", error.message):
             raise AssertionError(

@@ -12,9 +12,8 @@ from autograder.wire.libraries import is_tensor, loaded_torch
 from autograder.wire.values import dtype_name
 
 CUT_OFF = (
-    "is cut off from its arguments, so that no gradient reaches them. Was it detached, made "
-    "under `no_grad`, or built "
-    "anew with `.item()`, numpy or `torch.tensor(...)`?"
+    "is cut off from its arguments, so that no gradient reaches them. Was it detached, made under "
+    "`no_grad`, or built anew with `.item()`, numpy or `torch.tensor(...)`?"
 )
 """The end of a sentence about a tensor that should have a gradient and has none."""
 

@@ -187,11 +187,10 @@ def _content(path: Path) -> bytes:
     with contextlib.closing(sqlite3.connect(path)) as book:
         rows = book.execute(
             "SELECT student.id, cell.name, grade.auto_score, grade.needs_manual_grade FROM grade "
-            "JOIN submitted_notebook ON grade.notebook_id = submitted_notebook.id "
-            "JOIN submitted_assignment ON submitted_notebook.assignment_id = "
-            "submitted_assignment.id "
-            "JOIN student ON submitted_assignment.student_id = student.id "
-            "JOIN base_cell AS cell ON grade.cell_id = cell.id ORDER BY 1, 2"
+            "JOIN submitted_notebook ON grade.notebook_id = submitted_notebook.id JOIN "
+            "submitted_assignment ON submitted_notebook.assignment_id = submitted_assignment.id "
+            "JOIN student ON submitted_assignment.student_id = student.id JOIN base_cell AS cell "
+            "ON grade.cell_id = cell.id ORDER BY 1, 2"
         ).fetchall()
         return repr(rows).encode()
 
