@@ -215,7 +215,7 @@ def similarity(assignment: str, paths: tuple[Path, ...]) -> Iterable[str]:
 @results_option
 def report(assignment: str, results: Path | None) -> Iterable[str]:
     """Write a feedback page for each student, and the class report."""
-    from autograder.cli.marks_commands import report_command
+    from autograder.reporting.marks_commands import report_command
 
     course = find_course()
     return report_command(course, course.assignment(assignment), results or course.results, beside)
@@ -247,7 +247,7 @@ def export(assignment: str, results: Path | None, **options: Any) -> Iterable[st
     """Marks for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook; feedback as
     a zip.
     """
-    from autograder.cli.marks_commands import ExportRequest, export_command
+    from autograder.reporting.marks_commands import ExportRequest, export_command
 
     course = find_course()
     request = ExportRequest(
@@ -294,7 +294,7 @@ def marks(
 )
 def totals(to: Path | None, results: Path | None, provisional: bool) -> Iterable[str]:
     """The mark of the course: all assignments that have results, without the lowest, as CSV."""
-    from autograder.cli.marks_commands import totals_command
+    from autograder.reporting.marks_commands import totals_command
 
     course = find_course()
     return totals_command(course, results or course.results, to, beside, provisional=provisional)

@@ -28,17 +28,18 @@ from autograder.basics.errors import ClusterUnavailable, OutOfReach, UnreadableS
 from autograder.cluster.machine import (
     CourseGone,
     CourseOnMachine,
-    MachineFault,
     MachineRefuses,
     grade_on_machine,
 )
-from autograder.cluster.messages import PackedSubmission, pack_course, pack_submission
+from autograder.cluster.messages import pack_course
 from autograder.cluster.scheduler import Connect, open_cluster
 from autograder.course import Assignment, Course
 from autograder.grading.batch import read_finished_job
 from autograder.grading.extras import find_extras
 from autograder.grading.graded_bytes import pack_graded
+from autograder.grading.packed_submission import PackedSubmission, pack_submission
 from autograder.grading.pool import FinishedJob
+from autograder.grading.station import MachineFault
 from autograder.records.model import Graded
 from autograder.records.submission import FoundSubmission
 

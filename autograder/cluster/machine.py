@@ -9,32 +9,20 @@ program of its own, and hands submissions on.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import signal
 import socket
-import subprocess
-import sys
 import threading
-from concurrent.futures import Future
-from multiprocessing import Pipe
-from pathlib import Path
 from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker, secede
 
 from autograder.basics.errors import KitError
-from autograder.cluster.messages import PackedSubmission, unpack_course
+from autograder.cluster.messages import unpack_course
 from autograder.course.fingerprint import software
+from autograder.grading.packed_submission import PackedSubmission
+from autograder.grading.station import MachineFault, Station
 from autograder.sandbox.leftovers import ScratchFolder
-
-_DIED = "the graders of this machine ended while they graded this submission"
-_PATIENCE = 10.0
-"""Seconds that a killed process may take to go."""
-
-
-class MachineFault(Exception):
-    """The machine, or the suite, is to blame that a submission has no result."""
 
 
 class MachineRefuses(Exception):
@@ -43,89 +31,6 @@ class MachineRefuses(Exception):
 
 class CourseGone(Exception):
     """This machine does not have the course: another run of the course removed it at its end."""
-
-
-class Station:
-    """The program that grades on this machine, and the way to it from any thread.
-
-    Args:
-        order: the course's folder, the assignment's name, the walls, the number of graders, and
-            what hosts load.
-
-    Raises:
-        KitError: this machine cannot grade, or the program did not start.
-    """
-
-    def __init__(self, *order: Path | str | int | tuple[str, ...]) -> None:
-        self._line, station_end = Pipe()
-        program = [
-            sys.executable,
-            "-P",
-            "-m",
-            "autograder.cluster.station",
-            str(station_end.fileno()),
-        ]
-        # in a session of its own: what a terminal sends to a Dask worker is not for it
-        self._process = subprocess.Popen(
-            program,
-            pass_fds=[station_end.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        station_end.close()
-        try:
-            self._line.send(order)
-            refusal = self._line.recv()
-        except (EOFError, OSError):
-            refusal = (
-                f"its graders did not start (status {self._process.wait()}); the log of the Dask "
-                "worker says why"
-            )
-        if refusal:
-            self.close()
-            raise KitError(refusal)
-        self._sending = threading.Lock()
-        self._numbers = itertools.count()
-        self._answers: dict[int, Future[bytes]] = {}
-        self.ended = False
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def grade(self, packed: PackedSubmission) -> bytes:
-        """Have a submission graded, and wait for it; several threads may.
-
-        Raises:
-            MachineFault: there is no answer.
-        """
-        answer: Future[bytes] = Future()
-        with self._sending:
-            number = next(self._numbers)
-            self._answers[number] = answer
-            try:
-                self._line.send((number, packed))
-            except OSError:
-                raise MachineFault(_DIED) from None
-        return answer.result()
-
-    def _listen(self) -> None:
-        try:
-            while True:
-                number, content, fault = self._line.recv()
-                if content is None:
-                    self._answers.pop(number).set_exception(MachineFault(fault))
-                else:
-                    self._answers.pop(number).set_result(content)
-        except (EOFError, OSError):
-            pass
-        with self._sending:
-            self.ended = True
-            self._line.close()
-            for answer in self._answers.values():
-                answer.set_exception(MachineFault(_DIED))
-
-    def close(self) -> None:
-        """End it with everything that it started; its graders and hosts end with it."""
-        self._process.kill()
-        self._process.wait(_PATIENCE)
 
 
 class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]

@@ -12,12 +12,12 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course
 from autograder.intake.find import find_submissions
 from autograder.platforms.collect import collect
 from autograder.records.model import QuestionResult, Result, TestOutcome
 from autograder.records.results import write_result
+from autograder.reporting.marks_commands import ExportRequest, export_command
 
 
 def write_csv(path: Path, rows: list[list[str]]) -> Path:

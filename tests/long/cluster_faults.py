@@ -104,7 +104,7 @@ class Running:
 
     def station(self, machine: int) -> int | None:
         for pid, parent in family(machine).items():
-            if parent == machine and b"autograder.cluster.station" in command_line(pid):
+            if parent == machine and b"autograder.grading.station_program" in command_line(pid):
                 return pid
         return None
 

@@ -33,20 +33,19 @@ from autograder.cluster import machine as machines
 from autograder.cluster.machine import (
     CourseGone,
     CourseOnMachine,
-    MachineFault,
     MachineRefuses,
     grade_on_machine,
 )
 from autograder.cluster.messages import (
-    PackedSubmission,
     pack_course,
-    pack_submission,
     unpack_course,
 )
 from autograder.cluster.scheduler import _SETTINGS, open_cluster
 from autograder.course import Course, load_course
 from autograder.grading.bench import Bench
 from autograder.grading.graded_bytes import pack_graded
+from autograder.grading.packed_submission import PackedSubmission, pack_submission
+from autograder.grading.station import MachineFault
 from autograder.records.model import Graded
 from autograder.records.results import course_sha256, read_timing, result_bytes
 from autograder.records.submission import FoundSubmission
@@ -619,7 +618,9 @@ def children(process: int) -> list[int]:
 def is_of_a_station(process: int) -> bool:
     """Or of its graders, which are forks of it."""
     with contextlib.suppress(OSError):
-        return b"autograder.cluster.station" in Path(f"/proc/{process}/cmdline").read_bytes()
+        return (
+            b"autograder.grading.station_program" in Path(f"/proc/{process}/cmdline").read_bytes()
+        )
     return False
 
 

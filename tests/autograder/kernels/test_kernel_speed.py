@@ -20,7 +20,6 @@ from kernel_course import answer, notebook
 
 from autograder.basics.errors import BadCourseFile, BadSuite
 from autograder.cli.commands import main
-from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course, Grading, Limits, load_course
 from autograder.grading import speed_meter
 from autograder.grading.speed_meter import SpeedMeter
@@ -36,6 +35,7 @@ from autograder.records.results import (
     timing_path,
     write_result,
 )
+from autograder.reporting.marks_commands import ExportRequest, export_command
 from autograder.suite.timed_functions import SpeedCase, SpeedTest, load_speed_test
 
 REPOSITORY = Path(__file__).resolve().parents[3]

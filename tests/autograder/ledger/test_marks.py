@@ -10,13 +10,13 @@ import pytest
 from downloaded import exported, grade, marks, take_in
 
 from autograder.basics.errors import KitError
-from autograder.cli.marks_commands import (
+from autograder.course import Course, load_course
+from autograder.reporting.marks_commands import (
     ExportRequest,
     export_command,
     report_command,
     totals_command,
 )
-from autograder.course import Course, load_course
 
 
 @pytest.fixture

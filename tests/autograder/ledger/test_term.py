@@ -20,8 +20,8 @@ import pytest
 from downloaded import exported, grade, marks, take_in, write_csv
 
 from autograder.basics.errors import KitError
-from autograder.cli.marks_commands import totals_command
 from autograder.course import Course, load_course
+from autograder.reporting.marks_commands import totals_command
 
 NAMES = {
     1: "Person O’One",

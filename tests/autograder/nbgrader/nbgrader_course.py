@@ -19,12 +19,12 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import compute_checksum
 from traitlets.config import PyFileConfigLoader
 
-from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course, load_course
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.records.model import QuestionResult, Result, TestOutcome
 from autograder.records.results import write_result
 from autograder.records.submission import CellOutcome
+from autograder.reporting.marks_commands import ExportRequest, export_command
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

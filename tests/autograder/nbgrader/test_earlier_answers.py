@@ -8,9 +8,9 @@ import pytest
 from courses import on_stderr
 from nbgrader_course import HALF_ANSWERED, TinyCourse, release_cells, result_for
 
-from autograder.cli.marks_commands import report_command
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.records.results import write_result
+from autograder.reporting.marks_commands import report_command
 
 
 @pytest.fixture

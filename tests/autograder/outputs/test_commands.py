@@ -10,12 +10,6 @@ import pytest
 from courses import on_stderr
 
 from autograder.basics.errors import BadCourseFile, KitError, NothingToGrade
-from autograder.cli.marks_commands import (
-    ExportRequest,
-    export_command,
-    report_command,
-    totals_command,
-)
 from autograder.course import Course, load_course
 from autograder.intake.collected import Arrival, Collected, NotTaken, record_path
 from autograder.marks.marks import mark_from_result
@@ -23,6 +17,12 @@ from autograder.outputs.feedback_page import feedback_path
 from autograder.outputs.totals import totals
 from autograder.records.model import Graded, QuestionResult, Result, TestOutcome, TwoAnswers
 from autograder.records.results import TimingFile, write_result
+from autograder.reporting.marks_commands import (
+    ExportRequest,
+    export_command,
+    report_command,
+    totals_command,
+)
 
 SETTINGS = Path(__file__).parents[2] / "hidden" / "pytest.ini"
 SUITE = """

@@ -14,12 +14,12 @@ import pytest
 from courses import on_stderr
 
 from autograder.basics.errors import KitError
-from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course, load_course
 from autograder.intake.collected import Arrival, Collected, record_path
 from autograder.ledger import Identity, link_download, read_ledger
 from autograder.records.model import Result, TestOutcome
 from autograder.records.results import write_result
+from autograder.reporting.marks_commands import ExportRequest, export_command
 
 WORKSHEET = (
     'Identifier,"Full name","Email address",Status,Grade,"Maximum Grade","Grade can be changed",'

@@ -1,7 +1,7 @@
 """The process that grades on a machine, started as a program: one bench, and a pool of forked
 graders.
 
-    python -m autograder.cluster.station DESCRIPTOR
+    python -m autograder.grading.station_program DESCRIPTOR
 
 It is a process of its own, since graders are forked from a process without threads and keep time by
 signals, and so that no process of Dask's has the suite in it. It reads submissions from a

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from autograder.basics.errors import BadSuite, KitError, NothingToGrade
 from autograder.basics.file_transaction import FileTransaction
-from autograder.cli.stored_marks import StoredMarks, listing
 from autograder.course import Assignment, Course
 from autograder.course.platform_names import NAMES, PUSH_PLATFORMS
 from autograder.intake.collected import read_collected
@@ -27,6 +26,7 @@ from autograder.platforms.push import push_marks
 from autograder.platforms.registry import platforms, with_own_file
 from autograder.records.model import Graded
 from autograder.records.results import Tell, copy_for_history, path_name
+from autograder.reporting.stored_marks import StoredMarks, listing
 
 _FEEDBACK = "-feedback"
 """The end of a format's name that is a zip of feedback pages."""
@@ -135,7 +135,7 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     stored = StoredMarks(course, assignment, request.results, tell)
     if request.format == "gradebook":
         # imports nbgrader, which takes seconds
-        from autograder.cli.gradebook_export import export_gradebook
+        from autograder.reporting.gradebook_export import export_gradebook
 
         yield from export_gradebook(stored, request.to)
         return

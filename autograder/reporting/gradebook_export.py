@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from autograder.basics.file_transaction import FileTransaction
-from autograder.cli.stored_marks import StoredMarks, listing
 from autograder.marks.late_policy import describe_conflicts
 from autograder.marks.marks import class_marks
 from autograder.nbgrader.class_list import read_gradebook_times, write_class_list
@@ -17,6 +16,7 @@ from autograder.nbgrader.gradebook import fill_gradebook
 from autograder.nbgrader.gradebook_file import gradebook_file
 from autograder.records.model import Result
 from autograder.records.submission import Submission
+from autograder.reporting.stored_marks import StoredMarks, listing
 
 
 def export_gradebook(stored: StoredMarks, to: Path | None) -> Iterator[str]:

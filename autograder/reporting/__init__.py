@@ -1,0 +1,1 @@
+"""Reports, exports and totals of a class, from stored results and the gradebook."""
