@@ -36,10 +36,13 @@ arguments.
 """
 _ASK_SECONDS = 120.0
 _CONTROL_NODE, _MEMORY_NODE = "/dev/nvidiactl", "/dev/nvidia-uvm"
+_TOOLS_NODE = "/dev/nvidia-uvm-tools"
+"""Drivers from 570 on do not start where this file exists and cannot be opened."""
 _PROBE = Path(__file__).resolve().parents[1] / "worker" / "device_probe.py"
 _ASK = """
 import json, torch
-found = {"cuda": torch.version.cuda, "name": "", "pci": "", "driver": "", "error": ""}
+facts = ("name", "pci", "driver", "uuid", "library", "error")
+found = {"cuda": torch.version.cuda, **dict.fromkeys(facts, "")}
 try:
     torch.cuda.init()
     about = torch.cuda.get_device_properties(0)
@@ -47,6 +50,10 @@ try:
     pci = [getattr(about, name, None) for name in ("pci_domain_id", "pci_bus_id", "pci_device_id")]
     found["name"], found["driver"] = about.name, f"{number // 1000}.{number % 1000 // 10}"
     found["pci"] = "" if None in pci else "{:04x}:{:02x}:{:02x}.0".format(*pci)
+    found["uuid"] = str(getattr(about, "uuid", ""))
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = [line.split(maxsplit=5)[-1].strip() for line in maps if "/libcuda.so" in line]
+    found["library"] = paths[0] if paths else ""
 except Exception as error:
     found["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
 print(json.dumps(found))
@@ -72,7 +79,8 @@ class DeviceHost:
 
 
 def find_device(name: str) -> Device:
-    """Find the device "cuda": the first GPU that CUDA shows.
+    """Find the device "cuda": the first GPU, or part of a GPU, that CUDA shows. As everywhere,
+    CUDA_VISIBLE_DEVICES chooses which it is.
 
     Raises:
         DeviceUnavailable: there is none. The message names the missing part, and what to do.
@@ -84,19 +92,66 @@ def find_device(name: str) -> Device:
     gpu = _ask_torch()
     if gpu["error"]:
         raise DeviceUnavailable(f"torch has CUDA {gpu['cuda']}, but no GPU answers: {gpu['error']}")
-    nodes = (_CONTROL_NODE, _MEMORY_NODE, *_gpu_nodes(gpu["pci"]))
+    gpu_nodes = _gpu_nodes(gpu["pci"])
+    nodes = (_CONTROL_NODE, _MEMORY_NODE, *gpu_nodes)
     missing = [node for node in nodes if not Path(node).exists()]
     if missing:
         raise DeviceUnavailable(
             f"{missing[0]} is not there: run `nvidia-modprobe -c 0 -u` as root, or `nvidia-smi`"
         )
-    locked = [node for node in nodes if Path(node).stat().st_mode & 0o006 != 0o006]
-    if locked and os.geteuid() == 0:
-        raise DeviceUnavailable(
-            f"{locked[0]} is not open to all, and a worker is another user: chmod 666 {locked[0]}"
-        )
-    description = f"{gpu['name']}, driver for CUDA {gpu['driver']}"
-    return Device("cuda", description, nodes, gpu["driver"])
+    if Path(_TOOLS_NODE).exists():
+        nodes += (_TOOLS_NODE,)
+    parts = _part_nodes(gpu_nodes)
+    if os.geteuid() == 0:
+        _refuse_locked(nodes, 0o666)
+        _refuse_locked(parts, 0o444)
+    driver_folder, driver_searched = _driver_folder(gpu["library"])
+    return Device(
+        "cuda",
+        description=f"{gpu['name']}, driver for CUDA {gpu['driver']}",
+        nodes=(*nodes, *parts),
+        cuda=gpu["driver"],
+        visible=_visible_name(gpu["name"], gpu["uuid"]),
+        driver_folder=driver_folder,
+        driver_searched=driver_searched,
+    )
+
+
+def _refuse_locked(nodes: tuple[str, ...], mode: int) -> None:
+    """Refuse device files that other users than root may not use with the rights of `mode`."""
+    for node in nodes:
+        needed = mode & 0o007
+        if Path(node).stat().st_mode & needed != needed:
+            raise DeviceUnavailable(
+                f"{node} is not open to all, and a worker is another user: chmod {mode:o} {node}"
+            )
+
+
+def _visible_name(name: str, uuid: str) -> str:
+    """The name of the first visible GPU for a worker's CUDA_VISIBLE_DEVICES.
+
+    An index would not do: a worker has the files of one GPU, and there that GPU is number 0.
+    """
+    first, _, _ = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")
+    if first.strip().startswith("MIG-"):
+        return first.strip()
+    if not uuid or " MIG " in name:  # torch's number of a part may be that of the whole GPU
+        return ""
+    return f"GPU-{uuid}"
+
+
+def _driver_folder(library: str) -> tuple[str, bool]:
+    """The folder of the driver's library, and whether LD_LIBRARY_PATH leads to it.
+
+    A host's LD_LIBRARY_PATH is that folder alone: folders in it come before those that Python's own
+    libraries name.
+    """
+    if not library:
+        return "", False
+    for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        if folder and os.path.realpath(Path(folder, "libcuda.so.1")) == library:
+            return folder, True
+    return str(Path(library).parent), False
 
 
 def cuda_problem(dev: Path = Path("/dev")) -> str:
@@ -161,6 +216,27 @@ def _gpu_nodes(
     return tuple(sorted(str(path) for path in dev.glob("nvidia[0-9]*")))
 
 
+def _part_nodes(
+    gpu_nodes: tuple[str, ...],
+    capabilities: Path = Path("/proc/driver/nvidia/capabilities"),
+    dev: Path = Path("/dev/nvidia-caps"),
+) -> tuple[str, ...]:
+    """The device files that open the parts (MIG) of these GPUs: a file for each GPU instance and
+    for each compute instance. Without them the driver shows no part.
+
+    The driver does not tell which of them belongs to the name of a part; `visible` chooses it.
+    """
+    nodes = []
+    for gpu_node in gpu_nodes:
+        minor = Path(gpu_node).name.removeprefix("nvidia")
+        parts = capabilities / f"gpu{minor}" / "mig"
+        for access in (*parts.glob("gi*/access"), *parts.glob("gi*/ci*/access")):
+            about = access.read_text(encoding="utf-8")
+            if capability := re.search(r"^DeviceFileMinor:\s*(\d+)", about, re.MULTILINE):
+                nodes.append(dev / f"nvidia-cap{capability[1]}")
+    return tuple(sorted(str(node) for node in nodes if node.exists()))
+
+
 def device_limits(limits: Limits) -> Limits:
     """Limits of a worker with a device, which takes seconds to start and to compile a kernel."""
     slow = limits.gpu_call_seconds
@@ -170,6 +246,7 @@ def device_limits(limits: Limits) -> Limits:
         cell_seconds=max(limits.cell_seconds, slow),
         cpu_seconds=max(limits.cpu_seconds, math.ceil(limits.submission_seconds)),
         scratch_mb=max(limits.scratch_mb, _COMPILED_MB),
+        file_mb=max(limits.file_mb, _COMPILED_MB),  # of files in memory too
     )
 
 

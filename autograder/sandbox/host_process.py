@@ -171,12 +171,19 @@ class Device:
         description: text for a person, with the driver's version.
         nodes: device files that a worker needs.
         cuda: the newest CUDA version that the driver knows.
+        visible: the GPU, or the part of one, as CUDA_VISIBLE_DEVICES names it; "" where a worker
+            sees no other.
+        driver_folder: the folder of the driver's library libcuda.
+        driver_searched: whether LD_LIBRARY_PATH leads to that folder.
     """
 
     name: str = ""
     description: str = ""
     nodes: tuple[str, ...] = ()
     cuda: str = ""
+    visible: str = ""
+    driver_folder: str = ""
+    driver_searched: bool = False
 
 
 class HostProcess:
@@ -214,6 +221,8 @@ class HostProcess:
             "device": device.name,
             "nodes": list(device.nodes),
             "cuda": device.cuda,
+            "visible": device.visible,
+            "driver_folder": device.driver_folder,
             "warm_up": str(self._warm_up.path),
             "given": str(cells),
             "scratch": str(self._compiled.path) if self._compiled else "",
@@ -222,13 +231,16 @@ class HostProcess:
             "extras": list(extras),
         }
         descriptors = [host_end.fileno() for host_end in host_ends]
+        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent"}
+        if device.driver_searched:  # read when a process starts; workers inherit the search
+            environment["LD_LIBRARY_PATH"] = device.driver_folder
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(_HOST_PROGRAM), json.dumps(descriptors)],
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE if os.environ.get("AUTOGRADER_DEBUG") is None else None,
-            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent"},
+            env=environment,
             cwd="/",
             process_group=0,  # Ctrl-C is for the command, which ends the host
         )

@@ -43,6 +43,7 @@ class ForkServer:
         self._tier: str = config["tier"]
         self._device: str = config["device"]  # "" on a host whose workers have none
         self._nodes: list[str] = config["nodes"]
+        self._visible: str = config["visible"]
         self._scratch: str = config["scratch"] or walls.SCRATCH
         self._readable = walls.with_folders(walls.python_paths(kit), config["libraries"])
         self._hidden = [os.path.normpath(path) for path in config.pop("hidden")]
@@ -161,6 +162,8 @@ class ForkServer:
             MPLCONFIGDIR=home,
             **for_triton,
         )
+        if self._visible:
+            os.environ["CUDA_VISIBLE_DEVICES"] = self._visible
         tempfile.tempdir = None
 
     def _answer(

@@ -8,16 +8,20 @@ which it assembles in the worker itself.
 
 from __future__ import annotations
 
+import ctypes
+import os
 from pathlib import Path
 from typing import Any
 
 
-def prepare(driver_cuda: str) -> list[str]:
+def prepare(driver_cuda: str, driver_folder: str) -> list[str]:
     """Load Triton's part for NVIDIA GPUs; returns the folders of the driver's libraries, from which
     workers load more.
 
     Args:
         driver_cuda: the newest CUDA version that the driver knows, such as "13.0".
+        driver_folder: the folder of libcuda, which may be one that the system's linker does not
+            search.
 
     Raises:
         OSError: Triton's part cannot be compiled or loaded; the message says what is missing.
@@ -26,6 +30,10 @@ def prepare(driver_cuda: str) -> list[str]:
     from triton.runtime import driver
 
     assemble_in_the_driver(driver_cuda)
+    library = Path(driver_folder, "libcuda.so.1")
+    if driver_folder and library.exists():
+        os.environ["TRITON_LIBCUDA_PATH"] = driver_folder  # where Triton links, instead of ldconfig
+        ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)  # found by its name from now on
     try:
         driver.set_active(CudaDriver())  # compiles: it must not be made again behind the walls
     except Exception as error:
@@ -33,7 +41,7 @@ def prepare(driver_cuda: str) -> list[str]:
     folders = driver_folders(Path("/proc/self/maps").read_text(encoding="utf-8"))
     if not folders:
         raise OSError("the driver's library libcuda.so.1 was not loaded")
-    return folders
+    return sorted({*folders, driver_folder} - {""})
 
 
 def assemble_in_the_driver(driver_cuda: str) -> None:

@@ -88,7 +88,7 @@ def _load_libraries(config: dict[str, Any]) -> None:
     if config["device"] not in ("", "cpu"):
         from autograder.worker import gpu_setup
 
-        config["libraries"] = gpu_setup.prepare(config["cuda"])
+        config["libraries"] = gpu_setup.prepare(config["cuda"], config["driver_folder"])
 
 
 def _remove_kit_from_path() -> None:

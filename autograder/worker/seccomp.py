@@ -64,9 +64,10 @@ _WRITING = _words(
     """
 )
 
-_FOR_DEVICE = _words("mlock mlock2 munlock mbind get_mempolicy set_mempolicy")
-"""Calls on the process's own memory only: kept in place, or near a processor. A driver makes them
-where main memory and the GPU meet.
+_FOR_DEVICE = _words("mlock mlock2 munlock mbind get_mempolicy set_mempolicy bind listen")
+"""Calls of NVIDIA's driver. Those on memory keep the process's own pages in place, or near a
+processor. `bind` and `listen` are for the socket that cuInit makes (`_device_sockets`): without
+them CUDA does not start. Nobody can be connected to it.
 """
 
 # No process can handle these signals, and they look like the machine's doing. A timer of
@@ -86,6 +87,14 @@ _FCNTL_ALLOWED = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)
 _SOCKETPAIR_ALLOWED = (1, 1 | 0x800, 1 | 0x80000, 1 | 0x80800)
 # is it a terminal, its size, bytes waiting, blocking, close-on-exec
 _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+_SEALS = (1033, 1034)
+"""fcntl's commands that seal a file of memfd_create."""
+_HUGE_PAGES = 0x4
+"""memfd_create's flag for pages that the machine keeps for others."""
+_UNIX, _SEQUENCED = 1, 5
+_SOCKET_TYPE = 0xF
+"""A socket's type without SOCK_CLOEXEC and SOCK_NONBLOCK."""
+_SOCKET_LEVEL, _PASS_CREDENTIALS = 1, 16
 # NVIDIA's drivers: those of type 'F' for the GPU, and for unified memory plain numbers and these
 # two
 _NVIDIA_TYPE = 0x4600
@@ -178,10 +187,13 @@ class Filter:
         )
         self._only("sched_setaffinity", 0, (0,))
         self._only("socketpair", 1, _SOCKETPAIR_ALLOWED)  # asyncio wants a pair of its own
-        self._only("fcntl", 1, _FCNTL_ALLOWED, errno.EINVAL)
+        commands = (*_FCNTL_ALLOWED, *_SEALS) if for_device else _FCNTL_ALLOWED
+        self._only("fcntl", 1, commands, errno.EINVAL)
         self._only("prctl", 0, _PRCTL_ALLOWED)
         if for_device:
             self._device_ioctl()
+            self._device_sockets()
+            self._device_memory()
         else:
             self._only("ioctl", 1, _IOCTL_ALLOWED, errno.ENOTTY)
         self.program += [
@@ -250,6 +262,51 @@ class Filter:
             _ALLOW,
         ]
         self._rule("ioctl", body)
+
+    def _device_sockets(self) -> None:
+        """Allow an unconnected Unix socket of kind SEQPACKET, which can send to nobody, and that it
+        asks for credentials.
+
+        cuInit asks a server for several processes (MPS) before it binds its own socket; `connect`
+        is refused as if none ran.
+        """
+        refused = _refuse(errno.EPERM)
+        self._rule(
+            "socket",
+            [
+                _load(0),
+                (_EQUAL, 0, 3, _UNIX),
+                _load(1),
+                (_AND, 0, 0, _SOCKET_TYPE),
+                (_EQUAL, 1, 0, _SEQUENCED),
+                refused,
+                _ALLOW,
+            ],
+        )
+        self._rule(
+            "setsockopt",
+            [
+                _load(1),
+                (_EQUAL, 0, 2, _SOCKET_LEVEL),
+                _load(2),
+                (_EQUAL, 1, 0, _PASS_CREDENTIALS),
+                refused,
+                _ALLOW,
+            ],
+        )
+        self._rule("connect", [_refuse(errno.ENOENT)])
+
+    def _device_memory(self) -> None:
+        """Allow files that lie in memory. No program runs from one, since execve is refused."""
+        self._rule(
+            "memfd_create",
+            [
+                _load(1),
+                (_ANY_BIT, 0, 1, _HUGE_PAGES),
+                _refuse(errno.EPERM),
+                _ALLOW,
+            ],
+        )
 
     def packed(self) -> bytes:
         """The program as the kernel takes it."""

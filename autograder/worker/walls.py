@@ -49,9 +49,7 @@ ticks, so a worker could be charged for the ticks of others; and it kills with S
 be told from the machine's running out of memory.
 """
 _READ_BY_DRIVER = ("/proc", "/sys/devices/system")
-"""Folders that a GPU's driver reads. /proc is the host's own: processes of the jail, and the
-system's tables.
-"""
+"""Folders that a GPU's driver reads. Each worker covers this /proc, the host's, with its own."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 _SYSTEM = (
     "/usr/lib",
@@ -301,6 +299,8 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
         return
     if tier == "namespaces":
         _own_scratch(limits)
+        if ground.for_device:
+            _own_proc()
     _limit_resources(limits, ground)
     if ground.is_root:
         os.setgroups([])
@@ -316,7 +316,10 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
     if ground.landlock is not None:
         system_calls.enter_landlock(ground.landlock)
         os.close(ground.landlock)
-    system_calls.set_dumpable(False)
+    # Files in /proc of a process that is not dumpable belong to root, and a driver must write to
+    # some of them (`_own_proc`). No other worker traces a dumpable one, since the filter refuses
+    # to; processes of the same user outside may, and from them nothing here is a secret.
+    system_calls.set_dumpable(ground.for_device)
     enforce(filter_program(tier, os.getpid(), ground.for_device))
 
 
@@ -335,6 +338,19 @@ def _own_scratch(limits: WorkerLimits) -> None:
     options = f"size={limits.scratch_mb}m,nr_inodes=2k,mode=1777"
     system_calls.mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
     os.chdir(SCRATCH)
+
+
+def _own_proc() -> None:
+    """The /proc of this worker's process namespace, where a GPU's driver writes a name for each of
+    its threads and fails where it cannot. All else below /proc stays read-only.
+
+    The host's /proc, which this one covers, has other numbers for the threads.
+    """
+    system_calls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    threads = f"/proc/{os.getpid()}/task"
+    system_calls.mount(threads, threads, None, MS_BIND)
+    flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY
+    system_calls.mount(None, "/proc", None, MS_REMOUNT | MS_BIND | flags)
 
 
 def _limit_resources(limits: WorkerLimits, ground: Ground) -> None:
