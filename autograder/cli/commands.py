@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from autograder.basics.errors import KitError
-from autograder.cli import authoring_commands  # noqa: F401  # adds its commands to `main`
+from autograder.cli import authoring_commands, learning_commands  # noqa: F401  # commands of `main`
 from autograder.cli.base import LocalPath, PlatformChoice, beside, find_course, main
 from autograder.cli.summaries import describe_ungraded, tell_graded
 from autograder.sandbox.tiers import ISOLATIONS

@@ -1,7 +1,8 @@
 """Runs known answers in front of the tests of their question, unless their runs are on disk.
 
 The known answers of a question run one after the other in one worker: a fork and the answer key's
-cells once. For diagnosis alone; `verify` proves each known answer in a worker of its own.
+cells once. An answer that a student wrote gets a worker of its own: it could change what later
+answers compute. For diagnosis alone; `verify` proves each known answer in a worker of its own.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class KnownSitting:
         """Run tests of a question on a known answer, or on the answer key where that is None."""
         assert self._client is not None
         submission = self._key.with_answer(answer) if answer else self._key.submission
-        if self._sitting is None or self._question != question.name:
+        is_students = answer is not None and answer.is_students
+        if self._sitting is None or self._question != question.name or is_students:
             self._close()
             self._sitting = Sitting(self._client, self._limits, self._suite, submission)
             self._question = question.name
@@ -89,7 +91,10 @@ class KnownSitting:
             if answer:
                 cells.append(submission.cells[-1])
             self._sitting.workplace.replace_submission(submission, cells)
-        return self._sitting.run(question, tuple(tests), keep_worker=True, keep_calls=True)
+        runs = self._sitting.run(question, tuple(tests), keep_worker=True, keep_calls=True)
+        if is_students:
+            self._close()
+        return runs
 
     def _close(self) -> None:
         if self._sitting is not None:
@@ -115,7 +120,9 @@ class AnswerRecord:
         self.answer = answer
         self._question = question
         self._sitting = sitting
-        self._name = answer.name if answer else f"the answer key's {question.name}"
+        self._name = f"the answer key's {question.name}"
+        if answer is not None:
+            self._name = answer.stored_name
         self._runs: dict[str, TestRun] = {}
         self._departures: dict[str, Departures] = {}
 

@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from autograder.authoring.check_names import names_of_checks
 from autograder.basics.errors import BadSuite, OutOfReach, SuiteFault, UnreadableSubmission
@@ -37,7 +38,16 @@ from autograder.sitting.sitting import Sitting, TestRun
 from autograder.sitting.verdict import explain_name, explain_unfit
 from autograder.suite.calls import CallLog
 from autograder.suite.collection import SuiteQuestion
+from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.timed_functions import load_speed_test
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The failed tests of one question on one submission, and the answer key's runs of them."""
+
+    runs: Mapping[str, TestRun]
+    key_runs: Mapping[str, TestRun]
 
 
 class AssignmentGrader:
@@ -174,6 +184,40 @@ class AssignmentGrader:
             cells=tuple([self._explain_cell(cell) for cell in cells]),
         )
         return result, sitting.watch.seconds
+
+    def run_failures(
+        self,
+        client: HostClient,
+        submission: Submission,
+        names: Collection[str],
+    ) -> dict[str, Failure]:
+        """What diagnosis would see of some questions: each question's failed tests, with right
+        prerequisites. Questions without a written answer, and those that fail by their
+        prerequisites alone, are left out.
+
+        Raises:
+            HostFailed: the machine failed.
+        """
+        with contextlib.closing(self._start_sitting(client, submission)) as sitting:
+            runs = sitting.run_all(self.suite.questions)
+            self._explain_unfit_answers(client, runs)
+            settled = settle_questions(sitting, runs, self.questions, self.reference)
+        failures = {}
+        with self._known.use_client(client):
+            for name in names:
+                merged = {**runs[name], **settled[name].stand_in_runs}
+                failed = {
+                    test: run for test, run in merged.items() if not run.passed and run.answered
+                }
+                if failed:
+                    key_record = self._known.record(self.questions[name], None)
+                    failures[name] = Failure(failed, key_record.runs(failed))
+        return failures
+
+    def learn(self, mistake: KnownAnswer) -> None:
+        """Name one more mistake from now on, which is not in the suite's files yet."""
+        self.mistakes.append(mistake)
+        self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells)
 
     def _start_sitting(
         self,

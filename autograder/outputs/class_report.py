@@ -25,6 +25,7 @@ from autograder.outputs.statistics import (
     summarize_timing,
 )
 from autograder.outputs.terminal import question_sign
+from autograder.records.groups import ClassGroups, nameless_questions
 from autograder.records.model import Graded
 
 
@@ -37,6 +38,7 @@ def render_report(
     stale: Mapping[str, str] | None = None,
     tries: Sequence[AttemptSummary] = (),
     rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
+    groups: ClassGroups | None = None,
 ) -> Iterator[str]:
     """The class report as HTML, in pieces.
 
@@ -48,6 +50,7 @@ def render_report(
         stale: student → why grading would give another result now.
         tries: statistics of first, second and further submissions.
         rubrics: the items of the marking schemes, by written answer.
+        groups: the groups of wrong answers without a name; None where they are not made yet.
     """
     results = [mark.result for mark in marks if mark.result is not None]
     shares = class_shares(marks)
@@ -77,6 +80,8 @@ def render_report(
         bins=histogram(shares),
         questions=summarize_questions(results),
         tries=tries if len(tries) > 1 else (),
+        nameless=sum([len(nameless_questions(result)) for result in results]),
+        groups=groups.groups if groups else (),
         written=written_statistics(grades_by_hand, rubrics or {}),
         orders=(("student", marks), ("mark", by_mark), ("status", by_status)),
         pages=pages or {},
@@ -109,6 +114,7 @@ def write_report(
     feedback: Path,
     stale: Mapping[str, str] | None = None,
     rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
+    groups: ClassGroups | None = None,
 ) -> Path:
     """Write `<folder>/<assignment>.html`, with links to the pages in the folder `feedback`."""
     path = folder / f"{assignment}.html"
@@ -120,6 +126,8 @@ def write_report(
             pages[mark.student] = quote(address)
     results = [mark.result for mark in marks if mark.result is not None]
     tries = summarize_attempts(read_attempts(folder, assignment, results))
-    report = render_report(assignment, marks, timing, collected, pages, stale, tries, rubrics)
+    report = render_report(
+        assignment, marks, timing, collected, pages, stale, tries, rubrics, groups
+    )
     files.write(path, report)
     return path

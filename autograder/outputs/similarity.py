@@ -119,7 +119,8 @@ def read_known_texts(course: Course, assignment: Assignment) -> list[str]:
     texts += [cell.source for cell in key]
     for name in ("mistakes.py", "alternates.py"):
         known_answers = load_known_answers(assignment.suite / name, answers)
-        texts += [known_answer.cell for known_answer in known_answers]
+        # a mistake that was learned from a student explains no copy of that student's answer
+        texts += [answer.cell for answer in known_answers if not answer.is_students]
     return texts
 
 

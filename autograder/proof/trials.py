@@ -147,7 +147,7 @@ class Proctor:
 
     def run(self, trials: Sequence[Trial]) -> list[TrialOutcome]:
         """The outcome of every trial, in the order of the trials."""
-        examined = _examine(self._bench, trials, self._try, TrialOutcome)
+        examined = examine_jobs(self._bench, trials, self._try, TrialOutcome)
         return [
             outcome or TrialOutcome(trial, problem=problem) for trial, outcome, problem in examined
         ]
@@ -279,7 +279,7 @@ def examine_each(
         kind: the type of the records, which pass between processes as lines of JSON.
     """
     records, problems = [], []
-    for answer, record, problem in _examine(bench, answers, examine, kind):
+    for answer, record, problem in examine_jobs(bench, answers, examine, kind):
         if record is None:
             problems.append(f"{answer.question}/{answer.name}: {problem}")
         else:
@@ -287,7 +287,7 @@ def examine_each(
     return records, problems
 
 
-def _examine(
+def examine_jobs(
     bench: Bench,
     jobs: Sequence[_Job],
     examine: Callable[[HostClient, _Job], _Record],
@@ -295,6 +295,9 @@ def _examine(
 ) -> list[tuple[_Job, _Record | None, str]]:
     """Each job with its record, or None and the problem, in the order of the jobs. On every
     core.
+
+    Args:
+        examine, kind: as in `examine_each`.
     """
 
     def encoded(client: HostClient, job: _Job) -> bytes:

@@ -24,6 +24,7 @@ from autograder.platforms.fill import PlatformFile, fill, learn_people, read_pla
 from autograder.platforms.platform import Platform
 from autograder.platforms.push import push_marks
 from autograder.platforms.registry import platforms, with_own_file
+from autograder.records.groups import read_current_groups
 from autograder.records.model import Graded
 from autograder.records.results import Tell, copy_for_history, path_name
 from autograder.reporting.stored_marks import StoredMarks, listing
@@ -100,6 +101,7 @@ def report_command(
             course.feedback,
             stale,
             rubrics,
+            read_current_groups(results, assignment.name, stored.results),
         )
     if pages:
         yield f"{pages} feedback pages in {course.feedback}"

@@ -59,6 +59,7 @@ def mistake(
     function: str | None = None,
     replace: Change | Sequence[Change] = (),
     keeps: float = 0.0,
+    answer: str = "",
 ) -> Callable[[Definition], Definition]:
     """Register a wrong answer to `question`.
 
@@ -68,6 +69,8 @@ def mistake(
         replace: one or several changes of the answer key; the decorated function is empty then.
         keeps: for a slip, the share of the question's points that remains where the slip is the
             only mistake.
+        answer: a student's answer as text, which `autograder mistakes` wrote here; the decorated
+            function is empty then. Student code stays text: importing this file cannot run it.
     """
     return lambda definition: definition
 
@@ -88,11 +91,13 @@ def sample(
     deserves: str | Sequence[str],
     function: str | None = None,
     replace: Change | Sequence[Change] = (),
+    answer: str = "",
 ) -> Callable[[Definition], Definition]:
     """Register a wrong answer to `question` in a student's own words.
 
     Args:
         deserves: the mistakes in this answer, in the order in which a diagnosis should name them;
             () for an answer that no known mistake explains.
+        answer: as in `mistake`.
     """
     return lambda definition: definition

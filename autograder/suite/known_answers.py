@@ -3,13 +3,14 @@
 `mistakes.py`, `alternates.py` and `samples.py` hold definitions with a decorator (`decorators.py`).
 Each definition in the file's text becomes a cell of a notebook. The cell has the answer, the
 helpers and constants that the answer needs, and the name of the question's function; or it is the
-answer key's own cell with some changes.
+answer key's own cell with some changes; or a student's answer, which the file holds as text.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ class KnownAnswer:
         deserves: for a sample the mistakes that a diagnosis may name, the best one first; else
             None.
         function: the name of the function that answers the question.
+        is_students: whether a student wrote the cell: it is hostile until proven otherwise, and
+            gets a worker of its own.
     """
 
     question: str
@@ -49,11 +52,21 @@ class KnownAnswer:
     changes: tuple[Change, ...] = ()
     deserves: tuple[str, ...] | None = None
     function: str = ""
+    is_students: bool = False
 
     @property
     def is_mistake(self) -> bool:
         """A mistake has a hint, an alternate none."""
         return bool(self.hint)
+
+    @property
+    def stored_name(self) -> str:
+        """The name of the answer's stored runs. A student's answer is proven before it is written
+        into the suite, so the suite's hash does not tell its text.
+        """
+        if not self.is_students:
+            return self.name
+        return f"{self.name} {hashlib.sha256(self.cell.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +112,14 @@ def load_known_answers(
         place = f"{path}, line {statement.line}"
         if answer.name in answers:
             raise BadSuite(f"{place}: a second answer named {answer.name}")
-        if answer.changes:
+        if answer.is_students:
+            if not statement.is_empty:
+                raise BadSuite(
+                    f"{place}: {answer.name} has an answer as text and a body of its own; leave "
+                    "`...` there"
+                )
+            cell = answer.cell
+        elif answer.changes:
             cell = _changed_key(f"{place}: {answer.name}", statement, answer, key)
         else:
             cell = _as_cell(statement, answer, statements)
@@ -250,7 +270,8 @@ def _read_decorator(
         raise no_plain_text from error
     hint = keywords.get("hint", "")
     function = keywords.get("function") or question
-    if not all(isinstance(value, str) for value in (question, hint, function)):
+    answer = keywords.get("answer", "")
+    if not all(isinstance(value, str) for value in (question, hint, function, answer)):
         raise no_plain_text
     changes = keywords.get("replace", ())
     if isinstance(changes, tuple) and changes and isinstance(changes[0], str):
@@ -259,6 +280,8 @@ def _read_decorator(
         raise BadSuite(
             f'{place}: {node.name} needs replace=("old", "new"), or a list of such pairs'
         )
+    if answer and changes:
+        raise BadSuite(f"{place}: {node.name} takes answer= or replace=, not both")
     if register == "mistake" and not hint.strip():
         raise BadSuite(f"{place}: the mistake {node.name} has no hint")
     keeps = keywords.get("keeps", 0.0)
@@ -276,11 +299,12 @@ def _read_decorator(
         question,
         node.name,
         hint,
-        "",
+        answer,
         float(keeps),
         tuple(changes),
         deserves,
         function,
+        is_students=bool(answer),
     )
 
 

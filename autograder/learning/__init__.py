@@ -1,0 +1,1 @@
+"""Learns new known mistakes from the wrong answers of a class."""
