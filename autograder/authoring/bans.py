@@ -7,12 +7,12 @@ import dataclasses
 import textwrap
 from collections.abc import Sequence
 
-from autograder.authoring.source_notebook import SourceCell, included_text
+from autograder.authoring.source_notebook import SourceCell
 from autograder.basics.errors import BadSource
 
 STATEMENT = "Not allowed here:"
+IMPORT_REFUSING = "from autograder.student_tools.refusing import refusing"
 _WIDTH = 120
-_FILE = "student_tools/refusing.py"
 _REFUSED_BY_PATH = ("torch.optim.", "torch.nn.utils.")
 """These modules ask no TorchFunctionMode, so `refusing` needs the whole name."""
 
@@ -99,9 +99,9 @@ def refuse_in_check(
     return dataclasses.replace(check, source=f"{first_line}\n{check.source}")
 
 
-def add_refusing(given: SourceCell) -> SourceCell:
-    """Add the function `refusing` to the end of a given cell."""
-    source = f"{given.source.rstrip()}\n\n\n{included_text(_FILE)}"
+def import_refusing(given: SourceCell) -> SourceCell:
+    """Import the function `refusing` at the end of a given cell."""
+    source = f"{given.source.rstrip()}\n{IMPORT_REFUSING}"
     return dataclasses.replace(given, source=source)
 
 

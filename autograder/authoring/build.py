@@ -8,22 +8,19 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.authoring import regions
-from autograder.authoring.bans import add_refusing, refuse_in_check, state_ban
+from autograder.authoring.bans import import_refusing, refuse_in_check, state_ban
 from autograder.authoring.check_names import find_misplaced_names
-from autograder.authoring.source_notebook import (
-    SourceCell,
-    SourceNotebook,
-    expect_text,
-    read_source,
-)
+from autograder.authoring.companions import move_into_companions
+from autograder.authoring.source_notebook import SourceCell, SourceNotebook, read_source
 from autograder.basics.errors import BadSource, BadSuite
 from autograder.basics.file_transaction import FileTransaction
 from autograder.course import COURSE_FILE, Assignment, Course
+from autograder.intake.companion_files import companion_metadata
 
 if TYPE_CHECKING:
     from autograder.suite.collection import SuiteQuestion
@@ -35,6 +32,7 @@ _NOTEBOOK_METADATA = {
     "language_info": {"name": "python"},
 }
 _SHIPPED_LINK = re.compile(r"\]\(((?:figures|data)/[^)\s]+)|src=[\"']((?:figures|data)/[^\"']+)")
+_TOOLS_IMPORT = "from autograder.student_tools."
 _ROUNDING = 1e-6
 """Sums of fractions of points may be wrong by this much."""
 
@@ -46,9 +44,10 @@ class BuiltNotebooks:
     Attributes:
         release_bytes: the notebook that students get.
         solution_bytes: the answer key.
-        files: (path relative to the notebook, content) of figures and data, by path.
+        files: (path relative to the notebook, content) of figures, data and companions.
         notebook: the source.
         points: of tests and written answers together.
+        companions: the Python files among these files, path → text.
     """
 
     release_bytes: bytes
@@ -56,6 +55,7 @@ class BuiltNotebooks:
     files: tuple[tuple[str, bytes], ...]
     notebook: SourceNotebook
     points: float
+    companions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,17 @@ def build_assignment(
         raise BadSource("\n".join(misplaced))
     _check_questions(assignment, notebook, questions)
     points = _sum_points(course, assignment, notebook, questions)
-    files = tuple(_read_shipped_files(assignment.source.parent, assignment.root))
-    _check_links(notebook, {name for name, _ in files})
-    planned = list(_plan(_state_bans(notebook, questions), questions))
+    files = dict(_read_shipped_files(assignment.source.parent, assignment.root))
+    _check_links(notebook, set(files))
+    shown, companions = move_into_companions(_state_bans(notebook, questions))
+    files |= {path: text.encode() for path, text in companions.items()}
+    planned = list(_plan(shown, questions))
     _check_grade_ids(planned)
     return BuiltNotebooks(
-        release_bytes=_notebook_bytes(planned, solution=False),
-        solution_bytes=_notebook_bytes(planned, solution=True),
-        files=files,
+        release_bytes=_notebook_bytes(planned, companions, solution=False),
+        solution_bytes=_notebook_bytes(planned, companions, solution=True),
+        files=tuple(files.items()),
+        companions=companions,
         notebook=notebook,
         points=points,
     )
@@ -116,14 +119,14 @@ def expected_files(assignment: Assignment, built: BuiltNotebooks) -> dict[Path, 
 
 
 def stale_files(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
-    """Files in the built figures/ and data/ folders that the source no longer has."""
+    """Built figures, data and companions that the source no longer has."""
     expected = expected_files(assignment, built)
-    stale = []
+    stale: set[Path] = set()
     for folder in _built_folders(assignment):
-        for shipped in SHIPPED_FOLDERS:
-            for path in (folder / shipped).rglob("*"):
+        for pattern in (*(f"{shipped}/**/*" for shipped in SHIPPED_FOLDERS), "**/*.py"):
+            for path in folder.glob(pattern):
                 if path not in expected and (path.is_symlink() or not path.is_dir()):
-                    stale.append(path)
+                    stale.add(path)
     return sorted(stale)
 
 
@@ -247,9 +250,9 @@ def _state_bans(notebook: SourceNotebook, questions: Mapping[str, SuiteQuestion]
                 f"{cells[0].place}: the suite forbids functions, and there is no given cell "
                 "for the check"
             )
-        with_expect = [index for index in given if expect_text() in cells[index].source]
-        index = (with_expect or given)[0]
-        cells[index] = add_refusing(cells[index])
+        with_tools = [index for index in given if _TOOLS_IMPORT in cells[index].source]
+        index = (with_tools or given)[0]
+        cells[index] = import_refusing(cells[index])
     return dataclasses.replace(notebook, cells=tuple(cells))
 
 
@@ -300,7 +303,9 @@ def _check_grade_ids(planned: Iterable[_PlannedCell]) -> None:
         places[cell.grade_id] = cell.cell.place
 
 
-def _notebook_bytes(planned: Iterable[_PlannedCell], *, solution: bool) -> bytes:
+def _notebook_bytes(
+    planned: Iterable[_PlannedCell], companions: Mapping[str, str], *, solution: bool
+) -> bytes:
     import nbformat  # with nbgrader, more than a second to import
 
     ids: Counter[str] = Counter()
@@ -309,7 +314,8 @@ def _notebook_bytes(planned: Iterable[_PlannedCell], *, solution: bool) -> bytes
         cells.append(_built_cell(cell, ids, solution=solution))
         if solution and cell.cell.scheme:
             cells.append(_marking_guide(cell.cell))
-    notebook = {"cells": cells, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
+    metadata = {**_NOTEBOOK_METADATA, **companion_metadata(companions)}
+    notebook = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     nbformat.validate(nbformat.from_dict(notebook))
     text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False)
     return f"{text}\n".encode()

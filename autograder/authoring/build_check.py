@@ -68,7 +68,9 @@ def file_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
 
 def leak_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
     """Leaks in the release: in the new build, and in the file in assignments/."""
-    problems = find_leaks(built.notebook, built.release_bytes, built.files, assignment.suite)
+    problems = find_leaks(
+        built.notebook, built.release_bytes, built.files, assignment.suite, built.companions
+    )
     if not assignment.release.is_file():
         return problems
     release = assignment.release.read_bytes()

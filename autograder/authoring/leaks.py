@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,10 +57,18 @@ class _Text:
 
 
 def find_leaks(
-    notebook: SourceNotebook, release: bytes, files: Sequence[tuple[str, bytes]], suite: Path
+    notebook: SourceNotebook,
+    release: bytes,
+    files: Sequence[tuple[str, bytes]],
+    suite: Path,
+    companions: Collection[str] = (),
 ) -> list[str]:
-    """List the leaks of a release, one sentence each."""
-    texts = list(_read_texts(release, files))
+    """List the leaks of a release, one sentence each.
+
+    Args:
+        companions: the names of those files that are given code.
+    """
+    texts = list(_read_texts(release, files, companions))
     leaks: list[str] = []
     for cell in (*notebook.of_kind("question"), *notebook.of_kind("written")):
         leaks += _answer_leaks(cell, texts)
@@ -73,7 +81,9 @@ def find_leaks(
     return list(dict.fromkeys(leaks))
 
 
-def _read_texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[_Text]:
+def _read_texts(
+    release: bytes, files: Iterable[tuple[str, bytes]], companions: Collection[str]
+) -> Iterator[_Text]:
     notebook: dict[str, Any] = json.loads(release)
     for number, cell in enumerate(notebook["cells"], start=1):
         kit = cell["metadata"].get("attention_kit", {})
@@ -87,7 +97,8 @@ def _read_texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[
     for name, content in files:
         is_text = b"\0" not in content
         yield _Text(f"the name of {name}", name)
-        yield _Text(name, content.decode("utf-8", errors="ignore") if is_text else "")
+        text = content.decode("utf-8", errors="ignore") if is_text else ""
+        yield _Text(name, text, is_given=name in companions)
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -45,10 +45,12 @@ def student_programs(course: Course, assignment: Assignment) -> dict[str, bytes]
 
 def _table(course: Course, assignment: Assignment) -> str:
     """The released notebook, and the facts that `check.py` needs: nothing of suite or answers."""
+    release = load_release(assignment)
     table = {
         "assignment": assignment.name,
+        "companions": release.companions,
         "limits": {name: getattr(course.limits, name) for name in LIMITS},
-        "only_in_checks": names_of_checks(load_release(assignment)),
+        "only_in_checks": names_of_checks(release),
         "release": json.loads(assignment.release.read_bytes()),
     }
     return json.dumps(table, indent=1) + "\n"

@@ -11,8 +11,7 @@ import json
 import keyword
 import re
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,17 +22,8 @@ from autograder.basics.errors import BadSource
 from autograder.course import ASSIGNMENT_NAME, Assignment
 from autograder.intake.magics import strip_magics
 
-EXPECT_IMPORT = "from autograder.student_tools.expect import expect"
-INCLUDED = {
-    EXPECT_IMPORT: "student_tools/expect.py",
-    "from autograder.student_tools.no_triton import NoTriton, kernels_run": (
-        "student_tools/no_triton.py"
-    ),
-    "from autograder.kernels.strict_triton import trace": "kernels/strict_triton.py",
-}
-"""Imports of a given cell → the kit's file; `build` puts the file's text in place of the import,
-so that a notebook needs no kit.
-"""
+SHIPPED_ROOMS = ("autograder.student_tools", "autograder.kernels")
+"""Rooms of the kit from which a given cell may import: `companions.py` ships their modules."""
 
 _LONGEST_NAME = 50  # with the kind in front it is a cell id, which has at most 64 characters
 _JUPYTEXT_OWN = (
@@ -55,6 +45,7 @@ class SourceCell:
         place: for messages: "source/a/a.py:12".
         points: of a written answer; 0 for other cells: points of questions stand in the suite.
         scheme: the marking guide of a written answer, which students never get.
+        module: the end of the name of the module that `build` makes of a given cell, or "".
     """
 
     kind: Kind
@@ -63,6 +54,7 @@ class SourceCell:
     place: str
     points: float = 0.0
     scheme: str = ""
+    module: str = ""
 
     @property
     def is_code(self) -> bool:
@@ -163,15 +155,14 @@ def _check(cell: RawCell) -> SourceCell:
             "answers have one"
         )
     if kind in CODE_TAGS:
-        if kind == "given":
-            source = _include_kit_files(source)
         _check_code(cell, kind, name, source)
-    return SourceCell(kind, name, source, str(cell.place), points, scheme)
+    module = _name(cell, "module") if "module" in cell.tags else ""
+    return SourceCell(kind, name, source, str(cell.place), points, scheme, module)
 
 
 def _kind_and_name(cell: RawCell) -> tuple[Kind, str]:
     code = cell.type == "code"
-    allowed = CODE_TAGS if code else ("written", "points")
+    allowed = (*CODE_TAGS, "module") if code else ("written", "points")
     if cell.type not in ("code", "markdown"):
         raise BadSource(
             f"{cell.place}: a {cell.type} cell; a source notebook has code and markdown cells"
@@ -199,11 +190,14 @@ def _kind_and_name(cell: RawCell) -> tuple[Kind, str]:
             f"{cell.place}: a code cell without a tag; it carries exactly one of "
             f"{', '.join(CODE_TAGS)}"
         )
-    if len(cell.tags) > 1:
+    kinds = [tag for tag in cell.tags if tag != "module"]
+    if len(kinds) > 1:
         raise BadSource(
-            f"{cell.place}: two tags, {' and '.join(cell.tags)}; a code cell carries exactly one"
+            f"{cell.place}: two tags, {' and '.join(kinds)}; a code cell carries exactly one"
         )
-    (kind,) = (tag for tag in CODE_TAGS if tag in cell.tags)
+    if kinds != ["given"] and "module" in cell.tags:
+        raise BadSource(f'{cell.place}: only a given cell has module="name"')
+    (kind,) = (tag for tag in CODE_TAGS if tag in kinds)
     return kind, _name(cell, kind)
 
 
@@ -253,12 +247,14 @@ def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
         except SyntaxError as error:
             place = cell.place.at((error.lineno or 1) - 1)
             raise BadSource(f"{place}: {kind} {name!r} is not valid Python: {error.msg}") from error
-        packages = {module.split(".")[0] for module in imported_modules(tree)}
-        if "autograder" in packages:
-            raise BadSource(
-                f"{cell.place}: {kind} {name!r} imports autograder, which students do not have; "
-                f"only a given cell may say `{EXPECT_IMPORT}`"
-            )
+        for module in imported_modules(tree):
+            is_shipped = kind == "given" and module.rpartition(".")[0] in SHIPPED_ROOMS
+            if module.split(".")[0] == "autograder" and not is_shipped:
+                raise BadSource(
+                    f"{cell.place}: {kind} {name!r} imports autograder, which students do not "
+                    "have; only a given cell may import from it, and only modules of "
+                    f"{' and '.join(SHIPPED_ROOMS)}"
+                )
 
 
 def imported_modules(tree: ast.Module) -> Iterable[str]:
@@ -270,60 +266,18 @@ def imported_modules(tree: ast.Module) -> Iterable[str]:
             yield node.module or ""
 
 
-def imported_libraries(notebook: bytes) -> list[str]:
-    """The libraries that a built notebook imports, but Triton: notebooks also run without it."""
-    roots: set[str] = set()
-    for cell in json.loads(notebook)["cells"]:
-        if cell["cell_type"] == "code":
-            tree = ast.parse(strip_magics("".join(cell["source"]))[0])
-            roots |= {name.partition(".")[0] for name in imported_modules(tree)}
-    return sorted(roots - sys.stdlib_module_names - {"", "triton"})
-
-
-def _include_kit_files(source: str) -> str:
-    """Replace a given cell's imports of the kit by the text of the imported files."""
-    for statement, file in INCLUDED.items():
-        lines = source.split("\n")
-        statements = [line.split("#")[0].strip() for line in lines]
-        if statement not in statements:
-            continue
-        index = statements.index(statement)
-        indentation = lines[index].partition(statement)[0]
-        parts = (
-            "\n".join(lines[:index]).rstrip("\n"),
-            textwrap.indent(included_text(file), indentation),
-            "\n".join(lines[index + 1 :]).strip("\n"),
-        )
-        separator = "\n" if indentation else "\n\n\n"
-        source = separator.join(part for part in parts if part)
-    return source
-
-
-def expect_text() -> str:
-    """The source of `expect` as students read it."""
-    return included_text(INCLUDED[EXPECT_IMPORT])
-
-
-def included_text(file: str) -> str:
-    """A file of the kit as students read it: after the files that it imports, and without
-    docstring and type checker's comments.
+def imported_libraries(notebook: bytes, companions: Mapping[str, str]) -> list[str]:
+    """The libraries that a built notebook and its companions import, but Triton: notebooks also
+    run without it.
     """
-    return "\n\n\n".join(_included_parts(file, set()))
-
-
-def _included_parts(file: str, seen: set[str]) -> Iterator[str]:
-    text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
-    start = ast.parse(text).body[1].lineno - 1  # body[0] is the module's docstring
-    lines = []
-    for line in text.split("\n")[start:]:
-        if kit_module := re.match(r"from autograder\.(\w+)\.(\w+) import ", line):
-            imported = f"{kit_module[1]}/{kit_module[2]}.py"
-            if imported not in seen:
-                seen.add(imported)
-                yield from _included_parts(imported, seen)
-        else:
-            lines.append(re.sub(r"\s+# type: ignore.*$", "", line))
-    yield re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)).strip("\n")
+    cells = json.loads(notebook)["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    roots: set[str] = set()
+    for text in (*texts, *companions.values()):
+        tree = ast.parse(strip_magics(text)[0])
+        roots |= {name.partition(".")[0] for name in imported_modules(tree)}
+    own = {Path(path).parts[0].removesuffix(".py") for path in companions}
+    return sorted(roots - own - sys.stdlib_module_names - {"", "triton"})
 
 
 def _check_names(cells: tuple[SourceCell, ...], file: str) -> None:

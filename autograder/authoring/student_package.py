@@ -49,7 +49,7 @@ def write_release(
     searched = tuple((name, files[name]) for name in files if not name.endswith(TABLE_SUFFIX))
     _assert_none(assignment, leak_problems(assignment, dataclasses.replace(built, files=searched)))
     files[f"{assignment.name}.ipynb"] = built.release_bytes
-    libraries = imported_libraries(built.release_bytes)
+    libraries = imported_libraries(built.release_bytes, built.companions)
     files[README] = _readme(course, assignment, _version(files), libraries).encode()
     existing = _read_release(to, assignment.name)
     _assert_untouched(to, existing, assignment.name)

@@ -19,7 +19,7 @@ from autograder.intake.released_notebook import load_release
 from autograder.records.model import Graded
 from autograder.records.submission import FoundSubmission
 from autograder.sandbox.device import DeviceHost, open_device
-from autograder.sandbox.host_process import Device, HostClient, HostProcess
+from autograder.sandbox.host_process import Device, HostClient, HostProcess, ReleasedCode
 from autograder.sandbox.tiers import launch_host, prove_host
 
 GRADERS_A_HOST = 8
@@ -113,13 +113,14 @@ class Bench:
         clients: int,
         extras: tuple[str, ...],
     ) -> list[HostProcess]:
-        cells = load_release(self.assignment).cells
-        given_cells = {cell.id: cell.source for cell in cells if cell.role == "given"}
+        release = load_release(self.assignment)
+        given_cells = {cell.id: cell.source for cell in release.cells if cell.role == "given"}
+        code = ReleasedCode(given_cells, release.companions)
         count = math.ceil(clients / GRADERS_A_HOST)
         hosts = []
         for number in range(count):
             share = clients // count + (number < clients % count)
-            hosts.append(launch_host(self.course, isolation, share, extras, given_cells))
+            hosts.append(launch_host(self.course, isolation, share, extras, code))
         return hosts
 
     def _prove_hosts(self, isolation: str) -> None:

@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from autograder.basics.errors import BadSuite, UnreadableSubmission
+from autograder.basics.errors import BadSource, BadSuite, UnreadableSubmission
 from autograder.basics.handed_in import read_handed_in
 from autograder.course import Assignment, Limits
+from autograder.intake.companion_files import load_companions
 from autograder.intake.reading import parse_notebook
 from autograder.intake.released_notebook import load_release
 from autograder.records.submission import FoundSubmission
@@ -77,9 +78,11 @@ def _uses_torch(path: Path) -> bool:
     try:
         if path.suffix == ".ipynb":
             cells = parse_notebook(path.read_bytes(), path.name).cells
-            return any(cell.kind == "code" and _IMPORTS_TORCH.search(cell.source) for cell in cells)
+            texts = [cell.source for cell in cells if cell.kind == "code"]
+            texts += load_companions(path).values()
+            return any(map(_IMPORTS_TORCH.search, texts))
         code = path.read_text(encoding="utf-8")
-    except (OSError, ValueError, UnreadableSubmission):
+    except (OSError, ValueError, BadSource, UnreadableSubmission):
         return False
     if _IMPORTS_TORCH.search(code) or _COUNTS_OR_FORBIDS.search(code):
         return True
@@ -109,9 +112,9 @@ def find_extras(
         BadSuite: the assignment needs torch, and torch is not installed.
     """
     extras = {"torch"} if needs_torch(assignment) else set()
-    texts = [
-        cell.source for cell in load_release(assignment).cells if cell.role in ("given", "question")
-    ]
+    released = load_release(assignment)
+    texts = [cell.source for cell in released.cells if cell.role in ("given", "question")]
+    texts += released.companions.values()
     for path in (assignment.suite / "mistakes.py", assignment.suite / "alternates.py"):
         if path.exists():
             texts.append(path.read_text(encoding="utf-8"))

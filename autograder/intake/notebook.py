@@ -94,6 +94,7 @@ def match_notebook(
         written=matched.written,
         handed_in=matched.handed_in,
         notices=(*file_notices, *matched.notices),
+        companions=release.companions,
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, get_args
 from autograder.basics.errors import BadSource, UnreadableSubmission
 from autograder.basics.points import total
 from autograder.intake.cell_text import CellText
+from autograder.intake.companion_files import load_companions
 from autograder.intake.reading import NotebookCell, parse_notebook
 from autograder.records.submission import Role
 
@@ -52,12 +53,14 @@ class Release:
         key_code: the question cells of the answer key, where there is one: their comments and
             strings are no student's.
         pictures: pictures attached to the release's cells, as base64.
+        companions: the Python files beside the notebook: path → text.
     """
 
     assignment: str
     cells: tuple[ReleaseCell, ...]
     key_code: tuple[str, ...] = ()
     pictures: frozenset[str] = frozenset()
+    companions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @cached_property
     def by_id(self) -> dict[str, ReleaseCell]:
@@ -130,7 +133,7 @@ def read_release_cells(
     key_code = [
         cell.source for cell in key_cells if cell.kind == "code" and cell.role == "question"
     ]
-    release = make_release(cells, assignment, tuple(key_code))
+    release = make_release(cells, assignment, tuple(key_code), load_companions(path))
     if len(release.by_id) != len(release.cells):
         raise BadSource(f"{path} has two cells of one name: {what_to_do}")
     return release
@@ -140,8 +143,9 @@ def make_release(
     cells: Sequence[NotebookCell],
     assignment: str,
     key_code: tuple[str, ...] = (),
+    companions: Mapping[str, str] | None = None,
 ) -> Release:
-    """The release whose notebook has these cells."""
+    """The release whose notebook has these cells, and these companions beside it."""
     released = [_release_cell(number, cell) for number, cell in enumerate(cells, start=1)]
     pictures = frozenset[str]().union(*(cell.pictures for cell in cells))
     return Release(
@@ -149,6 +153,7 @@ def make_release(
         tuple(released),
         key_code,
         pictures,
+        companions or {},
     )
 
 

@@ -30,6 +30,7 @@ from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
 from autograder.intake.archives import UploadedFile, notebook_stem
 from autograder.intake.commits import CommitTimes
+from autograder.intake.companion_files import load_companions
 from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, file_stem, timestamp
 from autograder.intake.released_notebook import tested_points
 from autograder.ledger.identity_matching import Identity
@@ -329,10 +330,9 @@ def write_template(
     release = assignment.release
     if not release.is_file():
         raise KitError(f"{release} is not there: run `autograder build {assignment.name}` first")
-    given_out = [
-        release,
-        *(p for part in ("figures", "data") for p in files_below(release.parent / part)),
-    ]
+    given_out = [release, *(release.parent / path for path in load_companions(release))]
+    for part in ("figures", "data"):
+        given_out += files_below(release.parent / part)
     with FileTransaction(course.kept, f"`autograder bundle {assignment.name}`") as files:
         workflow = render_script(_TEMPLATES / "classroom.yml", assignment=assignment.name)
         files.write(to / ".github" / "workflows" / "classroom.yml", workflow)

@@ -92,6 +92,8 @@ class Submission:
     """Every cell of the file, in the file's order."""
     notices: tuple[CellOutcome, ...] = ()
     """Messages about cells that are not in `cells`: missing, duplicated, not run."""
+    companions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The release's Python files beside the notebook, which given cells import: path → text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -186,13 +186,26 @@ class Device:
     driver_searched: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ReleasedCode:
+    """The code of a release that a host compiles once for all workers.
+
+    Attributes:
+        cells: id of each given cell → text.
+        companions: path of each companion → text.
+    """
+
+    cells: Mapping[str, str] = field(default_factory=dict)
+    companions: Mapping[str, str] = field(default_factory=dict)
+
+
 class HostProcess:
     """A running host, with one client for each grader.
 
     Args:
         extras: libraries that the host loads for its workers (grading/extras.py).
         device: the only one of the machine's devices that workers may use.
-        given_cells: texts of cells by id, which the host compiles for its workers.
+        released_code: what the host compiles for its workers.
     """
 
     def __init__(
@@ -202,18 +215,18 @@ class HostProcess:
         clients: int = 1,
         extras: tuple[str, ...] = ("torch",),
         device: Device | None = None,
-        given_cells: Mapping[str, str] | None = None,
+        released_code: ReleasedCode | None = None,
     ) -> None:
         self.tier = tier
         self.extras = extras
-        self.given_cells = given_cells or {}
+        self.released_code = released_code or ReleasedCode()
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(clients)]
         controls = [control for control, _ in pairs]
         host_ends = [host_end for _, host_end in pairs]
         self.clients = [HostClient(control, tier) for control in controls]
         self._warm_up = ScratchFolder()
-        cells = self._warm_up.path / "given.json"  # too long for a control message
-        cells.write_text(json.dumps(self.given_cells), encoding="utf-8")
+        code = self._warm_up.path / "released.json"  # too long for a control message
+        code.write_text(json.dumps(asdict(self.released_code)), encoding="utf-8")
         # without walls a worker has no scratch folder for compiled kernels
         self._compiled = ScratchFolder() if device and tier == "none" else None
         device = device or Device()
@@ -224,7 +237,7 @@ class HostProcess:
             "visible": device.visible,
             "driver_folder": device.driver_folder,
             "warm_up": str(self._warm_up.path),
-            "given": str(cells),
+            "released": str(code),
             "scratch": str(self._compiled.path) if self._compiled else "",
             "tier": tier,
             "hidden": [path for folder in course.hidden for path in every_path(folder)],

@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from autograder.basics.errors import HostFailed, IsolationUnavailable, StudentFault
 from autograder.course import Course
 from autograder.course.folders import GRADEBOOK, LEDGER_FILE
-from autograder.sandbox.host_process import HostProcess
+from autograder.sandbox.host_process import HostProcess, ReleasedCode
 from autograder.sandbox.leftovers import lock_path, remove_abandoned
 from autograder.sandbox.machine_limits import machine_problems, raise_open_files
 from autograder.sandbox.reach import every_path
@@ -54,7 +54,7 @@ def launch_host(
     isolation: str,
     clients: int,
     extras: tuple[str, ...] = ("torch",),
-    given_cells: Mapping[str, str] | None = None,
+    released_code: ReleasedCode | None = None,
 ) -> HostProcess:
     """Start the host of the first tier that `isolation` allows, and return while the host loads its
     libraries.
@@ -71,7 +71,7 @@ def launch_host(
     if problems := list(machine_problems(course.limits, clients)):
         raise IsolationUnavailable("\n  ".join(["nothing can be graded here:", *problems]))
     tier = _allowed_tiers(isolation)[0]
-    return HostProcess(course, tier, clients, extras, given_cells=given_cells)
+    return HostProcess(course, tier, clients, extras, released_code=released_code)
 
 
 def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess:
@@ -85,7 +85,7 @@ def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess
         course,
         clients=len(host.clients),
         extras=host.extras,
-        given_cells=host.given_cells,
+        released_code=host.released_code,
     )
     refusals = []
     for tier in _allowed_tiers(isolation):

@@ -6,7 +6,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -180,10 +180,12 @@ class Worker:
         call: str,
         forbidden: Sequence[str] = (),
         functions: Sequence[str] = (),
+        companions: Mapping[str, str] | None = None,
     ) -> Iterator[Frame]:
         """Run cells, (id, source) each, in the worker's namespace; yields a reply for each cell.
 
         Args:
+            companions: the modules that the cells import, path → text.
             seconds: one limit for each cell, or a sequence of limits.
             forbidden: library functions that calls may not use from now on.
             functions: names of the cells' functions for which stand-ins may be called.
@@ -193,6 +195,7 @@ class Worker:
             "cells": [list(cell) for cell in cells],
             "forbid": list(forbidden),
             "functions": list(functions),
+            "companions": dict(companions or {}),
         }
         frame: Frame | None = self._number_request(header, {}, call)
         number = self._requests

@@ -136,6 +136,7 @@ class Workplace:
             self._limits.cell_seconds,
             "the cell",
             functions=_questions(submission.cells),
+            companions=submission.companions,
         )
         # the worker is dead then, and the next call opens another
         with contextlib.suppress(StudentTimeout, StudentCrashed):
@@ -187,7 +188,14 @@ class Workplace:
             SLOWER_AGAIN_TIMES * first_limit if cell.id in self._outcomes else first_limit
             for cell in cells
         ]
-        replies = worker.load(_texts(cells), limits, "the cell", self._forbidden, _questions(cells))
+        replies = worker.load(
+            _texts(cells),
+            limits,
+            "the cell",
+            self._forbidden,
+            _questions(cells),
+            self.submission.companions,
+        )
         for cell in cells:
             worker.account = self._uncharged if cell.id in self._outcomes else self._account
             try:

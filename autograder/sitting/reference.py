@@ -4,13 +4,16 @@ answer for stand-ins.
 
 from __future__ import annotations
 
+import builtins
 import linecache
 import types
+from collections.abc import Mapping
 from typing import Any
 
 from autograder.basics.errors import BadSuite, KitError
 from autograder.course import Assignment
 from autograder.intake.built_json import read_built_json
+from autograder.intake.companion_files import load_companions
 
 
 def load_reference(assignment: Assignment) -> dict[str, Any]:
@@ -29,6 +32,7 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise KitError(f"{path}: the answer key is no notebook ({error}); {remedy}") from error
     names: dict[str, Any] = vars(types.ModuleType(f"reference_{assignment.name}"))
+    names["__builtins__"] = _Importer(load_companions(path)).builtins
     for number, cell in enumerate(cells):
         role = cell["metadata"].get("attention_kit", {}).get("role")
         if cell["cell_type"] != "code" or role not in ("given", "question"):
@@ -44,3 +48,40 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
                 f"{path}: cell {number} of the answer key does not run: {error!r}"
             ) from error
     return names
+
+
+class _Importer:
+    """Imports companions for one answer key: another course's key, in the same process, may have
+    companions of the same names.
+
+    Attributes:
+        builtins: the builtins of code that imports through this object.
+    """
+
+    def __init__(self, companions: Mapping[str, str]) -> None:
+        self._companions = companions
+        self._modules: dict[str, types.ModuleType] = {}
+        self.builtins = {**vars(builtins), "__import__": self._import}
+
+    def _import(
+        self,
+        name: str,
+        names_of_caller: Mapping[str, object] | None = None,
+        locals_: Mapping[str, object] | None = None,
+        fromlist: tuple[str, ...] = (),
+        level: int = 0,
+    ) -> types.ModuleType:
+        path = f"{name}.py"
+        if path not in self._companions:
+            return builtins.__import__(name, names_of_caller, locals_, fromlist, level)
+        if name not in self._modules:
+            self._modules[name] = self._run(name, self._companions[path])
+        return self._modules[name]
+
+    def _run(self, name: str, text: str) -> types.ModuleType:
+        module = types.ModuleType(name)
+        vars(module)["__builtins__"] = self.builtins
+        file = f"<answer key, {name}.py>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        exec(compile(text, file, "exec", dont_inherit=True), vars(module))
+        return module

@@ -14,6 +14,7 @@ Ends with 0, or with 1 where nothing could be made, or with 2 where it was calle
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -72,6 +73,7 @@ def main(arguments: Sequence[str], program: Path) -> int:
         return 2
     answers: dict[str, OwnAnswer] = {}
     modules: dict[str, str] = {}
+    companions: dict[str, str] = {}
     for path in paths:
         try:
             notebook = parse_notebook(path.read_bytes(), path.name)
@@ -83,14 +85,15 @@ def main(arguments: Sequence[str], program: Path) -> int:
         for name in _written_names(statements):
             if name not in answers or _is_question(statements, name):
                 names.append(name)
-        modules[path.stem] = _module_text(statements, names, answers)
+        text = _module_text(statements, names, answers)
+        modules[path.stem] = _take_companions(text, path.parent, companions)
         for name in names:
             answers[name] = OwnAnswer(path.stem, _definition(statements, name))
         print(f"{path.name}: {', '.join(names) or 'nothing of yours'}")
     if not answers:
         print("Nothing is written yet in these notebooks.")
         return 1
-    _write(folder, modules, answers)
+    _write(folder, companions | modules, answers)
     while trace := _import_trace(folder):
         last_line = trace.rpartition("\n")[2]
         broken = next((module for module in reversed(modules) if f"{module}.py" in trace), "")
@@ -100,7 +103,7 @@ def main(arguments: Sequence[str], program: Path) -> int:
         print(f"{broken}.ipynb: left out, since what is needed of it does not run: {last_line}")
         del modules[broken]
         answers = {name: answer for name, answer in answers.items() if answer.module != broken}
-        _write(folder, modules, answers)
+        _write(folder, companions | modules, answers)
     for notebook_path in sorted(folder.parent.glob("*.ipynb")):
         if notebook_path.stem not in modules:
             _print_import_line(notebook_path, answers)
@@ -221,6 +224,25 @@ def _module_text(
     return "\n\n".join([_HEADER, *texts]) + "\n"
 
 
+def _take_companions(text: str, folder: Path, companions: dict[str, str]) -> str:
+    """The text of a module that imports its notebook's companions from `my_course`; adds their
+    texts to `companions`, by module name.
+    """
+
+    def take(statement: re.Match[str]) -> str:
+        name = statement[1]
+        file = folder / f"{name}.py"
+        if name == FOLDER or not file.is_file():
+            return statement[0]
+        if name not in companions:
+            companions[name] = ""  # before its own imports are looked at
+            companion = file.read_text(encoding="utf-8")
+            companions[name] = _take_companions(companion, folder, companions)
+        return f"from .{name} import"
+
+    return re.sub(r"\bfrom (\w+) import\b", take, text)
+
+
 def _needed_names(statements: Sequence[Statement], names: Iterable[str]) -> set[str]:
     """The names, and all names that their definitions need, directly or through others."""
     needed = set(names)
@@ -275,6 +297,8 @@ def _print_import_line(path: Path, answers: Mapping[str, OwnAnswer]) -> None:
     except UnreadableSubmission:
         return
     statements = list(_statements(path.name, notebook.cells, roles=["given"]))
+    for statement in list(statements):
+        statements += _statements_of_companion(statement.node, path.parent)
     given_names = {name for statement in statements for name in statement.binds}
     fitting = []
     unfitting = []
@@ -291,6 +315,15 @@ def _print_import_line(path: Path, answers: Mapping[str, OwnAnswer]) -> None:
             f"{path.name}: {name} of {answers[name].module} takes other arguments than the one "
             "given here: keep that"
         )
+
+
+def _statements_of_companion(node: ast.stmt, folder: Path) -> Iterator[Statement]:
+    """The statements of the module beside the notebook that a statement imports from."""
+    if isinstance(node, ast.ImportFrom) and node.module:
+        file = folder / f"{node.module}.py"
+        if file.is_file():
+            cell = NotebookCell("code", file.read_text(encoding="utf-8"), role="given")
+            yield from _statements(file.name, [cell])
 
 
 def _fits(staff: ast.stmt, student: ast.stmt) -> bool:

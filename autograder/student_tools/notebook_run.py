@@ -104,6 +104,7 @@ def run_steps(
     limits = matched.table.limits
     job: dict[str, Any] = {
         "functions": sorted(functions),
+        "companions": dict(matched.submission.companions),
         "folder": str(folder),
         "limits": dict(limits),
     }

@@ -77,7 +77,8 @@ def load_tables(folders: Iterable[Path]) -> list[ReleaseTable]:
             raw = json.loads(file.read_text(encoding="utf-8"))
             release_bytes = json.dumps(raw["release"]).encode()
             notebook = parse_notebook(release_bytes, file.name)
-            release = make_release(notebook.cells, str(raw["assignment"]))
+            companions = raw.get("companions")
+            release = make_release(notebook.cells, str(raw["assignment"]), companions=companions)
             tables.append(ReleaseTable(release, raw["only_in_checks"], raw["limits"]))
     return tables
 

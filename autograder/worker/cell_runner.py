@@ -3,7 +3,8 @@ worker runs them when they are graded.
 
 It reads a JSON object from its standard input:
 
-    {"cells": [{"id", "source", "is_check"}], "functions": [names], "folder": path, "limits": {...}}
+    {"cells": [{"id", "source", "is_check"}], "companions": {path: text}, "functions": [names],
+     "folder": path, "limits": {...}}
 
 It writes JSON lines: {"ready"}; {"cell", "error", "printed"} for each cell, or {"cell", "too_long"}
 and nothing more; {"defined": [names]}, the functions that the notebook has defined at the end.
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.worker.cells import run_cell
+from autograder.worker.companion_modules import CompanionModules
 from autograder.worker.notebook_world import (
     fresh_seeds,
     install_colab,
@@ -153,7 +155,8 @@ def main() -> None:
     folder = Path(job["folder"])
     limits = job["limits"]
     _remove_from_path(folder, Path(sys.argv[0]).resolve().parent)
-    _load_libraries("\n".join(cell["source"] for cell in job["cells"]))
+    texts = [cell["source"] for cell in job["cells"]]
+    _load_libraries("\n".join([*texts, *job["companions"].values()]))
     sys.addaudithook(lambda event, arguments: _refuse(event, arguments, folder))
     _limit_memory_and_files(limits)
     namespaces = Namespaces()
@@ -162,7 +165,9 @@ def main() -> None:
     watchdog = Watchdog(replies, limits)
     watchdog.start()
     replies.send({"ready": True})
+    companions = CompanionModules(job["companions"])
     for cell in job["cells"]:
+        companions.restore()
         names = namespaces.for_check() if cell["is_check"] else namespaces.graded
         watchdog.begin(cell["id"])
         with contextlib.redirect_stdout(io.StringIO()) as printed:

@@ -28,7 +28,7 @@ def cell_file(cell_id: str) -> str:
 
 def compile_ahead(cells: Mapping[str, str]) -> None:
     """Compile cells (id to text) that most submissions have alike, before the first worker is
-    forked: the cell with the interpreter for kernels takes longer than all of a student's.
+    forked.
     """
     for cell_id, source in cells.items():
         with contextlib.suppress(SyntaxError, ValueError):  # the worker reports them

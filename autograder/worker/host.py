@@ -1,13 +1,13 @@
 """The host: a warm process that forks a walled worker at every request. Of the course it holds the
-given cells alone.
+given cells and the companions alone.
 
 Started by exec with a clean environment, as `python -I host.py CONTROL_FDS`. It imports the heavy
 libraries once, warms what they do late (`warm_up.py`), builds the new root where the tier has one,
 and then serves (`fork_server.py`). It runs no student code.
 
-The first control message is the configuration: tier, extras, a device, where the given cells lie,
-and the folders that workers must not see. The host forgets their names before it forks the first
-worker.
+The first control message is the configuration: tier, extras, a device, where the released code
+lies, and the folders that workers must not see. The host forgets their names before it forks the
+first worker.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def _load_libraries(config: dict[str, Any]) -> None:
     a device needs.
 
     Raises:
-        OSError: the device cannot be used, or the given cells cannot be read.
+        OSError: the device cannot be used, or the released code cannot be read.
     """
     from autograder.worker import warm_up
 
     warm_up.prepare_environment(config["warm_up"], config["device"] or "cpu")
     warm_up.warm_libraries(config["extras"])
     warm_up.warm_loop()
-    warm_up.compile_given_cells(Path(config["given"]))
+    warm_up.compile_released_code(Path(config["released"]))
     config["libraries"] = []
     if config["device"] not in ("", "cpu"):
         from autograder.worker import gpu_setup

@@ -16,6 +16,7 @@ from autograder.wire.signatures import signature_digest
 from autograder.wire.values import Decoder, Encoder, HandleReference
 from autograder.worker.arguments import changed_arguments, copy_data
 from autograder.worker.cells import describe_error, run_cell
+from autograder.worker.companion_modules import CompanionModules
 from autograder.worker.forbidden import Ban
 from autograder.worker.notebook_world import (
     fresh_seeds,
@@ -61,6 +62,7 @@ class Loop:
         self._repeated_result: Any = None
         self._names = new_namespace()
         self._objects: list[Any] = []
+        self._companions = CompanionModules({})
         self._stand_ins: dict[str, type[StandInObject]] = {}
         self._links: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
         self._hooks = StandInHooks()
@@ -96,7 +98,11 @@ class Loop:
         if frame.header["forbid"]:
             self._ban = Ban(frame.header["forbid"])
         functions = frame.header.get("functions", ())
+        texts = frame.header.get("companions", {})
+        if self._companions.texts != texts:
+            self._companions = CompanionModules(texts)
         for cell_id, source in frame.header["cells"]:
+            self._companions.restore()  # the cell before may have put something in their place
             error = run_cell(cell_id, source, self._names, functions)
             self._reply({"ok": error is None, "error": error})
         fresh_seeds()

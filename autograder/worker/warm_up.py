@@ -157,10 +157,13 @@ def warm_loop() -> None:
         sys.modules.pop(name, None)
 
 
-def compile_given_cells(path: Path) -> None:
-    """Compile the release's given cells, which lie in a JSON file (id to text), once for all
-    workers.
+def compile_released_code(path: Path) -> None:
+    """Compile the release's given cells (id to text) and companions (path to text), which lie in a
+    JSON file, once for all workers.
     """
     from autograder.worker.cells import compile_ahead
+    from autograder.worker.companion_modules import compile_companions_ahead
 
-    compile_ahead(json.loads(path.read_text(encoding="utf-8")))
+    code = json.loads(path.read_text(encoding="utf-8"))
+    compile_ahead(code["cells"])
+    compile_companions_ahead(code["companions"])

@@ -66,7 +66,7 @@ from autograder.student_tools.expect import expect
 # far makes them a module, and prints the line that goes into a cell below.
 
 
-# %% given="library"
+# %% given="library" module="library"
 def softmax(z, dim=-1):
     """Stable softmax along `dim` (assignment 1). Entries may be -inf; a row of nothing else becomes 0."""
     wide = z.to(torch.promote_types(z.dtype, torch.float32))  # half precision computes in float32

@@ -60,14 +60,16 @@
 # Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
 # far makes them a module, and prints the line that goes into a cell below.
 
-# %% given="library"
+# %% given="imports"
 import math
 
 import torch
 
+# %% given="expect"
 from autograder.student_tools.expect import expect
 
 
+# %% given="library" module="library"
 def widen(x):
     """Half precision as float32, everything else as it is: what softmax and scores are computed in."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

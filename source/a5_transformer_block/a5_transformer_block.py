@@ -69,7 +69,7 @@ from autograder.student_tools.expect import expect
 # far makes them a module, and prints the line that goes into a cell below.
 
 
-# %% given="library"
+# %% given="library" module="library"
 def causal_mask(n_q, n_k=None):
     """bool [N_q, N_k]: query i may see key j when j <= i + N_k - N_q (assignment 3)."""
     n_k = n_q if n_k is None else n_k

@@ -77,7 +77,7 @@ from autograder.student_tools.expect import expect
 # far makes them a module, and prints the line that goes into a cell below.
 
 
-# %% given="library"
+# %% given="library" module="library"
 @dataclass(frozen=True)
 class ModelConfig:
     """Sizes and switches of a model."""

@@ -79,7 +79,7 @@ from autograder.student_tools.expect import expect
 # far makes them a module, and prints the line that goes into a cell below.
 
 
-# %% given="library"
+# %% given="library" module="library"
 def layer_norm(x, gamma, beta, eps=1e-5):
     """Normalize each token of x [..., D], then scale and shift; half precision in float32."""
     wide = x if x.dtype in (torch.float32, torch.float64) else x.float()

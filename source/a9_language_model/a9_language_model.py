@@ -75,7 +75,7 @@ from autograder.student_tools.expect import expect
 # far makes them a module, and prints the line that goes into a cell below.
 
 
-# %% given="library"
+# %% given="library" module="library"
 @dataclass(frozen=True)
 class LMConfig:
     """Sizes of a language model with GPT-2's architecture. A head is D / H wide."""

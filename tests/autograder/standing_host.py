@@ -8,14 +8,14 @@ their own.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from autograder.course import Course
 from autograder.grading.bench import Bench
-from autograder.sandbox.host_process import HostClient, HostProcess
+from autograder.sandbox.host_process import HostClient, HostProcess, ReleasedCode
 from autograder.sandbox.tiers import launch_host, prove_host
 
 
@@ -46,11 +46,11 @@ def lent(bench: Bench) -> Iterator[None]:
         isolation: str,
         clients: int,
         extras: tuple[str, ...],
-        given: Mapping[str, str],
+        code: ReleasedCode,
     ) -> LentHost | HostProcess:
         if isolation in ("auto", bench.host.tier):
             return LentHost(bench, clients, extras)
-        return launch_host(course, isolation, clients, extras, given)
+        return launch_host(course, isolation, clients, extras, code)
 
     def prove(course: Course, isolation: str, host: Any) -> Any:
         return host if isinstance(host, LentHost) else prove_host(course, isolation, host)

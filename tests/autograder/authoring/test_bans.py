@@ -58,7 +58,8 @@ def test_the_question_says_it_and_its_check_refuses_it(
             in new["question-double"]
         )
         assert new["given-imports"].startswith(old["given-imports"])
-        assert "\n\n\ndef refusing(function, *names):\n" in new["given-imports"]
+        assert new["given-imports"].endswith("\nfrom tiny_tools import refusing")
+    assert "\n\n\ndef refusing(function, *names):\n" in built.companions["tiny_tools.py"]
 
 
 def test_a_long_list_is_wrapped(

@@ -131,6 +131,7 @@ def test_the_table_holds_the_notebook_as_it_is_given_out(
             "memory_mb": 2000,
             "file_mb": 16,
         },
+        "companions": {},
         "only_in_checks": {"shown": "the demo both"},
         "release": json.loads((target / "tiny.ipynb").read_text()),
     }

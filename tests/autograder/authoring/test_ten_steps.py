@@ -8,9 +8,10 @@ import json
 import os
 import re
 import shutil
+import sys
 import textwrap
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from click.testing import CliRunner
 from autograder.authoring import build_check
 from autograder.authoring.execute import CellError
 from autograder.cli.commands import main
+from autograder.worker.companion_modules import CompanionModules
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "authoring.md"
@@ -82,17 +84,23 @@ def run(commands: str) -> Iterator[str]:
         yield done.output
 
 
-def executed_here(notebook: bytes, files: object, cell_seconds: float) -> Iterator[CellError]:
+def executed_here(
+    notebook: bytes, files: Iterable[tuple[str, bytes]], cell_seconds: float
+) -> Iterator[CellError]:
     """As `execute_notebook`, in this process: a kernel of its own would import torch for each
     notebook.
     """
     names: dict[str, object] = {}
+    companions = {path: content.decode() for path, content in files if path.endswith(".py")}
+    finder = CompanionModules(companions)
+    finder.restore()
     for number, cell in enumerate(json.loads(notebook)["cells"]):
         if cell["cell_type"] == "code":
             try:
                 exec("".join(cell["source"]), names)
             except Exception as error:
                 yield CellError(number, type(error).__name__, str(error), traceback.format_exc())
+    sys.meta_path.remove(finder)
 
 
 def test_the_ten_steps_lead_to_a_proven_assignment(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.authoring.source_notebook import expect_text
+from autograder.authoring.companions import carried_text
 from autograder.student_tools.expect import expect
 
 
@@ -92,8 +92,8 @@ def test_what_a_suite_accepts_is_as_expected(
 def test_it_needs_neither_torch_nor_numpy() -> None:
     """An edit distance is a question too, in a notebook that imports nothing."""
     alone: dict[str, Any] = {}
-    exec(expect_text(), alone)
+    exec(carried_text(["autograder.student_tools.expect"]), alone)
     alone["expect"](3, 3)
     with pytest.raises(AssertionError, match="expected 3, got 2"):
         alone["expect"](2, 3)
-    assert "import" not in expect_text()
+    assert "import" not in carried_text(["autograder.student_tools.expect"])

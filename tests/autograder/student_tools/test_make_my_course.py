@@ -246,3 +246,24 @@ def test_where_nothing_is_written_nothing_is_made(folder: Path, write: Callable[
         make_my_course.main([write("first.ipynb", FIRST[-1:])], folder / "make_my_course.py") == 1
     )
     assert not (folder / "my_course").exists()
+
+
+def test_modules_beside_a_notebook_come_along(
+    folder: Path, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`first` takes a function from a module beside it; the module `second_library` gives the
+    function that the student wrote in `first`.
+    """
+    first = [
+        ("given", "library", "from first_library import tripled\n"),
+        ("question", "nine", "def nine(x):\n    return tripled(tripled(x))\n"),
+    ]
+    Path(write("first.ipynb", first)).with_name("first_library.py").write_text(
+        "import math\n\ndef tripled(x):\n    return 3 * math.floor(x)\n"
+    )
+    write("release/second.ipynb", [("given", "library", "from second_library import nine\n")])
+    (folder / "second_library.py").write_text("def nine(x):\n    return 0\n")
+    path = folder.parent / "first.ipynb"
+    assert make_my_course.main([str(path)], folder / "make_my_course.py") == 0
+    assert "    from my_course import nine\n" in capsys.readouterr().out
+    assert python(folder, "from my_course import nine; print(nine(2.5))") == "18\n"

@@ -243,6 +243,7 @@ def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path)
         "basics.points",
         "intake.cell_matching",
         "intake.cell_text",
+        "intake.companion_files",
         "intake.magics",
         "intake.notebook",
         "intake.own_text",
@@ -256,6 +257,7 @@ def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path)
         "student_tools.self_check",
         "worker.cell_runner",
         "worker.cells",
+        "worker.companion_modules",
         "worker.notebook_world",
         "worker.stand_in_hooks",
     ]
