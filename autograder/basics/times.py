@@ -198,3 +198,11 @@ def _resolve_zone(
     if not course_zone:
         message += ", or set `timezone` under [course] in course.toml where it is the course's own"
     raise ValueError(message)
+
+
+def shown_time(moment: datetime, zone: str = "") -> str:
+    """A time for people, in the course's zone, else in UTC."""
+    local_zone = find_zone(zone) if zone else None
+    if local_zone is None:
+        return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return moment.astimezone(local_zone).strftime("%Y-%m-%d %H:%M %Z")

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from autograder.basics.errors import KitError
-from autograder.cli import authoring_commands, learning_commands  # noqa: F401  # commands of `main`
+from autograder.cli import (  # noqa: F401  # they add their commands to `main`
+    authoring_commands,
+    learning_commands,
+    server_commands,
+)
 from autograder.cli.base import LocalPath, PlatformChoice, beside, find_course, main
 from autograder.cli.summaries import describe_ungraded, tell_graded
 from autograder.sandbox.tiers import ISOLATIONS

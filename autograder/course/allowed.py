@@ -72,6 +72,11 @@ COURSE_ID = _matching(
     "that is the course's number on the platform, or is empty", r"[A-Za-z0-9:_.-]{0,100}"
 )
 
+NAMES_IN_A_LINE = _text(
+    "of names with spaces between, or is empty",
+    lambda names: names.isprintable() and len(names) <= 10_000,
+)
+
 
 def read_settings(kind: type[_Settings], place: str, table: object, **fields: object) -> _Settings:
     """The table as a record of settings.

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from autograder.basics.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 from autograder.course.allowed import (
     COURSE_ID,
+    NAMES_IN_A_LINE,
     SERVERS_ADDRESS,
     WEB_ADDRESS,
     ZONE_NAME,
@@ -106,6 +107,34 @@ class Gradescope:
 
 
 @dataclass(frozen=True, slots=True)
+class Submit:
+    """How often students hand in at `autograder serve`, which attempt counts, and what they see of
+    a result before the due time.
+    """
+
+    tries: Annotated[int, between(0, 10_000)] = 0
+    pause_minutes: Annotated[float, between(0, 100_000)] = 0.0
+    counts: Annotated[str, one_of("best", "last")] = "best"
+    show: Annotated[str, one_of("all", "failed questions", "score")] = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """The web application of `autograder serve`.
+
+    Attributes:
+        address: the address that people type; "" for this machine alone.
+        db_url: a database on a server; "" for a file in `.autograder/`.
+        instructors: student ids or sign-in names of those who may see the class, with spaces
+            between.
+    """
+
+    address: Annotated[str, WEB_ADDRESS] = ""
+    db_url: Annotated[str, SERVERS_ADDRESS] = ""
+    instructors: Annotated[str, NAMES_IN_A_LINE] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GradebookAddress:
     """The address of nbgrader's database on a server; "" for the file in the course's folder."""
 
@@ -165,6 +194,8 @@ class Course:
     totals: Totals = field(default_factory=Totals)
     gradescope: Gradescope = field(default_factory=Gradescope)
     on_server: GradebookAddress = field(default_factory=GradebookAddress)
+    submit: Submit = field(default_factory=Submit)
+    server: ServerSettings = field(default_factory=ServerSettings)
     platforms: Mapping[str, PlatformAddress] = field(default_factory=dict)
     due: Mapping[str, datetime] = field(default_factory=dict)
     extensions: Mapping[str, Mapping[str, Extension]] = field(default_factory=dict)
@@ -256,7 +287,9 @@ _SECTIONS = {
     "late": ("late", Late),
     "totals": ("totals", Totals),
     "gradescope": ("gradescope", Gradescope),
+    "submit": ("submit", Submit),
     "gradebook": ("on_server", GradebookAddress),
+    "server": ("server", ServerSettings),
 }
 """Section → the course's field, and the record of its settings."""
 _SECTION_NAMES = (*_SECTIONS, *PUSH_PLATFORMS, "due", "extensions")
@@ -346,7 +379,7 @@ def settings_without_people(course: Course) -> str:
     """
     parts = []
     for section, (name, _) in _SECTIONS.items():
-        if section == "gradebook":
+        if section in ("gradebook", "server"):
             continue
         values = dataclasses.asdict(getattr(course, name))
         # JSON's escapes are TOML's; its numbers too, but for infinity, which no setting may be

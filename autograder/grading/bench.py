@@ -182,10 +182,15 @@ def start_bench(course: Course, assignment: Assignment) -> Bench:
     Raises:
         KitError: the suite, the answer key or this machine cannot grade.
     """
+    return Bench(course, assignment, extras=extras_for_any(course, assignment))
+
+
+def extras_for_any(course: Course, assignment: Assignment) -> tuple[str, ...]:
+    """The libraries that hosts load for submissions that are not known yet."""
     extras = {*find_extras(assignment, (), course.limits), "matplotlib"}
     if "torch" in extras:
         extras.add("dynamo")
-    return Bench(course, assignment, extras=tuple(sorted(extras)))
+    return tuple(sorted(extras))
 
 
 @contextlib.contextmanager

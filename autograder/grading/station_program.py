@@ -10,6 +10,7 @@ connection, and ends when that does.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -22,16 +23,18 @@ from autograder.grading.bench import Bench
 from autograder.grading.pool import Pool
 from autograder.records.submission import FoundSubmission
 from autograder.sandbox.host_process import HostClient
+from autograder.sandbox.leftovers import ScratchFolder
 
 Numbered = tuple[int, FoundSubmission]
 """A submission that has come, under the number by which it is answered."""
 
 
 class Line:
-    """The connection to the Dask worker, which sends submissions while this process grades."""
+    """The connection to a `Station`, which sends submissions while this process grades."""
 
-    def __init__(self, connection: Connection, submitted: Path) -> None:
-        self._connection, self._submitted = connection, submitted
+    def __init__(self, connection: Connection, scratch: Path) -> None:
+        self._connection = connection
+        self._scratch = scratch
 
     def fileno(self) -> int:
         """What there is to wait for."""
@@ -44,7 +47,7 @@ class Line:
             EOFError: there is nobody any more.
         """
         number, packed = self._connection.recv()
-        return number, packed.unpack_below(self._submitted / str(number))
+        return number, packed.unpack_below(self._scratch / str(number))
 
 
 def serve(connection: Connection) -> None:
@@ -56,16 +59,19 @@ def serve(connection: Connection) -> None:
     """
     root, name, *options = connection.recv()
     course = load_course(root)
-    with Bench(course, course.assignment(name), *options) as bench:
+    scratch = ScratchFolder()
+    with contextlib.ExitStack() as stack:
+        stack.callback(scratch.remove)
+        bench = stack.enter_context(Bench(course, course.assignment(name), *options))
         connection.send("")
 
         def work(client: HostClient, numbered: Numbered) -> bytes:
             return bench.grader.grade_to_bytes(client, numbered[1])
 
-        line = Line(connection, course.submitted)
+        line = Line(connection, scratch.path)
         for ended in Pool[Numbered](bench, (), work, arrivals=line).run():
             number, _ = ended.job
-            shutil.rmtree(course.submitted / str(number), ignore_errors=True)
+            shutil.rmtree(scratch.path / str(number), ignore_errors=True)
             connection.send((number, ended.answer, ended.fault))
 
 

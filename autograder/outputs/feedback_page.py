@@ -52,6 +52,7 @@ def render_feedback(
     uses: Mapping[str, Sequence[str]] | None = None,
     speed: str = "",
     mark: Mark | None = None,
+    back: str = "",
 ) -> str:
     """Render the page as HTML.
 
@@ -59,6 +60,7 @@ def render_feedback(
         uses: question → the questions that it builds on, from the suite.
         speed: the speed on a GPU, in words.
         mark: the mark with a person's points and lateness; without it, the tests' points alone.
+        back: the address of the page from which the student came; "" for none.
     """
     mark = mark or mark_from_result(result)
     open_points = 0.0
@@ -67,6 +69,7 @@ def render_feedback(
     return render(
         "feedback.html",
         result=result,
+        back=back,
         mark=mark,
         open_points=open_points,
         speed=speed,

@@ -39,10 +39,15 @@ def render_pieces(template: str, **values: Any) -> Iterator[str]:
 
 @functools.cache
 def _environment() -> Environment:
+    return make_environment(TEMPLATES)
+
+
+def make_environment(*folders: Path) -> Environment:
+    """An environment for the templates in these folders, in which every value is escaped."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_finalize,

@@ -78,7 +78,7 @@ def report_command(
     """
     stored = StoredMarks(course, assignment, results, tell)
     marks = stored.marks()
-    uses = _read_uses(assignment, tell) if any(map(_has_carried, marks)) else {}
+    uses = read_uses(assignment, tell) if any(map(_has_carried, marks)) else {}
     speeds = {entry.student: describe_speeds(entry.speeds) for entry in stored.timing}
     rubrics = read_rubrics(assignment)
     collected = read_collected(course.submitted, assignment.name)
@@ -335,7 +335,7 @@ def _tell_unfinished(marks: Sequence[Mark], provisional: bool, tell: Tell) -> No
             tell(f"without a mark, {line} (`--provisional` exports the points so far)")
 
 
-def _read_uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:
+def read_uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:
     """The questions that each question builds on; none for a suite that does not import.
 
     A process of its own imports the suite, and takes the memory of torch along when it ends.

@@ -1,0 +1,382 @@
+"""Attempts: every notebook that was handed in, its place in the queue, and its result.
+
+The queue is the table of attempts itself, on SQLite as on PostgreSQL: a grader's claim, the lease
+that other machines respect, and the answer are changes of the same row, so no attempt can be in the
+queue and not in the database, or the other way round.
+
+An attempt is `waiting`, then `started` by a machine that renews its lease, then `graded` (with a
+result or with the problem of its notebook), or `failed` where the machine was at fault twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, Select, func, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from autograder.grading.graded_bytes import unpack_graded
+from autograder.records.model import Graded, Result
+from autograder.server.tables import attempts
+
+LEASE_SECONDS = 60.0
+"""How long a machine may be silent before its attempts go back into the queue."""
+MOST_RUNS = 3
+"""So often an attempt is begun: a machine may be lost, or end, while it grades."""
+NEWEST, SUPERSEDED, RERUN = 0, 1, 2
+"""Priorities: the newest attempt of a person, their earlier ones, and attempts graded anew."""
+_MEASURED = 50
+"""Over so many of the last attempts the time of one is averaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One notebook that was handed in, without its bytes.
+
+    Attributes:
+        number: 1 for the student's first attempt at the assignment.
+        state: "waiting", "started", "graded" or "failed".
+        sha256: hash of the notebook.
+        suite_sha256: hash of the suite and settings that graded it, as results have it.
+        score, max_score: points of the tests; None without a result.
+        problem: why there is no result.
+        filed: whether the class's folders know of it.
+    """
+
+    id: int
+    student: str
+    assignment: str
+    number: int
+    received: float
+    sha256: str
+    state: str
+    machine: str
+    started: float | None
+    finished: float | None
+    suite_sha256: str
+    score: float | None
+    max_score: float | None
+    problem: str
+    filed: bool
+
+    @property
+    def handed_in(self) -> datetime:
+        """The hand-in time, in UTC."""
+        return datetime.fromtimestamp(self.received, UTC)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a result is still to come."""
+        return self.state in ("waiting", "started")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An attempt that a machine grades now, with the notebook."""
+
+    attempt: Attempt
+    notebook: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """The queue at one moment.
+
+    Attributes:
+        oldest_seconds: the age of the oldest waiting attempt; 0 for an empty queue.
+        seconds_each: mean time of one attempt in a grader, of the last ones.
+    """
+
+    waiting: int
+    started: int
+    oldest_seconds: float
+    seconds_each: float
+
+
+_COLUMNS = [attempts.c[name] for name in Attempt.__dataclass_fields__]
+
+
+class AttemptStore:
+    """The attempts in the database. Every method is one transaction.
+
+    Args:
+        clock: seconds since 1970; tests have their own.
+    """
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    def add(self, student: str, assignment: str, notebook: bytes) -> Attempt:
+        """Store a notebook that was handed in just now. It is on disk when this returns."""
+        while True:
+            try:
+                return self._add(student, assignment, notebook)
+            except IntegrityError:
+                continue  # two tabs handed in at once: the other one has the number
+
+    def _add(self, student: str, assignment: str, notebook: bytes) -> Attempt:
+        own = (attempts.c.student == student) & (attempts.c.assignment == assignment)
+        with self._engine.begin() as connection:
+            connection.execute(
+                update(attempts)
+                .where(own, attempts.c.state == "waiting")
+                .values(priority=SUPERSEDED)
+            )
+            last = connection.execute(select(func.max(attempts.c.number)).where(own)).scalar()
+            row = connection.execute(
+                attempts.insert()
+                .values(
+                    student=student,
+                    assignment=assignment,
+                    number=(last or 0) + 1,
+                    received=self._clock(),
+                    sha256=hashlib.sha256(notebook).hexdigest(),
+                    notebook=notebook,
+                    state="waiting",
+                    priority=NEWEST,
+                )
+                .returning(*_COLUMNS)
+            ).one()
+        return Attempt(*row)
+
+    def get(self, attempt_id: int) -> Attempt | None:
+        """The attempt of that number, of whomever it is."""
+        with self._engine.connect() as connection:
+            query = select(*_COLUMNS).where(attempts.c.id == attempt_id)
+            row = connection.execute(query).first()
+        return Attempt(*row) if row else None
+
+    def of_student(self, student: str, assignment: str = "") -> list[Attempt]:
+        """The student's attempts, the newest first."""
+        query = select(*_COLUMNS).where(attempts.c.student == student)
+        if assignment:
+            query = query.where(attempts.c.assignment == assignment)
+        return self._all(query.order_by(attempts.c.received.desc(), attempts.c.id.desc()))
+
+    def of_assignment(self, assignment: str) -> list[Attempt]:
+        """Everybody's attempts, the newest first."""
+        query = select(*_COLUMNS).where(attempts.c.assignment == assignment)
+        return self._all(query.order_by(attempts.c.received.desc(), attempts.c.id.desc()))
+
+    def unfiled(self) -> list[Attempt]:
+        """Graded attempts that the class's folders do not know of yet."""
+        query = select(*_COLUMNS).where(attempts.c.state == "graded", attempts.c.filed.is_(False))
+        return self._all(query.order_by(attempts.c.id))
+
+    def _all(self, query: Select[Any]) -> list[Attempt]:
+        with self._engine.connect() as connection:
+            return [Attempt(*row) for row in connection.execute(query)]
+
+    def notebook(self, attempt_id: int) -> bytes:
+        """The notebook as it was handed in."""
+        with self._engine.connect() as connection:
+            query = select(attempts.c.notebook).where(attempts.c.id == attempt_id)
+            return bytes(connection.execute(query).scalar_one())
+
+    def answer(self, attempt_id: int) -> tuple[Graded, bytes] | None:
+        """The record of the graded attempt and the content of its result's file; None before."""
+        with self._engine.connect() as connection:
+            query = select(attempts.c.answer).where(attempts.c.id == attempt_id)
+            answer = connection.execute(query).scalar()
+        return None if answer is None else unpack_graded(bytes(answer))
+
+    def result(self, attempt_id: int) -> Result | None:
+        """The attempt's result; None where it has none."""
+        answer = self.answer(attempt_id)
+        if answer is None or not answer[1]:
+            return None
+        return Result.from_json(answer[1].decode())
+
+    # What graders do
+
+    def claim(self, machine: str) -> Claim | None:
+        """Take the attempt that is next; None where nothing waits.
+
+        Attempts whose machine has been silent for too long are next like any other.
+        """
+        now = self._clock()
+        self._give_up_lost_attempts(now)
+        is_lost = (attempts.c.state == "started") & (attempts.c.leased_until < now)
+        following = (
+            select(attempts.c.id)
+            .where(or_(attempts.c.state == "waiting", is_lost))
+            .order_by(attempts.c.priority, attempts.c.received, attempts.c.id)
+            .limit(1)
+            .with_for_update(skip_locked=True)  # SQLite writes one row at a time anyway
+        )
+        with self._engine.begin() as connection:
+            row = connection.execute(
+                update(attempts)
+                .where(attempts.c.id == following.scalar_subquery())
+                .values(
+                    state="started",
+                    machine=machine,
+                    started=now,
+                    leased_until=now + LEASE_SECONDS,
+                    runs=attempts.c.runs + 1,
+                )
+                .returning(*_COLUMNS, attempts.c.notebook)
+            ).first()
+        if row is None:
+            return None
+        return Claim(Attempt(*row[:-1]), bytes(row[-1]))
+
+    def _give_up_lost_attempts(self, now: float) -> None:
+        """Fail the attempts that were begun too often: each time the machine was lost."""
+        problem = "the machines that graded it ended each time; an instructor can start it again"
+        with self._engine.begin() as connection:
+            connection.execute(
+                update(attempts)
+                .where(
+                    attempts.c.state == "started",
+                    attempts.c.leased_until < now,
+                    attempts.c.runs >= MOST_RUNS,
+                )
+                .values(state="failed", finished=now, problem=problem)
+            )
+
+    def renew(self, machine: str) -> None:
+        """Keep what this machine is grading from going to another one."""
+        with self._engine.begin() as connection:
+            connection.execute(
+                update(attempts)
+                .where(attempts.c.state == "started", attempts.c.machine == machine)
+                .values(leased_until=self._clock() + LEASE_SECONDS)
+            )
+
+    def release(self, machine: str) -> None:
+        """Put back what an earlier process of this machine was grading when it ended."""
+        with self._engine.begin() as connection:
+            connection.execute(
+                update(attempts)
+                .where(attempts.c.state == "started", attempts.c.machine == machine)
+                .values(leased_until=0.0)
+            )
+
+    def finish(self, claim: Claim, answer: bytes) -> bool:
+        """Store what grading gave; False where another machine has had the attempt since.
+
+        Args:
+            answer: the record and the result, as graders pack them.
+        """
+        graded, _ = unpack_graded(answer)
+        result = graded.result
+        values: dict[str, object] = {"state": "graded", "problem": graded.problem}
+        if graded.untried:
+            values["state"] = "failed"
+        if result is not None:
+            values |= {"score": result.score, "max_score": result.max_score}
+            values["suite_sha256"] = result.suite_sha256
+        return self._end(claim, {**values, "answer": answer, "filed": False})
+
+    def fail(self, claim: Claim, problem: str) -> bool:
+        """Store why the machine could not grade an attempt, and give it back where another try may
+        help.
+        """
+        attempt = claim.attempt
+        with self._engine.connect() as connection:
+            query = select(attempts.c.runs).where(attempts.c.id == attempt.id)
+            runs = connection.execute(query).scalar_one()
+        if runs < MOST_RUNS:
+            return self._end(claim, {"state": "waiting", "machine": ""})
+        return self._end(claim, {"state": "failed", "problem": problem})
+
+    def _end(self, claim: Claim, values: dict[str, object]) -> bool:
+        attempt = claim.attempt
+        is_ours = (
+            (attempts.c.id == attempt.id)
+            & (attempts.c.state == "started")
+            & (attempts.c.machine == attempt.machine)
+            & (attempts.c.started == attempt.started)
+        )
+        with self._engine.begin() as connection:
+            changed = connection.execute(
+                update(attempts).where(is_ours).values(finished=self._clock(), **values)
+            )
+        return bool(changed.rowcount == 1)
+
+    def equal_answer(self, attempt: Attempt, suite_sha256: str) -> bytes | None:
+        """The answer to an earlier attempt of the same student with the same notebook, where the
+        same suite graded it: the result would be the same bytes.
+        """
+        query = (
+            select(attempts.c.answer)
+            .where(
+                attempts.c.student == attempt.student,
+                attempts.c.assignment == attempt.assignment,
+                attempts.c.sha256 == attempt.sha256,
+                attempts.c.suite_sha256 == suite_sha256,
+                attempts.c.state == "graded",
+            )
+            .limit(1)
+        )
+        with self._engine.connect() as connection:
+            answer = connection.execute(query).scalar()
+        return None if answer is None else bytes(answer)
+
+    def grade_again(self, attempt_ids: Sequence[int]) -> None:
+        """Put attempts into the queue once more, behind what was handed in. Each keeps its result
+        until the new one is there.
+        """
+        with self._engine.begin() as connection:
+            connection.execute(
+                update(attempts)
+                .where(attempts.c.id.in_(attempt_ids), attempts.c.state.in_(("graded", "failed")))
+                .values(state="waiting", priority=RERUN, runs=0, suite_sha256="")
+            )
+
+    def mark_filed(self, attempt_ids: Sequence[int]) -> None:
+        """Note that the class's folders have what these attempts say."""
+        with self._engine.begin() as connection:
+            connection.execute(
+                update(attempts).where(attempts.c.id.in_(attempt_ids)).values(filed=True)
+            )
+
+    # How the queue stands
+
+    def waiting_before(self, attempt: Attempt) -> int:
+        """How many waiting attempts are graded before this one."""
+        with self._engine.connect() as connection:
+            own = select(attempts.c.priority).where(attempts.c.id == attempt.id)
+            priority = connection.execute(own).scalar_one()
+            is_before = or_(
+                attempts.c.priority < priority,
+                (attempts.c.priority == priority) & (attempts.c.received < attempt.received),
+            )
+            query = select(func.count()).where(attempts.c.state == "waiting", is_before)
+            return int(connection.execute(query).scalar_one())
+
+    def queue_state(self) -> QueueState:
+        """How long the queue is, and how old."""
+        now = self._clock()
+        with self._engine.connect() as connection:
+            query = select(attempts.c.state, func.count(), func.min(attempts.c.received))
+            is_open = attempts.c.state.in_(("waiting", "started"))
+            rows = connection.execute(query.where(is_open).group_by(attempts.c.state)).all()
+            times = connection.execute(
+                select(attempts.c.started, attempts.c.finished)
+                .where(attempts.c.state == "graded", attempts.c.started.is_not(None))
+                .order_by(attempts.c.finished.desc())
+                .limit(_MEASURED)
+            ).all()
+        counts = {state: count for state, count, _ in rows}
+        oldest = min((first for state, _, first in rows if state == "waiting"), default=now)
+        seconds = [finished - started for started, finished in times]
+        return QueueState(
+            waiting=counts.get("waiting", 0),
+            started=counts.get("started", 0),
+            oldest_seconds=max(0.0, now - oldest),
+            seconds_each=sum(seconds) / len(seconds) if seconds else 1.0,
+        )
+
+    def count_by_state(self) -> dict[str, int]:
+        """How many attempts are in each state."""
+        with self._engine.connect() as connection:
+            query = select(attempts.c.state, func.count()).group_by(attempts.c.state)
+            return {row[0]: row[1] for row in connection.execute(query)}

@@ -1,0 +1,201 @@
+"""The grading desk of one machine: threads that take attempts from the queue and have stations
+grade them.
+
+A station is a program that keeps the suite of one assignment loaded and grades on every core; the
+desk starts it when the first attempt at its assignment comes. Where there are too many stations, it
+ends the one that was idle for longest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from autograder.basics.errors import KitError
+from autograder.course import Assignment, Course
+from autograder.grading.bench import extras_for_any
+from autograder.grading.graded_bytes import pack_graded
+from autograder.grading.packed_submission import PackedSubmission
+from autograder.grading.station import MachineFault, Station
+from autograder.ledger import read_ledger
+from autograder.records.model import Graded
+from autograder.records.results import course_sha256
+from autograder.server.attempts import LEASE_SECONDS, AttemptStore, Claim
+
+MOST_STATIONS = 3
+"""Each holds torch and a suite in memory: about half a gigabyte."""
+POLL_SECONDS = 0.5
+"""How long an idle desk waits before it looks again for attempts of other machines' students."""
+
+
+@dataclass
+class _OpenStation:
+    """A running station, and for whom.
+
+    Attributes:
+        suite_sha256: hash of the suite and settings that it loaded.
+        users: threads that wait for an answer of it.
+    """
+
+    station: Station
+    suite_sha256: str
+    users: int = 0
+    last_use: float = field(default_factory=time.monotonic)
+
+
+class GradingDesk:
+    """Grades what waits, until it is closed. A context manager.
+
+    Args:
+        load_course: the course as its files are now.
+        machine: this machine's name, which no other grading machine has.
+        tell: prints a line for whoever runs the server.
+    """
+
+    def __init__(
+        self,
+        load_course: Callable[[], Course],
+        store: AttemptStore,
+        machine: str,
+        graders: int,
+        isolation: str,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._load_course = load_course
+        self._store = store
+        self.machine = machine
+        self._graders = graders
+        self._isolation = isolation
+        self._tell = tell
+        self._stations: dict[str, _OpenStation] = {}
+        self._opening = threading.Lock()
+        self._has_work = threading.Condition()
+        self._closed = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"grader-{number}")
+            for number in range(graders)
+        ]
+        self._threads.append(threading.Thread(target=self._keep_leases, name="leases"))
+
+    def __enter__(self) -> GradingDesk:
+        self._store.release(self.machine)
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the stations. What they were grading goes back into the queue."""
+        self._closed.set()
+        self.wake()
+        with self._opening:
+            for open_station in self._stations.values():
+                open_station.station.close()
+        for thread in self._threads:
+            thread.join()
+        self._store.release(self.machine)
+
+    def wake(self) -> None:
+        """Say that an attempt has come."""
+        with self._has_work:
+            self._has_work.notify_all()
+
+    def _work(self) -> None:
+        while not self._closed.is_set():
+            claim = None
+            try:
+                claim = self._store.claim(self.machine)
+                if claim is not None:
+                    self._grade(claim)
+            except SQLAlchemyError as error:
+                self._tell(f"the database does not answer, tried again: {error}")
+                self._closed.wait(POLL_SECONDS)
+            if claim is None and not self._closed.is_set():
+                with self._has_work:
+                    self._has_work.wait(POLL_SECONDS)
+
+    def _keep_leases(self) -> None:
+        while not self._closed.wait(LEASE_SECONDS / 3):
+            with contextlib.suppress(SQLAlchemyError):
+                self._store.renew(self.machine)
+
+    def _grade(self, claim: Claim) -> None:
+        """Grade one attempt and store the answer."""
+        attempt = claim.attempt
+        course = self._load_course()
+        try:
+            assignment = course.assignment(attempt.assignment)
+            suite = course_sha256(course, assignment)
+            answer = self._store.equal_answer(attempt, suite)
+            if answer is None:
+                answer = self._grade_at_station(course, assignment, suite, claim)
+        except (KitError, OSError, MachineFault) as error:
+            if self._closed.is_set():
+                return  # this desk ends: the attempt goes back into the queue
+            self._tell(f"{attempt.student}, {attempt.assignment}: {error}")
+            self._store.fail(claim, str(error))
+            return
+        self._store.finish(claim, answer)
+
+    def _grade_at_station(
+        self, course: Course, assignment: Assignment, suite: str, claim: Claim
+    ) -> bytes:
+        student = claim.attempt.student
+        name = assignment.name
+        limit = course.limits.notebook_mb << 20
+        if len(claim.notebook) > limit:
+            problem = f"the notebook is larger than {course.limits.notebook_mb} MB"
+            return pack_graded(Graded(student, problem=problem))
+        folder = read_ledger(course).folder(student)
+        packed = PackedSubmission(student, (folder, name, f"{name}.ipynb"), claim.notebook)
+        with self._use_station(course, assignment, suite) as station:
+            return station.grade(packed)
+
+    @contextlib.contextmanager
+    def _use_station(self, course: Course, assignment: Assignment, suite: str) -> Iterator[Station]:
+        """The station of an assignment, with the suite as it is now."""
+        with self._opening:
+            open_station = self._find_or_open(course, assignment, suite)
+            open_station.users += 1
+        try:
+            yield open_station.station
+        finally:
+            with self._opening:
+                open_station.users -= 1
+                open_station.last_use = time.monotonic()
+
+    def _find_or_open(self, course: Course, assignment: Assignment, suite: str) -> _OpenStation:
+        if self._closed.is_set():
+            raise KitError("the server ends")
+        open_station = self._stations.get(assignment.name)
+        if open_station is not None:
+            if open_station.suite_sha256 == suite and not open_station.station.ended:
+                return open_station
+            del self._stations[assignment.name]
+            self._close_when_unused(open_station)
+        self._make_room()
+        station = Station(
+            course.root,
+            assignment.name,
+            self._isolation,
+            self._graders,
+            extras_for_any(course, assignment),
+        )
+        open_station = _OpenStation(station, suite)
+        self._stations[assignment.name] = open_station
+        return open_station
+
+    def _make_room(self) -> None:
+        """End the station that was idle for longest, where there are too many."""
+        idle = [name for name, entry in self._stations.items() if not entry.users]
+        if len(self._stations) >= MOST_STATIONS and idle:
+            oldest = min(idle, key=lambda name: self._stations[name].last_use)
+            self._stations.pop(oldest).station.close()
+
+    def _close_when_unused(self, open_station: _OpenStation) -> None:
+        """End a station whose suite is of yesterday; attempts that it grades begin again."""
+        open_station.station.close()

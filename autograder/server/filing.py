@@ -1,0 +1,85 @@
+"""Keeps the class's folders true: of each student and assignment the attempt that counts lies in
+`submitted/` and its result in `results/`, as if the notebook had been collected and graded.
+
+All other commands work on these folders and know nothing of the server. The database has every
+attempt; the folders can be made again from it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+
+from autograder.basics.errors import KitError
+from autograder.basics.file_transaction import FileTransaction
+from autograder.course import Course
+from autograder.ledger import Ledger, read_ledger
+from autograder.platforms.submission_folder import SubmissionFolder
+from autograder.records.model import Graded
+from autograder.records.results import TimingFile, lock_results, store_result
+from autograder.server.attempts import Attempt, AttemptStore
+from autograder.server.rules import AttemptRules
+
+
+def file_attempts(course: Course, store: AttemptStore) -> list[str]:
+    """Put the counting attempts of everybody with newly graded ones into the class's folders.
+
+    Returns:
+        A line for each assignment that could not be filed now: another command holds its results,
+        and the next call tries again.
+    """
+    unfiled = sorted(store.unfiled(), key=lambda attempt: (attempt.assignment, attempt.student))
+    problems = []
+    for assignment, group in groupby(unfiled, key=lambda attempt: attempt.assignment):
+        attempts = list(group)
+        try:
+            _file_assignment(course, store, assignment, attempts)
+        except KitError as error:
+            problems.append(f"{assignment}: {error}")
+    return problems
+
+
+def _file_assignment(
+    course: Course, store: AttemptStore, assignment: str, unfiled: list[Attempt]
+) -> None:
+    folder = course.results
+    ledger = read_ledger(course)
+    rules = AttemptRules(course, ledger)
+    course.submitted.mkdir(exist_ok=True)
+    with lock_results(course.kept / "locks", folder, assignment):
+        timing = TimingFile(folder, assignment)
+        records: list[Graded] = []
+        for student in dict.fromkeys(attempt.student for attempt in unfiled):
+            attempts = store.of_student(student, assignment)
+            counting = rules.counting(attempts)
+            if counting is not None:
+                records += _file_attempt(course, store, ledger, counting)
+        timing.note(records)
+    store.mark_filed([attempt.id for attempt in unfiled])
+
+
+def _file_attempt(
+    course: Course, store: AttemptStore, ledger: Ledger, attempt: Attempt
+) -> Iterable[Graded]:
+    """Write one attempt's notebook, hand-in time and result; the record for the timing file."""
+    answer = store.answer(attempt.id)
+    if answer is None:
+        return
+    graded, content = answer
+    place = ledger.submission(attempt.student, attempt.assignment)
+    purpose = f"the server, for {attempt.assignment}"
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        FileTransaction(course.kept, purpose) as files,
+    ):
+        notebook = Path(scratch) / "notebook.ipynb"
+        notebook.write_bytes(store.notebook(attempt.id))
+        submission = SubmissionFolder(place, files)
+        change, line = submission.install(notebook, attempt.handed_in)
+        if change == "unchanged" and line:  # an earlier attempt counts again: the later one yields
+            submission.put_aside()
+            submission.install(notebook, attempt.handed_in)
+    store_result(course.results, attempt.assignment, attempt.student, content or None)
+    yield graded

@@ -1,0 +1,208 @@
+"""The pages of instructors: the class as it is now, each student, requests, links, extensions."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from autograder.basics.errors import KitError
+from autograder.outputs.class_report import render_report
+from autograder.reporting.stored_marks import StoredMarks
+from autograder.server.attempts import Attempt
+from autograder.server.extensions import grant_extension
+from autograder.server.office import Office
+from autograder.server.pages_base import (
+    go_to,
+    instructor_of,
+    office_of,
+    page,
+    read_form,
+    text_of,
+)
+from autograder.server.people import Role
+from autograder.server.student_pages import assignment_address, assignment_of
+
+_RECENT = 20
+"""How many attempts the class's page lists."""
+_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassView:
+    """The class at this moment, in one assignment.
+
+    Attributes:
+        missing: students of the class list without an attempt.
+        mistakes: the commonest mistakes in the attempts that count, with their questions.
+        stuck: question → students whose counting attempt has none of its points.
+    """
+
+    counting: Sequence[Attempt]
+    missing: Sequence[str]
+    recent: Sequence[Attempt]
+    mean: float | None
+    mistakes: Sequence[tuple[tuple[str, str], int]]
+    stuck: Sequence[tuple[str, list[str]]]
+
+
+def view_class(office: Office, assignment: str) -> ClassView:
+    """Look at everybody's attempts at an assignment."""
+    attempts = office.attempts.of_assignment(assignment)
+    rules = office.rules()
+    by_student: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        by_student.setdefault(attempt.student, []).append(attempt)
+    counting = []
+    for student in sorted(by_student):
+        chosen = rules.counting(by_student[student])
+        if chosen is not None:
+            counting.append(chosen)
+    mistakes: Counter[tuple[str, str]] = Counter()
+    stuck: dict[str, list[str]] = {}
+    for attempt in counting:
+        result = office.attempts.result(attempt.id)
+        for question in result.questions if result else ():
+            if question.diagnosis is not None:
+                mistakes[question.name, question.diagnosis.hint] += 1
+            if question.max_score and not question.score:
+                stuck.setdefault(question.name, []).append(attempt.student)
+    scores = [attempt.score for attempt in counting if attempt.score is not None]
+    return ClassView(
+        counting=counting,
+        missing=sorted(office.ledger().listed.keys() - by_student.keys()),
+        recent=attempts[:_RECENT],
+        mean=statistics.fmean(scores) if scores else None,
+        mistakes=mistakes.most_common(10),
+        stuck=sorted(stuck.items(), key=lambda entry: -len(entry[1])),
+    )
+
+
+def class_page(request: Request) -> Response:
+    """Who handed in, who is stuck where, and the commonest mistakes, as they are now."""
+    instructor_of(request)
+    assignment = assignment_of(request)
+    office = office_of(request)
+    return page(
+        request,
+        "class.html",
+        refresh=15,
+        assignment=assignment.name,
+        view=view_class(office, assignment.name),
+        queue=office.attempts.queue_state(),
+        requests=office.requests.of_assignment(assignment.name),
+    )
+
+
+def student_page(request: Request) -> Response:
+    """All attempts of one student."""
+    instructor_of(request)
+    assignment = assignment_of(request)
+    office = office_of(request)
+    student = request.path_params["student"]
+    view = office.assignment_view(student, assignment.name)
+    return page(request, "student.html", student=student, view=view)
+
+
+def report_page(request: Request) -> Response:
+    """The class report, as `autograder report` writes it."""
+    instructor_of(request)
+    office = office_of(request)
+    assignment = assignment_of(request)
+    lines: list[str] = []
+    stored = StoredMarks(office.course, assignment, office.course.results, lines.append)
+    marks = stored.marks()
+    text = "".join(render_report(assignment.name, marks, stored.timing))
+    return HTMLResponse(text, headers={"content-security-policy": _REPORT_POLICY})
+
+
+async def reply(request: Request) -> Response:
+    """Reply to a student's request."""
+    visitor = instructor_of(request)
+    form = await read_form(request)
+    office = office_of(request)
+    request_id = request.path_params["request"]
+    text = text_of(form, "reply")
+    await run_in_threadpool(office.requests.reply, request_id, text, visitor.student)
+    await run_in_threadpool(
+        office.people.log, visitor.student, "reply", f"to request {request_id}: {text}"
+    )
+    return go_to(request, f"/class/{text_of(form, 'assignment')}#requests")
+
+
+async def extend(request: Request) -> Response:
+    """Give a student more days; it is written into course.toml."""
+    visitor = instructor_of(request)
+    form = await read_form(request)
+    office = office_of(request)
+    assignment = await run_in_threadpool(assignment_of, request)
+    student = text_of(form, "student")
+    try:
+        line = await run_in_threadpool(
+            grant_extension, office.course, assignment.name, student, text_of(form, "days")
+        )
+    except KitError as error:
+        raise HTTPException(400, str(error)) from error
+    await run_in_threadpool(office.people.log, visitor.student, "extension", line)
+    return go_to(request, f"/class{assignment_address(assignment.name)[12:]}/students/{student}")
+
+
+async def grade_again(request: Request) -> Response:
+    """Put the attempts of an assignment that count into the queue once more."""
+    visitor = instructor_of(request)
+    await read_form(request)
+    office = office_of(request)
+    assignment = await run_in_threadpool(assignment_of, request)
+    view = await run_in_threadpool(view_class, office, assignment.name)
+    chosen = [attempt.id for attempt in view.counting]
+    await run_in_threadpool(office.attempts.grade_again, chosen)
+    detail = f"{len(chosen)} attempts at {assignment.name}"
+    await run_in_threadpool(office.people.log, visitor.student, "grade again", detail)
+    return go_to(request, f"/class/{assignment.name}")
+
+
+def people_page(request: Request) -> Response:
+    """Everybody of the class list, and a form that makes links for signing in."""
+    instructor_of(request)
+    office = office_of(request)
+    listed = office.ledger().listed.values()
+    return page(request, "people.html", listed=listed, made=(), log=office.people.log_lines())
+
+
+async def make_links(request: Request) -> Response:
+    """Make links for the students that the form names, and show them once."""
+    visitor = instructor_of(request)
+    form = await read_form(request)
+    office = office_of(request)
+    listed = await run_in_threadpool(lambda: office.ledger().listed)
+    named = text_of(form, "students").split()
+    students = named or list(listed)
+    address = str(request.base_url).rstrip("/")
+    made = []
+    for student in students:
+        role: Role = office.role_of(student)
+        key = await run_in_threadpool(office.people.make_link, student, role)
+        made.append((student, role, f"{address}/sign-in?key={key}"))
+    detail = f"for {len(students)}: {', '.join(students[:20])}"
+    await run_in_threadpool(office.people.log, visitor.student, "links", detail)
+    log = await run_in_threadpool(office.people.log_lines)
+    return page(request, "people.html", listed=listed.values(), made=made, log=log)
+
+
+ROUTES = [
+    Route("/class/{assignment}", class_page),
+    Route("/class/{assignment}/report", report_page),
+    Route("/class/{assignment}/students/{student:path}", student_page),
+    Route("/class/{assignment}/extensions", extend, methods=["POST"]),
+    Route("/class/{assignment}/grade-again", grade_again, methods=["POST"]),
+    Route("/requests/{request:int}", reply, methods=["POST"]),
+    Route("/people", people_page),
+    Route("/people", make_links, methods=["POST"]),
+]

@@ -1,0 +1,205 @@
+"""The course at work: what the pages of students and instructors ask, and what they change.
+
+No page touches the database or the course's files by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from autograder.basics.errors import KitError
+from autograder.basics.times import shown_time
+from autograder.course import COURSE_FILE, Assignment, Course, load_course
+from autograder.course.roster import ROSTER_FILE
+from autograder.intake.reading import parse_notebook
+from autograder.ledger import Ledger, read_ledger
+from autograder.outputs.feedback_page import render_feedback
+from autograder.records.model import Result
+from autograder.reporting.marks_commands import read_uses
+from autograder.server.attempts import Attempt, AttemptStore
+from autograder.server.filing import file_attempts
+from autograder.server.people import PeopleStore, Role, Visitor
+from autograder.server.questions_asked import RequestStore
+from autograder.server.rules import AttemptRules
+
+FILING_SECONDS = 2.0
+"""How often newly graded attempts are put into the class's folders."""
+
+
+class HandInRefused(KitError):
+    """The notebook was not taken; the message says why, for the student."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentView:
+    """One assignment as a student's list of assignments shows it.
+
+    Attributes:
+        due: when it is due for this student, in words; "" where nobody says.
+        counting: the attempt that counts; None before one does.
+    """
+
+    name: str
+    due: str
+    is_past_due: bool
+    attempts: tuple[Attempt, ...]
+    counting: Attempt | None
+
+
+class Office:
+    """What every page asks.
+
+    Args:
+        root: the course's folder. Its settings are read again when course.toml changes.
+        wake_graders: called when there is something to grade.
+        tell: prints a line for whoever runs the server.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        engine: Engine,
+        wake_graders: Callable[[], None],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._root = root
+        self.attempts = AttemptStore(engine)
+        self.people = PeopleStore(engine)
+        self.requests = RequestStore(engine)
+        self._wake_graders = wake_graders
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._course = load_course(root)
+        self._settings_stamp = self._stamp()
+        self._uses: dict[str, dict[str, tuple[str, ...]]] = {}
+
+    # The course
+
+    @property
+    def course(self) -> Course:
+        """The course, with its settings as they are in the file now. A file with a mistake changes
+        nothing until it is mended.
+        """
+        with self._lock:
+            stamp = self._stamp()
+            if stamp != self._settings_stamp:
+                self._settings_stamp = stamp
+                try:
+                    self._course = load_course(self._root)
+                except KitError as error:
+                    self._tell(f"the settings from before stay: {error}")
+            return self._course
+
+    def _stamp(self) -> tuple[int, ...]:
+        paths = (self._root / COURSE_FILE, self._root / ROSTER_FILE)
+        return tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
+
+    def ledger(self) -> Ledger:
+        """Who is who, as the files say now."""
+        return read_ledger(self.course)
+
+    def rules(self) -> AttemptRules:
+        """The rules for attempts, as the settings say now."""
+        return AttemptRules(self.course, self.ledger())
+
+    def assignments(self) -> list[Assignment]:
+        """The assignments that are built: students can have them."""
+        return [entry for entry in self.course.assignments() if entry.release.exists()]
+
+    def assignment(self, name: str) -> Assignment | None:
+        """The built assignment of that name."""
+        return next((entry for entry in self.assignments() if entry.name == name), None)
+
+    # People
+
+    def role_of(self, student: str) -> Role:
+        """The role that [server] instructors gives a person."""
+        return "instructor" if student in self.course.server.instructors.split() else "student"
+
+    def may_enter(self, student: str) -> bool:
+        """Whether a person belongs to the course: listed, or there is no class list."""
+        listed = self.ledger().listed
+        return not listed or student in listed or self.role_of(student) == "instructor"
+
+    def may_see(self, visitor: Visitor, attempt: Attempt) -> bool:
+        """Whether the visitor may know that the attempt exists."""
+        return visitor.is_instructor or visitor.student == attempt.student
+
+    # Handing in
+
+    def hand_in(self, student: str, assignment: Assignment, data: bytes) -> Attempt:
+        """Take a notebook, and put it into the queue. It is on disk when this returns.
+
+        Raises:
+            HandInRefused: the course's rules do not allow it now, or the file is no notebook.
+        """
+        course = self.course
+        if not data:
+            raise HandInRefused("the file is empty: save the notebook and choose it again")
+        if len(data) > course.limits.notebook_mb << 20:
+            raise HandInRefused(
+                f"the notebook is larger than {course.limits.notebook_mb} MB: clear its outputs"
+            )
+        if refusal := self.rules().why_not_now(self.attempts.of_student(student, assignment.name)):
+            raise HandInRefused(refusal)
+        try:
+            parse_notebook(data, f"{assignment.name}.ipynb")
+        except (KitError, ValueError) as error:
+            raise HandInRefused(str(error)) from error
+        attempt = self.attempts.add(student, assignment.name, data)
+        self._wake_graders()
+        return attempt
+
+    def place_in_queue(self, attempt: Attempt) -> tuple[int, float]:
+        """How many attempts are graded before this one, and about how many seconds they take."""
+        before = self.attempts.waiting_before(attempt)
+        return before, (before + 1) * self.attempts.queue_state().seconds_each
+
+    # What students see
+
+    def assignment_view(self, student: str, name: str) -> AssignmentView:
+        """One assignment for a student."""
+        rules = self.rules()
+        attempts = self.attempts.of_student(student, name)
+        due = rules.due(student, name)
+        return AssignmentView(
+            name=name,
+            due=shown_time(due, self.course.about.timezone) if due else "",
+            is_past_due=rules.is_past_due(student, name),
+            attempts=tuple(attempts),
+            counting=rules.counting(attempts),
+        )
+
+    def feedback(self, attempt: Attempt, result: Result, back: str) -> str:
+        """The feedback page of an attempt, whole, as `autograder report` writes it."""
+        has_carried = any(question.carried for question in result.questions)
+        uses = self._read_uses(attempt.assignment) if has_carried else {}
+        return render_feedback(result, uses, back=back)
+
+    def _read_uses(self, name: str) -> dict[str, tuple[str, ...]]:
+        assignment = self.course.assignment(name)
+        with self._lock:
+            if name not in self._uses:
+                self._uses[name] = read_uses(assignment, self._tell)
+            return self._uses[name]
+
+    # What happens by itself
+
+    def file_until(self, closed: threading.Event) -> None:
+        """Put graded attempts into the class's folders, until the server ends."""
+        last_problems: list[str] = []
+        while not closed.wait(FILING_SECONDS):
+            try:
+                problems = file_attempts(self.course, self.attempts)
+            except Exception as error:
+                problems = [f"not filed yet: {error}"]
+            if problems != last_problems:
+                for problem in problems:
+                    self._tell(problem)
+            last_problems = problems
+        file_attempts(self.course, self.attempts)

@@ -1,0 +1,146 @@
+"""What all pages share: templates, the visitor, forms, answers."""
+
+from __future__ import annotations
+
+import functools
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from autograder.basics.times import shown_time
+from autograder.outputs.pages import TEMPLATES as OUTPUT_TEMPLATES
+from autograder.outputs.pages import make_environment
+from autograder.server.office import Office
+from autograder.server.people import Role, Visitor
+from autograder.server.protection import RateLimit, check_token, form_token
+
+TEMPLATES = Path(__file__).parent / "templates"
+_FORMS_A_MINUTE = RateLimit(60, 60.0)
+_MOST_FIELDS = 20
+
+
+class SignInNeeded(Exception):
+    """The page is for people who have signed in."""
+
+
+@functools.cache
+def _environment() -> Environment:
+    return make_environment(TEMPLATES, OUTPUT_TEMPLATES)
+
+
+def style_sheet() -> str:
+    """The style of all pages: that of feedback pages, and what forms need."""
+    parts = [OUTPUT_TEMPLATES / "page.css", TEMPLATES / "server.css"]
+    return "\n".join(path.read_text(encoding="utf-8") for path in parts)
+
+
+def office_of(request: Request) -> Office:
+    """The office that this application belongs to."""
+    office: Office = request.app.state.office
+    return office
+
+
+def page(
+    request: Request, template: str, *, status: int = 200, refresh: int = 0, **values: Any
+) -> HTMLResponse:
+    """Render a page.
+
+    Args:
+        refresh: seconds after which the browser asks again; 0 for never.
+    """
+    office = office_of(request)
+    zone = office.course.about.timezone
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            course_name=office.course.about.name,
+            visitor=visitor_or_none(request),
+            token=form_token(request),
+            root=request.scope.get("root_path", ""),
+            refresh=refresh,
+            when=lambda seconds: shown_time(datetime.fromtimestamp(seconds, UTC), zone),
+            **values,
+        )
+    )
+    return HTMLResponse(text, status)
+
+
+def visitor_or_none(request: Request) -> Visitor | None:
+    """Who has signed in."""
+    student = request.session.get("student")
+    role: Role = "instructor" if request.session.get("role") == "instructor" else "student"
+    return Visitor(student, role) if isinstance(student, str) and student else None
+
+
+def visitor_of(request: Request) -> Visitor:
+    """Who has signed in.
+
+    Raises:
+        SignInNeeded: nobody.
+    """
+    visitor = visitor_or_none(request)
+    if visitor is None:
+        raise SignInNeeded
+    return visitor
+
+
+def instructor_of(request: Request) -> Visitor:
+    """The instructor who has signed in.
+
+    Raises:
+        SignInNeeded: nobody has signed in.
+        HTTPException: 404 for students: they need not know what there is.
+    """
+    visitor = visitor_of(request)
+    if not visitor.is_instructor:
+        raise HTTPException(404)
+    return visitor
+
+
+def sign_in(request: Request, visitor: Visitor) -> None:
+    """Begin a session of this person's. A session of before ends, with its form token."""
+    request.session.clear()
+    request.session["student"] = visitor.student
+    request.session["role"] = visitor.role
+
+
+async def read_form(request: Request) -> FormData:
+    """The form that was sent, by this session's own page.
+
+    Raises:
+        HTTPException: it came from elsewhere, or too many came.
+    """
+    visitor = visitor_or_none(request)
+    client = request.client.host if request.client else ""
+    _FORMS_A_MINUTE.check(visitor.student if visitor else client)
+    form = await request.form(max_files=1, max_fields=_MOST_FIELDS)
+    check_token(request, form.get("token"))
+    return form
+
+
+def text_of(form: FormData, name: str) -> str:
+    """A field of a form, without the spaces around it."""
+    value = form.get(name, "")
+    return "" if isinstance(value, UploadFile) else value.strip()
+
+
+def go_to(request: Request, path: str) -> RedirectResponse:
+    """Have the browser get another page of this server."""
+    return RedirectResponse(f"{request.scope.get('root_path', '')}{path}", 303)
+
+
+def download(data: bytes, name: str) -> Response:
+    """A file that the browser keeps and does not show: a student wrote it."""
+    quoted = name.replace('"', "").encode("ascii", "ignore").decode()
+    return Response(
+        data,
+        media_type="application/octet-stream",
+        headers={"content-disposition": f'attachment; filename="{quoted}"'},
+    )

@@ -1,0 +1,150 @@
+"""Who may sign in, and with what: one-time links, keys of `check.py --submit`, and the names that
+other systems give.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Engine, delete, select, update
+from sqlalchemy.exc import IntegrityError
+
+from autograder.server.tables import audit, links, people
+
+Role = Literal["student", "instructor"]
+LINK_DAYS = 14.0
+"""How long a link for signing in can be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody who has signed in.
+
+    Attributes:
+        student: the id by which the course knows the person.
+    """
+
+    student: str
+    role: Role
+
+    @property
+    def is_instructor(self) -> bool:
+        """Whether the person sees the class."""
+        return self.role == "instructor"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """One line of the log: who changed what, and when (seconds since 1970)."""
+
+    time: float
+    person: str
+    action: str
+    detail: str
+
+
+def hash_key(key: str) -> str:
+    """The hash under which a key is stored: whoever reads the database can sign in with none."""
+    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
+
+
+class PeopleStore:
+    """People, links and the audit log in the database."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    def make_link(self, student: str, role: Role) -> str:
+        """A new key for signing in once; the person's earlier unused links end."""
+        key = secrets.token_urlsafe(24)
+        with self._engine.begin() as connection:
+            connection.execute(
+                delete(links).where(links.c.student == student, links.c.used.is_(None))
+            )
+            connection.execute(
+                links.insert().values(
+                    key_sha256=hash_key(key),
+                    student=student,
+                    role=role,
+                    expires=self._clock() + LINK_DAYS * 86_400,
+                )
+            )
+        return key
+
+    def use_link(self, key: str) -> Visitor | None:
+        """The person whom a link signs in; None where it was used, is too old, or never was."""
+        now = self._clock()
+        with self._engine.begin() as connection:
+            row = connection.execute(
+                update(links)
+                .where(
+                    links.c.key_sha256 == hash_key(key),
+                    links.c.used.is_(None),
+                    links.c.expires > now,
+                )
+                .values(used=now)
+                .returning(links.c.student, links.c.role)
+            ).first()
+        if row is None:
+            return None
+        self.remember(row.student)
+        return Visitor(row.student, row.role)
+
+    def remember(self, student: str, name: str = "", email: str = "", lti: str = "") -> None:
+        """Note that a person has signed in, and what the other system says of them."""
+        facts = {"name": name, "email": email, "lti": lti}
+        values = {column: value for column, value in facts.items() if value}
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(people.insert().values(student=student, **values))
+        except IntegrityError:
+            if values:
+                with self._engine.begin() as connection:
+                    own = people.c.student == student
+                    connection.execute(update(people).where(own).values(**values))
+
+    def make_api_key(self, student: str) -> str:
+        """A new key with which `check.py --submit` hands in for the student, who had one before
+        perhaps: that one ends.
+        """
+        self.remember(student)
+        key = secrets.token_urlsafe(24)
+        with self._engine.begin() as connection:
+            own = people.c.student == student
+            connection.execute(update(people).where(own).values(api_key_sha256=hash_key(key)))
+        return key
+
+    def find_by_api_key(self, key: str) -> str | None:
+        """The student to whom a key belongs; None for nobody's."""
+        with self._engine.connect() as connection:
+            query = select(people.c.student).where(people.c.api_key_sha256 == hash_key(key))
+            student: str | None = connection.execute(query).scalar()
+        return student
+
+    def lti_record(self, student: str) -> str:
+        """What LTI launches have told of the student, as JSON; "" for nothing."""
+        with self._engine.connect() as connection:
+            query = select(people.c.lti).where(people.c.student == student)
+            return connection.execute(query).scalar() or ""
+
+    def log(self, person: str, action: str, detail: str) -> None:
+        """Add a line to the audit log."""
+        with self._engine.begin() as connection:
+            connection.execute(
+                audit.insert().values(
+                    time=self._clock(), person=person, action=action, detail=detail
+                )
+            )
+
+    def log_lines(self, most: int = 500) -> list[AuditLine]:
+        """The last lines of the audit log, the newest first."""
+        query = select(audit.c.time, audit.c.person, audit.c.action, audit.c.detail)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(audit.c.id.desc()).limit(most))
+            return [AuditLine(*row) for row in rows]

@@ -1,0 +1,137 @@
+"""What stands between the network and the pages: size and rate limits, headers, and the token that
+every form carries.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+TOKEN = "form_token"
+"""The name of a form's hidden field, and of the session's entry that it must equal."""
+
+
+class UploadTooLarge(HTTPException):
+    """More bytes came than a notebook may have; the rest was not read."""
+
+    def __init__(self) -> None:
+        super().__init__(413, "the file is larger than a notebook may be: clear its outputs")
+
+
+class LimitBodies:
+    """Ends requests whose body is too long while it streams in, whatever length was announced."""
+
+    def __init__(self, app: ASGIApp, most_bytes: Callable[[], int]) -> None:
+        self._app = app
+        self._most_bytes = most_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, counting its bytes."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        most_bytes = self._most_bytes()
+        received = 0
+
+        async def count() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > most_bytes:
+                raise UploadTooLarge
+            return message
+
+        await self._app(scope, count, send)
+
+
+class AddHeaders:
+    """Adds the headers that keep a browser from running, framing or keeping anything.
+
+    A page that sets a policy of its own keeps it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and add headers to the answer."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                for name, value in _HEADERS.items():
+                    if name.encode() not in present:
+                        message["headers"].append((name.encode(), value.encode()))
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class RateLimit:
+    """Refuses what one person, or one address, does too often.
+
+    Args:
+        most: how many times within `seconds`.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._times: dict[str, deque[float]] = {}
+        self._lock = threading.Lock()
+
+    def check(self, who: str) -> None:
+        """Count one more time.
+
+        Raises:
+            HTTPException: 429, it is too often.
+        """
+        now = time.monotonic()
+        with self._lock:
+            times = self._times.setdefault(who, deque())
+            while times and times[0] < now - self._seconds:
+                times.popleft()
+            if len(times) >= self._most:
+                wait = max(1, round(times[0] + self._seconds - now))
+                raise HTTPException(
+                    429, f"too often: wait {wait} seconds", {"retry-after": str(wait)}
+                )
+            times.append(now)
+            if len(self._times) > 10_000:
+                self._times = {name: kept for name, kept in self._times.items() if kept}
+
+
+def form_token(request: Request) -> str:
+    """The token of this session's forms, made when it is first asked for."""
+    token: str = request.session.setdefault(TOKEN, secrets.token_urlsafe(16))
+    return token
+
+
+def check_token(request: Request, token: object) -> None:
+    """Refuse a form that another site sent in this person's name.
+
+    Raises:
+        HTTPException: 403.
+    """
+    expected = request.session.get(TOKEN, "")
+    if not expected or not hmac.compare_digest(str(token), expected):
+        raise HTTPException(403, "this form is too old: go back, load the page again, and repeat")

@@ -1,0 +1,95 @@
+"""The course's rules for attempts: who may try again, which attempt counts, and what students see
+of a result before the due time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from autograder.basics.times import shown_time
+from autograder.course import Course
+from autograder.course.due import extension_length
+from autograder.ledger import Ledger
+from autograder.marks.late_policy import apply_late, listed_extension, measure_lateness
+from autograder.server.attempts import Attempt
+
+
+class AttemptRules:
+    """The rules of [submit], [due], [extensions] and [late] for the students of a course."""
+
+    def __init__(self, course: Course, ledger: Ledger) -> None:
+        self._course = course
+        self._ledger = ledger
+
+    def due(self, student: str, assignment: str) -> datetime | None:
+        """When the assignment is due for this student; None where nobody says."""
+        due = self._course.due.get(assignment)
+        if due is None:
+            return None
+        extension = self._extension(student, assignment)
+        return due if extension is None else due + extension_length(extension, due)
+
+    def _extension(self, student: str, assignment: str) -> timedelta | datetime | None:
+        person = self._ledger.listed.get(student)
+        return listed_extension(self._course, assignment, student, person)
+
+    def is_past_due(self, student: str, assignment: str) -> bool:
+        """Whether the student's due time is over."""
+        due = self.due(student, assignment)
+        return due is not None and datetime.now(UTC) > due
+
+    def why_not_now(self, attempts: Sequence[Attempt]) -> str:
+        """Why the student may not hand in at this moment, for the student; "" where they may.
+
+        Args:
+            attempts: the student's at the assignment, the newest first.
+        """
+        submit = self._course.submit
+        if submit.tries and len(attempts) >= submit.tries:
+            noun = "attempt" if submit.tries == 1 else "attempts"
+            return f"all {submit.tries} {noun} are used"
+        if attempts and submit.pause_minutes:
+            next_time = attempts[0].handed_in + timedelta(minutes=submit.pause_minutes)
+            if datetime.now(UTC) < next_time:
+                zone = self._course.about.timezone
+                return f"the next attempt is possible from {shown_time(next_time, zone)} on"
+        return ""
+
+    def tries_left(self, attempts: Sequence[Attempt]) -> int | None:
+        """How many attempts the student has left; None where there is no limit."""
+        tries = self._course.submit.tries
+        return max(0, tries - len(attempts)) if tries else None
+
+    def counting(self, attempts: Sequence[Attempt]) -> Attempt | None:
+        """The attempt that counts: the last one, or the one with the most points after the late
+        penalty, and of equal ones the earliest. Attempts without a result count only where no other
+        is there.
+        """
+        graded = [attempt for attempt in attempts if attempt.state == "graded"]
+        with_result = [attempt for attempt in graded if attempt.score is not None]
+        if not graded:
+            return None
+        if self._course.submit.counts == "last":
+            return max(graded, key=lambda attempt: attempt.number)
+        if not with_result:
+            return max(graded, key=lambda attempt: attempt.number)
+        return max(with_result, key=lambda attempt: (self._total(attempt), -attempt.number))
+
+    def _total(self, attempt: Attempt) -> float:
+        """The points of the tests after the late penalty, before late days."""
+        score, max_score = attempt.score or 0.0, attempt.max_score or 0.0
+        due = self._course.due.get(attempt.assignment)
+        if due is None:
+            return score
+        extension = self._extension(attempt.student, attempt.assignment)
+        lateness = measure_lateness(due, attempt.handed_in, extension)
+        return apply_late(score, max_score, lateness.minutes or 0.0, self._course.late)
+
+    def shown(self, attempt: Attempt) -> str:
+        """How much of the attempt's result the student sees now: "all", "failed questions" or
+        "score".
+        """
+        if self.is_past_due(attempt.student, attempt.assignment):
+            return "all"
+        return self._course.submit.show

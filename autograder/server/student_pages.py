@@ -1,0 +1,241 @@
+"""The pages of students: their assignments, handing in, watching, and what came of it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from autograder.course import Assignment
+from autograder.server.attempts import Attempt
+from autograder.server.office import HandInRefused, Office
+from autograder.server.pages_base import (
+    download,
+    go_to,
+    office_of,
+    page,
+    read_form,
+    text_of,
+    visitor_of,
+)
+from autograder.server.people import Visitor
+from autograder.server.protection import RateLimit
+
+_HAND_INS = RateLimit(20, 300.0)
+_REFRESH_SECONDS = 1
+_FEEDBACK_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+"""For pages that carry their style sheet; the page's own head allows that one alone."""
+
+
+def home(request: Request) -> Response:
+    """Everybody's first page: the assignments."""
+    visitor = visitor_of(request)
+    office = office_of(request)
+    names = [assignment.name for assignment in office.assignments()]
+    views = [office.assignment_view(visitor.student, name) for name in names]
+    return page(request, "home.html", views=views)
+
+
+def assignment_of(request: Request) -> Assignment:
+    """The assignment that the address names.
+
+    Raises:
+        HTTPException: 404, there is none.
+    """
+    assignment = office_of(request).assignment(request.path_params["assignment"])
+    if assignment is None:
+        raise HTTPException(404)
+    return assignment
+
+
+def attempt_of(request: Request, visitor: Visitor) -> Attempt:
+    """The attempt that the address names, if the visitor may know of it.
+
+    Raises:
+        HTTPException: 404, for everybody else's attempts too.
+    """
+    office = office_of(request)
+    attempt = office.attempts.get(request.path_params["attempt"])
+    if attempt is None or not office.may_see(visitor, attempt):
+        raise HTTPException(404)
+    return attempt
+
+
+def assignment_page(request: Request, problem: str = "") -> Response:
+    """One assignment: when it is due, a form to hand in, and the attempts so far."""
+    visitor = visitor_of(request)
+    assignment = assignment_of(request)
+    office = office_of(request)
+    view = office.assignment_view(visitor.student, assignment.name)
+    rules = office.rules()
+    return page(
+        request,
+        "assignment.html",
+        status=400 if problem else 200,
+        view=view,
+        submit=office.course.submit,
+        refusal=rules.why_not_now(view.attempts),
+        tries_left=rules.tries_left(view.attempts),
+        problem=problem,
+    )
+
+
+async def hand_in(request: Request) -> Response:
+    """Take a notebook from the form, and show it being graded."""
+    visitor = visitor_of(request)
+    form = await read_form(request)
+    _HAND_INS.check(visitor.student)
+    assignment = await run_in_threadpool(assignment_of, request)
+    upload = form.get("notebook")
+    data = await upload.read() if isinstance(upload, UploadFile) else b""
+    office = office_of(request)
+    try:
+        attempt = await run_in_threadpool(office.hand_in, visitor.student, assignment, data)
+    except HandInRefused as refusal:
+        return await run_in_threadpool(assignment_page, request, str(refusal))
+    return go_to(request, f"/attempts/{attempt.id}")
+
+
+def attempt_page(request: Request) -> Response:
+    """One attempt: its place in the queue while it waits, then its points."""
+    visitor = visitor_of(request)
+    attempt = attempt_of(request, visitor)
+    office = office_of(request)
+    if attempt.is_open and attempt.score is None:
+        before, seconds = office.place_in_queue(attempt)
+        return page(
+            request,
+            "waiting.html",
+            refresh=_REFRESH_SECONDS,
+            attempt=attempt,
+            before=before,
+            seconds=round(seconds),
+        )
+    result = office.attempts.result(attempt.id)
+    shown = "all" if visitor.is_instructor else office.rules().shown(attempt)
+    return page(
+        request,
+        "attempt.html",
+        attempt=attempt,
+        result=result,
+        shown=shown,
+        requests=office.requests.of_attempt(attempt.id),
+    )
+
+
+def feedback_page(request: Request) -> Response:
+    """The feedback page of an attempt, where the course shows it now."""
+    visitor = visitor_of(request)
+    attempt = attempt_of(request, visitor)
+    office = office_of(request)
+    result = office.attempts.result(attempt.id)
+    is_shown = visitor.is_instructor or office.rules().shown(attempt) == "all"
+    if result is None or not is_shown:
+        raise HTTPException(404)
+    back = f"{request.scope.get('root_path', '')}/attempts/{attempt.id}"
+    text = office.feedback(attempt, result, back)
+    return HTMLResponse(text, headers={"content-security-policy": _FEEDBACK_POLICY})
+
+
+def notebook_file(request: Request) -> Response:
+    """The notebook as it was handed in."""
+    attempt = attempt_of(request, visitor_of(request))
+    data = office_of(request).attempts.notebook(attempt.id)
+    return download(data, f"{attempt.assignment}-{attempt.number}.ipynb")
+
+
+async def ask(request: Request) -> Response:
+    """Store a student's request about a question."""
+    visitor = visitor_of(request)
+    form = await read_form(request)
+    attempt = await run_in_threadpool(attempt_of, request, visitor)
+    office = office_of(request)
+    text = text_of(form, "text")
+    question = text_of(form, "question")[:200]
+    if text:
+        await run_in_threadpool(office.requests.ask, attempt, question, text)
+    return go_to(request, f"/attempts/{attempt.id}#requests")
+
+
+async def make_api_key(request: Request) -> Response:
+    """Make the key with which `check.py --submit` hands in, and show it once."""
+    visitor = visitor_of(request)
+    await read_form(request)
+    office = office_of(request)
+    key = await run_in_threadpool(office.people.make_api_key, visitor.student)
+    address = str(request.base_url).rstrip("/")
+    return await run_in_threadpool(page, request, "api_key.html", key=key, address=address)
+
+
+# For check.py --submit: a key in the header in place of a session
+
+
+def _student_with_key(request: Request, office: Office) -> str:
+    kind, _, key = request.headers.get("authorization", "").partition(" ")
+    student = office.people.find_by_api_key(key) if kind.lower() == "bearer" and key else None
+    if student is None:
+        raise HTTPException(401, "this key is not known: make a new one on the server's page")
+    return student
+
+
+async def hand_in_by_key(request: Request) -> Response:
+    """Take the notebook that is the body of the request."""
+    office = office_of(request)
+    student = await run_in_threadpool(_student_with_key, request, office)
+    _HAND_INS.check(student)
+    assignment = await run_in_threadpool(assignment_of, request)
+    data = await request.body()
+    try:
+        attempt = await run_in_threadpool(office.hand_in, student, assignment, data)
+    except HandInRefused as refusal:
+        return JSONResponse({"problem": str(refusal)}, 400)
+    return JSONResponse(_describe(request, office, attempt), 201)
+
+
+def attempt_by_key(request: Request) -> Response:
+    """How an attempt stands, as JSON."""
+    office = office_of(request)
+    visitor = Visitor(_student_with_key(request, office), "student")
+    return JSONResponse(_describe(request, office, attempt_of(request, visitor)))
+
+
+def _describe(request: Request, office: Office, attempt: Attempt) -> dict[str, object]:
+    described: dict[str, object] = {
+        "attempt": attempt.id,
+        "number": attempt.number,
+        "state": attempt.state,
+        "problem": attempt.problem,
+        "page": str(request.url_for("attempt", attempt=attempt.id)),
+    }
+    if attempt.is_open:
+        described["before"], described["seconds"] = office.place_in_queue(attempt)
+    if attempt.score is not None:
+        described |= {"score": attempt.score, "max_score": attempt.max_score}
+    return described
+
+
+def assignment_address(name: str) -> str:
+    """The address of an assignment's page, on this server."""
+    return f"/assignments/{quote(name)}"
+
+
+ROUTES = [
+    Route("/", home),
+    Route("/assignments/{assignment}", assignment_page),
+    Route("/assignments/{assignment}/hand-in", hand_in, methods=["POST"]),
+    Route("/attempts/{attempt:int}", attempt_page, name="attempt"),
+    Route("/attempts/{attempt:int}/page", feedback_page),
+    Route("/attempts/{attempt:int}/notebook", notebook_file),
+    Route("/attempts/{attempt:int}/ask", ask, methods=["POST"]),
+    Route("/key", make_api_key, methods=["POST"]),
+    Route("/api/assignments/{assignment}/attempts", hand_in_by_key, methods=["POST"]),
+    Route("/api/attempts/{attempt:int}", attempt_by_key),
+]

@@ -1,0 +1,154 @@
+"""The tables of the server's database, on SQLite or PostgreSQL, and the way to open it.
+
+Times are seconds since 1970, in UTC: SQLite has no type for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Engine,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    event,
+    inspect,
+)
+
+from autograder.basics.errors import KitError
+
+metadata = MetaData()
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("student", String(300), nullable=False),
+    Column("assignment", String(200), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("received", Float, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("notebook", LargeBinary, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("runs", Integer, nullable=False, default=0),
+    Column("machine", String(300), nullable=False, default=""),
+    Column("leased_until", Float, nullable=False, default=0.0),
+    Column("started", Float),
+    Column("finished", Float),
+    Column("suite_sha256", String(64), nullable=False, default=""),
+    Column("score", Float),
+    Column("max_score", Float),
+    Column("problem", Text, nullable=False, default=""),
+    Column("answer", LargeBinary),
+    Column("filed", Boolean, nullable=False, default=False),
+    UniqueConstraint("student", "assignment", "number"),
+    Index("attempts_by_state", "state", "priority", "received"),
+)
+"""One row for each notebook that was handed in; `attempts.py` explains the columns."""
+
+people = Table(
+    "people",
+    metadata,
+    Column("student", String(300), primary_key=True),
+    Column("name", String(300), nullable=False, default=""),
+    Column("email", String(300), nullable=False, default=""),
+    Column("api_key_sha256", String(64), nullable=False, default=""),
+    Column("lti", Text, nullable=False, default=""),
+)
+"""People who have signed in, or who got a link."""
+
+links = Table(
+    "links",
+    metadata,
+    Column("key_sha256", String(64), primary_key=True),
+    Column("student", String(300), nullable=False),
+    Column("role", String(10), nullable=False),
+    Column("expires", Float, nullable=False),
+    Column("used", Float),
+)
+"""One-time links for signing in. The key itself is in the link alone."""
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Column("student", String(300), nullable=False),
+    Column("assignment", String(200), nullable=False),
+    Column("question", String(200), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("asked", Float, nullable=False),
+    Column("reply", Text, nullable=False, default=""),
+    Column("replied_by", String(300), nullable=False, default=""),
+    Column("replied", Float),
+)
+"""What students ask about a question's grading."""
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("time", Float, nullable=False),
+    Column("person", String(300), nullable=False),
+    Column("action", String(100), nullable=False),
+    Column("detail", Text, nullable=False),
+)
+"""Who changed what: marks, extensions, links."""
+
+machines = Table(
+    "machines",
+    metadata,
+    Column("name", String(300), primary_key=True),
+    Column("seen", Float, nullable=False),
+    Column("graders", Integer, nullable=False),
+    Column("problem", Text, nullable=False, default=""),
+)
+"""The machines that grade, as each of them tells."""
+
+
+def open_database(address: str) -> Engine:
+    """Open the database, and make its tables where they are missing.
+
+    Args:
+        address: as SQLAlchemy writes it, `sqlite:////path/to/file` or `postgresql+psycopg://…`.
+
+    Raises:
+        KitError: a table of an earlier version is there, and lacks columns.
+    """
+    is_sqlite = address.startswith("sqlite")
+    options: dict[str, Any] = {"connect_args": {"timeout": 30}} if is_sqlite else {}
+    engine = create_engine(address, pool_pre_ping=not is_sqlite, **options)
+    if is_sqlite:
+        event.listen(engine, "connect", _prepare_sqlite)
+    metadata.create_all(engine)
+    _check_columns(engine)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    """Readers do not wait for writers, and what was committed survives a loss of power."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _check_columns(engine: Engine) -> None:
+    inspector = inspect(engine)
+    for table in metadata.sorted_tables:
+        present = {column["name"] for column in inspector.get_columns(table.name)}
+        missing = [column.name for column in table.columns if column.name not in present]
+        if missing:
+            raise KitError(
+                f"the server's database is of another version: {table.name} lacks "
+                f"{', '.join(missing)}; move the database away, and students hand in anew"
+            )

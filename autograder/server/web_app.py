@@ -1,0 +1,101 @@
+"""The web application: routes, sessions, and answers to what goes wrong."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from autograder.server import instructor_pages, sign_in_pages, student_pages
+from autograder.server.metrics import metrics_page
+from autograder.server.office import Office
+from autograder.server.pages_base import SignInNeeded, go_to, page, style_sheet
+from autograder.server.protection import AddHeaders, LimitBodies
+
+_FORM_BYTES = 64 << 10
+"""What a form puts around a notebook."""
+_SESSION_DAYS = 14
+_WORDS = {
+    403: "This is not possible for you.",
+    404: "There is no such page, or it is somebody else's.",
+    405: "This page cannot be used like that.",
+    413: "This file is too large.",
+    500: "Something is broken here. What you handed in is safe; tell your instructor.",
+}
+
+
+def make_app(office: Office, secret: str, *, is_https: bool) -> Starlette:
+    """The application for one course.
+
+    Args:
+        secret: signs the sessions' cookies.
+        is_https: whether people come by https, so that the cookie needs it.
+    """
+    middleware = [
+        Middleware(AddHeaders),
+        Middleware(
+            LimitBodies,
+            most_bytes=lambda: (office.course.limits.notebook_mb << 20) + _FORM_BYTES,
+        ),
+        Middleware(
+            SessionMiddleware,
+            secret_key=secret,
+            session_cookie="attention_kit",
+            max_age=_SESSION_DAYS * 86_400,
+            same_site="lax",
+            https_only=is_https,
+        ),
+    ]
+    app = Starlette(
+        routes=[
+            *student_pages.ROUTES,
+            *sign_in_pages.ROUTES,
+            *instructor_pages.ROUTES,
+            Route("/style.css", style),
+            Route("/metrics", metrics_page),
+        ],
+        middleware=middleware,
+        exception_handlers={
+            HTTPException: explain_http_error,
+            SignInNeeded: ask_to_sign_in,
+            Exception: explain_crash,
+        },
+    )
+    app.state.office = office
+    return app
+
+
+def style(_: Request) -> Response:
+    """The style sheet of all pages."""
+    headers = {"cache-control": "max-age=3600"}
+    return PlainTextResponse(style_sheet(), media_type="text/css", headers=headers)
+
+
+def ask_to_sign_in(request: Request, _: Exception) -> Response:
+    """Send a visitor without a session to the page for signing in."""
+    return go_to(request, "/sign-in")
+
+
+def explain_http_error(request: Request, error: Exception) -> Response:
+    """A page, or JSON for programs, that says what cannot be done."""
+    assert isinstance(error, HTTPException)
+    status = error.status_code
+    detail = error.detail
+    if detail == HTTPStatus(status).phrase:
+        detail = _WORDS.get(status, detail)
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"problem": detail}, status, error.headers)
+    answer = page(request, "refused.html", status=status, message=detail)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+def explain_crash(request: Request, _: Exception) -> Response:
+    """The page for a fault of this server; its log has the traceback."""
+    return PlainTextResponse(_WORDS[500], 500)
