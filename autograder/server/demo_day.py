@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import contextlib
 import random
-import shutil
-import tempfile
 import threading
 import time
 from pathlib import Path
 
 from autograder.authoring.demo_class import write_demo_class
 from autograder.basics.errors import KitError
+from autograder.cluster.messages import pack_course, unpack_course
 from autograder.course import COURSE_FILE, Course, load_course
-from autograder.course.folders import Folder
 from autograder.course.roster import ROSTER_FILE
+from autograder.sandbox.leftovers import ScratchFolder
 from autograder.server.office import Office
 from autograder.server.serve_command import ServeRequest, Tell, serve_command
 
@@ -46,11 +45,14 @@ def serve_demo(course: Course, host: str, port: int, graders: int, tell: Tell) -
     if not built:
         raise KitError("nothing is built here: run `autograder build` first")
     name = built[0].name
-    with tempfile.TemporaryDirectory(prefix="attention-kit-demo-") as folder:
-        root = Path(folder) / "course"
-        _copy_assignment(course.root, root, name)
+    with contextlib.ExitStack() as stack:
+        scratch = ScratchFolder()
+        stack.callback(scratch.remove)
+        root = scratch.path / "course"
+        unpack_course(pack_course(course, built[0]), root)
+        (root / COURSE_FILE).write_text(_SETTINGS.lstrip(), encoding="utf-8")
         demo_course = load_course(root)
-        notebooks = Path(folder) / "class"
+        notebooks = scratch.path / "class"
         students = write_demo_class(demo_course, demo_course.assignment(name), notebooks)
         people = [INSTRUCTOR, *[student.student for student in students]]
         (root / ROSTER_FILE).write_text("id\n" + "\n".join(people) + "\n", encoding="utf-8")
@@ -63,15 +65,6 @@ def serve_demo(course: Course, host: str, port: int, graders: int, tell: Tell) -
             threading.Thread(target=_hand_in_all, args=arguments, daemon=True).start()
 
         serve_command(request, tell, begin)
-
-
-def _copy_assignment(source: Path, target: Path, name: str) -> None:
-    """A course with this one assignment."""
-    for folder in (Folder.SOURCE, Folder.RELEASES, Folder.SOLUTIONS):
-        shutil.copytree(source / folder.path / name, target / folder.path / name)
-    suite = Path(Folder.TESTS.path) / "hidden" / name
-    shutil.copytree(source / suite, target / suite)
-    (target / COURSE_FILE).write_text(_SETTINGS.lstrip(), encoding="utf-8")
 
 
 def _hand_in_all(office: Office, assignment: str, hand_ins: dict[str, Path]) -> None:

@@ -160,8 +160,10 @@ async def grade_again(request: Request) -> Response:
     await read_form(request)
     office = office_of(request)
     assignment = await run_in_threadpool(assignment_of, request)
+    attempts = await run_in_threadpool(office.attempts.of_assignment, assignment.name)
     view = await run_in_threadpool(view_class, office, assignment.name)
     chosen = [attempt.id for attempt in view.counting]
+    chosen += [attempt.id for attempt in attempts if attempt.state == "failed"]
     await run_in_threadpool(office.attempts.grade_again, chosen)
     detail = f"{len(chosen)} attempts at {assignment.name}"
     await run_in_threadpool(office.people.log, visitor.student, "grade again", detail)

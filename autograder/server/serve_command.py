@@ -124,6 +124,6 @@ def _secret(course: Course) -> str:
     path = course.kept / "server-secret"
     if not path.exists():
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(secrets.token_urlsafe(32))
     return path.read_text(encoding="utf-8")
