@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError
 
 from autograder.grading.graded_bytes import unpack_graded
 from autograder.records.model import Graded, Result
-from autograder.server.tables import attempts
+from autograder.server.database import attempts
 
 LEASE_SECONDS = 60.0
 """How long a machine may be silent before its attempts go back into the queue."""

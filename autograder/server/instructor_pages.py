@@ -6,6 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -25,10 +26,9 @@ from autograder.server.pages_base import (
     office_of,
     page,
     read_form,
-    text_of,
 )
 from autograder.server.people import Role
-from autograder.server.student_pages import assignment_address, assignment_of
+from autograder.server.student_pages import assignment_of
 
 _RECENT = 20
 """How many attempts the class's page lists."""
@@ -85,6 +85,11 @@ def view_class(office: Office, assignment: str) -> ClassView:
     )
 
 
+def class_address(assignment: str) -> str:
+    """The address of the class's page, on this server."""
+    return f"/class/{quote(assignment)}"
+
+
 def class_page(request: Request) -> Response:
     """Who handed in, who is stuck where, and the commonest mistakes, as they are now."""
     instructor_of(request)
@@ -129,12 +134,12 @@ async def reply(request: Request) -> Response:
     form = await read_form(request)
     office = office_of(request)
     request_id = request.path_params["request"]
-    text = text_of(form, "reply")
+    text = form.text("reply")
     await run_in_threadpool(office.requests.reply, request_id, text, visitor.student)
     await run_in_threadpool(
         office.people.log, visitor.student, "reply", f"to request {request_id}: {text}"
     )
-    return go_to(request, f"/class/{text_of(form, 'assignment')}#requests")
+    return go_to(request, f"{class_address(form.text('assignment'))}#requests")
 
 
 async def extend(request: Request) -> Response:
@@ -143,15 +148,15 @@ async def extend(request: Request) -> Response:
     form = await read_form(request)
     office = office_of(request)
     assignment = await run_in_threadpool(assignment_of, request)
-    student = text_of(form, "student")
+    student = form.text("student")
     try:
         line = await run_in_threadpool(
-            grant_extension, office.course, assignment.name, student, text_of(form, "days")
+            grant_extension, office.course, assignment.name, student, form.text("days")
         )
     except KitError as error:
         raise HTTPException(400, str(error)) from error
     await run_in_threadpool(office.people.log, visitor.student, "extension", line)
-    return go_to(request, f"/class{assignment_address(assignment.name)[12:]}/students/{student}")
+    return go_to(request, f"{class_address(assignment.name)}/students/{quote(student)}")
 
 
 async def grade_again(request: Request) -> Response:
@@ -167,7 +172,7 @@ async def grade_again(request: Request) -> Response:
     await run_in_threadpool(office.attempts.grade_again, chosen)
     detail = f"{len(chosen)} attempts at {assignment.name}"
     await run_in_threadpool(office.people.log, visitor.student, "grade again", detail)
-    return go_to(request, f"/class/{assignment.name}")
+    return go_to(request, class_address(assignment.name))
 
 
 def people_page(request: Request) -> Response:
@@ -184,7 +189,7 @@ async def make_links(request: Request) -> Response:
     form = await read_form(request)
     office = office_of(request)
     listed = await run_in_threadpool(lambda: office.ledger().listed)
-    named = text_of(form, "students").split()
+    named = form.text("students").split()
     students = named or list(listed)
     address = str(request.base_url).rstrip("/")
     made = []

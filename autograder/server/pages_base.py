@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -18,10 +20,9 @@ from autograder.outputs.pages import TEMPLATES as OUTPUT_TEMPLATES
 from autograder.outputs.pages import make_environment
 from autograder.server.office import Office
 from autograder.server.people import Role, Visitor
-from autograder.server.protection import RateLimit, check_token, form_token
+from autograder.server.protection import RateLimits, check_token, form_token
 
 TEMPLATES = Path(__file__).parent / "templates"
-_FORMS_A_MINUTE = RateLimit(60, 60.0)
 _MOST_FIELDS = 20
 
 
@@ -44,6 +45,12 @@ def office_of(request: Request) -> Office:
     """The office that this application belongs to."""
     office: Office = request.app.state.office
     return office
+
+
+def rates_of(request: Request) -> RateLimits:
+    """The limits on how often somebody may do something here."""
+    rates: RateLimits = request.app.state.rates
+    return rates
 
 
 def page(
@@ -111,7 +118,19 @@ def sign_in(request: Request, visitor: Visitor) -> None:
     request.session["role"] = visitor.role
 
 
-async def read_form(request: Request) -> FormData:
+@dataclass(frozen=True, slots=True)
+class SentForm:
+    """The fields of a form that was sent, and the file in it (b"" for none)."""
+
+    fields: Mapping[str, str]
+    file: bytes
+
+    def text(self, name: str) -> str:
+        """A field without the spaces around it; "" where it was not sent."""
+        return self.fields.get(name, "").strip()
+
+
+async def read_form(request: Request) -> SentForm:
     """The form that was sent, by this session's own page.
 
     Raises:
@@ -119,16 +138,17 @@ async def read_form(request: Request) -> FormData:
     """
     visitor = visitor_or_none(request)
     client = request.client.host if request.client else ""
-    _FORMS_A_MINUTE.check(visitor.student if visitor else client)
-    form = await request.form(max_files=1, max_fields=_MOST_FIELDS)
-    check_token(request, form.get("token"))
-    return form
-
-
-def text_of(form: FormData, name: str) -> str:
-    """A field of a form, without the spaces around it."""
-    value = form.get(name, "")
-    return "" if isinstance(value, UploadFile) else value.strip()
+    rates_of(request).forms.check(visitor.student if visitor else client)
+    async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
+        fields = {}
+        file = b""
+        for name, value in form.items():
+            if isinstance(value, UploadFile):
+                file = await value.read()
+            else:
+                fields[name] = value
+    check_token(request, fields.get("token", ""))
+    return SentForm(fields, file)
 
 
 def go_to(request: Request, path: str) -> RedirectResponse:

@@ -14,7 +14,7 @@ from typing import Literal
 from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.exc import IntegrityError
 
-from autograder.server.tables import audit, links, people
+from autograder.server.database import audit, links, people
 
 Role = Literal["student", "instructor"]
 LINK_DAYS = 14.0

@@ -120,6 +120,15 @@ class RateLimit:
                 self._times = {name: kept for name, kept in self._times.items() if kept}
 
 
+class RateLimits:
+    """The limits of one server."""
+
+    def __init__(self) -> None:
+        self.forms = RateLimit(60, 60.0)
+        self.hand_ins = RateLimit(20, 300.0)
+        self.sign_ins = RateLimit(30, 60.0)
+
+
 def form_token(request: Request) -> str:
     """The token of this session's forms, made when it is first asked for."""
     token: str = request.session.setdefault(TOKEN, secrets.token_urlsafe(16))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Engine, select, update
 
 from autograder.server.attempts import Attempt
-from autograder.server.tables import requests
+from autograder.server.database import requests
 
 LONGEST_TEXT = 4000
 """Characters of a request or a reply."""

@@ -15,10 +15,10 @@ import uvicorn
 from autograder.basics.locks import hold_lock
 from autograder.course import Course, load_course
 from autograder.server.attempts import AttemptStore
+from autograder.server.database import open_database
 from autograder.server.desk import GradingDesk
 from autograder.server.office import Office
 from autograder.server.people import Role
-from autograder.server.tables import open_database
 from autograder.server.web_app import make_app
 
 Tell = Callable[[str], None]

@@ -11,10 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from autograder.server.pages_base import go_to, office_of, page, read_form, sign_in, text_of
-from autograder.server.protection import RateLimit
-
-_TRIES = RateLimit(30, 60.0)
+from autograder.server.pages_base import (
+    go_to,
+    office_of,
+    page,
+    rates_of,
+    read_form,
+    sign_in,
+)
 
 
 def link_page(request: Request) -> Response:
@@ -24,10 +28,10 @@ def link_page(request: Request) -> Response:
 
 async def use_link(request: Request) -> Response:
     """Sign in with the link's key."""
-    _TRIES.check(request.client.host if request.client else "")
+    rates_of(request).sign_ins.check(request.client.host if request.client else "")
     form = await read_form(request)
     office = office_of(request)
-    visitor = await run_in_threadpool(office.people.use_link, text_of(form, "key"))
+    visitor = await run_in_threadpool(office.people.use_link, form.text("key"))
     if visitor is None:
         problem = "This link was used before, or is too old. Ask your instructor for a new one."
         return page(request, "sign_in.html", status=403, key="", problem=problem)

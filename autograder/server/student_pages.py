@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -19,14 +16,12 @@ from autograder.server.pages_base import (
     go_to,
     office_of,
     page,
+    rates_of,
     read_form,
-    text_of,
     visitor_of,
 )
 from autograder.server.people import Visitor
-from autograder.server.protection import RateLimit
 
-_HAND_INS = RateLimit(20, 300.0)
 _REFRESH_SECONDS = 1
 _FEEDBACK_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -92,13 +87,11 @@ async def hand_in(request: Request) -> Response:
     """Take a notebook from the form, and show it being graded."""
     visitor = visitor_of(request)
     form = await read_form(request)
-    _HAND_INS.check(visitor.student)
+    rates_of(request).hand_ins.check(visitor.student)
     assignment = await run_in_threadpool(assignment_of, request)
-    upload = form.get("notebook")
-    data = await upload.read() if isinstance(upload, UploadFile) else b""
     office = office_of(request)
     try:
-        attempt = await run_in_threadpool(office.hand_in, visitor.student, assignment, data)
+        attempt = await run_in_threadpool(office.hand_in, visitor.student, assignment, form.file)
     except HandInRefused as refusal:
         return await run_in_threadpool(assignment_page, request, str(refusal))
     return go_to(request, f"/attempts/{attempt.id}")
@@ -158,8 +151,8 @@ async def ask(request: Request) -> Response:
     form = await read_form(request)
     attempt = await run_in_threadpool(attempt_of, request, visitor)
     office = office_of(request)
-    text = text_of(form, "text")
-    question = text_of(form, "question")[:200]
+    text = form.text("text")
+    question = form.text("question")[:200]
     if text:
         await run_in_threadpool(office.requests.ask, attempt, question, text)
     return go_to(request, f"/attempts/{attempt.id}#requests")
@@ -190,7 +183,7 @@ async def hand_in_by_key(request: Request) -> Response:
     """Take the notebook that is the body of the request."""
     office = office_of(request)
     student = await run_in_threadpool(_student_with_key, request, office)
-    _HAND_INS.check(student)
+    rates_of(request).hand_ins.check(student)
     assignment = await run_in_threadpool(assignment_of, request)
     data = await request.body()
     try:
@@ -220,11 +213,6 @@ def _describe(request: Request, office: Office, attempt: Attempt) -> dict[str, o
     if attempt.score is not None:
         described |= {"score": attempt.score, "max_score": attempt.max_score}
     return described
-
-
-def assignment_address(name: str) -> str:
-    """The address of an assignment's page, on this server."""
-    return f"/assignments/{quote(name)}"
 
 
 ROUTES = [

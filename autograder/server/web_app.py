@@ -16,7 +16,7 @@ from autograder.server import instructor_pages, sign_in_pages, student_pages
 from autograder.server.metrics import metrics_page
 from autograder.server.office import Office
 from autograder.server.pages_base import SignInNeeded, go_to, page, style_sheet
-from autograder.server.protection import AddHeaders, LimitBodies
+from autograder.server.protection import AddHeaders, LimitBodies, RateLimits
 
 _FORM_BYTES = 64 << 10
 """What a form puts around a notebook."""
@@ -68,6 +68,7 @@ def make_app(office: Office, secret: str, *, is_https: bool) -> Starlette:
         },
     )
     app.state.office = office
+    app.state.rates = RateLimits()
     return app
 
 

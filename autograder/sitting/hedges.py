@@ -34,7 +34,7 @@ _MOST_NUMBERS = 6
 """How many parts of an answer, and how many numbers of an array, are shown."""
 
 
-class Attempt:
+class QuestionAttempt:
     """The answers of a question in a worker that had served others: calls by test, without their
     arguments.
 

@@ -18,7 +18,7 @@ from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.stopwatch import Stopwatch
 from autograder.sandbox.student import Student
 from autograder.sandbox.workplace import Workplace
-from autograder.sitting.hedges import FRESH, SHARED, Attempt, find_two_answers
+from autograder.sitting.hedges import FRESH, SHARED, QuestionAttempt, find_two_answers
 from autograder.sitting.loaded_suite import LoadedSuite
 from autograder.sitting.unwritten import find_stub
 from autograder.sitting.verdict import Verdict, judge
@@ -129,7 +129,7 @@ class Sitting:
         """
         runs: dict[str, dict[str, TestRun]] = {}
         for question in questions:
-            attempt = Attempt()
+            attempt = QuestionAttempt()
             passed = self._run_in_open_worker(question, attempt)
             runs[question.name] = passed or self._run_in_fresh_worker(question, attempt)
         self.close()
@@ -138,7 +138,7 @@ class Sitting:
     def _run_in_open_worker(
         self,
         question: SuiteQuestion,
-        attempt: Attempt,
+        attempt: QuestionAttempt,
     ) -> dict[str, TestRun]:
         """The runs of a question in the worker that is open, where all tests pass there.
 
@@ -163,7 +163,7 @@ class Sitting:
     def _run_in_fresh_worker(
         self,
         question: SuiteQuestion,
-        attempt: Attempt,
+        attempt: QuestionAttempt,
     ) -> dict[str, TestRun]:
         """The runs of a question in a fresh worker, which count; compared with the answers of the
         attempt before, if there was one.

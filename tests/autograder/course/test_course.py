@@ -145,9 +145,10 @@ def test_what_no_setting_can_be_is_refused_in_one_line(
 ) -> None:
     may_be_empty = ("course.timezone", "gradebook.db_url")
     if value == '""' and (
-        setting in may_be_empty or setting.startswith(("canvas.", "moodle.", "classroom."))
+        setting in may_be_empty
+        or setting.startswith(("canvas.", "moodle.", "classroom.", "server."))
     ):
-        return  # no zone, no server, no address, no platform
+        return  # no zone, no server, no address, no platform, no instructor
     section, key = setting.split(".")
     with pytest.raises(BadCourseFile) as caught:
         load_course(write(tmp_path, f"[{section}]\n{key} = {value}\n"))

@@ -17,7 +17,13 @@ from small_course import ANSWERS
 from autograder.basics.errors import StudentCrashed, StudentError, StudentTimeout
 from autograder.records.model import QuestionResult, Result
 from autograder.sitting.agreement import same_answer
-from autograder.sitting.hedges import FRESH, LARGEST_ATTEMPT, SHARED, Attempt, find_two_answers
+from autograder.sitting.hedges import (
+    FRESH,
+    LARGEST_ATTEMPT,
+    SHARED,
+    QuestionAttempt,
+    find_two_answers,
+)
 from autograder.suite.calls import Call
 
 Grade = Callable[..., Result]
@@ -307,7 +313,7 @@ def test_a_students_own_words_are_cleaned() -> None:
 
 
 def test_answers_beyond_a_bound_are_let_go() -> None:
-    attempt = Attempt()
+    attempt = QuestionAttempt()
     large = torch.zeros(LARGEST_ATTEMPT // 2 + 1000, dtype=torch.uint8)
     attempt.add("t", [call(large), call(large), call(1)])
     assert [answer.was_dropped for answer in attempt.answers["t"]] == [False, True, False]

@@ -1,0 +1,88 @@
+"""The grading desk: what is handed in is graded behind walls, whatever ends meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from courses import handed_in
+from served_course import Served
+
+from autograder.records.results import course_sha256
+from autograder.server.attempts import Attempt
+from autograder.server.desk import GradingDesk
+from autograder.server.filing import file_attempts
+
+RIGHT = {"double": "def double(x):\n    return 2 * x\n", "half": "def half(x):\n    return x / 2\n"}
+WRONG_HALF = {**RIGHT, "half": "def half(x):\n    return x\n"}
+PATIENCE = 120.0
+"""Seconds; a station starts in two on a machine at rest."""
+
+
+@pytest.fixture(scope="module")
+def notebooks() -> dict[str, bytes]:
+    return {"right": handed_in(RIGHT).encode(), "wrong": handed_in(WRONG_HALF).encode()}
+
+
+@pytest.fixture
+def desk(served: Served) -> Iterator[GradingDesk]:
+    def load_course():  # type: ignore[no-untyped-def]
+        return served.office.course
+
+    lines: list[str] = []
+    store = served.office.attempts
+    with GradingDesk(load_course, store, "machine-1", 1, "auto", lines.append) as desk:
+        yield desk
+
+
+def wait_for(served: Served, attempt: Attempt, state: str = "graded") -> Attempt:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        now = served.office.attempts.get(attempt.id)
+        assert now is not None
+        if now.state == state:
+            return now
+        time.sleep(0.05)
+    pytest.fail(f"the attempt is not {state} after {PATIENCE:g} s: {now}")
+
+
+def hand_in(served: Served, desk: GradingDesk, student: str, data: bytes) -> Attempt:
+    assignment = served.office.course.assignment("tiny")
+    attempt = served.office.hand_in(student, assignment, data)
+    desk.wake()
+    return attempt
+
+
+def test_the_day_of_a_desk(served: Served, desk: GradingDesk, notebooks: dict[str, bytes]) -> None:
+    """In one test, since a station takes seconds to start: a right and a wrong notebook, a station
+    that is killed, and another suite.
+    """
+    right = wait_for(served, hand_in(served, desk, "ada", notebooks["right"]))
+    assert (right.score, right.max_score) == (5.5, 5.5)
+    wrong = wait_for(served, hand_in(served, desk, "bob", notebooks["wrong"]))
+    assert (wrong.score, wrong.max_score) == (2.5, 5.5)
+    course = served.office.course
+    assert file_attempts(course, served.office.attempts) == []
+    assert sorted(path.name for path in course.submitted.iterdir()) == ["ada", "bob"]
+
+    station = desk._stations["tiny"].station
+    station._process.kill()
+    again = wait_for(served, hand_in(served, desk, "bob", notebooks["right"]))
+    assert again.score == 5.5
+
+    test = Path(course.suites / "tiny" / "test_half.py")
+    test.write_text(test.read_text(encoding="utf-8").replace("@points(3)", "@points(4)"))
+    later = wait_for(served, hand_in(served, desk, "ada", notebooks["right"]))
+    assert (later.score, later.max_score) == (6.5, 6.5)
+    assert later.suite_sha256 == course_sha256(course, course.assignment("tiny"))
+
+
+def test_a_suite_that_cannot_grade_fails_the_attempt_in_words(
+    served: Served, desk: GradingDesk, notebooks: dict[str, bytes]
+) -> None:
+    for path in (served.office.course.suites / "tiny").glob("test_*.py"):
+        path.unlink()
+    attempt = wait_for(served, hand_in(served, desk, "ada", notebooks["right"]), "failed")
+    assert "no tests found" in attempt.problem
