@@ -1,6 +1,25 @@
-"""Blocks as the tests of pre-norm and of post-norm want them."""
+"""What the tests of the pre-norm block and of the post-norm block share."""
 
-from autograder.suite import assert_close, ones, randn, zeros
+import torch
+
+from autograder.suite import (
+    assert_close,
+    assert_same_gradients,
+    forbid,
+    ones,
+    randn,
+    uses,
+    zeros,
+)
+
+MARKS = [
+    uses("layer_norm", "mlp"),
+    forbid(
+        "torch.nn.TransformerEncoderLayer",
+        "torch.nn.TransformerDecoderLayer",
+        "torch.nn.MultiheadAttention",
+    ),
+]
 
 
 def params(d=6, heads=2, d_head=5, f=7, trained_norms=False):
@@ -31,3 +50,25 @@ def silent(p, attention=True, mlp=True):
 def assert_agrees(block, key, x, p, *heads_and_mask):
     """Assert that the block answers as the answer key's does, to 1e-5."""
     assert_close(block(x, p, *heads_and_mask), key(x, p, *heads_and_mask), atol=1e-5)
+
+
+def masks_of_three_sentences():
+    """The causal mask [4, 4], and masks [3, 4, 4], one a sentence. In the third nobody may see the
+    first token, so that its first query sees nothing.
+    """
+    causal = torch.arange(4) <= torch.arange(4)[:, None]
+    return causal, torch.stack([causal, causal.T, causal & (torch.arange(4) > 0)])
+
+
+def assert_gradients_agree(block, key):
+    """Assert that x and all twelve weights get the answer key's gradients."""
+    x = randn(2, 4, 6, grad=True)
+    p = {name: weight.requires_grad_() for name, weight in params(trained_norms=True).items()}
+    assert_same_gradients(block, key, x, p, 2, tolerance=1e-5)
+
+
+def assert_stays_half(block, key):
+    """Assert that float16 comes out where float16 goes in. The MLP is silent."""
+    x, p = randn(1, 4, 6), {k: 0.5 * v for k, v in silent(params(), attention=False).items()}
+    y = block(x.half(), {k: v.half() for k, v in p.items()}, 2)
+    assert_close(y, key(x, p, 2).half(), atol=3e-2, rtol=3e-2)

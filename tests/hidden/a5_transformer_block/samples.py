@@ -49,7 +49,10 @@ def one_mean_for_the_tensor(x, gamma, beta, eps=1e-5):
     return ((xf - mu) * torch.rsqrt(var + eps) * gamma + beta).to(x.dtype)
 
 
-@sample("layer_norm_backward", deserves=("no_path_through_the_mean", "backward_without_checks"))
+@sample(
+    "layer_norm_backward",
+    deserves=("no_path_through_the_mean", "backward_in_bfloat16", "backward_without_checks"),
+)
 def forgot_the_mean(dy, x, gamma, eps=1e-5):
     D = x.size(-1)
     kind = x.dtype
