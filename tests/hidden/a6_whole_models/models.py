@@ -1,6 +1,28 @@
 """Models as the tests of this suite want them: no parameter at a value that hides a fault."""
 
-from autograder.suite import moved
+from autograder.suite import config, moved
+
+SIZES = {
+    "vocab_size": 7,
+    "d_model": 6,
+    "num_layers": 0,
+    "num_heads": 2,
+    "d_head": 5,
+    "d_ff": 7,
+    "context_length": 20,
+    "num_encoder_layers": 0,
+    "tied": False,
+    "biases": False,
+    "norms": True,
+    "learned_positions": True,
+    "final_norm": True,
+    "patch": 0,
+}
+
+
+def small_config(**changes):
+    """The config of a small model without blocks, with changes."""
+    return config(**SIZES | changes)
 
 
 def shaken(reference, params, by):
@@ -13,3 +35,9 @@ def learned(reference, params):
     for tensor in reference.list_tensors(params):
         tensor.requires_grad_()
     return params
+
+
+def cast(reference, params, dtype):
+    """params, all of whose tensors have another dtype."""
+    tensors = [tensor.to(dtype) for tensor in reference.list_tensors(params)]
+    return reference.with_tensors(params, tensors)

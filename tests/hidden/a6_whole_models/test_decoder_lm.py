@@ -10,7 +10,6 @@ from autograder.suite import (
     assert_same_gradients,
     assert_varies,
     call_twice,
-    config,
     forbid,
     points,
     randint,
@@ -18,7 +17,7 @@ from autograder.suite import (
     zeros,
 )
 
-from .models import learned, shaken
+from .models import cast, learned, shaken, small_config
 
 pytestmark = [
     forbid(
@@ -31,12 +30,15 @@ pytestmark = [
 
 def _model(reference, v=11, d=6, layers=1, heads=2, d_head=5, context=9, tied=False):
     """A config and random parameters in float64, the norms as after training."""
-    settings = config(
-        vocab_size=v, d_model=d, num_layers=layers, num_heads=heads, d_head=d_head, d_ff=7,
+    settings = small_config(
+        vocab_size=v,
+        d_model=d,
+        num_layers=layers,
+        num_heads=heads,
+        d_head=d_head,
         context_length=context,
-        num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True,
-        final_norm=True, patch=0,
-    )  # fmt: skip
+        tied=tied,
+    )
     params = reference.random_lm(settings)
     return shaken(reference, params, 0.4), settings
 
@@ -140,7 +142,7 @@ def test_sentences_do_not_meet(student, reference):
 def test_half_precision_stays_half_precision(student, reference):
     """float16 weights, float16 logits, near your own answer in float64."""
     params, settings = _model(reference)
-    half = reference.with_tensors(params, [t.half() for t in reference.list_tensors(params)])
+    half = cast(reference, params, torch.float16)
     ids = randint(0, 11, (1, 4))
     own = student.decoder_lm(ids, params, settings).detach()
     assert_varies(own, above=1e-3, what="your answer in float64")

@@ -10,7 +10,6 @@ from autograder.suite import (
     assert_same_gradients,
     assert_varies,
     call_twice,
-    config,
     forbid,
     ones,
     points,
@@ -19,7 +18,7 @@ from autograder.suite import (
     zeros,
 )
 
-from .models import learned, shaken
+from .models import cast, learned, shaken, small_config
 
 pytestmark = [
     forbid(
@@ -33,13 +32,13 @@ pytestmark = [
 
 def _model(reference, encoder=1, decoder=1, trained_norms=False):
     """V_s = 9 source words, V = 11 target words, D = 6; norms at 1 and 0 unless `trained_norms`."""
-    settings = config(
-        vocab_size=11, d_model=6, num_layers=decoder, num_heads=2, d_head=5, d_ff=7,
-        context_length=20,
-        num_encoder_layers=encoder, tied=False, biases=False, norms=True, learned_positions=False,
+    settings = small_config(
+        vocab_size=11,
+        num_layers=decoder,
+        num_encoder_layers=encoder,
+        learned_positions=False,
         final_norm=False,
-        patch=0,
-    )  # fmt: skip
+    )
     params = reference.random_encoder_decoder(settings, 9)
     moved = shaken(reference, params, 0.4)
     if not trained_norms:
@@ -173,7 +172,7 @@ def test_half_precision_stays_half_precision(student, reference):
     positions?
     """
     params, settings = _model(reference, encoder=0)
-    half = reference.with_tensors(params, [t.half() for t in reference.list_tensors(params)])
+    half = cast(reference, params, torch.float16)
     src, tgt = _words(1)
     own = student.encoder_decoder(src, tgt, None, params, settings).detach()
     assert_varies(own, above=1e-3, what="your answer in float64")

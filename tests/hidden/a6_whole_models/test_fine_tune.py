@@ -10,7 +10,6 @@ from autograder.suite import (
     assert_refused,
     assert_unchanged,
     assert_varies,
-    config,
     points,
     randint,
     randn,
@@ -18,7 +17,7 @@ from autograder.suite import (
     uses,
 )
 
-from .models import shaken
+from .models import shaken, small_config
 
 pytestmark = [uses("vit_logits")]
 
@@ -29,12 +28,9 @@ def _task(reference, layers=1, patch=2):
     """A pre-trained model of five classes, and a task of three with four images (of other strides):
     what comes before rates and steps.
     """
-    settings = config(
-        vocab_size=1, d_model=5, num_layers=layers, num_heads=2, d_head=3, d_ff=7, context_length=4,
-        num_encoder_layers=0, tied=False, biases=False, norms=True, learned_positions=True,
-        final_norm=True,
-        patch=patch,
-    )  # fmt: skip
+    settings = small_config(
+        vocab_size=1, d_model=5, num_layers=layers, d_head=3, context_length=4, patch=patch
+    )
     params = reference.random_vit(settings, 1, 4, 5)
     params = shaken(reference, params, 0.4)
     images = randn(4, 1, 2 * patch, 2 * patch).transpose(2, 3)

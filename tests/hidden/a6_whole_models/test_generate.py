@@ -12,7 +12,6 @@ from autograder.suite import (
     assert_equal,
     assert_refused,
     call_twice,
-    config,
     eye,
     ones,
     points,
@@ -22,7 +21,7 @@ from autograder.suite import (
     zeros,
 )
 
-from .models import shaken
+from .models import shaken, small_config
 
 pytestmark = [uses("decoder_lm", "filtered_probabilities")]
 
@@ -43,12 +42,14 @@ def peek():
 
 
 def _settings(v, d, layers=0, heads=2, d_head=5, context=50):
-    return config(
-        vocab_size=v, d_model=d, num_layers=layers, num_heads=heads, d_head=d_head, d_ff=7,
+    return small_config(
+        vocab_size=v,
+        d_model=d,
+        num_layers=layers,
+        num_heads=heads,
+        d_head=d_head,
         context_length=context,
-        num_encoder_layers=0, tied=False, biases=False, norms=True, learned_positions=True,
-        final_norm=True, patch=0,
-    )  # fmt: skip
+    )
 
 
 def _chain(v=7, step=3, context=50):

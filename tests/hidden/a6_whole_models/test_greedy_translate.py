@@ -8,7 +8,6 @@ from autograder.suite import (
     assert_close,
     assert_refused,
     call_twice,
-    config,
     eye,
     ones,
     points,
@@ -18,17 +17,20 @@ from autograder.suite import (
     zeros,
 )
 
+from .models import cast, small_config
+
 pytestmark = [uses("encoder_decoder")]
 
 
 def _settings(v, d, encoder, decoder):
-    return config(
-        vocab_size=v, d_model=d, num_layers=decoder, num_heads=2, d_head=5, d_ff=7,
-        context_length=20,
-        num_encoder_layers=encoder, tied=False, biases=False, norms=True, learned_positions=False,
+    return small_config(
+        vocab_size=v,
+        d_model=d,
+        num_layers=decoder,
+        num_encoder_layers=encoder,
+        learned_positions=False,
         final_norm=False,
-        patch=0,
-    )  # fmt: skip
+    )
 
 
 def _model(reference):
@@ -37,7 +39,7 @@ def _model(reference):
     """
     settings = _settings(13, 6, 0, 1)
     params = reference.random_encoder_decoder(settings, 9, seed=1)
-    params = reference.with_tensors(params, [t.double() for t in reference.list_tensors(params)])
+    params = cast(reference, params, torch.float64)
     block = params["decoder"][0]
     block |= {name: 2 * block[name] for name in ("c_q", "c_k", "c_o")}
     return params, settings

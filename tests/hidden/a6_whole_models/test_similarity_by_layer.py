@@ -2,18 +2,13 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, config, ones, points, tensor
+from autograder.suite import assert_close, assert_refused, call_twice, ones, points, tensor
 
-from .models import shaken
+from .models import shaken, small_config
 
 
 def _model(reference, layers=1):
-    settings = config(
-        vocab_size=9, d_model=6, num_layers=layers, num_heads=2, d_head=5, d_ff=11,
-        context_length=8,
-        num_encoder_layers=0, tied=True, biases=False, norms=True, learned_positions=True,
-        final_norm=True, patch=0,
-    )  # fmt: skip
+    settings = small_config(vocab_size=9, num_layers=layers, d_ff=11, context_length=8, tied=True)
     params = reference.random_lm(settings)
     return shaken(reference, params, 0.4), settings
 

@@ -7,24 +7,19 @@ from autograder.suite import (
     assert_refused,
     assert_unchanged,
     assert_varies,
-    config,
     points,
     randint,
     uses,
 )
 
-from .models import shaken
+from .models import shaken, small_config
 
 pytestmark = [uses("decoder_lm", "lm_loss")]
 
 
 def _model(reference, layers=0, tied=True):
     """Without blocks, where the claim is about the step and not about what learns."""
-    settings = config(
-        vocab_size=7, d_model=6, num_layers=layers, num_heads=2, d_head=5, d_ff=9, context_length=6,
-        num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True,
-        final_norm=True, patch=0,
-    )  # fmt: skip
+    settings = small_config(num_layers=layers, d_ff=9, context_length=6, tied=tied)
     params = reference.random_lm(settings)
     return shaken(reference, params, 0.3), settings
 

@@ -10,26 +10,27 @@ from autograder.suite import (
     assert_same_gradients,
     assert_varies,
     call_twice,
-    config,
     points,
     randn,
     uses,
     zeros,
 )
 
-from .models import learned, shaken
+from .models import cast, learned, shaken, small_config
 
 pytestmark = [uses("patchify")]
 
 
 def _model(reference, layers=1, d=7, num_patches=6, channels=3, patch=2, classes=5, heads=3):
-    settings = config(
-        vocab_size=1, d_model=d, num_layers=layers, num_heads=heads, d_head=5, d_ff=11,
+    settings = small_config(
+        vocab_size=1,
+        d_model=d,
+        num_layers=layers,
+        num_heads=heads,
+        d_ff=11,
         context_length=num_patches,
-        num_encoder_layers=0, tied=False, biases=False, norms=True, learned_positions=True,
-        final_norm=True,
         patch=patch,
-    )  # fmt: skip
+    )
     params = reference.random_vit(settings, channels, num_patches, classes)
     return shaken(reference, params, 0.5), settings
 
@@ -121,7 +122,7 @@ def test_gradients_reach_the_pixels_and_every_parameter(student, reference):
 def test_half_precision_stays_half_precision(student, reference):
     """float16 images and weights, float16 logits, near your own answer in float64."""
     params, settings = _model(reference)
-    half = reference.with_tensors(params, [t.half() for t in reference.list_tensors(params)])
+    half = cast(reference, params, torch.float16)
     images = randn(1, 3, 4, 6)
     own = student.vit_logits(images, params, settings).detach()
     assert own.shape == (1, 5), (
