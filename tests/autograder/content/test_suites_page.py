@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -88,3 +89,14 @@ def test_every_suite_says_of_its_mistakes_which_may_cost_more_or_less(
     mistakes = load_known_answers(assignment.suite / "mistakes.py", key_cells(assignment))
     known = {(mistake.question, mistake.name) for mistake in mistakes}
     assert {answer for answer, what in said.items() if what.kind != "for_nothing"} <= known
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+def test_no_two_mistakes_are_the_same_program(assignment: Assignment) -> None:
+    """A diagnosis could never name the second of them. a5 and a9 each had such a pair."""
+    mistakes = load_known_answers(assignment.suite / "mistakes.py", key_cells(assignment))
+    programs: dict[str, str] = {}
+    for mistake in mistakes:
+        program = f"{mistake.question}: {ast.dump(ast.parse(mistake.cell))}"
+        same = programs.setdefault(program, mistake.name)
+        assert same == mistake.name, f"{same} and {mistake.name} of {mistake.question}"

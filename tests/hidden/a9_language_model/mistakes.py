@@ -1492,17 +1492,6 @@ def takes_any_bound(): ...
 def leaves_a_bit_of_slack(): ...
 
 
-@mistake(
-    "clip_gradients",
-    hint="Every gradient is brought to the bound. Small ones are to be left alone.",
-    replace=(
-        "min(1.0, max_norm / norm) if norm > 0 else 1.0",
-        "max_norm / norm if norm > 0 else 1.0",
-    ),
-)
-def normalizes_always(): ...
-
-
 # ── adamw_step
 # ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
