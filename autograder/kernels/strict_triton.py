@@ -50,7 +50,7 @@ class Recording:
     def __init__(self, names: dict[int, str], keep_steps: bool) -> None:
         # names: by the address of a tensor's storage
         self.names, self.keep_steps = names, keep_steps
-        self.kernels = self.programs = self.dots = self.largest = 0
+        self.kernels = self.programs = self.dots = self.flops = self.largest = 0
         self.loads: Counter[str] = Counter()
         self.stores: Counter[str] = Counter()
         self.unfilled: list[str] = []  # tensors with masked lanes loaded without `other`
@@ -319,6 +319,7 @@ class Strict:
             )
         product = self._original["create_dot"](a, b, *arguments)
         self.recording.dots += 1
+        self.recording.flops += 2 * product.data.size * a.data.shape[-1]
         self.recording.largest = max(self.recording.largest, product.data.size)
         return product
 

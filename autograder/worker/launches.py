@@ -19,6 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from autograder.kernels import strict_triton
+from autograder.kernels.launch_capture import noted_launches
+from autograder.kernels.resources import refuse_large_launches
 from autograder.worker.calls_of_torch import CallsOfTorch
 from autograder.worker.launch_ledger import LaunchLedger
 
@@ -190,8 +192,9 @@ def watch_launches(
     try:
         with strict.record(names) as recording:
             record = LaunchRecord(recording, names, ledger)
-            with CallsOfTorch(record.note_call), record:
+            with CallsOfTorch(record.note_call), record, noted_launches() as launches:
                 yield record
+        refuse_large_launches(launches, recording.largest)
     finally:
         strict.around_launch = contextlib.nullcontext
 

@@ -740,8 +740,9 @@ if kernels_run(triton):
 # * Rows that see nothing: $m'=-\infty$ as in section 1, and $l=0$ at the end.
 # * Is everything float32 that has to be?
 #
-# Tiles of at most 64 × 64, please: so that the small sizes that an interpreter can bear have several tiles. 32 is a
-# good size there. Start with one head, no causal, $N=32$, and print the trace.
+# At most 128 queries and 64 keys a tile, please: so that the small sizes that an interpreter can bear have several
+# tiles, and because a GPU has no room for more. 32 is a good size here. Start with one head, no causal, $N=32$, and
+# print the trace.
 
 
 # %% question="triton_attention"
@@ -807,7 +808,7 @@ def triton_attention(q, k, v, causal=False):
     Returns:
         (o, lse): o [B, H, N_q, d] in the dtype of q; lse [B, H, N_q], float32. A row that sees no key has o = 0 and
         lse = -inf. The kernel loads each query once, and all keys and values once for each query tile (not causal: it
-        may end earlier then); both products are `tl.dot`. Tiles have 16 to 64 keys and at most 64 × 64 = 4096 elements.
+        may end earlier then); both products are `tl.dot`. Tiles have 16 to 64 keys and at most 128 queries.
         The accumulator is float32. The wrapper allocates and rearranges, and computes nothing itself.
 
     Raises:
@@ -824,6 +825,7 @@ def triton_attention(q, k, v, causal=False):
     attention_forward_kernel[(triton.cdiv(n_q, block_q), batch * heads)](
         q, k, v, o, lse, *q.stride(), *k.stride(), *v.stride(), heads, n_q, n_k, 1 / math.sqrt(d),
         D=d, D_PAD=triton.next_power_of_2(max(d, 16)), BLOCK_Q=block_q, BLOCK_K=block_k, CAUSAL=causal,
+        num_warps=8,  # with 4, float32 does not fit into the registers of a thread
     )  # fmt: skip
     return o, lse
     ### END SOLUTION
@@ -887,6 +889,77 @@ if device == "cpu" and kernels_run(triton):
     plt.show()
     counted = (seen.loads["q"] + seen.loads["k"] + seen.loads["v"] + n * d) * 4
     print(f"bytes counted: {counted}; by hbm_traffic, not causal: {hbm_traffic(n, d, 64, 32, 4)}")
+
+# %% [markdown]
+# ### What a GPU would say
+#
+# Triton's compiler needs no GPU, and brings NVIDIA's assembler. So you can see what **your** kernel would take of an
+# H200 for sizes that no interpreter could run; the tensors below have sizes and no memory.
+#
+# * **Shared memory** holds the tiles that `tl.dot` reads, and those that are fetched in advance. A program gets 227 KB
+#   at most. One that asks for more is not launched: `OutOfResources`.
+# * **Registers** hold $m$, $l$, the accumulator, the scores. A thread has at most 255 of 4 bytes. What does not fit is
+#   *spilled*: it goes to memory and back each time, and nothing tells you so, but the time.
+# * **Occupancy**: while one program waits for its tiles, the same multiprocessor computes for another, if it can keep
+#   another.
+#
+# `BLOCK_Q`, `BLOCK_K` and `num_warps=` (how many groups of 32 threads share one program; 4 if you do not say) decide
+# all three. Try 128 queries, 64 keys, 4 and 8 warps. float32 takes longest to compile: its exact products do without
+# the tensor cores.
+
+# %% given="gpu_figures"
+if device == "cpu" and kernels_run(triton):
+    from autograder.kernels.roofline import H100, H200, resources, roofline
+
+# %% demo="what_a_gpu_would_say"
+if device == "cpu" and kernels_run(triton):
+    for dtype, d in ((torch.float16, 64), (torch.float16, 128), (torch.float32, 64)):
+        q, k, v = (torch.empty(1, 16, 4096, d, dtype=dtype, device="meta") for _ in range(3))
+        for needs in resources(triton_attention, q, k, v, causal=True):
+            print(needs)
+
+# %% [markdown]
+# ### The roofline
+#
+# How fast could it be? At most as fast as the chip computes, and at most as fast as its bytes arrive. Divide the
+# operations by the bytes, and both limits are lines in one picture: below the ridge a kernel waits for traffic, beyond
+# it for products. `roofline(seen, function, …)` takes both from your kernel's trace. The figures of the two GPUs are those of
+# NVIDIA's data sheets; an H200 is an H100 with a faster memory.
+#
+# **Predict first.** Your kernel reads a key tile once and uses it for $B_q$ queries. How many operations is that for
+# each byte, in half precision? Where is it on the picture with $B_q = 32$, $64$ and $128$?
+#
+# Two things are not in the count. Several programs ask for the same keys at about the same time, and the cache of the
+# chip answers all but the first: a GPU can be faster than the slope says. And a kernel that spills, or whose tiles are
+# too small for the tensor cores, never reaches the roof. On a GPU the cell measures, instead of counting.
+
+# %% demo="roofline"
+import matplotlib.pyplot as plt
+
+if device == "cpu" and kernels_run(triton):
+    figure, axes = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
+    for gpu, color in ((H100, "tab:green"), (H200, "tab:blue")):
+        intensities = (4, gpu.half_flops / gpu.bytes_a_second, 2000)  # the ridge in the middle
+        roof = [min(gpu.half_flops, i * gpu.bytes_a_second) / 1e12 for i in intensities]
+        axes.loglog(intensities, roof, color=color, label=f"{gpu.name}, half precision")
+    axes.axhline(H200.float32_flops / 1e12, color="grey", linestyle="--", label="both, float32 without tensor cores")
+    for dtype, marker in ((torch.float16, "o"), (torch.float32, "s")):
+        q, k, v = (torch.randn(1, 1, 256, 64).to(dtype) for _ in range(3))
+        _, seen = trace(triton_attention, q, k, v)
+        work = roofline(seen, triton_attention, q, k, v)
+        height = work.flops_a_second(H200) / 1e12
+        axes.plot(work.intensity, height, marker, color="tab:red", label=f"your kernel, {work.precision}")
+        print(f"{work.precision}: {work.intensity:.0f} operations a byte; an H200 waits for {work.bound_by(H200)}")
+    axes.set(xlabel="operations for each byte", ylabel="TFLOP/s", title="Roofline of triton_attention, d = 64")
+    axes.legend()
+    plt.show()
+elif device == "cuda":
+    print("N        ms   TFLOP/s   GB/s by hbm_traffic, B_q = 64")
+    for n in (1024, 4096, 16384):
+        q, k, v = (torch.randn(1, 16, n, 64, device=device).half() for _ in range(3))
+        milliseconds = triton.testing.do_bench(lambda q=q, k=k, v=v: triton_attention(q, k, v))
+        flops, traffic = 16 * 4 * n * n * 64, 16 * hbm_traffic(n, 64, 64, 32, 2)["tiled"]
+        print(f"{n:<6} {milliseconds:6.3f} {flops / milliseconds / 1e9:9.1f} {traffic / milliseconds / 1e6:6.0f}")
 
 # %% [markdown]
 # ## 9. Find the error in the notes
