@@ -36,6 +36,7 @@ for notebook, prepare in json.loads(sys.argv[1]):
         os.wait()
         continue
     exec(prepare)
+    sys.path.insert(0, os.path.dirname(notebook))  # where the companions lie
     cells, names = [], {"__name__": "__main__"}
     for cell in json.load(open(notebook))["cells"]:
         if cell["cell_type"] != "code":
