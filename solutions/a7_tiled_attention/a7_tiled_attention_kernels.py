@@ -2349,7 +2349,8 @@ _SHARED_OF_SYSTEM = 1 << 10  # bytes that CUDA adds to the shared memory of each
 _REGISTER_STEP = 8  # a warp gets registers in steps of 8 for each of its 32 threads
 _THREADS = 32
 _ASSEMBLER_SECONDS = 120.0
-_USUAL_STAGES = 3
+_USUAL_WARPS, _USUAL_STAGES = 4, 3
+_WARPS = (1, 2, 4, 8, 16, 32)
 _PTX_VERSION = 80  # of PTX, for a pass that asks for a version and needs none without a GPU
 
 
@@ -2478,14 +2479,16 @@ def refuse_large_launches(launches: list[KernelLaunch], largest: int, gpu: Gpu =
         OutOfResources: names the kernel.
     """
     for launch in launches:
-        num_warps = launch.keywords.get("num_warps") or 0
-        stages = launch.keywords.get("num_stages") or _USUAL_STAGES
+        name = launch.kernel.__name__
+        num_warps = launch.keywords.get("num_warps", _USUAL_WARPS)
+        stages = launch.keywords.get("num_stages", _USUAL_STAGES)
+        if num_warps not in _WARPS:
+            choices = "1, 2, 4, 8, 16 or 32"
+            raise OutOfResources(f"{name} asks for num_warps={num_warps}; a GPU takes {choices}")
         # two operands in each stage of the loop, of 4 bytes an element
-        most_bytes = 2 * 4 * largest * stages
-        if num_warps <= gpu.warps_of_program and most_bytes <= gpu.shared_bytes:
-            continue
-        compiled = GpuCompilation(launch, gpu)
-        refuse_too_much(compiled.name, compiled.num_warps, compiled.shared_bytes(), gpu)
+        if 2 * 4 * largest * max(stages, 1) > gpu.shared_bytes:
+            compiled = GpuCompilation(launch, gpu)
+            refuse_too_much(name, num_warps, compiled.shared_bytes(), gpu)
 
 
 class GpuCompilation:

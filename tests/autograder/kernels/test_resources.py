@@ -82,6 +82,8 @@ def test_a_launch_in_grading_is_refused_where_a_gpu_would_refuse_it() -> None:
     x = torch.ones(256, 256)
     with pytest.raises(OutOfResources, match="of shared memory"):
         launched(product, (x, x))
+    with pytest.raises(OutOfResources, match="num_warps=6; a GPU takes 1, 2, 4"):
+        launched(lambda x: centered(x, num_warps=6), (x[0],))
     y, figures = launched(product, (x[:16, :16].contiguous(), x[:16, :16].contiguous()))
     assert figures["dots"] == 1
     assert y[0, 0] == 2 * 16 + 2 * 16
