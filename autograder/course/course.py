@@ -24,6 +24,7 @@ from autograder.course.allowed import (
     one_line,
     one_of,
     read_settings,
+    read_table,
     suggest,
 )
 from autograder.course.due import Extension, read_due_times, read_extensions
@@ -153,6 +154,20 @@ class PlatformAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class LtiRegistration:
+    """A learning platform that may send people to `autograder serve` by LTI 1.3: what the platform
+    shows when a tool is registered there.
+    """
+
+    issuer: Annotated[str, WEB_ADDRESS]
+    client_id: Annotated[str, one_line(300)]
+    deployment_id: Annotated[str, one_line(300)]
+    auth_url: Annotated[str, WEB_ADDRESS]
+    token_url: Annotated[str, WEB_ADDRESS]
+    keys_url: Annotated[str, WEB_ADDRESS]
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """An assignment with the paths of its parts."""
 
@@ -197,6 +212,7 @@ class Course:
     submit: Submit = field(default_factory=Submit)
     server: ServerSettings = field(default_factory=ServerSettings)
     platforms: Mapping[str, PlatformAddress] = field(default_factory=dict)
+    lti: Mapping[str, LtiRegistration] = field(default_factory=dict)
     due: Mapping[str, datetime] = field(default_factory=dict)
     extensions: Mapping[str, Mapping[str, Extension]] = field(default_factory=dict)
     weights: Weights = field(default_factory=Weights)
@@ -292,7 +308,7 @@ _SECTIONS = {
     "server": ("server", ServerSettings),
 }
 """Section → the course's field, and the record of its settings."""
-_SECTION_NAMES = (*_SECTIONS, *PUSH_PLATFORMS, "due", "extensions")
+_SECTION_NAMES = (*_SECTIONS, *PUSH_PLATFORMS, "lti", "due", "extensions")
 
 
 def find_course(start: Path | None = None) -> Course:
@@ -332,6 +348,10 @@ def load_course(root: Path) -> Course:
         parts["platforms"] = {
             platform: read_settings(PlatformAddress, platform, raw.get(platform, {}))
             for platform in PUSH_PLATFORMS
+        }
+        parts["lti"] = {
+            name: read_settings(LtiRegistration, f"lti.{name}", table)
+            for name, table in read_table("lti", raw.get("lti", {})).items()
         }
         zone = parts["about"].timezone
         parts["due"] = read_due_times(raw.get("due", {}), zone)

@@ -54,6 +54,7 @@ PLATFORM_NAMES = (
     PlatformName("edx", "Open edX"),
     PlatformName("ilias", "ILIAS"),
     PlatformName("classroom", "Classroom", takes_pushes=True),
+    PlatformName("lti", "LTI"),
     PlatformName("folder", "Folder", ids="none"),
 )
 NAMES = {platform.name: platform for platform in PLATFORM_NAMES}

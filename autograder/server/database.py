@@ -116,6 +116,36 @@ machines = Table(
 )
 """The machines that grade, as each of them tells."""
 
+lti_states = Table(
+    "lti_states",
+    metadata,
+    Column("state", String(64), primary_key=True),
+    Column("nonce", String(64), nullable=False),
+    Column("issuer", String(300), nullable=False),
+    Column("expires", Float, nullable=False),
+)
+"""Launches from learning platforms that have begun."""
+
+lti_columns = Table(
+    "lti_columns",
+    metadata,
+    Column("issuer", String(300), primary_key=True),
+    Column("assignment", String(200), primary_key=True),
+    Column("line_item", Text, nullable=False),
+    Column("line_items", Text, nullable=False),
+    Column("roster_url", Text, nullable=False),
+)
+"""Where learning platforms take marks of an assignment, and where their roster is."""
+
+sent_marks = Table(
+    "sent_marks",
+    metadata,
+    Column("assignment", String(200), primary_key=True),
+    Column("student", String(300), primary_key=True),
+    Column("mark", String(100), nullable=False),
+)
+"""The marks that learning platforms have, as they were last sent."""
+
 
 def open_database(address: str) -> Engine:
     """Open the database, and make its tables where they are missing.

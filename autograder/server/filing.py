@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -23,22 +24,33 @@ from autograder.server.attempts import Attempt, AttemptStore
 from autograder.server.rules import AttemptRules
 
 
-def file_attempts(course: Course, store: AttemptStore) -> list[str]:
-    """Put the counting attempts of everybody with newly graded ones into the class's folders.
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """What was put into the class's folders.
 
-    Returns:
-        A line for each assignment that could not be filed now: another command holds its results,
-        and the next call tries again.
+    Attributes:
+        assignments: those with new results.
+        problems: a line for each assignment that could not be filed now: another command holds its
+            results, and the next call tries again.
     """
+
+    assignments: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def file_attempts(course: Course, store: AttemptStore) -> Filed:
+    """Put the counting attempts of everybody with newly graded ones into the class's folders."""
     unfiled = sorted(store.unfiled(), key=lambda attempt: (attempt.assignment, attempt.student))
+    filed = []
     problems = []
     for assignment, group in groupby(unfiled, key=lambda attempt: attempt.assignment):
         attempts = list(group)
         try:
             _file_assignment(course, store, assignment, attempts)
+            filed.append(assignment)
         except KitError as error:
             problems.append(f"{assignment}: {error}")
-    return problems
+    return Filed(tuple(filed), tuple(problems))
 
 
 def _file_assignment(

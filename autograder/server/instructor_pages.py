@@ -19,6 +19,7 @@ from autograder.outputs.class_report import render_report
 from autograder.reporting.stored_marks import StoredMarks
 from autograder.server.attempts import Attempt
 from autograder.server.extensions import grant_extension
+from autograder.server.lti_desk import LtiDesk
 from autograder.server.office import Office
 from autograder.server.pages_base import (
     go_to,
@@ -180,7 +181,9 @@ def people_page(request: Request) -> Response:
     instructor_of(request)
     office = office_of(request)
     listed = office.ledger().listed.values()
-    return page(request, "people.html", listed=listed, made=(), log=office.people.log_lines())
+    has_lti = bool(office.course.lti)
+    log = office.people.log_lines()
+    return page(request, "people.html", listed=listed, made=(), log=log, has_lti=has_lti)
 
 
 async def make_links(request: Request) -> Response:
@@ -200,7 +203,22 @@ async def make_links(request: Request) -> Response:
     detail = f"for {len(students)}: {', '.join(students[:20])}"
     await run_in_threadpool(office.people.log, visitor.student, "links", detail)
     log = await run_in_threadpool(office.people.log_lines)
-    return page(request, "people.html", listed=listed.values(), made=made, log=log)
+    has_lti = bool(office.course.lti)
+    return page(request, "people.html", listed=listed.values(), made=made, log=log, has_lti=has_lti)
+
+
+async def fetch_roster(request: Request) -> Response:
+    """Ask the learning platforms who is in the course."""
+    visitor = instructor_of(request)
+    await read_form(request)
+    office = office_of(request)
+    try:
+        students = await run_in_threadpool(LtiDesk(office).fetch_roster)
+    except KitError as error:
+        raise HTTPException(400, str(error)) from error
+    detail = f"{len(students)} people: {', '.join(students[:20])}"
+    await run_in_threadpool(office.people.log, visitor.student, "roster", detail)
+    return go_to(request, "/people")
 
 
 ROUTES = [
@@ -211,5 +229,6 @@ ROUTES = [
     Route("/class/{assignment}/grade-again", grade_again, methods=["POST"]),
     Route("/requests/{request:int}", reply, methods=["POST"]),
     Route("/people", people_page),
+    Route("/people/roster", fetch_roster, methods=["POST"]),
     Route("/people", make_links, methods=["POST"]),
 ]

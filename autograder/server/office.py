@@ -6,7 +6,8 @@ No page touches the database or the course's files by itself.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from autograder.server.rules import AttemptRules
 
 FILING_SECONDS = 2.0
 """How often newly graded attempts are put into the class's folders."""
+LOOK_SECONDS = 600.0
+"""How often marks are looked at that no new attempt has moved."""
 
 
 class HandInRefused(KitError):
@@ -58,6 +61,10 @@ class Office:
         root: the course's folder. Its settings are read again when course.toml changes.
         wake_graders: called when there is something to grade.
         tell: prints a line for whoever runs the server.
+
+    Attributes:
+        after_filing: called with the names of assignments whose marks may have moved; each returns
+            a line for each problem.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class Office:
         tell: Callable[[str], None],
     ) -> None:
         self._root = root
+        self.engine = engine
         self.attempts = AttemptStore(engine)
         self.people = PeopleStore(engine)
         self.requests = RequestStore(engine)
@@ -77,6 +85,7 @@ class Office:
         self._course = load_course(root)
         self._settings_stamp = self._stamp()
         self._uses: dict[str, dict[str, tuple[str, ...]]] = {}
+        self.after_filing: list[Callable[[Collection[str]], list[str]]] = []
 
     # The course
 
@@ -123,8 +132,9 @@ class Office:
 
     def may_enter(self, student: str) -> bool:
         """Whether a person belongs to the course: listed, or there is no class list."""
-        listed = self.ledger().listed
-        return not listed or student in listed or self.role_of(student) == "instructor"
+        ledger = self.ledger()
+        is_known = student in ledger.listed or ledger.has_record(student)
+        return not ledger.listed or is_known or self.role_of(student) == "instructor"
 
     def may_see(self, visitor: Visitor, attempt: Attempt) -> bool:
         """Whether the visitor may know that the attempt exists."""
@@ -191,15 +201,32 @@ class Office:
     # What happens by itself
 
     def file_until(self, closed: threading.Event) -> None:
-        """Put graded attempts into the class's folders, until the server ends."""
-        last_problems: list[str] = []
+        """Put graded attempts into the class's folders, and have marks sent, until the server
+        ends.
+        """
+        told: list[str] = []
+        next_look = time.monotonic()
         while not closed.wait(FILING_SECONDS):
+            is_time_to_look = time.monotonic() >= next_look
+            if is_time_to_look:
+                next_look = time.monotonic() + LOOK_SECONDS
             try:
-                problems = file_attempts(self.course, self.attempts)
+                problems = self._file_and_follow(look_at_all=is_time_to_look)
             except Exception as error:
                 problems = [f"not filed yet: {error}"]
-            if problems != last_problems:
-                for problem in problems:
+            for problem in problems:
+                if problem not in told:
                     self._tell(problem)
-            last_problems = problems
+            told = problems or told
         file_attempts(self.course, self.attempts)
+
+    def _file_and_follow(self, *, look_at_all: bool) -> list[str]:
+        filed = file_attempts(self.course, self.attempts)
+        problems = list(filed.problems)
+        assignments = filed.assignments
+        if look_at_all:  # points by hand and extensions move marks too
+            assignments = tuple(assignment.name for assignment in self.assignments())
+        if assignments:
+            for follow_up in self.after_filing:
+                problems += follow_up(assignments)
+        return problems

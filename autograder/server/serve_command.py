@@ -17,6 +17,8 @@ from autograder.course import Course, load_course
 from autograder.server.attempts import AttemptStore
 from autograder.server.database import open_database
 from autograder.server.desk import GradingDesk
+from autograder.server.hub_pages import hub_from_environment
+from autograder.server.lti_desk import LtiDesk
 from autograder.server.office import Office
 from autograder.server.people import Role
 from autograder.server.web_app import make_app
@@ -77,8 +79,10 @@ def serve_command(
             lambda: office.course, store, machine_name(), request.graders, request.isolation, tell
         )
         office = Office(course.root, engine, desk.wake, tell)
+        office.after_filing.append(LtiDesk(office).send_marks)
         _print_links(request, office, tell)
-        app = make_app(office, _secret(course), is_https=request.address.startswith("https:"))
+        is_https = request.address.startswith("https:")
+        app = make_app(office, _secret(course), is_https=is_https, hub=hub_from_environment())
         closed = threading.Event()
         filing = threading.Thread(target=office.file_until, args=(closed,))
         with desk:

@@ -10,9 +10,10 @@ from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 
-from autograder.server import instructor_pages, sign_in_pages, student_pages
+from autograder.server import hub_pages, instructor_pages, lti_pages, sign_in_pages, student_pages
+from autograder.server.hub_pages import Hub
 from autograder.server.metrics import metrics_page
 from autograder.server.office import Office
 from autograder.server.pages_base import SignInNeeded, go_to, page, style_sheet
@@ -30,10 +31,12 @@ _WORDS = {
 }
 
 
-def make_app(office: Office, secret: str, *, is_https: bool) -> Starlette:
+def make_app(office: Office, secret: str, *, is_https: bool, hub: Hub | None = None) -> Starlette:
     """The application for one course.
 
     Args:
+        hub: the JupyterHub whose service this is: all pages are then below its prefix, and people
+            sign in with it.
         secret: signs the sessions' cookies.
         is_https: whether people come by https, so that the cookie needs it.
     """
@@ -52,14 +55,19 @@ def make_app(office: Office, secret: str, *, is_https: bool) -> Starlette:
             https_only=is_https,
         ),
     ]
+    routes: list[BaseRoute] = [
+        *student_pages.ROUTES,
+        *sign_in_pages.ROUTES,
+        *instructor_pages.ROUTES,
+        *lti_pages.ROUTES,
+        *hub_pages.ROUTES,
+        Route("/style.css", style),
+        Route("/metrics", metrics_page),
+    ]
+    if hub is not None:
+        routes = [Mount(hub.prefix.rstrip("/"), routes=routes)]
     app = Starlette(
-        routes=[
-            *student_pages.ROUTES,
-            *sign_in_pages.ROUTES,
-            *instructor_pages.ROUTES,
-            Route("/style.css", style),
-            Route("/metrics", metrics_page),
-        ],
+        routes=routes,
         middleware=middleware,
         exception_handlers={
             HTTPException: explain_http_error,
@@ -68,6 +76,7 @@ def make_app(office: Office, secret: str, *, is_https: bool) -> Starlette:
         },
     )
     app.state.office = office
+    app.state.hub = hub
     app.state.rates = RateLimits()
     return app
 
@@ -80,7 +89,7 @@ def style(_: Request) -> Response:
 
 def ask_to_sign_in(request: Request, _: Exception) -> Response:
     """Send a visitor without a session to the page for signing in."""
-    return go_to(request, "/sign-in")
+    return go_to(request, "/hub" if request.app.state.hub else "/sign-in")
 
 
 def explain_http_error(request: Request, error: Exception) -> Response:

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import csv
-import itertools
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +13,7 @@ from nbgrader.api import Base
 from nbgrader.apps import ExportApp
 from nbgrader.coursedir import CourseDirectory
 from nbgrader_course import TinyCourse, result_for
+from postgresql_server import postgresql
 from sqlalchemy import create_engine
 from traitlets.config import Config
 
@@ -34,96 +29,18 @@ from autograder.nbgrader.manual_grades import read_manual_grades
 from autograder.records.model import Graded, ManualGrades
 from autograder.records.results import write_result
 
-PROGRAMS = [
-    *map(Path, os.environ["PATH"].split(os.pathsep)),
-    *Path("/usr/lib/postgresql").glob("*/bin"),
-]
+__all__ = ["postgresql"]
 AT = "2026-03-01 10:00:00 UTC"
 
 
-def program(name: str) -> Path | None:
-    return next((folder / name for folder in PROGRAMS if os.access(folder / name, os.X_OK)), None)
-
-
-def somebody_else() -> str | None:
-    """PostgreSQL does not run as root; the Debian package has a user for it, and a group of that
-    name.
-    """
-    return "postgres" if os.geteuid() == 0 else None
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Callable[[], str]]:
-    """A server of this module's own, reached by a socket in its folder; gives addresses of new,
-    empty databases.
-    """
-    initdb, postgres = program("initdb"), program("postgres")
-    if initdb is None or postgres is None:
-        pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
-    who = somebody_else()
-    if who and who not in {entry.pw_name for entry in pwd.getpwall()}:
-        pytest.skip("PostgreSQL does not run as root, and there is no user called postgres")
-    # where a socket's path is short, and another user may read
-    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
-    if who:
-        shutil.chown(folder, who)
-    made = [
-        str(initdb),
-        "-D",
-        str(folder / "data"),
-        "-U",
-        "postgres",
-        "--auth=trust",
-        "--no-sync",
-        "--encoding=UTF8",
-    ]
-    subprocess.run(made, check=True, capture_output=True, user=who, group=who)
-    run = [
-        str(postgres),
-        "-D",
-        str(folder / "data"),
-        "-k",
-        str(folder),
-        "-c",
-        "listen_addresses=",
-        "-c",
-        "fsync=off",
-    ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(run, stdout=log, stderr=log, user=who, group=who)
-    numbers = itertools.count()
-
-    def new_database() -> str:
-        import psycopg
-
-        name = f"course{next(numbers)}"
-        with psycopg.connect(
-            host=str(folder), user="postgres", dbname="postgres", autocommit=True
-        ) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-        return f"postgresql+psycopg://postgres:secret@/{name}?host={folder}"
-
-    try:
-        while process.poll() is None and not (folder / ".s.PGSQL.5432.lock").exists():
-            os.sched_yield()
-        subprocess.run(
-            [program("pg_isready") or "pg_isready", "-h", folder, "-t", "10"], capture_output=True
-        )
-        yield new_database
-    finally:
-        process.terminate()
-        process.wait()
-        shutil.rmtree(folder)
-
-
 @pytest.fixture
-def on_server(tiny: TinyCourse, server: Callable[[], str]) -> Callable[..., None]:
+def on_server(tiny: TinyCourse, postgresql: Callable[[], str]) -> Callable[..., None]:
     """Move the gradebook to the server; with nbgrader's tables, since it starts programs to make
     its own.
     """
 
     def move(*, empty: bool = False) -> None:
-        address = server()
+        address = postgresql()
         if not empty:
             engine = create_engine(address)
             Base.metadata.create_all(engine)

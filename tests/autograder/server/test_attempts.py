@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from postgresql_server import postgresql
 from served_course import result_of
 
 from autograder.grading.graded_bytes import pack_graded
 from autograder.records.model import Graded
 from autograder.server.attempts import LEASE_SECONDS, MOST_RUNS, Attempt, AttemptStore, Claim
 from autograder.server.database import open_database
+
+__all__ = ["postgresql"]
 
 
 class Clock:
@@ -26,9 +31,14 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def store(tmp_path: Path, clock: Clock) -> AttemptStore:
-    return AttemptStore(open_database(f"sqlite:///{tmp_path / 'server.db'}"), clock)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[AttemptStore]:
+    address = f"sqlite:///{tmp_path / 'server.db'}"
+    if request.param == "postgresql":
+        address = request.getfixturevalue("postgresql")()
+    engine = open_database(address)
+    yield AttemptStore(engine, clock)
+    engine.dispose()
 
 
 def claimed(store: AttemptStore, machine: str = "m1") -> Claim:
@@ -158,3 +168,22 @@ def test_the_queue_says_how_long_and_how_old_it_is(store: AttemptStore, clock: C
     queue = store.queue_state()
     assert queue.waiting == 2
     assert queue.oldest_seconds == clock.now - first.received
+
+
+def test_two_machines_never_get_the_same_attempt(store: AttemptStore) -> None:
+    """Eight threads for forty attempts: each attempt is claimed once."""
+    for number in range(40):
+        store.add(f"student-{number}", "a1", b"{}")
+    claimed_ids: list[int] = []
+
+    def work(machine: str) -> None:
+        while claim := store.claim(machine):
+            claimed_ids.append(claim.attempt.id)
+
+    threads = [threading.Thread(target=work, args=(f"m{number}",)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(claimed_ids) == 40
+    assert len(set(claimed_ids)) == 40

@@ -64,7 +64,7 @@ def test_the_day_of_a_desk(served: Served, desk: GradingDesk, notebooks: dict[st
     wrong = wait_for(served, hand_in(served, desk, "bob", notebooks["wrong"]))
     assert (wrong.score, wrong.max_score) == (2.5, 5.5)
     course = served.office.course
-    assert file_attempts(course, served.office.attempts) == []
+    assert file_attempts(course, served.office.attempts).problems == ()
     assert sorted(path.name for path in course.submitted.iterdir()) == ["ada", "bob"]
 
     station = desk._stations["tiny"].station

@@ -159,7 +159,7 @@ def test_the_best_or_the_last_attempt_counts(
     view = served.office.assignment_view("ada", "tiny")
     assert view.counting is not None
     assert view.counting.number == counting
-    assert file_attempts(served.office.course, served.office.attempts) == []
+    assert file_attempts(served.office.course, served.office.attempts).problems == ()
     course = served.office.course
     result = read_result(course.results, "tiny", "ada")
     assert result is not None
