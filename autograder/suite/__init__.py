@@ -22,9 +22,11 @@ from autograder.suite.decorators import alternate, forbid, mistake, points, samp
 
 if TYPE_CHECKING:
     from autograder.suite.backward import assert_same_gradients
+    from autograder.suite.in_turn import assert_close_in_turn
     from autograder.suite.inputs import (
         arange,
         eye,
+        far_apart,
         full,
         moved,
         ones,
@@ -40,6 +42,7 @@ __all__ = [
     "alternate",
     "arange",
     "assert_close",
+    "assert_close_in_turn",
     "assert_equal",
     "assert_refused",
     "assert_same_gradients",
@@ -48,6 +51,7 @@ __all__ = [
     "call_twice",
     "config",
     "eye",
+    "far_apart",
     "forbid",
     "full",
     "mistake",
@@ -78,7 +82,8 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "backward" if name == "assert_same_gradients" else "inputs"
+    modules = {"assert_same_gradients": "backward", "assert_close_in_turn": "in_turn"}
+    module = modules.get(name, "inputs")
     try:
         return getattr(importlib.import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:

@@ -135,14 +135,21 @@ class CallLog:
 
         Empty where the answer key has no such function.
         """
+        signature = self.signature(function)
+        return list(signature.parameters) if signature else []
+
+    def signature(self, function: str) -> inspect.Signature | None:
+        """The signature of a function, or of a method as "Class.method" without `self`; None where
+        the answer key has no such function.
+        """
         name, *attributes = function.split(".")
         target: Any = self.signatures.get(name)
         for attribute in attributes:
             target = getattr(target, attribute, None)
         try:
-            return _parameters(target)
+            return _signature(target)
         except (TypeError, ValueError):
-            return []
+            return None
 
     def describe(self, call: Call) -> str:
         """The call as a person would write it, tensors as shapes: `softmax(z[4, 7], dim=-1)`."""
@@ -180,9 +187,12 @@ def size_in_bytes(value: Any) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _parameters(function: Any) -> list[str]:
-    names = list(inspect.signature(function).parameters)
-    return names[1:] if names[:1] == ["self"] else names
+def _signature(function: Any) -> inspect.Signature:
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    if parameters and parameters[0].name == "self":
+        return signature.replace(parameters=parameters[1:])
+    return signature
 
 
 _current: ContextVar[CallLog | None] = ContextVar("call_log", default=None)

@@ -36,6 +36,20 @@ def moved(tensors: Sequence[Tensor], by: float) -> list[Tensor]:
     return results
 
 
+def far_apart(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Queries [2, 4] and keys [6, 4] with scaled scores of 2000, 1968.75, 0, 0, 0, 0 in one row,
+    and -2040, -2008.75, -40, -40, -40, -40 in the other.
+
+    Their softmax by another shift than each row's maximum overflows, or divides 0 by 0; clamped
+    scores lose their difference. Rounding of queries and keys to half precision changes no weight.
+    """
+    queries = torch.tensor([[4000.0, 0.0, 0.0, 0.0], [-4000.0, -80.0, 0.0, 0.0]])
+    keys = torch.zeros(6, 4)
+    keys[:, 1] = 1.0
+    keys[0, 0], keys[1, 0] = 1.0, 1.0 - 2.0**-6
+    return queries.to(dtype), keys.to(dtype)
+
+
 def rand(
     *shape: int,
     grad: bool = False,

@@ -1654,6 +1654,7 @@ def shortest_piece_first(word, merges):
 
 @mistake(
     "encode_bpe",
+    keeps=0.5,
     hint="Characters that no merge knows have vanished. Glue your tokens together: is it the word?",
     replace=(
         "return tokens",
@@ -1667,6 +1668,7 @@ def drops_unknown_characters(): ...
 
 @mistake(
     "encode_bpe",
+    keeps=0.5,
     hint="The pair learned last is joined first in your answer. Which end of the list has the "
     "lowest rank?",
     replace=("min(known", "max(known"),

@@ -1,5 +1,7 @@
 """analogy: a is to b as c is to …"""
 
+from torch import cartesian_prod, linalg
+
 from autograder.suite import assert_equal, assert_refused, call_twice, points, randn, tensor, uses
 
 pytestmark = [uses("nearest")]
@@ -8,7 +10,7 @@ pytestmark = [uses("nearest")]
 @points(1.5)
 def test_a_parallelogram_is_completed(student):
     """The target is b − a + c: only the first word is subtracted. Here the fourth corner is in the
-    table.
+    table. Another word gives another target.
     """
     for _ in range(3):
         table = randn(9, 5)
@@ -16,6 +18,10 @@ def test_a_parallelogram_is_completed(student):
         table[7] = table[4] - table[1] + table[2]  # b and a exchanged
         table[8] = table[1] - table[2] + table[4]  # a and c exchanged
         assert_equal(student.analogy(table, 4, 1, 2), 6)
+    corners = cartesian_prod(*[tensor([-1.0, 1.0])] * 3)
+    table = corners @ linalg.qr(randn(5, 3)).Q.T  # a cube, all words equally long
+    for *words, answer in ((0, 1, 2, 3), (0, 1, 4, 5), (0, 4, 2, 6), (3, 1, 2, 0)):
+        assert_equal(student.analogy(table, *words), answer)
 
 
 @points(1)

@@ -111,7 +111,7 @@ def test_short_vectors_are_no_special_case(student, reference):
     """A vector of length 10⁻¹⁰ has a direction like any other. A small number in the denominator
     outweighs it.
     """
-    u = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-10], [1e-6], [1.0]])
+    u = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-10], [1e-20], [1.0]])
     v = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-10], [1e-6], [1e-10]])
     assert_close(student.cosine_similarity(u, v), reference.cosine_similarity(u, v))
 

@@ -5,11 +5,15 @@ from autograder.suite import assert_equal, call_twice, points
 
 @points(2)
 def test_learned_pairs_are_joined(student):
-    """Pairs build on pairs: e·a, then ea·t."""
+    """Pairs build on pairs: e·a, then ea·t. A known token is none where its pairs do not come
+    about: o·n leaves no n for n·e, and so no one.
+    """
     merges = [("e", "a"), ("ea", "t"), ("i", "n"), ("in", "g"), ("eat", "ing")]
     assert_equal(student.encode_bpe("beating", merges), ["b", "eating"])
     assert_equal(student.encode_bpe("eats", merges), ["eat", "s"])
     assert_equal(student.encode_bpe("gin", merges), ["g", "in"])
+    merges = [("o", "n"), ("n", "e"), ("o", "ne")]
+    assert_equal(student.encode_bpe("one", merges), ["on", "e"])
 
 
 @points(1)
@@ -49,11 +53,12 @@ def test_nothing_gets_lost(student):
 @points(1)
 def test_tokens_are_joined_not_text(student):
     """A token that only ends like the left one of the pair is another token: xa·b is not the pair
-    a·b.
+    a·b. A full stop is a character like any other.
     """
     merges = [("x", "a"), ("a", "b")]
     assert_equal(student.encode_bpe("xab", merges), ["xa", "b"])
     assert_equal(student.encode_bpe("abxab", merges), ["ab", "xa", "b"])
+    assert_equal(student.encode_bpe("xb.b", [(".", "b")]), ["x", "b", ".b"])
 
 
 @points(1)

@@ -6,6 +6,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -33,11 +34,15 @@ pytestmark = [
 
 @points(2)
 def test_the_loss_of_one_pair_is_its_surprise(student, reference):
-    """With a single pair (B = 1) the loss is −log P{context | center}."""
+    """With a single pair (B = 1) the loss is −log P{context | center}, however small P is."""
     tables = randn(7, 5), randn(7, 5)
     for a, b in ((0, 3), (6, 6), (2, 0)):
         expected = -reference.skip_gram_probabilities(tables[0][a], tables[1])[b].log()
         assert_close(student.skip_gram_loss(tensor([a]), tensor([b]), *tables), expected)
+    tables = 40 * tables[0], 40 * tables[1]
+    least = (tables[0][:1] @ tables[1].T).argmin(dim=1)
+    expected = reference.skip_gram_loss(tensor([0]), least, *tables)
+    assert_close(student.skip_gram_loss(tensor([0]), least, *tables), expected)
 
 
 @points(1.5)
@@ -48,8 +53,13 @@ def test_the_loss_is_the_mean_over_the_pairs(student, reference):
     tables = randn(6, 3), randn(6, 3)
     a, b = tensor([0, 5, 5, 2, 1]), tensor([3, 5, 0, 2, 2])
     expected = reference.skip_gram_loss(a, b, *tables)
-    assert_close(student.skip_gram_loss(a, b, *tables), expected)
     assert_close(student.skip_gram_loss(a.repeat(3), b.repeat(3), *tables), expected)
+    assert_close_in_turn(
+        student.skip_gram_loss,
+        reference.skip_gram_loss,
+        *(a, b, 40 * tables[0], 40 * tables[1]),
+        others=(a.flip(0), b.flip(0)),
+    )
 
 
 @points(1)
@@ -85,8 +95,10 @@ def test_a_probability_too_small_for_a_float_has_a_finite_loss(student):
     """
     centers = tensor([[40.0, 0.0], [0.0, 30.0]])
     contexts = tensor([[-25.0, 3.0], [25.0, -1.0]])
-    loss = student.skip_gram_loss(tensor([0, 1]), tensor([0, 1]), centers, contexts)
-    assert_close(loss, tensor(1060.0))  # ½ (2000 + 120)
+    pairs = tensor([0, 1]), tensor([0, 1])
+    for dtype, atol in ((torch.float64, 2e-6), (torch.float32, 1e-3)):
+        loss = student.skip_gram_loss(*pairs, centers.to(dtype), contexts.to(dtype))
+        assert_close(loss, tensor(1060.0).to(dtype), atol=atol)  # ½ (2000 + 120)
 
 
 @points(1.5)
@@ -127,6 +139,10 @@ def test_dtype_in_is_dtype_out(student, reference):
         twins = tensor([[30.0, 0.0], [30.0, 0.0]]).to(dtype)
         loss = student.skip_gram_loss(tensor([0]), tensor([1]), twins, twins)
         assert_close(loss, tensor(math.log(2)).to(dtype), atol=4e-3)
+    centers = tensor([[40.0, 0.0], [0.0, 30.0]]).half()
+    contexts = tensor([[-25.0, 3.0], [25.0, -1.0], [0.0, -1.0], [0.0, -1.0]]).half()
+    loss = student.skip_gram_loss(tensor([0, 1]), tensor([0, 1]), centers, contexts)
+    assert_close(loss, tensor(1060.0).half(), atol=1)
     a, b = tensor([1, 4, 0]), tensor([2, 0, 5])
     for dtype, atol in ((torch.float32, 1e-5), (torch.float16, 1e-2)):
         tables = randn(6, 3, dtype=dtype), randn(6, 3, dtype=dtype)

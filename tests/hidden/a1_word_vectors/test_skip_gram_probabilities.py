@@ -4,12 +4,15 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
     points,
     randn,
+    tensor,
     uses,
+    zeros,
 )
 
 pytestmark = [uses("softmax")]
@@ -19,9 +22,12 @@ pytestmark = [uses("softmax")]
 def test_the_whole_vocabulary_shares_one(student, reference):
     """One probability a word, from its dot product with the center word; all of them share 1."""
     for vocab_size, d in ((7, 5), (3, 6), (5, 5), (1, 3)):
-        center, table = randn(d), randn(vocab_size, d)
-        expected = reference.skip_gram_probabilities(center, table)
-        assert_close(student.skip_gram_probabilities(center, table), expected)
+        assert_close_in_turn(
+            student.skip_gram_probabilities,
+            reference.skip_gram_probabilities,
+            randn(d),
+            randn(vocab_size, d),
+        )
 
 
 @points(1)
@@ -62,11 +68,17 @@ def test_gradients_flow_to_center_and_table(student, reference):
 
 @points(0.5)
 def test_dtype_in_is_dtype_out(student, reference):
-    """float32 stays float32, float16 stays float16."""
+    """float32 stays float32, float16 stays float16, with scores of 2000 and with 70000 words too."""
     for dtype, atol in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
         center, table = randn(5, dtype=dtype), randn(7, 5, dtype=dtype)
         expected = reference.skip_gram_probabilities(center, table)
         assert_close(student.skip_gram_probabilities(center, table), expected, atol=atol)
+    table = tensor([[2000.0, 40.0], [1999.0, 40.0], [0.0, 40.0], [0.0, 40.0]]).half()
+    for center in (tensor([1.0, 0.0]).half(), tensor([-1.0, -1.0]).half()):
+        expected = reference.skip_gram_probabilities(center, table)
+        assert_close(student.skip_gram_probabilities(center, table), expected, atol=1e-3)
+    many = student.skip_gram_probabilities(zeros(1).half(), zeros(70_000, 1).half())
+    assert_close(many[:2], torch.full((2,), 1 / 70_000).half(), what="the shares of 70000 words")
 
 
 @points(0.5)

@@ -50,17 +50,23 @@ def test_dim_says_what_sums_to_one(student, reference):
         assert_close(student.softmax(z, dim=dim), reference.softmax(z, dim=dim))
     square = randn(5, 5)
     assert_close(student.softmax(square, 0), reference.softmax(square, 0))
+    assert_close(student.softmax(randn(1, 1, 1), dim=2), tensor([[[1.0]]]))
 
 
 @points(2)
 def test_large_scores_do_not_overflow(student, reference):
     """exp(1000) is inf, and inf/inf is NaN. Which number can be taken away from all scores without
-    any change? The last row is (1000, 0, 0): the smallest score will not do, nor the mean.
+    any change? The last rows are (2000, 1999, 0, 0, 0, 0): neither the smallest score will do nor
+    the mean.
     """
     for size in (100, 1000, 5000):
         z = (size + randn(3, 5)).float()
         assert_close(student.softmax(z), reference.softmax(z), atol=1e-3)
-    assert_close(student.softmax(tensor([1000.0, 0.0, 0.0])), tensor([1.0, 0.0, 0.0]))
+    for dtype in (torch.float32, torch.float64):
+        row = tensor([2000.0, 1999.0, 0.0, 0.0, 0.0, 0.0]).to(dtype)
+        share = math.e / (math.e + 1)
+        expected = tensor([share, 1 - share, 0.0, 0.0, 0.0, 0.0]).to(dtype)
+        assert_close(student.softmax(row), expected, atol=1e-3)
 
 
 @points(0.5)
@@ -141,8 +147,12 @@ def test_half_precision_comes_back_as_half_precision(student, reference):
 @points(0.5)
 def test_half_precision_is_computed_in_float32(student):
     """0.012 − 5 has more digits than bfloat16 can hold, and 70000 exponentials of 0 are more than
-    float16 can hold: subtract, exponentiate and sum in float32, convert at the end.
+    float16 can hold: subtract, exponentiate and sum in float32, convert at the end. Scores may be
+    as large as float16 allows.
     """
+    rows = tensor([[2000.0, 1999.0, 0.0, 0.0], [-2040.0, -2039.0, -40.0, -40.0]])
+    shares = torch.softmax(rows, dim=1).half()
+    assert_close(student.softmax(rows.half()), shares, atol=1e-3)
     many = student.softmax(torch.zeros(70_000).half())
     assert_close(
         many[:3], torch.full((3,), 1 / 70_000).half(), what="the shares of 70000 equal scores"

@@ -2,6 +2,7 @@
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -22,6 +23,7 @@ def test_scores_are_v_times_the_tanh_of_the_sum(student, reference):
     assert_close(
         call_twice(student.additive_scores, *arguments), reference.additive_scores(*arguments)
     )
+    assert_close_in_turn(student.additive_scores, reference.additive_scores, *arguments)
 
 
 @points(1.5)

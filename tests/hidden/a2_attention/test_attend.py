@@ -4,6 +4,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -11,6 +12,10 @@ from autograder.suite import (
     points,
     randn,
     tensor,
+)
+
+FAR_APART = torch.tensor(
+    [[2000.0, 1999.0, 0.0, 0.0, 0.0, 0.0], [-2040.0, -2039.0, -40.0, -40.0, -40.0, -40.0]]
 )
 
 
@@ -25,6 +30,9 @@ def test_positions_of_a_sentence_share_the_weight_one(student, reference):
         reference.attend(scores, states)[1],
         what="weights",
     )
+    assert_close_in_turn(
+        lambda *a: student.attend(*a)[1], lambda *a: reference.attend(*a)[1], scores, states
+    )
 
 
 @points(2)
@@ -33,6 +41,9 @@ def test_context_is_the_weighted_average_of_the_states(student, reference):
     scores, states = 2 * randn(2, 7), randn(2, 7, 3)
     assert_close(
         student.attend(scores, states)[0], reference.attend(scores, states)[0], what="context"
+    )
+    assert_close_in_turn(
+        lambda *a: student.attend(*a)[0], lambda *a: reference.attend(*a)[0], scores, states
     )
 
 
@@ -50,13 +61,16 @@ def test_as_many_sentences_as_positions(student, reference):
 @points(1)
 def test_large_scores_do_not_overflow(student):
     """Scores near 1000, −1200 and −60000: exp of the first is infinite, of the others 0. Only
-    differences matter.
+    differences matter, and each sentence has its own.
     """
     base = tensor([3.0, 5.0, 2.0]).log().float()
     for shift in (1000.0, -1200.0, -60000.0):
         scores = (base + shift)[None]
         _, weights = student.attend(scores, randn(1, 3, 2).float())
         assert_close(weights, tensor([[0.3, 0.5, 0.2]]).float(), atol=2e-3, what="weights")
+    for dtype in (torch.float32, torch.float64):
+        _, weights = student.attend(FAR_APART.to(dtype), randn(2, 6, 2).to(dtype))
+        assert_close(weights, torch.softmax(FAR_APART, dim=1).to(dtype), atol=1e-3, what="weights")
 
 
 @points(0.5)
@@ -82,7 +96,9 @@ def test_gradients_reach_scores_and_states(student, reference):
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
-    """float16 in, float16 out, both results; only the softmax inside is computed in float32."""
+    """float16 in, float16 out, both results; only the softmax inside is computed in float32: scores
+    of 2000 and 70000 positions are no reason for it to fail.
+    """
     scores, states = randn(2, 5).half(), randn(2, 5, 3).half()
     mine, theirs = student.attend(scores, states), reference.attend(scores, states)
     assert mine[0].dtype == mine[1].dtype == torch.float16, (
@@ -90,6 +106,10 @@ def test_half_precision_stays_half_precision(student, reference):
         "both should be float16."
     )
     assert_close(mine[0], theirs[0], atol=4e-3, what="context")
+    _, weights = student.attend(FAR_APART.half(), randn(2, 6, 2).half())
+    assert_close(weights, torch.softmax(FAR_APART, dim=1).half(), atol=1e-3, what="weights")
+    _, weights = student.attend(torch.zeros(1, 70_000).half(), torch.zeros(1, 70_000, 1).half())
+    assert_close(weights[0, :2], torch.full((2,), 1 / 70_000).half(), what="weights")
 
 
 @points(1)

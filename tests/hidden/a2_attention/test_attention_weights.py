@@ -4,9 +4,11 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
+    far_apart,
     forbid,
     points,
     randn,
@@ -26,6 +28,7 @@ def test_each_query_distributes_over_the_keys(student, reference):
     """
     q, k = randn(2, 5, 7), randn(2, 6, 7)
     assert_close(call_twice(student.attention_weights, q, k), reference.attention_weights(q, k))
+    assert_close_in_turn(student.attention_weights, reference.attention_weights, q, k)
 
 
 @points(1)
@@ -88,6 +91,8 @@ def test_extreme_scores_stay_finite(student, reference):
     q = tensor([[4000.0, 0.0], [-240000.0, 0.0], [1e-3, 2e-3], [0.0, 0.0]]).float()
     k = tensor([[0.35, 1.0], [0.36, -1.0], [0.3555, 0.5]]).float()
     assert_close(student.attention_weights(q, k), reference.attention_weights(q, k), atol=5e-3)
+    q, k = far_apart(torch.float32)
+    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k), atol=1e-3)
 
 
 @points(1)
@@ -107,13 +112,17 @@ def test_transposed_views_are_welcome(student, reference):
 
 
 @points(0.5)
-def test_half_precision_in_half_precision_out(student):
+def test_half_precision_in_half_precision_out(student, reference):
     """float16 in, float16 out, and float32 between: q · k = 90000 does not fit float16, the scaled
-    score does.
+    score does. Nor do the exponentials of 70000 scores, added up.
     """
     q = torch.full((1, 9), 100.0).half()
     k = torch.full((2, 9), 100.0).half()
     assert_close(student.attention_weights(q, k), torch.full((1, 2), 0.5).half(), atol=1e-3)
+    q, k = far_apart(torch.float16)
+    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k), atol=1e-3)
+    many = student.attention_weights(zeros(1, 1).half(), zeros(70_000, 1).half())
+    assert_close(many[:, :2], torch.full((1, 2), 1 / 70_000).half())
 
 
 @points(0.5)

@@ -42,6 +42,7 @@ def test_a_convolution_multiplies_every_token_it_reads(student):
     """For each token one product with each of k matrices; a multiply-add is 2."""
     _assert_operations(student, "convolution", (5, 3, 2, 1), 180)
     _assert_operations(student, "convolution", (11, 7, 5, 4), 5390)  # 11 · 5 · (2 · 7 · 7)
+    _assert_operations(student, "convolution", (11, 7, 6, 4), 6468)  # another width alone
     # the zeros before the first token count, too
     _assert_operations(student, "convolution", (2, 3, 5, 1), 180)
 

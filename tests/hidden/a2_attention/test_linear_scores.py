@@ -2,6 +2,7 @@
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -17,6 +18,7 @@ def test_a_linear_layer_on_the_pair(student, reference):
     """One weight for each entry of the pair, and the bias once per score."""
     arguments = [randn(2, 3), randn(2, 5, 4), randn(7), tensor(0.7)]
     assert_close(call_twice(student.linear_scores, *arguments), reference.linear_scores(*arguments))
+    assert_close_in_turn(student.linear_scores, reference.linear_scores, *arguments)
 
 
 @points(0.5)

@@ -1,6 +1,15 @@
 """query_effect: evidence that a linear score cannot make the attention depend on the query."""
 
-from autograder.suite import assert_close, assert_equal, assert_refused, points, randn, uses
+from autograder.suite import (
+    assert_close,
+    assert_close_in_turn,
+    assert_equal,
+    assert_refused,
+    points,
+    randn,
+    tensor,
+    uses,
+)
 
 pytestmark = [uses("attend")]
 
@@ -15,6 +24,10 @@ def dot(state, states):
 
 def gated(state, states):
     return (states.sum(-1) + state[:, :1]).tanh() - 3 * state[:, 1:2]
+
+
+def far(state, states):
+    return 3000 * state[:, :1] - 2000 * (states[..., 0] > 0) + dot(state, states)
 
 
 @points(1.5)
@@ -38,12 +51,16 @@ def test_a_dot_product_moves_the_weights(student, reference):
         expected = reference.query_effect(dot, a, b, states)
         assert_close(effect[0], expected[0], what="score_change")
         assert_close(effect[1], expected[1], what="weight_change")
+    assert_close_in_turn(
+        student.query_effect, reference.query_effect, dot, a, b, states, others=(gated,)
+    )
 
 
 @points(1)
 def test_a_shared_shift_hides_nothing(student, reference):
     """Scores that move by a shared amount and a little besides: only the little besides reaches the
-    weights. As many sentences as positions here: the softmax is over positions.
+    weights. As many sentences as positions here: the softmax is over positions. Scores may be in
+    the thousands.
     """
     a, b, states = randn(5, 2), randn(5, 2), randn(5, 5, 3)
     effect = student.query_effect(gated, a, b, states)
@@ -51,6 +68,14 @@ def test_a_shared_shift_hides_nothing(student, reference):
     assert_close(effect[0], expected[0], what="score_change")
     assert_close(effect[1], expected[1], what="weight_change")
     assert all(isinstance(e, float) for e in effect), "Both results should be Python floats."
+    a, b, states = (
+        tensor([[1.0, 2.0], [-1.0, 1.0]]),
+        tensor([[1.0, 0.5], [-1.0, 3.0]]),
+        randn(2, 6, 2),
+    )
+    states[:, :2, 0], states[:, 2:, 0] = -1.0, 1.0
+    effect = student.query_effect(far, a, b, states)
+    assert_close(effect[1], reference.query_effect(far, a, b, states)[1], what="weight_change")
 
 
 @points(0.5)

@@ -2,6 +2,7 @@
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -31,6 +32,12 @@ def test_states_follow_the_recurrence(student, reference):
     arguments = inputs()
     states, _ = call_twice(student.rnn_encode, *arguments)
     assert_values(states, reference.rnn_encode(*arguments)[0], "states")
+    assert_close_in_turn(
+        lambda *a: student.rnn_encode(*a)[0],
+        lambda *a: reference.rnn_encode(*a)[0],
+        *arguments,
+        same_dtype=False,
+    )
 
 
 @points(1)

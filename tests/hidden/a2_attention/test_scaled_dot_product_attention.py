@@ -4,9 +4,11 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
+    far_apart,
     forbid,
     points,
     randn,
@@ -24,6 +26,9 @@ def test_every_query_mixes_the_values(student, reference):
     q, k, v = randn(2, 5, 7), randn(2, 6, 7), randn(2, 6, 3)
     out = call_twice(student.scaled_dot_product_attention, q, k, v)
     assert_close(out, reference.scaled_dot_product_attention(q, k, v))
+    assert_close_in_turn(
+        student.scaled_dot_product_attention, reference.scaled_dot_product_attention, q, k, v
+    )
 
 
 @points(1)
@@ -83,20 +88,36 @@ def test_gradients_reach_queries_keys_and_values(student, reference):
 
 
 @points(0.5)
-def test_scores_of_any_size(student):
-    """One key wins by far in float32 (scores ±1500): its value comes out, and nothing is NaN."""
+def test_scores_of_any_size(student, reference):
+    """One key wins by far in float32 (scores ±1500): its value comes out, and nothing is NaN.
+    Each query has its own largest score.
+    """
     q = torch.tensor([[3000.0, 0.0, 0.0, 0.0], [-3000.0, 0.0, 0.0, 0.0]])
     k = torch.tensor([[1.0, 2.0, 0.0, 1.0], [-1.0, 0.0, 5.0, 0.0], [0.0, 1.0, 1.0, 1.0]])
     v = randn(3, 2).float()
     assert_close(student.scaled_dot_product_attention(q, k, v), v[:2], atol=1e-4)
+    for dtype in (torch.float32, torch.float64):
+        q, k = far_apart(dtype)
+        v = randn(6, 2).to(dtype)
+        expected = reference.scaled_dot_product_attention(q, k, v)
+        assert_close(student.scaled_dot_product_attention(q, k, v), expected, atol=1e-3)
 
 
 @points(0.5)
 def test_half_precision_in_half_precision_out(student, reference):
-    """float16 in, float16 out."""
+    """float16 in, float16 out. q · k = 90000 does not fit float16, the scaled score does; nor do
+    the exponentials of 70000 scores, added up.
+    """
     q, k, v = randn(1, 3, 5).half(), randn(1, 4, 5).half(), randn(1, 4, 2).half()
     out = student.scaled_dot_product_attention(q, k, v)
     assert_close(out, reference.scaled_dot_product_attention(q, k, v), atol=4e-3)
+    many, q, v = torch.ones(70_000, 1).half(), torch.zeros(1, 1).half(), randn(6, 2).half()
+    assert_close(student.scaled_dot_product_attention(q, many, many), many[:1], atol=4e-3)
+    full = torch.full((6, 9), 100.0).half()
+    assert_close(student.scaled_dot_product_attention(full[:1], full, full), full[:1], atol=0.2)
+    q, k = far_apart(torch.float16)
+    expected = reference.scaled_dot_product_attention(q, k, v)
+    assert_close(student.scaled_dot_product_attention(q, k, v), expected, atol=4e-3)
 
 
 @points(0.5)

@@ -1,7 +1,10 @@
 """seq2seq_decode: look with the old state, mix, step, and read the word before."""
 
+import torch
+
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -43,6 +46,12 @@ def test_hidden_states_follow_the_step(student, reference):
     arguments = inputs()
     hidden, _ = call_twice(student.seq2seq_decode, *arguments)
     assert_values(hidden, reference.seq2seq_decode(*arguments)[0], "hidden")
+    assert_close_in_turn(
+        lambda *a: student.seq2seq_decode(*a)[0],
+        lambda *a: reference.seq2seq_decode(*a)[0],
+        *arguments,
+        same_dtype=False,
+    )
 
 
 @points(1.5)
@@ -121,11 +130,24 @@ def test_sizes_that_all_coincide(student, reference):
 
 @points(1)
 def test_one_step_over_one_position(student, reference):
-    """Ty = 1 and T = 1: hidden is [B, 1, S], and the only weight is 1."""
+    """Ty = 1 and T = 1: hidden is [B, 1, S], and the only weight is 1. Then one step over scores in
+    the thousands, of the other sign in each sentence.
+    """
     arguments = inputs(b=1, t=1, ty=1)
     mine, theirs = student.seq2seq_decode(*arguments), reference.seq2seq_decode(*arguments)
     assert_values(mine[0], theirs[0], "hidden")
     assert_values(mine[1], theirs[1], "weights")
+    states, s0, targets, params = inputs(ty=1, s=1, a=1)
+    s0 = torch.tensor([[1.0], [-1.0]])
+    params |= {"w_state": torch.ones(1, 1).double(), "v": torch.tensor([3000.0]).double()}
+    params["w_states"] = 1e-4 * params["w_states"]
+    states[:, 0] *= 1e4
+    for dtype, atol in ((torch.float64, 2e-6), (torch.float32, 1e-2)):
+        arguments = [value.to(dtype) for value in (states, s0, targets)]
+        params = {name: weight.to(dtype) for name, weight in params.items()}
+        weights = student.seq2seq_decode(*arguments, params)[1]
+        expected = reference.seq2seq_decode(*arguments, params)[1]
+        assert_close(weights, expected, atol=atol, what="weights", same_dtype=False)
 
 
 @points(1.5)

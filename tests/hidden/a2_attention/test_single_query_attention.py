@@ -4,9 +4,11 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
+    far_apart,
     forbid,
     points,
     randn,
@@ -26,6 +28,7 @@ def test_values_are_mixed_by_scaled_scores(student, reference):
         call_twice(student.single_query_attention, q, k, v),
         reference.single_query_attention(q, k, v),
     )
+    assert_close_in_turn(student.single_query_attention, reference.single_query_attention, q, k, v)
 
 
 @points(1)
@@ -52,12 +55,17 @@ def test_the_scale_makes_scores_comparable_across_widths(student):
 
 
 @points(0.5)
-def test_large_scores_choose_one_value(student):
+def test_large_scores_choose_one_value(student, reference):
     """Scores near ±2000 in float32: the best key takes all, and nothing is NaN."""
     q, k = tensor([100.0, 0.0, 0.0, 0.0]).float(), torch.eye(3, 4) * 40.0
     v = randn(3, 2).float()
     assert_close(student.single_query_attention(q, k, v), v[0], atol=1e-4)
     assert_close(student.single_query_attention(-q, k[:2] - 40, v[:2]), v[1], atol=1e-4)
+    queries, k = far_apart(torch.float32)
+    v = randn(6, 2).float()
+    for q in queries:
+        expected = reference.single_query_attention(q, k, v)
+        assert_close(student.single_query_attention(q, k, v), expected, atol=1e-3)
 
 
 @points(1)
@@ -70,7 +78,7 @@ def test_gradients_reach_query_keys_and_values(student, reference):
 @points(0.5)
 def test_half_precision_in_half_precision_out(student, reference):
     """float16 in, float16 out; inside, scores of 90000 before the scale exceed float16 and must not
-    overflow.
+    overflow, and 70000 equal keys have more weight together than float16 can add.
     """
     q, k = torch.full((9,), 100.0).half(), (100 + torch.arange(4.0)).half()[:, None].expand(4, 9)
     v = randn(4, 2).half()
@@ -79,6 +87,8 @@ def test_half_precision_in_half_precision_out(student, reference):
         reference.single_query_attention(q, k, v),
         atol=4e-3,
     )
+    nothing, many = torch.zeros(1).half(), torch.ones(70_000, 1).half()
+    assert_close(student.single_query_attention(nothing, many, many), many[0], atol=4e-3)
 
 
 @points(1)

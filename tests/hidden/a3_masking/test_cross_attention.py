@@ -1,10 +1,14 @@
 """cross_attention: queries from one sequence, keys and values from the other."""
 
+import torch
+
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
+    far_apart,
     forbid,
     points,
     randn,
@@ -32,7 +36,7 @@ def test_queries_come_from_one_sequence_keys_and_values_from_the_other(student, 
     inputs.
     """
     arguments = inputs(2)
-    assert_close(student.cross_attention(*arguments), reference.cross_attention(*arguments))
+    assert_close_in_turn(student.cross_attention, reference.cross_attention, *arguments)
 
 
 @points(1)
@@ -70,7 +74,9 @@ def test_a_single_source_token_is_all_there_is_to_say(student):
 
 @points(0.5)
 def test_half_precision_any_strides_and_untouched_inputs(student, reference):
-    """float16 in, float16 out; a transposed input; the same answer twice."""
+    """float16 in, float16 out; a transposed input; the same answer twice. Scores of 2000 and 70000
+    source tokens are no reason to fail, in no precision.
+    """
     arguments = [value.half() for value in inputs(3)]
     assert_close(
         student.cross_attention(*arguments),
@@ -82,6 +88,13 @@ def test_half_precision_any_strides_and_untouched_inputs(student, reference):
     strided = x_kv.transpose(-1, -2).contiguous().transpose(-1, -2)
     expected = reference.cross_attention(x_q, x_kv, *weights)
     assert_close(call_twice(student.cross_attention, x_q, strided, *weights), expected)
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        same, w_v = torch.eye(4).to(dtype), randn(4, 3).to(dtype)
+        arguments = *far_apart(dtype), same, same, w_v
+        expected = reference.cross_attention(*arguments)
+        assert_close(student.cross_attention(*arguments), expected, atol=4e-3)
+    one, many = torch.ones(1, 1).half(), torch.ones(70_000, 1).half()
+    assert_close(student.cross_attention(one, many, one, one, one), one, atol=4e-3)
 
 
 @points(1)

@@ -4,9 +4,11 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
+    far_apart,
     forbid,
     points,
     randn,
@@ -49,7 +51,12 @@ def test_the_mask_stands_between_scale_and_softmax(student, reference):
     """
     q, k, v = inputs(2)
     mask = last_rows(3, 5)
-    assert_close(student.masked_attention(q, k, v, mask), reference.masked_attention(q, k, v, mask))
+    assert_close_in_turn(
+        student.masked_attention,
+        reference.masked_attention,
+        *(q, k, v, mask),
+        others=(None, None, None, mask.flip(1)),
+    )
 
 
 @points(1)
@@ -62,6 +69,9 @@ def test_each_sequence_ends_where_its_padding_begins(student, reference):
     for b, n in enumerate(lengths):
         expected = reference.masked_attention(q[b], k[b, :n], v[b, :n])
         assert_close(y[b], expected, what=f"sequence {b}")
+    q, k, v = inputs(3, 3)  # two leading axes: a mask of three has the last ones
+    mask = randn(3, 3, 5) > -0.5
+    assert_close(student.masked_attention(q, k, v, mask), reference.masked_attention(q, k, v, mask))
 
 
 @points(1)
@@ -84,6 +94,10 @@ def test_hidden_keys_and_values_have_no_influence(student, reference):
         expected[:4],
         what="the rows that do not see key 4",
     )
+    q, k = far_apart(torch.float64)
+    v, first_two = randn(6, 2), torch.arange(6) < 2
+    expected = reference.masked_attention(8 * q, k, v, first_two)  # their scores are below -16000
+    assert_close(student.masked_attention(8 * q, k, v, first_two), expected)
 
 
 @points(1)
@@ -100,7 +114,7 @@ def test_gradients_reach_what_is_seen_and_nothing_else(student, reference):
 @points(1)
 def test_half_precision_survives_large_scores(student, reference):
     """q · k is 90000 before the scale, and float16 ends at 65504: make the scores in float32, give
-    back float16.
+    back float16. Scores of 2000 and 70000 keys are no reason to fail, in no precision.
     """
     q = tensor([[150.0, 150.0, 0.0], [0.0, 1.0, 0.0]]).half()
     k = tensor([[300.0, 300.0, 0.0], [300.0, 299.0, 1.0], [0.0, 0.0, 7.0]]).half()
@@ -112,6 +126,13 @@ def test_half_precision_survives_large_scores(student, reference):
         reference.masked_attention(q, k, v, mask),
         atol=4e-3,
     )
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        q, k = far_apart(dtype)
+        v, mask = randn(6, 2).to(dtype), torch.ones(2, 6).bool()
+        expected = reference.masked_attention(q, k, v, mask)
+        assert_close(student.masked_attention(q, k, v, mask), expected, atol=4e-3)
+    one, many = torch.ones(1, 1).half(), torch.ones(70_000, 1).half()
+    assert_close(student.masked_attention(one, many, many), one, atol=4e-3)
 
 
 @points(0.5)

@@ -6,6 +6,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -17,6 +18,9 @@ from autograder.suite import (
     zeros,
 )
 
+FAR_APART = torch.tensor(
+    [[2000.0, 1999.0, 0.0, 0.0, 0.0, 0.0], [-2040.0, -2039.0, -40.0, -40.0, -40.0, -40.0]]
+)
 TRIANGLE = torch.ones(5, 5).tril().bool()
 
 
@@ -75,17 +79,23 @@ def test_each_sequence_of_the_batch_has_its_own_mask(student, reference):
     """
     mask = tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool().unsqueeze(1)
     scores = randn(3, 3, 5)
-    assert_close(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
+    assert_close_in_turn(
+        student.masked_softmax, reference.masked_softmax, scores, mask, others=(None, mask.flip(0))
+    )
 
 
 @points(0.5)
 def test_any_leading_dimensions_and_any_strides(student, reference):
-    """Two batch dimensions, a mask with a 1 among them, transposed scores."""
+    """Two batch dimensions, a mask with a 1 among them or without the first one, transposed
+    scores.
+    """
     scores = randn(2, 3, 7, 5).transpose(-1, -2)
     mask = randn(2, 1, 5, 7) > -0.5
     assert_close(
         student.masked_softmax(scores, mask), reference.masked_softmax(scores.contiguous(), mask)
     )
+    scores, mask = randn(3, 3, 2, 5), randn(3, 2, 5) > -0.5  # three axes: the last three of scores
+    assert_close(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
 
 
 @points(1.5)
@@ -97,6 +107,8 @@ def test_a_row_with_nothing_allowed_is_zero(student):
     scores = tensor([[1.0 + math.log(3.0), 7.0, 1.0], [3.0, -2.0, 0.5], [-9.0, 4.0, 8.0]])
     expected = tensor([[0.75, 0.0, 0.25], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     assert_close(student.masked_softmax(scores, mask), expected)
+    batch = student.masked_softmax(torch.stack([scores, scores]), torch.stack([mask, mask]))
+    assert_close(batch, torch.stack([expected, expected]))
 
 
 @points(1.5)
@@ -113,13 +125,16 @@ def test_gradients_are_right_and_finite_beside_an_empty_row(student, reference):
 @points(0.5)
 def test_a_huge_forbidden_score_changes_nothing(student):
     """The forbidden key has a score of 100000. If it takes part in the maximum or in the sum, the
-    others vanish.
+    others vanish. Each row has its own largest score.
     """
     scores = tensor([[1.0, 1e5, 1.0, 1.0 + math.log(2.0)]]).float()
     mask = tensor([[1, 0, 1, 1]]).bool()
     assert_close(
         student.masked_softmax(scores, mask), tensor([[0.25, 0.0, 0.25, 0.5]]).float(), atol=1e-5
     )
+    for dtype in (torch.float32, torch.float16):
+        weights = student.masked_softmax(FAR_APART.to(dtype), ones(2, 6).bool())
+        assert_close(weights, torch.softmax(FAR_APART, dim=1).to(dtype), atol=1e-3)
 
 
 @points(0.5)

@@ -2,17 +2,31 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, randn, tensor
+from autograder.suite import (
+    assert_close,
+    assert_close_in_turn,
+    assert_refused,
+    call_twice,
+    points,
+    randn,
+    tensor,
+)
 
 
 @points(2)
-def test_the_first_length_keys_are_real(student):
+def test_the_first_length_keys_are_real(student, reference):
     """A sequence of length 2 has the keys 0 and 1. Look at True and False, and at the last real
     key.
     """
     mask = student.padding_mask(tensor([2, 5, 3]), 7)
     expected = tensor([[1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0, 0]]).bool()
     assert_close(mask.reshape(-1, 7), expected, what="the mask, one row a sequence,")
+    assert_close_in_turn(
+        lambda lengths, n: student.padding_mask(lengths, n).reshape(-1, n),
+        lambda lengths, n: reference.padding_mask(lengths, n).reshape(-1, n),
+        *(tensor([2, 5, 3]), 7),
+        others=(tensor([1, 7, 2]), 6),
+    )
 
 
 @points(0.5)

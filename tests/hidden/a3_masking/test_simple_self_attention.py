@@ -82,10 +82,14 @@ def test_all_positions_are_computed_at_once(student):
 
 
 @points(0.5)
-def test_half_precision_comes_back_as_half_and_nothing_changes(student):
+def test_half_precision_comes_back_as_half_and_nothing_changes(student, reference):
     """float16 in, float16 out; the scores are computed in float32, since 300 · 300 is beyond
     float16.
     """
     x = tensor([[300.0, 1.0], [0.0, 2.0]]).half()
     expected = tensor([[300.0, 1.0], [35.7609, 1.8808]]).half()  # row 1: the scores 2 and 4
     assert_close(call_twice(student.simple_self_attention, x), expected, rtol=2e-3)
+    # the last token's scores are 2000, 1998.75, 0, 0, 0 and 1601
+    x = tensor([[50.0, 0.0], [49.96875, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [40.0, 1.0]])
+    expected = reference.simple_self_attention(x.half())
+    assert_close(student.simple_self_attention(x.half()), expected, rtol=2e-3, atol=1e-3)

@@ -9,6 +9,8 @@ def test_one_square_matrix_a_head(student):
     assert_equal(student.attention_matrix_bytes(7, 5, 2), 490)
     # 384 · 100 003²
     assert_equal(student.attention_matrix_bytes(100_003, 96, 4), 3_840_230_403_456)
+    # 384 · 200 000 003², more digits than a float has
+    assert_equal(student.attention_matrix_bytes(200_000_003, 96, 4), 15_360_000_460_800_003_456)
 
 
 @points(1)

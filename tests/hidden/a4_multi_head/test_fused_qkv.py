@@ -4,6 +4,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -27,6 +28,10 @@ def test_equals_three_separate_projections(student, reference):
     assert len(answers) == 3, "fused_qkv should return three tensors: queries, keys, values."
     for answer, w, name in zip(answers, (w_q, w_k, w_v), "qkv", strict=True):
         assert_close(answer, reference.split_heads(x @ w, 3), what=name)
+    w_qkv = torch.cat([w_q, w_k, w_v], dim=1)
+    assert_close_in_turn(
+        student.fused_qkv, reference.fused_qkv, x, w_qkv, 3, others=(None, None, 7)
+    )
 
 
 @points(2)

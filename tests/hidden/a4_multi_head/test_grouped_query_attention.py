@@ -5,10 +5,12 @@ import torch
 from autograder.suite import (
     arange,
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
     eye,
+    far_apart,
     forbid,
     full,
     ones,
@@ -57,6 +59,9 @@ def test_equals_one_attention_a_head(student, reference):
         [reference.masked_attention(q[:, h], k[:, h // 2], v[:, h // 2]) for h in range(6)], dim=1
     )
     assert_close(call_twice(student.grouped_query_attention, q, k, v), expected)
+    assert_close_in_turn(
+        student.grouped_query_attention, reference.grouped_query_attention, q, k, v
+    )
 
 
 @points(1)
@@ -94,9 +99,9 @@ def test_masks_of_two_three_and_four_axes(student):
 
 
 @points(1)
-def test_half_precision_stays_half_precision(student):
+def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out; a product of 90000, before the scale, is beyond float16: widen
-    before you multiply.
+    before you multiply. Scores of 2000 and of −2000 stand in one call.
     """
     q, k = (
         (300 * torch.eye(2)).half().expand(1, 2, 2, 2),
@@ -109,6 +114,11 @@ def test_half_precision_stays_half_precision(student):
     assert_close(
         student.grouped_query_attention(q, k, v), full((1, 6, 2, 3), 3.0).half(), atol=2e-2
     )
+    for dtype in (torch.float16, torch.float64):
+        q, k = far_apart(dtype)
+        arguments = q.expand(1, 2, 2, 4), k.expand(1, 1, 6, 4), randn(1, 1, 6, 3).to(dtype)
+        expected = reference.grouped_query_attention(*arguments)
+        assert_close(student.grouped_query_attention(*arguments), expected, atol=4e-3)
 
 
 @points(1)

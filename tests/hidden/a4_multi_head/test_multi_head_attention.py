@@ -10,10 +10,12 @@ import torch
 from autograder.suite import (
     arange,
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
     eye,
+    far_apart,
     forbid,
     ones,
     points,
@@ -63,7 +65,13 @@ def test_every_head_attends_on_its_own(student):
     x, weights = randn(2, 5, 21), _weights(21, 3, 7)
     weights = (0.2 * weights[0], 0.2 * weights[1], weights[2], weights[3])
     # a softmax in float32 is right, and off by 1e-6 where the numbers are large
-    assert_close(student.multi_head_attention(x, *weights, 3), _slow(x, *weights, 3), atol=1e-5)
+    assert_close_in_turn(
+        student.multi_head_attention,
+        _slow,
+        *(x, *weights, 3),
+        others=(None, None, None, None, None, 7),
+        atol=1e-5,
+    )
 
 
 @points(1)
@@ -153,7 +161,7 @@ def test_a_mask_of_four_axes_is_used_as_it_is(student):
 @points(2)
 def test_cross_attention_asks_with_x_and_reads_from_x_kv(student):
     """Queries come from x; keys and values both come from x_kv, which has another length and
-    another width.
+    another width, and may have a mask.
     """
     x, x_kv, weights = randn(2, 5, 6), randn(2, 7, 10), _weights(6, 3, 2, d_kv=10)
     assert_close(
@@ -165,6 +173,14 @@ def test_cross_attention_asks_with_x_and_reads_from_x_kv(student):
         student.multi_head_attention(x, *weights, 3, x_kv=same_size),
         _slow(x, *weights, 3, same_size),
     )
+    weights = _weights(6, 3, 2, silent=True)
+    same_length = randn(2, 7, 6)
+    for source, lengths in ((x_kv, (5, 2)), (x_kv, (3, 4)), (same_length, (3, 4))):
+        source = source[..., :6]
+        mask = torch.stack([(arange(7) < length).view(1, 7) for length in lengths])
+        means = torch.stack([source[i, :length].mean(dim=0) for i, length in enumerate(lengths)])
+        expected = (means @ weights[2] @ weights[3]).unsqueeze(1).expand(2, 5, 6)
+        assert_close(student.multi_head_attention(x, *weights, 3, mask, source), expected)
 
 
 @points(1)
@@ -236,9 +252,9 @@ def test_operations_do_not_grow_with_the_tokens(student):
 
 
 @points(1)
-def test_half_precision_stays_half_precision(student):
+def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out, close to the float64 answer; a product of 90000, before the scale,
-    is beyond float16.
+    is beyond float16. Scores of 2000 and of −2000 stand in one call.
     """
     tokens = eye(2).half().unsqueeze(0)  # each finds itself
     answer = student.multi_head_attention(
@@ -248,6 +264,12 @@ def test_half_precision_stays_half_precision(student):
     x, weights = randn(2, 5, 6), [0.3 * w for w in _weights(6, 2, 3)]
     answer = student.multi_head_attention(x.half(), *(w.half() for w in weights), 2)
     assert_close(answer, _slow(x, *weights, 2).half(), atol=2e-2, rtol=2e-2)
+    for dtype in (torch.float16, torch.float64):
+        x, x_kv = (tokens.unsqueeze(0) for tokens in far_apart(dtype))
+        same, w_v = eye(4).to(dtype), randn(4, 4).to(dtype)
+        answer = student.multi_head_attention(x, same, same, w_v, same, 1, x_kv=x_kv)
+        expected = reference.multi_head_attention(x, same, same, w_v, same, 1, x_kv=x_kv)
+        assert_close(answer, expected, atol=4e-3)
 
 
 @points(1)

@@ -2,12 +2,17 @@
 matrix.
 """
 
+import torch
+
 from autograder.suite import (
+    arange,
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
     eye,
+    far_apart,
     forbid,
     ones,
     points,
@@ -20,6 +25,16 @@ from autograder.suite import (
 from .ready_made import ATTENTION
 
 pytestmark = [forbid(*ATTENTION), uses("split_heads", "merge_heads", "multi_head_attention")]
+
+
+def _far_apart(dtype):
+    """Tokens [1, 6, 4] and w_q, with keys that are the tokens: scores of 1960 and −2040 in one
+    call; and w_v, w_heads.
+    """
+    _, tokens = far_apart(dtype)
+    w_q = zeros(4, 4)
+    w_q[0, 0], w_q[1, 0], w_q[1, 1] = 8000.0, -4000.0, -80.0
+    return tokens.unsqueeze(0), w_q.to(dtype), randn(4, 4).to(dtype), randn(1, 4, 4).to(dtype)
 
 
 @points(2)
@@ -36,6 +51,13 @@ def test_equals_concatenation_and_one_output_matrix(student, reference):
     )
     expected = reference.multi_head_attention(x, w_q, w_k, w_v, w_heads.reshape(9, 6), 3)
     assert_close(call_twice(student.multi_head_sum, x, w_q, w_k, w_v, w_heads, 3), expected)
+    everything = torch.ones(5, 5).bool()
+    assert_close_in_turn(
+        student.multi_head_sum,
+        reference.multi_head_sum,
+        *(x, 0.2 * w_q, 0.2 * w_k, w_v, w_heads, 3, everything.tril()),
+        others=(None, None, None, None, None, None, everything),
+    )
 
 
 @points(2)
@@ -71,9 +93,9 @@ def test_values_may_have_another_size_than_keys(student):
 
 
 @points(1)
-def test_masks_of_two_three_and_four_axes(student):
+def test_masks_of_two_three_and_four_axes(student, reference):
     """[N, N] goes for all; [B, N, N] is one a sentence, here as many as heads; four axes are used
-    as they are.
+    as they are. Allowed scores may be far below zero.
     """
     x, w_v, w_heads = randn(2, 5, 6), randn(6, 6), randn(2, 3, 6)
     values = (x @ w_v).view(2, 5, 2, 3).transpose(1, 2)  # [B, H, N, d_v]
@@ -84,6 +106,11 @@ def test_masks_of_two_three_and_four_axes(student):
         answer = student.multi_head_sum(x, zeros(6, 4), randn(6, 4), w_v, w_heads, 2, mask)
         expected = (share @ values @ w_heads).sum(dim=1)
         assert_close(answer, expected, what=f"the answer to a mask of {len(shape)} axes")
+    # the two keys that may be seen have scores of -16000
+    tokens, w_q, w_v, w_heads = _far_apart(torch.float64)
+    first_two = (arange(6) < 2).expand(6, 6)
+    arguments = tokens, 8 * w_q, eye(4), w_v, w_heads, 1, first_two
+    assert_close(student.multi_head_sum(*arguments), reference.multi_head_sum(*arguments))
 
 
 @points(1)
@@ -97,8 +124,10 @@ def test_gradients_reach_the_tokens_and_every_head_matrix(student, reference):
 
 
 @points(1)
-def test_half_precision_stays_half_precision(student):
-    """float16 in, float16 out. Every head writes 2 here, so that rounding changes nothing."""
+def test_half_precision_stays_half_precision(student, reference):
+    """float16 in, float16 out. Every head writes 2 here, so that rounding changes nothing. Scores
+    of 2000 and of −2000 stand in one call.
+    """
     x, nothing, w_v, w_heads = (
         t.half() for t in (ones(1, 3, 5), zeros(5, 6), ones(5, 6) / 5, ones(3, 2, 5))
     )
@@ -107,6 +136,11 @@ def test_half_precision_stays_half_precision(student):
         6 * ones(1, 3, 5).half(),
         atol=2e-2,
     )
+    for dtype in (torch.float16, torch.float64):
+        tokens, w_q, w_v, w_heads = _far_apart(dtype)
+        arguments = tokens, w_q, eye(4).to(dtype), w_v, w_heads, 1
+        expected = reference.multi_head_sum(*arguments)
+        assert_close(student.multi_head_sum(*arguments), expected, atol=4e-3)
 
 
 @points(1)
