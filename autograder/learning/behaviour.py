@@ -34,16 +34,17 @@ _WAYS = {
 
 @dataclass(frozen=True, slots=True)
 class NamelessSubmission:
-    """A submission with questions that lost points and name no mistake.
+    """A submission with questions that lost points which no known mistake explains.
 
     Attributes:
         sha256: the hash of the notebook that was graded.
+        questions: each with the failed tests that a slip explains, as the result says.
         people: words and phrases that name the people who handed in.
     """
 
     file: FoundSubmission
     sha256: str
-    questions: tuple[str, ...]
+    questions: Mapping[str, tuple[str, ...]]
     people: tuple[str, ...]
 
 
@@ -65,8 +66,10 @@ class NamelessAnswer:
     """One student's wrong answer to one question, observed.
 
     Attributes:
+        tests: the failed tests that no slip explains.
         ways: how it differs from right answers, in words.
         message: what the student reads about the failed test with the most points.
+        faults: how many tests fail, with those that a slip explains.
         code: the answer as code, without comments and names; "" where none can be cut out.
         problem: why the answer cannot become a known mistake; "" where it can.
     """
@@ -76,6 +79,7 @@ class NamelessAnswer:
     tests: tuple[FailedTest, ...]
     ways: tuple[str, ...]
     message: str
+    faults: int
     code: str
     problem: str = ""
 
@@ -125,6 +129,8 @@ def observe_class(
         failures = grader.run_failures(client, submission, job.questions)
         answers = []
         for name, failure in failures.items():
+            if failure.runs.keys() <= set(job.questions[name]):
+                continue
             store.save(submission.student, name, failure)
             answers.append(_observe_answer(bench, client, job, submission, name, failure))
         return _Observed(tuple(answers))
@@ -150,12 +156,14 @@ def _observe_answer(
     points = {test.name: test.points for test in bench.grader.questions[question].tests}
     tests = []
     ways: dict[str, None] = {}
-    for name, run in failure.runs.items():
+    unexplained = [test for test in failure.runs if test not in job.questions[question]]
+    for name in unexplained:
+        run = failure.runs[name]
         departures = list_departures(run, failure.key_runs[name])
         listed = tuple(tuple(sorted(departure)) for departure in departures)
         tests.append(FailedTest(name, run.verdict.outcome, listed))
         ways |= dict.fromkeys(_describe_ways(run, failure.key_runs[name], departures))
-    dearest = max(failure.runs, key=lambda name: points[name])
+    dearest = max(unexplained, key=lambda name: points[name])
     code, problem = cut_code(bench, client, submission, question, job.people)
     if any(test.outcome in ("timeout", "crashed") for test in tests):
         # its runs are not stored: each diagnosis of the question would wait for it
@@ -166,6 +174,7 @@ def _observe_answer(
         tuple(tests),
         tuple(ways),
         failure.runs[dearest].verdict.text,
+        len(failure.runs),
         code,
         problem,
     )

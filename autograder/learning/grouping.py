@@ -90,7 +90,7 @@ def _make_group(name: str, members: Sequence[NamelessAnswer]) -> MistakeGroup:
 def _least_like(code: str, others: Sequence[NamelessAnswer]) -> str:
     """The code that is written most differently; "" without others."""
 
-    def likeness(answer: NamelessAnswer) -> tuple[float, tuple[bool, int, str, str]]:
+    def likeness(answer: NamelessAnswer) -> tuple[float, tuple[bool, int, int, str, str]]:
         words, other_words = code.split(), answer.code.split()
         ratio = difflib.SequenceMatcher(None, words, other_words, autojunk=False).ratio()
         return ratio, _code_order(answer)
@@ -102,6 +102,7 @@ def _shortest(members: Sequence[NamelessAnswer]) -> NamelessAnswer:
     return min(members, key=_code_order)
 
 
-def _code_order(answer: NamelessAnswer) -> tuple[bool, int, str, str]:
-    """Short code first; answers without code last."""
-    return not answer.code, len(answer.code), answer.code, answer.student
+def _code_order(answer: NamelessAnswer) -> tuple[bool, int, int, str, str]:
+    """Answers with few faults first, then short code; answers that cannot be learned last."""
+    length = len(answer.code)
+    return bool(answer.problem), answer.faults, length, answer.code, answer.student

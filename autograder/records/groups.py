@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +24,11 @@ class MistakeGroup:
 
     Attributes:
         name: the group's name, which follows from the question and the behaviour.
-        tests: the failed tests, in the order of the suite.
+        tests: the failed tests that no slip explains, in the order of the suite.
         ways: how the answers differ from the right ones, in words.
         message: what the students read about the failed test with the most points.
-        code: the shortest answer of the group, without comments and names; "" where none could be
-            cut out.
+        code: the shortest answer among those with the fewest faults, without comments and names;
+            "" where none could be cut out.
         problem: why that answer cannot become a known mistake; "" where it can.
         other_code: the answer that is written most differently; "" without one.
         students: the members, sorted.
@@ -76,15 +76,25 @@ class ClassGroups:
         return dataclasses.replace(self, suite_sha256=suite_sha256, groups=tuple(groups))
 
 
-def nameless_questions(result: Result) -> tuple[str, ...]:
-    """The questions of a result that lost points by a written answer, and name no mistake."""
-    return tuple(question.name for question in result.questions if _is_nameless(question))
+def nameless_questions(result: Result) -> dict[str, tuple[str, ...]]:
+    """The questions of a result that lost points by a written answer, and of which no known mistake
+    explains half: each with the failed tests that a slip explains.
+    """
+    questions = {}
+    for question in result.questions:
+        if question.diagnosis or is_full(question.score, question.max_score):
+            continue
+        explained = tuple(test for slip in question.slips for test in slip.tests)
+        if _has_unexplained_tests(question, explained):
+            questions[question.name] = explained
+    return questions
 
 
-def _is_nameless(question: QuestionResult) -> bool:
-    if is_full(question.score, question.max_score) or question.diagnosis or question.slips:
-        return False
-    return any(test.outcome not in ("passed", "missing") for test in question.tests)
+def _has_unexplained_tests(question: QuestionResult, explained: Collection[str]) -> bool:
+    return any(
+        test.outcome not in ("passed", "missing") and test.name not in explained
+        for test in question.tests
+    )
 
 
 def fingerprint_nameless(results: Iterable[Result]) -> str:
