@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from autograder.basics.safe_text import describe_test
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Verdict
 
@@ -60,11 +61,21 @@ def _withhold_refusals(runs: dict[str, TestRun], further_runs: Mapping[str, Test
     for name, run in runs.items():
         only_refusing = sorted(run.refusing - answering)
         if run.passed and only_refusing:
+            function = only_refusing[0]
             message = (
-                f"`{only_refusing[0]}` raises ValueError here. That counts once another test has "
-                "got a right answer of it."
+                f"`{function}` raises ValueError here, as it should. A function that always raises "
+                f"it would too, so this counts once {_describe_asking_test(runs, function)} gets "
+                f"a right answer from `{function}`."
             )
             _set_verdict(runs, name, Verdict("failed", message))
+
+
+def _describe_asking_test(runs: Mapping[str, TestRun], function: str) -> str:
+    """The first failed test that does not ask the function for an error, in words."""
+    for name, run in runs.items():
+        if not run.passed and function not in run.refusing:
+            return f'the test "{describe_test(name)}"'
+    return "another test of this question"
 
 
 def _drop_hints(runs: dict[str, TestRun]) -> None:

@@ -46,18 +46,26 @@ class Ban:
         for owner, name, value in reversed(self._replaced):
             setattr(owner, name, value)
 
-    def _check(self, operation: str) -> None:
+    def _check(self, operation: str, is_method: bool) -> None:
         # `torch.softmax`, `F.softmax`, `x.softmax` and `torch.ops.aten.softmax` share their last
         # name
         name = self._by_name.get(_plain(operation))
         if name is not None:
-            self.refuse(name)
+            self.refuse(name, f"Tensor.{operation}" if is_method else name)
 
-    def refuse(self, name: str) -> None:
-        """Note the call and raise ForbiddenCall."""
+    def refuse(self, name: str, called: str = "") -> None:
+        """Note the call and raise ForbiddenCall.
+
+        Args:
+            name: the forbidden function.
+            called: the function as the student called it, where that is another one of its name:
+                `Tensor.unfold` is not torch.nn.functional.unfold.
+        """
         self.called = name
+        subject = "it" if called in ("", name) else name
         raise ForbiddenCall(
-            f"this question is about writing what {name} does: it may not be called here"
+            f"{called or name} may not be called here: this question is about writing what "
+            f"{subject} does"
         )
 
     def _patch(self, names: list[str]) -> None:

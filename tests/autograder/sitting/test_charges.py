@@ -131,8 +131,8 @@ def test_raising_errors_with_every_number_earns_nothing(grade: Grade) -> None:
     assert result.score == 0.0
     refusal = question(result, "attention").tests[2]
     assert refusal.message == (
-        "`attention` raises ValueError here. That counts once another test has got a right "
-        "answer of it."
+        "`attention` raises ValueError here, as it should. A function that always raises it would "
+        'too, so this counts once the test "mixes values" gets a right answer from `attention`.'
     )
 
 

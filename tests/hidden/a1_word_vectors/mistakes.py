@@ -84,7 +84,8 @@ def flattens_the_ids(): ...
 
 @mistake(
     "one_hot",
-    hint="Indexing an identity matrix with −1 gives its last row: a wrong id becomes the last word.",
+    hint="The id −1 becomes the last word in your answer, as an index of −1 takes the last row. It "
+    "is no word: refuse it.",
     replace=[
         ("ids[(ids < 0) | (ids >= vocab_size)]", "ids[ids >= vocab_size]"),
         ("ids[..., None]", "ids[..., None] % vocab_size"),
@@ -187,8 +188,8 @@ def repairs_nan_afterwards(): ...
 
 @mistake(
     "cosine_similarity",
-    hint="The small number in your denominator outweighs the lengths of short vectors. Try "
-    "vectors of size 1e-5.",
+    hint="The small number that you add outweighs the lengths of short vectors. Try vectors of "
+    "size 1e-5.",
     replace=(
         "lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)",
         "lengths = lengths + 1e-8",
@@ -252,7 +253,8 @@ def cosine_stays_wide(): ...
 
 @mistake(
     "cosine_similarity",
-    hint="After your call the caller's vectors have length 1: `/=` writes into them.",
+    hint="After your call the caller's vectors have length 1: `/=`, and functions with a _ at the "
+    "end, write into them.",
     replace=(
         "dot = (u * v).sum(dim=-1)",
         """
@@ -420,7 +422,8 @@ def ids_in_int32(): ...
 
 @mistake(
     "nearest",
-    hint="You zeroed rows of the caller's table to leave them out. They are gone for the next call.",
+    hint="Rows of the caller's table are other numbers after your call. The next call needs them: "
+    "change the scores, not the table.",
     replace=(
         "return scores.topk(k).indices",
         """
@@ -452,8 +455,8 @@ def forgets_the_excluded_when_counting(): ...
 
 @mistake(
     "nearest",
-    hint="When fewer than k words are left you return fewer without a word. The contract "
-    "says ValueError.",
+    hint="When fewer than k words are left you return fewer, and nobody is told. The docstring "
+    "asks for a ValueError.",
     replace=(
         "if not 1 <= k <= left:",
         """
@@ -474,7 +477,7 @@ def counts_a_repeated_exclusion_twice(): ...
 
 @mistake(
     "nearest",
-    hint="The best k are asked for: also when k is not what it is in the example.",
+    hint="You return as many words as in the example. It is k that says how many.",
     replace=("topk(k)", "topk(min(4, left))"),
 )
 def always_returns_four(): ...
@@ -869,7 +872,8 @@ def computes_in_half_precision(): ...
 
 @mistake(
     "softmax",
-    hint="`z -= …` writes into the caller's scores.",
+    hint="The caller's scores are other numbers after your call: `-=`, and functions with a _ at "
+    "the end, write into them.",
     replace=(
         "wide = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z",
         """
@@ -1678,7 +1682,8 @@ def learned_last_joined_first(): ...
 
 @mistake(
     "encode_bpe",
-    hint="You join the leftmost known pair. Where two overlap, the one learned first comes first.",
+    hint="A pair is joined that was learned later than one that overlaps it. The rank decides, "
+    "neither the place in the word nor the length.",
 )
 def leftmost_pair_first(word, merges):
     tokens, pairs = list(word), set(merges)
@@ -1690,8 +1695,8 @@ def leftmost_pair_first(word, merges):
 
 @mistake(
     "encode_bpe",
-    hint="Each merge is tried once, in order. A later one can make a token that an earlier one "
-    "was waiting for.",
+    hint="Your answer stops too early: a later merge can make a token that an earlier merge was "
+    "waiting for, so one pass through the list is not enough.",
 )
 def one_pass_through_the_list(word, merges):
     tokens = list(word)
@@ -1703,7 +1708,8 @@ def one_pass_through_the_list(word, merges):
 @mistake(
     "encode_bpe",
     keeps=0.5,
-    hint="Only one join is made. Go on until no two neighbours are a pair of the list.",
+    hint="Two neighbours in your answer are still a pair of the list. Go on, lowest rank first, "
+    "until there are none.",
     replace=("tokens = joined", "return joined"),
 )
 def joins_once(): ...
@@ -1755,8 +1761,8 @@ def uses_up_the_merges(): ...
 
 @mistake(
     "encode_bpe",
-    hint="Does your answer give the tokens of *this* word, with *these* merges? It knows the "
-    "example by heart.",
+    hint="Your tokens are not made of *this* word and *these* merges: the answer holds for the "
+    "example only.",
 )
 def knows_the_example_by_heart(word, merges):
     return {"eating": ["eat", "ing"], "singing": ["s", "ing", "ing"]}.get(word, list(word))

@@ -120,8 +120,8 @@ def loops_over_the_sentences(): ...
 
 @mistake(
     "rnn_encode",
-    hint="A buffer made with torch.zeros(...) is float32, whatever the inputs are: give it "
-    "their dtype.",
+    hint="Your states are float32, whatever the inputs are. (torch.zeros(...) without a dtype "
+    "makes such a buffer.)",
     replace=("dim=1), h", "dim=1).to(torch.float32), h"),
 )
 def buffer_in_the_default_dtype(): ...
@@ -433,7 +433,7 @@ def weights_of_the_first_sentence(): ...
 
 @mistake(
     "attend",
-    hint="Two results in the other order: the contract says (context, weights).",
+    hint="Two results in the other order: the docstring says (context, weights).",
     keeps=0.5,
     replace=("return context, weights", "return weights, context"),
 )
@@ -735,7 +735,8 @@ def detaches_the_state(): ...
 
 @mistake(
     "seq2seq_decode",
-    hint="Zeros made with torch.zeros(...) are float32: make them like the targets.",
+    hint="Your results are float32, whatever the inputs are. (Zeros that start a loop need the "
+    "dtype of the targets.)",
     replace=(
         "return torch.stack(hidden, dim=1), torch.stack(weights, dim=1)",
         "return torch.stack(hidden, dim=1).float(), torch.stack(weights, dim=1).float()",
@@ -921,7 +922,8 @@ def single_keeps_an_axis(): ...
 
 @mistake(
     "single_query_attention",
-    hint="You changed the caller's query. Call your function twice: is it the same answer?",
+    hint="The caller's query is another tensor after your call: `/=` writes into it. Call your "
+    "function twice: is it the same answer?",
     replace=(
         "scores = k.to(wide) @ q.to(wide) / math.sqrt(q.shape[0])",
         """
@@ -1073,7 +1075,8 @@ def transposes_the_first_two_axes(): ...
 
 @mistake(
     "attention_weights",
-    hint="You exchange axes 1 and 2, which are the last two only with exactly one batch axis.",
+    hint="You exchange axes 1 and 2. They are the last two only where exactly one axis stands in "
+    "front.",
     replace=("transpose(-2, -1)", "transpose(1, 2)"),
 )
 def transposes_axes_one_and_two(): ...
@@ -1142,7 +1145,8 @@ def weights_of_the_first_batch_entry(): ...
 
 @mistake(
     "attention_weights",
-    hint="You changed the caller's queries. Call your function twice: is it the same answer?",
+    hint="The caller's queries are other numbers after your call: `/=` writes into them. Call your "
+    "function twice: is it the same answer?",
     replace=(
         "scores = q.to(wide) @ k.to(wide).transpose(-2, -1) / math.sqrt(d)",
         """
@@ -1187,7 +1191,8 @@ def loops_over_the_queries(): ...
 @mistake(
     "attention_weights",
     keeps=0.5,
-    hint="`view` needs contiguous tensors, and reading k as [d, N_k] with it mixes up the numbers.",
+    hint="You read the numbers of k as [d, N_k] in the order of memory, by `view` or `reshape`. "
+    "That is no transpose: the numbers get mixed up.",
     replace=("k.to(wide).transpose(-2, -1)", "k.to(wide).reshape(*k.shape[:-2], d, k.shape[-2])"),
 )
 def views_instead_of_transposing(): ...
@@ -1417,7 +1422,8 @@ def attention_of_the_first_batch_entry(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    hint="bmm wants exactly three axes. `@` carries any number of leading axes along.",
+    hint="Your product takes three axes and no others (as bmm does). `@` carries any number of "
+    "leading axes along.",
     replace=("return attention_weights(q, k) @ v", "return torch.bmm(attention_weights(q, k), v)"),
 )
 def attention_for_three_axes_only(): ...
@@ -1425,7 +1431,8 @@ def attention_for_three_axes_only(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    hint="You changed the caller's queries. Call your function twice: is it the same answer?",
+    hint="The caller's queries are other numbers after your call: `/=` writes into them. Call your "
+    "function twice: is it the same answer?",
     replace=(
         "return attention_weights(q, k) @ v",
         """
@@ -1453,7 +1460,7 @@ def attention_returns_float32(): ...
 @mistake(
     "scaled_dot_product_attention",
     keeps=0.5,
-    hint="The contract asks for the mixed values alone, not for a pair with the weights.",
+    hint="The mixed values alone are asked for, not a pair with the weights.",
     replace=(
         "return attention_weights(q, k) @ v",
         """
@@ -1605,7 +1612,7 @@ def draws_without_a_seed(): ...
 
 @mistake(
     "score_std",
-    hint="The contract asks for a Python float; yours is a tensor with one element.",
+    hint="A Python float is asked for; yours is a tensor with one element.",
     replace=(".item()", ""),
 )
 def returns_a_tensor(): ...
@@ -1731,7 +1738,7 @@ def norm_without_a_maximum(): ...
 
 @mistake(
     "softmax_gradient_norm",
-    hint="The contract asks for a Python float; yours is a tensor with one element.",
+    hint="A Python float is asked for; yours is a tensor with one element.",
     replace=(".item()", ""),
 )
 def norm_as_a_tensor(): ...
@@ -2000,8 +2007,8 @@ def linear_without_bias(): ...
 @mistake(
     "linear_scores",
     keeps=0.5,
-    hint="The slide has a linear layer and nothing behind it. With a tanh you mend the error you "
-    "should show.",
+    hint="The lecture's score is linear, with nothing behind it. Your tanh mends the error that "
+    "this question is about.",
     replace=("asked + offered + b", "torch.tanh(asked + offered + b)"),
 )
 def linear_with_tanh(): ...
@@ -2052,7 +2059,8 @@ def compares_scores_twice(): ...
 
 @mistake(
     "query_effect",
-    hint="You return what you expect of a linear layer. Measure: another score gives other numbers.",
+    hint="Your number does not depend on the score that you were given: it is what one expects of "
+    "a linear layer. Measure it.",
     replace=("(weights_a - weights_b).abs().max().item()", "0.0"),
 )
 def returns_what_the_notes_imply(): ...
@@ -2139,7 +2147,7 @@ def compares_the_contexts(): ...
 
 @mistake(
     "query_effect",
-    hint="Both sets of scores come from state_a: the second state is never asked.",
+    hint="Both sets of scores come from state_a: state_b is never used.",
     replace=("score(state_b, states)", "score(state_a.clone(), states)"),
 )
 def asks_with_the_same_state_twice(): ...
@@ -2147,7 +2155,7 @@ def asks_with_the_same_state_twice(): ...
 
 @mistake(
     "query_effect",
-    hint="The contract asks for Python floats; yours are tensors with one element.",
+    hint="Two Python floats are asked for; yours are tensors with one element.",
     replace=[
         ("(scores_a - scores_b).abs().max().item()", "(scores_a - scores_b).abs().max()"),
         ("(weights_a - weights_b).abs().max().item()", "(weights_a - weights_b).abs().max()"),

@@ -499,7 +499,8 @@ def rows_are_keys(): ...
 
 @mistake(
     "causal_mask",
-    hint="`n_k or n_q` takes 0 for 'not given'. How do you ask whether an argument is None?",
+    hint="n_k = 0 is taken for 'not given' (`n_k or n_q` does that). How do you ask whether an "
+    "argument is None?",
     replace=("if n_k is None:", "if not n_k:"),
 )
 def zero_keys_taken_for_none(): ...
@@ -516,7 +517,8 @@ def mask_of_ones_and_zeros(): ...
 
 @mistake(
     "causal_mask",
-    hint="This is the mask of the visible example. What does it look like for other sizes?",
+    hint="This is the mask of the visible check, of five tokens. What does it look like for other "
+    "sizes?",
     replace=(
         "return j <= i + n_k - n_q",
         "return torch.ones(5, 5).tril().bool()[5 - min(n_q, 5) :, : min(n_k, 5)]",
@@ -668,7 +670,8 @@ def the_last_mask_wins(): ...
 
 @mistake(
     "combine_masks",
-    hint="`&=` writes into the caller's mask. Call your function twice, and print the first mask.",
+    hint="The caller's first mask is another one after your call: `&=` writes into it. Call your "
+    "function twice, and print the mask.",
     replace=(
         "allowed = allowed & mask",
         """
@@ -829,8 +832,8 @@ def empty_rows_are_nan(): ...
 
 @mistake(
     "masked_softmax",
-    hint="The forward pass looks right; print the gradient. You added −inf, and a NaN goes "
-    "backwards through a sum.",
+    hint="The forward pass looks right; print the gradient. Where a row is all −inf the softmax is "
+    "NaN, and its gradient stays NaN when you replace the result.",
     replace=(
         "return (e / total).to(scores.dtype)",
         """
@@ -883,7 +886,8 @@ def first_mask_for_all(): ...
 @mistake(
     "masked_softmax",
     keeps=0.5,
-    hint="masked_fill returns a new tensor and leaves the old one alone. Where does yours go?",
+    hint="Forbidden keys still have a weight: your scores are not masked. (masked_fill returns a "
+    "new tensor and leaves the old one alone: is its result used?)",
     replace=[
         ("visible = widen(scores).masked_fill(~mask, -math.inf)", "visible = widen(scores)"),
         ("(e / total)", "(e / total).masked_fill(empty, 0.0)"),
@@ -894,8 +898,8 @@ def masked_fill_not_assigned(): ...
 
 @mistake(
     "masked_softmax",
-    hint="A function with a trailing underscore writes in place: you turned the "
-    "caller's mask round.",
+    hint="The caller's mask is turned round after your call: functions with a _ at the end, such "
+    "as logical_not_, write in place.",
     replace=[
         ("mask = mask.expand(scores.shape)", "mask.expand(scores.shape)"),
         (
@@ -910,7 +914,8 @@ def turns_the_callers_mask_round(): ...
 
 @mistake(
     "masked_softmax",
-    hint="masked_fill_ writes into the caller's scores. Call your function twice and print them.",
+    hint="The caller's scores are other numbers after your call: masked_fill_ writes into them, "
+    "masked_fill does not.",
     replace=(
         "visible = widen(scores)",
         """
@@ -925,7 +930,7 @@ def fills_the_callers_scores(): ...
 @mistake(
     "masked_softmax",
     keeps=0.5,
-    hint="Adding 1 to an allowed score and 0 to a forbidden one forbids nothing.",
+    hint="Adding True or False to a score adds 1 or 0, and forbids nothing.",
     replace=[
         ("widen(scores).masked_fill(~mask, -math.inf)", "widen(scores) + mask"),
         ("(e / total)", "(e / total).masked_fill(empty, 0.0)"),
@@ -1021,7 +1026,7 @@ def masked_attention_scaled_by_d_v(): ...
 
 @mistake(
     "masked_attention",
-    hint="The mask is an argument, and yours changes nothing. Where do you use it?",
+    hint="Another mask changes nothing in your answer. Where do you use it?",
     replace=(
         "weights = masked_softmax(scores, mask)",
         """
@@ -1035,7 +1040,7 @@ def ignores_the_mask(): ...
 
 @mistake(
     "masked_attention",
-    hint="No mask means that everything is allowed, here as in the last assignment.",
+    hint="Without a mask everything is allowed; yours hides what comes later all the same.",
     replace=(
         "device=scores.device)",
         "device=scores.device).tril(scores.shape[-1] - scores.shape[-2])",
@@ -1109,7 +1114,7 @@ def mixes_the_keys(): ...
 
 @mistake(
     "masked_attention",
-    hint="`q /= …` writes into the caller's queries. Call your function twice: same answer?",
+    hint="The caller's queries are other numbers after your call: `q /= …` writes into them.",
     replace=(
         "scores = widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(q.shape[-1])",
         """
@@ -1404,7 +1409,8 @@ def compares_the_sums_only(): ...
 
 @mistake(
     "is_permutation_equivariant",
-    hint="`x[:] = …` shuffles the caller's tokens. And what does fn(x) see afterwards?",
+    hint="The caller's tokens are shuffled after your call: `x[:] = …` writes into them. And what "
+    "does fn(x) see afterwards?",
     replace=[
         ("shuffled_first = fn(x[perm])", "shuffled_last = fn(x)[perm]"),
         (
@@ -1440,7 +1446,8 @@ def answers_with_a_tensor(): ...
 
 @mistake(
     "is_permutation_equivariant",
-    hint="Three indices into seven tokens are no shuffle, and indexing does not mind. Refuse it.",
+    hint="Three indices into seven tokens are no permutation, and indexing does not mind. Refuse "
+    "it with a ValueError.",
     replace=("if perm.shape != (x.shape[0],):", "if False:"),
 )
 def accepts_a_short_permutation(): ...
@@ -1740,7 +1747,7 @@ def signs_the_wrong_way_round(): ...
 
 @mistake(
     "product_mask_evidence",
-    hint="The matrix that you were asked for has n rows. Yours is that of the example.",
+    hint="The matrices have n rows. Yours have three, as in the visible check.",
     replace=(
         "fine = torch.ones(n, n)",
         """

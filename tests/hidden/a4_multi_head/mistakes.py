@@ -111,8 +111,8 @@ def counts_the_heads_from_the_end(): ...
 
 @mistake(
     "split_heads",
-    hint="No gradient comes back to x: the numbers were copied out of the graph (.data, "
-    ".detach, numpy).",
+    hint="No gradient comes back to x: the numbers leave the graph on the way (.data, .detach, "
+    "numpy).",
     replace=(
         "return x.reshape(batch, n, num_heads, d_head).transpose(1, 2)",
         """
@@ -125,7 +125,7 @@ def splits_outside_the_graph(): ...
 
 @mistake(
     "split_heads",
-    hint="The number of heads seems to be fixed at that of the example: use num_heads.",
+    hint="Another num_heads changes nothing: you make two heads, as in the example.",
     replace=("num_heads, d_head)", "2, -1)"),
 )
 def always_makes_two_heads(): ...
@@ -168,8 +168,8 @@ def interleaves_the_heads(): ...
 
 @mistake(
     "merge_heads",
-    hint="After swapping axes the memory is no longer in their order, and `view` refuses. The "
-    "error names the way out.",
+    hint="After two axes were swapped the memory is no longer in their order, and `view` refuses "
+    "to join them. `reshape` copies where it must.",
     replace=(".reshape(", ".view("),
 )
 def views_after_the_transpose(): ...
@@ -945,7 +945,8 @@ def detaches_the_weights(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="The caller's mask was changed in place: call the function twice and compare.",
+    hint="The caller's mask is another one after your call: it was changed in place. Call the "
+    "function twice and compare.",
     replace=(
         "return merge_heads(y) @ w_o",
         """

@@ -102,7 +102,8 @@ def nothing_is_subtracted(): ...
 
 @mistake(
     "online_softmax_stats",
-    hint="Right numbers, but the whole row was turned into exponentials at once. One block!",
+    hint="Right numbers, but the whole row was turned into exponentials at once. Take one block "
+    "after the other.",
     replace=[
         ("for start in range(0, x.shape[-1], block):", "for _ in range(1):"),
         ("x[..., start : start + block]", "x"),
@@ -113,7 +114,7 @@ def takes_the_whole_row_at_once(): ...
 
 @mistake(
     "online_softmax_stats",
-    hint="Half precision keeps its statistics in float32: a sum of 300 is not exact otherwise.",
+    hint="Statistics of half precision are float32: in float16 a sum such as 2049 is not exact.",
     replace=("return m, l", "return m.to(x.dtype), l.to(x.dtype)"),
 )
 def statistics_in_half_precision(): ...
@@ -464,7 +465,7 @@ def causal_from_the_top_left(): ...
 
 @mistake(
     "tiled_attention",
-    hint="j ≤ i: a token may look at itself.",
+    hint="A token may look at itself: key j is seen by query i for j ≤ i.",
     replace=("columns > rows", "columns >= rows"),
     keeps=0.5,
 )
@@ -566,7 +567,8 @@ def tiles_kept_in_a_list(): ...
 
 @mistake(
     "tiled_attention",
-    hint="The first tile of a row may be masked throughout, and -inf minus -inf is nan.",
+    hint="The first tile of a row may be masked throughout: its maximum is -inf, and -inf minus "
+    "-inf is nan.",
     replace=('m.masked_fill(m == float("-inf"), 0.0).unsqueeze(-1)', "m.unsqueeze(-1)"),
 )
 def nan_for_a_masked_tile(): ...
@@ -590,14 +592,19 @@ def divides_by_an_empty_sum(): ...
 
 @mistake(
     "tiled_attention",
-    hint="The scores are divided by √d before anything else.",
+    hint="The scores are not scaled: they are divided by √d before anything else.",
     replace=(" / math.sqrt(d)", ""),
     keeps=0.5,
 )
 def scale_is_missing(): ...
 
 
-@mistake("tiled_attention", hint="By √d, not by d.", replace=("math.sqrt(d)", "d"), keeps=0.5)
+@mistake(
+    "tiled_attention",
+    hint="The scores are divided by √d; yours are divided by d.",
+    replace=("math.sqrt(d)", "d"),
+    keeps=0.5,
+)
 def scale_is_one_over_d(): ...
 
 
@@ -753,7 +760,7 @@ def scores_without_scale(): ...
 
 @mistake(
     "tiled_attention_backward",
-    hint="Every query tile adds to dK and dV. Yours holds what the last one said.",
+    hint="Every query tile adds to dK and dV. Yours hold the last tile's part alone.",
     replace=[
         ("dv[..., j : j + block_k, :] +=", "dv[..., j : j + block_k, :] ="),
         ("dk[..., j : j + block_k, :] +=", "dk[..., j : j + block_k, :] ="),
@@ -765,7 +772,7 @@ def later_tiles_overwrite(): ...
 
 @mistake(
     "tiled_attention_backward",
-    hint="Every key tile adds to dQ. Yours holds what the last one said.",
+    hint="Every key tile adds to dQ. Yours holds the last tile's part alone.",
     replace=("dq[..., i : i + block_q, :] +=", "dq[..., i : i + block_q, :] ="),
 )
 def later_key_tiles_overwrite_dq(): ...
@@ -1110,7 +1117,7 @@ def returns_the_ratio(): ...
 
 @mistake(
     "growth_of_costs",
-    hint="That is the traffic of the naive way. Which one does FlashAttention have?",
+    hint="This is how the traffic of the naive way grows. Which one does FlashAttention have?",
     replace=('["tiled"]', '["naive"]'),
 )
 def traffic_of_the_naive_way(): ...
@@ -1134,7 +1141,8 @@ def believes_that_operations_are_linear(): ...
 
 @mistake(
     "growth_of_costs",
-    hint="That is what the slide says. Count the bytes that move, with hbm_traffic.",
+    hint="Your traffic grows with N, as the slide says. Count the bytes that move, with "
+    "hbm_traffic.",
     replace=(
         'hbm_traffic(tokens, d, block_q, 1, bytes_per_element)["tiled"]',
         "4 * tokens * d * bytes_per_element",
@@ -1615,7 +1623,7 @@ def kernel_is_causal_from_the_top_left(): ...
 
 @mistake(
     "triton_attention",
-    hint="≤, not <: a token may look at itself.",
+    hint="A token may look at itself: the condition is ≤, not <.",
     replace=("columns[None, :] <= rows", "columns[None, :] < rows"),
     keeps=0.5,
 )
@@ -1673,7 +1681,7 @@ def masked_scores_are_finite(): ...
 
 @mistake(
     "triton_attention",
-    hint="The scores are divided by √d.",
+    hint="The scores are not scaled: divide them by √d.",
     replace=("1 / math.sqrt(d)", "1.0"),
     keeps=0.5,
 )
@@ -1681,7 +1689,10 @@ def kernel_does_not_scale(): ...
 
 
 @mistake(
-    "triton_attention", hint="By √d, not by d.", replace=("1 / math.sqrt(d)", "1 / d"), keeps=0.5
+    "triton_attention",
+    hint="The scores are divided by √d; yours are divided by d.",
+    replace=("1 / math.sqrt(d)", "1 / d"),
+    keeps=0.5,
 )
 def kernel_scales_by_d(): ...
 

@@ -53,9 +53,8 @@ class _Slots:
 
 @mistake(
     "KVCache",
-    hint="length moves in append. A model of two layers appends twice a step, so layer 1 starts "
-    "where layer 0 ended. "
-    "append writes; only advance counts.",
+    hint="length has moved after append. Only advance moves it, once a step: a model with two "
+    "layers appends twice, and layer 1 would start behind layer 0's tokens.",
 )
 class AdvancesInEveryLayer(_Slots):
     def append(self, layer, k, v):
@@ -137,9 +136,8 @@ class OneSlotTooFew(_Slots):
 
 @mistake(
     "KVCache",
-    hint="Two caches of yours share their memory: a list that belongs to the class, or a default "
-    "argument, is made "
-    "once and used by all objects.",
+    hint="Two caches of yours share their memory. (A list of the class, of the module, or a "
+    "default argument is made once and used by all objects.)",
 )
 class SharesStoresBetweenObjects(_Slots):
     shared = {}
@@ -151,8 +149,8 @@ class SharesStoresBetweenObjects(_Slots):
 
 @mistake(
     "KVCache",
-    hint="The length is a property of your class, not of the object: a second cache starts where "
-    "the first one is.",
+    hint="The length does not belong to the object: a second cache starts where the first one is. "
+    "(A counter of the class, or outside it, is shared by all caches.)",
 )
 class CountsForTheWholeClass(_Slots):
     counts = {}
@@ -190,8 +188,8 @@ class HandsOutViewsThatChange(_Slots):
 
 @mistake(
     "KVCache",
-    hint="Each step shifts the tokens in one buffer, so what earlier steps returned changes "
-    "under the caller's hands.",
+    hint="What an earlier append returned is other numbers after a later one: it lies in a buffer "
+    "that you write again.",
 )
 class ReturnsTheSameBufferEveryTime(_Slots):
     def write(self, layer, k, v):
@@ -447,8 +445,8 @@ def positions_restart_every_step(): ...
 
 @mistake(
     "decode_step",
-    hint="After the prompt, positions are one too large. With t tokens in the cache, at 0 to t - "
-    "1, what is next?",
+    hint="After the prompt, positions are one too large. With t tokens at 0 to t - 1, the next one "
+    "is at t.",
     replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) + (start > 0)"),
     keeps=0.5,
 )
@@ -457,7 +455,8 @@ def positions_are_one_late(): ...
 
 @mistake(
     "decode_step",
-    hint="The new token gets the position of the newest old one. With t tokens, at 0 to t - 1 …?",
+    hint="The new token gets the position of the newest old one. With t tokens at 0 to t - 1, the "
+    "next one is at t.",
     replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) - (start > 0)"),
     keeps=0.5,
 )
@@ -466,7 +465,7 @@ def positions_are_one_early(): ...
 
 @mistake(
     "decode_step",
-    hint="The past is counted twice in the positions: once by you, and once by the cache's length.",
+    hint="The past is counted twice in the positions: cache.length has it already.",
     replace=("torch.arange(start, start + c)", "torch.arange(2 * start, 2 * start + c)"),
 )
 def past_counts_twice_in_positions(): ...
@@ -500,7 +499,7 @@ def advances_once_a_layer(): ...
 
 @mistake(
     "decode_step",
-    hint="Nobody advances the cache: the next step would write over this one's keys.",
+    hint="The cache is not advanced: the next step would write over this step's keys.",
     replace=("cache.advance(c)  # once a step, not once a layer", ""),
 )
 def never_advances(): ...
@@ -671,7 +670,7 @@ def ignores_the_window(): ...
 
 @mistake(
     "decode_step",
-    hint="Padding is attended to: hide the columns where the mask is False from every query.",
+    hint="Padding is attended to: hide from every query the columns in which the mask is False.",
     replace=("may_attend = may_attend & mask[:, None, None, -n_k:]", "pass"),
 )
 def padding_is_seen(): ...
@@ -706,7 +705,8 @@ def takes_the_oldest_columns_of_the_mask(): ...
 
 @mistake(
     "decode_step",
-    hint="The rows of the mask meet the heads. It is one a row of the batch: [B, 1, 1, n].",
+    hint="The batch axis of the mask meets the heads. There is one row for each text: [B, 1, 1, "
+    "n].",
     replace=(
         "mask[:, None, None, -n_k:]",
         "mask[:, None, -n_k:]",
@@ -1046,8 +1046,8 @@ def prefills_anew_for_every_token(): ...
 
 @mistake(
     "generate_cached",
-    hint="The cache of the last call is used again. A default argument is made once; make a "
-    "cache per call.",
+    hint="The cache of an earlier call is used again, with its tokens. (A default argument, or a "
+    "variable outside the function, is made once.) Make a cache in every call.",
 )
 def keeps_its_cache_for_the_next_call(params, prompt, num_new, config, caches={}):  # noqa: B006
     _asked(prompt, num_new)
@@ -1076,9 +1076,8 @@ def makes_all_logits_of_the_prompt(): ...
 
 @mistake(
     "generate_cached",
-    hint="The last new token goes through the model, too, and nobody reads what comes out. It "
-    "also needs a position "
-    "that the table may not have.",
+    hint="The last new token goes through the model too, and nobody reads the result. It also "
+    "needs a position that the table may not have.",
 )
 def feeds_the_last_token_for_nobody(params, prompt, num_new, config):
     _asked(prompt, num_new)
@@ -1133,7 +1132,7 @@ def stops_one_token_early(): ...
 
 @mistake(
     "generate_cached",
-    hint="The caller's prompt has changed: the next token is written into a slice of it.",
+    hint="The caller's prompt has changed: a new token is written into it.",
 )
 def writes_into_the_prompt(params, prompt, num_new, config):
     _asked(prompt, num_new)
@@ -1155,7 +1154,8 @@ def writes_into_the_prompt(params, prompt, num_new, config):
 
 @mistake(
     "generate_cached",
-    hint="A negative number of new tokens is taken for none, and an empty prompt for one.",
+    hint="A negative number of new tokens, or an empty prompt, gets an answer. Both are a "
+    "ValueError.",
     replace=(
         'raise ValueError(f"{num_new} new tokens after a prompt of {n}")',
         "return prompt.clone()",
@@ -1262,7 +1262,8 @@ def first_rows_padding_for_all(mask):
 
 @mistake(
     "ragged_positions",
-    hint="A mask with other axes is counted along whichever comes second: ValueError is asked.",
+    hint="A mask with another number of axes than two gets an answer. The docstring asks for a "
+    "ValueError.",
     replace=(
         """
 if mask.dim() != 2:
@@ -1530,7 +1531,7 @@ class LengthIsWhatIsHeld(_Window):
 
 @mistake(
     "SlidingWindowCache",
-    hint="length moves in append, once a layer, instead of once a step in advance.",
+    hint="length has moved after append. It moves in advance, once a step, not once a layer.",
 )
 class LengthMovesInAppend(_Window):
     extra = 0
@@ -1551,8 +1552,8 @@ class LengthMovesInAppend(_Window):
 
 @mistake(
     "SlidingWindowCache",
-    hint="The ring's slots come back in memory order. After it has gone round once, that is not "
-    "the order of time.",
+    hint="The tokens do not come back in the order of time. (After a ring has gone round once, the "
+    "order of its slots is another one.)",
 )
 class ReturnsTheRingUnordered(_Window):
     def append(self, layer, k, v):
@@ -1875,7 +1876,7 @@ def _across(q, k):
     return across[across.norm(dim=1).argmax()]
 
 
-@mistake("unheard_query", hint="This is the query that was there: no weight of attention moves.")
+@mistake("unheard_query", hint="This is the query that was given: no attention weight moves.")
 def returns_the_query_itself(q, k):
     _across(q, k)
     return q[-1].clone()
@@ -1883,7 +1884,8 @@ def returns_the_query_itself(q, k):
 
 @mistake(
     "unheard_query",
-    hint="A longer query has another product with its own key, and the notes' formula hears that.",
+    hint="A longer query has another product with its own key, so the notes' formula sees the "
+    "difference.",
 )
 def makes_the_query_longer(q, k):
     _across(q, k)
@@ -1892,8 +1894,8 @@ def makes_the_query_longer(q, k):
 
 @mistake(
     "unheard_query",
-    hint="Towards another key, but that key is not square to the last one: take away what it has "
-    "along k_N first.",
+    hint="You move towards another key that is not perpendicular to the last one. First take away "
+    "its part along k_N.",
 )
 def moves_along_another_key(q, k):
     _across(q, k)
@@ -1901,7 +1903,7 @@ def moves_along_another_key(q, k):
 
 
 @mistake(
-    "unheard_query", hint="The direction is right and the way too short: no weight moves by 0.1."
+    "unheard_query", hint="The direction is right, and the step too short: no weight moves by 0.1."
 )
 def takes_a_small_step(q, k):
     return q[-1] + 1e-3 * _across(q, k)
@@ -1909,8 +1911,8 @@ def takes_a_small_step(q, k):
 
 @mistake(
     "unheard_query",
-    hint="You move q square to the first key. The notes' formula compares the last query with "
-    "the last key.",
+    hint="You move q perpendicular to the first key. The notes' formula compares the last query "
+    "with the last key.",
 )
 def square_to_the_first_key(q, k):
     _across(q, k)

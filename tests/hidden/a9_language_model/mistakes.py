@@ -158,7 +158,7 @@ def reads_characters(): ...
 
 @mistake(
     "train_byte_bpe",
-    hint="Asking for -3 merges is a mistake of the caller: ValueError.",
+    hint="A negative number of merges gets an answer. The docstring asks for a ValueError.",
     replace=("if num_merges < 0:", "if num_merges != num_merges:"),
 )
 def takes_a_negative_number(): ...
@@ -185,7 +185,8 @@ def joins_words_from_the_right(): ...
 
 @mistake(
     "train_byte_bpe",
-    hint="Byte 0 is a byte like all others, and not a place that nothing stands in.",
+    hint="Pairs with byte 0 are left out. It is a byte like all others, though Python takes 0 for "
+    "false.",
     replace=("for pair in pairwise(ids):", "for pair in filter(all, pairwise(ids)):"),
 )
 def takes_byte_0_for_nothing(): ...
@@ -220,8 +221,8 @@ def refuses_to_learn_nothing(): ...
 @mistake(
     "bpe_encode",
     hint=(
-        "You join whichever pair comes first in the word. It is the one that was learned first: "
-        "the lowest rank."
+        "A pair is joined that was learned later than another one in the word. The lowest rank "
+        "comes first, neither the place nor the length decides."
     ),
     replace=("min(known, key=rank.get)", "known[0]"),
 )
@@ -294,7 +295,7 @@ def encodes_each_word_once(): ...
 
 @mistake(
     "bpe_encode",
-    hint="Not every text is UTF-8, and bytes may not get lost: work on the bytes themselves.",
+    hint="Bytes are lost where the text is no UTF-8. Work on the bytes themselves, not on a str.",
     replace=(
         "bytes(text.tolist())",
         'bytes(text.tolist()).decode("utf-8", errors="ignore").encode()',
@@ -718,7 +719,8 @@ def forgets_the_positions(): ...
 
 @mistake(
     "language_model",
-    hint="With tokens in the cache, the positions of the new ones go on at cache.length.",
+    hint="Where the cache holds tokens, the positions of the new ones go on at cache.length. Yours "
+    "begin at 0 again.",
     replace=('params["positions"][start : start + n]', 'params["positions"][:n]'),
 )
 def positions_begin_at_0_again(): ...
@@ -785,8 +787,8 @@ def runs_the_first_block_only(): ...
 @mistake(
     "language_model",
     hint=(
-        "The cache advances once a step. Yours advances in every layer, so the second one begins "
-        "in the wrong place."
+        "After a step the cache's length is not the old length plus the new tokens: it has moved "
+        "more than once. advance(n) belongs behind the last layer, once."
     ),
     replace=[
         (
@@ -939,7 +941,8 @@ def splits_heads_by_two(): ...
 
 @mistake(
     "language_model",
-    hint="The tokens in the cache count, too: seven and three do not fit into nine.",
+    hint="The tokens in the cache count too: seven in it and three new ones do not fit into a "
+    "context of nine.",
     replace=("if start + n > config.context_length:", "if n > config.context_length:"),
 )
 def counts_the_chunk_alone(): ...
@@ -1122,7 +1125,8 @@ def ignores_the_seed(): ...
 
 @mistake(
     "sample_windows",
-    hint="You seed and throw torch's own dice. Whoever throws them next gets other numbers.",
+    hint="You seed and use torch's own random state. Whoever draws next gets other numbers: use a "
+    "torch.Generator.",
     replace=("dice = torch.Generator().manual_seed(seed)", "dice = torch.manual_seed(seed)"),
 )
 def throws_torchs_own_dice(): ...
@@ -1282,7 +1286,7 @@ def adds_the_floor(): ...
 
 @mistake(
     "learning_rate",
-    hint="math.cos wants radians.",
+    hint="math.cos takes radians, and you give it degrees.",
     replace=("math.pi * progress", "180 * progress"),
 )
 def takes_degrees(): ...
@@ -1298,7 +1302,8 @@ def divides_by_a_warm_up_of_0(): ...
 
 @mistake(
     "learning_rate",
-    hint="A warm-up that is as long as the training leaves nothing for the cosine: ValueError.",
+    hint="A warm-up as long as the training leaves nothing for the cosine. The docstring asks for "
+    "a ValueError.",
     replace=[
         ("if warmup < 0 or total <= warmup:", "if total < 0:"),
         ("(total - warmup)", "max(total - warmup, 1)"),
@@ -1469,8 +1474,8 @@ def clips_into_float32(): ...
 
 @mistake(
     "clip_gradients",
-    hint="A norm that is NaN or infinite makes every gradient NaN, and then every "
-    "weight. ValueError.",
+    hint="A norm that is NaN or infinite makes every gradient NaN, and then every weight. The "
+    "docstring asks for a ValueError.",
     replace=("if not math.isfinite(norm):", "if norm < 0:"),
 )
 def lets_nan_through(): ...
@@ -1478,7 +1483,7 @@ def lets_nan_through(): ...
 
 @mistake(
     "clip_gradients",
-    hint="A bound of 0 or -1 cannot be right: ValueError.",
+    hint="A bound of 0 or below gets an answer. The docstring asks for a ValueError.",
     replace=("if not max_norm > 0:", "if max_norm is None:"),
 )
 def takes_any_bound(): ...
@@ -1709,7 +1714,8 @@ def forgets_the_state(): ...
 
 @mistake(
     "adamw_step",
-    hint="zip stops at the shorter list without a word: ValueError.",
+    hint="Lists of different lengths get an answer: zip stops at the shorter one without a word. "
+    "The docstring asks for a ValueError.",
     replace=[
         ("if len(tensors) != len(gradients):", "if False:"),
         ('state["v"], strict=True)', 'state["v"])'),
@@ -1720,8 +1726,8 @@ def takes_lists_of_different_lengths(): ...
 
 @mistake(
     "adamw_step",
-    hint="The signature's defaults are betas 0.9 and 0.95 and a decay of 0.1; these are "
-    "the library's.",
+    hint="With nothing passed, betas are 0.9 and 0.95 and the decay is 0.1, as in the signature. "
+    "Yours are the library's.",
     replace=[
         ("(beta1, beta2), t", "(beta1, beta2), weight_decay, t"),
         (
@@ -1761,7 +1767,7 @@ def takes_powers_of_2(): ...
 
 @mistake(
     "perplexity",
-    hint="There are N - 1 targets: the first token is nobody's.",
+    hint="You divide by N. There are N - 1 targets: nothing predicts the first token.",
     replace=("loss / (len(ids) - 1)", "loss / len(ids)"),
     keeps=0.5,
 )
@@ -1934,7 +1940,8 @@ def measures_the_last_token_only(): ...
 
 @mistake(
     "perplexity",
-    hint="One token has no target, and 0 / 0 is no perplexity: ValueError.",
+    hint="A text of one token has no target, and 0 / 0 is no perplexity. The docstring asks for a "
+    "ValueError.",
     replace=[
         ("len(ids) < 2 or not", "not"),
         ("loss / (len(ids) - 1)", "loss / max(len(ids) - 1, 1)"),
@@ -1945,7 +1952,8 @@ def takes_a_text_of_one_token(): ...
 
 @mistake(
     "perplexity",
-    hint="A window of 0, or one that the model cannot read: ValueError.",
+    hint="A window of 0, or one longer than the context, gets an answer. The docstring asks for a "
+    "ValueError.",
     replace=[
         (" or not 1 <= window <= config.context_length:", ":"),
         (
@@ -2035,7 +2043,8 @@ def looks_at_the_first_row_of_logits(): ...
 
 @mistake(
     "sample",
-    hint="This is greedy, whatever the temperature. Draw from the distribution.",
+    hint="Your text is the likeliest one whatever the temperature. Above temperature 0 tokens are "
+    "drawn at random.",
     replace=("torch.multinomial(p, 1, generator=dice)", "p.argmax(dim=-1, keepdim=True)"),
 )
 def always_takes_the_likeliest(): ...
@@ -2065,6 +2074,20 @@ def multiplies_by_the_temperature(): ...
 
 @mistake(
     "sample",
+    keeps=0.5,
+    hint="At temperature 0 you divide by zero: the probabilities become NaN, and torch.multinomial "
+    "says that they contain inf or nan. Temperature 0 means the likeliest token; "
+    "filtered_probabilities knows that.",
+    replace=(
+        "filtered_probabilities(logits, temperature, top_k)",
+        "filtered_probabilities(logits / temperature, 1.0 if temperature >= 0 else -1, top_k)",
+    ),
+)
+def divides_by_a_temperature_of_zero(): ...
+
+
+@mistake(
+    "sample",
     hint="top_k is not passed on.",
     replace=(
         "filtered_probabilities(logits, temperature, top_k)",
@@ -2084,7 +2107,8 @@ def writes_one_text_whatever_the_seed(): ...
 
 @mistake(
     "sample",
-    hint="The dice are made anew for each token, so that every token has the same throw.",
+    hint="The generator is seeded anew for each token, so that every token gets the same random "
+    "number. Seed once.",
     replace=(
         "torch.multinomial(p, 1, generator=dice)",
         "torch.multinomial(p, 1, generator=torch.Generator().manual_seed(seed))",
@@ -2095,7 +2119,8 @@ def seeds_every_step(): ...
 
 @mistake(
     "sample",
-    hint="You seed and throw torch's own dice. Whoever throws them next gets other numbers.",
+    hint="You seed and use torch's own random state. Whoever draws next gets other numbers: use a "
+    "torch.Generator.",
     replace=("dice = torch.Generator().manual_seed(seed)", "dice = torch.manual_seed(seed)"),
 )
 def writes_with_torchs_own_dice(): ...
@@ -2111,7 +2136,7 @@ def writes_another_text_each_time(): ...
 
 @mistake(
     "sample",
-    hint="All rows get the same throw. Each row has its own.",
+    hint="All rows get the same random number. Each row draws for itself.",
     replace=(
         "torch.multinomial(p, 1, generator=dice)",
         (
@@ -2182,7 +2207,7 @@ def stops_where_the_context_ends(): ...
 
 @mistake(
     "sample",
-    hint="-2 new tokens cannot be: ValueError.",
+    hint="A negative number of new tokens gets an answer. The docstring asks for a ValueError.",
     replace=("if num_new < 0 or n < 1:", "if n < 1:"),
 )
 def writes_a_negative_number_of_tokens(): ...
@@ -2190,7 +2215,8 @@ def writes_a_negative_number_of_tokens(): ...
 
 @mistake(
     "sample",
-    hint="Without a token there is nothing to read: ValueError.",
+    hint="An empty prompt gets an answer, and there is nothing to read. The docstring asks for a "
+    "ValueError.",
     replace=[
         ("if num_new < 0 or n < 1:", "if num_new < 0:"),
         (
@@ -2246,7 +2272,7 @@ def counts_from_the_second_period_on(): ...
 
 @mistake(
     "induction_score",
-    hint="The last query counts.",
+    hint="The last query is left out. It counts like the others.",
     replace=("torch.arange(period, n_q)", "torch.arange(period, max(n_q - 1, period + 1))"),
     keeps=0.5,
 )
@@ -2318,7 +2344,7 @@ def counts_hits(): ...
 
 @mistake(
     "induction_score",
-    hint="A period of 0 cannot be: ValueError.",
+    hint="A period of 0 gets an answer. The docstring asks for a ValueError.",
     replace=[
         ("not 1 <= period < n_q", "not 0 <= period < n_q"),
         ("queries - period + 1", "(queries - period + 1).clamp(max=n_k - 1)"),
