@@ -192,7 +192,8 @@ def watch_launches(
     try:
         with strict.record(names) as recording:
             record = LaunchRecord(recording, names, ledger)
-            with CallsOfTorch(record.note_call), record, noted_launches() as launches:
+            calls = CallsOfTorch(lambda name, is_method: record.note_call(name))
+            with calls, record, noted_launches() as launches:
                 yield record
         refuse_large_launches(launches, recording.largest)
     finally:
