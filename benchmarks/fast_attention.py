@@ -1,11 +1,12 @@
 """The fast kernels: attention forward and backward for a GPU, beside the teaching kernel of the
 answer key.
 
-What they add to it: scores in powers of two (one `exp2` instead of an `exp`, the factor folded into
-the scale), the loop split into tiles that need no mask and the few that do, tiles above the
-diagonal never visited, block shapes and pipeline depth chosen by measurement, and for whole tiles
-on Hopper loads by tensor descriptors. The backward pass is two kernels, one that owns key tiles
-(dK, dV) and one that owns query tiles (dQ), so that nothing is added atomically.
+What they add to it: scores in powers of two (one `exp2` instead of an `exp`; its factor is folded
+into the scale, which is multiplied in float32 where the maximum is subtracted), the loop split into
+tiles that need no mask and the few that do, tiles above the diagonal never visited, block shapes
+and pipeline depth chosen by measurement, and for whole tiles on Hopper loads by tensor descriptors.
+The backward pass is two kernels, one that owns key tiles (dK, dV) and one that owns query tiles
+(dQ), so that nothing is added atomically.
 
 q, k and v are [B, H, N, d], contiguous, d a power of two from 16 on; causal is bottom-right
 aligned; the log-sum-exp is that of the natural scores.
@@ -75,24 +76,23 @@ def _step(
     columns,
     N_k,
     shift,
+    scale,
     MASKED: tl.constexpr,
     CAUSAL: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """One key tile: k is [D, BLOCK_K]; scores are in powers of two already, because q carries the
-    factor.
-    """
+    """One key tile: k is [D, BLOCK_K]. m and p are of scores times `scale`, which is above 0."""
     s = tl.dot(q, k, input_precision=PRECISION)
     if MASKED:
         seen = columns[None, :] < N_k
         if CAUSAL:
             seen = seen & (columns[None, :] <= rows[:, None] + shift)
         s = tl.where(seen, s, float("-inf"))
-    m_new = tl.maximum(m, tl.max(s, 1))
+    m_new = tl.maximum(m, tl.max(s, 1) * scale)
     safe = m_new
     if MASKED:
         safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-    p = tl.math.exp2(s - safe[:, None])
+    p = tl.math.exp2(s * scale - safe[:, None])
     shrink = tl.math.exp2(m - safe)
     total = total * shrink + tl.sum(p, 1)
     acc = tl.dot(p.to(v.dtype), v, acc * shrink[:, None], input_precision=PRECISION)
@@ -140,7 +140,6 @@ def forward_kernel(
         mask=rows[:, None] < N_q,
         other=0.0,
     )
-    q = (q.to(tl.float32) * scale).to(q.dtype)
     m = tl.full([BLOCK_Q], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_Q], tl.float32)
     acc = tl.zeros([BLOCK_Q, D], tl.float32)
@@ -154,7 +153,7 @@ def forward_kernel(
         k = tl.load(k_ptr + columns[None, :] * D + dims[:, None])
         v = tl.load(v_ptr + columns[:, None] * D + dims[None, :])
         acc, total, m = _step(
-            acc, total, m, q, k, v, rows, columns, N_k, shift, False, CAUSAL, PRECISION
+            acc, total, m, q, k, v, rows, columns, N_k, shift, scale, False, CAUSAL, PRECISION
         )
     for start in tl.range(whole, last, BLOCK_K):
         columns = start + tl.arange(0, BLOCK_K)
@@ -165,7 +164,7 @@ def forward_kernel(
             v_ptr + columns[:, None] * D + dims[None, :], mask=columns[:, None] < N_k, other=0.0
         )
         acc, total, m = _step(
-            acc, total, m, q, k, v, rows, columns, N_k, shift, True, CAUSAL, PRECISION
+            acc, total, m, q, k, v, rows, columns, N_k, shift, scale, True, CAUSAL, PRECISION
         )
     _finish(acc, total, m, o_ptr, lse_ptr, pair * N_q, rows, dims, N_q, D)
 
@@ -194,7 +193,6 @@ def forward_descriptor_kernel(
     dims = tl.arange(0, D)
     shift = N_k - N_q
     q = q_rows.load([pair * N_q + tile * BLOCK_Q, 0])
-    q = (q.to(tl.float32) * scale).to(q.dtype)
     m = tl.full([BLOCK_Q], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_Q], tl.float32)
     acc = tl.zeros([BLOCK_Q, D], tl.float32)
@@ -208,14 +206,14 @@ def forward_descriptor_kernel(
         k = k_rows.load([pair * N_k + start, 0]).T
         v = v_rows.load([pair * N_k + start, 0])
         acc, total, m = _step(
-            acc, total, m, q, k, v, rows, columns, N_k, shift, False, CAUSAL, PRECISION
+            acc, total, m, q, k, v, rows, columns, N_k, shift, scale, False, CAUSAL, PRECISION
         )
     for start in tl.range(whole, last, BLOCK_K):
         columns = start + tl.arange(0, BLOCK_K)
         k = k_rows.load([pair * N_k + start, 0]).T
         v = v_rows.load([pair * N_k + start, 0])
         acc, total, m = _step(
-            acc, total, m, q, k, v, rows, columns, N_k, shift, True, CAUSAL, PRECISION
+            acc, total, m, q, k, v, rows, columns, N_k, shift, scale, True, CAUSAL, PRECISION
         )
     _finish(acc, total, m, o_ptr, lse_ptr, pair.to(tl.int64) * N_q, rows, dims, N_q, D)
 

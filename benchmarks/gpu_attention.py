@@ -33,6 +33,8 @@ HEADS_DIMENSION = 2048  # H * d, as in the FlashAttention papers
 TOKENS = 16384  # in a batch
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
 LONGEST = 131072
+FLUSHED_BYTES = 2 << 30
+"""Forty times the cache of an H200, half a millisecond of writing."""
 BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "math": "MATH"}
 Row = dict[str, Any]
 Size = tuple[int, int, bool, str]
@@ -56,14 +58,18 @@ def main() -> int:
     started = time.monotonic()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {_triton_version()}")
     report: dict[str, Any] = {"device": torch.cuda.get_device_name()}
+    save = partial(_write, arguments.json, report)
     if arguments.only in (None, "right"):
         report["wrong"] = check_gpu()
+        save()
     if arguments.only in (None, "memory"):
-        report["memory"] = measure_memory()
+        report["memory"] = []
+        measure_memory(report["memory"], save)
     if arguments.only in (None, "speed"):
-        report["speed"] = measure_speed(started + arguments.seconds)
+        report["speed"] = []
+        measure_speed(report["speed"], save, started + arguments.seconds)
         report["targets"] = summarize(report["speed"])
-    _write(arguments.json, report)
+    save()
     print(f"{time.monotonic() - started:.0f} s in all")
     return 1 if report.get("wrong") else 0
 
@@ -185,8 +191,10 @@ def check_gpu() -> list[str]:
 # speed
 
 
-def measure_speed(deadline: float) -> list[Row]:
-    """TFLOP/s of every way, forward and backward, as long as there is time."""
+def measure_speed(rows: list[Row], save: Callable[[], None], deadline: float) -> None:
+    """TFLOP/s of every way, forward and backward, as long as there is time. `save` is called after
+    each row.
+    """
     import torch
 
     print(
@@ -194,8 +202,7 @@ def measure_speed(deadline: float) -> list[Row]:
         + "".join(f"{name:>22}" for name in ("kernel", *BACKENDS))
         + "   TFLOP/s forward / backward"
     )
-    best: dict[tuple[int, bool], tuple[Config, Config]] = {}
-    rows: list[Row] = []
+    best: dict[tuple[int, bool], tuple[Config | None, Config | None]] = {}
     # the sizes that the targets name first, so that a slow machine leaves out the least
     order = sorted(
         itertools.product(LENGTHS, (64, 128), (False, True), ("bfloat16", "float16")),
@@ -218,10 +225,9 @@ def measure_speed(deadline: float) -> list[Row]:
             too_large = name == "math" and n > 4096
             row[name] = (None, None) if too_large else time_sdpa(q, k, v, do, causal, name)
         rows.append(row)
+        save()
         cells = "".join(f"{_both(row[name]):>22}" for name in ("kernel", *BACKENDS))
         print(f"d={d:<4} N={n:<6} {'causal' if causal else 'full':7}{dtype:10}{cells}", flush=True)
-        del q, k, v, do
-    return rows
 
 
 def tune(
@@ -231,48 +237,65 @@ def tune(
     do: torch.Tensor,
     causal: bool,
     deadline: float,
-) -> tuple[Config, Config]:
-    """The fastest configurations at this shape; one that does not compile, or is wrong, is left
-    out.
-    """
+) -> tuple[Config | None, Config | None]:
+    """The fastest configurations at this shape, forward and backward; None where none works."""
     import fast_attention
-    import torch
 
     d = q.shape[-1]
-    speeds: dict[Config, float] = {}
-    right: torch.Tensor | None = None
-    for config in fast_attention.FORWARD[d]:
-        try:
-            o, lse = fast_attention.forward(q, k, v, causal, config)
-            right = o if right is None else right
-            if not torch.allclose(o, right, atol=2e-2):
-                raise RuntimeError("another result than the first configuration")
-            speeds[config] = _seconds(partial(fast_attention.forward, q, k, v, causal, config), 5)
-        except Exception as error:  # whatever this version of Triton cannot do
-            print(
-                f"  left out: {config}: {type(error).__name__}: "
-                f"{str(error).strip().splitlines()[:1]}"
-            )
-        if speeds and time.monotonic() > deadline:
-            break
-    forward = min(speeds, key=speeds.__getitem__)
+    forward = fastest(
+        fast_attention.FORWARD[d],
+        lambda config: fast_attention.forward(q, k, v, causal, config),
+        deadline,
+    )
+    if forward is None:
+        return None, None
     o, lse = fast_attention.forward(q, k, v, causal, forward)
-    speeds = {}
-    for config in fast_attention.BACKWARD[d]:
-        try:
-            speeds[config] = _seconds(
-                partial(fast_attention.backward, q, k, v, o, lse, do, causal, config), 5
-            )
-        except Exception as error:
-            print(
-                f"  left out: {config}: {type(error).__name__}: "
-                f"{str(error).strip().splitlines()[:1]}"
-            )
-        if speeds and time.monotonic() > deadline:
-            break
-    backward = min(speeds, key=speeds.__getitem__)
+    backward = fastest(
+        fast_attention.BACKWARD[d],
+        lambda config: fast_attention.backward(q, k, v, o, lse, do, causal, config),
+        deadline,
+    )
     print(f"  d={d} causal={causal}: forward {forward}, backward {backward}")
     return forward, backward
+
+
+def fastest(
+    configs: Sequence[Config],
+    run: Callable[[Config], tuple[torch.Tensor, ...]],
+    deadline: float,
+    measure: Callable[[Callable[[], object]], float] | None = None,
+) -> Config | None:
+    """The fastest configuration of those whose results are the first one's; None where none works.
+
+    Args:
+        measure: the seconds of a call; the usual clock where there is none.
+    """
+    measure = measure or partial(_seconds, repeats=5)
+    speeds: dict[Config, float] = {}
+    first_results: tuple[torch.Tensor, ...] | None = None
+    for config in configs:
+        try:
+            results = run(config)
+            first_results = first_results or results
+            if not all(map(_is_close, results, first_results)):
+                raise RuntimeError("another result than the first configuration")
+            speeds[config] = measure(partial(run, config))
+        except Exception as error:  # whatever this version of Triton cannot do
+            line = str(error).strip().partition("\n")[0]
+            print(f"  left out: {config}: {type(error).__name__}: {line}")
+        if speeds and time.monotonic() > deadline:
+            break
+    return min(speeds, key=speeds.__getitem__) if speeds else None
+
+
+def _is_close(result: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Within 2 % of the largest element, and infinite at the same places."""
+    finite = expected.isfinite()
+    if not bool((result[~finite] == expected[~finite]).all()):
+        return False
+    largest = max(expected[finite].abs().max().item(), 1e-6)
+    difference = (result.float() - expected.float())[finite].abs().max().item()
+    return bool(difference <= 2e-2 * largest)
 
 
 def time_kernel(
@@ -281,13 +304,17 @@ def time_kernel(
     v: torch.Tensor,
     do: torch.Tensor,
     causal: bool,
-    forward_config: Config,
-    backward_config: Config,
-) -> tuple[float, float]:
+    forward_config: Config | None,
+    backward_config: Config | None,
+) -> tuple[float | None, float | None]:
     import fast_attention
 
+    if forward_config is None:
+        return None, None
     o, lse = fast_attention.forward(q, k, v, causal, forward_config)
     forward = _seconds(lambda: fast_attention.forward(q, k, v, causal, forward_config))
+    if backward_config is None:
+        return _teraflops(q, causal, forward, forward)[0], None
     backward = _seconds(
         lambda: fast_attention.backward(q, k, v, o, lse, do, causal, backward_config)
     )
@@ -328,7 +355,11 @@ def summarize(rows: list[Row]) -> list[Row]:
     }
     for (way, other, d), target in targets.items():
         at = 0 if way == "forward" else 1
-        ratios = [r["kernel"][at] / r[other][at] for r in rows if r["d"] == d and r[other][at]]
+        ratios = [
+            row["kernel"][at] / row[other][at]
+            for row in rows
+            if row["d"] == d and row[other][at] and row["kernel"][at]
+        ]
         if ratios:
             least, middle = min(ratios), sorted(ratios)[len(ratios) // 2]
             met = "met everywhere" if least >= target else "not met everywhere"
@@ -352,14 +383,13 @@ def summarize(rows: list[Row]) -> list[Row]:
 # memory
 
 
-def measure_memory() -> list[Row]:
+def measure_memory(rows: list[Row], save: Callable[[], None]) -> None:
     """Bytes above the inputs at the peak of forward and backward, one head of d = 64, against the
-    naive way.
+    naive way. `save` is called after each row.
     """
     import fast_attention
     import torch
 
-    rows = []
     for n in (4096, 16384, 65536, LONGEST):
         q, k, v, do = (
             torch.randn(1, 1, n, 64, device="cuda", dtype=torch.bfloat16) for _ in range(4)
@@ -372,24 +402,30 @@ def measure_memory() -> list[Row]:
         peak = torch.cuda.max_memory_allocated() - before
         finite = bool(o.isfinite().all()) and all(bool(g.isfinite().all()) for g in grads)
         rows.append({"n": n, "bytes": peak, "bytes_a_token": peak / n, "finite": finite})
+        save()
         print(
             f"N={n:<7} peak {peak / 1e6:.1f} MB, {peak / n:.0f} bytes/token; S alone would be "
             f"{2 * n * n / 1e9:.1f} GB"
         )
-    return rows
 
 
 # small things
 
 
 def _seconds(call: Callable[[], object], repeats: int = 10) -> float:
-    """Median time of one call, after two to warm up."""
+    """Median time of one call, by the GPU's own clock, after two calls to warm up.
+
+    Before each call the cache is overwritten, since an earlier call has left its tensors there.
+    While the GPU writes, Python puts the call's kernels into the queue: no launch is waited for.
+    """
     import torch
 
     for _ in range(2):
         call()
+    cache = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device="cuda")
     events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repeats)]
     for start, end in events:
+        cache.zero_()
         start.record()
         call()
         end.record()
@@ -422,8 +458,11 @@ def _triton_version() -> str:
 
 
 def _write(path: str | None, report: dict[str, Any]) -> None:
+    """The whole report, or the one before: this process may be killed at any time."""
     if path:
-        Path(path).write_text(json.dumps(report, indent=1), encoding="utf-8")
+        whole = Path(f"{path}.part")
+        whole.write_text(json.dumps(report, indent=1), encoding="utf-8")
+        whole.replace(path)
 
 
 def _arguments() -> argparse.Namespace:

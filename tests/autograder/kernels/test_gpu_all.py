@@ -5,17 +5,22 @@ failed and why.
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 import gpu_all  # noqa: E402
+import gpu_attention  # noqa: E402
 import gpu_grade  # noqa: E402
+from fast_attention import Config  # noqa: E402
 
 WRITES = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text('{\"n\": 1}')"
 
@@ -70,8 +75,10 @@ def test_what_cannot_run_here_is_no_failure(tmp_path: Path, no_machine: None) ->
     )
 
 
-def test_all_steps_together_take_at_most_8_minutes() -> None:
-    assert sum(row.seconds for row in gpu_all.steps(dry_run=False)) <= gpu_all.SECONDS == 480
+def test_all_steps_together_take_less_than_9_minutes() -> None:
+    """60 + 80 + 150 + 130 + 35 + 30 + 35: with 20 s to ask for versions, 540 at most."""
+    limits = [step.seconds for step in gpu_all.steps(dry_run=False)]
+    assert sum(limits) == gpu_all.SECONDS == 520
 
 
 @pytest.mark.parametrize(
@@ -80,7 +87,7 @@ def test_all_steps_together_take_at_most_8_minutes() -> None:
         ([], "nvidia-smi names no GPU here; --dry-run does what a CPU can"),
         (
             ["--dry-run", "--only", "sped"],
-            "no step sped; there are right, memory, grade, decode, transformers, speed",
+            "no step sped; there are starts, right, memory, grade, decode, transformers, speed",
         ),
         (["--dry-run", "--json", "/no/such/folder/gpu.json"], "/no/such/folder is no folder"),
     ],
@@ -110,6 +117,38 @@ def test_the_script_runs_a_step(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "dry.json").read_text())["steps"] == {
         "memory": {"ok": False, "why": "only on a GPU"}
     }
+
+
+# the step that measures speed
+
+
+def test_configurations_are_compared_before_they_are_timed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The third is the fastest, and its gradient is off by 3 % of the largest element."""
+    configs = [Config(16, 16, warps, 1) for warps in (1, 2, 4, 8)]
+    results = {
+        1: torch.tensor([1.0, 100.0]),
+        2: torch.tensor([1.0, 101.0]),
+        4: torch.tensor([4.0, 100.0]),
+    }
+    seconds = iter((0.3, 0.2))
+
+    def run(config: Config) -> tuple[torch.Tensor, ...]:
+        if config.warps == 8:
+            raise RuntimeError("no such instruction")
+        return (results[config.warps],)
+
+    def measure(call: Callable[[], object]) -> float:
+        call()
+        return next(seconds)
+
+    assert gpu_attention.fastest(configs, run, math.inf, measure) == configs[1]
+    left_out = capsys.readouterr().out.splitlines()
+    assert ["warps=4" in left_out[0], "warps=8" in left_out[1]] == [True, True]
+    assert "another result than the first configuration" in left_out[0]
+    assert "no such instruction" in left_out[1]
+    assert gpu_attention.fastest(configs[3:], run, math.inf, measure) is None
 
 
 # the step that grades
