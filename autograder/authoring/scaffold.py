@@ -59,7 +59,8 @@ def new_assignment(course: Course, name: str) -> list[str]:
     assignment = Assignment(name, course.root)
     source = _template("assignment/source.py").replace("ASSIGNMENT", name)
     texts = {assignment.source.with_suffix(".py"): source}
-    for file in ("test_centered.py", "mistakes.py", "alternates.py", "costs.toml"):
+    files = ("test_centered.py", "mistakes.py", "alternates.py", "contracts.py", "costs.toml")
+    for file in files:
         texts[assignment.suite / file] = _template(f"assignment/{file}")
     for folder in (assignment.source.parent, assignment.suite):
         if folder.exists():

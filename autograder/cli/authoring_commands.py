@@ -111,6 +111,45 @@ def verify(names: tuple[str, ...], report: Path | None, as_json: bool, **options
 
 @main.command()
 @click.argument("assignment")
+@click.option("--question", default="", metavar="NAME", help="Only this question.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    help="How long the hunt may take (default: 2 seconds of processor time for each question of "
+    "each answer).",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Draw other calls.")
+@count_option(
+    "--mutants",
+    "Also put so many mutants in front of the suite, or all of them, and hunt those that survive.",
+)
+@click.option(
+    "--write", is_flag=True, help="Add a test to the suite for each find; the sum of points stays."
+)
+@click.option("--results", type=LocalPath(), help="Where the results lie (default: results/).")
+@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+def hunt(assignment: str, seed: int, write: bool, **options: Any) -> Iterable[str]:
+    """Look for calls that the docstrings allow, and in which an answer with full marks differs from
+    the answer key: answers of the class, right known answers, and mutants that nothing kills.
+    """
+    from autograder.basics.safe_text import clean
+    from autograder.proof import hunt as hunting
+    from autograder.proof.hunt_search import HuntLimits
+
+    course = find_course()
+    suite = course.assignment(assignment)
+    request = hunting.HuntRequest(limits=HuntLimits(seed=seed), **options)
+    hunted = hunting.hunt(course, suite, request)
+    yield from map(clean, hunting.describe_hunt(hunted))
+    if write and hunted.finds:
+        from autograder.proof.hunt_proposals import propose_tests
+
+        yield from propose_tests(suite.suite, hunted.finds)
+    sys.exit(1 if hunted.finds or hunted.problems else 0)
+
+
+@main.command()
+@click.argument("assignment")
 @click.option(
     "--to", required=True, type=LocalPath(), help="A folder, or a file that ends in .zip."
 )

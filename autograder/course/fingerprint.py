@@ -6,28 +6,31 @@ import functools
 import hashlib
 import platform
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 _KIT = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("torch", "numpy", "triton", "safetensors")
-_SAMPLES = "samples.py"
-"""The file that measures diagnosis and gives no points."""
+_GIVE_NO_POINTS = ("samples.py", "contracts.py")
+"""Files that measure diagnosis, and that say where `autograder hunt` looks."""
 
 
 def suite_sha256(folder: Path) -> str:
-    """The hash of every Python file of a suite but the samples: a result with another hash is
-    stale.
+    """The hash of every Python file of a suite but samples and contracts: a result with another
+    hash is stale.
     """
-    return files_sha256(folder, "**/*.py", without=_SAMPLES)
+    return files_sha256(folder, "**/*.py", without=_GIVE_NO_POINTS)
 
 
-def files_sha256(folder: Path, *patterns: str, without: str = "") -> str:
-    """The hash of the names and contents of files that fit a pattern, without those of one name."""
+def files_sha256(folder: Path, *patterns: str, without: Sequence[str] = ()) -> str:
+    """The hash of the names and contents of files that fit a pattern, without those of some
+    names.
+    """
     digest = hashlib.sha256()
     paths = {path for pattern in patterns for path in folder.glob(pattern)}
     for path in sorted(paths):
-        if path.name != without and path.is_file():
+        if path.name not in without and path.is_file():
             name = path.relative_to(folder).as_posix()
             digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

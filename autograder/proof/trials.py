@@ -8,7 +8,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from autograder.basics.errors import HostFailed, KitError, SuiteFault
 from autograder.basics.stored_json import decode_line, encode_line
@@ -40,8 +40,20 @@ HANG_SECONDS = 3.0
 """How long one call of a mutant may take, where the answer key takes less than a quarter of it."""
 Replacement = KnownAnswer | Variant
 _Job = TypeVar("_Job")
-_Answer = TypeVar("_Answer", bound=Replacement)
+_Answer = TypeVar("_Answer", bound="NamedAnswer")
 _Record = TypeVar("_Record")
+
+
+class NamedAnswer(Protocol):
+    """An answer to a question, with the name by which problems call it."""
+
+    @property
+    def question(self) -> str:
+        """The question."""
+
+    @property
+    def name(self) -> str:
+        """The answer's name."""
 
 
 @dataclass(frozen=True, slots=True)

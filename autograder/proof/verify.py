@@ -12,6 +12,8 @@
 * No comparison allows less than by default, unless the question's text says so.
 * Samples of students' answers get the name they deserve, and known mistakes cost their own question
   only, where that is asked for; so do questions that are not finished.
+* A short hunt finds no allowed call in which an alternate, or a mutant that survives, differs from
+  the answer key.
 * Two known mistakes in one answer cost no more than their sum and no less than the dearer one,
   where that is asked for.
 """
@@ -61,6 +63,7 @@ from autograder.proof.wrappers import trivial_answers
 from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.prerequisites import prerequisites
 
+CONTRACTS_FILE = "contracts.py"
 FEWEST_ALTERNATES = 2
 """Alternates that each question needs: a single right answer does not show what a suite demands."""
 _OfQuestion = TypeVar("_OfQuestion", bound=Replacement | Trial | Equivalent)
@@ -212,6 +215,8 @@ class _Prover:
         self._problems += flaky(outcomes)
         samples = self._diagnose_samples()
         lone_mistakes = self._grade_alone()
+        if not self._problems:
+            self._problems += self._hunt(mutants)
         self._price_together()
         return Proof(
             assignment.name,
@@ -223,6 +228,24 @@ class _Prover:
             tuple(samples),
             tuple(lone_mistakes),
         )
+
+    def _hunt(self, mutants: Sequence[JudgedMutant]) -> Iterator[str]:
+        """Right answers and surviving mutants that differ from the answer key in an allowed call.
+
+        Contracts need torch, which a suite without them may lack.
+        """
+        if not (self._bench.assignment.suite / CONTRACTS_FILE).exists():
+            return
+        from autograder.proof.hunt import hunt_known_answers
+
+        alive = [judged.mutant for judged in mutants if judged.fate != "killed"]
+        hunted = hunt_known_answers(self._bench, alive, self._request.question)
+        yield from hunted.problems
+        for find in hunted.finds:
+            yield (
+                f"{find.question}: {find.kind} {find.answer} differs from the answer key "
+                f"({find.way}) in {find.title}; `autograder hunt` shows the call"
+            )
 
     def _asked_for(self, answers: Sequence[_OfQuestion]) -> list[_OfQuestion]:
         """The answers to questions that the request asks for."""
