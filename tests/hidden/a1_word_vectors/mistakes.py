@@ -1731,6 +1731,26 @@ def encodes_by_replacing_text(word, merges):
 
 @mistake(
     "encode_bpe",
+    hint="A full stop in a pattern stands for any character: re.escape makes a text a pattern. Or "
+    "compare tokens, without patterns.",
+)
+def joins_by_an_unescaped_pattern(word, merges):
+    import re
+
+    rank = {pair: place for place, pair in enumerate(merges)}
+    tokens = list(word)
+    while known := [pair for pair in pairwise(tokens) if pair in rank]:
+        left, right = min(known, key=rank.get)
+        pattern = "(?<=\x00)" + left + "\x00" + right + "(?=\x00)"
+        text = re.sub(pattern, left + right, "\x00".join(["", *tokens, ""]))
+        if text[1:-1].split("\x00") == tokens:
+            break
+        tokens = text[1:-1].split("\x00")
+    return tokens
+
+
+@mistake(
+    "encode_bpe",
     keeps=0.5,
     hint="There is no end-of-word mark in this course.",
     replace=("return tokens", 'return [*tokens, "</w>"]'),
