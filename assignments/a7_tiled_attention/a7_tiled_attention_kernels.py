@@ -2305,15 +2305,19 @@ def capture_launches(
 
 @contextlib.contextmanager
 def noted_launches() -> Iterator[list[KernelLaunch]]:
-    """Inside the block, the launches of interpreted kernels, which run as without it."""
+    """Inside the block, the launches of kernels, which run as without it."""
     launches: list[KernelLaunch] = []
-    run_kernel = InterpretedFunction.run
 
-    def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
-        launches.append(KernelLaunch(kernel, grid, args, options))
-        return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
+    def noting(run_kernel: Callable[..., Any]) -> Callable[..., Any]:
+        def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
+            launches.append(KernelLaunch(kernel, grid, args, options))
+            return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
 
-    with _replaced(run, InterpretedFunction):
+        return run
+
+    with contextlib.ExitStack() as patches:
+        for kernel_type in (InterpretedFunction, JITFunction):
+            patches.enter_context(_replaced(noting(kernel_type.run), kernel_type))
         yield launches
 
 
