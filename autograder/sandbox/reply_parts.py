@@ -28,7 +28,7 @@ def read_error(header: dict[str, Any], call: str) -> StudentFault:
         error = {}
     message = clean(str(error.get("message", "")), 600)
     if header.get("uncrossable") is True:
-        return StudentCrashed(f"{call} returned what cannot be taken as an answer: {message}.")
+        return StudentCrashed(f"{call} returned a value that cannot be checked: {message}.")
     return StudentError(
         clean(str(error.get("type", "Exception")), 100),
         message,
@@ -44,7 +44,7 @@ def read_cost(raw: Any) -> Cost:
         WireError: these are no five counts.
     """
     if not isinstance(raw, list) or len(raw) != 5 or not all(map(_is_count, raw)):
-        raise WireError("a cost that is none")
+        raise WireError("its cost cannot be read")
     return Cost(*raw)
 
 
@@ -61,7 +61,7 @@ def read_launch(raw: Any, call: str) -> Launch:
     loads = _read_counts(fields.get("loads"))
     stores = _read_counts(fields.get("stores"))
     if not all(map(_is_count, [*numbers.values(), *loads.values(), *stores.values()])):
-        raise StudentCrashed(f"{call} came back with a record of its kernels that is none")
+        raise StudentCrashed(f"{call} came back with an unreadable record of its kernels")
     return Launch(
         **numbers,
         loads=loads,

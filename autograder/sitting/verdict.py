@@ -17,6 +17,8 @@ from autograder.suite.compare import WrongValue
 from autograder.suite.kinds import describe_other_kind
 
 MAX_MESSAGE = 1500
+FUNCTION_RAISED = "FunctionRaised"
+"""The name of the worker's error where a function of the test's own raised."""
 _UNDEFINED = re.compile(r"NameError: name '(\w+)' is not defined")
 
 Cause = Literal[
@@ -67,7 +69,7 @@ def judge(
     if stub is not None:
         return Verdict("error", stub.describe(_describe_last_call(log), called_question))
     if isinstance(raised, StudentError):
-        lines = [f"{_describe_last_call(log)} raised {raised}"]
+        lines = [f"{_describe_last_call(log)} {_describe_error(raised)}"]
         lines += [f"  {frame}" for frame in raised.frames]
         return Verdict("error", "\n".join(lines), test.hint, "raised")
     if isinstance(raised, StudentFault):
@@ -87,8 +89,8 @@ def _judge_arguments(log: CallLog) -> Verdict:
         if call.changed and not call.of_suite:
             message = (
                 f"`{log.describe(call)}` changed its argument {', '.join(call.changed)} in place: "
-                "the caller's is different afterwards. "
-                "Make a new one instead (`x = x / s`, not `x /= s`)."
+                "it is another one for the caller too. Work on a copy, or make a new one "
+                "(`x = x / s`, not `x /= s`)."
             )
             if log.about_arguments:
                 return Verdict("failed", message, cause="changed argument, asked for")
@@ -139,6 +141,15 @@ def explain_name(message: str, names: Mapping[str, str]) -> str:
         f"{message}\nOnly {names[name]} defines {name}. Checks and demos do not run in grading: "
         f"define {name} in your answer's cell, or in a cell of your own."
     )
+
+
+def _describe_error(error: StudentError) -> str:
+    """What a student's function raised. An error of a function that the test had passed to it is
+    told as such: the student has not written that function.
+    """
+    if error.type_name == FUNCTION_RAISED:
+        return f"called the function that it was given, and that one raised {error.message}"
+    return f"raised {error}"
 
 
 def _describe_last_call(log: CallLog) -> str:

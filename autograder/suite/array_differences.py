@@ -67,17 +67,18 @@ def describe_difference(
 ) -> str:
     """How two arrays of one shape differ, as the end of a sentence."""
     first = tuple(np.argwhere(~close)[0].tolist())
-    where = f"at {list(first)}" if first else "in its value"
+    where = f" at {list(first)}" if first else ""
     count = f" {(~close).sum()} of {close.size} elements differ." if close.size > 1 else ""
     value = actual[first].item()
     right = expected[first].item()
     if are_bool:
-        return f"is {bool(value)} {where}, where {not value} is expected.{count}"
+        return f"is {bool(value)}{where}, where {not value} is expected.{count}"
     if not _is_finite(value) and _is_finite(right):
-        return f"is {value} {where}, where a finite number is expected.{count}"
+        return f"is {value}{where}, where a finite number is expected.{count}"
     if _is_finite(value) and not _is_finite(right):
-        return f"is {value:.6g} {where}, where {right} is expected.{count}"
-    text = f"differs from the expected value first {where}: yours is {value:.6g}"
+        return f"is {value:.6g}{where}, where {right} is expected.{count}"
+    place = f" first{where}" if first else ""
+    text = f"differs from the expected value{place}: yours is {value:.6g}"
     factor = _common_factor(actual, expected)
     if factor is not None:
         return f"{text}, {factor:.4g} times the expected value, and so everywhere."

@@ -266,6 +266,8 @@ def _describe(value: Any) -> str:
     is_dtype = torch is not None and isinstance(value, torch.dtype)
     if is_dtype or isinstance(value, _SCALARS):
         return repr(value)
+    if isinstance(value, SimpleNamespace):  # a configuration
+        value = vars(value)
     if isinstance(value, dict):
         entries = [f"{key!r}: {_show(part, '')}" for key, part in list(value.items())[:5]]
         text = ", ".join(entries)

@@ -26,7 +26,7 @@ from autograder.suite.array_differences import (
     largest_distance,
 )
 from autograder.suite.calls import current_log, describe_last, none_may_be_right
-from autograder.suite.kinds import describe_other_form, is_array, kind_of
+from autograder.suite.kinds import count_entries, describe_other_form, is_array, kind_of
 from autograder.wire.libraries import is_tensor
 from autograder.wire.values import dtype_name
 
@@ -305,7 +305,7 @@ def _entries_problem(actual: Any, expected: Any) -> str:
     if isinstance(expected, dict) or not isinstance(actual, (list, tuple)):
         return f"should be {kind_of(expected)}, and is {kind_of(actual)}."
     if len(actual) != len(expected):
-        return f"has {len(actual)} entries; it should have {len(expected)}."
+        return f"has {count_entries(actual)}; it should have {len(expected)}."
     return ""
 
 
@@ -322,7 +322,8 @@ def _describe_inequality(actual: Any, expected: Any, path: str) -> str:
                 return problem
         if len(actual) == len(expected):
             return ""
-        return f"yours has {len(actual)} entries{where}, not as many as expected ({len(expected)})."
+        entries = count_entries(actual)
+        return f"yours has {entries}{where}, not as many as expected ({len(expected)})."
     if isinstance(expected, dict) and isinstance(actual, dict):
         if missing := [key for key in expected if key not in actual]:
             return f"the key {missing[0]!r} is missing{where}."

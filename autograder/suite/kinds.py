@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,11 @@ def kind_of(value: Any) -> str:
     return f"{article} {type(value).__name__}"
 
 
+def count_entries(values: Sized) -> str:
+    """How many entries a container has, in words."""
+    return "1 entry" if len(values) == 1 else f"{len(values)} entries"
+
+
 def describe_other_kind(actual: Any, expected: Any, place: str = "") -> str:
     """How an answer is of another kind than the right one, as the rest of a sentence; "" where it
     is of the same kind.
@@ -65,8 +70,7 @@ def describe_other_kind(actual: Any, expected: Any, place: str = "") -> str:
         return subject + CUT_OFF if cut_off else ""
     if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
         if len(actual) != len(expected):
-            entries = "1 entry" if len(actual) == 1 else f"{len(actual)} entries"
-            return f"{subject}has {entries}; it should have {len(expected)}."
+            return f"{subject}has {count_entries(actual)}; it should have {len(expected)}."
         keys: Iterable[Any] = range(len(expected))
     elif isinstance(expected, dict) and isinstance(actual, dict):
         if missing := [key for key in expected if key not in actual]:

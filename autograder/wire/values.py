@@ -92,7 +92,7 @@ class Encoder:
         """
         self._count += 1
         if depth > MAX_DEPTH or self._count > MAX_VALUES:
-            raise WireError("a value nested too deeply, or of too many parts, to cross")
+            raise WireError("a value nested too deeply, or of too many parts")
         if value is None or isinstance(value, bool):
             return value
         if is_tensor(value):
@@ -136,7 +136,7 @@ class Encoder:
         if not isinstance(value, HandleReference):
             reference = self.handle_for(value)
         if reference is None:
-            raise WireError(f"a value of type {type(value).__name__} cannot cross")
+            raise WireError(f"a value of type {type(value).__name__} cannot be sent to the checks")
         return {"h": reference.number, "k": _bounded(reference.kind)[:200]}
 
     def _tensor(self, value: Tensor) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def dtype_name(dtype: Any) -> str:
 def _block_of_array(value: np.ndarray[Any, Any]) -> Block:
     name = str(value.dtype)
     if name not in CODES:
-        raise WireError(f"an array of dtype {name} cannot cross")
+        raise WireError(f"an array of dtype {name} cannot be sent to the checks")
     data = np.asarray(value).tobytes()
     return Block(CODES[name], value.shape, data)
 
@@ -175,10 +175,11 @@ def _block_of_tensor(value: Tensor) -> Block:
     name = dtype_name(value.dtype)
     is_strided = value.layout == torch.strided
     if name in _COMPLEX and is_strided:
-        raise WireError("a complex tensor cannot cross")
+        raise WireError("a complex tensor cannot be sent to the checks")
     if not is_strided or value.device.type == "meta" or name not in CODES:
         raise WireError(
-            f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot cross"
+            f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot be "
+            "sent to the checks"
         )
     numbers = value
     if type(value) is not torch.Tensor:  # a subclass could answer for itself
@@ -349,13 +350,15 @@ def _with_strides(value: Tensor, strides: list[int]) -> Tensor:
 
 def _listed(values: Any) -> list[Any]:
     if type(values) is not list:
-        raise WireError("a list that is none")
+        raise WireError("no list where one should be")
     return values
 
 
 def _bounded(text: str) -> str:
     if len(text) > MAX_TEXT:
-        raise WireError(f"a text of {len(text)} characters; at most {MAX_TEXT} can cross")
+        raise WireError(
+            f"a text of {len(text)} characters; at most {MAX_TEXT} can be sent to the checks"
+        )
     return text.encode("utf-8", "replace").decode()
 
 

@@ -22,7 +22,7 @@ class Ban:
     swallows the error.
 
     Attributes:
-        called: the forbidden function that was called last.
+        called: the forbidden function that was called last, by the name that the student used.
     """
 
     def __init__(self, names: list[str]) -> None:
@@ -61,7 +61,7 @@ class Ban:
             called: the function as the student called it, where that is another one of its name:
                 `Tensor.unfold` is not torch.nn.functional.unfold.
         """
-        self.called = name
+        self.called = called or name
         subject = "it" if called in ("", name) else name
         raise ForbiddenCall(
             f"{called or name} may not be called here: this question is about writing what "

@@ -288,9 +288,9 @@ def test_right_arrays_pass_however_they_lie_in_memory() -> None:
         (
             [0.5, 0.25],
             [0.5, 0.5],
-            f"entry 1 of {CALL} differs from the expected value first in its value: yours is 0.25",
+            f"entry 1 of {CALL} differs from the expected value: yours is 0.25",
         ),
-        ([0.5], [0.5, 0.5], f"{CALL} has 1 entries; it should have 2."),
+        ([0.5], [0.5, 0.5], f"{CALL} has 1 entry; it should have 2."),
         (0.5, [0.5], f"{CALL} should be a list, and is a float."),
         ({"a": 1.0}, {"b": 1.0}, f"{CALL} has no key 'b'."),
         ({"a": 1.0, "b": 1.0}, {"b": 1.0}, f"{CALL} should have no key 'a'."),

@@ -189,7 +189,7 @@ def test_arrays_of_any_dtype_and_layout_come_back(dtype: str) -> None:
     "numbers", [np.array([1j]), np.zeros(2, np.uint16), np.zeros(2, ">f8"), np.array(["a"])]
 )
 def test_other_arrays_cannot_cross(numbers: np.ndarray[Any, Any]) -> None:
-    with pytest.raises(WireError, match=f"an array of dtype {numbers.dtype} cannot cross"):
+    with pytest.raises(WireError, match=f"an array of dtype {numbers.dtype} cannot be sent"):
         Encoder(lambda _: None).encode(numbers)
 
 

@@ -125,9 +125,7 @@ def test_half_precision_comes_back_as_half_precision(student, reference):
 
 @points(1)
 def test_half_precision_is_computed_in_float32(student):
-    """float16 ends at 65504, and seven features of 30000 are longer: norms of half precision belong
-    in float32. A product in bfloat16 keeps two digits.
-    """
+    """float16 ends at 65504, and a vector of seven features of 30000 is longer than that: compute lengths in float32. A product in bfloat16 keeps two digits."""
     u = full((2, 7), 30000.0, dtype=torch.float16)
     v = u * torch.tensor([[1.0], [-1.0]], dtype=torch.float16)
     assert_close(

@@ -5,9 +5,7 @@ from autograder.suite import assert_equal, call_twice, points
 
 @points(2)
 def test_learned_pairs_are_joined(student):
-    """Pairs build on pairs: e·a, then ea·t. A known token is none where its pairs do not come
-    about: o·n leaves no n for n·e, and so no one.
-    """
+    """Pairs build on pairs: e·a, then ea·t. A token comes about by its pairs alone: once o·n is joined, no n is left for n·e, and "one" is not a token."""
     merges = [("e", "a"), ("ea", "t"), ("i", "n"), ("in", "g"), ("eat", "ing")]
     assert_equal(student.encode_bpe("beating", merges), ["b", "eating"])
     assert_equal(student.encode_bpe("eats", merges), ["eat", "s"])

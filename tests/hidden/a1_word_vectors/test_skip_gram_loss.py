@@ -132,9 +132,7 @@ def test_no_loop_over_the_pairs(student):
 
 @points(0.5)
 def test_dtype_in_is_dtype_out(student, reference):
-    """float32 tables give a float32 loss, float16 tables a float16 loss; two scores of 900 differ
-    from their logarithm of a sum by ln 2, which half precision cannot add to 900.
-    """
+    """float32 tables give a float32 loss, float16 tables a float16 loss. The logarithm of exp(900) + exp(900) is 900 + ln 2, and float16 has no such number: compute in float32."""
     for dtype in (torch.float16, torch.bfloat16):
         twins = tensor([[30.0, 0.0], [30.0, 0.0]]).to(dtype)
         loss = student.skip_gram_loss(tensor([0]), tensor([1]), twins, twins)

@@ -49,8 +49,8 @@ def test_it_is_a_measurement_of_independent_pairs(student):
     )
     scatter = statistics.stdev(float(student.score_std(1, 30, seed)) for seed in range(120))
     assert scatter > 0.17, (
-        f"With d = 1 and 30 pairs seeds scatter by {scatter:.2g} only: are queries "
-        "times keys drawn?"
+        f"With d = 1 and 30 pairs seeds scatter by {scatter:.2g} only. Is every "
+        "product made of a query and of a key of its own?"
     )
 
 

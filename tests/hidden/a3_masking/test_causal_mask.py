@@ -47,7 +47,7 @@ def test_one_query_and_a_long_past(student):
     """One new token with a cache of ten others may look at everything."""
     assert_close(student.causal_mask(1, 11), torch.ones(1, 11).bool())
     assert_close(student.causal_mask(1), torch.ones(1, 1).bool())
-    assert not student.causal_mask(2).all(), "Of two tokens both look at both."
+    assert not student.causal_mask(2).all(), "Of two tokens the first must not see the second."
 
 
 @points(0.5)

@@ -54,7 +54,7 @@ def test_it_hides_keys_from_every_query_of_its_own_sequence(student):
     for b, length in enumerate(lengths):
         expected = scores[b].clone()
         expected[:, length:] = 0.0
-        assert_close(hidden[b], expected, what=f"the scores of sequence {b} under the mask from")
+        assert_close(hidden[b], expected, what=f"the masked scores of sequence {b}, with the mask")
 
 
 @points(1)

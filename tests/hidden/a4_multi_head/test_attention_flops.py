@@ -82,7 +82,9 @@ def test_twice_the_length_is_twice_the_projections_and_four_times_the_scores(stu
         _flops(student, 1, 10, 6, 3, 7),
         _flops(student, 11, 5, 6, 3, 7),
     )
-    assert min(small.values()) > 0, "A product that counts nothing."
+    assert min(small.values()) > 0, (
+        "One of your counts is not above 0, and every product has operations."
+    )
     for key, growth in (("qkv", 2), ("scores", 4), ("values", 4), ("output", 2)):
         assert long[key] == growth * small[key], (
             f"{key} grows by {long[key] / small[key]:g} when N doubles."

@@ -71,7 +71,9 @@ def test_a_figure_that_nothing_explains(student):
     assert student.explain_memory_figure(100_000, 64, 1.5) is None, (
         "Nothing gives 1.500: the answer should be None."
     )
-    assert student.explain_memory_figure(100_000, 64, 1.192) is not None, "Something gives 1.192."
+    assert student.explain_memory_figure(100_000, 64, 1.192) is not None, (
+        "An element size and four divisions give 1.192: the answer should not be None."
+    )
     for n, num_heads in ((90_000, 64), (100_000, 60)):
         assert student.explain_memory_figure(n, num_heads, 1.192) is None, (
             f"Nothing gives 1.192 for N = {n} and H = {num_heads}: the answer should be None."

@@ -66,7 +66,9 @@ def test_the_token_is_float64(student):
     assert answer.dtype == torch.float64, (
         f"The token should be float64, and is {str(answer.dtype)[6:]}."
     )
-    assert x.abs().max() > 1, "Some feature has to stick out."
+    assert x.abs().max() > 1, (
+        "All features of your token are small: a normalized one above 1 is needed."
+    )
 
 
 @points(0.5)

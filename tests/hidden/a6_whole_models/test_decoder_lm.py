@@ -74,7 +74,9 @@ def test_no_position_sees_a_later_token(student, reference):
     whole = student.decoder_lm(ids, params, settings)
     assert isinstance(whole, torch.Tensor), "The answer should be a tensor."
     assert whole.dim() == 3, "decoder_lm should return [B, N, V]."
-    assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
+    assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, (
+        "Two places of the text have the same logits."
+    )
     for n in (1, 2):
         part = student.decoder_lm(ids[:, :n], params, settings)
         assert_close(part, whole[:, :n].detach(), what=f"the first {n} of 3 places")
@@ -89,7 +91,7 @@ def test_positions_count_places_not_tokens(student, reference):
     ids = tensor([[7, 7, 7, 7, 7]])
     logits = student.decoder_lm(ids, params, settings)
     assert float((logits[0, 1] - logits[0, 3]).abs().max()) > 1e-3, (
-        "The same word says the same at places 1 and 3."
+        "The same word has the same logits at places 1 and 3."
     )
     order = tensor([0, 3, 2, 1, 4, 5, 6, 7, 8])
     swapped = student.decoder_lm(ids, {**params, "positions": params["positions"][order]}, settings)

@@ -134,7 +134,9 @@ def test_a_target_word_sees_no_later_one(student, reference):
     whole = student.encoder_decoder(src, tgt, None, params, settings)
     assert isinstance(whole, torch.Tensor), "The answer should be a tensor."
     assert whole.dim() == 3, "encoder_decoder should return [B, N_t, V]."
-    assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
+    assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, (
+        "Two places of the target have the same logits."
+    )
     for n in (1, 2):
         part = student.encoder_decoder(src, tgt[:, :n], None, params, settings)
         assert_close(part, whole[:, :n].detach(), what=f"the first {n} of 3 rows")

@@ -174,7 +174,7 @@ def test_seeds_decide_and_every_token_has_its_own_throw(student):
     prompt = zeros(150, 1).long()
     text = call_twice(student.generate, params, prompt, 3, settings, seed=4)
     assert not torch.equal(student.generate(params, prompt, 3, settings, seed=5), text), (
-        "Two seeds, one text."
+        "Two seeds give the same text."
     )
     assert_equal(list(text.shape), [150, 4], what="the shape")
     for a, b in ((1, 2), (2, 3)):
@@ -183,7 +183,7 @@ def test_seeds_decide_and_every_token_has_its_own_throw(student):
             f"With seven equally likely tokens, {equal:.0%} of the rows say the same token twice."
         )
     assert len(text[:, 1].unique()) == 7, (
-        "Rows with the same prompt should be thrown for separately."
+        "Each row should draw for itself: rows with the same prompt have the same text."
     )
 
 
@@ -208,7 +208,8 @@ def test_frequencies_follow_the_filtered_probabilities(student):
         for token, share in enumerate(expected):
             seen = float((text[:, -1] == token).double().mean())
             assert abs(seen - share) < 0.04, (
-                f"With {said}, token {token} comes in {seen:.1%} of the rows."
+                f"With {said}, token {token} should come in {share:.0%} of the rows, and comes in "
+                f"{seen:.1%}."
             )
 
 

@@ -155,7 +155,9 @@ def test_through_a_cache_the_logits_are_the_same(student, reference):
     ids = randint(0, 11, (2, 4))
     whole = student.language_model(ids, params, sizes)
     assert_varies(whole, above=1e-3, what="the logits")
-    assert not torch.equal(whole[:, :1], whole[:, 1:2]), "Two places say the same thing."
+    assert not torch.equal(whole[:, :1], whole[:, 1:2]), (
+        "Two places of the text have the same logits."
+    )
     whole = whole.detach()
     for chunks in ([1, 1, 2], [3, 1]):
         cache = _tape(student, sizes)

@@ -65,7 +65,9 @@ def test_every_token_but_the_first_is_a_target_once(student):
         ids[place] = 1
         expected = math.exp(-(rare * math.log(0.1) + (9 - rare) * math.log(0.9)) / 9)
         answer = student.perplexity(params, ids, sizes, 3)
-        assert_close(answer, expected, what=f"token {place} of 10 is rare, windows of 3;")
+        assert_close(
+            answer, expected, what=f"with token {place} of 10 rare and windows of 3, the value"
+        )
 
 
 @points(1.5)
@@ -86,7 +88,7 @@ def test_a_window_sees_what_stands_before_in_it_and_nothing_else(student, refere
         ids = randint(0, 11, (2 * n,))[::2]
         expected = reference.perplexity(params, ids, sizes, window)
         answer = student.perplexity(params, ids, sizes, window)
-        assert_close(answer, expected, what=f"{n} tokens in windows of {window};")
+        assert_close(answer, expected, what=f"with {n} tokens in windows of {window}, the value")
 
 
 @points(0.5)

@@ -123,7 +123,8 @@ def test_tokens_come_as_often_as_the_model_says(student):
         for token, share in enumerate(shares):
             found = float(counts[token])
             assert abs(found - share) < 0.045, (
-                f"at temperature {temperature}, a token of {share:.2f} has {found:.2f}."
+                f"at temperature {temperature} a token should come in {share:.0%} of the texts, "
+                f"and comes in {found:.0%}."
             )
 
 
@@ -154,7 +155,7 @@ def test_each_row_and_each_token_has_its_own_throw(student):
     unsaid, said = (student.sample(params, prompt, 3, sizes, **seed) for seed in ({}, {"seed": 0}))
     assert torch.equal(unsaid, said), "without a seed the text should be that of seed 0."
     assert len(text[:, 1].unique()) == 7, (
-        "rows with the same prompt should be thrown for separately."
+        "each row should draw for itself: rows with the same prompt have the same text."
     )
     equal = float((text[:, 1] == text[:, 2]).double().mean())
     assert equal < 0.4, f"{equal:.0%} of the rows say the same token twice in a row."

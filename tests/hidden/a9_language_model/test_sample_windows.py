@@ -69,10 +69,10 @@ def test_the_same_seed_gives_the_same_windows(student):
     starts = _windows(student, ids, 400, 5)[0][:, 0]
     steps = (starts[1:] - starts[:-1]).unique(return_counts=True)[1]
     assert int(steps.max()) < 100, (
-        "where a row begins tells where the next one does: each row has its own throw."
+        "each row should draw a start of its own: where one begins tells where the next does."
     )
     assert len(starts.unique()) < 400, (
-        "no two of 400 rows begin at the same of 995 places: what was drawn is put back."
+        "no two of 400 rows begin at the same of 995 places: draw each start from all places."
     )
 
 
