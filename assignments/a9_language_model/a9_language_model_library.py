@@ -3,9 +3,11 @@
 Made by `autograder build`; the notebook a9_language_model.ipynb imports it.
 """
 
+import hashlib
 import math
 import re
 from dataclasses import dataclass
+from types import CodeType, FunctionType
 import torch
 
 
@@ -60,13 +62,24 @@ def merge_heads(x):
     return x.transpose(1, 2).flatten(2)
 
 
-def attention_pattern(q, k):
-    """Causal attention weights [B, H, N_q, N_k]; query i may see key j when j <= i + N_k - N_q (assignment 3)."""
-    n_q, n_k = q.shape[-2], k.shape[-2]
-    allowed = torch.arange(n_k) <= torch.arange(n_q)[:, None] + (n_k - n_q)
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
+def causal_mask(n_q, n_k=None):
+    """bool [N_q, N_k]: query i may see key j when j <= i + N_k - N_q (assignment 3)."""
+    n_k = n_q if n_k is None else n_k
+    return torch.arange(n_k) <= torch.arange(n_q)[:, None] + (n_k - n_q)
+
+
+def masked_softmax(scores, mask):
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets zeros (assignment 3)."""
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
-    return torch.softmax(wide.masked_fill(~allowed, float("-inf")), dim=-1).to(q.dtype)
+    empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
+    wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
+    return torch.softmax(wide, dim=-1).masked_fill(~mask, 0.0).to(scores.dtype)
+
+
+def attention_pattern(q, k):
+    """Causal attention weights [B, H, N_q, N_k], by causal_mask and masked_softmax."""
+    mask = causal_mask(q.shape[-2], k.shape[-2]).to(q.device)
+    return masked_softmax((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1), mask)
 
 
 def causal_attention(q, k, v):
@@ -81,20 +94,27 @@ class KVCache:
     [B, H, length + c, d]. advance(c), once after the last layer, makes the chunk count.
     """
 
-    def __init__(self, num_layers):
+    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
         self.length = 0
-        self._stored = [None] * num_layers
+        empty = torch.zeros(batch, num_kv_heads, 0, d_head, dtype=dtype)  # grows: this cache makes room as it needs it
+        self._stored = [(empty, empty)] * num_layers
 
     def append(self, layer, k, v):
-        if self.length > 0:
-            old_k, old_v = self._stored[layer]
-            k = torch.cat([old_k[:, :, : self.length], k], dim=2)
-            v = torch.cat([old_v[:, :, : self.length], v], dim=2)
+        old_k, old_v = self._stored[layer]
+        k = torch.cat([old_k[:, :, : self.length], k], dim=2)
+        v = torch.cat([old_v[:, :, : self.length], v], dim=2)
         self._stored[layer] = k, v
         return k, v
 
     def advance(self, c):
         self.length += c
+
+
+def empty_cache(params, config, batch):
+    """A KVCache for texts of this model, as long as its context."""
+    d_head = config.d_model // config.num_heads
+    dtype = params["embed"].dtype
+    return KVCache(len(params["blocks"]), batch, config.num_heads, d_head, config.context_length, dtype)
 
 
 def check_ids(ids, size):
@@ -104,9 +124,24 @@ def check_ids(ids, size):
         raise ValueError(f"id {ids[outside][0].item()} is outside a table of {size}")
 
 
+def embed(table, ids):
+    """Rows of the table [V, D] for ids [...]: [..., D]; ValueError where an id is outside (assignment 1)."""
+    check_ids(ids, len(table))
+    return table[ids]
+
+
+def lm_loss(logits, ids, ignore_index=-100):
+    """Mean cross-entropy of the next token; the shift happens inside (assignment 6)."""
+    predictions, targets = logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()
+    return torch.nn.functional.cross_entropy(predictions, targets, ignore_index=ignore_index)
+
+
 def next_token_loss(logits, targets):
-    """Mean cross-entropy of logits [B, N, V] and targets [B, N], the next token at each place (assignment 6)."""
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    """Mean cross-entropy of logits [B, N, V] and targets [B, N], the next token at each place, by lm_loss.
+
+    lm_loss shifts, and here everything is shifted already: so one place more, which lm_loss takes away again.
+    """
+    return lm_loss(torch.cat([logits, logits[:, -1:]], dim=1), torch.cat([targets[:, :1], targets], dim=1))
 
 
 def filtered_probabilities(logits, temperature, top_k=None):
@@ -174,6 +209,42 @@ def random_params(config, seed=0):
         "lnf_gamma": torch.ones(d),
         "lnf_beta": torch.zeros(d),
     }
+
+
+def fingerprint(*parts):
+    """Twelve letters that differ where one of the parts does: numbers, texts, lists, tensors, functions.
+
+    Of a function its compiled code counts, and that of the functions that it calls; comments and local names do not.
+    """
+    seen = set()
+
+    def describe(part):
+        if isinstance(part, torch.Tensor):
+            return f"{list(part.shape)} {hashlib.sha256(part.numpy().tobytes()).hexdigest()}"
+        if isinstance(part, FunctionType) and part not in seen:
+            seen.add(part)
+            called = [part.__globals__.get(name) for name in global_names(part.__code__)]
+            return " ".join(map(describe, [part.__code__, *(f for f in called if isinstance(f, FunctionType))]))
+        if isinstance(part, FunctionType):
+            return "described already"
+        if isinstance(part, CodeType):
+            return f"{part.co_code.hex()} {part.co_names} {list(map(describe, part.co_consts))}"
+        if isinstance(part, frozenset):
+            return str(sorted(map(repr, part)))  # its own order is another one in each session
+        return repr(part)
+
+    def global_names(code):
+        inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        return [*code.co_names, *(name for nested in inner for name in global_names(nested))]
+
+    return hashlib.sha256("\n".join(map(describe, parts)).encode()).hexdigest()[:12]
+
+
+def save_whole(values, path):
+    """torch.save, so that the file is the old one or the new one, and never a half: it is renamed when it is complete."""
+    unfinished = path.with_suffix(".part")
+    torch.save(values, unfinished)
+    unfinished.replace(path)
 
 
 def as_bytes(text):

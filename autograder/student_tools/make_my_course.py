@@ -289,27 +289,34 @@ def _import_trace(folder: Path) -> str:
 
 
 def _print_import_line(path: Path, answers: Mapping[str, OwnAnswer]) -> None:
-    """Print the line that this notebook takes, and names of the staff's that cannot be
+    """Print the lines that this notebook takes, and names of the staff's that cannot be
     exchanged.
+
+    What the notebook's given cells define comes from `my_course`. What they import from a module
+    beside the notebook comes from a copy of that module, where the student's functions stand in
+    place of the staff's: there the staff's other functions call them, too.
     """
     try:
         notebook = parse_notebook(path.read_bytes(), path.name)
     except UnreadableSubmission:
         return
     statements = list(_statements(path.name, notebook.cells, roles=["given"]))
-    for statement in list(statements):
-        statements += _statements_of_companion(statement.node, path.parent)
-    given_names = {name for statement in statements for name in statement.binds}
-    fitting = []
-    unfitting = []
-    for name in sorted(given_names & answers.keys()):
-        if _fits(_definition(statements, name), answers[name].definition):
-            fitting.append(name)
-        else:
-            unfitting.append(name)
-    if fitting:
-        print(f"\n{path.name}: put this line into a cell of your own below the given code:")
-        print(f"\n    from my_course import {', '.join(fitting)}\n")
+    fitting, unfitting = _compare_with_answers(statements, answers)
+    lines = [f"from {FOLDER} import {', '.join(fitting)}"] if fitting else []
+    for module in _companion_modules(statements, path.parent):
+        text = (path.parent / f"{module}.py").read_text(encoding="utf-8")
+        cell = NotebookCell("code", text, role="given")
+        module_statements = list(_statements(f"{module}.py", [cell]))
+        fitting, unfitting_here = _compare_with_answers(module_statements, answers)
+        unfitting += unfitting_here
+        if fitting:
+            _write_with_answers(path.parent / FOLDER / f"{module}.py", text, fitting)
+            changed = _changed_names(module_statements, fitting)
+            lines.append(f"from {FOLDER}.{module} import {', '.join(changed)}")
+    if lines:
+        noun = "this line" if len(lines) == 1 else "these lines"
+        print(f"\n{path.name}: put {noun} into a cell of your own below the given code:\n")
+        print("\n".join(f"    {line}" for line in lines) + "\n")
     for name in unfitting:
         print(
             f"{path.name}: {name} of {answers[name].module} takes other arguments than the one "
@@ -317,13 +324,57 @@ def _print_import_line(path: Path, answers: Mapping[str, OwnAnswer]) -> None:
         )
 
 
-def _statements_of_companion(node: ast.stmt, folder: Path) -> Iterator[Statement]:
-    """The statements of the module beside the notebook that a statement imports from."""
-    if isinstance(node, ast.ImportFrom) and node.module:
-        file = folder / f"{node.module}.py"
-        if file.is_file():
-            cell = NotebookCell("code", file.read_text(encoding="utf-8"), role="given")
-            yield from _statements(file.name, [cell])
+def _compare_with_answers(
+    statements: Sequence[Statement], answers: Mapping[str, OwnAnswer]
+) -> tuple[list[str], list[str]]:
+    """Names that statements define and the student has an answer for: first those whose answer
+    takes all calls of the staff's, then the others.
+    """
+    defined: set[str] = set()
+    for statement in statements:
+        if not isinstance(statement.node, ast.Import | ast.ImportFrom):
+            defined |= statement.binds
+    fitting = []
+    unfitting = []
+    for name in sorted(defined & answers.keys()):
+        if _fits(_definition(statements, name), answers[name].definition):
+            fitting.append(name)
+        else:
+            unfitting.append(name)
+    return fitting, unfitting
+
+
+def _companion_modules(statements: Iterable[Statement], folder: Path) -> list[str]:
+    """The modules beside the notebook that its given cells import from."""
+    modules: dict[str, None] = {}  # a set in the order of the notebook
+    for statement in statements:
+        node = statement.node
+        if not isinstance(node, ast.ImportFrom) or not node.module or node.level:
+            continue
+        if (folder / f"{node.module}.py").is_file():
+            modules[node.module] = None
+    return list(modules)
+
+
+def _write_with_answers(file: Path, text: str, names: Sequence[str]) -> None:
+    """Write a module's text, in which the student's functions take the place of the staff's."""
+    imports = f"from {FOLDER} import {', '.join(names)}  # in place of those above"
+    file.write_text(f"{_HEADER}{text}\n\n{imports}\n", encoding="utf-8")
+
+
+def _changed_names(statements: Sequence[Statement], replaced: Iterable[str]) -> list[str]:
+    """The replaced names, and the functions and classes that call one, directly or through
+    others.
+    """
+    changed = set(replaced)
+    size = -1
+    while len(changed) > size:
+        size = len(changed)
+        for statement in statements:
+            is_definition = isinstance(statement.node, ast.FunctionDef | ast.ClassDef)
+            if is_definition and statement.needs & changed:
+                changed |= statement.binds
+    return sorted(changed)
 
 
 def _fits(staff: ast.stmt, student: ast.stmt) -> bool:

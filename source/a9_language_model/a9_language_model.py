@@ -51,6 +51,7 @@
 # - Arguments that cannot be right raise `ValueError` with the sizes in the message.
 
 # %% given="imports"
+import hashlib
 import math
 import os
 import re
@@ -58,6 +59,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import CodeType, FunctionType
 
 import torch
 
@@ -69,10 +71,24 @@ from autograder.student_tools.expect import expect
 #
 # Read three of these closely. `split_words` cuts text into the pieces inside which tokens are made. `causal_attention`
 # takes any number of queries and keys, so that it works with a cache. And `KVCache` is the contract of assignment 8:
-# `append` once for each layer, then `advance` once.
+# `append` once for each layer, then `advance` once. `empty_cache` makes one of the right size.
 #
 # Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
-# far makes them a module, and prints the line that goes into a cell below.
+# far makes them a module, and prints the line that goes into a cell below. Nine of the functions that this notebook
+# trains and writes with can be yours from before:
+#
+# | assignment | yours | where it works |
+# |---|---|---|
+# | 1 | `embed` | at the model's input |
+# | 3 | `causal_mask`, `masked_softmax` | in the attention |
+# | 4 | `split_heads`, `merge_heads` | around the attention |
+# | 5 | `layer_norm` | in every block, and at the end |
+# | 6 | `lm_loss` | in training, called by `next_token_loss` |
+# | 6 | `filtered_probabilities` | in `sample` |
+# | 8 | `KVCache` | in `sample`, made by `empty_cache` |
+#
+# With the eleven that you write here for training and writing (questions 1 to 11) that is a language model of twenty
+# functions, all of them your own.
 
 
 # %% given="library" module="library"
@@ -127,13 +143,24 @@ def merge_heads(x):
     return x.transpose(1, 2).flatten(2)
 
 
-def attention_pattern(q, k):
-    """Causal attention weights [B, H, N_q, N_k]; query i may see key j when j <= i + N_k - N_q (assignment 3)."""
-    n_q, n_k = q.shape[-2], k.shape[-2]
-    allowed = torch.arange(n_k) <= torch.arange(n_q)[:, None] + (n_k - n_q)
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
+def causal_mask(n_q, n_k=None):
+    """bool [N_q, N_k]: query i may see key j when j <= i + N_k - N_q (assignment 3)."""
+    n_k = n_q if n_k is None else n_k
+    return torch.arange(n_k) <= torch.arange(n_q)[:, None] + (n_k - n_q)
+
+
+def masked_softmax(scores, mask):
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets zeros (assignment 3)."""
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
-    return torch.softmax(wide.masked_fill(~allowed, float("-inf")), dim=-1).to(q.dtype)
+    empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
+    wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
+    return torch.softmax(wide, dim=-1).masked_fill(~mask, 0.0).to(scores.dtype)
+
+
+def attention_pattern(q, k):
+    """Causal attention weights [B, H, N_q, N_k], by causal_mask and masked_softmax."""
+    mask = causal_mask(q.shape[-2], k.shape[-2]).to(q.device)
+    return masked_softmax((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1), mask)
 
 
 def causal_attention(q, k, v):
@@ -148,20 +175,27 @@ class KVCache:
     [B, H, length + c, d]. advance(c), once after the last layer, makes the chunk count.
     """
 
-    def __init__(self, num_layers):
+    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
         self.length = 0
-        self._stored = [None] * num_layers
+        empty = torch.zeros(batch, num_kv_heads, 0, d_head, dtype=dtype)  # grows: this cache makes room as it needs it
+        self._stored = [(empty, empty)] * num_layers
 
     def append(self, layer, k, v):
-        if self.length > 0:
-            old_k, old_v = self._stored[layer]
-            k = torch.cat([old_k[:, :, : self.length], k], dim=2)
-            v = torch.cat([old_v[:, :, : self.length], v], dim=2)
+        old_k, old_v = self._stored[layer]
+        k = torch.cat([old_k[:, :, : self.length], k], dim=2)
+        v = torch.cat([old_v[:, :, : self.length], v], dim=2)
         self._stored[layer] = k, v
         return k, v
 
     def advance(self, c):
         self.length += c
+
+
+def empty_cache(params, config, batch):
+    """A KVCache for texts of this model, as long as its context."""
+    d_head = config.d_model // config.num_heads
+    dtype = params["embed"].dtype
+    return KVCache(len(params["blocks"]), batch, config.num_heads, d_head, config.context_length, dtype)
 
 
 def check_ids(ids, size):
@@ -171,9 +205,24 @@ def check_ids(ids, size):
         raise ValueError(f"id {ids[outside][0].item()} is outside a table of {size}")
 
 
+def embed(table, ids):
+    """Rows of the table [V, D] for ids [...]: [..., D]; ValueError where an id is outside (assignment 1)."""
+    check_ids(ids, len(table))
+    return table[ids]
+
+
+def lm_loss(logits, ids, ignore_index=-100):
+    """Mean cross-entropy of the next token; the shift happens inside (assignment 6)."""
+    predictions, targets = logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()
+    return torch.nn.functional.cross_entropy(predictions, targets, ignore_index=ignore_index)
+
+
 def next_token_loss(logits, targets):
-    """Mean cross-entropy of logits [B, N, V] and targets [B, N], the next token at each place (assignment 6)."""
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    """Mean cross-entropy of logits [B, N, V] and targets [B, N], the next token at each place, by lm_loss.
+
+    lm_loss shifts, and here everything is shifted already: so one place more, which lm_loss takes away again.
+    """
+    return lm_loss(torch.cat([logits, logits[:, -1:]], dim=1), torch.cat([targets[:, :1], targets], dim=1))
 
 
 def filtered_probabilities(logits, temperature, top_k=None):
@@ -241,6 +290,42 @@ def random_params(config, seed=0):
         "lnf_gamma": torch.ones(d),
         "lnf_beta": torch.zeros(d),
     }
+
+
+def fingerprint(*parts):
+    """Twelve letters that differ where one of the parts does: numbers, texts, lists, tensors, functions.
+
+    Of a function its compiled code counts, and that of the functions that it calls; comments and local names do not.
+    """
+    seen = set()
+
+    def describe(part):
+        if isinstance(part, torch.Tensor):
+            return f"{list(part.shape)} {hashlib.sha256(part.numpy().tobytes()).hexdigest()}"
+        if isinstance(part, FunctionType) and part not in seen:
+            seen.add(part)
+            called = [part.__globals__.get(name) for name in global_names(part.__code__)]
+            return " ".join(map(describe, [part.__code__, *(f for f in called if isinstance(f, FunctionType))]))
+        if isinstance(part, FunctionType):
+            return "described already"
+        if isinstance(part, CodeType):
+            return f"{part.co_code.hex()} {part.co_names} {list(map(describe, part.co_consts))}"
+        if isinstance(part, frozenset):
+            return str(sorted(map(repr, part)))  # its own order is another one in each session
+        return repr(part)
+
+    def global_names(code):
+        inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        return [*code.co_names, *(name for nested in inner for name in global_names(nested))]
+
+    return hashlib.sha256("\n".join(map(describe, parts)).encode()).hexdigest()[:12]
+
+
+def save_whole(values, path):
+    """torch.save, so that the file is the old one or the new one, and never a half: it is renamed when it is complete."""
+    unfinished = path.with_suffix(".part")
+    torch.save(values, unfinished)
+    unfinished.replace(path)
 
 
 def as_bytes(text):
@@ -547,8 +632,7 @@ def language_model(ids, params, config, cache=None):
     start = 0 if cache is None else cache.length
     if start + n > config.context_length:
         raise ValueError(f"{start + n} tokens do not fit into a context of {config.context_length}")
-    check_ids(ids, config.vocab_size)
-    x = params["embed"][ids] + params["positions"][start : start + n]  # [B, N, D]
+    x = embed(params["embed"], ids) + params["positions"][start : start + n]  # [B, N, D]
     for layer, p in enumerate(params["blocks"]):
         h = layer_norm(x, p["ln1_gamma"], p["ln1_beta"])
         q = split_heads(h @ p["w_q"] + p["b_q"], config.num_heads)  # [B, H, N, d]
@@ -592,7 +676,7 @@ params = with_tensors(
     random_params(small), [t + 0.5 * torch.randn(t.shape, generator=g) for t in list_tensors(random_params(small))]
 )
 ids = torch.tensor([[3, 1, 4, 1, 5, 9]])
-cache = KVCache(small.num_layers)
+cache = empty_cache(params, small, batch=1)
 expect(
     torch.cat([language_model(chunk, params, small, cache) for chunk in ids.split((3, 1, 2), dim=1)], dim=1),
     language_model(ids, params, small),
@@ -922,8 +1006,13 @@ expect(
 # ### It learns
 #
 # Here everything you wrote comes together. A model of 0.9 million parameters sees 1200 batches of 12 windows. **This
-# takes about ten minutes of processor time**, less on the clock where there are two cores. When it is done the weights
-# are kept in `shakespeare_model.pt`, and the next run of this cell loads them; delete the file to train anew.
+# takes about ten minutes of processor time**, less on the clock where there are two cores, and on a GPU, where it
+# computes in bfloat16, less still.
+#
+# Once a minute everything is kept in a file, and also when you press *Interrupt*: run the cell again, and training goes
+# on from there. The file's name, `shakespeare_….pt`, has a fingerprint of all that the weights depend on: sizes, steps,
+# text, vocabulary, and the code of your functions and of what they call. So a change of any of them trains anew, and
+# weights of another configuration are never loaded. Files that you do not need any more you may delete.
 #
 # What to expect: with the answers of the course's staff it took 460 seconds on one core of a small server. The
 # perplexity of the first 5000 held-out tokens was 57 after 200 steps, 39 after 600 and 24 at the end; of all of them it
@@ -935,32 +1024,72 @@ expect(
 import time
 
 import matplotlib.pyplot as plt
+from tqdm import tqdm
 
 config = LMConfig(256 + len(vocabulary), d_model=128, num_layers=4, num_heads=4, d_ff=512, context_length=128)
 STEPS, BATCH, LENGTH = (3, 2, 32) if QUICK else (1200, 12, 128)
-MODEL = Path("shakespeare_model.pt")
+SCHEDULE = {"warmup": STEPS // 12, "total": STEPS, "peak": 3e-3, "floor": 3e-4}
+YOURS = (language_model, next_token_loss, sample_windows, learning_rate, clip_gradients, adamw_step)
+MODEL = Path(f"shakespeare_{fingerprint(config, STEPS, BATCH, LENGTH, SCHEDULE, vocabulary, training_ids, *YOURS)}.pt")
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def on_device(params, device):
+    return with_tensors(params, [tensor.to(device) for tensor in list_tensors(params)])
+
+
+def one_step(params, state, step):
+    """The loss of a batch, and parameters and the optimizer's state after a step on it."""
+    inputs, targets = (ids.to(device) for ids in sample_windows(training_ids, BATCH, LENGTH, seed=step))
+    leaves = [tensor.detach().requires_grad_() for tensor in list_tensors(params)]
+    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+        loss = next_token_loss(language_model(inputs, with_tensors(params, leaves), config), targets)
+    gradients, _ = clip_gradients(list(torch.autograd.grad(loss, leaves)), max_norm=1.0)
+    rate = learning_rate(step, **SCHEDULE)
+    stepped, state = adamw_step([leaf.detach() for leaf in leaves], gradients, state, rate)
+    return loss.item(), with_tensors(params, stepped), state
+
+
+# All that training knows, in one dict that each step replaces: whenever you interrupt, it is whole.
+run = {"step": 0, "params": random_params(config), "state": None, "losses": [], "held_out": []}
 if MODEL.exists():
-    trained = torch.load(MODEL, weights_only=True)
-    print(f"loaded from {MODEL}; delete it to train anew")
-else:
-    trained, state, losses, measured, began = random_params(config), None, [], [], time.monotonic()
-    for step in range(STEPS):
-        inputs, targets = sample_windows(training_ids, BATCH, LENGTH, seed=step)
-        leaves = [tensor.detach().requires_grad_() for tensor in list_tensors(trained)]
-        loss = next_token_loss(language_model(inputs, with_tensors(trained, leaves), config), targets)
-        gradients, norm = clip_gradients(list(torch.autograd.grad(loss, leaves)), max_norm=1.0)
-        rate = learning_rate(step, warmup=STEPS // 12, total=STEPS, peak=3e-3, floor=3e-4)
-        stepped, state = adamw_step([leaf.detach() for leaf in leaves], gradients, state, rate)
-        trained = with_tensors(trained, stepped)
-        losses.append(loss.item())
+    run = torch.load(MODEL, weights_only=True, map_location="cpu")
+    print(f"{MODEL}: {run['step']} of {STEPS} steps are made")
+run["params"] = on_device(run["params"], device)
+if run["state"]:
+    run["state"] |= {name: [tensor.to(device) for tensor in run["state"][name]] for name in ("m", "v")}
+kept = time.monotonic()
+bar = tqdm(total=STEPS, initial=run["step"], desc="training", unit="step")
+try:
+    while run["step"] < STEPS:
+        step = run["step"]
+        loss, params, state = one_step(run["params"], run["state"], step)
+        held_out = run["held_out"]
         if step % 200 == 0 or step == STEPS - 1:
-            held_out = math.log(perplexity(trained, held_out_ids[:5_000], config, LENGTH))
-            measured.append((step, held_out))
-            print(f"step {step}: loss {losses[-1]:.2f}, held out {held_out:.2f}, {time.monotonic() - began:.0f} s")
-    torch.save(trained, MODEL)
+            held_out = [*held_out, (step, math.log(perplexity(params, held_out_ids[:5_000].to(device), config, LENGTH)))]
+            bar.write(f"step {step}: loss {loss:.2f}, held out {held_out[-1][1]:.2f}")
+        run = {
+            "step": step + 1,
+            "params": params,
+            "state": state,
+            "losses": [*run["losses"], loss],
+            "held_out": held_out,
+        }
+        bar.update()
+        if run["step"] == STEPS or time.monotonic() - kept > 60:
+            save_whole(run, MODEL)
+            kept = time.monotonic()
+except KeyboardInterrupt:
+    save_whole(run, MODEL)
+    bar.write(f"interrupted after {run['step']} of {STEPS} steps: run this cell again to go on")
+finally:
+    bar.close()
+
+trained = on_device(run["params"], "cpu")  # what follows is small, and draws on the CPU
+if run["losses"]:
     figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
-    axis.plot(losses, linewidth=0.7, label="batches of the training text")
-    axis.plot(*zip(*measured, strict=True), "o-", color="#c1666b", label="held-out text")
+    axis.plot(run["losses"], linewidth=0.7, label="batches of the training text")
+    axis.plot(*zip(*run["held_out"], strict=True), "o-", color="#c1666b", label="held-out text")
     axis.set(xlabel="step", ylabel="loss (nats a token)", title="A language model learns Shakespeare")
     axis.legend()
     plt.show()
@@ -1011,7 +1140,7 @@ def sample(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0)
     if n + num_new - 1 > config.context_length:
         raise ValueError(f"{n + num_new - 1} tokens to read in a context of {config.context_length}")
     dice = torch.Generator().manual_seed(seed)
-    cache, ids, chunk = KVCache(len(params["blocks"])), prompt, prompt
+    cache, ids, chunk = empty_cache(params, config, len(prompt)), prompt, prompt
     with torch.no_grad():
         for _ in range(num_new):
             logits = language_model(chunk, params, config, cache)[:, -1]  # [B, V]
@@ -1124,24 +1253,26 @@ expect(induction_score(torch.eye(4).roll(-2, dims=1), 3), torch.tensor(1.0), hin
 # %% demo="attention_maps"
 import matplotlib.pyplot as plt
 
-plain_pattern = attention_pattern
+attention_pattern_as_given = attention_pattern
 
 
 def patterns(ids, params):
     """The attention weights of every layer, [L, H, N, N], while the model reads ids [N]; None where it cannot see them."""
-    global attention_pattern
+    places = (causal_attention.__globals__, globals())  # where the library looks the function up, and where you do
     seen = []
 
     def watched(q, k):
-        seen.append(plain_pattern(q, k))
+        seen.append(attention_pattern_as_given(q, k))
         return seen[-1]
 
-    attention_pattern = watched
+    for place in places:
+        place["attention_pattern"] = watched
     try:
         with torch.no_grad():
             language_model(ids[None], params, config)
     finally:
-        attention_pattern = plain_pattern
+        for place in places:
+            place["attention_pattern"] = attention_pattern_as_given
     return torch.cat(seen) if seen else None
 
 

@@ -122,7 +122,7 @@ def test_logits_are_those_of_gpt2_in_transformers(key: SimpleNamespace) -> None:
         torch.testing.assert_close(
             key.language_model(ids, params, config), expected, rtol=0, atol=1e-4
         )
-        cache = key.KVCache(3)
+        cache = key.empty_cache(params, config, 2)
         chunks = [
             key.language_model(chunk, params, config, cache)
             for chunk in ids.split((20, 1, 11), dim=1)

@@ -251,8 +251,8 @@ def test_where_nothing_is_written_nothing_is_made(folder: Path, write: Callable[
 def test_modules_beside_a_notebook_come_along(
     folder: Path, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`first` takes a function from a module beside it; the module `second_library` gives the
-    function that the student wrote in `first`.
+    """`first` takes a function from a module beside it. The module `second_library` gives the
+    function that the student wrote in `first`, and one that calls it.
     """
     first = [
         ("given", "library", "from first_library import tripled\n"),
@@ -261,9 +261,14 @@ def test_modules_beside_a_notebook_come_along(
     Path(write("first.ipynb", first)).with_name("first_library.py").write_text(
         "import math\n\ndef tripled(x):\n    return 3 * math.floor(x)\n"
     )
-    write("release/second.ipynb", [("given", "library", "from second_library import nine\n")])
-    (folder / "second_library.py").write_text("def nine(x):\n    return 0\n")
+    given = "from second_library import nine, ten, half\n"
+    write("release/second.ipynb", [("given", "library", given)])
+    (folder / "second_library.py").write_text(
+        "def nine(x):\n    return 0\n\ndef ten(x):\n    return nine(x) + x\n\n"
+        "def half(x):\n    return x / 2\n"
+    )
     path = folder.parent / "first.ipynb"
     assert make_my_course.main([str(path)], folder / "make_my_course.py") == 0
-    assert "    from my_course import nine\n" in capsys.readouterr().out
-    assert python(folder, "from my_course import nine; print(nine(2.5))") == "18\n"
+    line = "from my_course.second_library import nine, ten"
+    assert f"    {line}\n" in capsys.readouterr().out
+    assert python(folder, f"{line}; print(nine(2.5), ten(1))") == "18 10\n"

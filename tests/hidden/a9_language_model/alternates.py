@@ -630,7 +630,7 @@ def collects_columns(params, prompt, num_new, config, temperature=1.0, top_k=Non
         raise ValueError(f"{n + num_new - 1} > {config.context_length}")
     g = torch.Generator()
     g.manual_seed(seed)
-    columns, cache = [prompt], KVCache(config.num_layers)
+    columns, cache = [prompt], empty_cache(params, config, batch)
     with torch.inference_mode():
         while len(columns) <= num_new:
             logits = language_model(columns[-1], params, config, cache)
@@ -649,7 +649,7 @@ def fills_a_buffer(params, prompt, num_new, config, temperature=1.0, top_k=None,
             f"{n} tokens and {num_new} new ones do not fit into {config.context_length}"
         )
     ids = torch.cat([prompt, prompt.new_zeros(len(prompt), num_new)], dim=1)
-    dice, cache = torch.Generator().manual_seed(seed), KVCache(len(params["blocks"]))
+    dice, cache = torch.Generator().manual_seed(seed), empty_cache(params, config, len(prompt))
     for place in range(n, n + num_new):
         with torch.no_grad():
             last = language_model(ids[:, cache.length : place], params, config, cache)[:, -1]
@@ -670,7 +670,7 @@ def by_gumbel_noise(params, prompt, num_new, config, temperature=1.0, top_k=None
     needed = prompt.shape[1] + max(num_new, 1) - 1
     if needed > config.context_length:
         raise ValueError(f"{needed} tokens for a context of {config.context_length}")
-    dice, cache = torch.Generator().manual_seed(seed), KVCache(len(params["blocks"]))
+    dice, cache = torch.Generator().manual_seed(seed), empty_cache(params, config, len(prompt))
     text, chunk = prompt.clone(), prompt
     for _ in range(num_new):
         logits = language_model(chunk, params, config, cache)[:, -1].detach()

@@ -894,7 +894,7 @@ def detaches_the_head(): ...
 @mistake(
     "language_model",
     hint="The embedding is multiplied by the root of D. GPT-2 does not do that.",
-    replace=('params["embed"][ids]', 'params["embed"][ids] * math.sqrt(params["embed"].shape[1])'),
+    replace=('+ params["positions"]', '* math.sqrt(config.d_model) + params["positions"]'),
 )
 def scales_the_embedding(): ...
 
@@ -952,7 +952,7 @@ def counts_the_chunk_alone(): ...
     "language_model",
     hint="An id outside the vocabulary should be a ValueError. -1 would be the last word, "
     "without a sound.",
-    replace=("check_ids(ids, config.vocab_size)", "ids = ids.clamp(0, config.vocab_size - 1)"),
+    replace=('(params["embed"], ids)', '(params["embed"], ids.clamp(0, config.vocab_size - 1))'),
 )
 def takes_any_id(): ...
 
@@ -960,7 +960,12 @@ def takes_any_id(): ...
 @mistake(
     "language_model",
     hint="Every row of the batch can have an id that is outside the vocabulary.",
-    replace=("check_ids(ids, config.vocab_size)", "check_ids(ids[:1], config.vocab_size)"),
+    replace=(
+        'x = embed(params["embed"], ids)',
+        """
+        check_ids(ids[:1], config.vocab_size)
+        x = params["embed"][ids]""",
+    ),
 )
 def checks_the_first_row_of_ids(): ...
 
@@ -970,12 +975,12 @@ def checks_the_first_row_of_ids(): ...
     hint="Refuse before you begin: here a wrong id has been stored in the cache already.",
     replace=[
         (
-            "check_ids(ids, config.vocab_size)",
-            "given, ids = ids, ids.clamp(0, config.vocab_size - 1)",
+            '(params["embed"], ids)',
+            '(params["embed"], ids.clamp(0, config.vocab_size - 1))',
         ),
         (
             "return layer_norm(x, params",
-            "check_ids(given, config.vocab_size)\nreturn layer_norm(x, params",
+            "check_ids(ids, config.vocab_size)\nreturn layer_norm(x, params",
         ),
     ],
 )
@@ -2001,7 +2006,7 @@ def reads_everything_again(): ...
     ),
     replace=(
         "language_model(chunk, params, config, cache)[:, -1]",
-        'language_model(ids, params, config, KVCache(len(params["blocks"])))[:, -1]',
+        "language_model(ids, params, config, empty_cache(params, config, len(ids)))[:, -1]",
     ),
 )
 def reads_everything_into_the_cache(): ...
@@ -2220,10 +2225,10 @@ def writes_a_negative_number_of_tokens(): ...
     replace=[
         ("if num_new < 0 or n < 1:", "if num_new < 0:"),
         (
-            'cache, ids, chunk = KVCache(len(params["blocks"])), prompt, prompt',
+            "cache, ids, chunk = empty_cache(params, config, len(prompt)), prompt, prompt",
             """
         prompt = torch.zeros(len(prompt), 1, dtype=torch.int64) if n < 1 else prompt
-        cache, ids, chunk = KVCache(len(params["blocks"])), prompt, prompt
+        cache, ids, chunk = empty_cache(params, config, len(prompt)), prompt, prompt
         """,
         ),
     ],
