@@ -35,6 +35,7 @@ long: $(VENV)/ready    ## long proofs, about an hour: real faults, damaged files
 	$(VENV)/bin/python tests/long/file_faults.py --points 5
 	$(VENV)/bin/python tests/long/faults.py --kills 60 --stops 4
 	$(VENV)/bin/python tests/long/cluster_faults.py --faults 60
+	$(VENV)/bin/python tests/long/server_faults.py --kills 40
 
 check: lint build-check verify test   ## everything that CI checks
 

@@ -107,7 +107,7 @@ class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
             self._station = Station(
                 root, self._assignment, self._isolation, self._graders, self._extras
             )
-        except (KitError, OSError) as error:
+        except (KitError, MachineFault, OSError) as error:
             self._refusal = str(error)
         if self._over:
             self._clear()

@@ -30,7 +30,8 @@ class Station:
             what hosts load.
 
     Raises:
-        KitError: this machine cannot grade, or the program did not start.
+        KitError: this machine, or the suite, cannot grade.
+        MachineFault: the program did not start.
     """
 
     def __init__(self, *order: Path | str | int | tuple[str, ...]) -> None:
@@ -54,10 +55,10 @@ class Station:
             self._line.send(order)
             refusal = self._line.recv()
         except (EOFError, OSError):
-            refusal = (
-                f"its graders did not start (status {self._process.wait()}); the log of the Dask "
-                "worker says why"
-            )
+            raise MachineFault(
+                f"its graders did not start (status {self._process.wait()}); the log of the "
+                "process that started them says why"
+            ) from None
         if refusal:
             self.close()
             raise KitError(refusal)

@@ -26,8 +26,10 @@ from autograder.server.database import attempts
 
 LEASE_SECONDS = 60.0
 """How long a machine may be silent before its attempts go back into the queue."""
-MOST_RUNS = 3
+MOST_RUNS = 6
 """So often an attempt is begun: a machine may be lost, or end, while it grades."""
+FIRST_PAUSE = 2.0
+"""Seconds before an attempt is begun again after a fault of the machine's; doubled each time."""
 NEWEST, SUPERSEDED, RERUN = 0, 1, 2
 """Priorities: the newest attempt of a person, their earlier ones, and attempts graded anew."""
 _MEASURED = 50
@@ -202,10 +204,9 @@ class AttemptStore:
         """
         now = self._clock()
         self._give_up_lost_attempts(now)
-        is_lost = (attempts.c.state == "started") & (attempts.c.leased_until < now)
         following = (
             select(attempts.c.id)
-            .where(or_(attempts.c.state == "waiting", is_lost))
+            .where(attempts.c.state.in_(("waiting", "started")), attempts.c.leased_until < now)
             .order_by(attempts.c.priority, attempts.c.received, attempts.c.id)
             .limit(1)
             .with_for_update(skip_locked=True)  # SQLite writes one row at a time anyway
@@ -275,16 +276,21 @@ class AttemptStore:
             values["suite_sha256"] = result.suite_sha256
         return self._end(claim, {**values, "answer": answer, "filed": False})
 
-    def fail(self, claim: Claim, problem: str) -> bool:
-        """Store why the machine could not grade an attempt, and give it back where another try may
-        help.
+    def fail(self, claim: Claim, problem: str, *, is_final: bool = False) -> bool:
+        """Give an attempt back that could not be graded, to be begun again after a pause.
+
+        Args:
+            problem: why; stored where nothing is tried any more.
+            is_final: whether another try would end like this one.
         """
         attempt = claim.attempt
         with self._engine.connect() as connection:
             query = select(attempts.c.runs).where(attempts.c.id == attempt.id)
             runs = connection.execute(query).scalar_one()
-        if runs < MOST_RUNS:
-            return self._end(claim, {"state": "waiting", "machine": ""})
+        if runs < MOST_RUNS and not is_final:
+            pause = FIRST_PAUSE * 2 ** (runs - 1)
+            values = {"state": "waiting", "machine": "", "leased_until": self._clock() + pause}
+            return self._end(claim, values)
         return self._end(claim, {"state": "failed", "problem": problem})
 
     def _end(self, claim: Claim, values: dict[str, object]) -> bool:
@@ -328,7 +334,13 @@ class AttemptStore:
             connection.execute(
                 update(attempts)
                 .where(attempts.c.id.in_(attempt_ids), attempts.c.state.in_(("graded", "failed")))
-                .values(state="waiting", priority=RERUN, runs=0, suite_sha256="")
+                .values(
+                    state="waiting",
+                    priority=RERUN,
+                    runs=0,
+                    leased_until=0.0,
+                    suite_sha256="",
+                )
             )
 
     def mark_filed(self, attempt_ids: Sequence[int]) -> None:

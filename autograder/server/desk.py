@@ -137,7 +137,8 @@ class GradingDesk:
             if self._closed.is_set():
                 return  # this desk ends: the attempt goes back into the queue
             self._tell(f"{attempt.student}, {attempt.assignment}: {error}")
-            self._store.fail(claim, str(error))
+            # a suite that cannot grade now cannot grade in a second either
+            self._store.fail(claim, str(error), is_final=isinstance(error, KitError))
             return
         self._store.finish(claim, answer)
 

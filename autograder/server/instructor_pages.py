@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -78,12 +78,18 @@ def view_class(office: Office, assignment: str) -> ClassView:
     scores = [attempt.score for attempt in counting if attempt.score is not None]
     return ClassView(
         counting=counting,
-        missing=sorted(office.ledger().listed.keys() - by_student.keys()),
+        missing=_who_is_missing(office, by_student),
         recent=attempts[:_RECENT],
         mean=statistics.fmean(scores) if scores else None,
         mistakes=mistakes.most_common(10),
         stuck=sorted(stuck.items(), key=lambda entry: -len(entry[1])),
     )
+
+
+def _who_is_missing(office: Office, handing_in: Collection[str]) -> list[str]:
+    """Students of the class list without an attempt."""
+    absent = office.ledger().listed.keys() - set(handing_in)
+    return sorted(student for student in absent if office.role_of(student) == "student")
 
 
 def class_address(assignment: str) -> str:

@@ -4,6 +4,7 @@ and types.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import json
@@ -83,6 +84,23 @@ class Tab:
         # the page may have moved under the click
         self.look(f"document.querySelector({selector!r}).select()")
         self._tell("Input.insertText", text=text)
+
+    def choose_file(self, selector: str, path: Path) -> None:
+        """Choose a file in a form."""
+        found = self._tell("Runtime.evaluate", expression=f"document.querySelector({selector!r})")
+        element = found["result"]["objectId"]
+        self._tell("DOM.setFileInputFiles", files=[str(path)], objectId=element)
+
+    def resize(self, width: int, height: int, *, dark: bool = False) -> None:
+        """Give the window a size, and the person's system a light or a dark scheme."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self._tell("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._tell("Emulation.setEmulatedMedia", features=[scheme])
+
+    def picture(self) -> bytes:
+        """What the window shows, as a PNG."""
+        return base64.b64decode(self._tell("Page.captureScreenshot")["data"])
 
     def _tell(self, method: str, **parameters: Any) -> Any:
         number = next(self._numbers)

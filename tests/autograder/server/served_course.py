@@ -70,17 +70,23 @@ def result_of(attempt: Attempt, score: float) -> Result:
     )
 
 
-@contextlib.contextmanager
-def serve(built: Path, root: Path, settings: str = SETTINGS) -> Iterator[Served]:
-    """Serve a copy of the built tiny course, with a class list of two students and an instructor.
-
-    Args:
-        settings: more of course.toml.
-    """
+def write_class(built: Path, root: Path, settings: str) -> Path:
+    """A copy of the built tiny course, with a class list of two students and an instructor."""
     shutil.copytree(built, root)
     path = root / "course.toml"
     path.write_text(path.read_text(encoding="utf-8") + settings, encoding="utf-8")
     (root / "students.csv").write_text("id\nada\nbob\nprof\n", encoding="utf-8")
+    return root
+
+
+@contextlib.contextmanager
+def serve(built: Path, root: Path, settings: str = SETTINGS) -> Iterator[Served]:
+    """Serve the class, without a grading desk.
+
+    Args:
+        settings: more of course.toml.
+    """
+    write_class(built, root, settings)
     engine = open_database(f"sqlite:///{root / 'server.db'}")
     try:
         yield Served(root, Office(root, engine, lambda: None, lambda line: None))

@@ -128,16 +128,19 @@ def test_an_attempt_that_ends_machines_is_given_up_in_words(
 
 
 def test_a_fault_of_the_machine_gives_the_attempt_back_until_the_last_run(
-    store: AttemptStore,
+    store: AttemptStore, clock: Clock
 ) -> None:
+    """After pauses of 2, 4, 8, 16 and 32 seconds."""
     attempt = store.add("ada", "a1", b"{}")
     states = []
-    for _ in range(MOST_RUNS):
+    for run in range(MOST_RUNS):
         store.fail(claimed(store), "no host can be had")
+        assert store.claim("m1") is None, "not at once"
+        clock.now += 2.0 * 2**run
         now = store.get(attempt.id)
         assert now is not None
         states.append(now.state)
-    assert states == ["waiting", "waiting", "failed"]
+    assert states == ["waiting"] * 5 + ["failed"]
 
 
 def test_a_notebook_without_a_result_has_its_problem(store: AttemptStore) -> None:

@@ -1,0 +1,131 @@
+"""The day of a student and of an instructor, in a real browser, with a real server that grades."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from courses import handed_in
+from served_course import SETTINGS, write_class
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
+
+from browser import needs_chromium
+from devtools import Tab, open_tab
+
+WRONG = {"double": "def double(x):\n    return x + 1\n", "half": "def half(x):\n    return x / 2\n"}
+RIGHT = {**WRONG, "double": "def double(x):\n    return 2 * x\n"}
+_BODY = "document.body.innerText"
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def running_server(root: Path, *people: str) -> Iterator[dict[str, str]]:
+    """`autograder serve` in a course; gives everybody's link."""
+    command = [sys.executable, "-m", "autograder", "serve", "--port", str(free_port())]
+    command += ["--graders", "1", *[word for person in people for word in ("--link", person)]]
+    log = root / "server.log"
+    with log.open("wb") as stream:
+        server = subprocess.Popen(command, cwd=root, stderr=stream, stdout=stream)
+    try:
+        while "serving" not in (text := log.read_text(encoding="utf-8")):
+            assert server.poll() is None, text
+            os.sched_yield()
+        yield dict(re.findall(r"^(\w+) \(\w+\): (\S+)$", text, re.MULTILINE))
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(60)
+
+
+def fits(tab: Tab) -> None:
+    """Nothing is wider than a small window, in both schemes."""
+    for width, dark in ((390, True), (1280, False)):
+        tab.resize(width, 844, dark=dark)
+        assert tab.look("document.documentElement.scrollWidth") <= width, tab.look("location.href")
+    if folder := os.environ.get("PICTURES"):
+        name = tab.look("location.pathname").strip("/").replace("/", "-") or "home"
+        for width, dark in ((390, True), (1280, False)):
+            tab.resize(width, 844, dark=dark)
+            Path(folder, f"{name}-{width}.png").write_bytes(tab.picture())
+
+
+def sign_in(tab: Tab, link: str) -> None:
+    tab.go(link)
+    tab.click("main button")
+    tab.wait_for(f"{_BODY}.includes('Assignments')")
+    fits(tab)
+
+
+def hand_in(tab: Tab, path: Path) -> None:
+    tab.wait_for("document.querySelector('#notebook') !== null")
+    fits(tab)
+    tab.choose_file("#notebook", path)
+    tab.click("form.hand-in button")
+    tab.wait_for("document.querySelector('.total') !== null")  # the page loads itself again
+    fits(tab)
+
+
+@needs_chromium
+def test_the_day(built: Path, tmp_path: Path) -> None:
+    """A wrong notebook, its page, a request; a right one; and the instructor's view of it."""
+    root = write_class(built, tmp_path / "course", SETTINGS)
+    notebooks = {"wrong": WRONG, "right": RIGHT}
+    for name, cells in notebooks.items():
+        (tmp_path / f"{name}.ipynb").write_text(handed_in(cells), encoding="utf-8")
+    with running_server(root, "ada", "prof") as links:
+        with open_tab() as tab:
+            sign_in(tab, links["ada"])
+            tab.click("td a")
+            hand_in(tab, tmp_path / "wrong.ipynb")
+            assert "3 of 5.5 points" in tab.look(_BODY)
+            tab.click("a.button")
+            tab.wait_for(f"{_BODY}.includes('Back to your attempts')")
+            assert "oubles a number never shown" in tab.look(_BODY)
+            fits(tab)
+            tab.click("header a")
+            tab.type_into("#text", "double(0) is 0 + 1 in my book")
+            tab.click("main form button")
+            tab.wait_for(f"{_BODY}.includes('in my book')")
+            tab.click("a[href='/assignments/tiny']")
+            hand_in(tab, tmp_path / "right.ipynb")
+            assert "5.5 of 5.5 points" in tab.look(_BODY)
+        with open_tab() as tab:
+            sign_in(tab, links["prof"])
+            tab.click("a[href='/class/tiny']")
+            tab.wait_for(f"{_BODY}.includes('in my book')")
+            assert "5.5 of 5.5 points" in tab.look(_BODY)
+            fits(tab)
+            tab.type_into("textarea", "Not in ours.")
+            tab.click("section.asked button")
+            tab.wait_for(f"{_BODY}.includes('Not in ours.')")
+            tab.click("a[href='/people']")
+            tab.wait_for(f"{_BODY}.includes('to request 1')")
+            fits(tab)
+    assert (root / "results" / "tiny" / "ada.json").is_file()
+
+
+def _pids(pattern: str) -> list[str]:
+    done = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True)
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(not Path("/usr/bin/pgrep").exists(), reason="no pgrep to look with")
+def test_the_server_leaves_no_process_behind(built: Path, tmp_path: Path) -> None:
+    root = write_class(built, tmp_path / "course", SETTINGS)
+    with running_server(root, "ada"):
+        pass
+    assert _pids(str(root)) == []
