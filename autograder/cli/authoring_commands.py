@@ -82,6 +82,10 @@ def build(names: tuple[str, ...], check: bool) -> Iterable[str]:
     "--pairs",
     "Also price so many pairs of known mistakes in one answer, and a third as many triples.",
 )
+@count_option(
+    "--evidence",
+    "Also prove the predicates (shows=) of so many known mistakes, or all of them.",
+)
 @click.option(
     "--report",
     type=LocalPath(),

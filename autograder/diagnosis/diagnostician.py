@@ -16,6 +16,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from autograder.diagnosis.asking import Asker, is_answered
+from autograder.diagnosis.evidence import fit_by_evidence
 from autograder.diagnosis.known_sitting import AnswerRecord, KnownSitting, list_departures, unite
 from autograder.diagnosis.mistake_fit import (
     Fit,
@@ -32,6 +34,8 @@ from autograder.sitting.pricing import Price, price_mistake
 from autograder.sitting.sitting import TestRun
 from autograder.suite.collection import SuiteQuestion
 from autograder.suite.known_answers import KnownAnswer, combine_answers
+from autograder.suite.shows import read_shows
+from autograder.suite.sight import look
 
 FIRST_SHARE = 0.5
 """The share of the lost points that a mistake explains for which a student should look first."""
@@ -84,25 +88,19 @@ class Diagnostician:
         self,
         question: SuiteQuestion,
         runs: Mapping[str, TestRun],
+        asker: Asker,
     ) -> NamedMistakes:
         """The mistakes that explain the failed tests of a question.
 
         Args:
             runs: all tests of the question on the student's answer.
+            asker: makes sights of the answers, and asks the student's functions again.
         """
-        adjusted = adjust_verdicts(runs)
-        charged = _failed_tests(adjusted)
-        answered = {test: runs[test] for test in _failed_tests(runs) if runs[test].answered}
+        charged = _failed_tests(adjust_verdicts(runs))
+        answer = self._read_answer(question, runs)
         records = self._records(question)
-        if not charged or not answered or not records:
+        if not charged or answer is None or not records:
             return NamedMistakes()
-        key_runs = self._sitting.record(question, None).runs(answered)
-        answer = StudentAnswer(
-            failed=answered,
-            key_runs=key_runs,
-            departures={t: list_departures(run, key_runs[t]) for t, run in answered.items()},
-            passed=frozenset(runs) - frozenset(_failed_tests(runs)),
-        )
         points = {test.name: test.points for test in question.tests}
         weights = {test: points[test] or _WORTH_NOTHING for test in runs}
         fits = [fit for record in records if (fit := fit_mistake(record, answer)) is not None]
@@ -113,16 +111,89 @@ class Diagnostician:
                 break
             fits.append(combination)
             chosen = _choose_fewest(fits, answer, weights)
+        chosen += self._find_by_evidence(records, answer, chosen, weights, asker)
         diagnoses = []
         for fit in chosen:
             # a fault is explained beside the test that is charged for the fault
-            tests = [test for test in answered if test in fit.explained and test in charged]
+            tests = [test for test in answer.failed if test in fit.explained and test in charged]
             diagnoses += fit.diagnoses(tests)
         withheld = answer.passed.intersection(charged)
         prices = self._price(question, chosen, answer, runs, withheld)
         if _explains_half(chosen, answer, weights):
             return NamedMistakes(diagnoses[0], tuple(diagnoses[1:]), prices)
         return NamedMistakes(None, tuple(diagnoses), prices)
+
+    def show_mistakes(
+        self,
+        question: SuiteQuestion,
+        runs: Mapping[str, TestRun],
+        asker: Asker,
+    ) -> list[str]:
+        """All mistakes that the failed tests of a question show by evidence, for `verify`."""
+        answer = self._read_answer(question, runs)
+        if answer is None:
+            return []
+        fits = _fit_all_by_evidence(self._records(question), answer, asker)
+        return [mistake.name for fit in fits for mistake in fit.mistakes]
+
+    def show_in_right_answer(
+        self,
+        question: SuiteQuestion,
+        runs: Mapping[str, TestRun],
+        asker: Asker,
+    ) -> list[str]:
+        """The mistakes whose predicates are true of any call of a right answer, for `verify`.
+
+        Args:
+            runs: with all calls.
+        """
+        key_runs = self._sitting.record(question, None).runs(runs)
+        sights = [
+            asker.make_sight(call, key_call.result)
+            for test, run in runs.items()
+            for call, key_call in zip(run.calls, key_runs[test].calls, strict=False)
+            if is_answered(call) and is_answered(key_call) and call.name == key_call.name
+        ]
+        return [
+            mistake.name
+            for mistake in self._mistakes
+            if mistake.question == question.name
+            and mistake.shows
+            and any(look(read_shows(mistake.shows), sight) for sight in sights)
+        ]
+
+    def _read_answer(
+        self,
+        question: SuiteQuestion,
+        runs: Mapping[str, TestRun],
+    ) -> StudentAnswer | None:
+        """What is to be explained of a student's runs; None where no failed test has an answer."""
+        answered = {test: runs[test] for test in _failed_tests(runs) if runs[test].answered}
+        if not answered:
+            return None
+        key_runs = self._sitting.record(question, None).runs(answered)
+        return StudentAnswer(
+            failed=answered,
+            key_runs=key_runs,
+            departures={t: list_departures(run, key_runs[t]) for t, run in answered.items()},
+            passed=frozenset(runs) - frozenset(_failed_tests(runs)),
+        )
+
+    def _find_by_evidence(
+        self,
+        records: Sequence[AnswerRecord],
+        answer: StudentAnswer,
+        chosen: Sequence[Fit],
+        weights: Mapping[str, float],
+        asker: Asker,
+    ) -> list[Fit]:
+        """Further mistakes that the answers show, for tests that the chosen ones do not explain."""
+        explained = unite([fit.explained for fit in chosen])
+        unexplained = [test for test in answer.failed if test not in explained]
+        failed = {test: answer.failed[test] for test in unexplained}
+        remaining = dataclasses.replace(answer, failed=failed)
+        shown = _fit_all_by_evidence(records, remaining, asker)
+        return _choose_fewest(shown, remaining, weights)[: MOST_NAMED - len(chosen)]
 
     def _price(
         self,
@@ -249,6 +320,17 @@ class Diagnostician:
             answer = combine_answers(mistakes, self._cells[question.name])
             self._combinations[names] = self._sitting.record(question, answer) if answer else None
         return self._combinations[names]
+
+
+def _fit_all_by_evidence(
+    records: Sequence[AnswerRecord],
+    answer: StudentAnswer,
+    asker: Asker,
+) -> list[Fit]:
+    """The mistakes that the failed tests of an answer show."""
+    sights = {test: asker.sights(run, answer.key_runs[test]) for test, run in answer.failed.items()}
+    fits = [fit_by_evidence(record, answer, sights) for record in records]
+    return [fit for fit in fits if fit is not None]
 
 
 def _failed_tests(runs: Mapping[str, TestRun]) -> list[str]:

@@ -9,12 +9,14 @@ import dataclasses
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from autograder.authoring.check_names import names_of_checks
 from autograder.basics.errors import BadSuite, OutOfReach, SuiteFault, UnreadableSubmission
 from autograder.basics.points import total
 from autograder.course import Assignment, Course
 from autograder.diagnosis.answer_key import AnswerKey
+from autograder.diagnosis.asking import Asker
 from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
 from autograder.diagnosis.known_runs import KnownRuns
 from autograder.diagnosis.known_sitting import KnownSitting
@@ -255,7 +257,7 @@ class AssignmentGrader:
             if question.has_failed
         }
         with sitting.watch.stage("diagnosis"):
-            named = self.diagnose(client, failed)
+            named = self.diagnose(client, sitting, failed)
         results = []
         for question in questions:
             mistakes = named.get(question.name, NamedMistakes())
@@ -304,19 +306,44 @@ class AssignmentGrader:
     def diagnose(
         self,
         client: HostClient,
+        sitting: Sitting,
         runs: Mapping[str, Mapping[str, TestRun]],
     ) -> dict[str, NamedMistakes]:
         """The mistakes that explain each question's failures.
 
         Args:
+            sitting: the submission's, for further calls of its functions.
             runs: by question all its tests, as they ran with right prerequisites.
         """
         named = {}
         with self._known.use_client(client):
             for name, question_runs in runs.items():
                 question = self.questions[name]
-                named[name] = self.diagnostician.name_mistakes(question, question_runs)
+                stand_ins = max(run.stand_ins for run in question_runs.values())
+                open_functions = partial(sitting.open_functions, question, stand_ins)
+                asker = Asker(open_functions, self.reference, self.course.limits)
+                named[name] = self.diagnostician.name_mistakes(question, question_runs, asker)
+                sitting.close()
         return named
+
+    def show_mistakes(
+        self,
+        client: HostClient,
+        question: SuiteQuestion,
+        runs: Mapping[str, TestRun],
+        asker: Asker,
+        *,
+        is_right: bool,
+    ) -> list[str]:
+        """The mistakes that show by evidence in the runs of a question.
+
+        Args:
+            is_right: whether the answer is a right one, all of whose calls are looked at.
+        """
+        with self._known.use_client(client):
+            if is_right:
+                return self.diagnostician.show_in_right_answer(question, runs, asker)
+            return self.diagnostician.show_mistakes(question, runs, asker)
 
     def _question_result(
         self,

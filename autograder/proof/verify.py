@@ -16,6 +16,8 @@
   the answer key.
 * Two known mistakes in one answer cost no more than their sum and no less than the dearer one,
   where that is asked for.
+* Predicates of mistakes (`shows=`) are true of their mistakes and false of everything else, where
+  that is asked for.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from autograder.grading.bench import Bench
 from autograder.grading.extras import find_extras
 from autograder.proof.cost_exceptions import load_costs
 from autograder.proof.equivalent import Equivalent, load_equivalent
+from autograder.proof.evidence_proof import prove_evidence
 from autograder.proof.figures import QuestionFigures, cost_problems, flaky, question_figures
 from autograder.proof.mutants import (
     ENOUGH_KILLED,
@@ -84,6 +87,7 @@ class ProofRequest:
         unfinished: how many earlier questions to leave unfinished in such submissions.
         pairs: how many pairs of known mistakes to price together, and a third as many triples; no
             triples with all pairs.
+        evidence: of how many mistakes to prove the predicates (`shows=`).
     """
 
     question: str = ""
@@ -94,6 +98,7 @@ class ProofRequest:
     alone: int | None = 0
     unfinished: int | None = 0
     pairs: int | None = 0
+    evidence: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +223,7 @@ class _Prover:
         if not self._problems:
             self._problems += self._hunt(mutants)
         self._price_together()
+        self._prove_evidence()
         return Proof(
             assignment.name,
             self._bench.isolation,
@@ -406,6 +412,15 @@ class _Prover:
         for answers in (right, self._choose(forms, self._request.unfinished)):
             self._problems += grade_alone(self._bench, answers)[1]
         return lone_mistakes
+
+    def _prove_evidence(self) -> None:
+        if self._request.evidence != 0:
+            self._problems += prove_evidence(
+                self._bench,
+                self._asked_for(self._grader.mistakes),
+                self._asked_for(self._alternates),
+                self._request.evidence,
+            )
 
     def _price_together(self) -> None:
         pairs = self._request.pairs

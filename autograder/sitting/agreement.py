@@ -18,16 +18,10 @@ import numpy as np
 from autograder.basics.errors import StudentError, StudentFault
 from autograder.sandbox.student import Handle
 from autograder.suite.calls import Call, Launch
-from autograder.suite.kinds import is_array, numbers_in
+from autograder.suite.kinds import is_array
+from autograder.suite.rounding import array_distance
 from autograder.wire.trees import leaves
-from autograder.wire.values import dtype_name
 
-ROUNDING = {"float64": 1e-6, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
-"""The difference that counts as rounding, relative to the largest element of a row.
-
-Numbers of other dtypes agree exactly or not at all, in whatever dtypes: a mask of ones and zeros
-agrees with a mask of yes and no.
-"""
 _SECOND_FAULT_ROUNDINGS = 100.0
 _SECOND_FAULT_SHARE = 0.02
 """How far a second, smaller fault moves an answer: up to a hundred roundings, and a fiftieth of the
@@ -48,7 +42,7 @@ def distance(first: Any, second: Any) -> float:
     """
     first, second = _comparable(first), _comparable(second)
     if is_array(first) and is_array(second):
-        return _array_distance(first, second)
+        return array_distance(first, second)
     if isinstance(first, SimpleNamespace) and isinstance(second, SimpleNamespace):
         first, second = vars(first), vars(second)
     if isinstance(first, dict) and isinstance(second, dict):
@@ -69,33 +63,6 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, Handle):
         return value.name
     return np.array(value) if isinstance(value, float) else value
-
-
-def _array_distance(first: Any, second: Any) -> float:
-    if first.shape != second.shape:
-        return math.inf
-    dtypes = dtype_name(first.dtype), dtype_name(second.dtype)
-    rounding = max(ROUNDING.get(dtype, 0.0) for dtype in dtypes)
-    a = numbers_in(first)
-    b = numbers_in(second)
-    if "c" in (a.dtype.kind, b.dtype.kind):  # complex
-        return 0.0 if dtypes[0] == dtypes[1] and np.array_equal(a, b) else math.inf
-    if not rounding:
-        return 0.0 if np.array_equal(a.astype(np.int64), b.astype(np.int64)) else math.inf
-    a, b = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
-    finite = np.isfinite(a)
-    if not np.array_equal(finite, np.isfinite(b)):
-        return math.inf
-    if not np.array_equal(np.nan_to_num(a[~finite]), np.nan_to_num(b[~finite])):
-        return math.inf
-    if not a.size:
-        return 0.0
-    a, b = np.where(finite, a, 0.0), np.where(finite, b, 0.0)
-    size = np.maximum(abs(a), abs(b))
-    largest_in_row = size.max(-1, keepdims=True) if size.ndim else size
-    with np.errstate(over="ignore"):
-        relative = abs(a - b) / np.maximum(largest_in_row, np.finfo(np.float32).tiny)
-    return float(relative.max()) / rounding
 
 
 def answers_agree(

@@ -121,6 +121,15 @@ class Sitting:
         """The submission's functions, for calls that belong to no test."""
         return self._open_student({})
 
+    def open_functions(
+        self,
+        question: SuiteQuestion,
+        stand_ins: tuple[str, ...] = (),
+    ) -> Student:
+        """The submission's functions as a question's tests call them, in a fresh worker."""
+        self.close()
+        return self._prepare_student(question, stand_ins)
+
     def run_all(self, questions: Sequence[SuiteQuestion]) -> dict[str, dict[str, TestRun]]:
         """Run every question, one after the other in one worker as long as their tests pass.
 

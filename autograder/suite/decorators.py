@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from autograder.suite.sight import Predicate
+
 Definition = TypeVar("Definition", bound=Callable[..., Any])
 Change = tuple[str, str]
 """(text of the answer key, the text that replaces it)."""
@@ -60,6 +62,7 @@ def mistake(
     replace: Change | Sequence[Change] = (),
     keeps: float = 0.0,
     answer: str = "",
+    shows: Predicate | None = None,
 ) -> Callable[[Definition], Definition]:
     """Register a wrong answer to `question`.
 
@@ -71,6 +74,7 @@ def mistake(
             only mistake.
         answer: a student's answer as text, which `autograder mistakes` wrote here; the decorated
             function is empty then. Student code stays text: importing this file cannot run it.
+        shows: what is true of an answer with this mistake whatever else is wrong with it.
     """
     return lambda definition: definition
 

@@ -21,6 +21,7 @@ from autograder.basics.definitions import bound_names
 from autograder.basics.errors import BadSuite
 from autograder.suite.decorators import Change
 from autograder.suite.edits import EditError, apply_changes
+from autograder.suite.shows import read_shows
 
 _REGISTERS = ("mistake", "alternate", "sample")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -42,6 +43,8 @@ class KnownAnswer:
         function: the name of the function that answers the question.
         is_students: whether a student wrote the cell: it is hostile until proven otherwise, and
             gets a worker of its own.
+        shows: the text of the predicate that is true of the mistake's answers (`shows.py`); "" for
+            none.
     """
 
     question: str
@@ -53,6 +56,7 @@ class KnownAnswer:
     deserves: tuple[str, ...] | None = None
     function: str = ""
     is_students: bool = False
+    shows: str = ""
 
     @property
     def is_mistake(self) -> bool:
@@ -265,9 +269,19 @@ def _read_decorator(
     no_plain_text = BadSuite(f"{place}: {register} of {node.name} takes plain text only")
     try:
         (question,) = (ast.literal_eval(argument) for argument in decorator.args)
-        keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords}
+        keywords = {
+            keyword.arg: ast.literal_eval(keyword.value)
+            for keyword in decorator.keywords
+            if keyword.arg != "shows"
+        }
     except ValueError as error:
         raise no_plain_text from error
+    shows = [ast.unparse(keyword.value) for keyword in decorator.keywords if keyword.arg == "shows"]
+    try:
+        for text in shows:
+            read_shows(text)
+    except ValueError as error:
+        raise BadSuite(f"{place}: shows= of {node.name}: {error}") from error
     hint = keywords.get("hint", "")
     function = keywords.get("function") or question
     answer = keywords.get("answer", "")
@@ -305,6 +319,7 @@ def _read_decorator(
         deserves,
         function,
         is_students=bool(answer),
+        shows="".join(shows),
     )
 
 

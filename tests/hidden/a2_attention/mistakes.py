@@ -2,7 +2,33 @@
 answer.
 """
 
-from autograder.suite import mistake
+from autograder.suite import (
+    axes_exchanged,
+    has_dtype,
+    ignores,
+    is_what,
+    mistake,
+    mixes_the_batch,
+    needs_softmax,
+    needs_the_first_only,
+    off_by_a_factor,
+    one_axis_less,
+    one_axis_more,
+    one_hot,
+    outside,
+    part,
+    parts_exchanged,
+    right_once_exchanged,
+    right_once_scaled,
+    right_once_transposed,
+    same_along,
+    scores_off_by,
+    shape_with_axes_exchanged,
+    shifted_along,
+    sums_to,
+    sums_to_one,
+    through_unit,
+)
 
 # ----------------------------------------------------------------------------------------------
 # rnn_encode
@@ -12,6 +38,7 @@ from autograder.suite import mistake
     "rnn_encode",
     keeps=0.5,
     hint="Your states can leave the interval (−1, 1). What is applied to the sum at every step?",
+    shows=part(1, outside(-1, 1)),
     replace=("torch.tanh(x[:, t] @ w_x + h @ w_h + b)", "x[:, t] @ w_x + h @ w_h + b"),
 )
 def rnn_without_tanh(): ...
@@ -22,6 +49,7 @@ def rnn_without_tanh(): ...
     keeps=0.5,
     hint="Your first state ignores h0. The caller says where the network starts; zeros "
     "are one choice.",
+    shows=ignores("h0"),
     replace=("h = h0", "h = torch.zeros_like(h0)"),
 )
 def starts_from_zeros(): ...
@@ -39,6 +67,7 @@ def never_updates_the_state(): ...
 @mistake(
     "rnn_encode",
     hint="A network whose next state does not use the last one remembers nothing: where is w_h?",
+    shows=ignores("h0") & ignores("w_h"),
     replace=(" + h @ w_h", ""),
 )
 def forgets_the_recurrent_term(): ...
@@ -47,6 +76,7 @@ def forgets_the_recurrent_term(): ...
 @mistake(
     "rnn_encode",
     hint="Set x and h0 to zero: the states should still know one argument. Which one is never used?",
+    shows=ignores("b"),
     keeps=0.5,
     replace=("h @ w_h + b", "h @ w_h"),
 )
@@ -57,6 +87,7 @@ def forgets_the_bias(): ...
     "rnn_encode",
     keeps=0.5,
     hint="The bias is part of the sum that tanh sees. Yours is added to the result of tanh.",
+    shows=part(1, outside(-1, 1)),
     replace=("h @ w_h + b)", "h @ w_h) + b"),
 )
 def bias_outside_tanh(): ...
@@ -65,6 +96,7 @@ def bias_outside_tanh(): ...
 @mistake(
     "rnn_encode",
     hint="Weights are [in, out] here and multiply from the right. Nothing needs a transpose.",
+    shows=right_once_transposed("w_h"),
     keeps=0.5,
     replace=("h @ w_h", "h @ w_h.T"),
 )
@@ -74,6 +106,7 @@ def recurrent_weight_transposed(): ...
 @mistake(
     "rnn_encode",
     hint="Row t of `states` is the state after reading word t. Is h0 in your list?",
+    shows=part(0, shifted_along(1, 1)),
     keeps=0.5,
     replace=[
         ("h = torch.tanh(x[:, t] @ w_x + h @ w_h + b)", "states.append(h)"),
@@ -103,6 +136,7 @@ def returns_the_first_state_as_last(): ...
 @mistake(
     "rnn_encode",
     hint="The states come back as [T, B, H]. On which axis did you stack the steps?",
+    shows=part(0, shape_with_axes_exchanged(0, 1)),
     keeps=0.5,
     replace=("dim=1), h", "dim=0), h"),
 )
@@ -122,6 +156,7 @@ def loops_over_the_sentences(): ...
     "rnn_encode",
     hint="Your states are float32, whatever the inputs are. (torch.zeros(...) without a dtype "
     "makes such a buffer.)",
+    shows=part(0, has_dtype("float32")),
     replace=("dim=1), h", "dim=1).to(torch.float32), h"),
 )
 def buffer_in_the_default_dtype(): ...
@@ -199,6 +234,7 @@ def tanh_of_each_part(): ...
     "additive_scores",
     keeps=0.5,
     hint="Your scores sum to 1. They are asked for raw; the softmax is the next question.",
+    shows=sums_to_one(1),
     replace=("torch.tanh(asked + offered) @ v", "softmax(torch.tanh(asked + offered) @ v)"),
 )
 def already_normalized(): ...
@@ -209,6 +245,7 @@ def already_normalized(): ...
     keeps=0.5,
     hint="[B, A] + [B, T, A] aligns sentences with positions. The projected state needs an axis "
     "for the positions.",
+    shows=mixes_the_batch("state"),
     replace=(".unsqueeze(1)", ""),
 )
 def adds_without_a_position_axis(): ...
@@ -218,6 +255,7 @@ def adds_without_a_position_axis(): ...
     "additive_scores",
     keeps=0.5,
     hint="Give v other values: your scores stay the same. Which features count, and how much?",
+    shows=ignores("v"),
     replace=("torch.tanh(asked + offered) @ v", "torch.tanh(asked + offered).sum(-1)"),
 )
 def sums_instead_of_using_v(): ...
@@ -226,6 +264,7 @@ def sums_instead_of_using_v(): ...
 @mistake(
     "additive_scores",
     hint="Change the decoder state: your scores stay the same. Who is asking?",
+    shows=ignores("state") & ignores("w_state"),
     replace=("asked + offered", "offered"),
 )
 def ignores_the_decoder_state(): ...
@@ -235,6 +274,7 @@ def ignores_the_decoder_state(): ...
     "additive_scores",
     keeps=0.5,
     hint="All sentences are scored against the decoder state of sentence 0. Try two different rows.",
+    shows=needs_the_first_only("state", 0) & ~ignores("w_state"),
     replace=("state @ w_state)", "state[:1] @ w_state)"),
 )
 def asks_with_the_first_state_only(): ...
@@ -244,6 +284,7 @@ def asks_with_the_first_state_only(): ...
     "additive_scores",
     keeps=0.5,
     hint="w_state belongs to the decoder state and w_states to the encoder states. Read the order.",
+    shows=right_once_exchanged("w_state", "w_states"),
     replace=[("state @ w_state)", "state @ w_states)"), ("states @ w_states", "states @ w_state")],
 )
 def exchanges_the_two_matrices(): ...
@@ -254,6 +295,7 @@ def exchanges_the_two_matrices(): ...
     keeps=0.5,
     hint="Your scores are too small by a factor that only depends on A. A root belongs to "
     "dot products.",
+    shows=off_by_a_factor("v[0]**-0.5"),
     replace=(
         "torch.tanh(asked + offered) @ v",
         "torch.tanh(asked + offered) @ v / math.sqrt(hidden)",
@@ -266,6 +308,7 @@ def scales_by_the_root_of_the_width(): ...
     "additive_scores",
     keeps=0.5,
     hint="The result is [B, T, 1]. One number per position needs no axis of length 1 at the end.",
+    shows=one_axis_more(),
     replace=("torch.tanh(asked + offered) @ v", "torch.tanh(asked + offered) @ v.unsqueeze(-1)"),
 )
 def keeps_an_axis_of_length_one(): ...
@@ -321,6 +364,7 @@ def additive_without_checks(): ...
     keeps=0.5,
     hint="Your weights sum to 1 over the sentences. Positions of one sentence compete, "
     "sentences do not.",
+    shows=part(1, sums_to_one(0)),
     replace=("dim=-1", "dim=0"),
 )
 def softmax_over_the_batch(): ...
@@ -330,6 +374,7 @@ def softmax_over_the_batch(): ...
     "attend",
     keeps=0.5,
     hint="Your weights sum to 1 over the whole batch. Each sentence has a weight of 1 to spend.",
+    shows=part(1, sums_to_one(0, 1)),
     replace=("softmax(scores, dim=-1)", "softmax(scores.flatten()).view(scores.shape)"),
 )
 def softmax_over_everything(): ...
@@ -371,6 +416,7 @@ def mixes_with_the_scores(): ...
 @mistake(
     "attend",
     hint="Your context is T times too small. The weights sum to 1 already: no mean on top.",
+    shows=part(0, off_by_a_factor("scores[-1]**-1")),
     replace=(
         "(weights.unsqueeze(1) @ states).squeeze(1)",
         "(weights.unsqueeze(-1) * states).mean(dim=1)",
@@ -426,6 +472,7 @@ def takes_the_best_position(): ...
     keeps=0.5,
     hint="The weights are computed once, for sentence 0, and used for all. Try two different "
     "rows of scores.",
+    shows=part(1, same_along(0)),
     replace=("softmax(scores, dim=-1)", "softmax(scores[:1]).expand_as(scores)"),
 )
 def weights_of_the_first_sentence(): ...
@@ -434,6 +481,7 @@ def weights_of_the_first_sentence(): ...
 @mistake(
     "attend",
     hint="Two results in the other order: the docstring says (context, weights).",
+    shows=parts_exchanged(),
     keeps=0.5,
     replace=("return context, weights", "return weights, context"),
 )
@@ -444,6 +492,7 @@ def returns_weights_first(): ...
     "attend",
     keeps=0.5,
     hint="The context has an axis of length 1 left over from the matrix product.",
+    shows=part(0, one_axis_more()),
     replace=(".squeeze(1)", ""),
 )
 def context_keeps_an_axis(): ...
@@ -461,6 +510,7 @@ def detaches_the_weights(): ...
     "attend",
     hint="You compute in float32 inside, which is right, and forget the way back to the dtype "
     "of the inputs.",
+    shows=part(0, has_dtype("float32")),
     replace=(
         "weights = softmax(scores, dim=-1)",
         """
@@ -489,6 +539,7 @@ def attend_without_checks(): ...
     "seq2seq_decode",
     hint="Your weights are the same at every step: you look once, before the loop. Look "
     "in every step.",
+    shows=part(1, same_along(1)),
     replace=("additive_scores(s, states", "additive_scores(s0, states"),
 )
 def same_context_at_every_step(): ...
@@ -530,6 +581,7 @@ def attends_to_decoder_states_too(): ...
     "seq2seq_decode",
     hint="Row t of your weights is made with the state after step t. The decoder looks first, "
     "with the one before.",
+    shows=part(1, shifted_along(1, -1)),
     replace=(
         "weights.append(a)",
         """
@@ -601,6 +653,7 @@ def shifted_twice(): ...
     keeps=0.5,
     hint="After the first step yours reads what it made itself. Under teacher forcing it is fed "
     "the correct words.",
+    shows=ignores("targets"),
     replace=("y = targets[:, t]", 'y = s @ params["w_y"].T'),
 )
 def feeds_its_own_predictions(): ...
@@ -609,6 +662,7 @@ def feeds_its_own_predictions(): ...
 @mistake(
     "seq2seq_decode",
     hint="Your hidden states do not change with the targets. Which word does a step read?",
+    shows=ignores("targets"),
     replace=("y = targets[:, t]", "y = torch.zeros_like(targets[:, t])"),
 )
 def ignores_the_words(): ...
@@ -617,6 +671,7 @@ def ignores_the_words(): ...
 @mistake(
     "seq2seq_decode",
     hint="You compute a context and never use it: the step has a term for it, c_t w_c.",
+    shows=part(0, ignores("states")),
     replace=(' + c @ params["w_c"]', ""),
 )
 def leaves_the_context_out(): ...
@@ -644,6 +699,7 @@ def leaves_the_bias_out(): ...
     "seq2seq_decode",
     keeps=0.5,
     hint="Your states leave (−1, 1): what does the step apply to the sum?",
+    shows=part(0, outside(-1, 1)),
     replace=("s = torch.tanh(", "s = ("),
 )
 def decodes_without_tanh(): ...
@@ -662,6 +718,7 @@ def every_step_continues_from_s0(): ...
     "seq2seq_decode",
     keeps=0.5,
     hint="The caller's s0 is not used: your decoder starts from zeros.",
+    shows=ignores("s0"),
     replace=("s = s0", "s = torch.zeros_like(s0)"),
 )
 def ignores_s0(): ...
@@ -670,6 +727,7 @@ def ignores_s0(): ...
 @mistake(
     "seq2seq_decode",
     hint="`hidden` begins with s0 and lacks the last state. It holds s_1 … s_Ty.",
+    shows=part(0, shifted_along(1, 1)),
     keeps=0.5,
     replace=[
         (
@@ -689,6 +747,7 @@ def hidden_starts_with_s0(): ...
     "seq2seq_decode",
     keeps=0.5,
     hint="The steps are stacked in front: [Ty, B, …]. The batch stays first.",
+    shows=part(0, shape_with_axes_exchanged(0, 1)),
     replace=(
         "return torch.stack(hidden, dim=1), torch.stack(weights, dim=1)",
         "return torch.stack(hidden), torch.stack(weights)",
@@ -700,6 +759,7 @@ def stacks_steps_first(): ...
 @mistake(
     "seq2seq_decode",
     hint="Weights should be [B, Ty, T]: a row per step, a column per source position.",
+    shows=part(1, sums_to_one(1)),
     replace=("torch.stack(weights, dim=1)", "torch.stack(weights, dim=2)"),
 )
 def weights_transposed(): ...
@@ -717,6 +777,7 @@ def state_weight_transposed(): ...
 @mistake(
     "seq2seq_decode",
     hint="You keep the scores. The weights are what attend returns second; they sum to 1.",
+    shows=part(1, needs_softmax(-1)),
     replace=("weights.append(a)", "weights.append(scores)"),
 )
 def returns_scores_for_weights(): ...
@@ -737,6 +798,7 @@ def detaches_the_state(): ...
     "seq2seq_decode",
     hint="Your results are float32, whatever the inputs are. (Zeros that start a loop need the "
     "dtype of the targets.)",
+    shows=part(0, has_dtype("float32")),
     replace=(
         "return torch.stack(hidden, dim=1), torch.stack(weights, dim=1)",
         "return torch.stack(hidden, dim=1).float(), torch.stack(weights, dim=1).float()",
@@ -781,6 +843,7 @@ def decode_without_checks(): ...
 @mistake(
     "single_query_attention",
     hint="For d = 64 the scores of random vectors are about 8 in size. What brings them back to 1?",
+    shows=right_once_scaled("q", "q[0]**-0.5"),
     keeps=0.5,
     replace=(" / math.sqrt(q.shape[0])", ""),
 )
@@ -791,6 +854,7 @@ def single_without_scale(): ...
     "single_query_attention",
     hint="Your scores become too small as d grows. Measure their spread: it is the root "
     "of d, not d.",
+    shows=right_once_scaled("q", "q[0]**0.5"),
     keeps=0.5,
     replace=("math.sqrt(q.shape[0])", "q.shape[0]"),
 )
@@ -819,6 +883,7 @@ def single_scales_by_the_number_of_keys(): ...
     "single_query_attention",
     keeps=0.5,
     hint="Your scores grow with the width: the scale should make them smaller, not larger.",
+    shows=right_once_scaled("q", "q[0]**-1"),
     replace=("/ math.sqrt", "* math.sqrt"),
 )
 def single_multiplies_by_the_root(): ...
@@ -840,6 +905,7 @@ def single_scales_after_softmax(): ...
     "single_query_attention",
     keeps=0.5,
     hint="Which of the two decides the weights and which is mixed, keys or values?",
+    shows=ignores("v"),
     replace=(
         "return (softmax(scores) @ v.to(wide)).to(v.dtype)",
         "return (softmax(scores) @ k.to(wide)).to(k.dtype)",
@@ -853,6 +919,7 @@ def single_mixes_the_keys(): ...
     keeps=0.5,
     hint="Keys decide how much, values decide what. Yours are exchanged wherever the "
     "sizes allow it.",
+    shows=right_once_exchanged("k", "v"),
     replace=(
         "wide = torch.promote_types(v.dtype, torch.float32)",
         """
@@ -866,6 +933,7 @@ def single_exchanges_keys_and_values(): ...
 @mistake(
     "single_query_attention",
     hint="Change one key: your result stays the same. It is a plain mean of the values.",
+    shows=ignores("q") & ignores("k"),
     replace=("return (softmax(scores) @ v.to(wide)).to(v.dtype)", "return v.mean(dim=0)"),
 )
 def single_averages_the_values(): ...
@@ -874,6 +942,7 @@ def single_averages_the_values(): ...
 @mistake(
     "single_query_attention",
     hint="You pick the value of the best key. Attention mixes; only very large scores pick one.",
+    shows=through_unit("v", one_hot(-1)),
     replace=(
         "return (softmax(scores) @ v.to(wide)).to(v.dtype)",
         "return v[scores.argmax()] + 0 * (q.sum() + k.sum())",
@@ -894,6 +963,7 @@ def single_without_a_maximum(): ...
 @mistake(
     "single_query_attention",
     hint="The scores mix the values as they are. A softmax makes them weights with sum 1 first.",
+    shows=through_unit("v", needs_softmax(-1)),
     replace=("softmax(scores)", "scores"),
 )
 def single_without_softmax(): ...
@@ -915,6 +985,7 @@ def single_compares_by_cosine(): ...
     "single_query_attention",
     keeps=0.5,
     hint="One query gives one vector, [d_v]. Yours has an axis of length 1 in front.",
+    shows=one_axis_more(),
     replace=(".to(v.dtype)", ".to(v.dtype).unsqueeze(0)"),
 )
 def single_keeps_an_axis(): ...
@@ -938,6 +1009,7 @@ def single_scales_the_query_in_place(): ...
 @mistake(
     "single_query_attention",
     hint="Half precision in, half precision out: cast back what you computed in float32.",
+    shows=has_dtype("float32"),
     replace=(
         "return (softmax(scores) @ v.to(wide)).to(v.dtype)",
         "return softmax(scores) @ v.to(wide)",
@@ -973,6 +1045,7 @@ def single_without_checks(): ...
 @mistake(
     "attention_weights",
     hint="For d = 64 the scores of random vectors are about 8 in size. What brings them back to 1?",
+    shows=scores_off_by("q[-1]**0.5"),
     keeps=0.5,
     replace=(" / math.sqrt(d)", ""),
 )
@@ -984,6 +1057,7 @@ def weights_without_scale(): ...
     hint="You divide by d: by d itself, or by its root twice, once in the queries and once in "
     "the scores. Measure the "
     "spread of q · k.",
+    shows=scores_off_by("q[-1]**-0.5"),
     keeps=0.5,
     replace=("math.sqrt(d)", "d"),
 )
@@ -994,6 +1068,7 @@ def weights_divided_by_d(): ...
     "attention_weights",
     keeps=0.5,
     hint="Your scale depends on the number of keys. It belongs to the width of the vectors.",
+    shows=scores_off_by("q[-1]**0.5 * k[-2]**-0.5"),
     replace=("math.sqrt(d)", "math.sqrt(k.shape[-2])"),
 )
 def weights_scaled_by_the_number_of_keys(): ...
@@ -1003,6 +1078,7 @@ def weights_scaled_by_the_number_of_keys(): ...
     "attention_weights",
     keeps=0.5,
     hint="Do the rows of your weights still sum to 1? The scale belongs before the softmax.",
+    shows=scores_off_by("q[-1]**0.5") & sums_to("q[-1]**-0.5"),
     replace=[
         (" / math.sqrt(d)", ""),
         ("softmax(scores, dim=-1)", "(softmax(scores, dim=-1) / math.sqrt(d))"),
@@ -1015,6 +1091,7 @@ def weights_scaled_after_softmax(): ...
     "attention_weights",
     keeps=0.5,
     hint="Each query distributes over the keys: along which axis do your weights sum to 1?",
+    shows=sums_to_one(-2) & ~axes_exchanged(),
     replace=("softmax(scores, dim=-1)", "softmax(scores, dim=-2)"),
 )
 def softmax_over_the_queries(): ...
@@ -1024,6 +1101,7 @@ def softmax_over_the_queries(): ...
     "attention_weights",
     keeps=0.5,
     hint="`dim=1` on the slide is for one matrix. With axes in front, axis 1 is another one.",
+    shows=sums_to_one(1),
     replace=("softmax(scores, dim=-1)", "softmax(scores, dim=1)"),
 )
 def softmax_over_axis_one(): ...
@@ -1033,6 +1111,7 @@ def softmax_over_axis_one(): ...
     "attention_weights",
     keeps=0.5,
     hint="All your weights together sum to 1. Every query has a weight of 1 to spend.",
+    shows=sums_to_one(-1, -2),
     replace=("softmax(scores, dim=-1)", "softmax(scores.flatten(-2)).view(scores.shape)"),
 )
 def softmax_over_the_whole_matrix(): ...
@@ -1086,6 +1165,7 @@ def transposes_axes_one_and_two(): ...
     "attention_weights",
     keeps=0.5,
     hint="Row i of the scores belongs to query i. Try different numbers of queries and keys.",
+    shows=right_once_exchanged("q", "k"),
     replace=("q.to(wide) @ k.to(wide)", "k.to(wide) @ q.to(wide)"),
 )
 def scores_of_keys_over_queries(): ...
@@ -1095,6 +1175,7 @@ def scores_of_keys_over_queries(): ...
     "attention_weights",
     keeps=0.5,
     hint="The rows are right, and then you transpose the result: rows are queries.",
+    shows=axes_exchanged(),
     replace=("softmax(scores, dim=-1)", "softmax(scores, dim=-1).transpose(-2, -1)"),
 )
 def returns_the_transpose(): ...
@@ -1103,6 +1184,7 @@ def returns_the_transpose(): ...
 @mistake(
     "attention_weights",
     hint="The softmax is missing: your rows do not sum to 1.",
+    shows=needs_softmax(-1),
     replace=("softmax(scores, dim=-1)", "scores"),
 )
 def weights_without_softmax(): ...
@@ -1111,6 +1193,7 @@ def weights_without_softmax(): ...
 @mistake(
     "attention_weights",
     hint="Change one key: your weights stay equal. They should follow the scores.",
+    shows=ignores("q") & ignores("k"),
     replace=("softmax(scores, dim=-1)", "torch.full_like(scores, 1 / k.shape[-2])"),
 )
 def equal_weights(): ...
@@ -1119,6 +1202,7 @@ def equal_weights(): ...
 @mistake(
     "attention_weights",
     hint="All weight on the best key: soft attention mixes, and a choice has no gradient.",
+    shows=one_hot(-1),
     replace=(
         "return softmax(scores, dim=-1).to(q.dtype)",
         """
@@ -1133,6 +1217,7 @@ def all_weight_on_the_best_key(): ...
     "attention_weights",
     keeps=0.5,
     hint="The first entry of the batch is used for all. Try B = 2 with different rows.",
+    shows=same_along(0) & ~same_along(-1),
     replace=(
         "return softmax(scores, dim=-1).to(q.dtype)",
         """
@@ -1161,6 +1246,7 @@ def scales_the_queries_in_place(): ...
 @mistake(
     "attention_weights",
     hint="Half precision in, half precision out: cast back what you computed in float32.",
+    shows=has_dtype("float32"),
     replace=(".to(q.dtype)", ""),
 )
 def weights_in_float32_for_half_inputs(): ...
@@ -1241,6 +1327,7 @@ def weights_without_checks(): ...
 @mistake(
     "scaled_dot_product_attention",
     hint="For d = 64 the scores of random vectors are about 8 in size. Where is the scale?",
+    shows=through_unit("v", scores_off_by("q[-1]**0.5")),
     keeps=0.5,
     replace=("attention_weights(q, k)", "attention_weights(q * math.sqrt(q.shape[-1]), k)"),
 )
@@ -1252,6 +1339,7 @@ def attention_without_scale(): ...
     hint="You divide by d: by d itself, or by its root a second time, since the weights of "
     "question 6 are scaled "
     "already. Measure the spread of scores at d = 256.",
+    shows=through_unit("v", scores_off_by("q[-1]**-0.5")),
     keeps=0.5,
     replace=("attention_weights(q, k)", "attention_weights(q / math.sqrt(q.shape[-1]), k)"),
 )
@@ -1262,6 +1350,7 @@ def attention_divided_by_d(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="Your scale is the width of the values. Which vectors are in the dot product?",
+    shows=through_unit("v", scores_off_by("q[-1]**0.5 * v[-1]**-0.5")),
     replace=(
         "attention_weights(q, k)",
         "attention_weights(q * math.sqrt(q.shape[-1] / v.shape[-1]), k)",
@@ -1274,6 +1363,8 @@ def attention_scaled_by_the_values_width(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="If all values are equal, the result must equal them. Yours is smaller: scale the scores.",
+    shows=through_unit("v", scores_off_by("q[-1]**0.5"))
+    & through_unit("v", sums_to("q[-1]**-0.5")),
     replace=(
         "attention_weights(q, k)",
         "attention_weights(q * math.sqrt(q.shape[-1]), k) / math.sqrt(q.shape[-1])",
@@ -1295,6 +1386,7 @@ def attention_with_two_softmaxes(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="Each query distributes over the keys: sum your weights over which axis to get 1?",
+    shows=through_unit("v", sums_to_one(-2) & ~axes_exchanged()),
     replace=("attention_weights(q, k)", "attention_weights(k, q).transpose(-2, -1)"),
 )
 def attention_softmax_over_queries(): ...
@@ -1304,6 +1396,7 @@ def attention_softmax_over_queries(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="`dim=1` on the slide is for one matrix. Count axes from the end.",
+    shows=through_unit("v", sums_to_one(1) & ~axes_exchanged()) & ~one_axis_less(),
     replace=(
         "return attention_weights(q, k) @ v",
         """
@@ -1335,6 +1428,7 @@ def attention_without_a_maximum(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="It is the keys that you mix. The result has the width of the values and their content.",
+    shows=ignores("v"),
     replace=("return attention_weights(q, k) @ v", "return attention_weights(q, k) @ k"),
 )
 def attention_mixes_the_keys(): ...
@@ -1345,6 +1439,7 @@ def attention_mixes_the_keys(): ...
     keeps=0.5,
     hint="Keys decide the weights and values are mixed: yours are exchanged. Test with "
     "three tensors.",
+    shows=right_once_exchanged("k", "v"),
     replace=("return attention_weights(q, k) @ v", "return attention_weights(q, v) @ k"),
 )
 def attention_exchanges_keys_and_values(): ...
@@ -1354,6 +1449,7 @@ def attention_exchanges_keys_and_values(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="Queries and keys are exchanged: the rows of the result belong to the queries.",
+    shows=right_once_exchanged("q", "k"),
     replace=("attention_weights(q, k)", "attention_weights(k, q)"),
 )
 def attention_exchanges_queries_and_keys(): ...
@@ -1363,6 +1459,7 @@ def attention_exchanges_queries_and_keys(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="The weights are [N_q, N_k] and multiply the values as they are, without a transpose.",
+    shows=through_unit("v", axes_exchanged()) & ~axes_exchanged(),
     replace=("attention_weights(q, k)", "attention_weights(q, k).transpose(-2, -1)"),
 )
 def attention_transposes_the_weights(): ...
@@ -1372,6 +1469,7 @@ def attention_transposes_the_weights(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="Your result is [d_v, N_q], one column per query. In this course tokens are rows.",
+    shows=axes_exchanged(),
     replace=(
         "return attention_weights(q, k) @ v",
         "return (attention_weights(q, k) @ v).transpose(-2, -1)",
@@ -1383,6 +1481,7 @@ def attention_with_columns_for_tokens(): ...
 @mistake(
     "scaled_dot_product_attention",
     hint="Change one key: does your result change? It is the plain mean of the values.",
+    shows=ignores("q") & ignores("k"),
     replace=(
         "return attention_weights(q, k) @ v",
         """
@@ -1396,6 +1495,7 @@ def attention_averages_the_values(): ...
 @mistake(
     "scaled_dot_product_attention",
     hint="You take the value of the best key. Soft attention mixes all of them.",
+    shows=through_unit("v", one_hot(-1)),
     replace=(
         "return attention_weights(q, k) @ v",
         """
@@ -1410,6 +1510,7 @@ def attention_takes_the_best(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="The first entry of the batch is used for all. Try B = 2 with different rows.",
+    shows=needs_the_first_only("q", 0) & ~ignores("q"),
     replace=(
         "return attention_weights(q, k) @ v",
         """
@@ -1447,6 +1548,7 @@ def attention_scales_in_place(): ...
 @mistake(
     "scaled_dot_product_attention",
     hint="Half precision in, half precision out: cast back what you computed in float32.",
+    shows=has_dtype("float32"),
     replace=(
         "return attention_weights(q, k) @ v",
         """
@@ -1461,6 +1563,7 @@ def attention_returns_float32(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="The mixed values alone are asked for, not a pair with the weights.",
+    shows=part(1, sums_to_one(-1)),
     replace=(
         "return attention_weights(q, k) @ v",
         """
@@ -1499,6 +1602,7 @@ def attention_without_checks(): ...
 @mistake(
     "score_std",
     hint="Other seeds give the very same number: you return the formula. Draw, multiply, measure.",
+    shows=ignores("num_samples"),
     replace=("(q * k).sum(dim=-1).std().item()", "math.sqrt(d)"),
 )
 def returns_the_formula(): ...
@@ -1507,6 +1611,7 @@ def returns_the_formula(): ...
 @mistake(
     "score_std",
     hint="Your result is near d: that is the variance. The standard deviation is its root.",
+    shows=is_what("square"),
     keeps=0.5,
     replace=(".std()", ".var()"),
 )
@@ -1597,6 +1702,7 @@ def seeds_the_global_generator(): ...
 @mistake(
     "score_std",
     hint="Your numbers come from a fixed seed: another seed must give another measurement.",
+    shows=ignores("seed") & ~ignores("num_samples"),
     replace=("manual_seed(seed)", "manual_seed(0)"),
 )
 def ignores_the_seed(): ...
@@ -1660,6 +1766,7 @@ def adds_the_outer_product(): ...
 @mistake(
     "softmax_gradient_norm",
     hint="The root of the sum of squares is missing.",
+    shows=is_what("square"),
     keeps=0.5,
     replace=(".sqrt()", ""),
 )
@@ -1990,6 +2097,7 @@ def states_stand_first(): ...
     "linear_scores",
     hint="You left out the part that cancels later. Here the scores are asked for, and "
     "there it counts.",
+    shows=ignores("state") & ~sums_to_one(1),
     replace=("asked + offered + b", "offered + b"),
 )
 def only_the_encoder_states(): ...
@@ -1998,6 +2106,7 @@ def only_the_encoder_states(): ...
 @mistake(
     "linear_scores",
     hint="The bias is missing. It would change no weight, but it changes the scores.",
+    shows=ignores("b") & ~sums_to_one(1),
     keeps=0.5,
     replace=("asked + offered + b", "asked + offered"),
 )
@@ -2019,6 +2128,7 @@ def linear_with_tanh(): ...
     keeps=0.5,
     hint="[B] + [B, T] lines sentences up with positions. The part of the state needs an axis "
     "for positions.",
+    shows=mixes_the_batch("state"),
     replace=(".unsqueeze(-1)", ""),
 )
 def linear_without_a_position_axis(): ...
@@ -2028,6 +2138,7 @@ def linear_without_a_position_axis(): ...
     "linear_scores",
     keeps=0.5,
     hint="The scores are asked for raw. The softmax comes in query_effect.",
+    shows=sums_to_one(1),
     replace=("asked + offered + b", "softmax(asked + offered + b)"),
 )
 def linear_already_normalized(): ...
@@ -2127,6 +2238,7 @@ def first_sentence_only(): ...
 @mistake(
     "query_effect",
     hint="The two numbers are in the other order: first the scores, then the weights.",
+    shows=parts_exchanged(),
     keeps=0.5,
     replace=[
         ("(scores_a - scores_b)", "(weights_a - weights_b)"),
@@ -2186,6 +2298,7 @@ def context_of_one_sentence_loses_its_axis(): ...
 @mistake(
     "scaled_dot_product_attention",
     hint="A batch of one sentence is a batch: keep its axis.",
+    shows=one_axis_less(),
     replace=("attention_weights(q, k) @ v", "(attention_weights(q, k) @ v).squeeze(0)"),
 )
 def attention_loses_a_batch_of_one(): ...

@@ -1,0 +1,170 @@
+"""Makes sights of a submission's failed tests, and asks its functions again for predicates that
+need further calls.
+
+Further calls are made behind the walls, after all tests, in a worker that has run the submission's
+cells. They are few, and each is made once: the same submission is asked the same questions. The
+answer key is asked in the trusted process.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from autograder.basics.errors import StudentError, StudentFault
+from autograder.course import Limits
+from autograder.sandbox.bounds import memory_bound, time_bound
+from autograder.sandbox.student import Student
+from autograder.sitting.agreement import find_departures
+from autograder.sitting.sitting import TestRun
+from autograder.suite.calls import Call, CallLog, size_in_bytes, start_log
+from autograder.suite.objects import NotData
+from autograder.suite.sight import Sight, Unseen
+from autograder.wire.trees import leaves
+
+MOST_ASKED = 200
+"""Further calls of one question of one submission."""
+LARGEST_ASKED = 1 << 20
+"""Bytes of the arguments of a call that is asked again."""
+_MOST_SIGHTS = 2
+"""Wrong calls of one test that are looked at: further ones rarely show something else."""
+
+PlacedSight = tuple[int, Sight]
+"""A sight, and the place of its call among the calls of the test."""
+
+
+class Asker:
+    """Makes the sights of one question of a submission.
+
+    Args:
+        open_functions: gives the submission's functions when a further call is needed; None where
+            nothing may be asked.
+        reference: the answer key's names.
+    """
+
+    def __init__(
+        self,
+        open_functions: Callable[[], Student] | None,
+        reference: Mapping[str, Any],
+        limits: Limits,
+    ) -> None:
+        self._open_functions = open_functions
+        self._reference = reference
+        self._limits = limits
+        self._log = CallLog(reference)
+        self._student: Student | None = None
+        self._asked = 0
+
+    def sights(self, run: TestRun, key_run: TestRun) -> list[PlacedSight]:
+        """The sights of the calls of a test whose answer is not the right one."""
+        sights: list[PlacedSight] = []
+        for place, (call, key_call) in enumerate(zip(run.calls, key_run.calls, strict=False)):
+            if call.name != key_call.name or len(sights) == _MOST_SIGHTS:
+                break
+            if _is_wrong(call, key_call):
+                sights.append((place, self.make_sight(call, key_call.result)))
+        return sights
+
+    def make_sight(self, call: Call, right: Any) -> Sight:
+        """The sight of one call."""
+        names = self._log.parameter_names(call.name)
+        arguments = dict(zip(names, call.arguments, strict=False)) | call.keywords
+        if len(call.arguments) > len(names):
+            return Sight(arguments, call.result, right, _nothing_to_ask)
+        # the student's parameters may have other names
+        return self._repeatable(
+            call.name, names[: len(call.arguments)], arguments, call.result, right
+        )
+
+    def _repeatable(
+        self,
+        function: str,
+        positional: Sequence[str],
+        arguments: Mapping[str, Any],
+        answer: Any,
+        right: Any,
+    ) -> Sight:
+        """The sight of a call that can be made again.
+
+        Args:
+            positional: names of the arguments that are passed by position.
+        """
+        answered: dict[str, Sight] = {}
+
+        def ask_again(label: str, changes: Mapping[str, Any]) -> Sight:
+            if label not in answered:
+                changed = {**arguments, **changes}
+                answers = self._ask(function, positional, changed)
+                answered[label] = self._repeatable(function, positional, changed, *answers)
+            return answered[label]
+
+        return Sight(arguments, answer, right, ask_again)
+
+    def _ask(
+        self,
+        name: str,
+        positional: Sequence[str],
+        arguments: Mapping[str, Any],
+    ) -> tuple[Any, Any]:
+        """The student's answer and the right one to a further call.
+
+        Raises:
+            Unseen: no further call is possible, or one of the two gives no answer.
+        """
+        function = self._reference.get(name)
+        if self._asked >= MOST_ASKED or self._open_functions is None or not callable(function):
+            raise Unseen("nothing can be asked")
+        values = leaves([*arguments.values()])
+        is_data = not any(isinstance(value, NotData) or callable(value) for value in values)
+        if isinstance(function, type) or not is_data:
+            raise Unseen("objects are not asked")
+        if size_in_bytes([*arguments.values()]) > LARGEST_ASKED:
+            raise Unseen("too large to be asked")
+        self._asked += 1
+        right = self._ask_key(function, arguments)
+        keywords = {key: value for key, value in arguments.items() if key not in positional}
+        try:
+            if self._student is None:
+                self._student = self._open_functions()
+            ask = getattr(self._student, name)
+            by_position = [arguments[key] for key in positional]
+            answer = contextvars.copy_context().run(_call, ask, by_position, keywords)
+        except StudentError:
+            raise Unseen("the function raises an error") from None
+        except StudentFault:
+            self._asked = MOST_ASKED  # a hang or a crash: nothing more is asked
+            raise Unseen("the function gives no answer") from None
+        return answer, right
+
+    def _ask_key(self, function: Any, arguments: Mapping[str, Any]) -> Any:
+        """The answer key's answer; Unseen where it refuses the arguments."""
+        bounds = memory_bound(self._limits.memory_mb), time_bound(self._limits.call_seconds)
+        try:
+            with bounds[0], bounds[1]:
+                return function(**arguments)
+        except Exception:
+            raise Unseen("the answer key refuses the arguments") from None
+
+
+def is_answered(call: Call) -> bool:
+    """Whether a call of the submission's code has an answer that was kept."""
+    is_foreign = call.of_suite or call.is_attribute
+    return call.fault is None and not (is_foreign or call.was_dropped)
+
+
+def _is_wrong(call: Call, key_call: Call) -> bool:
+    """Whether a call has an answer, and another one than the answer key's."""
+    if not is_answered(call) or not is_answered(key_call):
+        return False
+    return bool(find_departures(call, key_call) & {"value", "dtype"})
+
+
+def _call(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Call a function of the submission outside of any test's log."""
+    start_log({})
+    return function(*arguments, **keywords)
+
+
+def _nothing_to_ask(_: str, __: Mapping[str, Any]) -> Sight:
+    raise Unseen("a call that cannot be made again")

@@ -1,0 +1,64 @@
+"""Mistakes that show by evidence, where no mistake answers as the student does: a predicate says
+what is true of the answer whatever else is wrong (`shows=` in mistakes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from autograder.diagnosis.asking import PlacedSight
+from autograder.diagnosis.known_sitting import AnswerRecord
+from autograder.diagnosis.mistake_fit import Fit, StudentAnswer
+from autograder.suite.shows import read_shows
+from autograder.suite.sight import Predicate, look
+
+
+def fit_by_evidence(
+    record: AnswerRecord,
+    answer: StudentAnswer,
+    sights: Mapping[str, Sequence[PlacedSight]],
+) -> Fit | None:
+    """How a mistake fits by what the student's answers show; None where they do not show it, or
+    one of them shows that the mistake was not made.
+
+    Args:
+        sights: of the failed tests.
+    """
+    mistake = record.answer
+    if mistake is None or not mistake.shows:
+        return None
+    predicate = read_shows(mistake.shows)
+    explained = set()
+    for test in record.failed(answer.failed):
+        verdicts = verdicts_in_test(predicate, record, test, answer, sights[test])
+        if False in verdicts:
+            return None
+        if True in verdicts:
+            explained.add(test)
+    if not explained:
+        return None
+    return Fit(
+        (mistake,),
+        frozenset(explained),
+        against=record.failed(answer.passed),
+        otherwise=frozenset(),
+        mismatch=(-len(predicate.parts), 0.0),
+    )
+
+
+def verdicts_in_test(
+    predicate: Predicate,
+    record: AnswerRecord,
+    test: str,
+    answer: StudentAnswer,
+    sights: Sequence[PlacedSight],
+) -> list[bool | None]:
+    """What the wrong answers of one test show, where the mistake's own answers to the same calls
+    are wrong too.
+    """
+    departures = record.departures(test, answer.key_runs[test])
+    return [
+        look(predicate, sight)
+        for place, sight in sights
+        if place < len(departures) and departures[place]
+    ]

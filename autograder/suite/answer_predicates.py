@@ -1,0 +1,522 @@
+"""Predicates on an answer beside the right one: sums, factors, axes, order, dtypes.
+
+Each is Unseen where the right answer has the property too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from autograder.suite.kinds import is_array, numbers_in
+from autograder.suite.rounding import array_distance
+from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate
+from autograder.wire.values import dtype_name
+
+Numbers = np.ndarray[Any, Any]
+_FACTOR_ROUNDING = 1e-3
+"""How far a factor may lie from 1, and one element's from another's, and still be the same: coarse
+enough for single precision, and finer than any factor that a formula misses.
+"""
+
+
+def equal(first: Any, second: Any) -> bool:
+    """Whether two answers agree within rounding, whatever their dtypes."""
+    if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
+        pairs = list(zip(first, second, strict=False))
+        return len(first) == len(second) and all(equal(a, b) for a, b in pairs)
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(equal(first[k], second[k]) for k in first)
+    try:
+        return array_distance(to_array(first), to_array(second)) <= 1
+    except Unseen:
+        return bool(first == second) if type(first) is type(second) else False
+
+
+def to_array(value: Any) -> Numbers:
+    """A tensor, an array, or a number as an array; Unseen for anything else."""
+    if is_array(value):
+        return numbers_in(value)
+    if isinstance(value, (bool, int, float)):
+        return np.asarray(value)
+    raise Unseen("no numbers")
+
+
+def _floats(sight: Sight) -> tuple[Numbers, Numbers]:
+    """The answer and the right answer in double precision."""
+    answer, right = to_array(sight.answer), to_array(sight.right)
+    if "c" in (answer.dtype.kind, right.dtype.kind):
+        raise Unseen("complex numbers")
+    return answer.astype(np.float64), right.astype(np.float64)
+
+
+def _floats_of_one_shape(sight: Sight) -> tuple[Numbers, Numbers]:
+    answer, right = _floats(sight)
+    if answer.shape != right.shape:
+        raise Unseen("another shape")
+    return answer, right
+
+
+def part(place: int | str, predicate: Predicate) -> Predicate:
+    """What one part of an answer in parts shows: `part(1, sums_to_one(0))`."""
+
+    def holds(sight: Sight) -> bool:
+        def cut(whole: Sight) -> Sight:
+            try:
+                answer, right = whole.answer[place], whole.right[place]
+            except (LookupError, TypeError):
+                raise Unseen("no such part") from None
+
+            def ask_again(label: str, changes: Any) -> Sight:
+                return cut(whole.ask_again(label, changes))
+
+            return Sight(whole.arguments, answer, right, ask_again)
+
+        if not isinstance(sight.answer, (list, tuple, dict)):
+            raise Unseen("not in parts")
+        verdict = look(predicate, cut(sight))
+        if verdict is None:
+            raise Unseen
+        return verdict
+
+    return make_predicate(f"[{place!r}] {predicate.text}", holds)
+
+
+def sums_to_one(*axes: int) -> Predicate:
+    """Sums along these axes together are 1 (some may be 0, where nothing is allowed), and those of
+    the right answer are not.
+    """
+
+    def are_one(array: Numbers) -> bool:
+        if any(not -array.ndim <= axis < array.ndim for axis in axes):
+            raise Unseen("no such axis")
+        sums = array.sum(axis=axes)
+        are_whole = np.isclose(sums, 1, atol=2e-3) | np.isclose(sums, 0, atol=2e-3)
+        return bool(are_whole.all() and 2 * np.isclose(sums, 1, atol=2e-3).sum() >= sums.size)
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats(sight)
+        if are_one(right):
+            raise Unseen("the right answer's sums are 1")
+        return are_one(answer)
+
+    words = " and ".join(map(str, axes))
+    return make_predicate(f"sums to 1 along axis {words}", holds)
+
+
+def sums_to(total: str, axis: int = -1) -> Predicate:
+    """All sums along an axis are this number in sizes of arguments ("q[-1]**-0.5"), and those of
+    the right answer are not.
+    """
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats(sight)
+        expected = read_factor(total, sight)
+        if not -right.ndim <= axis < right.ndim:
+            raise Unseen("no such axis")
+        if np.isclose(right.sum(axis=axis), expected, rtol=2e-3).all():
+            raise Unseen("the right answer's sums are the same")
+        return answer.ndim == right.ndim and bool(
+            np.isclose(answer.sum(axis=axis), expected, rtol=2e-3).all()
+        )
+
+    return make_predicate(f"sums to {total} along axis {axis}", holds)
+
+
+def off_by_a_factor(factor: str = "") -> Predicate:
+    """One factor lies between the answer and the right one, and it is not 1.
+
+    Args:
+        factor: the factor in sizes of arguments, "q[-1]**0.5"; any where it is left out.
+    """
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats_of_one_shape(sight)
+        measured = measure_factor(answer, right)
+        if factor:
+            expected = read_factor(factor, sight)
+            if abs(expected - 1) < _FACTOR_ROUNDING:
+                raise Unseen("a factor of 1")
+            return measured is not None and _is_near(measured, expected)
+        return measured is not None and not _is_near(measured, 1)
+
+    return make_predicate(f"is off by the factor {factor or 'of all numbers'}", holds)
+
+
+def measure_factor(answer: Numbers, right: Numbers) -> float | None:
+    """The factor that lies between all numbers of two arrays; None where there is none, and Unseen
+    where there are too few numbers to tell.
+    """
+    large = abs(right) > 1e-2 * abs(right).max(initial=0)
+    if large.sum() < 2 or np.ptp(right) == 0 or not np.isfinite(right).all():
+        raise Unseen("too few numbers")
+    if not np.isfinite(answer).all():
+        return None
+    factor = float(np.median(answer[large] / right[large]))
+    size = abs(factor) * abs(right).max()
+    is_same = bool((abs(answer - factor * right) <= _FACTOR_ROUNDING * size).all())
+    return factor if is_same and factor else None
+
+
+def read_factor(text: str, sight: Sight) -> float:
+    """The value of a factor in sizes of a call's arguments: "q[-1]**0.5 * v[-1]**-0.5"."""
+    value = 1.0
+    for term in text.split(" * "):
+        size = re.fullmatch(r"([a-z_]\w*)\[(-?\d+)\](?:\*\*(-?[\d.]+))?", term)
+        if size is None:
+            value *= float(term)
+            continue
+        name, axis, power = size.groups()
+        try:
+            value *= sight.argument(name).shape[int(axis)] ** float(power or 1)
+        except (AttributeError, IndexError):
+            raise Unseen("no such size") from None
+    return value
+
+
+def _is_near(first: float, second: float) -> bool:
+    return abs(first - second) <= 2 * _FACTOR_ROUNDING * abs(second)
+
+
+def off_by_a_constant() -> Predicate:
+    """The same number lies between the answer and the right one everywhere."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats_of_one_shape(sight)
+        if answer.size < 2 or np.ptp(right) == 0 or not np.isfinite(answer).all():
+            raise Unseen("too few numbers")
+        difference = answer - right
+        return bool(np.ptp(difference) <= 1e-4 * np.ptp(right) and abs(difference).max() > 1e-6)
+
+    return make_predicate("is off by the same number everywhere", holds)
+
+
+def scores_off_by(factor: str = "") -> Predicate:
+    """The logarithms of weights differ by a factor, whichever axis they are normalized along: rows
+    and columns are centered first.
+
+    Args:
+        factor: as in `off_by_a_factor`; any where it is left out.
+    """
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats_of_one_shape(sight)
+        positive = (answer > 1e-30).all() and (right > 1e-30).all()
+        if answer.ndim < 2 or min(answer.shape[-2:]) < 2 or not positive:
+            raise Unseen("no weights")
+        measured = measure_factor(_centered(np.log(answer)), _centered(np.log(right)))
+        if factor:
+            expected = read_factor(factor, sight)
+            if abs(expected - 1) < _FACTOR_ROUNDING:
+                raise Unseen("a factor of 1")
+            return measured is not None and _is_near(measured, expected)
+        return measured is not None and not _is_near(measured, 1)
+
+    return make_predicate(f"has scores off by the factor {factor or 'of all scores'}", holds)
+
+
+def _centered(array: Numbers) -> Numbers:
+    """The array without the means of its rows and columns."""
+    without_rows: Numbers = array - array.mean(-1, keepdims=True)
+    centered: Numbers = without_rows - without_rows.mean(-2, keepdims=True)
+    return centered
+
+
+def _after(text: str, change: Callable[[Numbers], Numbers]) -> Predicate:
+    """The answer is what a change makes of the right one."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats(sight)
+        with np.errstate(all="ignore"):
+            changed = change(right)
+        if equal(changed, right):
+            raise Unseen("the change changes nothing")
+        return equal(answer, changed)
+
+    return make_predicate(text, holds)
+
+
+def axes_exchanged(first: int = -2, second: int = -1) -> Predicate:
+    """The right answer with two axes exchanged."""
+
+    def exchange(right: Numbers) -> Numbers:
+        try:
+            exchanged: Numbers = np.swapaxes(right, first, second)
+        except ValueError:
+            raise Unseen("no such axis") from None
+        return exchanged
+
+    return _after(f"has axes {first} and {second} exchanged", exchange)
+
+
+def back_to_front(axis: int = -1) -> Predicate:
+    """The right answer in the opposite order along an axis."""
+
+    def flip(right: Numbers) -> Numbers:
+        if not -right.ndim <= axis < right.ndim:
+            raise Unseen("no such axis")
+        return np.flip(right, axis)
+
+    return _after(f"is back to front along axis {axis}", flip)
+
+
+def in_another_order() -> Predicate:
+    """The right numbers, at other places."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats(sight)
+        if answer.size != right.size or answer.size < 3 or equal(answer, right):
+            raise Unseen("nothing to be put in order")
+        return equal(np.sort(answer, axis=None), np.sort(right, axis=None))
+
+    return make_predicate("has the right numbers at other places", holds)
+
+
+def complement() -> Predicate:
+    """Yes where no is right, and no where yes is."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = to_array(sight.answer), to_array(sight.right)
+        if right.dtype != bool:
+            raise Unseen("no yes and no")
+        answer = answer.astype(np.float64)
+        if answer.size != right.size:
+            return False
+        return bool((answer.ravel() == ~right.ravel()).all())
+
+    return make_predicate("says yes where no is right, and no where yes is", holds)
+
+
+def shifted_along(axis: int, by: int) -> Predicate:
+    """The right answer at other places along an axis: what belongs to place t stands at t + by."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats(sight)
+        if not -right.ndim <= axis < right.ndim or answer.ndim != right.ndim:
+            raise Unseen("no such axis")
+        a, r = np.moveaxis(answer, axis, 0), np.moveaxis(right, axis, 0)
+        if len(r) <= abs(by) + 1 or a.shape[1:] != r.shape[1:]:
+            raise Unseen("too short")
+        a, r = (a[by:], r[:-by]) if by > 0 else (a[:by], r[-by:])
+        return a.shape == r.shape and equal(a, r) and not equal(r[1:], r[:-1])
+
+    return make_predicate(f"stands {by} places along axis {axis} from where it should", holds)
+
+
+_INVERSES: dict[str, Callable[[Numbers], Numbers]] = {
+    "exp": np.exp,
+    "log": np.log,
+    "root": lambda right: np.sqrt(abs(right)),
+    "square": np.square,
+    "minus": np.negative,
+    "one minus": lambda right: 1 - right,
+    "one over": lambda right: 1 / right,
+}
+
+
+def is_what(function: str) -> Predicate:
+    """The answer is a function of the right one, number by number: `is_what("square")`."""
+    return _after(f"is {function} of the right one", _INVERSES[function])
+
+
+def needs_softmax(axis: int = -1) -> Predicate:
+    """A softmax along an axis makes the answer right."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats_of_one_shape(sight)
+        if not -answer.ndim <= axis < answer.ndim or not np.isfinite(answer).all():
+            raise Unseen("no such axis")
+        if answer.shape[axis] < 2:
+            raise Unseen("a single number")
+        e = np.exp(answer - answer.max(axis=axis, keepdims=True))
+        return equal(e / e.sum(axis=axis, keepdims=True), right) and not equal(answer, right)
+
+    return make_predicate(f"is right after a softmax along axis {axis}", holds)
+
+
+def same_along(axis: int) -> Predicate:
+    """The same all along an axis, where the right answer is not."""
+
+    def is_same(array: Numbers) -> bool:
+        if not -array.ndim <= axis < array.ndim or array.shape[axis] < 2:
+            raise Unseen("no such axis")
+        first = np.take(array, [0], axis=axis)
+        return equal(array, np.broadcast_to(first, array.shape))
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats(sight)
+        if is_same(right):
+            raise Unseen("the right answer is the same too")
+        return is_same(answer)
+
+    return make_predicate(f"is the same all along axis {axis}", holds)
+
+
+def outside(low: float, high: float) -> Predicate:
+    """Numbers below `low` or above `high`, where the right answer has none."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats(sight)
+        if right.min(initial=low) < low - 1e-6 or right.max(initial=high) > high + 1e-6:
+            raise Unseen("the right answer has such numbers too")
+        finite = answer[np.isfinite(answer)]
+        return bool(((finite < low - 1e-3) | (finite > high + 1e-3)).any())
+
+    return make_predicate(f"has numbers below {low:g} or above {high:g}", holds)
+
+
+def not_finite() -> Predicate:
+    """Infinite numbers or NaN, where the right ones are finite."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats(sight)
+        if not np.isfinite(right).all():
+            raise Unseen("the right answer is not finite")
+        return not np.isfinite(answer).all()
+
+    return make_predicate("is not finite", holds)
+
+
+def has_dtype(dtype: str) -> Predicate:
+    """This dtype, where another is right."""
+
+    def holds(sight: Sight) -> bool:
+        if not is_array(sight.answer) or not is_array(sight.right):
+            raise Unseen("no dtype")
+        if dtype_name(sight.right.dtype) == dtype:
+            raise Unseen("the right dtype")
+        return dtype_name(sight.answer.dtype) == dtype
+
+    return make_predicate(f"has dtype {dtype}", holds)
+
+
+def one_hot(axis: int = -1) -> Predicate:
+    """A single 1 along an axis and zeros beside it, where the right answer is a mixture."""
+
+    def is_hot(array: Numbers) -> bool:
+        if not -array.ndim <= axis < array.ndim or array.shape[axis] < 2:
+            raise Unseen("no such axis")
+        ones = np.isclose(array, 1, atol=1e-6).sum(axis=axis)
+        zeros = np.isclose(array, 0, atol=1e-6).sum(axis=axis)
+        return bool((ones == 1).all() and (zeros == array.shape[axis] - 1).all())
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats(sight)
+        if is_hot(right):
+            raise Unseen("the right answer is so too")
+        return is_hot(answer)
+
+    return make_predicate(f"has a single 1 along axis {axis}", holds)
+
+
+def equal_shares(axis: int = -1) -> Predicate:
+    """Equal numbers with sum 1 along an axis, where the right ones differ."""
+    return same_along(axis) & _sums_are_one(axis)
+
+
+def _sums_are_one(axis: int) -> Predicate:
+    def holds(sight: Sight) -> bool:
+        answer, _ = _floats(sight)
+        if not -answer.ndim <= axis < answer.ndim:
+            raise Unseen("no such axis")
+        return bool(np.isclose(answer.sum(axis=axis), 1, atol=2e-3).all())
+
+    return make_predicate(f"has the sum 1 along axis {axis}", holds)
+
+
+def shape_with_axes_exchanged(first: int, second: int) -> Predicate:
+    """The right shape with two axes exchanged, whatever the numbers are."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = to_array(sight.answer), to_array(sight.right)
+        shape = list(right.shape)
+        try:
+            shape[first], shape[second] = shape[second], shape[first]
+        except IndexError:
+            raise Unseen("no such axis") from None
+        if shape == list(right.shape):
+            raise Unseen("axes of one length")
+        return list(answer.shape) == shape
+
+    return make_predicate(f"has the shape with axes {first} and {second} exchanged", holds)
+
+
+def one_axis_more() -> Predicate:
+    """An axis of length one besides those of the right answer."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = to_array(sight.answer), to_array(sight.right)
+        shape = list(answer.shape)
+        places = [place for place, size in enumerate(shape) if size == 1]
+        right_shape = list(right.shape)
+        return any(shape[:place] + shape[place + 1 :] == right_shape for place in places)
+
+    return make_predicate("has an axis of length one too many", holds)
+
+
+def one_axis_less() -> Predicate:
+    """An axis of length one is lost."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = to_array(sight.answer), to_array(sight.right)
+        if 1 not in right.shape:
+            raise Unseen("no axis of length one")
+        shape = list(right.shape)
+        places = [place for place, size in enumerate(shape) if size == 1]
+        return any(shape[:place] + shape[place + 1 :] == list(answer.shape) for place in places)
+
+    return make_predicate("lacks an axis of length one", holds)
+
+
+def something_where_nothing_is_right() -> Predicate:
+    """Not 0 somewhere where 0 is right, and nearly nowhere the other way round."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats_of_one_shape(sight)
+        nothing = right == 0
+        if not nothing.any():
+            raise Unseen("nothing is right nowhere")
+        return bool((abs(answer[nothing]) > 0).any() and (answer[~nothing] != 0).all())
+
+    return make_predicate("has something where nothing is right", holds)
+
+
+def nothing_where_something_is_right() -> Predicate:
+    """0 somewhere where another number is right, and nowhere the other way round."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats_of_one_shape(sight)
+        return bool((answer[right != 0] == 0).any() and (answer[right == 0] == 0).all())
+
+    return make_predicate("has nothing where something is right", holds)
+
+
+def repeats(argument: str) -> Predicate:
+    """The answer is an argument."""
+
+    def holds(sight: Sight) -> bool:
+        value = sight.argument(argument)
+        if equal(value, sight.right):
+            raise Unseen("the argument is right")
+        return equal(sight.answer, value)
+
+    return make_predicate(f"is the argument `{argument}`", holds)
+
+
+def parts_exchanged() -> Predicate:
+    """Two parts in the other order."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = sight.answer, sight.right
+        is_pair = isinstance(right, (list, tuple)) and len(right) == 2
+        if not is_pair or not isinstance(answer, (list, tuple)) or len(answer) != 2:
+            raise Unseen("no pair")
+        forms = [getattr(value, "shape", type(value)) for value in (*answer, *right)]
+        if forms[0] == forms[1]:
+            return equal(answer[0], right[1]) and not equal(answer[0], right[0])
+        return bool(forms[0] == forms[3] and forms[1] == forms[2] and forms[0] != forms[2])
+
+    return make_predicate("has its two parts exchanged", holds)

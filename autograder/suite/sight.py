@@ -1,0 +1,100 @@
+"""What the evidence of a mistake is read from: a call, the student's answer and the right answer.
+
+A predicate says something of the three that is true whatever else is wrong with the answer
+(`shows=` in mistakes.py). All of them is data that has crossed the wire, and a predicate is
+evaluated in the trusted process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+class Unseen(Exception):
+    """A call cannot show whether a predicate holds: the sizes are too small, or the function gives
+    no answer to the further call that the predicate needs.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One call of a student's function with its answer, beside the right answer.
+
+    Attributes:
+        arguments: by the names of the answer key's parameters.
+        ask_again: makes the sight of the same call with some arguments exchanged; raises Unseen
+            where there is none. Its first argument names the exchange: a call with the same name is
+            made once.
+    """
+
+    arguments: Mapping[str, Any]
+    answer: Any
+    right: Any
+    ask_again: Callable[[str, Mapping[str, Any]], Sight]
+
+    def argument(self, name: str) -> Any:
+        """The value of an argument.
+
+        Raises:
+            Unseen: the call has no such argument.
+        """
+        value = self.arguments.get(name)
+        if value is None:
+            raise Unseen(f"no {name}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Something that a call may show of an answer.
+
+    Attributes:
+        text: the rest of a sentence that begins with "Your answer", and the predicate's identity:
+            predicates with one text are one.
+        holds: whether a sight shows it; raises Unseen where it can show neither yes nor no.
+        parts: the texts of the predicates that `&` joined.
+    """
+
+    text: str
+    holds: Callable[[Sight], bool]
+    parts: frozenset[str]
+
+    def __and__(self, other: Predicate) -> Predicate:
+        def both(sight: Sight) -> bool:
+            first, second = look(self, sight), look(other, sight)
+            if first is False or second is False:
+                return False
+            if first is None or second is None:
+                raise Unseen
+            return True
+
+        return Predicate(f"{self.text} and {other.text}", both, self.parts | other.parts)
+
+    def __or__(self, other: Predicate) -> Predicate:
+        def either(sight: Sight) -> bool:
+            first, second = look(self, sight), look(other, sight)
+            if first is None and second is None:
+                raise Unseen
+            return bool(first or second)
+
+        text = f"{self.text} or {other.text}"
+        return Predicate(text, either, frozenset([text]))
+
+    def __invert__(self) -> Predicate:
+        text = f"is not one that {self.text}"
+        return Predicate(text, lambda sight: not self.holds(sight), frozenset([text]))
+
+
+def make_predicate(text: str, holds: Callable[[Sight], bool]) -> Predicate:
+    """A predicate that is made of no others."""
+    return Predicate(text, holds, frozenset([text]))
+
+
+def look(predicate: Predicate, sight: Sight) -> bool | None:
+    """Whether a sight shows what a predicate says; None where it cannot show it."""
+    try:
+        return bool(predicate.holds(sight))
+    except Unseen:
+        return None
