@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.diagnosis.asking import Asker, is_answered
@@ -28,6 +28,8 @@ from autograder.diagnosis.mistake_fit import (
     mistakes_seen_by_errors,
     tests_failed_in_pair,
 )
+from autograder.diagnosis.partial import fit_in_part
+from autograder.diagnosis.repair import REPAIRED_KEEPS, Evidence, find_evidence
 from autograder.records.model import Diagnosis
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.pricing import Price, price_mistake
@@ -57,12 +59,14 @@ class NamedMistakes:
     Attributes:
         first: the mistake that explains at least half of the lost points; where to look first.
         slips: further mistakes, each for its own tests.
-        prices: what each of them costs by itself.
+        prices: what each of them costs by itself, and what a repair costs.
+        evidence: what is known of the answer where no mistake is the first.
     """
 
     first: Diagnosis | None = None
     slips: tuple[Diagnosis, ...] = ()
     prices: tuple[Price, ...] = ()
+    evidence: str = ""
 
 
 class Diagnostician:
@@ -111,7 +115,7 @@ class Diagnostician:
                 break
             fits.append(combination)
             chosen = _choose_fewest(fits, answer, weights)
-        chosen += self._find_by_evidence(records, answer, chosen, weights, asker)
+        chosen = self._find_by_evidence(records, answer, chosen, weights, asker)
         diagnoses = []
         for fit in chosen:
             # a fault is explained beside the test that is charged for the fault
@@ -121,7 +125,13 @@ class Diagnostician:
         prices = self._price(question, chosen, answer, runs, withheld)
         if _explains_half(chosen, answer, weights):
             return NamedMistakes(diagnoses[0], tuple(diagnoses[1:]), prices)
-        return NamedMistakes(None, tuple(diagnoses), prices)
+        evidence = _find_evidence_elsewhere(chosen, answer, asker)
+        if evidence is None:
+            return NamedMistakes(None, tuple(diagnoses), prices)
+        if evidence.is_repair:
+            repaired = evidence.tests.intersection(charged)
+            prices += (price_mistake(repaired, points, REPAIRED_KEEPS),)
+        return NamedMistakes(None, tuple(diagnoses), prices, evidence.text)
 
     def show_mistakes(
         self,
@@ -187,13 +197,25 @@ class Diagnostician:
         weights: Mapping[str, float],
         asker: Asker,
     ) -> list[Fit]:
-        """Further mistakes that the answers show, for tests that the chosen ones do not explain."""
-        explained = unite([fit.explained for fit in chosen])
-        unexplained = [test for test in answer.failed if test not in explained]
-        failed = {test: answer.failed[test] for test in unexplained}
-        remaining = dataclasses.replace(answer, failed=failed)
-        shown = _fit_all_by_evidence(records, remaining, asker)
-        return _choose_fewest(shown, remaining, weights)[: MOST_NAMED - len(chosen)]
+        """The chosen mistakes, and further ones that the answers show in part or by evidence, for
+        tests that no chosen one explains. What explains most comes first.
+        """
+        all_chosen = list(chosen)
+        for find in (_fit_all_in_part, _fit_all_by_evidence):
+            explained = unite([fit.explained for fit in all_chosen])
+            failed = {test: run for test, run in answer.failed.items() if test not in explained}
+            if not failed:
+                break
+            remaining = dataclasses.replace(answer, failed=failed)
+            named = {mistake for fit in all_chosen for mistake in fit.mistakes}
+            unnamed = [record for record in records if record.answer not in named]
+            # tests that are explained already may speak against a mistake
+            fits = [_restrict(fit, failed) for fit in find(unnamed, answer, asker)]
+            further = _choose_fewest(fits, remaining, weights)
+            all_chosen += further[: MOST_NAMED - len(all_chosen)]
+        if len(all_chosen) > len(chosen):
+            all_chosen.sort(key=lambda fit: -_weigh(fit.explained, weights))
+        return all_chosen
 
     def _price(
         self,
@@ -322,6 +344,20 @@ class Diagnostician:
         return self._combinations[names]
 
 
+def _restrict(fit: Fit, tests: Collection[str]) -> Fit:
+    return dataclasses.replace(fit, explained=fit.explained & frozenset(tests))
+
+
+def _fit_all_in_part(
+    records: Sequence[AnswerRecord],
+    answer: StudentAnswer,
+    _: Asker,
+) -> list[Fit]:
+    """The mistakes that most of an answer's wrong numbers are those of."""
+    fits = [fit_in_part(record, answer) for record in records]
+    return [fit for fit in fits if fit is not None]
+
+
 def _fit_all_by_evidence(
     records: Sequence[AnswerRecord],
     answer: StudentAnswer,
@@ -331,6 +367,22 @@ def _fit_all_by_evidence(
     sights = {test: asker.sights(run, answer.key_runs[test]) for test, run in answer.failed.items()}
     fits = [fit_by_evidence(record, answer, sights) for record in records]
     return [fit for fit in fits if fit is not None]
+
+
+def _find_evidence_elsewhere(
+    chosen: Sequence[Fit],
+    answer: StudentAnswer,
+    asker: Asker,
+) -> Evidence | None:
+    """What is known of the answer in the tests that no chosen mistake explains."""
+    explained = unite([fit.explained for fit in chosen])
+    return find_evidence(
+        {
+            test: asker.sights(run, answer.key_runs[test])
+            for test, run in answer.failed.items()
+            if test not in explained
+        }
+    )
 
 
 def _failed_tests(runs: Mapping[str, TestRun]) -> list[str]:

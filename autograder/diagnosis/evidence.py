@@ -12,6 +12,11 @@ from autograder.diagnosis.mistake_fit import Fit, StudentAnswer
 from autograder.suite.shows import read_shows
 from autograder.suite.sight import Predicate, look
 
+_OFTEN = 4
+"""How many answers must show a mistake for each that shows the contrary, which a second fault can
+make.
+"""
+
 
 def fit_by_evidence(
     record: AnswerRecord,
@@ -29,13 +34,14 @@ def fit_by_evidence(
         return None
     predicate = read_shows(mistake.shows)
     explained = set()
+    all_verdicts: list[bool | None] = []
     for test in record.failed(answer.failed):
         verdicts = verdicts_in_test(predicate, record, test, answer, sights[test])
-        if False in verdicts:
-            return None
-        if True in verdicts:
+        all_verdicts += verdicts
+        if True in verdicts and False not in verdicts:
             explained.add(test)
-    if not explained:
+    contradicted = _OFTEN * all_verdicts.count(False) > all_verdicts.count(True)
+    if not explained or contradicted:
         return None
     return Fit(
         (mistake,),

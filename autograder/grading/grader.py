@@ -383,4 +383,5 @@ class AssignmentGrader:
             slips=mistakes.slips,
             kept=kept_points,
             two_answers=two_answers,
+            evidence=mistakes.evidence,
         )

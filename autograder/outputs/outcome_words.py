@@ -53,6 +53,8 @@ def question_text(question: QuestionResult, result: Result) -> str:
     paragraphs = []
     if question.diagnosis:
         paragraphs.append(f"Look here first: {one_line(question.diagnosis.hint)}")
+    elif question.evidence:
+        paragraphs.append(one_line(question.evidence))
     paragraphs += filter(None, [kept_note(question), carried_note(question, result)])
     lines = []
     for test in question.tests:

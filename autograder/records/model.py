@@ -84,6 +84,8 @@ class QuestionResult:
         slips: further mistakes, each for its own tests.
         two_answers: calls that were answered differently in two runs; left out of the result's
             file where there are none.
+        evidence: what is true of the answer where no known mistake is named first; left out of the
+            result's file where it is "".
     """
 
     name: str
@@ -95,6 +97,7 @@ class QuestionResult:
     slips: tuple[Diagnosis, ...] = ()
     kept: float = 0.0
     two_answers: tuple[TwoAnswers, ...] = ()
+    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +126,9 @@ class Result:
         """The result file's text: the same bytes for the same result."""
         fields = msgspec.to_builtins(self)
         for question in fields["questions"]:
-            if not question["two_answers"]:
-                del question["two_answers"]
+            for name in ("two_answers", "evidence"):
+                if not question[name]:
+                    del question[name]
         return encode_stored(fields)
 
     @property

@@ -130,7 +130,8 @@ def off_by_a_factor(factor: str = "") -> Predicate:
     """One factor lies between the answer and the right one, and it is not 1.
 
     Args:
-        factor: the factor in sizes of arguments, "q[-1]**0.5"; any where it is left out.
+        factor: the factor in sizes of arguments, "q[-1]**0.5 * num_heads**-0.5"; any where it is
+            left out.
     """
 
     def holds(sight: Sight) -> bool:
@@ -165,15 +166,16 @@ def read_factor(text: str, sight: Sight) -> float:
     """The value of a factor in sizes of a call's arguments: "q[-1]**0.5 * v[-1]**-0.5"."""
     value = 1.0
     for term in text.split(" * "):
-        size = re.fullmatch(r"([a-z_]\w*)\[(-?\d+)\](?:\*\*(-?[\d.]+))?", term)
+        size = re.fullmatch(r"([a-z_]\w*)(?:\[(-?\d+)\])?(?:\*\*(-?[\d.]+))?", term)
         if size is None:
-            value *= float(term)
-            continue
+            raise ValueError(f"{text} is no product of sizes")
         name, axis, power = size.groups()
+        argument = sight.argument(name)
         try:
-            value *= sight.argument(name).shape[int(axis)] ** float(power or 1)
-        except (AttributeError, IndexError):
+            base = argument.shape[int(axis)] if axis else float(argument)
+        except (AttributeError, IndexError, TypeError, ValueError):
             raise Unseen("no such size") from None
+        value *= base ** float(power or 1)
     return value
 
 
@@ -196,7 +198,7 @@ def off_by_a_constant() -> Predicate:
 
 def scores_off_by(factor: str = "") -> Predicate:
     """The logarithms of weights differ by a factor, whichever axis they are normalized along: rows
-    and columns are centered first.
+    and columns are centered first. Of masked weights, rows alone.
 
     Args:
         factor: as in `off_by_a_factor`; any where it is left out.
@@ -204,10 +206,11 @@ def scores_off_by(factor: str = "") -> Predicate:
 
     def holds(sight: Sight) -> bool:
         answer, right = _floats_of_one_shape(sight)
-        positive = (answer > 1e-30).all() and (right > 1e-30).all()
-        if answer.ndim < 2 or min(answer.shape[-2:]) < 2 or not positive:
+        visible = (answer > 1e-30) & (right > 1e-30)
+        if answer.ndim < 2 or min(answer.shape[-2:]) < 2 or not visible.any():
             raise Unseen("no weights")
-        measured = measure_factor(_centered(np.log(answer)), _centered(np.log(right)))
+        logs = [np.log(np.where(visible, weights, 1.0)) for weights in (answer, right)]
+        measured = measure_factor(*[_centered(array, visible) for array in logs])
         if factor:
             expected = read_factor(factor, sight)
             if abs(expected - 1) < _FACTOR_ROUNDING:
@@ -218,10 +221,13 @@ def scores_off_by(factor: str = "") -> Predicate:
     return make_predicate(f"has scores off by the factor {factor or 'of all scores'}", holds)
 
 
-def _centered(array: Numbers) -> Numbers:
-    """The array without the means of its rows and columns."""
-    without_rows: Numbers = array - array.mean(-1, keepdims=True)
-    centered: Numbers = without_rows - without_rows.mean(-2, keepdims=True)
+def _centered(array: Numbers, visible: Numbers) -> Numbers:
+    """The array without the means of its rows, and of its columns where all of it is visible."""
+    counts = np.maximum(visible.sum(-1, keepdims=True), 1)
+    means = (array * visible).sum(-1, keepdims=True) / counts
+    centered: Numbers = np.where(visible, array - means, 0.0)
+    if visible.all():
+        centered = centered - centered.mean(-2, keepdims=True)
     return centered
 
 
@@ -492,6 +498,24 @@ def nothing_where_something_is_right() -> Predicate:
         return bool((answer[right != 0] == 0).any() and (answer[right == 0] == 0).all())
 
     return make_predicate("has nothing where something is right", holds)
+
+
+def something_only_where_nothing_is_right() -> Predicate:
+    """0 wherever another number is right, and another number wherever 0 is right: yes and no are
+    exchanged in a mask.
+    """
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats_of_one_shape(sight)
+        nothing = right == 0
+        # a row that hides everything, or shows everything, has nothing to exchange
+        mixed = nothing.any(-1, keepdims=True) & (~nothing).any(-1, keepdims=True)
+        looked_at = np.broadcast_to(mixed, right.shape) & np.isfinite(answer)
+        if not looked_at.any():
+            raise Unseen("nothing is right nowhere")
+        return bool(((abs(answer) > 1e-12) == nothing)[looked_at].all())
+
+    return make_predicate("has something only where nothing is right", holds)
 
 
 def repeats(argument: str) -> Predicate:

@@ -27,7 +27,9 @@ def ignores(argument: str) -> Predicate:
         other = sight.ask_again(f"other {argument}", {argument: other_values(sight, argument)})
         if equal(other.right, sight.right):
             raise Unseen("the right answer stays the same too")
-        return _is_finite(sight.answer) and equal(other.answer, sight.answer)
+        if not _is_finite(sight.answer):
+            raise Unseen("not finite")
+        return equal(other.answer, sight.answer)
 
     return make_predicate(f"is the same whatever `{argument}` is", holds)
 
@@ -40,7 +42,9 @@ def ignores_the_size_of(argument: str) -> Predicate:
         other = sight.ask_again(f"twice {argument}", {argument: doubled})
         if equal(other.right, sight.right):
             raise Unseen("the right answer stays the same too")
-        return _is_finite(sight.answer) and equal(other.answer, sight.answer)
+        if not _is_finite(sight.answer):
+            raise Unseen("not finite")
+        return equal(other.answer, sight.answer)
 
     return make_predicate(f"is the same for twice `{argument}`", holds)
 
@@ -113,7 +117,9 @@ def needs_the_first_only(argument: str, axis: int = 0) -> Predicate:
         other = sight.ask_again(f"only the first {argument} along {axis}", {argument: other_value})
         if equal(other.right, sight.right):
             raise Unseen("the right answer stays the same too")
-        return _is_finite(sight.answer) and equal(other.answer, sight.answer)
+        if not _is_finite(sight.answer):
+            raise Unseen("not finite")
+        return equal(other.answer, sight.answer)
 
     return make_predicate(f"depends on the first entry of `{argument}` along axis {axis}", holds)
 
@@ -290,6 +296,6 @@ def like(value: Any, array: Numbers) -> Any:
 
 
 def _is_finite(answer: Any) -> bool:
-    """Whether an answer is finite somewhere: NaN alone stays the same and shows nothing."""
+    """Whether all numbers of an answer are finite: NaN stays the same and shows nothing."""
     parts = answer if isinstance(answer, (list, tuple)) else [answer]
-    return any(bool(np.isfinite(to_array(part).astype(np.float64)).any()) for part in parts)
+    return all(bool(np.isfinite(to_array(part).astype(np.float64)).all()) for part in parts)

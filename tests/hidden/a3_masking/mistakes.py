@@ -2,7 +2,25 @@
 
 import torch
 
-from autograder.suite import mistake
+from autograder.suite import (
+    axes_exchanged,
+    back_to_front,
+    complement,
+    depends_on_later,
+    has_dtype,
+    ignores,
+    mistake,
+    not_finite,
+    nothing_where_something_is_right,
+    one_axis_less,
+    right_once_exchanged,
+    right_once_scaled,
+    right_once_transposed,
+    same_along,
+    scores_off_by,
+    something_only_where_nothing_is_right,
+    through_unit,
+)
 
 # --- simple_self_attention
 # ---------------------------------------------------------------------------------------
@@ -23,6 +41,7 @@ def divides_by_root_d(): ...
 @mistake(
     "simple_self_attention",
     hint="Token i may use tokens up to i. Print the weights: is row 0 (1, 0, 0, …)?",
+    shows=depends_on_later("x", -2),
     replace=("softmax(scores.masked_fill(future, -math.inf))", "softmax(scores)"),
 )
 def looks_at_the_whole_sequence(): ...
@@ -41,6 +60,7 @@ def leaves_itself_out(): ...
     "simple_self_attention",
     keeps=0.5,
     hint="A score of 0 is a score like any other: exp(0) = 1. What turns into weight 0?",
+    shows=depends_on_later("x", -2),
     replace=("masked_fill(future, -math.inf)", "masked_fill(future, 0.0)"),
 )
 def future_scores_are_zero(): ...
@@ -50,6 +70,7 @@ def future_scores_are_zero(): ...
     "simple_self_attention",
     keeps=0.5,
     hint="Do your rows still sum to 1? The future may not take part in the denominator.",
+    shows=depends_on_later("x", -2),
     replace=(
         "softmax(scores.masked_fill(future, -math.inf))",
         "softmax(scores).masked_fill(future, 0.0)",
@@ -74,6 +95,7 @@ def softmax_over_the_queries(): ...
     "simple_self_attention",
     hint="exp(89) is too much for float32 and exp(710) for float64; softmax may subtract "
     "anything first.",
+    shows=not_finite(),
     replace=[
         (
             "softmax(scores.masked_fill(future, -math.inf))",
@@ -111,6 +133,7 @@ def loops_over_the_tokens(x):
 @mistake(
     "simple_self_attention",
     hint="The scores are computed in float32, and the answer is still given in the dtype of x.",
+    shows=has_dtype("float32"),
     replace=("(weights @ wide).to(x.dtype)", "weights @ wide"),
 )
 def half_precision_comes_back_as_float32(): ...
@@ -123,6 +146,7 @@ def half_precision_comes_back_as_float32(): ...
 @mistake(
     "self_attention",
     hint="Print the standard deviation of the scores for d_k = 64. What keeps it near 1?",
+    shows=right_once_scaled("w_q", "w_q[-1]**-0.5"),
     keeps=0.5,
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -175,6 +199,7 @@ def scales_by_the_width_of_the_values(): ...
 @mistake(
     "self_attention",
     hint="For d_k = 4 it looks plausible. Measure the spread of the scores at d_k = 256.",
+    shows=right_once_scaled("w_q", "w_q[-1]**0.5"),
     keeps=0.5,
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -189,6 +214,7 @@ def divides_by_d_k(): ...
     "self_attention",
     keeps=0.5,
     hint="Row i of the scores belongs to query i. Which two of your projections changed places?",
+    shows=right_once_exchanged("w_q", "w_k"),
     replace=("(q, k, v)", "(k, q, v)"),
 )
 def queries_and_keys_swapped(): ...
@@ -238,6 +264,7 @@ def weights_as_nn_linear_has_them(): ...
     keeps=0.5,
     hint="The slides write Y = AX in one place. What is mixed by the weights, the tokens or "
     "their values?",
+    shows=ignores("w_v"),
     replace=("v = x @ w_v", "v = x"),
 )
 def mixes_the_tokens_themselves(): ...
@@ -248,6 +275,7 @@ def mixes_the_tokens_themselves(): ...
     keeps=0.5,
     hint="One of keys and values decides the weights, the other is mixed. Use three different "
     "weights to test.",
+    shows=ignores("w_v"),
     replace=("v = x @ w_v", "v = x @ w_k"),
 )
 def values_from_the_key_matrix(): ...
@@ -330,6 +358,7 @@ def attends_to_itself(): ...
     keeps=0.5,
     hint="Let one key dominate the search and look at what is mixed: is it that token's key "
     "or its value?",
+    shows=ignores("w_v"),
     replace=("k, v = x_kv @ w_k, x_kv @ w_v", "k = v = x_kv @ w_k"),
 )
 def values_and_keys_are_the_same(): ...
@@ -339,6 +368,7 @@ def values_and_keys_are_the_same(): ...
     "cross_attention",
     hint="The scale keeps the spread of a dot product near 1: how many terms does that "
     "product have?",
+    shows=right_once_scaled("w_q", "w_q[-1]**-0.5"),
     keeps=0.5,
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -396,6 +426,7 @@ def source_under_a_causal_mask(): ...
 @mistake(
     "cross_attention",
     hint="float16 in, float16 out: the wide numbers stay inside.",
+    shows=has_dtype("float32"),
     replace=("(q, k, v)", "(widen(q), widen(k), widen(v))"),
 )
 def cross_attention_returns_float32(): ...
@@ -429,6 +460,7 @@ def aligned_to_the_top_left(): ...
 @mistake(
     "causal_mask",
     hint="Can token i look at itself? Row 0 of a square mask must not be empty.",
+    shows=nothing_where_something_is_right(),
     keeps=0.5,
     replace=("j <= i", "j < i"),
 )
@@ -457,6 +489,7 @@ def keeps_the_future(): ...
     "causal_mask",
     keeps=0.5,
     hint="In some libraries True means 'drop'. In this course it means 'may attend'.",
+    shows=complement(),
     replace=("j <= i", "j > i"),
 )
 def true_means_drop(): ...
@@ -483,6 +516,7 @@ def shifts_the_wrong_way(): ...
     "causal_mask",
     keeps=0.5,
     hint="There are two sizes: rows are queries, columns are keys.",
+    shows=ignores("n_k"),
     replace=[("torch.arange(n_k)", "torch.arange(n_q)"), ("i + n_k - n_q", "i")],
 )
 def always_square(): ...
@@ -492,6 +526,7 @@ def always_square(): ...
     "causal_mask",
     keeps=0.5,
     hint="Rows are queries and columns are keys: which of the two does your first index count?",
+    shows=axes_exchanged(),
     replace=("return j <= i + n_k - n_q", "return (j <= i + n_k - n_q).T"),
 )
 def rows_are_keys(): ...
@@ -510,6 +545,7 @@ def zero_keys_taken_for_none(): ...
     "causal_mask",
     keeps=0.5,
     hint="A mask is boolean: yes or no. What is its dtype?",
+    shows=has_dtype("float32"),
     replace=("return j <= i + n_k - n_q", "return (j <= i + n_k - n_q).float()"),
 )
 def mask_of_ones_and_zeros(): ...
@@ -534,6 +570,7 @@ def five_tokens_only(): ...
 @mistake(
     "padding_mask",
     hint="[B, N] is read as [N_q, N_k] when it meets the scores. Which axis is missing, and where?",
+    shows=one_axis_less(),
     replace=("lengths[:, None, None]", "lengths[:, None]"),
 )
 def no_axis_for_the_queries(): ...
@@ -542,6 +579,7 @@ def no_axis_for_the_queries(): ...
 @mistake(
     "padding_mask",
     hint="This forbids padded queries to look. Who should not be listened to?",
+    shows=axes_exchanged(),
     replace=("return j < lengths[:, None, None]", "return (j < lengths[:, None]).unsqueeze(-1)"),
 )
 def hides_queries_instead_of_keys(): ...
@@ -551,6 +589,7 @@ def hides_queries_instead_of_keys(): ...
     "padding_mask",
     keeps=0.5,
     hint="True = a real token. In some libraries it is the other way round.",
+    shows=complement(),
     replace=("j < lengths", "j >= lengths"),
 )
 def true_is_padding(): ...
@@ -578,6 +617,7 @@ def one_key_too_few(): ...
     "padding_mask",
     keeps=0.5,
     hint="The padding stands at the end here, not at the beginning.",
+    shows=back_to_front(-1),
     replace=("j < lengths", "j >= n - lengths"),
 )
 def padding_on_the_left(): ...
@@ -607,6 +647,7 @@ def repeated_for_every_query(): ...
     "padding_mask",
     keeps=0.5,
     hint="Each sequence has its own length. Print the mask of the second one.",
+    shows=same_along(0),
     replace=(
         "return j < lengths[:, None, None]",
         "return (j < lengths[0]).expand(len(lengths), 1, n)",
@@ -635,6 +676,7 @@ def accepts_negative_lengths(): ...
     "padding_mask",
     keeps=0.5,
     hint="0 and 1 are numbers; the mask of this course is boolean.",
+    shows=has_dtype("float32"),
     replace=("return j < lengths[:, None, None]", "return (j < lengths[:, None, None]).float()"),
 )
 def padding_mask_of_numbers(): ...
@@ -689,6 +731,7 @@ def writes_into_the_first_mask(): ...
     "combine_masks",
     keeps=0.5,
     hint="A product of masks as numbers is a number. The result has to be boolean again.",
+    shows=has_dtype("float32"),
     replace=[
         ("allowed = masks[0]", "allowed = masks[0].float()"),
         ("allowed & mask", "allowed * mask"),
@@ -746,6 +789,7 @@ def leaves_the_shapes_unchecked(): ...
     "masked_softmax",
     keeps=0.5,
     hint="In this course True = may attend. Print the weights for an all-True mask.",
+    shows=something_only_where_nothing_is_right(),
     replace=("mask = mask.expand(scores.shape)", "mask = ~mask.expand(scores.shape)"),
 )
 def polarity_inverted(): ...
@@ -858,6 +902,7 @@ def nan_to_num_over_everything(): ...
 @mistake(
     "masked_softmax",
     hint="Rows are queries, columns are keys. Try a mask that isn't symmetric.",
+    shows=right_once_transposed("mask"),
     replace=(
         "empty = ~mask",
         """
@@ -888,6 +933,7 @@ def first_mask_for_all(): ...
     keeps=0.5,
     hint="Forbidden keys still have a weight: your scores are not masked. (masked_fill returns a "
     "new tensor and leaves the old one alone: is its result used?)",
+    shows=ignores("mask"),
     replace=[
         ("visible = widen(scores).masked_fill(~mask, -math.inf)", "visible = widen(scores)"),
         ("(e / total)", "(e / total).masked_fill(empty, 0.0)"),
@@ -943,6 +989,7 @@ def mask_added_as_a_number(): ...
     "masked_softmax",
     keeps=0.5,
     hint="Which axis are the keys on? It is the last one, and its weights sum to 1.",
+    shows=depends_on_later("mask", -2) & ~right_once_transposed("mask"),
     replace=(
         "return (e / total).to(scores.dtype)",
         "return softmax(visible, dim=-2).to(scores.dtype)",
@@ -988,6 +1035,7 @@ def small_number_under_the_fraction(): ...
 @mistake(
     "masked_softmax",
     hint="Half precision goes in: it should come out as well.",
+    shows=has_dtype("float32"),
     replace=("(e / total).to(scores.dtype)", "e / total"),
 )
 def masked_softmax_returns_float32(): ...
@@ -1009,6 +1057,7 @@ def leaves_the_mask_unchecked(): ...
 @mistake(
     "masked_attention",
     hint="Print the spread of your scores at d = 64: what does the formula divide by?",
+    shows=through_unit("v", scores_off_by("q[-1]**0.5")),
     keeps=0.5,
     replace=(" / math.sqrt(q.shape[-1])", ""),
 )
@@ -1019,6 +1068,7 @@ def masked_attention_without_scale(): ...
     "masked_attention",
     keeps=0.5,
     hint="The root belongs to the vectors in the dot product: queries and keys, not values.",
+    shows=through_unit("v", scores_off_by("q[-1]**0.5 * v[-1]**-0.5")),
     replace=("math.sqrt(q.shape[-1])", "math.sqrt(v.shape[-1])"),
 )
 def masked_attention_scaled_by_d_v(): ...
@@ -1027,6 +1077,7 @@ def masked_attention_scaled_by_d_v(): ...
 @mistake(
     "masked_attention",
     hint="Another mask changes nothing in your answer. Where do you use it?",
+    shows=ignores("mask"),
     replace=(
         "weights = masked_softmax(scores, mask)",
         """
@@ -1041,6 +1092,7 @@ def ignores_the_mask(): ...
 @mistake(
     "masked_attention",
     hint="Without a mask everything is allowed; yours hides what comes later all the same.",
+    shows=through_unit("v", nothing_where_something_is_right()),
     replace=(
         "device=scores.device)",
         "device=scores.device).tril(scores.shape[-1] - scores.shape[-2])",
@@ -1053,6 +1105,7 @@ def causal_without_being_asked(): ...
     "masked_attention",
     keeps=0.5,
     hint="True = may attend. What does an all-True mask give?",
+    shows=through_unit("v", something_only_where_nothing_is_right()),
     replace=[
         ("torch.ones(scores.shape[-2:], ", "torch.zeros(scores.shape[-2:], "),
         ("masked_softmax(scores, mask)", "masked_softmax(scores, ~mask)"),
@@ -1107,6 +1160,7 @@ def mask_of_the_first_sequence(): ...
     "masked_attention",
     keeps=0.5,
     hint="One of keys and values decides, the other is mixed. Test with three different tensors.",
+    shows=ignores("v"),
     replace=("widen(v)", "widen(k)"),
 )
 def mixes_the_keys(): ...
@@ -1137,6 +1191,7 @@ def widens_after_the_product(): ...
 @mistake(
     "masked_attention",
     hint="The wide numbers stay inside: the answer has the dtype of q.",
+    shows=has_dtype("float32"),
     replace=("(weights @ widen(v)).to(q.dtype)", "weights @ widen(v)"),
 )
 def masked_attention_returns_float32(): ...
@@ -1296,6 +1351,7 @@ def exponent_reaches_one(): ...
     "sinusoidal_positions",
     keeps=0.5,
     hint="The position vectors are added to tokens of the default dtype. Which dtype are yours?",
+    shows=has_dtype("float64"),
     replace=("return positions", "return positions.double()"),
 )
 def positions_in_float64(): ...

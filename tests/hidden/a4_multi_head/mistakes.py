@@ -1,6 +1,21 @@
 """Wrong answers that people give about heads, reshapes and costs, each with one wrong idea."""
 
-from autograder.suite import mistake
+from autograder.suite import (
+    has_dtype,
+    ignores,
+    mistake,
+    mixes_the_batch,
+    part,
+    parts_exchanged,
+    right_once_exchanged,
+    right_once_inverted,
+    right_once_scaled,
+    right_once_transposed,
+    same_along,
+    scores_off_by,
+    shape_with_axes_exchanged,
+    through_unit,
+)
 
 # ── split_heads
 # ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -39,6 +54,7 @@ def deals_columns_out_in_turn(): ...
     hint="The columns are cut well, but the tokens still stand before the heads: attention would "
     "compare the heads of "
     "one token with each other.",
+    shows=shape_with_axes_exchanged(1, 2),
     replace=(".transpose(1, 2)", ""),
 )
 def leaves_the_tokens_before_the_heads(): ...
@@ -48,6 +64,7 @@ def leaves_the_tokens_before_the_heads(): ...
     "split_heads",
     keeps=0.5,
     hint="The batch comes first in this course, then the heads: [B, H, N, d].",
+    shows=shape_with_axes_exchanged(0, 1),
     replace=(".transpose(1, 2)", ".permute(2, 0, 1, 3)"),
 )
 def puts_the_heads_before_the_batch(): ...
@@ -95,6 +112,7 @@ def drops_the_remaining_columns(): ...
 @mistake(
     "split_heads",
     hint="Half precision comes back as float32. Splitting computes nothing: no dtype should change.",
+    shows=has_dtype("float32"),
     replace=("x.reshape(", "(x if x.dtype == torch.float64 else x.float()).reshape("),
 )
 def splits_into_float32(): ...
@@ -135,6 +153,7 @@ def always_makes_two_heads(): ...
     "split_heads",
     keeps=0.5,
     hint="Only the first sentence is split. Try a batch of two different ones.",
+    shows=same_along(0),
     replace=(
         "x.reshape(batch, n, num_heads, d_head).transpose(1, 2)",
         "x[:1].reshape(1, n, num_heads, d_head).transpose(1, 2).repeat(batch, 1, 1, 1)",
@@ -215,6 +234,7 @@ def swaps_tokens_and_columns(): ...
 @mistake(
     "merge_heads",
     hint="Half precision comes back as float32. Merging computes nothing: no dtype should change.",
+    shows=has_dtype("float32"),
     replace=("x.transpose", "(x if x.dtype == torch.float64 else x.float()).transpose"),
 )
 def merges_into_float32(): ...
@@ -365,6 +385,7 @@ def ignores_columns_left_over(): ...
 @mistake(
     "fused_qkv",
     hint="Half precision comes back as float32: the dtype that comes in goes out.",
+    shows=part(0, has_dtype("float32")),
     replace=(
         "q, k, v = ",
         """
@@ -423,6 +444,7 @@ def scales_by_all_columns(): ...
 @mistake(
     "multi_head_attention",
     hint="The scores are not scaled: what keeps their spread near 1 when d grows?",
+    shows=right_once_scaled("w_q", "w_q[-1]**-0.5 * num_heads**0.5"),
     keeps=0.5,
     replace=(
         "masked_attention(q, k, v, mask)",
@@ -449,6 +471,7 @@ def scales_by_the_value_size(): ...
     keeps=0.5,
     hint="The heads are side by side, and nothing mixes them. What is the last of the "
     "four products?",
+    shows=ignores("w_o"),
     replace=("merge_heads(y) @ w_o", "merge_heads(y)"),
 )
 def forgets_the_output_matrix(): ...
@@ -458,6 +481,7 @@ def forgets_the_output_matrix(): ...
     "multi_head_attention",
     keeps=0.5,
     hint="w_o is [H*d_v, D] and multiplies from the right, as it stands.",
+    shows=right_once_transposed("w_o"),
     replace=("merge_heads(y) @ w_o", "merge_heads(y) @ w_o.T"),
 )
 def transposes_the_output_matrix(): ...
@@ -645,6 +669,7 @@ def merges_with_view(): ...
     hint="The axes of a [B, N, N] mask meet [B, H, N, N] from the right, so the sentences meet "
     "the heads. Where does "
     "the missing axis belong?",
+    shows=mixes_the_batch("mask"),
     replace=("mask.unsqueeze(1)", "mask.unsqueeze(0)"),
 )
 def lets_sentence_masks_meet_heads(): ...
@@ -666,6 +691,7 @@ def repeats_the_masks_in_the_wrong_order(): ...
 @mistake(
     "multi_head_attention",
     hint="Changing the mask does not change your answer. Is it passed on?",
+    shows=ignores("mask"),
     replace=("masked_attention(q, k, v, mask)", "masked_attention(q, k, v)"),
 )
 def ignores_the_mask(): ...
@@ -704,6 +730,7 @@ def all_heads_wear_the_first_mask(): ...
 @mistake(
     "multi_head_attention",
     hint="In this course True means: may attend. Print the weights for a mask of all True.",
+    shows=right_once_inverted("mask"),
     replace=(
         "masked_attention(q, k, v, mask)",
         "masked_attention(q, k, v, None if mask is None else ~mask)",
@@ -715,6 +742,7 @@ def reads_the_mask_upside_down(): ...
 @mistake(
     "multi_head_attention",
     hint="Rows of a mask are queries and columns are keys; yours are exchanged.",
+    shows=right_once_transposed("mask"),
     replace=(
         "masked_attention(q, k, v, mask)",
         "masked_attention(q, k, v, None if mask is None else mask.transpose(-2, -1))",
@@ -812,6 +840,7 @@ def asks_with_the_second_sequence(): ...
     "multi_head_attention",
     keeps=0.5,
     hint="Keys and values are exchanged: which decides the weights, and which is mixed?",
+    shows=right_once_exchanged("w_k", "w_v"),
     replace=("(q, k, v, mask)", "(q, v, k, mask)"),
 )
 def exchanges_keys_and_values(): ...
@@ -823,6 +852,7 @@ def exchanges_keys_and_values(): ...
     hint="You mix the inputs themselves, the slide's Y = A X. The weights mix the values, Y = A "
     "V; else W_V does "
     "nothing.",
+    shows=ignores("w_v"),
     replace=(
         "v = split_heads(source @ w_v, num_heads)",
         """
@@ -892,6 +922,7 @@ def loops_over_the_sentences(): ...
 @mistake(
     "multi_head_attention",
     hint="Half precision comes back as float32: the dtype that comes in goes out.",
+    shows=has_dtype("float32"),
     replace=(
         "return merge_heads(y) @ w_o",
         """
@@ -978,6 +1009,7 @@ def averages_the_heads(): ...
     keeps=0.5,
     hint="The queries stand in the place of the values, as in the notes' formula. What is mixed "
     "by the weights?",
+    shows=ignores("w_v"),
     replace=("in (w_q, w_k, w_v)", "in (w_q, w_k, w_q)"),
 )
 def mixes_the_queries(): ...
@@ -1034,6 +1066,7 @@ def forgets_the_sum(): ...
 @mistake(
     "multi_head_sum",
     hint="Changing the mask does not change your answer. Is it passed on?",
+    shows=ignores("mask"),
     replace=("masked_attention(q, k, v, mask)", "masked_attention(q, k, v)"),
 )
 def sums_without_the_mask(): ...
@@ -1043,6 +1076,7 @@ def sums_without_the_mask(): ...
     "multi_head_sum",
     hint="A [B, N, N] mask meets the heads instead of the sentences: where does the missing "
     "axis belong?",
+    shows=mixes_the_batch("mask"),
     replace=("mask.unsqueeze(1)", "mask.unsqueeze(0)"),
 )
 def sums_with_masks_on_the_heads(): ...
@@ -1073,6 +1107,7 @@ def accepts_any_number_of_matrices(): ...
 @mistake(
     "multi_head_sum",
     hint="Half precision comes back as float32: the dtype that comes in goes out.",
+    shows=has_dtype("float32"),
     replace=(
         "return (y @ w_heads).sum(dim=1)",
         """
@@ -1146,6 +1181,7 @@ def shares_keys_and_values_differently(): ...
     "grouped_query_attention",
     hint="A [B, N_q, N_k] mask meets the heads instead of the sentences: where does the missing "
     "axis belong?",
+    shows=mixes_the_batch("mask"),
     replace=("mask.unsqueeze(1)", "mask.unsqueeze(0)"),
 )
 def lets_sentence_masks_meet_query_heads(): ...
@@ -1154,6 +1190,7 @@ def lets_sentence_masks_meet_query_heads(): ...
 @mistake(
     "grouped_query_attention",
     hint="Changing the mask does not change your answer. Is it passed on?",
+    shows=ignores("mask"),
     replace=("masked_attention(q, k, v, mask)", "masked_attention(q, k, v)"),
 )
 def groups_without_the_mask(): ...
@@ -1162,6 +1199,7 @@ def groups_without_the_mask(): ...
 @mistake(
     "grouped_query_attention",
     hint="The scale is the root of the value size; the dot product has d terms.",
+    shows=through_unit("v", scores_off_by("q[-1]**0.5 * v[-1]**-0.5")),
     replace=(
         "masked_attention(q, k, v, mask)",
         "masked_attention(q * math.sqrt(q.shape[-1] / v.shape[-1]), k, v, mask)",
@@ -1173,6 +1211,7 @@ def groups_scaled_by_the_value_size(): ...
 @mistake(
     "grouped_query_attention",
     hint="The scores are not scaled by the root of the head size.",
+    shows=through_unit("v", scores_off_by("q[-1]**0.5")),
     keeps=0.5,
     replace=(
         "return masked_attention(q, k, v, mask)",
@@ -1240,6 +1279,7 @@ def groups_distant_query_heads(): ...
 @mistake(
     "grouped_query_attention",
     hint="Half precision comes back as float32: the dtype that comes in goes out.",
+    shows=has_dtype("float32"),
     replace=(
         "return masked_attention(q, k, v, mask)",
         """
@@ -1414,6 +1454,7 @@ def counts_linear_scores(): ...
 @mistake(
     "attention_matrix_bytes",
     hint="Those are elements. How many bytes does each take?",
+    shows=ignores("bytes_per_element"),
     keeps=0.5,
     replace=(" * bytes_per_element", ""),
 )
@@ -1424,6 +1465,7 @@ def counts_elements(): ...
     "attention_matrix_bytes",
     keeps=0.5,
     hint="One matrix is counted. Each head has its own.",
+    shows=ignores("num_heads"),
     replace=("num_heads * n * n", "n * n"),
 )
 def counts_one_head(): ...
@@ -1457,6 +1499,7 @@ def answers_in_mebibytes(): ...
     "attention_matrix_bytes",
     keeps=0.5,
     hint="Half precision is assumed. The bytes of an element are an argument.",
+    shows=ignores("bytes_per_element"),
     replace=("* bytes_per_element", "* 2"),
 )
 def assumes_two_bytes(): ...
@@ -1606,6 +1649,7 @@ def counts_the_other_divisions(): ...
 @mistake(
     "explain_memory_figure",
     hint="The pair is in the other order: the element size comes first.",
+    shows=parts_exchanged(),
     keeps=0.5,
     replace=(
         "return bytes_per_element, binary_divisions",
