@@ -54,7 +54,7 @@ build-check: $(VENV)/ready
 	$(AUTOGRADER) build --check
 
 verify: $(VENV)/ready  ## prove the hidden suites, with a sample of mutants, of students' answers and of mistakes alone
-	$(AUTOGRADER) verify --mutants 15 --samples 1 --alone 1 --unfinished 2 --pairs 3
+	$(AUTOGRADER) verify --mutants 15 --samples 1 --alone 1 --unfinished 2 --pairs 3 --evidence 1
 
 venv: $(VENV)/ready    ## only set up the environment
 

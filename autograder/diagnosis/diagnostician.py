@@ -29,7 +29,7 @@ from autograder.diagnosis.mistake_fit import (
     tests_failed_in_pair,
 )
 from autograder.diagnosis.partial import fit_in_part
-from autograder.diagnosis.repair import REPAIRED_KEEPS, Evidence, find_evidence
+from autograder.diagnosis.smallest_repair import REPAIRED_KEEPS, Evidence, find_evidence
 from autograder.records.model import Diagnosis
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.pricing import Price, price_mistake
@@ -129,7 +129,8 @@ class Diagnostician:
         if evidence is None:
             return NamedMistakes(None, tuple(diagnoses), prices)
         if evidence.is_repair:
-            repaired = evidence.tests.intersection(charged)
+            # a refusal that is withheld since no value is right comes back with the repair
+            repaired = (evidence.tests | withheld).intersection(charged)
             prices += (price_mistake(repaired, points, REPAIRED_KEEPS),)
         return NamedMistakes(None, tuple(diagnoses), prices, evidence.text)
 
@@ -143,7 +144,8 @@ class Diagnostician:
         answer = self._read_answer(question, runs)
         if answer is None:
             return []
-        fits = _fit_all_by_evidence(self._records(question), answer, asker)
+        records = self._records(question)
+        fits = _fit_all_by_evidence(records, answer, asker, is_strict=True)
         return [mistake.name for fit in fits for mistake in fit.mistakes]
 
     def show_in_right_answer(
@@ -362,10 +364,12 @@ def _fit_all_by_evidence(
     records: Sequence[AnswerRecord],
     answer: StudentAnswer,
     asker: Asker,
+    *,
+    is_strict: bool = False,
 ) -> list[Fit]:
     """The mistakes that the failed tests of an answer show."""
     sights = {test: asker.sights(run, answer.key_runs[test]) for test, run in answer.failed.items()}
-    fits = [fit_by_evidence(record, answer, sights) for record in records]
+    fits = [fit_by_evidence(record, answer, sights, is_strict=is_strict) for record in records]
     return [fit for fit in fits if fit is not None]
 
 

@@ -10,7 +10,7 @@ from autograder.diagnosis.asking import PlacedSight
 from autograder.diagnosis.known_sitting import AnswerRecord
 from autograder.diagnosis.mistake_fit import Fit, StudentAnswer
 from autograder.suite.shows import read_shows
-from autograder.suite.sight import Predicate, look
+from autograder.suite.sight import Predicate, Sight, look
 
 _OFTEN = 4
 """How many answers must show a mistake for each that shows the contrary, which a second fault can
@@ -22,12 +22,16 @@ def fit_by_evidence(
     record: AnswerRecord,
     answer: StudentAnswer,
     sights: Mapping[str, Sequence[PlacedSight]],
+    *,
+    is_strict: bool = False,
 ) -> Fit | None:
     """How a mistake fits by what the student's answers show; None where they do not show it, or
     one of them shows that the mistake was not made.
 
     Args:
         sights: of the failed tests.
+        is_strict: whether a predicate may raise an exception, for `verify` to tell; in grading it
+            shows nothing then.
     """
     mistake = record.answer
     if mistake is None or not mistake.shows:
@@ -36,7 +40,12 @@ def fit_by_evidence(
     explained = set()
     all_verdicts: list[bool | None] = []
     for test in record.failed(answer.failed):
-        verdicts = verdicts_in_test(predicate, record, test, answer, sights[test])
+        departures = record.departures(test, answer.key_runs[test])
+        # where the mistake's own answer is right, the student's shows nothing of the mistake
+        telling = [
+            sight for place, sight in sights[test] if place < len(departures) and departures[place]
+        ]
+        verdicts = [_look(predicate, sight, is_strict=is_strict) for sight in telling]
         all_verdicts += verdicts
         if True in verdicts and False not in verdicts:
             explained.add(test)
@@ -52,19 +61,10 @@ def fit_by_evidence(
     )
 
 
-def verdicts_in_test(
-    predicate: Predicate,
-    record: AnswerRecord,
-    test: str,
-    answer: StudentAnswer,
-    sights: Sequence[PlacedSight],
-) -> list[bool | None]:
-    """What the wrong answers of one test show, where the mistake's own answers to the same calls
-    are wrong too.
-    """
-    departures = record.departures(test, answer.key_runs[test])
-    return [
-        look(predicate, sight)
-        for place, sight in sights
-        if place < len(departures) and departures[place]
-    ]
+def _look(predicate: Predicate, sight: Sight, *, is_strict: bool) -> bool | None:
+    try:
+        return look(predicate, sight)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        if is_strict:
+            raise
+        return None

@@ -18,6 +18,9 @@ from typing import Any
 from autograder.suite import answer_predicates, probing_predicates
 from autograder.suite.sight import Predicate
 
+_FOR_CODE = ("right_with",)
+"""Predicates with arguments that are functions."""
+
 
 def _makers(module: ModuleType) -> dict[str, Callable[..., Predicate]]:
     """The public functions of a module that make predicates."""
@@ -28,6 +31,7 @@ def _makers(module: ModuleType) -> dict[str, Callable[..., Predicate]]:
         and function.__module__ == module.__name__
         and function.__annotations__.get("return") == "Predicate"
         and not name.startswith("_")
+        and name not in _FOR_CODE
     }
 
 
@@ -54,7 +58,7 @@ def _read_predicate(node: ast.expr) -> Predicate:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ValueError(f"{ast.unparse(node)} is no predicate")
     name = node.func.id
-    if name not in PREDICATES or name == "right_with":
+    if name not in PREDICATES:
         raise ValueError(f"there is no predicate {name}: there are {', '.join(sorted(PREDICATES))}")
     arguments = [_read_argument(argument) for argument in node.args]
     keywords = {str(keyword.arg): _read_argument(keyword.value) for keyword in node.keywords}

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from autograder.basics.errors import StudentError, StudentMissing
 from autograder.basics.stored_json import decode_stored, encode_line
+from autograder.course import Limits
+from autograder.diagnosis.asking import Asker
 from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
 from autograder.diagnosis.known_sitting import KnownSitting
 from autograder.sitting.agreement import answers_agree, distance, find_departures
@@ -97,7 +99,8 @@ def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> 
     kept: Any = NothingKept()
     sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
     sitting.run = ran
-    return Diagnostician(sitting, known, {"f": KEY_CELL}).name_mistakes(QUESTION, runs)
+    asker = Asker(None, {"f": lambda x: x}, Limits())
+    return Diagnostician(sitting, known, {"f": KEY_CELL}).name_mistakes(QUESTION, runs, asker)
 
 
 MISTAKES: dict[str, Answers] = {
@@ -188,7 +191,8 @@ def test_a_mistake_about_cost_is_no_part_of_a_pair_where_the_numbers_are_wrong(
     }
     other = torch.tensor([7.0, 7.0], dtype=torch.float64)
     # a pair would be a KeyError
-    assert name({"rows": other, "half": other.half(), "cost": other}, known) == NamedMistakes()
+    answer = name({"rows": other, "half": other.half(), "cost": other}, known)
+    assert dataclasses.replace(answer, evidence="") == NamedMistakes()
 
 
 def test_two_changes_of_one_place_are_no_pair() -> None:
@@ -251,7 +255,8 @@ def test_a_mistake_about_cost_is_not_named_where_the_numbers_are_wrong() -> None
         "loops": {"cost": Call("f", (), {}, result=RIGHT, cost=Cost(900, 1, 1, 1, 1))},
         **MISTAKES,
     }
-    assert name({"cost": SHIFTED, "rows": torch.zeros(2).double()}, loops) == NamedMistakes()
+    answer = name({"cost": SHIFTED, "rows": torch.zeros(2).double()}, loops)
+    assert dataclasses.replace(answer, evidence="") == NamedMistakes()
 
 
 def costing(*figures: int) -> Call:

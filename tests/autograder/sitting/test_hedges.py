@@ -76,7 +76,8 @@ def question(result: Result, name: str) -> QuestionResult:
 
 
 def test_the_fresh_run_counts_and_both_answers_are_shown(grade: Grade) -> None:
-    assert points(grade(**ONLY_A)) == {"softmax": 4.0, "attention": 0.0, "counter": 0.0}
+    # twice the right attention is right up to a factor, and keeps 65 % of 6 points
+    assert points(grade(**ONLY_A)) == {"softmax": 4.0, "attention": 3.9, "counter": 0.0}
     result = grade(**HEDGED)
     assert points(result) == {"softmax": 4.0, "attention": 6.0, "counter": 1.0}
     assert result.flagged == ("attention", "counter")

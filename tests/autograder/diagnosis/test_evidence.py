@@ -1,0 +1,216 @@
+"""Mistakes that show by evidence or in part, and repairs, on answers worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from autograder.course import Limits
+from autograder.diagnosis.asking import Asker
+from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
+from autograder.diagnosis.known_sitting import KnownSitting
+from autograder.diagnosis.smallest_repair import find_evidence
+from autograder.sitting.pricing import points_lost
+from autograder.sitting.sitting import TestRun
+from autograder.sitting.verdict import Verdict
+from autograder.suite.calls import Call
+from autograder.suite.collection import SuiteQuestion, SuiteTest
+from autograder.suite.known_answers import KnownAnswer
+from autograder.suite.sight import Sight
+
+Function = Callable[[torch.Tensor], Any]
+POINTS = {"first": 3.0, "second": 5.0, "third": 2.0}
+QUESTION = SuiteQuestion("f", tuple(SuiteTest(name, p, "") for name, p in POINTS.items()), (), ())
+INPUTS = {
+    "first": torch.tensor([[1.0, 2.0], [3.0, 5.0]]).double(),
+    "second": torch.tensor([[0.0, 1.0, 4.0], [2.0, 2.5, 1.0], [7.0, 0.5, 3.0]]).double(),
+    "third": torch.tensor([[2.0, -1.0], [0.5, 1.5], [1.0, 0.25]]).double(),
+}
+
+
+def key(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, dim=-1)
+
+
+def over_columns(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, dim=-2)
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(2 * x, dim=-1)
+
+
+class NothingKept:
+    def load(self, *_: str) -> None:
+        return None
+
+    def save(self, *_: object) -> None:
+        pass
+
+
+def run_all(function: Function) -> dict[str, TestRun]:
+    runs = {}
+    for test, x in INPUTS.items():
+        answer = function(x)
+        passed = isinstance(answer, torch.Tensor) and torch.equal(answer, key(x))
+        verdict = Verdict("passed" if passed else "failed")
+        runs[test] = TestRun(test, verdict, (Call("f", (x,), {}, result=answer),))
+    return runs
+
+
+class Submission:
+    """Stands for a worker: the student's function, called again."""
+
+    def __init__(self, function: Function) -> None:
+        self.f = function
+        self.opened = 0
+
+    def open(self) -> Any:
+        self.opened += 1
+        return self
+
+
+def name(student: Function, *mistakes: tuple[Function, str]) -> NamedMistakes:
+    functions = {function.__name__: function for function, _ in mistakes}
+
+    def run_known(_: Any, answer: KnownAnswer | None, tests: Any) -> dict[str, TestRun]:
+        runs = run_all(functions[answer.name] if answer else key)
+        return {test: runs[test] for test in tests}
+
+    known = [
+        KnownAnswer("f", function.__name__, f"about {function.__name__}", "", 0.5, shows=shows)
+        for function, shows in mistakes
+    ]
+    nothing: Any = None
+    kept: Any = NothingKept()
+    sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
+    sitting.run = run_known
+    asker = Asker(Submission(student).open, {"f": lambda x: key(x)}, Limits())
+    return Diagnostician(sitting, known, {"f": ""}).name_mistakes(QUESTION, run_all(student), asker)
+
+
+COLUMNS = (over_columns, "sums_to_one(-2)")
+DOUBLED = (doubled, "scores_off_by()")
+
+
+def test_a_mistake_shows_beside_a_fault_that_nobody_knows() -> None:
+    """The scores are tripled as well: no known mistake gives these numbers."""
+    named = name(lambda x: torch.softmax(3 * x, dim=-2), COLUMNS)
+    assert named.first is not None
+    assert (named.first.mistake, named.first.tests) == ("over_columns", tuple(POINTS))
+    assert points_lost(list(POINTS), POINTS, named.prices) == 5.0
+
+
+def test_two_mistakes_show_in_the_same_answers() -> None:
+    named = name(lambda x: torch.softmax(2 * x, dim=-2), COLUMNS, DOUBLED)
+    assert named.first is not None
+    assert named.first.mistake == "over_columns"
+
+
+def test_exact_agreement_comes_before_evidence() -> None:
+    named = name(doubled, (over_columns, "scores_off_by()"), DOUBLED)
+    assert named.first is not None
+    assert named.first.mistake == "doubled"
+    assert named.slips == ()
+
+
+def test_an_answer_that_shows_the_contrary_is_not_named() -> None:
+    named = name(lambda x: torch.softmax(x + x.mT if len(x) == len(x[0]) else x, -1), COLUMNS)
+    assert named.first is None
+
+
+def test_most_of_the_numbers_are_those_of_a_mistake() -> None:
+    """A second fault spoils the last row alone; the mistake has no predicate."""
+
+    def spoiled(x: torch.Tensor) -> torch.Tensor:
+        answer = doubled(x)
+        return torch.cat([answer[:-1], 7 + answer[-1:]]) if len(x) > 2 else answer
+
+    named = name(spoiled, (doubled, ""))
+    assert named.first is not None
+    assert named.first.mistake == "doubled"
+
+
+def test_numbers_that_are_right_speak_against_a_mistake() -> None:
+    """Half of the rows are right: not the doing of a mistake that spoils all of them."""
+
+    def half_right(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([doubled(x)[:2], key(x)[2:]])
+
+    named = name(half_right, (doubled, ""))
+    assert "second" not in (named.first.tests if named.first else ())
+
+
+@pytest.mark.parametrize(
+    ("student", "text"),
+    [
+        (lambda x: 3 * key(x), "Your answer is right up to one factor everywhere, 3."),
+        (
+            lambda x: key(x) / x.shape[-2],
+            "Your answer is right up to one factor, one over the size of axis -2 of `x`.",
+        ),
+        (lambda x: key(x).mT, "Your answer has axes -2 and -1 exchanged."),
+        (lambda x: x + 0.5, "Your answer is right after a softmax along axis -1."),
+        (lambda x: key(x).float(), "Your answer has the right numbers in another dtype."),
+        (lambda x: key(x).unsqueeze(0), "Your answer has an axis of length one too many."),
+        (lambda x: key(x).log(), "Your answer is log of the right one."),
+    ],
+)
+def test_a_repair_is_diagnosis_and_price(student: Function, text: str) -> None:
+    """Ten points in all: one repair costs 35 % of them."""
+    named = name(student, (doubled, "same_along(0)"))
+    assert named.first is None
+    assert named.evidence == text
+    assert points_lost(list(POINTS), POINTS, named.prices) == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize(
+    "student",
+    [torch.zeros_like, torch.ones_like, lambda x: x, lambda x: torch.full_like(x, torch.nan)],
+)
+def test_an_answer_without_an_idea_is_not_repaired(student: Function) -> None:
+    named = name(student, COLUMNS)
+    assert points_lost(list(POINTS), POINTS, named.prices) == 10.0
+    assert named.evidence
+
+
+@pytest.mark.parametrize(
+    ("student", "text"),
+    [
+        (lambda x: torch.arange(x.numel()).view(x.shape).double(), "is the same whatever `x` is"),
+        (lambda x: x - x.mean(0), "depends on what comes later in `x`"),
+        (
+            lambda x: torch.where(x == x.max(), 9.0, key(x)),
+            "16 of the 19 numbers in your wrong answers are right.",
+        ),
+    ],
+)
+def test_what_is_true_of_an_answer_that_nothing_repairs(student: Function, text: str) -> None:
+    named = name(student, COLUMNS)
+    assert text in named.evidence
+    assert points_lost(list(POINTS), POINTS, named.prices) == 10.0
+
+
+def test_no_wrong_answers_show_nothing() -> None:
+    assert find_evidence({"first": []}) is None
+
+
+def test_a_predicate_asks_once_for_each_exchange() -> None:
+    calls = []
+
+    def student(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x)
+        return doubled(x)
+
+    submission = Submission(student)
+    asker = Asker(submission.open, {"f": lambda x: key(x)}, Limits())
+    x = INPUTS["first"]
+    sight = asker.make_sight(Call("f", (x,), {}, result=doubled(x)), key(x))
+    first = sight.ask_again("other", {"x": x + 1})
+    assert isinstance(first, Sight)
+    assert sight.ask_again("other", {"x": x + 1}) is first
+    assert torch.allclose(first.right, key(x + 1))
+    assert (len(calls), submission.opened) == (1, 1)
