@@ -26,7 +26,7 @@ def fit_by_evidence(
     is_strict: bool = False,
 ) -> Fit | None:
     """How a mistake fits by what the student's answers show; None where they do not show it, or
-    one of them shows that the mistake was not made.
+    some show that the mistake was not made.
 
     Args:
         sights: of the failed tests.
@@ -38,6 +38,7 @@ def fit_by_evidence(
         return None
     predicate = read_shows(mistake.shows)
     explained = set()
+    telling_tests = 0
     all_verdicts: list[bool | None] = []
     for test in record.failed(answer.failed):
         departures = record.departures(test, answer.key_runs[test])
@@ -47,15 +48,19 @@ def fit_by_evidence(
         ]
         verdicts = [_look(predicate, sight, is_strict=is_strict) for sight in telling]
         all_verdicts += verdicts
+        telling_tests += bool(verdicts)
         if True in verdicts and False not in verdicts:
             explained.add(test)
     contradicted = _OFTEN * all_verdicts.count(False) > all_verdicts.count(True)
-    if not explained or contradicted:
+    if contradicted or not explained or 2 * len(explained) < telling_tests:
+        return None
+    against = record.failed(answer.passed)
+    if len(against) > len(explained):
         return None
     return Fit(
         (mistake,),
         frozenset(explained),
-        against=record.failed(answer.passed),
+        against=against,
         otherwise=frozenset(),
         mismatch=(-len(predicate.parts), 0.0),
     )

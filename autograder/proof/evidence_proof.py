@@ -23,7 +23,7 @@ from autograder.sitting.sitting import Sitting
 from autograder.suite.known_answers import KnownAnswer, combine_answers
 from autograder.suite.shows import read_shows
 
-FEWEST_SHOWN = 0.25
+FEWEST_SHOWN = 0.15
 """The share of a mistake's pairs and mutants of which its predicate must be true: another fault may
 hide a mistake, and a mutant may undo it.
 """

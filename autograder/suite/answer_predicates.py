@@ -286,7 +286,7 @@ def complement() -> Predicate:
 
     def holds(sight: Sight) -> bool:
         answer, right = to_array(sight.answer), to_array(sight.right)
-        if right.dtype != bool:
+        if right.dtype != bool or not right.size:
             raise Unseen("no yes and no")
         answer = answer.astype(np.float64)
         if answer.size != right.size:
@@ -501,19 +501,21 @@ def nothing_where_something_is_right() -> Predicate:
 
 
 def something_only_where_nothing_is_right() -> Predicate:
-    """0 wherever another number is right, and another number wherever 0 is right: yes and no are
-    exchanged in a mask.
+    """0 wherever another number is right, and another number somewhere where 0 is right: yes and no
+    are exchanged in a mask.
     """
 
     def holds(sight: Sight) -> bool:
         answer, right = _floats_of_one_shape(sight)
-        nothing = right == 0
+        nothing = abs(right) < 1e-6
         # a row that hides everything, or shows everything, has nothing to exchange
-        mixed = nothing.any(-1, keepdims=True) & (~nothing).any(-1, keepdims=True)
-        looked_at = np.broadcast_to(mixed, right.shape) & np.isfinite(answer)
-        if not looked_at.any():
+        mixed = nothing.any(-1) & (~nothing).any(-1) & np.isfinite(answer).all(-1)
+        if not mixed.any():
             raise Unseen("nothing is right nowhere")
-        return bool(((abs(answer) > 1e-12) == nothing)[looked_at].all())
+        size = abs(answer)
+        wrong_place = np.where(nothing, size, 0.0).max(-1)[mixed]
+        right_place = np.where(nothing, 0.0, size).max(-1)[mixed]
+        return bool((right_place <= 1e-6).all() and (wrong_place > 1e-6).any())
 
     return make_predicate("has something only where nothing is right", holds)
 

@@ -124,6 +124,25 @@ def needs_the_first_only(argument: str, axis: int = 0) -> Predicate:
     return make_predicate(f"depends on the first entry of `{argument}` along axis {axis}", holds)
 
 
+def is_no_average(argument: str) -> Predicate:
+    """With all rows [..., N, d] of an argument alike the answer is not the right one, whose weights
+    sum to 1.
+    """
+
+    def holds(sight: Sight) -> bool:
+        value = sight.argument(argument)
+        array = to_array(value)
+        if array.ndim < 2 or array.shape[-2] < 2:
+            raise Unseen("no rows")
+        alike = np.broadcast_to(array[..., :1, :], array.shape)
+        other = sight.ask_again(f"rows of {argument} alike", {argument: like(value, alike)})
+        if not _is_finite(other.answer):
+            raise Unseen("not finite")
+        return not equal(other.answer, other.right)
+
+    return make_predicate(f"is no average of `{argument}`", holds)
+
+
 def through_unit(argument: str, predicate: Predicate) -> Predicate:
     """What the answer shows once an argument [..., N, d] is the unit matrix [..., N, N]: of
     attention, its weights.

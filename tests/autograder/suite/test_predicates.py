@@ -83,6 +83,7 @@ def see(shows: str, answer: Any, right: Any, **arguments: Any) -> bool | None:
         ("something_only_where_nothing_is_right()", [[0.0, 3.0]], [[1.0, 0.0]], True),
         ("something_only_where_nothing_is_right()", [[1.0, 3.0]], [[1.0, 0.0]], False),
         ("something_only_where_nothing_is_right()", [[1.0, 3.0]], [[1.0, 2.0]], None),
+        ("something_only_where_nothing_is_right()", [[0.0, 0.0]], [[1.0, 0.0]], False),
     ],
 )
 def test_what_an_answer_shows(shows: str, answer: Any, right: Any, verdict: bool | None) -> None:
@@ -229,6 +230,14 @@ def test_weights_behind_an_average() -> None:
     scores = "through_unit('v', scores_off_by())"
     assert ask(scores, doubled, softmax_average, k=k, v=v) is True
     assert ask("through_unit('v', sums_to_one(-2))", doubled, softmax_average, k=k, v=v) is False
+
+
+def test_weights_that_do_not_sum_to_one() -> None:
+    k, v = X, tensor([[1.0], [2.0], [4.0]])
+    columns = lambda k, v: torch.softmax(k @ k.T, -2) @ v  # noqa: E731
+    doubled = lambda k, v: torch.softmax(2 * k @ k.T, -1) @ v  # noqa: E731
+    assert ask("is_no_average('v')", columns, softmax_average, k=k, v=v) is True
+    assert ask("is_no_average('v')", doubled, softmax_average, k=k, v=v) is False
 
 
 def test_masks() -> None:

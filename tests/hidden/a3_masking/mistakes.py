@@ -9,6 +9,7 @@ from autograder.suite import (
     depends_on_later,
     has_dtype,
     ignores,
+    is_no_average,
     mistake,
     not_finite,
     nothing_where_something_is_right,
@@ -41,7 +42,7 @@ def divides_by_root_d(): ...
 @mistake(
     "simple_self_attention",
     hint="Token i may use tokens up to i. Print the weights: is row 0 (1, 0, 0, …)?",
-    shows=depends_on_later("x", -2),
+    shows=depends_on_later("x", -2) & ~is_no_average("x"),
     replace=("softmax(scores.masked_fill(future, -math.inf))", "softmax(scores)"),
 )
 def looks_at_the_whole_sequence(): ...
@@ -60,7 +61,7 @@ def leaves_itself_out(): ...
     "simple_self_attention",
     keeps=0.5,
     hint="A score of 0 is a score like any other: exp(0) = 1. What turns into weight 0?",
-    shows=depends_on_later("x", -2),
+    shows=depends_on_later("x", -2) & ~is_no_average("x"),
     replace=("masked_fill(future, -math.inf)", "masked_fill(future, 0.0)"),
 )
 def future_scores_are_zero(): ...
@@ -70,7 +71,7 @@ def future_scores_are_zero(): ...
     "simple_self_attention",
     keeps=0.5,
     hint="Do your rows still sum to 1? The future may not take part in the denominator.",
-    shows=depends_on_later("x", -2),
+    shows=depends_on_later("x", -2) & is_no_average("x"),
     replace=(
         "softmax(scores.masked_fill(future, -math.inf))",
         "softmax(scores).masked_fill(future, 0.0)",
@@ -902,7 +903,7 @@ def nan_to_num_over_everything(): ...
 @mistake(
     "masked_softmax",
     hint="Rows are queries, columns are keys. Try a mask that isn't symmetric.",
-    shows=right_once_transposed("mask"),
+    shows=depends_on_later("mask", -2) & right_once_transposed("mask"),
     replace=(
         "empty = ~mask",
         """
@@ -989,7 +990,7 @@ def mask_added_as_a_number(): ...
     "masked_softmax",
     keeps=0.5,
     hint="Which axis are the keys on? It is the last one, and its weights sum to 1.",
-    shows=depends_on_later("mask", -2) & ~right_once_transposed("mask"),
+    shows=depends_on_later("mask", -2),
     replace=(
         "return (e / total).to(scores.dtype)",
         "return softmax(visible, dim=-2).to(scores.dtype)",
