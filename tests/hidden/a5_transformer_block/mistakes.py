@@ -9,7 +9,8 @@ from autograder.suite import mistake
 
 @mistake(
     "layer_norm",
-    hint="torch.var divides by D − 1 unless told otherwise; the worked example would give ±1.",
+    hint="Your variance divides by D − 1, as torch.var does unless told otherwise; the worked "
+    "example would give ±1. Divide by D.",
     keeps=0.5,
     replace=(
         "centred.pow(2).mean(dim=-1, keepdim=True)",
@@ -71,7 +72,8 @@ def divides_by_the_variance(): ...
 
 @mistake(
     "layer_norm",
-    hint="A power of 2 squares. Which power is a square root?",
+    hint="You divide by a power of the variance that is too high: squared, where a square root is "
+    "asked for. Which power is a root?",
     replace=("torch.sqrt(variance + eps)", "(variance + eps) ** 2"),
 )
 def squares_instead_of_taking_the_root(): ...
@@ -1172,7 +1174,8 @@ def mlp_activates_the_input(): ...
 
 @mistake(
     "mlp",
-    hint="There are two GELUs, up to 5e-4 apart. The one with tanh is the approximation.",
+    hint="Yours is the GELU with tanh, an approximation that is off by up to 5e-4. The exact one "
+    "has the error function.",
     replace=(
         "hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))",
         'torch.nn.functional.gelu(hidden, approximate="tanh")',
@@ -1298,7 +1301,8 @@ def mlp_leaky_relu(): ...
 
 @mistake(
     "mlp",
-    hint="relu_ on x, or any name with _ at its end, writes into the caller's tensor.",
+    hint="The caller's x is another tensor after your call: relu_, and other names with a _ at "
+    "their end, write into it.",
     replace=(
         "return hidden",
         """
@@ -1454,8 +1458,8 @@ def silu_at_the_end(): ...
 
 @mistake(
     "swiglu",
-    hint="exp(−z) overflows for z = −1200 and gives NaN with your formula. torch has a "
-    "stable sigmoid.",
+    hint="exp(z) is infinite for z = 1000, and inf / inf is NaN in your formula. torch.sigmoid "
+    "does not overflow.",
     replace=("gate * torch.sigmoid(gate)", "gate * torch.exp(gate) / (1 + torch.exp(gate))"),
 )
 def unstable_sigmoid(): ...
@@ -1572,7 +1576,7 @@ def two_thirds_of_the_width(): ...
 
 @mistake(
     "swiglu_hidden",
-    hint="You add a remainder until the width divides by 3. The 3 is for the matrices.",
+    hint="You make the width a multiple of 3 as well. Only multiple_of has to divide it.",
     replace=(
         "return -(-8 * d_model // unit) * multiple_of",
         """
@@ -1831,7 +1835,8 @@ def rotary_returns_float32(): ...
 
 @mistake(
     "rotary_positions",
-    hint="x[..., 0::2] = … writes into the caller's tensor. Fill a new one.",
+    hint="The caller's x is another tensor after your call: x[..., 0::2] = … writes into it. Fill "
+    "a new one.",
     replace=(
         "return turned.flatten(-2).to(x.dtype)",
         """
@@ -2049,7 +2054,7 @@ def post_in_parallel(): ...
 
 @mistake(
     "post_norm_block",
-    hint="This block uses ReLU in its MLP.",
+    hint="Your MLP uses GELU; this block uses ReLU.",
     replace=('p["b2"])', 'p["b2"], "gelu")'),
 )
 def post_with_gelu(): ...
@@ -2074,7 +2079,8 @@ def post_with_rms_norm(): ...
 
 @mistake(
     "post_norm_block",
-    hint="x += … writes into the caller's tensor. Write x = x + … instead.",
+    hint="The caller's x is another tensor after your call: x += … writes into it. Write x = x + … "
+    "instead.",
     replace=(
         "computed = ",
         """
@@ -2135,7 +2141,7 @@ def post_ignores_the_heads(): ...
 
 @mistake(
     "post_norm_block",
-    hint="The mask says who may be seen, True. It is turned round.",
+    hint="The mask is turned round in your block: True says who may be seen.",
     replace=("num_heads, mask)  # [B, N, D]", "num_heads, None if mask is None else ~mask)"),
 )
 def post_mask_upside_down(): ...
@@ -2317,7 +2323,8 @@ def pre_in_parallel(): ...
 
 @mistake(
     "pre_norm_block",
-    hint="x += … writes into the caller's tensor. Write x = x + … instead.",
+    hint="The caller's x is another tensor after your call: x += … writes into it. Write x = x + … "
+    "instead.",
     replace=(
         "normed = layer_norm(y,",
         """
@@ -2469,7 +2476,8 @@ def takes_the_worst_experts(): ...
 
 @mistake(
     "moe_layer",
-    hint="The weights meet the wrong experts: topk sorts by score, your loop goes by number.",
+    hint="The weights meet the wrong experts: a weight belongs to the expert at the same place of "
+    "topk's result, whose order is that of the scores.",
     replace=("torch.where(chosen == e)", "torch.where(chosen.sort(dim=-1).values == e)"),
 )
 def weights_in_another_order(): ...
@@ -2477,7 +2485,8 @@ def weights_in_another_order(): ...
 
 @mistake(
     "moe_layer",
-    hint="y[row] = … keeps only the last expert of each token. Their answers add up.",
+    hint="Only one expert's answer is left for each token (y[row] = … keeps the last one). The "
+    "answers add up.",
     replace=("y.index_add(", "y.index_copy("),
 )
 def overwrites_instead_of_adding(): ...
@@ -2743,7 +2752,7 @@ def token_in_float32(): ...
 
 @mistake(
     "rounding_counterexample",
-    hint="You return the slip, or a pair. The evidence is the token itself, a tensor [D].",
+    hint="You return a number. The evidence is the token itself, a tensor [D].",
     replace=("return x", "return float(units)"),
 )
 def returns_a_number(): ...

@@ -49,7 +49,7 @@ def takes_d_squared_for_every_matrix(): ...
 
 @mistake(
     "count_parameters",
-    hint="The attention has a fourth matrix, the output projection.",
+    hint="The attention has a fourth matrix, the output projection; it is not in your count.",
     replace=(
         "4 * d * inner + (3 * inner + d if c.biases else 0)",
         "3 * d * inner + (3 * inner if c.biases else 0)",
@@ -71,7 +71,8 @@ def takes_four_d_for_the_mlp(): ...
 
 @mistake(
     "count_parameters",
-    hint="A bias is as wide as the output of its matrix: H·d three times, then D; F, then D.",
+    hint="Biases are not counted. One is as wide as the output of its matrix: H·d three times, "
+    "then D; F, then D.",
     replace=[
         ("4 * d * inner + (3 * inner + d if c.biases else 0)", "4 * d * inner"),
         ("2 * d * f + (f + d if c.biases else 0)", "2 * d * f"),
@@ -1066,7 +1067,8 @@ def divides_the_probabilities(): ...
 
 @mistake(
     "filtered_probabilities",
-    hint="Temperature 0 divides by zero. It is defined as the likeliest token.",
+    hint="At temperature 0 you divide by zero, and the probabilities become NaN. Temperature 0 "
+    "means all probability on the likeliest token.",
     replace=("if temperature == 0:", "if False:"),
 )
 def divides_by_zero(): ...
@@ -1115,7 +1117,7 @@ def never_applies_top_p(): ...
 
 @mistake(
     "filtered_probabilities",
-    hint="More tokens are asked for than there are, and topk refuses. More than V means all.",
+    hint="topk refuses to give more tokens than there are. A top_k above V means all of them.",
     replace=(
         'sorted_logits = sorted_logits.masked_fill(places >= top_k, float("-inf"))',
         """
@@ -2154,8 +2156,7 @@ def takes_every_pth_pixel(): ...
 
 @mistake(
     "patchify",
-    hint="`view` fails on an image whose memory has another order. Use reshape, or make it "
-    "contiguous.",
+    hint="`view` refuses an image whose memory has another order. `reshape` takes it.",
     replace=("images.reshape(", "images.view(batch, -1).view("),
 )
 def views_the_memory(): ...

@@ -552,7 +552,7 @@ def forgets_the_cubic_term(): ...
 
 @mistake(
     "gelu",
-    hint="The term is a cube: x², with its sign lost, makes negative numbers too large.",
+    hint="The term is a cube. x² has lost the sign, so negative numbers come out wrong.",
     replace=("wide**3", "wide**2"),
 )
 def squares_instead(): ...
