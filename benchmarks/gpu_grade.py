@@ -5,7 +5,7 @@ walls, how fast.
 
 The answer key must lose nothing, and each mistake must lose points of `triton_attention` and of
 nothing else. One of the three is right in the interpreter and wrong on a GPU only: products in
-TF32.
+TF32. Where no walls for a GPU stand, all four are graded without walls: they are our own.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def submissions(folder: Path) -> None:
         (folder / f"{student}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
 
 
-def graded(device: str, folder: Path) -> dict[str, Any]:
-    """What each student got: points, lost by question, walls, the first message, speeds."""
+def graded(device: str, folder: Path, isolation: str) -> dict[str, Any]:
+    """What each student got: points, lost by question, walls, the first message, speeds; empty
+    where these walls do not stand.
+    """
     out = folder / "results"
     call = [
         sys.executable,
@@ -59,10 +61,12 @@ def graded(device: str, folder: Path) -> dict[str, Any]:
         str(out),
         "--workers",
         "1",
+        "--isolation",
+        isolation,
     ]
     finished = subprocess.run(call, cwd=ROOT, check=False)
     if finished.returncode not in (0, 1):
-        raise SystemExit(finished.returncode)
+        return {}
     timing = json.loads((out / f"{NAME}.timing.json").read_text(encoding="utf-8"))["submissions"]
     times = {entry["student"]: entry for entry in timing}
     rows = {}
@@ -116,7 +120,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-grade-") as scratch:
         (folder := Path(scratch) / "submitted").mkdir()
         submissions(folder)
-        rows = graded(asked.device, Path(scratch))
+        for isolation in ("auto", "none"):
+            if rows := graded(asked.device, Path(scratch), isolation):
+                break
     found = problems(rows, asked.device)
     for student, row in rows.items():
         print(

@@ -25,7 +25,7 @@ def attempts(targets: str) -> list[tuple[str, bool, str]]:
     actions: list[tuple[str, Callable[[], object]]] = [
         *((f"list {path}", partial(_entries, path)) for path in paths["folders"]),
         *((f"read {path}", partial(_length, path)) for path in paths["files"]),
-        ("signal the grader", lambda: os.kill(grader, 0)),
+        ("signal the grader", lambda: os.kill(_other(grader), 0)),
         ("lower the grader's limits", lambda: _limit(grader)),
         (
             "open an internet socket",
@@ -54,14 +54,21 @@ def _length(file: str) -> int:
     return len(Path(file).read_bytes())
 
 
-def _limit(process: int) -> None:
+def _other(process: int) -> int:
+    """The number of another process. In a process namespace this one may have the same number: a
+    grader in a container can be process 1, as every worker is.
+    """
     if process in (0, os.getpid()):
-        raise ProcessLookupError("it has the number of this process here")
-    resource.prlimit(process, resource.RLIMIT_CPU)
+        raise ProcessLookupError("this process has that number here")
+    return process
+
+
+def _limit(process: int) -> None:
+    resource.prlimit(_other(process), resource.RLIMIT_CPU)
 
 
 def _memory(process: int) -> bytes:
-    with Path(f"/proc/{process}/mem").open("rb") as memory:
+    with Path(f"/proc/{_other(process)}/mem").open("rb") as memory:
         return memory.read(0)
 
 

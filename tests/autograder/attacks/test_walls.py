@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from autograder.course import Course, load_course
 from autograder.sandbox import reach, tiers
 from autograder.sandbox.host_process import HostProcess
 from autograder.sandbox.reach import every_path
-from autograder.worker import walls
+from autograder.worker import probe, walls
 
 
 @pytest.fixture
@@ -179,3 +180,12 @@ def test_a_hidden_folder_that_a_worker_could_see_later_is_made_now(tmp_path: Pat
     walls.make_hidden([str(tmp_path / "course")], hidden)
     assert [path.name for path in tmp_path.glob("*/*")] == ["results"]
     assert (tmp_path / "course" / "results").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_grader_that_is_process_1_is_not_taken_for_the_worker_itself() -> None:
+    """In a container a grader can have the number that each worker has in its own namespace."""
+    targets = json.dumps({"folders": [], "files": [], "grader": os.getpid()})
+    outcomes = {name: (worked, detail) for name, worked, detail in probe.attempts(targets)}
+    expected = (False, "ProcessLookupError: this process has that number here")
+    for name in ("signal the grader", "lower the grader's limits", "read another process's memory"):
+        assert outcomes[name] == expected
