@@ -1,8 +1,10 @@
 """@triton.autotune without a GPU: every configuration runs, and all must write the same.
 
 A GPU takes its fastest configuration, so each of them has to be right. Configurations that differ
-only in what the interpreter does not see (warps, stages) run once.
+only in what a kernel's text does not show (warps, stages) run once.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.kernels.compiler import StaticAssertion
-from autograder.kernels.memory import KernelFault, Memory
+from autograder.kernels.faults import KernelFault, StaticAssertion
+from autograder.kernels.memory import TensorView
+from autograder.kernels.number_types import Array, from_bits, read_element_type
+from autograder.kernels.tensors import Allocations, ArgumentMemory, tensors_in
 
 MOST_AT_ONCE = 4
 """Configurations of one launch. Where there are more, the first runs always, and the others take
@@ -19,7 +23,6 @@ turns.
 """
 # by bytes of an element: how far sums in another order may differ
 _TOLERANCE = {2: 2e-2, 4: 1e-3, 8: 1e-6}
-_Array = np.ndarray[Any, Any]
 
 
 class Autotuned:
@@ -27,38 +30,28 @@ class Autotuned:
 
     Args:
         quietly: runs a launch of which only the faults count.
-        memory: gives the memory of the last launch.
     """
 
-    def __init__(
-        self, quietly: Callable[[Callable[[], Any]], None], memory: Callable[[], Memory]
-    ) -> None:
-        self._quietly, self._memory = quietly, memory
+    def __init__(self, quietly: Callable[[Callable[[], Any]], None]) -> None:
+        self._quietly = quietly
         self._launches = 0
 
-    def run(
-        self, tuner: Any, plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def run(self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Launch with each configuration in turn. What the first wrote stays.
 
         Args:
             tuner: Triton's `Autotuner`.
-            plain: the tuner's original method `run`, for a tuner of one configuration.
         """
-        if len(tuner.configs) == 1:
-            return plain(tuner, *args, **kwargs)
         tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-        tensors = Memory({}, traced=False)
+        tensors = ArgumentMemory({}, Allocations())
         for name, value in {**tuner.nargs, **kwargs}.items():
-            tensors.add(name, value)
-        distinct = self._in_turn(_distinct(tuner.prune_configs(kwargs), tuner.arg_names))
-        if any(region.tensor.device.type != "cpu" for region in tensors.regions.values()):
-            distinct = distinct[:1]  # their memory cannot be compared from here
+            for tensor in tensors_in(value):
+                tensors.add(name, tensor)
+        distinct = _distinct(tuner.prune_configs(kwargs), tuner.arg_names)
         try:
-            self._all(tuner, args, kwargs, distinct, tensors)
+            self._all(tuner, args, kwargs, self._in_turn(distinct), tensors)
         finally:
             tuner.nargs = None
-        return None
 
     def _in_turn(self, configs: list[Any]) -> list[Any]:
         self._launches += 1
@@ -66,14 +59,16 @@ class Autotuned:
         turn = self._launches * (MOST_AT_ONCE - 1) % len(later) if len(later) >= MOST_AT_ONCE else 0
         return configs[:1] + (later[turn:] + later[:turn])[: MOST_AT_ONCE - 1]
 
-    def _all(self, tuner: Any, args: Any, kwargs: Any, configs: list[Any], tensors: Memory) -> None:
-        original = _kept(tensors)
-        written: list[tuple[Any, list[_Array]]] = []
+    def _all(
+        self, tuner: Any, args: Any, kwargs: Any, configs: list[Any], tensors: ArgumentMemory
+    ) -> None:
+        original = tensors.contents()
+        written: list[tuple[Any, list[Array]]] = []
         refused: StaticAssertion | None = None
         for config in configs:
             try:
                 if written:
-                    _put_back(tensors, original)
+                    tensors.restore(original)
                     self._quietly(lambda config=config: _launch(tuner, args, kwargs, config))  # type: ignore[misc]
                 else:
                     _launch(tuner, args, kwargs, config)
@@ -83,50 +78,51 @@ class Autotuned:
             except Exception as error:
                 if len(configs) == 1:
                     raise
-                message = (
-                    str(error)
-                    if isinstance(error, KernelFault)
-                    else f"{type(error).__name__}: {error}"
-                )
-                raise KernelFault(f"with the configuration {_words(config)}: {message}") from error
+                raise _with_configuration(config, error) from error
             if not written:
                 tuner.best_config = config
-                self._refuse_a_second_run(tuner, args, kwargs, config, tensors)
-            written.append((config, _kept(tensors)))
+                if len(tuner.configs) > 1:
+                    self._refuse_a_second_run(tuner, args, kwargs, config, tensors)
+            written.append((config, tensors.contents()))
         if not written:
             raise refused or KernelFault("no configuration is left to run")
         _compare(tensors, written)
-        _put_back(tensors, written[0][1])
+        tensors.restore(written[0][1])
 
     def _refuse_a_second_run(
-        self, tuner: Any, args: Any, kwargs: Any, config: Any, tensors: Memory
+        self, tuner: Any, args: Any, kwargs: Any, config: Any, tensors: ArgumentMemory
     ) -> None:
         """Launch once more and compare: Triton times a kernel by many launches, so a kernel that
         adds to its earlier results must be reset in between.
         """
-        excused = {*tuner.reset_to_zero, *tuner.restore_value}
-        named = {**tuner.nargs, **kwargs}
-        shielded = Memory({}, traced=False)
-        for name in excused & named.keys():
-            shielded.add(name, named[name])
-        changed = [
-            key
-            for key, entry in self._memory().elements.items()
-            if entry.changed_what_it_found and key not in shielded.elements
-        ]
-        if not changed or tuner.user_defined_pre_hook:
+        if tuner.user_defined_pre_hook:
             return
-        once = _kept(tensors)
+        excused = {*tuner.reset_to_zero, *tuner.restore_value}
+        shielded = {
+            tensor.untyped_storage().data_ptr()
+            for name, value in {**tuner.nargs, **kwargs}.items()
+            if name in excused
+            for tensor in tensors_in(value)
+        }
+        once = tensors.contents()
         self._quietly(lambda: _launch(tuner, args, kwargs, config))
-        twice = _kept(tensors)
-        _put_back(tensors, once)
-        for entry in _differences(tensors, once, twice):
+        twice = tensors.contents()
+        tensors.restore(once)
+        for difference in _differences(tensors, once, twice):
+            if tensors.storages[difference.storage].address in shielded:
+                continue
             raise KernelFault(
-                f"launched twice, the kernel writes something else to {entry.name}{entry.place}: "
-                "autotune launches it "
-                "many times to find the fastest configuration. Name it in reset_to_zero or "
-                "restore_value"
+                "launched twice, the kernel writes something else to "
+                f"{difference.name}{difference.place}: autotune launches it many times to find "
+                "the fastest configuration. Name it in reset_to_zero or restore_value"
             )
+
+
+def _with_configuration(config: Any, error: Exception) -> KernelFault:
+    message = str(error) if isinstance(error, KernelFault) else f"{type(error).__name__}: {error}"
+    fault = KernelFault(f"with the configuration {_words(config)}: {message}")
+    fault.is_located = True
+    return fault
 
 
 def _launch(tuner: Any, args: Any, kwargs: Any, config: Any) -> None:
@@ -158,26 +154,18 @@ def _words(config: Any) -> str:
     return "(" + ", ".join(f"{name}: {value}" for name, value in config.kwargs.items()) + ")"
 
 
-def _kept(tensors: Memory) -> list[_Array]:
-    return [elements.bits().copy() for elements in tensors.elements.values()]
-
-
-def _put_back(tensors: Memory, contents: list[_Array]) -> None:
-    for elements, bits in zip(tensors.elements.values(), contents, strict=True):
-        elements.bits()[...] = bits
-
-
 @dataclass(frozen=True, slots=True)
 class ResultDifference:
     """The first element of a tensor that two configurations have written differently."""
 
     name: str
+    storage: int
     place: list[int]
     first: float
     second: float
 
 
-def _compare(tensors: Memory, written: list[tuple[Any, list[_Array]]]) -> None:
+def _compare(tensors: ArgumentMemory, written: list[tuple[Any, list[Array]]]) -> None:
     """All configurations must have written the same, but for rounding."""
     (first, first_contents), *later = written
     unequal = [
@@ -207,42 +195,34 @@ def _compare(tensors: Memory, written: list[tuple[Any, list[_Array]]]) -> None:
 
 
 def _differences(
-    tensors: Memory, first: list[_Array], second: list[_Array]
+    tensors: ArgumentMemory, first: list[Array], second: list[Array]
 ) -> list[ResultDifference]:
     """The tensors whose contents differ by more than rounding."""
-    pairs = {
-        id(elements): pair
-        for elements, *pair in zip(tensors.elements.values(), first, second, strict=True)
-    }
     differences = []
-    for region in tensors.regions.values():
-        pair = pairs[id(region.elements)]
-        if np.array_equal(pair[0], pair[1]):
+    for view in tensors.views:
+        pair = first[view.storage], second[view.storage]
+        if np.array_equal(*pair):
             continue
-        a, b = (
-            _numbers(region, bits[region.start : region.start + region.extent]) for bits in pair
-        )
+        a, b = (_numbers(view, content) for content in pair)
         with np.errstate(all="ignore"):
-            differs = np.abs(a - b) > _TOLERANCE.get(region.tensor.element_size(), 0) * np.maximum(
-                1, np.abs(a)
-            )
-            differs |= (
-                (np.isnan(a) != np.isnan(b)) | (np.isinf(a) & (a != b)) | (np.isinf(b) & (a != b))
-            )
-        places = np.nonzero(differs & region.valid)[0]
-        if places.size:
-            place = region.index_of(int(places[0]))[0]
-            differences.append(
-                ResultDifference(region.name, place, float(a[places[0]]), float(b[places[0]]))
-            )
+            differs = np.abs(a - b) > _TOLERANCE.get(view.size, 0) * np.maximum(1, np.abs(a))
+            differs |= np.isnan(a) != np.isnan(b)
+            differs |= (np.isinf(a) | np.isinf(b)) & (a != b)
+        places = np.argwhere(differs)
+        if len(places):
+            place = places[0].tolist()
+            values = float(a[tuple(place)]), float(b[tuple(place)])
+            differences.append(ResultDifference(view.name, view.storage, place, *values))
     return differences
 
 
-def _numbers(region: Any, bits: _Array) -> _Array:
-    """Elements as float64, whatever they are."""
-    kind = str(region.tensor.dtype).removeprefix("torch.")
-    if kind.startswith("float8"):
+def _numbers(view: TensorView, content: Array) -> Array:
+    """A tensor's elements as float64, in its shape."""
+    start = view.offset // view.size
+    whole = content.size // view.size * view.size
+    elements = content[:whole].view(f"u{view.size}")[start:]
+    steps = [stride * view.size for stride in view.strides]
+    bits = np.lib.stride_tricks.as_strided(elements, view.shape, steps)
+    if not view.element:
         return bits.astype(np.float64)
-    if kind == "bfloat16":
-        return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return bits.view(np.dtype(kind)).astype(np.float64)
+    return from_bits(np.ascontiguousarray(bits), read_element_type(view.element)).astype(np.float64)

@@ -1,109 +1,148 @@
-"""The memory of one launch: the addresses of each tensor, and the order in which elements are
-touched.
+"""The memory that the programs of a launch see: its tensors, each with a range of addresses.
 
-Every tensor gets a range of addresses, so that each access can be told apart, checked and counted.
-On a GPU nothing orders programs, nor the lanes of one program: a result that depends on an order is
-a fault here, with a name.
+Every access is checked: inside of its tensor, on an element, against the accesses of others
+(`races.py`), and filled by somebody.
 """
 
+from __future__ import annotations
+
+import functools
+import math
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-_SPAN = 40  # every tensor owns 2**40 bytes of addresses, half of them before its first element
-_ALIGNED = 16  # bytes: what tensor descriptors ask of an address holds here as it does on a GPU
-_LANE = 32  # bits of a lane's number within its tile; the shape of the tile stands above them
+from autograder.kernels.faults import KernelFault, program_in_words
+from autograder.kernels.number_types import Array, ElementType
+from autograder.kernels.order import ProgramOrder
+from autograder.kernels.races import Conflict, ElementHistory
+
+_SPAN = 40  # a tensor owns 2**40 bytes of addresses, half of them before its first element
+_FIRST = 1 << 10  # above every address of a real process, which has 47 bits
+_ALIGNED = 16  # bytes: what descriptors ask of an address holds here as it does on a GPU
+_LANE_BITS = 32  # of a lane's number in its tile; the number of the tile's shape stands above
 _LANES = "nothing orders the lanes of a program, so the result would be a matter of luck"
-_Array = np.ndarray[Any, Any]
+_PROGRAMS = "programs run in any order, so the result would be a matter of luck"
+_CONFLICTS = {
+    "load after store": f"{{who}} reads {{place}}, which another program has written{{other}}: {_PROGRAMS}",
+    "store after store": (
+        f"{{who}} writes {{place}}, which another program has written{{other}}: {_PROGRAMS}"
+    ),
+    "store after load": f"{{who}} writes {{place}}, which another program has read{{other}}: {_PROGRAMS}",
+    "atomic after store": (
+        f"{{who}} adds to {{place}}, which another program has written{{other}}: {_PROGRAMS}"
+    ),
+    "atomic after load": f"{{who}} adds to {{place}}, which another program has read{{other}}: {_PROGRAMS}",
+    "load after atomic": (
+        f"{{who}} reads {{place}}, which another program changes by an atomic operation"
+        f"{{other}}: {_PROGRAMS}"
+    ),
+    "store after atomic": (
+        f"{{who}} writes {{place}}, which another program changes by an atomic operation"
+        f"{{other}}: {_PROGRAMS}"
+    ),
+    "lane loads after store": (
+        f"{{who}} reads {{place}}, which another lane of it has written: {_LANES}. "
+        "tl.debug_barrier() between the store and the load orders them; better is to keep the "
+        "value in a variable"
+    ),
+    "lane stores after store": (
+        "{who} writes {place}, where another lane of it has written something else: "
+        f"{_LANES}. tl.debug_barrier() between the two stores orders them"
+    ),
+    "lane stores after load": (
+        f"{{who}} writes {{place}}, which another lane of it has loaded: {_LANES}. "
+        "tl.debug_barrier() between the load and the store orders them"
+    ),
+    "two lanes store": f"two lanes of {{who}} write {{place}}, and not the same: {_LANES}",
+}
 
 
-class KernelFault(Exception):
-    """A kernel did something wrong; the message names program, tensor and element."""
+@dataclass(slots=True)
+class Storage:
+    """A block of memory, which several tensors may share.
 
-
-class Elements:
-    """All elements of one storage, with the programs and times of loads and stores. All tensors of
-    a storage share this object.
+    Attributes:
+        address: where it lies in the process that launched the kernel; kernels that load addresses
+            out of memory meet this number.
+        content: all its bytes.
+        filled: for each byte whether somebody has filled it; None where all are.
     """
 
-    def __init__(self, storage: Any, size: int) -> None:
-        self._address, self.size = storage.data_ptr(), size
-        self.count = storage.nbytes() // size
-        self.stored_at: _Array | None = None  # the clock of the last store; made by the first one
-        self.stored_by: _Array | None = None  # its lane
-        self.left: _Array | None = None  # the bits that it left
-        self.added: _Array | None = None  # whether an atomic operation has changed an element
-        # elements and lanes of this program's loads since a barrier
-        self.loaded: list[tuple[_Array, _Array]] = []
-        self.kept = False  # whether a load found what was there before the launch
+    address: int
+    content: Array
+    filled: Array | None = None
 
-    def bits(self) -> _Array:
-        """The memory, each element as an unsigned number."""
-        self.__array_interface__ = {
-            "data": (self._address, False),
-            "shape": (self.count,),
-            "typestr": f"<u{self.size}",
-            "version": 3,
-        }
-        return np.asarray(self)
+    def elements(self, size: int) -> Array:
+        """The memory as unsigned integers of this size."""
+        whole = self.content.size // size * size
+        return self.content[:whole].view(f"u{size}")
 
-    def add(self, where: _Array) -> None:
-        """Note elements that an atomic operation changes; the new values are not known here."""
-        if self.added is None:
-            self.added = np.zeros(self.count, dtype=bool)
-        self.added[where] = True
+    def filled_elements(self, size: int) -> Array | None:
+        """For each element of this size whether its bytes are filled."""
+        if self.filled is None:
+            return None
+        whole = self.filled.size // size * size
+        return self.filled[:whole].reshape(-1, size)
 
-    @property
-    def count_stored(self) -> int:
-        """How many elements the launch has stored or added to."""
-        clocks = (
-            self.stored_at if self.stored_at is not None else np.zeros(self.count, dtype=np.int64)
-        )
-        return int(np.count_nonzero(clocks if self.added is None else (clocks > 0) | self.added))
 
-    def write_into(self, expected: _Array, stored: _Array, unsure: _Array) -> None:
-        """Apply the launch's stores to the bytes that a storage had before the launch.
+@dataclass(frozen=True, slots=True)
+class TensorView:
+    """A tensor that a kernel is given: a part of a storage, with its name.
 
-        Args:
-            stored: set to 1 where a byte was written.
-            unsure: set to True where the value that was written is not known.
-        """
-        end = self.count * self.size
-        if self.stored_at is not None:
-            is_stored = self.stored_at > 0
-            expected[:end].view(f"u{self.size}")[is_stored] = self.left[is_stored]  # type: ignore[index]  # made together
-            stored[:end].reshape(-1, self.size)[is_stored] = 1
-        if self.added is not None:
-            stored[:end].reshape(-1, self.size)[self.added] = 1
-            unsure[:end].reshape(-1, self.size)[self.added] = True
+    Attributes:
+        storage: the storage's place in the list of a launch.
+        offset: bytes from the storage's beginning to the first element.
+        size: bytes of an element.
+        strides: in elements.
+        element: the type of its elements, as TTIR names it; "" where only their size is known.
+    """
 
-    @property
-    def changed_what_it_found(self) -> bool:
-        """Whether the launch loaded elements from before the launch, and stored some."""
-        return self.kept and self.stored_at is not None
+    name: str
+    storage: int
+    offset: int
+    size: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    element: str = ""
 
 
 class Region:
-    """One tensor argument of a running kernel, and its addresses."""
+    """The addresses of one tensor argument."""
 
-    def __init__(self, name: str, tensor: Any, number: int, elements: Elements) -> None:
-        self.name, self.tensor, self.elements = name, tensor, elements
-        self.address, self.size = tensor.data_ptr(), tensor.element_size()
-        self.start = (self.address - tensor.untyped_storage().data_ptr()) // self.size
-        self.base = (number << _SPAN) + self.address % _ALIGNED
-        self.shape, self.strides = list(tensor.shape), list(tensor.stride())
-        self.extent = (
-            1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-            if tensor.numel()
-            else 0
-        )
-        self.valid = np.zeros(self.extent, dtype=bool)
-        self.in_shape(self.valid)[...] = True
-        self.whole, self.bytes = bool(self.valid.all()), self.extent * self.size
-        self.counts: dict[str, _Array] = {}  # by verb, where a trace asks for them
+    def __init__(
+        self, view: TensorView, storage: Storage, base: int, history: ElementHistory
+    ) -> None:
+        self.view, self.name, self.base, self.history = view, view.name, base, history
+        self.size, self.shape, self.strides = view.size, list(view.shape), list(view.strides)
+        # whether a number that nobody has filled shows: it is NaN
+        self.shows_unfilled = view.element.startswith(("f", "bf"))
+        self.elements = storage.elements(view.size)
+        self.filled = storage.filled_elements(view.size)
+        self.start = view.offset // view.size
+        self.extent = 0
+        if math.prod(view.shape):
+            steps = zip(view.shape, view.strides, strict=True)
+            self.extent = 1 + sum((count - 1) * stride for count, stride in steps)
+        fits = view.offset % view.size == 0 and min(view.strides, default=0) >= 0
+        if not fits or self.start + self.extent > self.elements.size:
+            raise KernelFault(f"{view.name} does not lie inside of its memory")
+        self.shift = view.size.bit_length() - 1
+        # without gaps each address from the first to the last is an element
+        self.is_whole = self.extent <= math.prod(view.shape)
+        self.counts: dict[str, Array] = {}  # by verb, where a trace asks for them
 
-    def in_shape(self, values: _Array) -> _Array:
+    @functools.cached_property
+    def valid(self) -> Array:
+        """Which addresses, from the first to the last, are elements of the tensor."""
+        valid = np.zeros(self.extent, bool)
+        self.in_shape(valid)[...] = True
+        return valid
+
+    def in_shape(self, values: Array) -> Array:
         """A number for each address, seen in the tensor's shape."""
         steps = [stride * values.itemsize for stride in self.strides]
         return np.lib.stride_tricks.as_strided(values, self.shape, steps, writeable=True)
@@ -123,342 +162,399 @@ class Region:
         return index, remainder
 
 
-class Memory:
-    """All tensors of one launch, and a clock that goes on by one with each access.
+class Programs:
+    """The programs that run at the same time.
 
-    Args:
-        names: names of tensors, by the address of their storage; other tensors have the name of
-            the kernel's parameter.
+    Attributes:
+        numbers: each program's number in the launch, ascending.
+        epochs: of all programs of the launch, how many barriers each has passed.
     """
 
-    def __init__(self, names: dict[int, str], *, traced: bool) -> None:
+    def __init__(self, numbers: Array, grid: tuple[int, int, int], epochs: Array) -> None:
+        self.numbers, self.grid, self.epochs = numbers, grid, epochs
+        x, y, _ = grid
+        self.ids = (numbers % x, numbers // x % y, numbers // (x * y))
+
+    def __len__(self) -> int:
+        return int(self.numbers.size)
+
+    def pass_barrier(self, active: Array | None) -> None:
+        """Some of the programs (None: all) pass a barrier. Earlier accesses keep their epochs."""
+        numbers = self.numbers if active is None else self.numbers[active]
+        self.epochs = self.epochs.copy()
+        self.epochs[numbers] += 1
+
+    def words(self, number: int) -> tuple[int, ...]:
+        """A program's place in the grid, as long as the grid has axes."""
+        return program_place(number, self.grid)
+
+
+def program_place(number: int, grid: tuple[int, int, int]) -> tuple[int, ...]:
+    """A program's place in the grid, as long as the grid has axes."""
+    x, y, _ = grid
+    place = (number % x, number // x % y, number // (x * y))
+    axes = max([axis + 1 for axis in range(3) if grid[axis] > 1], default=1)
+    return place[:axes]
+
+
+class Lanes:
+    """The lanes of one access that are on.
+
+    Args:
+        shape: [programs, *tile].
+        on: a mask in that shape; None where all are on.
+        tile_number: a number of the tile's shape.
+    """
+
+    def __init__(
+        self, among: Programs, shape: tuple[int, ...], on: Array | None, tile_number: int
+    ) -> None:
+        self.among, self.shape, self.on, self._tile_number = among, shape, on, tile_number
+        self._epochs = among.epochs
+
+    @functools.cached_property
+    def programs(self) -> Array:
+        numbers = self.among.numbers.reshape(-1, *(1,) * (len(self.shape) - 1))
+        return self._selected(np.broadcast_to(numbers, self.shape))
+
+    @functools.cached_property
+    def keys(self) -> Array:
+        lanes = np.arange(math.prod(self.shape[1:]), dtype=np.int64)
+        lanes += self._tile_number << _LANE_BITS
+        return self._selected(np.broadcast_to(lanes.reshape(1, *self.shape[1:]), self.shape))
+
+    @functools.cached_property
+    def epochs(self) -> Array:
+        epochs: Array = self._epochs[self.programs]
+        return epochs
+
+    def _selected(self, values: Array) -> Array:
+        return values.reshape(-1) if self.on is None else values[self.on]
+
+    def part(self, which: Array) -> Lanes:
+        """Those of the lanes that are in a mask."""
+        part = Lanes(self.among, self.shape, self.on, self._tile_number)
+        part.__dict__.update(
+            programs=self.programs[which], keys=self.keys[which], epochs=self.epochs[which]
+        )
+        return part
+
+
+Watcher = Callable[[str, Region, Array, Lanes], None]
+StorageFinder = Callable[[int], int | None]
+
+
+class Memory:
+    """All tensors of one launch.
+
+    Args:
+        storages: the memory that the tensors lie in.
+        order: what atomics order; None where all programs run at once.
+        watcher: told each access that was allowed, where a trace asks for it: verb, region,
+            offsets and lanes.
+        find_storage: adds the storage that holds an address to the list, and gives its number.
+    """
+
+    def __init__(
+        self,
+        storages: list[Storage],
+        order: ProgramOrder | None = None,
+        watcher: Watcher | None = None,
+        find_storage: StorageFinder | None = None,
+    ) -> None:
+        self._storages, self._order, self._watcher = storages, order, watcher
+        self._find_storage = find_storage
         self.regions: dict[int, Region] = {}
-        self.elements: dict[tuple[int, int], Elements] = {}  # by address and size of an element
         self.loads: Counter[str] = Counter()
         self.stores: Counter[str] = Counter()
-        self.program: tuple[int, ...] = ()
-        self._names, self._traced = names, traced
-        self._by_argument: dict[int, Region] = {}
-        self._clock = 0
-        self._starts: list[int] = []  # the clock when each program began
-        # the clock at each program's last atomic operation, which publishes its earlier stores
-        self._released: list[int] = []
-        self._ordered = 0  # the clock at the last barrier of this program
-        self._shapes: dict[tuple[int, ...], int] = {}
-        self._lanes: dict[tuple[int, ...], _Array] = {}
+        self._histories: dict[tuple[int, int], ElementHistory] = {}
+        self._tile_numbers: dict[tuple[int, ...], int] = {}
+        self._foreign: list[Region] = []
+        self._resized: dict[tuple[int, int], Region] = {}
+        self.loaded_storages: set[int] = set()
+        self.changes = 0  # stores, and atomic operations that changed something
 
-    # tensors
+    def add(self, view: TensorView) -> int:
+        """Give a tensor its addresses; returns the first."""
+        number = _FIRST + len(self.regions)
+        address = self._storages[view.storage].address + view.offset
+        base = (number << _SPAN) + address % _ALIGNED
+        self.regions[number] = self._region_at(view, base)
+        return base
 
-    def add(self, name: str, value: Any) -> None:
-        """Give the tensors of an argument (a tensor, a descriptor, a tuple of them) their
-        addresses.
-        """
-        if isinstance(value, tuple):
-            for part in value:
-                self.add(name, part)
-            return
-        # of a tensor descriptor, or of a tensor seen in another dtype
-        tensor = getattr(value, "base", value)
-        if not hasattr(tensor, "data_ptr"):
-            return
-        storage, size, number = (
-            tensor.untyped_storage(),
-            tensor.element_size(),
-            len(self.regions) + 1,
+    def _region_at(self, view: TensorView, base: int) -> Region:
+        key = (view.storage, view.size)
+        storage = self._storages[view.storage]
+        if key not in self._histories:
+            count = storage.elements(view.size).size
+            self._histories[key] = ElementHistory(len(self._histories), count, self._order)
+        return Region(view, storage, base, self._histories[key])
+
+    def name_at(self, address: int) -> str:
+        """The name of the tensor that owns an address; "" for none."""
+        region = self.regions.get(address + (1 << (_SPAN - 1)) >> _SPAN)
+        return region.name if region is not None else ""
+
+    def lanes(self, among: Programs, shape: tuple[int, ...], on: Array | None) -> Lanes:
+        """The lanes of one access."""
+        tile = tuple(size for size in shape[1:] if size > 1)
+        number = self._tile_numbers.setdefault(tile, len(self._tile_numbers))
+        return Lanes(among, shape, on, number)
+
+    def name_of(self, storage: int) -> str:
+        """The name of the first tensor in a storage."""
+        names = (r.name for r in self.regions.values() if r.view.storage == storage)
+        return next(names, "a tensor")
+
+    def count_changed(self, storage: int) -> int:
+        """How many elements of a storage the launch has stored or changed."""
+        return sum(
+            history.count_changed()
+            for (number, _), history in self._histories.items()
+            if number == storage
         )
-        elements = self.elements.setdefault((storage.data_ptr(), size), Elements(storage, size))
-        given_name = self._names.get(storage.data_ptr())
-        region = Region(given_name or name.removesuffix("_ptr"), tensor, number, elements)
-        self.regions[number] = self._by_argument[id(value)] = self._by_argument[id(tensor)] = region
 
-    def _who(self) -> str:
-        return f"program {program_in_words(self.program)}"
+    # accesses, each of the lanes that are on
 
-    def region_of(self, argument: Any) -> Region | None:
-        """The region of a kernel's argument; None for an argument that is no tensor."""
-        return self._by_argument.get(id(argument))
+    def load(self, addresses: Array, lanes: Lanes, element: ElementType, volatile: bool) -> Array:
+        """The bits that lie at the addresses."""
+        result: Array | None = None
+        for region, part, offsets, own in self._locate(addresses, lanes, "reads", element):
+            places = offsets + region.start
+            if volatile:
+                region.history.acquire(places)
+            else:
+                self._checked(region, offsets, own, region.history.note_load, places, own)
+            if not (region.shows_unfilled and element.kind == "float"):
+                self._refuse_unfilled(region, offsets, places, own)
+            self._count("reads", region, offsets, own)
+            bits = region.elements[places]
+            if part is None:
+                return bits
+            if result is None:
+                result = np.zeros(addresses.size, element.stored)
+            result[part] = bits
+        return np.zeros(0, element.stored) if result is None else result
 
-    # time
+    def store(self, addresses: Array, lanes: Lanes, element: ElementType, bits: Array) -> None:
+        """Write bits to the addresses."""
+        for region, part, offsets, own in self._locate(addresses, lanes, "writes", element):
+            places = offsets + region.start
+            own_bits = bits if part is None else bits[part]
+            before = region.elements[places]
+            region.elements[places] = own_bits
+            self.changes += 1
+            after = region.elements[places]
+            note = region.history.note_store
+            self._checked(region, offsets, own, note, places, own, own_bits, before, after)
+            if region.filled is not None:
+                region.filled[places] = True
+            self._count("writes", region, offsets, own)
 
-    def begin(self, program: tuple[int, ...]) -> None:
-        """The next program starts. They run one after the other here."""
-        self.program = program
-        self._starts.append(self._clock + 1)
-        self._released.append(0)
-        self.barrier()
-
-    def barrier(self) -> None:
-        """A barrier: lanes of this program see all earlier accesses of the program's lanes."""
-        self._ordered = self._clock + 1
-        for elements in self.elements.values():
-            elements.loaded.clear()
-
-    def atomic(self) -> None:
-        """An atomic operation: publishes the stores of this program, and sees those that earlier
-        programs have published.
-        """
-        self._released[-1] = self._clock
-
-    # accesses
-
-    def touch(
-        self, addresses: _Array, on: _Array, verb: str, values: _Array | None = None
-    ) -> tuple[_Array, list[tuple[Region, _Array]]]:
-        """Check and count one access of the lanes that are `on`.
+    def change(
+        self,
+        addresses: Array,
+        lanes: Lanes,
+        element: ElementType,
+        change: Callable[[Array, Array], Array],
+        semantics: str,
+    ) -> Array:
+        """Let an atomic operation change what lies at the addresses; returns the bits before.
 
         Args:
-            verb: "reads", "writes" or "adds to".
-            values: what is written, a number a lane.
-
-        Returns:
-            The addresses in real memory, and each tensor that is touched with the offsets of its
-            elements.
-
-        Raises:
-            KernelFault: the access leaves its tensor, or the result would depend on an order that
-                nobody promises.
+            change: is given the old bits of some lanes, all at different places, and which lanes
+                these are; returns the new bits.
         """
-        self._clock += 1
-        lanes = self._lanes_of(addresses.shape)
-        everything = bool(np.logical_and.reduce(on, axis=None))
-        active = (addresses.reshape(-1) if everything else addresses[on]).view(np.int64)
-        written = values
-        if not everything:
-            lanes = lanes[on.reshape(-1)]
-            written = values[on] if values is not None else None
-        elif values is not None:
-            written = values.reshape(-1)
-        moved, touched = active, []
-        for region, owned, ends in self._by_region(active, verb):
-            if owned is None:
-                offsets = self._offsets(region, active, ends, verb)
-                self._check(region, offsets, lanes, verb, written)
-                moved = active + (region.address - region.base)
-            else:
-                offsets = self._offsets(region, active[owned], ends, verb)
-                self._check(
-                    region, offsets, lanes[owned], verb, None if written is None else written[owned]
-                )
-                moved = np.where(owned, active + (region.address - region.base), moved)
-            touched.append((region, offsets))
-        if everything:
-            return moved.view(np.uint64).reshape(addresses.shape), touched
-        real = np.zeros(addresses.shape, dtype=np.uint64)
-        real[on] = moved.view(np.uint64)
-        return real, touched
+        result = np.zeros(addresses.size, element.stored)
+        for region, part, offsets, own in self._locate(addresses, lanes, "adds to", element):
+            places = offsets + region.start
+            note = region.history.note_atomic
+            self._checked(region, offsets, own, note, places, own, semantics)
+            self._refuse_unfilled(region, offsets, places, own)
+            self._count("adds to", region, offsets, own)
+            own_lanes = np.arange(addresses.size) if part is None else np.flatnonzero(part)
+            for turn in _turns(places):
+                at = places[turn]
+                old = region.elements[at]
+                result[own_lanes[turn]] = old
+                new = change(old, own_lanes[turn])
+                region.elements[at] = new
+                self.changes += bool((new != old).any())
+        return result
 
-    def _check(
-        self, region: Region, offsets: _Array, lanes: _Array, verb: str, written: _Array | None
+    def _count(self, verb: str, region: Region, offsets: Array, lanes: Lanes) -> None:
+        if verb != "writes":
+            self.loads[region.name] += offsets.size
+            self.loaded_storages.add(region.view.storage)
+        if verb != "reads":
+            self.stores[region.name] += offsets.size
+        if self._watcher is not None:
+            self._watcher(verb, region, offsets, lanes)
+
+    def _checked(
+        self, region: Region, offsets: Array, lanes: Lanes, note: Callable[..., None], *args: Any
     ) -> None:
-        if written is not None:
-            self._check_store(region, offsets, lanes, written)
-        else:
-            self._check_load(region, offsets, lanes, verb)
-        self._count(region, offsets, verb)
+        """Note an access, with conflicts put into words."""
+        try:
+            note(*args)
+        except Conflict as conflict:
+            lane = int(np.flatnonzero(conflict.lanes)[0])
+            index, _ = region.index_of(int(offsets[lane]))
+            other = ""
+            if conflict.others is not None:
+                place = lanes.among.words(int(conflict.others[lane]))
+                other = f" (program {program_in_words(place)})"
+            words = _CONFLICTS[conflict.kind]
+            raise KernelFault(
+                words.format(who=_who(lanes, lane), place=f"{region.name}{index}", other=other)
+            ) from None
 
-    def _lanes_of(self, shape: tuple[int, ...]) -> _Array:
-        """A number a lane. Equal numbers in two accesses mean one lane: an element of tiles of one
-        shape.
-        """
-        lanes = self._lanes.get(shape)
-        if lanes is None:
-            squeezed = tuple(n for n in shape if n > 1)
-            kind = self._shapes.setdefault(squeezed, len(self._shapes))
-            lanes = self._lanes[shape] = np.arange(int(np.prod(shape)), dtype=np.int64) + (
-                kind << _LANE
+    def _refuse_unfilled(
+        self, region: Region, offsets: Array, places: Array, lanes: Lanes
+    ) -> None:
+        """Refuse numbers that nobody has put there; floating point ones are NaN, and show."""
+        if region.filled is None:
+            return
+        unfilled = ~region.filled[places].all(axis=1)
+        if unfilled.any():
+            lane = int(np.flatnonzero(unfilled)[0])
+            index, _ = region.index_of(int(offsets[lane]))
+            raise KernelFault(
+                f"{_who(lanes, lane)} reads {region.name}{index}, which nobody has filled: "
+                "torch.empty leaves what was there before"
             )
-        return lanes
 
-    def _by_region(
-        self, addresses: _Array, verb: str
-    ) -> list[tuple[Region, _Array | None, tuple[int, int]]]:
-        """Each tensor that is touched, a mask of the tensor's addresses (None: all), and the first
-        and the last of these.
+    # addresses
+
+    def _locate(
+        self, addresses: Array, lanes: Lanes, verb: str, element: ElementType
+    ) -> list[tuple[Region, Array | None, Array, Lanes]]:
+        """Each tensor that is touched: a mask of its lanes (None: all), how many elements after
+        the first each address lies, and the lanes.
         """
         if not addresses.size:
             return []
         half = 1 << (_SPAN - 1)
-        ends = _ends(addresses)
-        first, last = ends[0] + half >> _SPAN, ends[1] + half >> _SPAN
+        first = int(addresses.min()) + half >> _SPAN
+        last = int(addresses.max()) + half >> _SPAN
         if first == last:
-            return [(self._region(first, verb), None, ends)]
-        numbers = (addresses + half) >> _SPAN
-        touched = [
-            (self._region(number, verb), numbers == number)
-            for number in np.unique(numbers).tolist()
-        ]
-        return [(region, owned, _ends(addresses[owned])) for region, owned in touched]
+            region = self._region(first, int(addresses[0]), lanes, 0, verb, element)
+            return [(region, None, self._offsets(region, addresses, lanes, verb, element), lanes)]
+        located = []
+        left = np.ones(addresses.size, bool)
+        while left.any():
+            lane = int(np.flatnonzero(left)[0])
+            number = int(addresses[lane]) + half >> _SPAN
+            region = self._region(number, int(addresses[lane]), lanes, lane, verb, element)
+            part = left & (addresses + half >> _SPAN == number)
+            own = lanes.part(part)
+            offsets = self._offsets(region, addresses[part], own, verb, element)
+            located.append((region, part, offsets, own))
+            left &= ~part
+        return located
 
-    def _region(self, number: int, verb: str) -> Region:
+    def _region(
+        self, number: int, address: int, lanes: Lanes, lane: int, verb: str, element: ElementType
+    ) -> Region:
         region = self.regions.get(number)
+        if region is None and number < _FIRST:
+            region = self._region_of_real_address(address, element)
         if region is None:
-            raise KernelFault(f"{self._who()} {verb} an address that belongs to no tensor")
+            raise KernelFault(
+                f"{_who(lanes, lane)} {verb} an address that belongs to no tensor"
+            )
+        if region.size != element.size and region.is_whole:
+            return self._in_other_elements(number, region, element.size)
         return region
 
+    def _in_other_elements(self, number: int, region: Region, size: int) -> Region:
+        """A tensor without gaps as one row of larger or smaller elements."""
+        key = (number, size)
+        if key not in self._resized:
+            view = region.view
+            count = region.extent * region.size // size
+            row = TensorView(view.name, view.storage, view.offset, size, (count,), (1,))
+            self._resized[key] = self._region_at(row, region.base)
+        return self._resized[key]
+
+    def _region_of_real_address(self, address: int, element: ElementType) -> Region | None:
+        """The storage that an address out of memory points into, as one row of elements."""
+        for region in self._foreign:
+            if region.base <= address < region.base + region.extent * region.size:
+                return region
+        number = self._storage_around(address)
+        if number is None:
+            return None
+        storage = self._storages[number]
+        count = storage.content.size // element.size
+        view = TensorView(f"memory {number}", number, 0, element.size, (count,), (1,))
+        self._foreign.append(self._region_at(view, storage.address))
+        return self._foreign[-1]
+
+    def _storage_around(self, address: int) -> int | None:
+        for number, storage in enumerate(self._storages):
+            if storage.address <= address < storage.address + storage.content.size:
+                return number
+        return None if self._find_storage is None else self._find_storage(address)
+
     def _offsets(
-        self, region: Region, addresses: _Array, ends: tuple[int, int], verb: str
-    ) -> _Array:
+        self, region: Region, addresses: Array, lanes: Lanes, verb: str, element: ElementType
+    ) -> Array:
         """How many elements after the first each address lies; all must be elements."""
         distances = addresses - region.base
-        offsets: _Array = (
-            distances >> region.size.bit_length() - 1
-        )  # an element has 1, 2, 4 or 8 bytes
-        misalignments = distances & region.size - 1
-        between = np.logical_or.reduce(misalignments)
+        offsets: Array = distances >> region.shift
+        misaligned = distances & region.size - 1
+        is_aligned = not misaligned.any() and element.size == region.size
         if (
-            region.whole
-            and not between
-            and ends[0] >= region.base
-            and ends[1] - region.base < region.bytes
+            is_aligned
+            and region.is_whole
+            and int(offsets.min()) >= 0
+            and int(offsets.max()) < region.extent
         ):
             return offsets
         inside = (offsets >= 0) & (offsets < region.extent)
         inside[inside] = region.valid[offsets[inside]]
-        wrong = ~inside | (misalignments != 0)
-        if not wrong.any():
-            return offsets
-        name, shape = region.name, region.shape
-        index, remainder = region.index_of(int(offsets[wrong][0]))
-        if remainder or misalignments[wrong][0]:
+        wrong = ~inside | (misaligned != 0)
+        if wrong.any():
+            lane = int(np.flatnonzero(wrong)[0])
+            raise self._outside(region, int(offsets[lane]), bool(misaligned[lane]), lanes, lane, verb)
+        if element.size != region.size:
             raise KernelFault(
-                f"{self._who()} {verb} memory between the elements of {name} (shape "
-                f"{shape}, strides "
+                f"{_who(lanes, 0)} {verb} {region.name} as elements of {element.size} bytes, and "
+                f"they have {region.size}"
+            )
+        return offsets
+
+    def _outside(
+        self, region: Region, offset: int, is_misaligned: bool, lanes: Lanes, lane: int, verb: str
+    ) -> KernelFault:
+        name, shape, who = region.name, region.shape, _who(lanes, lane)
+        index, remainder = region.index_of(offset)
+        if remainder or is_misaligned:
+            return KernelFault(
+                f"{who} {verb} memory between the elements of {name} (shape {shape}, strides "
                 f"{region.strides}): do the strides belong to {name}?"
             )
         row = max(len(shape) - 2, 0)
         if shape and index[row] >= shape[row]:
-            raise KernelFault(
-                f"{self._who()} {verb} {name}{index}, and {name} has {shape[row]} rows (its "
-                f"shape is {shape})"
+            return KernelFault(
+                f"{who} {verb} {name}{index}, and {name} has {shape[row]} rows (its shape is "
+                f"{shape})"
             )
-        raise KernelFault(f"{self._who()} {verb} {name}{index}, and the shape of {name} is {shape}")
-
-    def _count(self, region: Region, offsets: _Array, verb: str) -> None:
-        if verb != "writes":
-            self.loads[region.name] += offsets.size
-        if verb != "reads":
-            self.stores[region.name] += offsets.size
-        if self._traced:
-            for kind in {
-                "reads": ("reads",),
-                "writes": ("writes",),
-                "adds to": ("reads", "writes"),
-            }[verb]:
-                counts = region.counts.setdefault(kind, np.zeros(region.extent, dtype=np.int64))
-                np.add.at(counts, offsets, 1)
-
-    # order
-
-    def _check_load(self, region: Region, offsets: _Array, lanes: _Array, verb: str) -> None:
-        """Refuse a load or an atomic operation after a store that nothing orders before this
-        lane.
-        """
-        elements, where = region.elements, offsets + region.start
-        if (
-            elements.stored_at is not None
-            and elements.stored_by is not None
-            and (stored := elements.stored_at[where]).any()
-        ):
-            self._refuse_foreign(region, offsets, stored, verb)
-            clashes = (stored >= self._ordered) & (elements.stored_by[where] != lanes)
-            if verb == "reads" and clashes.any():
-                raise KernelFault(
-                    f"{self._who()} reads {_place(region, offsets, clashes)}, which another lane "
-                    "of it has written: "
-                    f"{_LANES}. tl.debug_barrier() between the store and the load orders them; "
-                    "better is to keep the "
-                    "value in a variable"
-                )
-            elements.kept = elements.kept or not stored.all()
-        else:
-            elements.kept = True
-        if verb == "reads":
-            elements.loaded.append((where, lanes))
-        else:
-            elements.add(where)
-
-    def _check_store(self, region: Region, offsets: _Array, lanes: _Array, values: _Array) -> None:
-        """Refuse a store where another lane or program has read or written another value, and
-        nothing orders the two.
-        """
-        elements, where = region.elements, offsets + region.start
-        if elements.stored_at is None or elements.stored_by is None:
-            elements.stored_at = np.zeros(elements.count, dtype=np.int64)
-            elements.stored_by = np.zeros(elements.count, dtype=np.int64)
-            elements.left = np.zeros(elements.count, dtype=f"u{elements.size}")
-        clocks, by = elements.stored_at, elements.stored_by
-        bits = values.view(f"u{values.itemsize}")
-        if (stored := clocks[where]).any():
-            self._refuse_foreign(region, offsets, stored, "writes")
-            clashes = (stored >= self._ordered) & (by[where] != lanes)
-            if clashes.any() and (clashes := clashes & (elements.bits()[where] != bits)).any():
-                raise KernelFault(
-                    f"{self._who()} writes {_place(region, offsets, clashes)}, where another lane "
-                    "of it has written "
-                    f"something else: {_LANES}. tl.debug_barrier() between the two "
-                    "stores orders them"
-                )
-        clocks[where] = self._clock
-        by[where] = lanes
-        # two lanes of this store, one element
-        if lanes.size > 1 and (lost := by[where] != lanes).any():
-            last = dict(zip(lanes.tolist(), bits.tolist(), strict=True))
-            lost &= bits != np.array([last[lane] for lane in by[where].tolist()], dtype=bits.dtype)
-            if lost.any():
-                raise KernelFault(
-                    f"two lanes of {self._who()} write {_place(region, offsets, lost)}, and not "
-                    f"the same: {_LANES}"
-                )
-        if elements.loaded:
-            self._refuse_late(region, where, lanes, bits)
-        elements.left[where] = bits  # type: ignore[index]  # made with `stored_at`
-
-    def _refuse_late(self, region: Region, where: _Array, lanes: _Array, bits: _Array) -> None:
-        """Refuse a store into elements that other lanes of this program have loaded: on a GPU these
-        loads may come later.
-        """
-        elements = region.elements
-        writer = np.full(elements.count, -1, dtype=np.int64)
-        writer[where] = lanes
-        changed = np.zeros(elements.count, dtype=bool)
-        changed[where] = elements.bits()[where] != bits
-        for seen, by in elements.loaded:
-            clashes = (writer[seen] >= 0) & (writer[seen] != by) & changed[seen]
-            if clashes.any():
-                raise KernelFault(
-                    f"{self._who()} writes {_place(region, seen - region.start, clashes)}, "
-                    "which another "
-                    f"lane of it has loaded: {_LANES}. tl.debug_barrier() between the load and "
-                    "the store orders them"
-                )
-
-    def _refuse_foreign(self, region: Region, offsets: _Array, stored: _Array, verb: str) -> None:
-        """Refuse to touch elements that another program has stored, unless both programs have done
-        an atomic operation since.
-        """
-        foreign = (stored > 0) & (stored < self._starts[-1])
-        if foreign.any() and self._released[-1]:
-            owners = np.searchsorted(self._starts, stored[foreign], side="right") - 1
-            foreign[foreign] = np.array(self._released)[owners] < stored[foreign]
-        if foreign.any():
-            raise KernelFault(
-                f"{self._who()} {verb} {_place(region, offsets, foreign)}, which another "
-                "program has "
-                "written: programs run in any order, so the result would be a matter of luck"
-            )
+        return KernelFault(f"{who} {verb} {name}{index}, and the shape of {name} is {shape}")
 
 
-def _ends(addresses: _Array) -> tuple[int, int]:
-    """The first and the last."""
-    if addresses.size == 1:
-        return (only := int(addresses[0])), only
-    return int(np.minimum.reduce(addresses)), int(np.maximum.reduce(addresses))
+def _who(lanes: Lanes, lane: int) -> str:
+    return f"program {program_in_words(lanes.among.words(int(lanes.programs[lane])))}"
 
 
-def _place(region: Region, offsets: _Array, which: _Array) -> str:
-    return f"{region.name}{region.index_of(int(offsets[which][0]))[0]}"
-
-
-def program_in_words(program: tuple[int, ...]) -> str:
-    """A program as messages name it."""
-    return str(program[0]) if len(program) == 1 else str(program)
+def _turns(places: Array) -> list[Array]:
+    """Lanes in groups that touch each place once; earlier lanes come in earlier groups."""
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    lengths = np.diff(np.r_[starts, ordered.size])
+    if lengths.max(initial=0) <= 1:
+        return [np.arange(places.size)]
+    rank = np.arange(ordered.size) - np.repeat(starts, lengths)
+    return [np.sort(order[rank == turn]) for turn in range(int(lengths.max()))]

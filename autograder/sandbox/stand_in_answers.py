@@ -112,6 +112,7 @@ class StandIns:
         self._names, self._memory_mb = names, limits.memory_mb
         self._pages = pages_in_use()
         self._seconds = 4 * limits.call_seconds
+        self.has_answered = False  # whether the worker has had an answer
         self._classes = {name: value for name, value in names.items() if isinstance(value, type)}
         self._objects: list[Any] = []
         self._lent: list[Callable[..., Any]] = []
@@ -146,6 +147,7 @@ class StandIns:
             StudentFault, HostFailed: the worker died of such a request.
         """
         began = time.process_time()
+        self.has_answered = True
         try:
             with memory_bound(self._memory_mb, self._pages), time_bound(self._seconds):
                 return self._answer(frame, ask)

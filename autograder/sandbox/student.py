@@ -213,6 +213,10 @@ class Student:
                 call.result.is_expected = of_suite or is_class
             if "launch" in frame.header:
                 call.launch = read_launch(frame.header["launch"], name)
+                # loads numpy's arithmetic for kernels, which few suites need
+                from autograder.sandbox.launch_replay import replay_call
+
+                replay_call(call, frame.header.get("tape"), worker.stand_ins.has_answered)
         return call
 
     def _read_value(

@@ -150,7 +150,7 @@ class ForkServer:
     def _set_environment(self) -> None:
         """Set the workers' environment, once, since each of them is a fork of this process."""
         home = self._scratch if self._tier == "namespaces" or self._device else "/"
-        for_triton = triton_environment(self._device or "cpu", home if self._device else "")
+        for_triton = triton_environment(home) if self._device else {}
         os.environ.clear()
         os.environ.update(
             PATH="/usr/bin",

@@ -1,10 +1,9 @@
-"""Watches a call that launches Triton kernels: runs the kernels in the strict interpreter, and
-records the torch operations around them.
+"""Watches a call that launches Triton kernels: runs the kernels strictly, and records the torch
+operations around them.
 
 The wrapper of a kernel may allocate, pad and rearrange; operations that compute are recorded.
 Memory that the wrapper leaves uninitialized is filled with NaN, so that an element which no program
-writes shows. Writes past torch, through numpy, a pointer or another thread, are refused
-(`launch_ledger.py`).
+writes shows. Of everything the trusted side gets a tape (`launch_tape.py`), and plays it again.
 """
 
 from __future__ import annotations
@@ -18,90 +17,31 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from autograder.kernels import strict_triton
 from autograder.kernels.launch_capture import noted_launches
+from autograder.kernels.recording import Recording
 from autograder.kernels.resources import refuse_large_launches
+from autograder.kernels.strict_triton import Strict, install
+from autograder.kernels.tensors import Allocations, fill_with_rubbish
+from autograder.wire.torch_operations import COPIES, EMPTY, MAKES
 from autograder.worker.calls_of_torch import CallsOfTorch
-from autograder.worker.launch_ledger import LaunchLedger
+from autograder.worker.launch_tape import LaunchTape
 
-_EMPTY = {
-    "empty",
-    "empty_like",
-    "empty_strided",
-    "empty_permuted",
-    "new_empty",
-    "new_empty_strided",
-}
-_COPIES = {
-    "clone",
-    "copy_",
-    "_to_copy",
-    "constant_pad_nd",
-    "cat",
-    "stack",
-    "index_select",
-    "repeat",
-    "lift_fresh_copy",
-}
-_MAKES = {
-    *_EMPTY,
-    *_COPIES,
-    "zeros",
-    "zeros_like",
-    "new_zeros",
-    "ones",
-    "ones_like",
-    "new_ones",
-    "full",
-    "full_like",
-    "new_full",
-    "fill_",
-    "zero_",
-    "scalar_tensor",
-    "set_",
-    "resize_",
-    "lift_fresh",
-    "alias",
-    "detach",
-    "view",
-    "_unsafe_view",
-    "_reshape_alias",
-    "as_strided",
-    "expand",
-    "permute",
-    "transpose",
-    "t",
-    "slice",
-    "select",
-    "squeeze",
-    "unsqueeze",
-    "unbind",
-    "split",
-    "split_with_sizes",
-    "diagonal",
-    "unfold",
-    "view_as_real",
-    "is_pinned",
-}
-"""Operations that compute nothing: they make, copy or rearrange."""
-_FILLS = {"full", "full_like", "new_full", "scalar_tensor"}
-_READS_OUT = {"numpy", "tolist", "item", "__array__"}
+_READS_OUT = {"numpy", "tolist", "item", "__array__", "__dlpack__"}
 _MAX_NAMES = 16
 
 
 class LaunchRecord(TorchDispatchMode):
-    """Records launches and computing torch operations of one call, and names copies after the
-    argument whose elements they hold.
+    """Records launches and torch operations of one call, and names copies after the argument whose
+    elements they hold.
 
     Args:
         names: names of the arguments, by the address of their memory.
     """
 
-    def __init__(
-        self, recording: strict_triton.Recording, names: dict[int, str], ledger: LaunchLedger
-    ) -> None:
+    def __init__(self, strict: Strict, recording: Recording, names: dict[int, str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.ledger = ledger
+        self.tape = LaunchTape()
+        self._strict = strict
         self._recording = recording
         self._names = names
         self._computed: list[str] = []
@@ -120,22 +60,26 @@ class LaunchRecord(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self._strict.is_quiet:  # a launch that autotune makes besides
+            return func(*args, **(kwargs or {}))
         inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        self.ledger.before_operation(inputs)
+        self.tape.meet(inputs)
         result = func(*args, **(kwargs or {}))
         outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         # kept alive: an address names one tensor while the call lasts
         self._storages += [tensor.untyped_storage() for tensor in outputs]
         name = func._overloadpacket.__name__
-        if name not in _MAKES:
+        if name not in MAKES:
             self._computed.append(name)
-        if name in _EMPTY:
-            _fill_with_nan(outputs)
-        writes = func._schema.is_mutable
-        takes_number = any(type(value) in (int, float) for value in args)
-        from_python = (writes or name in _FILLS) and takes_number
-        self.ledger.after_operation(inputs, outputs, writes=writes, from_python=from_python)
-        if name in _COPIES:
+        if name in EMPTY:
+            for tensor in outputs:
+                self._strict.allocations.allocate(tensor)
+                fill_with_rubbish(tensor)
+        elif func._schema.is_mutable:
+            for tensor in inputs[:1]:
+                self._strict.allocations.fill(tensor)
+        self.tape.note_operation(func, args, kwargs, inputs, outputs)
+        if name in COPIES:
             self._name_copies(name, inputs, outputs)
         return result
 
@@ -185,29 +129,22 @@ def watch_launches(
     arguments.update(zip(parameters, args, strict=False))
     tensors = {name: value for name, value in arguments.items() if isinstance(value, Tensor)}
     names = {_address(value): name for name, value in tensors.items()}
-    strict = strict_triton.install()
-    ledger = LaunchLedger(strict, tensors)
-    ledger.adopt((args, kwargs))
-    strict.around_launch = ledger.launch
-    try:
-        with strict.record(names) as recording:
-            record = LaunchRecord(recording, names, ledger)
-            calls = CallsOfTorch(lambda name, is_method: record.note_call(name))
+    strict = install()
+    with strict.record(names, allocations=Allocations()) as recording:
+        record = LaunchRecord(strict, recording, names)
+        record.tape.add_arguments(tree_leaves((args, kwargs)))
+        strict.listener = record.tape.note_launch
+        calls = CallsOfTorch(lambda name, is_method: record.note_call(name))
+        try:
             with calls, record, noted_launches() as launches:
                 yield record
+        finally:
+            strict.listener = None
         refuse_large_launches(launches, recording.largest)
-    finally:
-        strict.around_launch = contextlib.nullcontext
 
 
 def _address(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
-
-
-def _fill_with_nan(tensors: list[Tensor]) -> None:
-    for tensor in tensors:
-        if tensor.is_floating_point() and tensor.device.type != "meta":
-            tensor.fill_(float("nan"))
 
 
 def _first_counts(counts: dict[str, int]) -> dict[str, int]:

@@ -174,8 +174,6 @@ class Loop:
                 self._launch = launch
                 result = target(*args, **kwargs)
             self._synchronize()
-            if launch is not None:
-                result = launch.ledger.verify(result)
         except BaseException as error:
             changed = changed_arguments(target, copies, (args, kwargs))
             failure = {"ok": False, "error": describe_error(error), "changed": changed}
@@ -187,6 +185,7 @@ class Loop:
             notes["cost"] = counter.figures()
         if launch is not None:
             notes["launch"] = launch.figures()
+            notes["tape"] = launch.tape.finish(result)
         self._answer(result, decoder.grad_tensors, **notes)
 
     def _do_repeat(self, frame: Frame) -> None:
@@ -321,7 +320,7 @@ class Loop:
         decoder = Decoder(frame.tensors, self._stand_in_object, device=self._device)
         answer = decoder.decode(frame.header["value"])
         if self._launch is not None:
-            self._launch.ledger.adopt(answer)
+            self._launch.tape.adopt_answer()
         return StandInReply(answer, frame.header["number"])
 
     # handles

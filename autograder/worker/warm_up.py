@@ -18,17 +18,14 @@ _MODULES_BY_EXTRA = {
     "triton": (
         "triton",
         "triton.language",
-        "triton.runtime.interpreter",
         "autograder.worker.warm_triton",
     ),
-    "triton on a device": ("triton", "triton.language", "triton.runtime.interpreter"),
+    "triton on a device": ("triton", "triton.language"),
 }
 
 
-def prepare_environment(scratch: str, device: str) -> None:
-    """Set one thread (a fork of a process that has run two hangs), no files written, and on a CPU
-    Triton's interpreter.
-    """
+def prepare_environment(scratch: str) -> None:
+    """Set one thread (a fork of a process that has run two hangs), and no files written."""
     for variable in (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -38,23 +35,19 @@ def prepare_environment(scratch: str, device: str) -> None:
         os.environ[variable] = "1"
     for variable in ("TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "MPLCONFIGDIR"):
         os.environ[variable] = scratch
-    os.environ.update(MPLBACKEND="Agg", **triton_environment(device))
+    os.environ["MPLBACKEND"] = "Agg"
     sys.dont_write_bytecode = True
 
 
-def triton_environment(device: str, scratch: str = "") -> dict[str, str]:
-    """Variables for Triton: kernels are interpreted on a CPU and compiled for anything else.
-
-    A worker keeps in its scratch folder what it compiles, and the driver keeps nothing.
+def triton_environment(scratch: str) -> dict[str, str]:
+    """Variables for Triton in a worker with a device: it keeps what it compiles in its scratch
+    folder, and the driver keeps nothing.
     """
-    variables = {}
-    if device == "cpu":
-        variables["TRITON_INTERPRET"] = "1"
-    if scratch:
-        variables["TRITON_HOME"] = scratch
-        variables["TRITON_CACHE_DIR"] = f"{scratch}/triton"
-        variables["CUDA_CACHE_DISABLE"] = "1"
-    return variables
+    return {
+        "TRITON_HOME": scratch,
+        "TRITON_CACHE_DIR": f"{scratch}/triton",
+        "CUDA_CACHE_DISABLE": "1",
+    }
 
 
 def warm_libraries(extras: list[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 os.environ.update(
-    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", TRITON_INTERPRET="1"
+    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1"
 )
 from collections.abc import Callable, Iterator
 from pathlib import Path

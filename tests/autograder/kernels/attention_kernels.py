@@ -31,14 +31,14 @@ def _inner(
     V_block_ptr = tl.advance(V_block_ptr, (lo, 0))
     for start_n in range(lo, hi, BN):
         start_n = tl.multiple_of(start_n, BN)
-        qk = tl.dot(q, tl.load(K_block_ptr)) * scale
+        qk = tl.dot(q, tl.load(K_block_ptr), input_precision="ieee") * scale
         if DIAGONAL:
             qk = tl.where(offs_m[:, None] >= start_n + tl.arange(0, BN)[None, :], qk, float("-inf"))
         m_ij = tl.maximum(m_i, tl.max(qk, 1))
         p = tl.math.exp2(qk - m_ij[:, None])
         alpha = tl.math.exp2(m_i - m_ij)
         l_i = l_i * alpha + tl.sum(p, 1)
-        acc = tl.dot(p.to(q.dtype), tl.load(V_block_ptr), acc * alpha[:, None])
+        acc = tl.dot(p.to(q.dtype), tl.load(V_block_ptr), acc * alpha[:, None], input_precision="ieee")
         m_i = m_ij
         V_block_ptr = tl.advance(V_block_ptr, (BN, 0))
         K_block_ptr = tl.advance(K_block_ptr, (0, BN))
@@ -219,7 +219,7 @@ def flash_fwd_kernel(
         P = tl.exp(S - m_new[:, None])
         alpha = tl.exp(m_i - m_new)
         l_i = alpha * l_i + tl.sum(P, axis=-1)
-        O_i = tl.dot(P.to(V_j.dtype), V_j, acc=O_i * alpha[:, None])
+        O_i = tl.dot(P.to(V_j.dtype), V_j, acc=O_i * alpha[:, None], input_precision="ieee")
         m_i = m_new
         K_block_ptr = K_block_ptr.advance((K_TILE_SIZE, 0))
         V_block_ptr = V_block_ptr.advance((K_TILE_SIZE, 0))
@@ -380,7 +380,7 @@ def _described(
         m_new = tl.maximum(m, s.max(axis=1))
         p = tl.exp(s - tl.expand_dims(m_new, 1))
         l = l * tl.exp(m - m_new) + p.sum(1)
-        acc = acc * tl.exp(m - m_new).expand_dims(1) + tl.dot(p.cast(v.dtype), v)
+        acc = acc * tl.exp(m - m_new).expand_dims(1) + tl.dot(p.cast(v.dtype), v, input_precision="ieee")
         m = m_new
     o_desc.store([bh, pid * BM, 0], (acc / l[:, None]).to(o_desc.dtype).reshape([1, BM, D]))
 

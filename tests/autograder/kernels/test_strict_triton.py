@@ -14,7 +14,7 @@ import torch
 pytest.importorskip("triton")
 from small_kernels import chain_kernel, count_kernel, product, twice
 
-from autograder.kernels.memory import KernelFault
+from autograder.kernels.faults import KernelFault
 from autograder.kernels.strict_triton import install, trace
 from autograder.worker.launches import watch_launches
 
@@ -30,14 +30,15 @@ def test_a_right_kernel_is_right_with_any_strides() -> None:
 def test_reads_past_the_end_name_program_tensor_and_row() -> None:
     with pytest.raises(
         KernelFault,
-        match=r"^program 2 reads x\[3, 0\], and x has 3 rows \(its shape is \[3, 5\]\)$",
+        match=r"^program 2 reads x\[3, 0\], and x has 3 rows \(its shape is \[3, 5\]\) "
+        r"\(line 7 of scale_kernel, x \(`x = tl.load\(x_at\)`\)\)$",
     ):
         twice(X, "load")
 
 
 def test_reads_before_the_beginning_are_faults() -> None:
     with pytest.raises(
-        KernelFault, match=r"^program 0 reads x\[-1, 4\], and the shape of x is \[3, 5\]$"
+        KernelFault, match=r"^program 0 reads x\[-1, 4\], and the shape of x is \[3, 5\] "
     ):
         twice(X, "before")
 
@@ -69,25 +70,19 @@ def test_two_programs_that_write_one_element_race() -> None:
 
 
 def test_a_program_may_not_read_what_another_has_written() -> None:
-    with pytest.raises(KernelFault, match="which another program has written"):
+    with pytest.raises(KernelFault, match=r"which another program has read \(program 1\)"):
         chain_kernel[(8,)](torch.zeros(8), 8)
 
 
-def test_the_grid_runs_in_a_shuffled_order_that_repeats() -> None:
-    def order() -> list[tuple[int, ...]]:
-        _, seen = trace(twice, torch.zeros(16, 3))
-        return list(dict.fromkeys(program for program, *_ in seen.steps))
-
-    first = order()
-    assert sorted(first) == [(i,) for i in range(16)]
-    assert first != sorted(first)
-    assert order() == first
+def test_a_trace_goes_program_by_program() -> None:
+    _, seen = trace(twice, torch.zeros(16, 3))
+    assert [program for program, *_ in seen.steps] == [(i,) for i in range(16) for _ in range(2)]
 
 
 @pytest.mark.parametrize("grid", [(1 << 40,), (1 << 20, 1 << 20), ((1 << 18) + 1, 1, 1)])
 def test_a_grid_that_no_limit_allows_is_refused_at_once(grid: tuple[int, ...]) -> None:
     with pytest.raises(
-        KernelFault, match=rf"^a launch of {math.prod(grid)} programs: .* 262144 at most$"
+        KernelFault, match=rf"^a launch of {math.prod(grid)} programs: at most 262144 "
     ):
         chain_kernel[grid](torch.zeros(8), 8)
 
@@ -118,9 +113,10 @@ def test_one_tensor_under_two_names_keeps_them_apart() -> None:
     assert dict(seen.loads) == {"a": 256, "b": 256}
 
 
-def test_bfloat16_products_are_refused() -> None:
-    with pytest.raises(KernelFault, match="bfloat16 is wrong in the interpreter"):
-        product(torch.eye(16).bfloat16(), torch.eye(16).bfloat16())
+def test_a_product_of_bfloat16_is_rounded_once() -> None:
+    """1.0078125 is the bfloat16 after 1; 16 of its squares are 16.250977 in float32."""
+    x = torch.full((16, 16), 1.0078125).bfloat16()
+    assert torch.equal(product(x, x), torch.full((16, 16), 16 * 1.0078125**2))
 
 
 def test_atomic_additions_may_meet() -> None:

@@ -13,11 +13,11 @@ pytest.importorskip("triton")
 import triton
 import triton.language as tl
 import wrong_kernels as wrong
-from triton.runtime import interpreter
 
 from autograder.kernels import strict_triton
-from autograder.kernels.memory import KernelFault, Memory
-from autograder.kernels.strict_triton import UnknownTriton, install, trace
+from autograder.kernels.faults import KernelFault
+from autograder.kernels.memory import Memory
+from autograder.kernels.strict_triton import UnknownTriton, install
 from autograder.worker.launches import watch_launches
 
 pytestmark = pytest.mark.filterwarnings("ignore:tl.make_block_ptr is deprecated")
@@ -42,9 +42,9 @@ def test_a_block_pointer_without_boundary_check_may_not_leave_the_tensor() -> No
     assert str(caught.value) == (
         "program 1 reads x[6, 0], and x has 6 rows (its shape is [6, 5]); boundary_check of this "
         "block pointer leaves "
-        "out axis 0 and 1"
+        "out axis 0 and 1 (line 5 of block_kernel, tile (`tile = tl.load(x)`))"
     )
-    with pytest.raises(KernelFault, match=r"^program 1 reads x\[6, 0\].* leaves out axis 0$"):
+    with pytest.raises(KernelFault, match=r"^program 1 reads x\[6, 0\].* leaves out axis 0 \("):
         row_sums("columns")
 
 
@@ -78,7 +78,7 @@ def lanes(how: str) -> tuple[torch.Tensor, torch.Tensor]:
             "stored twice",
             r"^program 0 writes y\[7\], where another lane of it has written something else",
         ),
-        ("reversed in place", r"^program 0 writes x\[0\], which another lane of it has loaded"),
+        ("reversed in place", r"^program 0 writes x\[7\], which another lane of it has loaded"),
     ],
 )
 def test_an_order_of_lanes_is_nothing_to_rely_on(how: str, fault: str) -> None:
@@ -115,7 +115,7 @@ def test_a_zero_that_one_program_puts_where_others_add_is_luck() -> None:
             1,
             r"line 3 of printing_kernel \(`print\(\"x is\", x\)`\): `print` belongs to Python",
         ),
-        (wrong.numpy_kernel, 2, r"line 2 of _helper_with_numpy \(`return np.exp\(x\)`\): "),
+        (wrong.numpy_kernel, 2, r"line 2 of numpy_kernel .*function referenced: <ufunc 'exp'>"),
         (
             wrong.breaking_kernel,
             (4,),
@@ -190,12 +190,6 @@ def test_a_loop_that_changes_no_type_is_fine() -> None:
     assert x.tolist() == [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
 
 
-def test_a_name_that_the_interpreter_uses_is_not_known_because_of_that() -> None:
-    rewritten = wrong.lanes_kernel.rewrite()
-    assert "interpreter_semantic" in rewritten.__globals__
-    assert "TensorHandle" not in rewritten.__globals__
-
-
 def test_an_argument_that_is_none_is_told() -> None:
     with pytest.raises(KernelFault, match=r"^printing_kernel is given x_ptr = \[1\.0\] \(list\)"):
         wrong.printing_kernel[(1,)]([1.0])
@@ -262,54 +256,55 @@ def test_one_configuration_counts() -> None:
 # versions
 
 
-def version_is(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    monkeypatch.delattr(interpreter, "attention_kit_strict")
-    monkeypatch.setattr(triton, "__version__", version)
+@pytest.fixture
+def uninstalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has not installed anything; the hooks of other tests stay."""
+    strict = install()
+    monkeypatch.setattr(strict_triton, "_installed", [])
+    monkeypatch.setattr(strict_triton, "Strict", lambda: strict)
 
 
 @pytest.mark.parametrize("version", ["3.2.0", "3.5.1"])
+@pytest.mark.usefixtures("uninstalled")
 def test_an_older_version_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    version_is(monkeypatch, version)
+    monkeypatch.setattr(triton, "__version__", version)
     with pytest.raises(UnknownTriton) as caught:
         install()
     assert str(caught.value) == (
-        f"the strict interpreter knows Triton 3.6 to 3.9, and this is {version}: pip install "
-        "triton==3.7.1"
+        f"strict Triton knows Triton 3.6 to 3.9, and this is {version}: pip install triton==3.7.1"
     )
 
 
+@pytest.mark.usefixtures("uninstalled")
 def test_a_newer_version_is_tried_with_a_small_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    strict = install()
-    monkeypatch.setattr(strict_triton, "Strict", lambda: strict)
-    version_is(monkeypatch, "3.10.0")
-    assert install() is strict
+    monkeypatch.setattr(triton, "__version__", "3.10.0")
+    assert install() is not None
 
 
+@pytest.mark.usefixtures("uninstalled")
 def test_a_newer_version_in_which_the_kernel_fails_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    strict = install()
-    monkeypatch.setattr(strict_triton, "Strict", lambda: strict)
+    monkeypatch.setattr(triton, "__version__", "3.10.0")
     said = r"this is 3.10.0, in which it fails \(%s\): pip install triton==3.7.1$"
     with monkeypatch.context() as patched:
         patched.setattr(Memory, "_offsets", None)
-        version_is(patched, "3.10.0")
         with pytest.raises(
             UnknownTriton, match=said % "TypeError: 'NoneType' object is not callable"
         ):
             install()
     with monkeypatch.context() as patched:
         patched.setattr(strict_triton, "_probe_kernel", {(2,): lambda *arguments, block: None})
-        version_is(patched, "3.10.0")
         with pytest.raises(
             UnknownTriton, match=said % "RuntimeError: a small kernel is not what it should be"
         ):
             install()
 
 
-def test_on_a_gpu_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("uninstalled")
+def test_a_triton_that_interprets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tl, "max", lambda x: x)
-    with pytest.raises(RuntimeError, match="kernels run on the GPU here"):
-        trace(lambda: None)
+    with pytest.raises(UnknownTriton, match="imported with TRITON_INTERPRET=1"):
+        install()

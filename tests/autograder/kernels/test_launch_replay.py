@@ -8,6 +8,7 @@ in another way.
 from __future__ import annotations
 
 import ctypes
+import json
 import threading
 from collections.abc import Callable
 
@@ -19,17 +20,24 @@ pytest.importorskip("triton")
 import row_kernels as rows
 from small_kernels import scale_kernel, twice
 
-from autograder.kernels.memory import KernelFault
+from autograder.basics.errors import StudentError
+from autograder.kernels.faults import KernelFault
+from autograder.sandbox.launch_replay import replay_call
+from autograder.suite.calls import Call
 from autograder.worker.launches import watch_launches
 
 X = torch.arange(1.0, 81.0).reshape(4, 20)
 
 
 def answered(function: Callable[[torch.Tensor], object], x: torch.Tensor = X) -> object:
-    x = x.clone()
-    with watch_launches(function, (x,), {}, ["x"]) as record:
-        result = function(x)
-    return record.ledger.verify(result)
+    """What the trusted side takes for the answer: the tape crosses as JSON, and is played there."""
+    own = x.clone()
+    with watch_launches(function, (own,), {}, ["x"]) as record:
+        result = function(own)
+    call = Call("f", (x,), {}, result=result)
+    tape = json.loads(json.dumps(record.tape.finish(result)))
+    replay_call(call, tape, has_stand_ins=False)
+    return call.result
 
 
 def launch(x: torch.Tensor, y: torch.Tensor, wrong: str = "") -> None:
@@ -114,7 +122,7 @@ def test_memory_that_something_else_has_written_is_refused(
     wrapper: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
     with pytest.raises(
-        KernelFault, match="Something other than torch and the kernels has written into"
+        StudentError, match="Something other than torch and the kernels has written into"
     ):
         answered(wrapper)
 
@@ -128,7 +136,7 @@ def test_whoever_swallows_the_fault_has_it_in_the_end() -> None:
         except KernelFault:
             return y
 
-    with pytest.raises(KernelFault, match="Something other than torch"):
+    with pytest.raises(StudentError, match="Something other than torch"):
         answered(swallows)
 
 
@@ -214,24 +222,30 @@ def made_in_a_thread(x: torch.Tensor) -> torch.Tensor:
         from_numpy,
         from_a_list,
         copied_from_numpy,
-        by_a_storage,
         number_by_number,
         added_number_by_number,
         stacked_numbers,
         full_of_numbers,
         in_another_tensors_place,
-        set_to_another_storage,
         an_array,
         made_in_a_thread,
     ],
 )
 def test_values_from_outside_are_no_answer(wrapper: Callable[[torch.Tensor], object]) -> None:
-    with pytest.raises(KernelFault, match="What is returned"):
+    with pytest.raises(StudentError, match="What is returned"):
+        answered(wrapper)
+
+
+@pytest.mark.parametrize("wrapper", [by_a_storage, set_to_another_storage])
+def test_what_the_trusted_side_cannot_make_again_is_named(
+    wrapper: Callable[[torch.Tensor], object],
+) -> None:
+    with pytest.raises(StudentError, match=r"calls torch's set_, which cannot be made again"):
         answered(wrapper)
 
 
 def test_a_kernel_that_copies_what_numpy_computed_is_refused() -> None:
-    with pytest.raises(KernelFault, match="A kernel loads x, and its values came from numpy"):
+    with pytest.raises(StudentError, match="A kernel loads x, and its values came from numpy"):
         answered(lambda x: twice(torch.from_numpy(thrice(x) / 2)))
 
 
@@ -356,5 +370,9 @@ def test_a_small_table_may_come_from_a_list() -> None:
 def test_what_the_wrapper_computes_by_torch_is_told_as_before() -> None:
     with watch_launches(lambda x: 3 * twice(x), (X,), {}) as record:
         result = 3 * twice(X)
-    assert torch.equal(record.ledger.verify(result), 6 * X)
+    call = Call("f", (X,), {}, result=result)
+    replay_call(call, record.tape.finish(result), has_stand_ins=False)
+    assert torch.equal(call.result, 6 * X)
     assert record.figures()["computed"] == ["mul"]
+    assert call.launch is not None
+    assert call.launch.computed == ("mul",)
