@@ -10,25 +10,24 @@ import numpy as np
 from autograder.kernels.arithmetic import as_unsigned
 from autograder.kernels.faults import KernelFault, Unreadable
 from autograder.kernels.frame import Frame, Step, TileReference, Translation
-from autograder.kernels.memory import Lanes
+from autograder.kernels.memory import ALIGNED, Lanes
 from autograder.kernels.number_types import Array, ElementType, from_bits, rounder, to_bits
 from autograder.kernels.ttir_text import Operation
 
-_ALIGNED = 16
 _NAN_PADDING = 2
 """Triton's number of `padding_option="nan"`; "zero" is 1, and none says nothing of the lanes."""
 
 
 def find_access_step(operation: Operation, types: Translation) -> Step | None:
     """The step of an operation on memory; None for any other operation."""
-    finder = _FINDERS.get(operation.name)
+    finder = _ACCESS_FINDERS.get(operation.name)
     return None if finder is None else finder(operation, types)
 
 
 # one access
 
 
-def _select(
+def _select_lanes(
     frame: Frame, addresses: Array, mask: Array | None
 ) -> tuple[Array, Lanes, Array | None]:
     """The addresses of the lanes that are on, these lanes, and their mask (None: all are on)."""
@@ -61,7 +60,7 @@ def _load(
     element: ElementType,
     volatile: bool = False,
 ) -> Array:
-    selected, lanes, on = _select(frame, addresses, mask)
+    selected, lanes, on = _select_lanes(frame, addresses, mask)
     _note_size(frame, addresses)
     bits = frame.memory.load(selected, lanes, element, volatile)
     values = from_bits(bits, element)
@@ -95,7 +94,7 @@ def _note_unfilled(frame: Frame, addresses: Array, mask: Array) -> None:
 def _store(
     frame: Frame, addresses: Array, value: Array, mask: Array | None, element: ElementType
 ) -> None:
-    selected, lanes, on = _select(frame, addresses, mask)
+    selected, lanes, on = _select_lanes(frame, addresses, mask)
     _note_size(frame, addresses)
     every = np.broadcast_to(value, lanes.shape)
     written = every.reshape(-1) if on is None else every[on]
@@ -307,10 +306,10 @@ def _make_descriptor(operation: Operation, types: Translation) -> Step:
 
 def refuse_descriptor(descriptor: TileReference, size: int) -> None:
     """Refuse what the hardware does not take: rows that do not begin at 16 bytes."""
-    if (descriptor.base % _ALIGNED).any():
+    if (descriptor.base % ALIGNED).any():
         raise KernelFault("a descriptor of a tensor that does not begin at a multiple of 16 bytes")
     for stride in descriptor.strides[:-1]:
-        if (stride * size % _ALIGNED).any():
+        if (stride * size % ALIGNED).any():
             raise KernelFault(
                 f"a descriptor with a stride of {int(stride[0])} elements: all but the last must "
                 "be multiples of 16 bytes"
@@ -425,7 +424,7 @@ def _atomic(
     Args:
         change: of old values, values of the operation, and the numbers of their lanes.
     """
-    selected, lanes, on = _select(frame, addresses, mask)
+    selected, lanes, on = _select_lanes(frame, addresses, mask)
     every = np.broadcast_to(value, lanes.shape)
     given = every.reshape(-1) if on is None else every[on]
     finish = rounder(element) if element.kind == "float" else lambda x: x.view(element.array)
@@ -516,7 +515,7 @@ def _descriptor_reduce(operation: Operation, types: Translation) -> Step:
     return step
 
 
-_FINDERS: dict[str, Callable[[Operation, Translation], Step]] = {
+_ACCESS_FINDERS: dict[str, Callable[[Operation, Translation], Step]] = {
     "tt.addptr": _add_pointer,
     "tt.int_to_ptr": _same_value,
     "tt.ptr_to_int": _same_value,

@@ -15,7 +15,7 @@ from triton.runtime.jit import JITFunction
 from autograder.kernels.faults import KernelFault, StaticAssertion
 from autograder.kernels.triton_versions import FrontEnd, constants_of, signature_of
 
-_MOST_KEPT = 4096
+_MOST_TEXTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Compiler:
         self._kernels[id(kernel)] = kernel
         key = (id(kernel), str(signature), repr(constants))
         if key not in self._texts:
-            if len(self._texts) >= _MOST_KEPT:
+            if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
             self._texts[key] = self._text_or_fault(kernel, signature, constants)
         text = self._texts[key]
@@ -141,7 +141,7 @@ def _names_in(function: JITFunction[Any]) -> frozenset[str]:
     return _names_in_text(function.src)
 
 
-@functools.lru_cache(maxsize=_MOST_KEPT)
+@functools.lru_cache(maxsize=_MOST_TEXTS)
 def _names_in_text(source: str) -> frozenset[str]:
     nodes = ast.walk(ast.parse(source))
     return frozenset(node.id for node in nodes if isinstance(node, ast.Name))

@@ -24,7 +24,7 @@ class WaitsForever(KernelFault):
 
 def find_control_step(operation: Operation, types: Translation) -> Step | None:
     """The step of a loop or a branch; None for any other operation."""
-    finder = _FINDERS.get(operation.name)
+    finder = _CONTROL_FINDERS.get(operation.name)
     return None if finder is None else finder(operation, types)
 
 
@@ -225,7 +225,7 @@ def _either(chosen: Array, outputs: Sequence[list[Value] | None]) -> list[Value]
     return [merge(chosen, a, b) for a, b in zip(first, second, strict=True)]
 
 
-def _select(operation: Operation, types: Translation) -> Step:
+def _select_value(operation: Operation, types: Translation) -> Step:
     (result,), (condition, first, second) = operation.results, operation.operands
 
     def step(frame: Frame) -> None:
@@ -355,9 +355,9 @@ def make_call(operation: Operation, functions: dict[str, FunctionCode]) -> Step:
     return call
 
 
-_FINDERS = {
+_CONTROL_FINDERS = {
     "scf.for": _for,
     "scf.while": _while,
     "scf.if": _if,
-    "arith.select": _select,
+    "arith.select": _select_value,
 }

@@ -21,7 +21,7 @@ _SILENT = frozenset({"llvm.intr.assume", "tt.assume", "gpu.barrier.noop", "ttg.w
 """Operations that compute nothing."""
 _BARRIERS = frozenset({"ttg.barrier", "gpu.barrier", "ttg.local_barrier", "nvvm.barrier0"})
 _AXES = {"x": 0, "y": 1, "z": 2}
-_MOST_KEPT = 256
+_MOST_EXECUTABLES = 256
 _MOST_DEEP_CALLS = 32
 
 
@@ -74,7 +74,7 @@ class Executable:
         return step
 
 
-@functools.lru_cache(maxsize=_MOST_KEPT)
+@functools.lru_cache(maxsize=_MOST_EXECUTABLES)
 def executable(text: str) -> Executable:
     """The kernel of a text.
 

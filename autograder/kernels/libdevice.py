@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from autograder.kernels.number_types import Array
+
 
 
 def _one_by_one(function: Callable[..., float], arity: int = 1) -> Callable[..., Array]:

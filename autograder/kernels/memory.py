@@ -22,7 +22,7 @@ from autograder.kernels.races import Conflict, ElementHistory
 
 _SPAN = 40  # a tensor owns 2**40 bytes of addresses, half of them before its first element
 _FIRST = 1 << 10  # above every address of a real process, which has 47 bits
-_ALIGNED = 16  # bytes: what descriptors ask of an address holds here as it does on a GPU
+ALIGNED = 16  # bytes: what descriptors ask of an address holds here as it does on a GPU
 _LANE_BITS = 32  # of a lane's number in its tile; the number of the tile's shape stands above
 _LANES = "nothing orders the lanes of a program, so the result would be a matter of luck"
 _PROGRAMS = "programs run in any order, so the result would be a matter of luck"
@@ -278,7 +278,7 @@ class Memory:
         """Give a tensor its addresses; returns the first."""
         number = _FIRST + len(self.regions)
         address = self._storages[view.storage].address + view.offset
-        base = (number << _SPAN) + address % _ALIGNED
+        base = (number << _SPAN) + address % ALIGNED
         self.regions[number] = self._region_at(view, base)
         return base
 

@@ -20,8 +20,9 @@ from autograder.kernels.number_types import (
 )
 from autograder.kernels.ttir_text import Operation
 
-_FOUR_BIT_VALUES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
-_FOUR_BIT_VALUES = np.concatenate([_FOUR_BIT_VALUES, -_FOUR_BIT_VALUES])
+_FOUR_BIT_VALUES = np.array(
+    [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32
+)
 
 
 def find_product_step(operation: Operation, types: Translation) -> Step | None:

@@ -11,7 +11,7 @@ from autograder.kernels.launch import Launch, LaunchOutcome
 from autograder.kernels.memory import Lanes, Region
 from autograder.kernels.number_types import Array
 
-Step = tuple[tuple[int, ...], str, str, list[range]]
+TraceStep = tuple[tuple[int, ...], str, str, list[range]]
 """A program, a verb, a tensor, and the box of its elements."""
 
 
@@ -41,7 +41,7 @@ class Recording:
         self.unfilled: list[str] = []
         self.reads: dict[str, Array] = {}
         self.writes: dict[str, Array] = {}
-        self.steps: list[Step] = []
+        self.steps: list[TraceStep] = []
 
     def __str__(self) -> str:
         lines: dict[tuple[int, ...], list[str]] = {}
@@ -82,7 +82,7 @@ class StepWatcher:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._steps: list[tuple[int, Step]] = []
+        self._steps: list[tuple[int, TraceStep]] = []
 
     def __call__(self, verb: str, region: Region, offsets: Array, lanes: Lanes) -> None:
         """Note the accesses of all programs, by one operation."""

@@ -20,14 +20,21 @@ import triton
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from autograder.kernels import triton_versions
 from autograder.kernels.autotune import Autotuned
 from autograder.kernels.compiler import Compiler
 from autograder.kernels.faults import KernelFault
 from autograder.kernels.launch import Launch, run_launch
 from autograder.kernels.recording import Recording, StepWatcher
 from autograder.kernels.tensors import Allocations, ArgumentMemory, fill_with_rubbish
-from autograder.kernels.triton_versions import TESTED, UnknownTriton, refuse_version
+from autograder.kernels.triton_versions import (
+    TESTED,
+    UnknownTriton,
+    hook_launches,
+    hooked_launches,
+    is_interpreting,
+    refuse_version,
+    triton_version,
+)
 
 EMPTY = frozenset(
     {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
@@ -61,7 +68,8 @@ class Strict:
         def run_tuned(tuner: Any, *args: Any, **kwargs: Any) -> None:
             strict._autotuned.run(tuner, args, kwargs)
 
-        triton_versions.hook_launches(run, run_tuned)
+        run.strict = self  # type: ignore[attr-defined]  # another copy of this module finds it
+        hook_launches(run, run_tuned)
 
     @contextlib.contextmanager
     def record(
@@ -133,9 +141,6 @@ def _three_axes(sizes: Any) -> tuple[int, int, int]:
     return x, y, z
 
 
-_installed: list[Strict] = []
-
-
 def install() -> Strict:
     """Have all kernels of this process run here.
 
@@ -143,24 +148,25 @@ def install() -> Strict:
         UnknownTriton: this Triton is older than the tested versions, or newer, and a small kernel
             fails in it; or it was imported with TRITON_INTERPRET=1.
     """
-    if not _installed:
-        version = triton_versions.version()
-        if version < TESTED[0]:
-            raise refuse_version()
-        if triton_versions.is_interpreting():
-            raise UnknownTriton(
-                "Triton was imported with TRITON_INTERPRET=1, for its own interpreter: import "
-                "strict_triton before triton, or leave the variable out"
-            )
-        try:
-            strict = Strict()
-            if version > TESTED[1]:
-                _probe(strict)
-        except Exception as error:
-            reason = f", in which it fails ({type(error).__name__}: {error})"
-            raise refuse_version(reason) from error
-        _installed.append(strict)
-    return _installed[0]
+    installed: Strict | None = getattr(hooked_launches(), "strict", None)
+    if installed is not None:
+        return installed
+    version = triton_version()
+    if version < TESTED[0]:
+        raise refuse_version()
+    if is_interpreting():
+        raise UnknownTriton(
+            "Triton was imported with TRITON_INTERPRET=1, for its own interpreter: leave the "
+            "variable out, and restart"
+        )
+    try:
+        strict = Strict()
+        if version > TESTED[1]:
+            _probe(strict)
+    except Exception as error:
+        reason = f", in which it fails ({type(error).__name__}: {error})"
+        raise refuse_version(reason) from error
+    return strict
 
 
 @triton.jit  # type: ignore[untyped-decorator]

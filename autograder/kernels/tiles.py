@@ -31,7 +31,7 @@ _EXACT_IN_NUMPY = ("i8", "i16", "i32", "i64", "f32", "f64")
 
 def find_tile_step(operation: Operation, types: Translation) -> Step | None:
     """The step of an operation on tiles; None for any other operation."""
-    finder = _FINDERS.get(operation.name)
+    finder = _TILE_FINDERS.get(operation.name)
     return None if finder is None else finder(operation, types)
 
 
@@ -276,7 +276,7 @@ def _map_elementwise(operation: Operation, types: Translation) -> Step:
     return step
 
 
-_FINDERS: dict[str, Callable[[Operation, Translation], Step]] = {
+_TILE_FINDERS: dict[str, Callable[[Operation, Translation], Step]] = {
     "tt.make_range": _make_range,
     "tt.splat": _splat,
     "tt.unsplat": _reshape,

@@ -6,8 +6,10 @@ constant. The text of the module is all that anything else here knows of Triton.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import triton
@@ -34,7 +36,7 @@ class UnknownTriton(ImportError):
     """This version of Triton has no front end that is known here."""
 
 
-def version() -> tuple[int, ...]:
+def triton_version() -> tuple[int, ...]:
     """The version of Triton, two numbers."""
     return tuple(int(part) for part in triton.__version__.split(".")[:2])
 
@@ -45,6 +47,20 @@ def refuse_version(reason: str = "") -> UnknownTriton:
         "strict Triton knows Triton 3.6 to 3.9, and this is "
         f"{triton.__version__}{reason}: pip install triton==3.7.1"
     )
+
+
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """The front end makes many objects at once, and a collection in between is a tenth of its
+    time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class FrontEnd:
@@ -67,7 +83,7 @@ class FrontEnd:
         self, kernel: JITFunction[Any], signature: dict[str, Any], constants: dict[Any, Any]
     ) -> str:
         """A kernel in TTIR, for the types and constants of a launch."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _without_garbage_collection():
             warnings.simplefilter("ignore")
             source = ASTSource(kernel, signature, constants, {})
             module = source.make_ir(
@@ -118,10 +134,17 @@ def hook_launches(run: Callable[..., Any], run_tuned: Callable[..., Any]) -> Non
         run: in place of `JITFunction.run`.
         run_tuned: in place of `Autotuner.run`.
     """
-    # the interpreter of Triton's own is another class than JITFunction
+    # kernels would be made for Triton's own interpreter, where a student sets TRITON_INTERPRET
     knobs.runtime.interpret = False
     JITFunction.run = run
     autotuner.Autotuner.run = run_tuned
+
+
+def hooked_launches() -> Any:
+    """What `hook_launches` has put in place of `JITFunction.run`, by whichever copy of this module;
+    or Triton's own function.
+    """
+    return JITFunction.run
 
 
 def is_interpreting() -> bool:

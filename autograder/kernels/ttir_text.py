@@ -282,6 +282,8 @@ def _split_types_off(rest: str, name: str) -> tuple[str, str]:
     if name == "scf.if":
         text, _, types = rest.partition(" -> ")
         return text, types
+    if rest.startswith(": "):  # nothing but a type
+        return "", rest[2:]
     bare = _STRING.sub(lambda match: "\0" * len(match[0]), rest)
     place = bare.rfind(" : ")
     depth_after = bare[place:].count("}") - bare[place:].count("{")

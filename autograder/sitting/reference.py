@@ -5,6 +5,7 @@ answer for stand-ins.
 from __future__ import annotations
 
 import builtins
+import importlib
 import linecache
 import types
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from autograder.basics.errors import BadSuite, KitError
 from autograder.course import Assignment
 from autograder.intake.built_json import read_built_json
 from autograder.intake.companion_files import load_companions
+from autograder.kernels import CARRIES
 
 
 def load_reference(assignment: Assignment) -> dict[str, Any]:
@@ -79,6 +81,8 @@ class _Importer:
         return self._modules[name]
 
     def _run(self, name: str, text: str) -> types.ModuleType:
+        if match := CARRIES.search(text):  # the kit's own module serves the trusted side too
+            return importlib.import_module(match[1])
         module = types.ModuleType(name)
         vars(module)["__builtins__"] = self.builtins
         file = f"<answer key, {name}.py>"

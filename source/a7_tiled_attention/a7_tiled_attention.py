@@ -21,7 +21,7 @@
 # sum. But both can be kept up to date while the row passes by in pieces, **if what was computed with an older maximum
 # is corrected when a larger one turns up**. That is the online softmax. The rest is bookkeeping about who loads which
 # tile, and this bookkeeping is where kernels go wrong: at the last, ragged tile, at rows that see nothing, at
-# a stride that was taken for granted. So your kernels run in a strict interpreter that tells you which program touched
+# a stride that was taken for granted. So your kernels run under strict eyes, which tell you which program touched
 # which element, and you need no GPU for any of it.
 #
 # Six of the nine functions need only torch, wherever you work. The three kernels (`add_bias`, `softmax_rows`,
@@ -60,10 +60,9 @@ import os
 
 import torch
 
-# Without a GPU, kernels run in Triton's interpreter. That has to be said before triton is imported.
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
-device = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
+# Without a GPU, or with TRITON_INTERPRET=1, kernels run on the CPU: not in Triton's own interpreter, but strictly (below).
+interpret = os.environ.pop("TRITON_INTERPRET", "") == "1"
+device = "cpu" if interpret or not torch.cuda.is_available() else "cuda"
 
 try:
     import triton
@@ -543,19 +542,21 @@ plt.show()
 # Everything else reads like torch: `tl.exp`, `tl.sum(x, axis)`, `tl.max(x, axis)`, `tl.where`, `tl.dot`, `tl.zeros`,
 # `x.to(tl.float32)`.
 #
-# ### The strict interpreter
+# ### Strict kernels on a CPU
 #
 # On a GPU, a wrong address reads whatever lies there, and your test passes, until the day it does not. Triton's own
-# interpreter has the same habit. The next cell holds a strict one. **You need not read it.** Here every access is
-# checked against the tensors that were passed, masked lanes without `other` are NaN, programs run in a shuffled order,
-# and everything is counted. When a kernel does what it may not, it says so: *program (2, 0) reads k[40, 0], and k has
-# 40 rows*. And `trace(function, …)` calls a function and gives back its result and what its programs touched.
+# interpreter has the same habit. The next cell imports something stricter: your kernel goes through Triton's compiler
+# as it would for a GPU, and what the compiler makes of it runs here, all programs at once. Every access is checked
+# against the tensors that were passed, masked lanes without `other` are NaN, two programs may not depend on which of
+# them is first, and everything is counted. When a kernel does what it may not, it says so, with your line: *program
+# (2, 0) reads k[40, 0], and k has 40 rows*. And `trace(function, …)` calls a function and gives back its result and
+# what its programs touched.
 
 # %% given="strict"
 def trace(function, *arguments, **keywords):
-    """The interpreter has its own, further down."""
+    """Without a GPU there is another one, further down."""
     raise RuntimeError(
-        'only the interpreter traces: put os.environ["TRITON_INTERPRET"] = "1" at the top of the first cell with '
+        'only kernels on a CPU are traced: put os.environ["TRITON_INTERPRET"] = "1" at the top of the first cell with '
         "imports, and restart"
     )
 
@@ -740,7 +741,7 @@ if kernels_run(triton):
 # * Rows that see nothing: $m'=-\infty$ as in section 1, and $l=0$ at the end.
 # * Is everything float32 that has to be?
 #
-# At most 128 queries and 64 keys a tile, please: so that the small sizes that an interpreter can bear have several
+# At most 128 queries and 64 keys a tile, please: so that the small sizes that a CPU can bear have several
 # tiles, and because a GPU has no room for more. 32 is a good size here. Start with one head, no causal, $N=32$, and
 # print the trace.
 
@@ -894,7 +895,7 @@ if device == "cpu" and kernels_run(triton):
 # ### What a GPU would say
 #
 # Triton's compiler needs no GPU, and brings NVIDIA's assembler. So you can see what **your** kernel would take of an
-# H200 for sizes that no interpreter could run; the tensors below have sizes and no memory.
+# H200 for sizes that no CPU could run; the tensors below have sizes and no memory.
 #
 # * **Shared memory** holds the tiles that `tl.dot` reads, and those that are fetched in advance. A program gets 227 KB
 #   at most. One that asks for more is not launched: `OutOfResources`.
