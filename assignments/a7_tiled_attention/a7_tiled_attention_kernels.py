@@ -28,7 +28,7 @@ class Unreadable(KernelFault):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """A place in a student's source.
 
     Attributes:
@@ -220,13 +220,14 @@ def _float8_values(name: str) -> Array:
 def from_bits(bits: Array, element: ElementType) -> Array:
     """The values of elements, from their bits in memory."""
     if element.kind == "bool":
-        return bits != 0
+        return np.asarray(bits != 0)
     if element.name == "bf16":
         return (bits.astype(np.uint32) << 16).view(np.float32)
     if element.name.startswith("f8"):
         values: Array = _float8_values(element.name)[bits]
         return values
-    return bits.view(element.array)
+    seen: Array = bits.view(element.array)
+    return seen
 
 
 def to_bits(values: Array, element: ElementType) -> Array:
@@ -297,7 +298,7 @@ def _float8_codes(values: Array, name: str, *, toward_zero: bool) -> Array:
     upwards = (to_above < to_below) | ((to_above == to_below) & (above % 2 == 0))
     code = np.where(upwards & (not toward_zero), above, below)
     code = np.where(np.isnan(values), 127, code)
-    return (code | np.signbit(values) * 128).astype(np.uint8)
+    return np.asarray(code | np.signbit(values) * 128, np.uint8)
 
 
 def rounder(element: ElementType, *, toward_zero: bool = False) -> Callable[[Array], Array]:
@@ -398,6 +399,33 @@ _MOST_PENDING = 1 << 22
 """Loads that are noted later, in elements: most storages are never written, and need no notes."""
 
 
+_LANES = "nothing orders the lanes of a program, so the result would be a matter of luck"
+_PROGRAMS = "programs run in any order, so the result would be a matter of luck"
+_WORDS = {
+    "load after store": f"reads %, which another program has written@: {_PROGRAMS}",
+    "store after store": f"writes %, which another program has written@: {_PROGRAMS}",
+    "store after load": f"writes %, which another program has read@: {_PROGRAMS}",
+    "atomic after store": f"adds to %, which another program has written@: {_PROGRAMS}",
+    "atomic after load": f"adds to %, which another program has read@: {_PROGRAMS}",
+    "load after atomic": f"reads %, which another program changes atomically@: {_PROGRAMS}",
+    "store after atomic": f"writes %, which another program changes atomically@: {_PROGRAMS}",
+    "lane loads after store": (
+        f"reads %, which another lane of it has written: {_LANES}. tl.debug_barrier() between the "
+        "store and the load orders them; better is to keep the value in a variable"
+    ),
+    "lane stores after store": (
+        f"writes %, where another lane of it has written something else: {_LANES}. "
+        "tl.debug_barrier() between the two stores orders them"
+    ),
+    "lane stores after load": (
+        f"writes %, which another lane of it has loaded: {_LANES}. tl.debug_barrier() between the "
+        "load and the store orders them"
+    ),
+    "two lanes store": f"write %, and not the same: {_LANES}",
+}
+"""The words for each kind of conflict: % is the element, @ the other program."""
+
+
 class Accessing(Protocol):
     """The lanes of one access that are on, in the order of their programs.
 
@@ -408,25 +436,35 @@ class Accessing(Protocol):
     """
 
     @property
-    def programs(self) -> Array: ...
+    def programs(self) -> Array:
+        """The program of each lane."""
+
     @property
-    def keys(self) -> Array: ...
+    def keys(self) -> Array:
+        """The number of each lane."""
+
     @property
-    def epochs(self) -> Array: ...
+    def epochs(self) -> Array:
+        """How many barriers each lane's program has passed."""
 
 
-class Conflict(Exception):
+class AccessConflict(Exception):
     """Two accesses to one element that nothing orders.
 
     Attributes:
         lanes: a mask of the lanes in conflict.
-        kind: a key of the words in `memory.py`.
+        kind: a key of the words above.
         others: for each lane the other program, or None where it is the same program.
     """
 
     def __init__(self, kind: str, lanes: Array, others: Array | None = None) -> None:
         super().__init__(kind)
         self.kind, self.lanes, self.others = kind, lanes, others
+
+    def words(self, program: str, element: str, other: str) -> str:
+        """The conflict in words, such as "program 1 reads x[0], which another program …"."""
+        subject = f"two lanes of {program}" if self.kind == "two lanes store" else program
+        return f"{subject} {_WORDS[self.kind]}".replace("%", element).replace("@", other)
 
 
 class ElementHistory:
@@ -496,7 +534,7 @@ class ElementHistory:
         """Note a load.
 
         Raises:
-            Conflict: another program or lane writes one of the elements.
+            AccessConflict: another program or lane writes one of the elements.
         """
         untouched = not self._is_written and not self._has_atomics
         if untouched and self._order is None:
@@ -518,10 +556,10 @@ class ElementHistory:
             foreign = self._not_ordered(foreign, writers, self._write_time[places])
             foreign &= ~self._wrote_the_same(foreign, places, programs)
             if foreign.any():
-                raise Conflict("load after store", foreign, writers)
+                raise AccessConflict("load after store", foreign, writers)
         own = (writers == programs) & (self._write_lane[places] != lanes.keys)
         if own.any() and (own := own & (self._write_epoch[places] == lanes.epochs)).any():
-            raise Conflict("lane loads after store", own)
+            raise AccessConflict("lane loads after store", own)
 
     def _wrote_the_same(self, which: Array, places: Array, programs: Array) -> Array:
         """Where the program itself has written the value that another one wrote last."""
@@ -570,7 +608,7 @@ class ElementHistory:
             after: what stands there now; of two lanes at one place, one has won.
 
         Raises:
-            Conflict: another program or lane reads one of the elements, or writes something else.
+            AccessConflict: another program or lane reads an element, or writes something else.
         """
         self._note_pending()
         changes = before != bits
@@ -597,9 +635,9 @@ class ElementHistory:
         """Several lanes of this store write to one place."""
         clashes = lost & differs
         if (foreign := clashes & (winners != programs)).any():
-            raise Conflict("store after store", foreign, winners)
+            raise AccessConflict("store after store", foreign, winners)
         if clashes.any():
-            raise Conflict("two lanes store", clashes)
+            raise AccessConflict("two lanes store", clashes)
         self._share(places, programs, lost & (winners != programs))
 
     def _share(self, places: Array, programs: Array, which: Array) -> None:
@@ -612,16 +650,14 @@ class ElementHistory:
         if foreign.any():
             foreign = self._not_ordered(foreign, writers, self._write_time[places])
             if (clashes := foreign & changes).any():
-                raise Conflict("store after store", clashes, writers)
+                raise AccessConflict("store after store", clashes, writers)
             self._share(places, writers, foreign)
             self._share(places, programs, foreign)
         own = (writers == programs) & changes & (self._write_lane[places] != lanes.keys)
         if own.any() and (own := own & (self._write_epoch[places] == lanes.epochs)).any():
-            raise Conflict("lane stores after store", own)
+            raise AccessConflict("lane stores after store", own)
 
-    def _refuse_readers(
-        self, places: Array, lanes: Accessing, changes: Array, kind: str
-    ) -> None:
+    def _refuse_readers(self, places: Array, lanes: Accessing, changes: Array, kind: str) -> None:
         programs = lanes.programs
         first, last = self._first_reader[places], self._last_reader[places]
         is_read = last != _NOBODY
@@ -631,10 +667,10 @@ class ElementHistory:
         if foreign.any():
             foreign = self._not_seen_readers(foreign, places)
             if foreign.any():
-                raise Conflict(kind, foreign, np.where(first != programs, first, last))
+                raise AccessConflict(kind, foreign, np.where(first != programs, first, last))
         own = is_read & changes & (self._read_lane[places] != lanes.keys) & (first == programs)
         if own.any() and (own := own & (self._read_epoch[places] == lanes.epochs)).any():
-            raise Conflict("lane stores after load", own)
+            raise AccessConflict("lane stores after load", own)
 
     # atomic operations
 
@@ -642,7 +678,7 @@ class ElementHistory:
         """Note an atomic operation: it may meet others, and no plain load or store.
 
         Raises:
-            Conflict: another program reads or writes one of the elements.
+            AccessConflict: another program reads or writes one of the elements.
         """
         self._note_pending()
         if self._order is not None:
@@ -653,7 +689,7 @@ class ElementHistory:
             foreign = (writers != _NOBODY) & (writers != programs)
             foreign = self._not_ordered(foreign, writers, self._write_time[places])
             if foreign.any():
-                raise Conflict("atomic after store", foreign, writers)
+                raise AccessConflict("atomic after store", foreign, writers)
         nothing = np.zeros(places.size, bool)  # lanes of one program may meet in an atomic
         self._refuse_readers(places, lanes, nothing, "atomic after load")
         self._has_atomics = True
@@ -675,7 +711,7 @@ class ElementHistory:
                 place = int(places[lane])
                 foreign[lane] = not self._order.has_seen_atomics(self._number, place)
         if foreign.any():
-            raise Conflict(kind, foreign, np.where(first != programs, first, last))
+            raise AccessConflict(kind, foreign, np.where(first != programs, first, last))
 
     def count_changed(self) -> int:
         """How many elements somebody has written or changed."""
@@ -707,53 +743,9 @@ class ElementHistory:
 
 import functools
 import math
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-
-
-_SPAN = 40  # a tensor owns 2**40 bytes of addresses, half of them before its first element
-_FIRST = 1 << 10  # above every address of a real process, which has 47 bits
-ALIGNED = 16  # bytes: what descriptors ask of an address holds here as it does on a GPU
-_LANE_BITS = 32  # of a lane's number in its tile; the number of the tile's shape stands above
-_LANES = "nothing orders the lanes of a program, so the result would be a matter of luck"
-_PROGRAMS = "programs run in any order, so the result would be a matter of luck"
-_CONFLICTS = {
-    "load after store": f"{{who}} reads {{place}}, which another program has written{{other}}: {_PROGRAMS}",
-    "store after store": (
-        f"{{who}} writes {{place}}, which another program has written{{other}}: {_PROGRAMS}"
-    ),
-    "store after load": f"{{who}} writes {{place}}, which another program has read{{other}}: {_PROGRAMS}",
-    "atomic after store": (
-        f"{{who}} adds to {{place}}, which another program has written{{other}}: {_PROGRAMS}"
-    ),
-    "atomic after load": f"{{who}} adds to {{place}}, which another program has read{{other}}: {_PROGRAMS}",
-    "load after atomic": (
-        f"{{who}} reads {{place}}, which another program changes by an atomic operation"
-        f"{{other}}: {_PROGRAMS}"
-    ),
-    "store after atomic": (
-        f"{{who}} writes {{place}}, which another program changes by an atomic operation"
-        f"{{other}}: {_PROGRAMS}"
-    ),
-    "lane loads after store": (
-        f"{{who}} reads {{place}}, which another lane of it has written: {_LANES}. "
-        "tl.debug_barrier() between the store and the load orders them; better is to keep the "
-        "value in a variable"
-    ),
-    "lane stores after store": (
-        "{who} writes {place}, where another lane of it has written something else: "
-        f"{_LANES}. tl.debug_barrier() between the two stores orders them"
-    ),
-    "lane stores after load": (
-        f"{{who}} writes {{place}}, which another lane of it has loaded: {_LANES}. "
-        "tl.debug_barrier() between the load and the store orders them"
-    ),
-    "two lanes store": f"two lanes of {{who}} write {{place}}, and not the same: {_LANES}",
-}
 
 
 @dataclass(slots=True)
@@ -857,6 +849,15 @@ class Region:
         return index, remainder
 
 
+import functools
+import math
+
+import numpy as np
+
+
+_LANE_BITS = 32  # of a lane's number in its tile; the number of the tile's shape stands above
+
+
 class Programs:
     """The programs that run at the same time.
 
@@ -909,17 +910,20 @@ class Lanes:
 
     @functools.cached_property
     def programs(self) -> Array:
+        """The program of each lane; they ascend."""
         numbers = self.among.numbers.reshape(-1, *(1,) * (len(self.shape) - 1))
         return self._selected(np.broadcast_to(numbers, self.shape))
 
     @functools.cached_property
     def keys(self) -> Array:
+        """A number for each lane of a program; equal ones of two accesses mean one lane."""
         lanes = np.arange(math.prod(self.shape[1:]), dtype=np.int64)
         lanes += self._tile_number << _LANE_BITS
         return self._selected(np.broadcast_to(lanes.reshape(1, *self.shape[1:]), self.shape))
 
     @functools.cached_property
     def epochs(self) -> Array:
+        """How many barriers each lane's program has passed."""
         epochs: Array = self._epochs[self.programs]
         return epochs
 
@@ -935,6 +939,16 @@ class Lanes:
         return part
 
 
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+_SPAN = 40  # a tensor owns 2**40 bytes of addresses, half of them before its first element
+_FIRST = 1 << 10  # above every address of a real process, which has 47 bits
+ALIGNED = 16  # bytes: what descriptors ask of an address holds here as it does on a GPU
 Watcher = Callable[[str, Region, Array, Lanes], None]
 StorageFinder = Callable[[int], int | None]
 
@@ -1023,7 +1037,7 @@ class Memory:
             if not (region.shows_unfilled and element.kind == "float"):
                 self._refuse_unfilled(region, offsets, places, own)
             self._count("reads", region, offsets, own)
-            bits = region.elements[places]
+            bits: Array = region.elements[places]
             if part is None:
                 return bits
             if result is None:
@@ -1092,21 +1106,17 @@ class Memory:
         """Note an access, with conflicts put into words."""
         try:
             note(*args)
-        except Conflict as conflict:
+        except AccessConflict as conflict:
             lane = int(np.flatnonzero(conflict.lanes)[0])
             index, _ = region.index_of(int(offsets[lane]))
             other = ""
             if conflict.others is not None:
                 place = lanes.among.words(int(conflict.others[lane]))
                 other = f" (program {program_in_words(place)})"
-            words = _CONFLICTS[conflict.kind]
-            raise KernelFault(
-                words.format(who=_who(lanes, lane), place=f"{region.name}{index}", other=other)
-            ) from None
+            element = f"{region.name}{index}"
+            raise KernelFault(conflict.words(_who(lanes, lane), element, other)) from None
 
-    def _refuse_unfilled(
-        self, region: Region, offsets: Array, places: Array, lanes: Lanes
-    ) -> None:
+    def _refuse_unfilled(self, region: Region, offsets: Array, places: Array, lanes: Lanes) -> None:
         """Refuse numbers that nobody has put there; floating point ones are NaN, and show."""
         if region.filled is None:
             return
@@ -1155,9 +1165,7 @@ class Memory:
         if region is None and number < _FIRST:
             region = self._region_of_real_address(address, element)
         if region is None:
-            raise KernelFault(
-                f"{_who(lanes, lane)} {verb} an address that belongs to no tensor"
-            )
+            raise KernelFault(f"{_who(lanes, lane)} {verb} an address that belongs to no tensor")
         if region.size != element.size and region.is_whole:
             return self._in_other_elements(number, region, element.size)
         return region
@@ -1212,7 +1220,9 @@ class Memory:
         wrong = ~inside | (misaligned != 0)
         if wrong.any():
             lane = int(np.flatnonzero(wrong)[0])
-            raise self._outside(region, int(offsets[lane]), bool(misaligned[lane]), lanes, lane, verb)
+            raise self._outside(
+                region, int(offsets[lane]), bool(misaligned[lane]), lanes, lane, verb
+            )
         if element.size != region.size:
             raise KernelFault(
                 f"{_who(lanes, 0)} {verb} {region.name} as elements of {element.size} bytes, and "
@@ -1253,6 +1263,959 @@ def _turns(places: Array) -> list[Array]:
         return [np.arange(places.size)]
     rank = np.arange(ordered.size) - np.repeat(starts, lengths)
     return [np.sort(order[rank == turn]) for turn in range(int(lengths.max()))]
+
+
+import re
+from dataclasses import dataclass, field
+
+
+_NAME = r"%[\w$.-]+(?:#\d+)?"
+_NAMES = re.compile(_NAME)
+_OPERATION = re.compile(
+    r'(?:(?P<results>%[\w$.-]+)(?::(?P<count>\d+))? = )?"?(?P<name>[a-z_]+\.[\w.]+)"?(?P<rest>.*)$'
+)
+_FUNCTION = re.compile(r'tt\.func (?P<scope>public|private)? ?@(?P<name>"[^"]*"|[\w$.]+)\(')
+_LABEL = re.compile(r"\^(\w+)")
+_LOCATION_AT_END = re.compile(r" loc\((#loc\d*|unknown)\)$")
+_ALIAS = re.compile(r"(#loc\d*) = loc\((.*)\)$")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_MOST_DEEP = 64
+_MOST_RESULTS = 1024
+
+
+@dataclass(slots=True)
+class Operation:
+    """One operation.
+
+    Attributes:
+        name: with its dialect, such as "arith.addf".
+        results: names of the values that the operation makes.
+        operands: names of the values that it takes. For a loop, the initial values of what it
+            carries stand last.
+        text: everything between the name and the types: operands and attributes.
+        types: the types after the last colon.
+        regions: the code inside, as a list of blocks each.
+        location: the alias of the place in the source.
+        carried: for a loop, the names in the body of what it carries; its counter first.
+    """
+
+    name: str
+    results: list[str]
+    operands: list[str]
+    text: str
+    types: str
+    location: str
+    regions: list[list[CodeBlock]] = field(default_factory=list)
+    carried: list[str] = field(default_factory=list)
+
+    def number(self, attribute: str) -> int | None:
+        """An attribute that is a number, such as `axis = 1 : i32`."""
+        match = re.search(rf"\b{attribute} = (-?\d+)", self.text)
+        return int(match[1]) if match else None
+
+    def numbers(self, attribute: str) -> list[int]:
+        """An attribute that is a list, such as `order = array<i32: 1, 0>`; [] where it is not
+        there.
+        """
+        match = re.search(rf"\b{attribute} = array<i(?:32|64)(?:: ([-\d, ]*))?>", self.text)
+        return [int(part) for part in match[1].split(",")] if match and match[1] else []
+
+    def word(self, attribute: str) -> str:
+        """An attribute that is a word, such as `rounding = rtne`; "" where it is not there."""
+        match = re.search(rf"\b{attribute} = ([\w.]+)", self.text)
+        return match[1] if match else ""
+
+    def result_types(self) -> list[str]:
+        """The types of the results, as the text has them after an arrow, or else the last type."""
+        _, arrow, after = self.types.rpartition(" -> ")
+        if not arrow:
+            _, arrow, after = self.types.rpartition(" to ")
+        text = after if arrow else self.types
+        return split_types(text.strip().removeprefix("(").removesuffix(")"))
+
+
+@dataclass(slots=True)
+class CodeBlock:
+    """Operations without a jump into their middle.
+
+    Attributes:
+        arguments: names of the values that a jump to this block hands over.
+        types: the types of the arguments.
+    """
+
+    label: str
+    arguments: list[str]
+    types: list[str]
+    operations: list[Operation]
+
+
+@dataclass(slots=True)
+class Function:
+    """A function; its first block's arguments are the function's."""
+
+    name: str
+    is_public: bool
+    blocks: list[CodeBlock]
+
+
+@dataclass(slots=True)
+class Module:
+    """A kernel and the functions that it calls.
+
+    Attributes:
+        kernel: the public function.
+        functions: all functions, by name.
+    """
+
+    kernel: Function
+    functions: dict[str, Function]
+    _aliases: dict[str, str]
+
+    def place(self, location: str) -> SourcePlace | None:
+        """The student's place that an operation comes from: of a function of Triton's library,
+        the line that called it.
+        """
+        places = self._places(self._aliases.get(location, ""), 0)
+        own = [place for place in places if not _is_library(place.file)]
+        return next(iter(own or places), None)
+
+    def _places(self, text: str, depth: int) -> list[SourcePlace]:
+        """All places of a location, the innermost call first."""
+        if depth > _MOST_DEEP:
+            return []
+        if match := re.fullmatch(r"(#loc\d*)", text):
+            return self._places(self._aliases.get(text, ""), depth + 1)
+        if match := re.fullmatch(r'"([^"]*)":(\d+):\d+', text):
+            return [SourcePlace(match[1], int(match[2]))]
+        if match := re.fullmatch(r"callsite\((.*) at (.*)\)", text):
+            return self._places(match[1], depth + 1) + self._places(match[2], depth + 1)
+        if match := re.fullmatch(r'"([^"]*)"\((.*)\)', text):
+            places = self._places(match[2], depth + 1)
+            return [SourcePlace(p.file, p.line, p.variable or match[1]) for p in places]
+        if match := re.match(r"fused(?:<.*?>)?\[(.*)\]", text):
+            return self._places(match[1].split(", ")[0], depth + 1)
+        return []
+
+
+def _is_library(file: str) -> bool:
+    return "/triton/language/" in file or "/triton/experimental/" in file
+
+
+def split_types(text: str) -> list[str]:
+    """Types that commas separate; commas inside of angle brackets separate none."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        if letter in "<([":
+            depth += 1
+        elif letter == ")" or letter == "]" or (letter == ">" and text[place - 1] != "-"):
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
+
+
+def read_module(text: str) -> Module:
+    """Read a text as `module.str()` prints it.
+
+    Raises:
+        Unreadable: the text is not TTIR.
+    """
+    aliases = {}
+    lines = []
+    for raw in text.splitlines():
+        line = raw.strip()
+        if match := _ALIAS.match(line):
+            aliases[match[1]] = match[2]
+        elif line:
+            lines.append(line)
+    functions = {}
+    reader = _Reader(lines)
+    while not reader.at_end:
+        line = reader.next_line()
+        if line.startswith("tt.func"):
+            function = reader.read_function(line)
+            functions[function.name] = function
+    kernels = [function for function in functions.values() if function.is_public]
+    if len(kernels) != 1:
+        raise Unreadable(f"a text with {len(kernels)} kernels, and not one")
+    return Module(kernels[0], functions, aliases)
+
+
+class _Reader:
+    """Goes through the lines of a text."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._next = 0
+        self._depth = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._next >= len(self._lines)
+
+    def next_line(self) -> str:
+        if self.at_end:
+            raise Unreadable("the text ends in the middle")
+        self._next += 1
+        return self._lines[self._next - 1]
+
+    def read_function(self, line: str) -> Function:
+        match = _FUNCTION.match(line)
+        if match is None:
+            raise Unreadable(f"no function: {line[:80]}")
+        names, types = _read_arguments(line[match.end() :])
+        blocks, _ = self._read_region(names, types)
+        return Function(match["name"].strip('"'), match["scope"] != "private", blocks)
+
+    def _read_region(self, names: list[str], types: list[str]) -> tuple[list[CodeBlock], str]:
+        """The blocks up to the region's end, and the line that ends it."""
+        self._depth += 1
+        if self._depth > _MOST_DEEP:
+            raise Unreadable("regions in regions, too many")
+        blocks = [CodeBlock("bb0", names, types, [])]
+        while True:
+            line = self.next_line()
+            if line.startswith("}"):
+                self._depth -= 1
+                return blocks, line
+            if line.startswith("^"):
+                block = _read_label(line)
+                if blocks[-1].operations or len(blocks) > 1:
+                    blocks.append(block)
+                else:
+                    blocks[0] = block  # a region may name its first block
+            else:
+                blocks[-1].operations.append(self._read_operation(line))
+
+    def _read_operation(self, line: str) -> Operation:
+        line, location = _without_location(line)
+        match = _OPERATION.match(line)
+        if match is None:
+            raise Unreadable(f"no operation: {line[:80]}")
+        rest = match["rest"].strip()
+        opens = rest.endswith("{")
+        text, types = _split_types_off(rest.removesuffix("{").strip(), match["name"])
+        operation = Operation(
+            match["name"],
+            _result_names(match["results"], match["count"]),
+            [],
+            text,
+            types,
+            location,
+        )
+        operation.operands = _NAMES.findall(_STRING.sub('""', text))
+        if operation.name == "scf.for":
+            _split_for(operation)
+        elif operation.name == "scf.while":
+            _split_while(operation)
+        while opens:
+            blocks, line = self._read_region([], [])
+            line, end = _without_location(line)
+            operation.location = end or operation.location
+            operation.regions.append(blocks)
+            opens = line.endswith("{")
+            if " : " in line:
+                operation.types = line.split(" : ", 1)[1]
+        return operation
+
+
+def _result_names(name: str | None, count: str | None) -> list[str]:
+    if name is None:
+        return []
+    if count is None:
+        return [name]
+    if int(count) > _MOST_RESULTS:
+        raise Unreadable(f"an operation with {count} results")
+    return [f"{name}#{number}" for number in range(int(count))]
+
+
+def _without_location(line: str) -> tuple[str, str]:
+    match = _LOCATION_AT_END.search(line)
+    return (line[: match.start()], match[1]) if match else (line, "")
+
+
+def _split_types_off(rest: str, name: str) -> tuple[str, str]:
+    """Operands and attributes, and the types behind them."""
+    if name in ("cf.br", "cf.cond_br"):  # types stand beside each list of arguments
+        return rest, ""
+    if name == "scf.for":
+        return rest, ""
+    if name == "scf.if":
+        text, _, types = rest.partition(" -> ")
+        return text, types
+    if rest.startswith(": "):  # nothing but a type
+        return "", rest[2:]
+    bare = _STRING.sub(lambda match: "\0" * len(match[0]), rest)
+    place = bare.rfind(" : ")
+    depth_after = bare[place:].count("}") - bare[place:].count("{")
+    if place < 0 or depth_after > 0:  # a colon of an attribute's type
+        return rest, ""
+    if name == "scf.while":
+        place = bare.find(" : ")
+    return rest[:place], rest[place + 3 :]
+
+
+def _split_for(operation: Operation) -> None:
+    """`%i = %low to %high step %step iter_args(%a = %b) -> (...)`."""
+    head, _, carried = operation.text.partition("iter_args(")
+    counter, *bounds = _NAMES.findall(head)
+    pairs = re.findall(rf"({_NAME}) = ({_NAME})", carried)
+    operation.carried = [counter, *(name for name, _ in pairs)]
+    operation.operands = [*bounds, *(initial for _, initial in pairs)]
+    if len(bounds) != 3:
+        raise Unreadable(f"no loop: {operation.text[:80]}")
+
+
+def _split_while(operation: Operation) -> None:
+    pairs = re.findall(rf"({_NAME}) = ({_NAME})", operation.text)
+    operation.carried = [name for name, _ in pairs]
+    operation.operands = [initial for _, initial in pairs]
+
+
+def _read_label(line: str) -> CodeBlock:
+    """`^bb1(%a: f32 loc(...), %b: i32):  // pred: ^bb0`."""
+    match = _LABEL.match(line)
+    if match is None:
+        raise Unreadable(f"no label: {line[:80]}")
+    rest = line[match.end() :]
+    names, types = _read_arguments(rest[1:]) if rest.startswith("(") else ([], [])
+    return CodeBlock(match[1], names, types, [])
+
+
+def _read_arguments(text: str) -> tuple[list[str], list[str]]:
+    """Names and types of the arguments in a list that ends with the closing parenthesis."""
+    inside = split_types(_up_to_closing(text))
+    names, types = [], []
+    for part in inside:
+        name, _, kind = part.partition(": ")
+        names.append(name.strip())
+        types.append(re.sub(r" (loc\(.*\)|\{.*\})$", "", re.sub(r" loc\(.*\)$", "", kind)).strip())
+    return names, types
+
+
+def _up_to_closing(text: str) -> str:
+    depth = 1
+    quoted = False
+    for place, letter in enumerate(text):
+        if letter == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif letter == "(":
+            depth += 1
+        elif letter == ")":
+            depth -= 1
+            if depth == 0:
+                return text[:place]
+    raise Unreadable(f"a list without end: {text[:80]}")
+
+
+def jump_targets(operation: Operation) -> list[tuple[str, list[str]]]:
+    """The blocks that a jump may go to, each with the names of the values handed over."""
+    targets = re.findall(r"\^(\w+)(?:\(([^:)]*)[^)]*\))?", operation.text)
+    return [(label, _NAMES.findall(arguments)) for label, arguments in targets]
+
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+Value = Any
+"""An array, or a `TileReference`."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """The work of one launch.
+
+    Attributes:
+        dots: calls of `tl.dot`, of all programs.
+        flops: their floating point operations; a multiply-add is 2.
+        largest: elements of the largest tile that was loaded, stored, or the result of a dot.
+        unfilled: tensors with masked lanes that were loaded without `other`.
+    """
+
+    dots: int = 0
+    flops: int = 0
+    largest: int = 0
+    unfilled: list[str] = field(default_factory=list)
+
+
+class Budget:
+    """How much a launch may compute; the next operation is refused where it is spent.
+
+    Attributes:
+        spent: elements that were computed.
+    """
+
+    def __init__(self, elements: float) -> None:
+        self._most = elements
+        self.spent = 0
+
+    def spend(self, elements: int) -> None:
+        """Count elements that are about to be computed.
+
+        Raises:
+            KernelFault: they are too many.
+        """
+        self.spent += elements
+        if self.spent > self._most:
+            raise KernelFault("the kernel computes more than the time allows")
+
+
+@dataclass(slots=True)
+class ProgramFrame:
+    """The values of one function's call, for the programs that are in it.
+
+    Attributes:
+        active: which programs run the current step; None where all do.
+        returned: the values of `tt.return`.
+    """
+
+    programs: Programs
+    memory: Memory
+    counts: Counts
+    budget: Budget
+    values: dict[str, Value] = field(default_factory=dict)
+    active: Array | None = None
+    returned: list[Value] = field(default_factory=list)
+
+    def count_active(self) -> int:
+        """How many programs run the current step."""
+        return len(self.programs) if self.active is None else int(self.active.sum())
+
+    def only(self, mask: Array) -> Array | None:
+        """The mask together with that of the frame; None where all programs are in it."""
+        active = mask if self.active is None else mask & self.active
+        return None if active.all() else active
+
+    def of_all(self, value: Array) -> Array:
+        """A scalar of each program, [P]."""
+        return np.broadcast_to(value, (len(self.programs),))
+
+
+Step = Callable[[ProgramFrame], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TileReference:
+    """A block pointer or a descriptor of tiles.
+
+    Attributes:
+        base: the address of the tensor's first element, [P].
+        shape, strides, offsets: one array [P] for each axis.
+        padding: what stands for elements outside: 0 or NaN.
+    """
+
+    base: Array
+    shape: tuple[Array, ...]
+    strides: tuple[Array, ...]
+    offsets: tuple[Array, ...]
+    padding: float = 0.0
+
+
+def spread(mask: Array, ndim: int) -> Array:
+    """A mask of programs, [P, 1, …, 1]."""
+    return mask.reshape(-1, *(1,) * (ndim - 1))
+
+
+def merge(mask: Array, new: Value, old: Value) -> Value:
+    """For programs in the mask the new value, for others the old one."""
+    if new is old:
+        return new
+    if isinstance(new, TileReference):
+        shape, strides, offsets = (
+            tuple(merge(mask, a, b) for a, b in zip(*parts, strict=True))
+            for parts in (
+                (new.shape, old.shape),
+                (new.strides, old.strides),
+                (new.offsets, old.offsets),
+            )
+        )
+        return TileReference(merge(mask, new.base, old.base), shape, strides, offsets, new.padding)
+    return np.where(spread(mask, new.ndim), new, old)
+
+
+class Code:
+    """Steps in a row.
+
+    Attributes:
+        cost: elements that the steps compute for one program.
+    """
+
+    __slots__ = ("_module", "_places", "cost", "steps")
+
+    def __init__(
+        self, steps: list[Step], places: dict[Step, str], module: Module, cost: int
+    ) -> None:
+        self.steps, self._places, self._module, self.cost = steps, places, module, cost
+
+    def run(self, frame: ProgramFrame) -> None:
+        """Run the steps, one after the other.
+
+        Raises:
+            KernelFault: with the student's line.
+        """
+        frame.budget.spend(self.cost * len(frame.programs))
+        for step in self.steps:
+            try:
+                step(frame)
+            except KernelFault as fault:
+                raise self._located(fault, step) from None
+            except MemoryError:
+                raise KernelFault("the tiles do not fit into memory") from None
+
+    def _located(self, fault: KernelFault, step: Step) -> KernelFault:
+        if fault.is_located:
+            return fault
+        place = self._module.place(self._places[step])
+        located = fault if place is None else type(fault)(f"{fault} ({place})")
+        located.is_located = True
+        return located
+
+
+def declare_results(operation: Operation, types: dict[str, TileType]) -> None:
+    """Note the types of what an operation makes.
+
+    Raises:
+        Unreadable: the operation's text does not say them.
+    """
+    if not operation.results:
+        return
+    if operation.name == "scf.for":
+        initial = operation.operands[3:]
+        kinds = [types[name] for name in initial if name in types]
+    elif operation.name in ("arith.cmpi", "arith.cmpf"):
+        kinds = [TileType(read_type(operation.types).shape, BOOL)]
+    elif operation.name == "tt.load":
+        kinds = [_loaded_type(read_type(operation.types))]
+    elif operation.name == "tt.addptr":
+        kinds = [read_type(split_types(operation.types)[0])]
+    elif operation.name == "arith.constant" and not operation.types:
+        kinds = [TileType((), BOOL)]
+    else:
+        written = operation.result_types()
+        kinds = [read_type(kind) for kind in written[-len(operation.results) :]]
+    if len(kinds) != len(operation.results):
+        raise Unreadable(f"{operation.name} makes {len(operation.results)} values of no type")
+    types.update(zip(operation.results, kinds, strict=True))
+
+
+def _loaded_type(pointer: TileType) -> TileType:
+    if pointer.reference:
+        return TileType(pointer.shape, pointer.element)
+    if pointer.element.pointee is None:
+        raise Unreadable(f"{pointer.element.name} is no pointer")
+    return TileType(pointer.shape, pointer.element.pointee)
+
+
+class Translation:
+    """The translation of a module into steps: the types of all values, and code for regions.
+
+    Args:
+        find_step: makes the step of an operation; None for one that does nothing.
+    """
+
+    def __init__(
+        self, module: Module, find_step: Callable[[Operation, Translation], Step | None]
+    ) -> None:
+        self.module, self._find_step = module, find_step
+        self.types: dict[str, TileType] = {}
+
+    def type_of(self, name: str) -> TileType:
+        """The type of a value.
+
+        Raises:
+            Unreadable: no operation before makes the value.
+        """
+        try:
+            return self.types[name]
+        except KeyError:
+            raise Unreadable(f"{name[:60]} is used before it is there") from None
+
+    def element_of(self, name: str) -> ElementType:
+        """The type of a value's elements."""
+        return self.type_of(name).element
+
+    def declare(self, block: CodeBlock) -> None:
+        """Note the types of a block's arguments."""
+        for name, kind in zip(block.arguments, block.types, strict=True):
+            self.types[name] = read_type(kind)
+
+    def code(self, operations: Sequence[Operation]) -> Code:
+        """The code of operations in a row."""
+        steps: list[Step] = []
+        places: dict[Step, str] = {}
+        cost = 0
+        for operation in operations:
+            declare_results(operation, self.types)
+            step = self._find_step(operation, self)
+            for name in operation.results[:1]:
+                shape = self.type_of(name).shape
+                cost += int(np.prod(shape)) if shape else 1
+            if step is not None:
+                steps.append(step)
+                places[step] = operation.location
+        return Code(steps, places, self.module, cost + 1)
+
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+_MOST_IDLE_TURNS = 1000
+"""Turns of a loop that change no memory and no value: it waits for another program."""
+
+
+class WaitsForever(KernelFault):
+    """A program waits for another one, which does not run before this one has ended."""
+
+
+def find_control_step(operation: Operation, types: Translation) -> Step | None:
+    """The step of a loop or a branch; None for any other operation."""
+    finder = _CONTROL_FINDERS.get(operation.name)
+    return None if finder is None else finder(operation, types)
+
+
+def _only_block(operation: Operation, region: int) -> CodeBlock:
+    if len(operation.regions) <= region or len(operation.regions[region]) != 1:
+        raise Unreadable(f"{operation.name} with jumps inside")
+    return operation.regions[region][0]
+
+
+def _body(operation: Operation, region: int, types: Translation) -> tuple[Code, list[str]]:
+    """The code of a region, and the names of the values that it yields."""
+    block = _only_block(operation, region)
+    operations = block.operations
+    if operations and operations[-1].name == "scf.yield":
+        return types.code(operations[:-1]), operations[-1].operands
+    return types.code(operations), []
+
+
+# loops
+
+
+def _for(operation: Operation, types: Translation) -> Step:
+    low, high, by, *initial = operation.operands
+    counter, *carried = operation.carried
+    types.types[counter] = types.type_of(low)
+    for name, start in zip(carried, initial, strict=True):
+        types.types[name] = types.type_of(start)
+    code, yielded = _body(operation, 0, types)
+    results = operation.results
+    unsigned = operation.text.startswith("unsigned")
+    if unsigned:
+        raise Unreadable("a loop over unsigned numbers has no meaning here")
+
+    def loop(frame: ProgramFrame) -> None:
+        values = frame.values
+        bounds = [values[name] for name in (low, high, by)]
+        state = [values[name] for name in initial]
+        if all(_is_uniform(bound, frame.active) for bound in bounds):
+            state = uniform(frame, [_first(bound, frame.active) for bound in bounds], state)
+        else:
+            state = diverging(frame, bounds, state)
+        values.update(zip(results, state, strict=True))
+
+    def uniform(frame: ProgramFrame, bounds: list[int], state: list[Value]) -> list[Value]:
+        values = frame.values
+        kind = values[low].dtype
+        start, stop, stride = bounds
+        if stride <= 0:
+            raise KernelFault(f"a loop with a step of {stride}")
+        for number in range(start, stop, stride):
+            values[counter] = np.array([number], kind)
+            values.update(zip(carried, state, strict=True))
+            code.run(frame)
+            state = [values[name] for name in yielded]
+        return state
+
+    def diverging(frame: ProgramFrame, bounds: list[Array], state: list[Value]) -> list[Value]:
+        values, outer = frame.values, frame.active
+        number, stop, stride = (frame.of_all(bound) for bound in bounds)
+        try:
+            while True:
+                running = number < stop if outer is None else (number < stop) & outer
+                if not running.any():
+                    return state
+                frame.active = None if running.all() else running
+                values[counter] = number
+                values.update(zip(carried, state, strict=True))
+                code.run(frame)
+                state = [
+                    merge(running, values[name], old)
+                    for name, old in zip(yielded, state, strict=True)
+                ]
+                number = np.where(running, number + stride, number)
+        finally:
+            frame.active = outer
+
+    return loop
+
+
+def _is_uniform(value: Array, active: Array | None) -> bool:
+    if len(value) == 1:
+        return True
+    own = value if active is None else value[active]
+    return bool((own == own[0]).all()) if len(own) else True
+
+
+def _first(value: Array, active: Array | None) -> int:
+    if len(value) == 1 or active is None:
+        return int(value[0])
+    return int(value[np.argmax(active)])
+
+
+def _while(operation: Operation, types: Translation) -> Step:
+    for name, start in zip(operation.carried, operation.operands, strict=True):
+        types.types[name] = types.type_of(start)
+    before = _only_block(operation, 0)
+    after = _only_block(operation, 1)
+    if not before.operations or before.operations[-1].name != "scf.condition":
+        raise Unreadable("a loop without a condition")
+    condition, *handed_over = before.operations[-1].operands
+    test = types.code(before.operations[:-1])
+    types.declare(after)
+    code, yielded = _body(operation, 1, types)
+    carried, initial, results = operation.carried, operation.operands, operation.results
+
+    def loop(frame: ProgramFrame) -> None:
+        values, outer = frame.values, frame.active
+        running = np.ones(len(frame.programs), bool) if outer is None else outer.copy()
+        state = [values[name] for name in initial]
+        outputs: list[Value] | None = None
+        idle = _IdleTurns(frame)
+        try:
+            while True:
+                frame.active = None if running.all() else running
+                values.update(zip(carried, state, strict=True))
+                test.run(frame)
+                goes_on = frame.of_all(values[condition])
+                outputs = _merged(running, [values[name] for name in handed_over], outputs)
+                running = running & goes_on
+                if not running.any():
+                    break
+                frame.active = None if running.all() else running
+                values.update(zip(after.arguments, outputs, strict=True))
+                code.run(frame)
+                new = [values[name] for name in yielded]
+                idle.note(state, new)
+                state = _merged(running, new, state)
+        finally:
+            frame.active = outer
+        values.update(zip(results, outputs, strict=True))
+
+    return loop
+
+
+def _merged(mask: Array, new: list[Value], old: list[Value] | None) -> list[Value]:
+    if old is None or mask.all():
+        return new
+    return [merge(mask, a, b) for a, b in zip(new, old, strict=True)]
+
+
+class _IdleTurns:
+    """Notices a loop whose turns change nothing: it waits for another program."""
+
+    def __init__(self, frame: ProgramFrame) -> None:
+        self._memory, self._changes, self._turns = frame.memory, frame.memory.changes, 0
+
+    def note(self, old: list[Value], new: list[Value]) -> None:
+        is_same = self._memory.changes == self._changes and all(
+            isinstance(a, np.ndarray) and np.array_equal(a, b)
+            for a, b in zip(old, new, strict=True)
+        )
+        self._changes = self._memory.changes
+        self._turns = self._turns + 1 if is_same else 0
+        if self._turns > _MOST_IDLE_TURNS:
+            raise WaitsForever(
+                "a loop waits for another program, and nothing promises that both run at the "
+                "same time"
+            )
+
+
+# branches
+
+
+def _if(operation: Operation, types: Translation) -> Step:
+    (condition,) = operation.operands
+    branches = [_body(operation, region, types) for region in range(len(operation.regions))]
+    results = operation.results
+
+    def branch(frame: ProgramFrame) -> None:
+        values, outer = frame.values, frame.active
+        chosen = values[condition]
+        outputs: list[list[Value] | None] = []
+        try:
+            for takes, (code, yielded) in zip((chosen, ~chosen), branches, strict=False):
+                if not takes.any():
+                    outputs.append(None)
+                    continue
+                frame.active = outer
+                if not takes.all():
+                    frame.active = frame.only(frame.of_all(takes))
+                    if frame.active is not None and not frame.active.any():
+                        outputs.append(None)
+                        continue
+                code.run(frame)
+                outputs.append([values[name] for name in yielded])
+        finally:
+            frame.active = outer
+        if results:
+            values.update(zip(results, _either(chosen, outputs), strict=True))
+
+    return branch
+
+
+def _either(chosen: Array, outputs: Sequence[list[Value] | None]) -> list[Value]:
+    first, second = outputs
+    if first is None or second is None:
+        return first if first is not None else second or []
+    return [merge(chosen, a, b) for a, b in zip(first, second, strict=True)]
+
+
+def _select_value(operation: Operation, types: Translation) -> Step:
+    (result,), (condition, first, second) = operation.results, operation.operands
+
+    def step(frame: ProgramFrame) -> None:
+        values = frame.values
+        chosen, a, b = values[condition], values[first], values[second]
+        if isinstance(a, np.ndarray):
+            ndim = max(a.ndim, b.ndim)
+            mask = chosen if chosen.ndim == ndim else spread(chosen, ndim)
+            values[result] = np.where(mask, a, b)
+        else:
+            values[result] = merge(frame.of_all(chosen), a, b)
+
+    return step
+
+
+# functions
+
+
+class FunctionCode:
+    """A function: its blocks, and the way through them.
+
+    Where programs jump to different blocks, the first of the blocks in the text runs first, with
+    the programs that wait before it.
+    """
+
+    def __init__(self, function: Function, types: Translation) -> None:
+        self.arguments = function.blocks[0].arguments
+        self._numbers = {block.label: number for number, block in enumerate(function.blocks)}
+        self._blocks: list[tuple[CodeBlock, Code, Operation]] = []
+        for block in function.blocks:
+            types.declare(block)
+        for block in function.blocks:
+            if not block.operations:
+                raise Unreadable(f"a function {function.name[:40]} with an empty block")
+            *body, last = block.operations
+            self._blocks.append((block, types.code(body), last))
+
+    def run(self, frame: ProgramFrame) -> None:
+        """Run the function. The frame holds its arguments."""
+        if len(self._blocks) == 1:
+            _, code, last = self._blocks[0]
+            code.run(frame)
+            self._return(frame, last)
+            return
+        outer = frame.active
+        waiting = np.full(len(frame.programs), -1)
+        waiting[slice(None) if outer is None else outer] = 0
+        try:
+            while (waiting >= 0).any():
+                number = int(waiting[waiting >= 0].min())
+                here = waiting == number
+                frame.active = None if here.all() else here
+                self._run_block(frame, number, here, waiting)
+        finally:
+            frame.active = outer
+
+    def _run_block(self, frame: ProgramFrame, number: int, here: Array, waiting: Array) -> None:
+        _, code, last = self._blocks[number]
+        kept = {} if here.all() else dict(frame.values)
+        code.run(frame)
+        if kept:  # programs elsewhere keep the values that they have from an earlier turn
+            for name, old in kept.items():
+                new = frame.values[name]
+                if new is not old and getattr(new, "ndim", 0) == getattr(old, "ndim", 0):
+                    frame.values[name] = merge(here, new, old)
+        if last.name == "tt.return":
+            self._return(frame, last)
+            waiting[here] = -1
+            return
+        targets = jump_targets(last)
+        if last.name == "cf.br" and len(targets) == 1:
+            self._jump(frame, targets[0], here, waiting)
+        elif last.name == "cf.cond_br" and len(targets) == 2:
+            condition = frame.of_all(frame.values[last.operands[0]])
+            self._jump(frame, targets[0], here & condition, waiting)
+            self._jump(frame, targets[1], here & ~condition, waiting)
+        else:
+            raise Unreadable(f"no jump: {last.name}")
+
+    def _jump(
+        self, frame: ProgramFrame, target: tuple[str, list[str]], goes: Array, waiting: Array
+    ) -> None:
+        if not goes.any():
+            return
+        label, names = target
+        number = self._numbers.get(label)
+        if number is None:
+            raise Unreadable(f"a jump to {label[:20]}, which is nowhere")
+        arguments = self._blocks[number][0].arguments
+        handed_over = [frame.values[name] for name in names]
+        for name, new in zip(arguments, handed_over, strict=True):
+            old = frame.values.get(name)
+            everybody = old is None or goes.all()
+            frame.values[name] = new if everybody else merge(goes, new, old)
+        waiting[goes] = number
+
+    def _return(self, frame: ProgramFrame, last: Operation) -> None:
+        new = [frame.values[name] for name in last.operands]
+        if frame.returned and frame.active is not None:
+            new = [merge(frame.active, a, b) for a, b in zip(new, frame.returned, strict=True)]
+        frame.returned = new
+
+
+def make_call(operation: Operation, functions: dict[str, FunctionCode]) -> Step:
+    """The step of a call of a function that was not inlined."""
+    symbol = operation.text.removeprefix("@").split("(")[0].strip('"')
+    if operation.text.startswith('@"'):
+        symbol = operation.text[2:].partition('"')[0]
+    sources, results = operation.operands, operation.results
+
+    def call(frame: ProgramFrame) -> None:
+        function = functions.get(symbol)
+        if function is None:
+            raise Unreadable(f"a call of {symbol[:40]}, which is nowhere")
+        arguments = [frame.values[name] for name in sources]
+        inner = ProgramFrame(
+            frame.programs,
+            frame.memory,
+            frame.counts,
+            frame.budget,
+            dict(zip(function.arguments, arguments, strict=True)),
+            frame.active,
+        )
+        function.run(inner)
+        frame.values.update(zip(results, inner.returned, strict=True))
+
+    return call
+
+
+_CONTROL_FINDERS = {
+    "scf.for": _for,
+    "scf.while": _while,
+    "scf.if": _if,
+    "arith.select": _select_value,
+}
 
 
 import math
@@ -1349,7 +2312,8 @@ _FAST = ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan", "pow", "ta
 
 
 def _popcount(values: Array) -> Array:
-    return np.bitwise_count(np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}"))
+    bits = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
+    return np.asarray(np.bitwise_count(bits))
 
 
 def _leading_zeros(values: Array) -> Array:
@@ -1390,352 +2354,6 @@ def _all_functions() -> dict[str, Callable[..., Any]]:
 
 FUNCTIONS = _all_functions()
 """By their names in libdevice without `__nv_`."""
-
-
-import re
-from dataclasses import dataclass, field
-
-
-_NAME = r"%[\w$.-]+(?:#\d+)?"
-_NAMES = re.compile(_NAME)
-_OPERATION = re.compile(
-    r'(?:(?P<results>%[\w$.-]+)(?::(?P<count>\d+))? = )?"?(?P<name>[a-z_]+\.[\w.]+)"?(?P<rest>.*)$'
-)
-_FUNCTION = re.compile(r'tt\.func (?P<scope>public|private)? ?@(?P<name>"[^"]*"|[\w$.]+)\(')
-_LABEL = re.compile(r"\^(\w+)")
-_LOCATION_AT_END = re.compile(r" loc\((#loc\d*|unknown)\)$")
-_ALIAS = re.compile(r"(#loc\d*) = loc\((.*)\)$")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_MOST_DEEP = 64
-_MOST_RESULTS = 1024
-
-
-@dataclass(slots=True)
-class Operation:
-    """One operation.
-
-    Attributes:
-        name: with its dialect, such as "arith.addf".
-        results: names of the values that the operation makes.
-        operands: names of the values that it takes. For a loop, the initial values of what it
-            carries stand last.
-        text: everything between the name and the types: operands and attributes.
-        types: the types after the last colon.
-        regions: the code inside, as a list of blocks each.
-        location: the alias of the place in the source.
-        carried: for a loop, the names in the body of what it carries; its counter first.
-    """
-
-    name: str
-    results: list[str]
-    operands: list[str]
-    text: str
-    types: str
-    location: str
-    regions: list[list[Block]] = field(default_factory=list)
-    carried: list[str] = field(default_factory=list)
-
-    def number(self, attribute: str) -> int | None:
-        """An attribute that is a number, such as `axis = 1 : i32`."""
-        match = re.search(rf"\b{attribute} = (-?\d+)", self.text)
-        return int(match[1]) if match else None
-
-    def numbers(self, attribute: str) -> list[int]:
-        """An attribute that is a list, such as `order = array<i32: 1, 0>`; [] where it is not
-        there.
-        """
-        match = re.search(rf"\b{attribute} = array<i(?:32|64)(?:: ([-\d, ]*))?>", self.text)
-        return [int(part) for part in match[1].split(",")] if match and match[1] else []
-
-    def word(self, attribute: str) -> str:
-        """An attribute that is a word, such as `rounding = rtne`; "" where it is not there."""
-        match = re.search(rf"\b{attribute} = ([\w.]+)", self.text)
-        return match[1] if match else ""
-
-    def result_types(self) -> list[str]:
-        """The types of the results, as the text has them after an arrow, or else the last type."""
-        _, arrow, after = self.types.rpartition(" -> ")
-        if not arrow:
-            _, arrow, after = self.types.rpartition(" to ")
-        text = after if arrow else self.types
-        return split_types(text.strip().removeprefix("(").removesuffix(")"))
-
-
-@dataclass(slots=True)
-class Block:
-    """Operations without a jump into their middle.
-
-    Attributes:
-        arguments: names of the values that a jump to this block hands over.
-        types: the types of the arguments.
-    """
-
-    label: str
-    arguments: list[str]
-    types: list[str]
-    operations: list[Operation]
-
-
-@dataclass(slots=True)
-class Function:
-    """A function; its first block's arguments are the function's."""
-
-    name: str
-    is_public: bool
-    blocks: list[Block]
-
-
-@dataclass(slots=True)
-class Module:
-    """A kernel and the functions that it calls.
-
-    Attributes:
-        kernel: the public function.
-        functions: all functions, by name.
-    """
-
-    kernel: Function
-    functions: dict[str, Function]
-    _aliases: dict[str, str]
-
-    def place(self, location: str) -> Place | None:
-        """The student's place that an operation comes from: of a function of Triton's library,
-        the line that called it.
-        """
-        places = self._places(self._aliases.get(location, ""), 0)
-        own = [place for place in places if not _is_library(place.file)]
-        return (own or places or [None])[0]
-
-    def _places(self, text: str, depth: int) -> list[Place]:
-        """All places of a location, the innermost call first."""
-        if depth > _MOST_DEEP:
-            return []
-        if match := re.fullmatch(r"(#loc\d*)", text):
-            return self._places(self._aliases.get(text, ""), depth + 1)
-        if match := re.fullmatch(r'"([^"]*)":(\d+):\d+', text):
-            return [Place(match[1], int(match[2]))]
-        if match := re.fullmatch(r"callsite\((.*) at (.*)\)", text):
-            return self._places(match[1], depth + 1) + self._places(match[2], depth + 1)
-        if match := re.fullmatch(r'"([^"]*)"\((.*)\)', text):
-            places = self._places(match[2], depth + 1)
-            return [Place(p.file, p.line, p.variable or match[1]) for p in places]
-        if match := re.match(r"fused(?:<.*?>)?\[(.*)\]", text):
-            return self._places(match[1].split(", ")[0], depth + 1)
-        return []
-
-
-def _is_library(file: str) -> bool:
-    return "/triton/language/" in file or "/triton/experimental/" in file
-
-
-def split_types(text: str) -> list[str]:
-    """Types that commas separate; commas inside of angle brackets separate none."""
-    parts, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
-        if letter in "<([":
-            depth += 1
-        elif letter == ")" or letter == "]" or (letter == ">" and text[place - 1] != "-"):
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:place].strip())
-            start = place + 1
-    parts.append(text[start:].strip())
-    return [part for part in parts if part]
-
-
-def read_module(text: str) -> Module:
-    """Read a text as `module.str()` prints it.
-
-    Raises:
-        Unreadable: the text is not TTIR.
-    """
-    aliases = {}
-    lines = []
-    for raw in text.splitlines():
-        line = raw.strip()
-        if match := _ALIAS.match(line):
-            aliases[match[1]] = match[2]
-        elif line:
-            lines.append(line)
-    functions = {}
-    reader = _Reader(lines)
-    while not reader.at_end:
-        line = reader.next_line()
-        if line.startswith("tt.func"):
-            function = reader.read_function(line)
-            functions[function.name] = function
-    kernels = [function for function in functions.values() if function.is_public]
-    if len(kernels) != 1:
-        raise Unreadable(f"a text with {len(kernels)} kernels, and not one")
-    return Module(kernels[0], functions, aliases)
-
-
-class _Reader:
-    """Goes through the lines of a text."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
-        self._next = 0
-        self._depth = 0
-
-    @property
-    def at_end(self) -> bool:
-        return self._next >= len(self._lines)
-
-    def next_line(self) -> str:
-        if self.at_end:
-            raise Unreadable("the text ends in the middle")
-        self._next += 1
-        return self._lines[self._next - 1]
-
-    def read_function(self, line: str) -> Function:
-        match = _FUNCTION.match(line)
-        if match is None:
-            raise Unreadable(f"no function: {line[:80]}")
-        names, types = _read_arguments(line[match.end() :])
-        blocks, _ = self._read_region(names, types)
-        return Function(match["name"].strip('"'), match["scope"] != "private", blocks)
-
-    def _read_region(self, names: list[str], types: list[str]) -> tuple[list[Block], str]:
-        """The blocks up to the region's end, and the line that ends it."""
-        self._depth += 1
-        if self._depth > _MOST_DEEP:
-            raise Unreadable("regions in regions, too many")
-        blocks = [Block("bb0", names, types, [])]
-        while True:
-            line = self.next_line()
-            if line.startswith("}"):
-                self._depth -= 1
-                return blocks, line
-            if line.startswith("^"):
-                block = _read_label(line)
-                if blocks[-1].operations or len(blocks) > 1:
-                    blocks.append(block)
-                else:
-                    blocks[0] = block  # a region may name its first block
-            else:
-                blocks[-1].operations.append(self._read_operation(line))
-
-    def _read_operation(self, line: str) -> Operation:
-        line, location = _without_location(line)
-        match = _OPERATION.match(line)
-        if match is None:
-            raise Unreadable(f"no operation: {line[:80]}")
-        rest = match["rest"].strip()
-        opens = rest.endswith("{")
-        text, types = _split_types_off(rest.removesuffix("{").strip(), match["name"])
-        operation = Operation(
-            match["name"], _result_names(match["results"], match["count"]), [], text, types, location
-        )
-        operation.operands = _NAMES.findall(_STRING.sub('""', text))
-        if operation.name == "scf.for":
-            _split_for(operation)
-        elif operation.name == "scf.while":
-            _split_while(operation)
-        while opens:
-            blocks, line = self._read_region([], [])
-            line, end = _without_location(line)
-            operation.location = end or operation.location
-            operation.regions.append(blocks)
-            opens = line.endswith("{")
-            if " : " in line:
-                operation.types = line.split(" : ", 1)[1]
-        return operation
-
-
-def _result_names(name: str | None, count: str | None) -> list[str]:
-    if name is None:
-        return []
-    if count is None:
-        return [name]
-    if int(count) > _MOST_RESULTS:
-        raise Unreadable(f"an operation with {count} results")
-    return [f"{name}#{number}" for number in range(int(count))]
-
-
-def _without_location(line: str) -> tuple[str, str]:
-    match = _LOCATION_AT_END.search(line)
-    return (line[: match.start()], match[1]) if match else (line, "")
-
-
-def _split_types_off(rest: str, name: str) -> tuple[str, str]:
-    """Operands and attributes, and the types behind them."""
-    if name in ("cf.br", "cf.cond_br"):  # types stand beside each list of arguments
-        return rest, ""
-    if name == "scf.for":
-        return rest, ""
-    if name == "scf.if":
-        text, _, types = rest.partition(" -> ")
-        return text, types
-    bare = _STRING.sub(lambda match: "\0" * len(match[0]), rest)
-    place = bare.rfind(" : ")
-    depth_after = bare[place:].count("}") - bare[place:].count("{")
-    if place < 0 or depth_after > 0:  # a colon of an attribute's type
-        return rest, ""
-    if name == "scf.while":
-        place = bare.find(" : ")
-    return rest[:place], rest[place + 3 :]
-
-
-def _split_for(operation: Operation) -> None:
-    """`%i = %low to %high step %step iter_args(%a = %b) -> (...)`."""
-    head, _, carried = operation.text.partition("iter_args(")
-    counter, *bounds = _NAMES.findall(head)
-    pairs = re.findall(rf"({_NAME}) = ({_NAME})", carried)
-    operation.carried = [counter, *(name for name, _ in pairs)]
-    operation.operands = [*bounds, *(initial for _, initial in pairs)]
-    if len(bounds) != 3:
-        raise Unreadable(f"no loop: {operation.text[:80]}")
-
-
-def _split_while(operation: Operation) -> None:
-    pairs = re.findall(rf"({_NAME}) = ({_NAME})", operation.text)
-    operation.carried = [name for name, _ in pairs]
-    operation.operands = [initial for _, initial in pairs]
-
-
-def _read_label(line: str) -> Block:
-    """`^bb1(%a: f32 loc(...), %b: i32):  // pred: ^bb0`."""
-    match = _LABEL.match(line)
-    if match is None:
-        raise Unreadable(f"no label: {line[:80]}")
-    rest = line[match.end() :]
-    names, types = _read_arguments(rest[1:]) if rest.startswith("(") else ([], [])
-    return Block(match[1], names, types, [])
-
-
-def _read_arguments(text: str) -> tuple[list[str], list[str]]:
-    """Names and types of the arguments in a list that ends with the closing parenthesis."""
-    inside = split_types(_up_to_closing(text))
-    names, types = [], []
-    for part in inside:
-        name, _, kind = part.partition(": ")
-        names.append(name.strip())
-        types.append(re.sub(r" (loc\(.*\)|\{.*\})$", "", re.sub(r" loc\(.*\)$", "", kind)).strip())
-    return names, types
-
-
-def _up_to_closing(text: str) -> str:
-    depth = 1
-    quoted = False
-    for place, letter in enumerate(text):
-        if letter == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif letter == "(":
-            depth += 1
-        elif letter == ")":
-            depth -= 1
-            if depth == 0:
-                return text[:place]
-    raise Unreadable(f"a list without end: {text[:80]}")
-
-
-def jump_targets(operation: Operation) -> list[tuple[str, list[str]]]:
-    """The blocks that a jump may go to, each with the names of the values handed over."""
-    targets = re.findall(r"\^(\w+)(?:\(([^:)]*)[^)]*\))?", operation.text)
-    return [(label, _NAMES.findall(arguments)) for label, arguments in targets]
 
 
 import math
@@ -1790,7 +2408,7 @@ def _remainder(a: Array, b: Array) -> Array:
 def _ceil_divide(a: Array, b: Array) -> Array:
     quotient = _divide(a, b)
     exceeds = (a - quotient * b != 0) & ((a < 0) == (b < 0))
-    return (quotient + exceeds).astype(a.dtype)
+    return np.asarray(quotient + exceeds, a.dtype)
 
 
 def _shift(function: Elementwise) -> Elementwise:
@@ -1818,7 +2436,8 @@ def multiply_high(a: Array, b: Array) -> Array:
     low_a, high_a, low_b, high_b = wide_a & low, wide_a >> half, wide_b & low, wide_b >> half
     middle = high_a * low_b + (low_a * low_b >> half)
     cross = (middle & low) + low_a * high_b
-    return (high_a * high_b + (middle >> half) + (cross >> half)).view(a.dtype)
+    product = high_a * high_b + (middle >> half) + (cross >> half)
+    return np.asarray(product).view(a.dtype)
 
 
 _INTEGERS: dict[str, Elementwise] = {
@@ -1995,7 +2614,7 @@ def _exactly(integers: Array) -> Array:
 def _to_integer(values: Array, target: ElementType, *, signed: bool) -> Array:
     """Rounded towards zero, and to the nearest integer that the type holds: `cvt.rzi` does so."""
     if target.kind == "bool":
-        return np.trunc(values) != 0
+        return np.asarray(np.trunc(values) != 0)
     limits = np.iinfo(target.array if signed else target.stored)
     whole = np.nan_to_num(np.trunc(values.astype(np.float64)), nan=0.0)
     too_large = whole >= float(limits.max)
@@ -2071,272 +2690,26 @@ def constant(text: str, shape: tuple[int, ...], element: ElementType) -> Array:
         value = from_bits(np.array(int(written, 16), element.stored), element)
     else:
         try:
-            number = float(written) if element.kind == "float" else int(written)
+            value = _number(written, element)
         except ValueError as error:
             raise Unreadable(f"no number: {text[:60]}") from error
-        if element.kind == "float":
-            value = rounder(element)(np.float64(number))
-        else:
-            value = np.array(number & (1 << 8 * element.size) - 1, element.stored)
-            value = value.view(element.array) if element.kind != "bool" else value != 0
     return np.broadcast_to(np.asarray(value, element.array), (1, *shape))
 
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+def _number(written: str, element: ElementType) -> Array:
+    if element.kind == "float":
+        return rounder(element)(np.array(float(written)))
+    bits = np.array(int(written) & (1 << 8 * element.size) - 1, element.stored)
+    return from_bits(bits, element)
+
+
+from collections.abc import Callable
 
 import numpy as np
 
 
-Value = Any
-"""An array, or a `TileReference`."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """The work of one launch.
-
-    Attributes:
-        dots: calls of `tl.dot`, of all programs.
-        flops: their floating point operations; a multiply-add is 2.
-        largest: elements of the largest tile that was loaded, stored, or the result of a dot.
-        unfilled: tensors with masked lanes that were loaded without `other`.
-    """
-
-    dots: int = 0
-    flops: int = 0
-    largest: int = 0
-    unfilled: list[str] = field(default_factory=list)
-
-
-class Budget:
-    """How much a launch may compute; the next operation is refused where it is spent.
-
-    Attributes:
-        spent: elements that were computed.
-    """
-
-    def __init__(self, elements: float) -> None:
-        self._most = elements
-        self.spent = 0
-
-    def spend(self, elements: int) -> None:
-        self.spent += elements
-        if self.spent > self._most:
-            raise KernelFault("the kernel computes more than the time allows")
-
-
-@dataclass(slots=True)
-class Frame:
-    """The values of one function's call, for the programs that are in it.
-
-    Attributes:
-        active: which programs run the current step; None where all do.
-        returned: the values of `tt.return`.
-    """
-
-    programs: Programs
-    memory: Memory
-    counts: Counts
-    budget: Budget
-    values: dict[str, Value] = field(default_factory=dict)
-    active: Array | None = None
-    returned: list[Value] = field(default_factory=list)
-
-    def count_active(self) -> int:
-        """How many programs run the current step."""
-        return len(self.programs) if self.active is None else int(self.active.sum())
-
-    def only(self, mask: Array) -> Array | None:
-        """The mask together with that of the frame; None where all programs are in it."""
-        active = mask if self.active is None else mask & self.active
-        return None if active.all() else active
-
-    def of_all(self, value: Array) -> Array:
-        """A scalar of each program, [P]."""
-        return np.broadcast_to(value, (len(self.programs),))
-
-
-Step = Callable[[Frame], None]
-
-
-@dataclass(frozen=True, slots=True)
-class TileReference:
-    """A block pointer or a descriptor of tiles.
-
-    Attributes:
-        base: the address of the tensor's first element, [P].
-        shape, strides, offsets: one array [P] for each axis.
-        padding: what stands for elements outside: 0 or NaN.
-    """
-
-    base: Array
-    shape: tuple[Array, ...]
-    strides: tuple[Array, ...]
-    offsets: tuple[Array, ...]
-    padding: float = 0.0
-
-
-def spread(mask: Array, ndim: int) -> Array:
-    """A mask of programs, [P, 1, …, 1]."""
-    return mask.reshape(-1, *(1,) * (ndim - 1))
-
-
-def merge(mask: Array, new: Value, old: Value) -> Value:
-    """For programs in the mask the new value, for others the old one."""
-    if new is old:
-        return new
-    if isinstance(new, TileReference):
-        pairs = [
-            tuple(merge(mask, a, b) for a, b in zip(getattr(new, name), getattr(old, name), strict=True))
-            for name in ("shape", "strides", "offsets")
-        ]
-        return TileReference(merge(mask, new.base, old.base), *pairs, new.padding)
-    return np.where(spread(mask, new.ndim), new, old)
-
-
-class Code:
-    """Steps in a row.
-
-    Attributes:
-        cost: elements that the steps compute for one program.
-    """
-
-    __slots__ = ("_places", "cost", "steps")
-
-    def __init__(self, steps: list[Step], places: dict[Step, Callable[[], Place | None]], cost: int) -> None:
-        self.steps, self._places, self.cost = steps, places, cost
-
-    def run(self, frame: Frame) -> None:
-        """Run the steps, one after the other.
-
-        Raises:
-            KernelFault: with the student's line.
-        """
-        frame.budget.spend(self.cost * len(frame.programs))
-        for step in self.steps:
-            try:
-                step(frame)
-            except KernelFault as fault:
-                raise self._located(fault, step) from None
-            except MemoryError:
-                raise KernelFault("the tiles do not fit into memory") from None
-
-    def _located(self, fault: KernelFault, step: Step) -> KernelFault:
-        if fault.is_located:
-            return fault
-        place = self._places[step]()
-        located = fault if place is None else type(fault)(f"{fault} ({place})")
-        located.is_located = True
-        return located
-
-
-def declare_results(operation: Operation, types: dict[str, TileType]) -> None:
-    """Note the types of what an operation makes.
-
-    Raises:
-        Unreadable: the operation's text does not say them.
-    """
-    if not operation.results:
-        return
-    if operation.name == "scf.for":
-        initial = operation.operands[3:]
-        kinds = [types[name] for name in initial if name in types]
-    elif operation.name in ("arith.cmpi", "arith.cmpf"):
-        kinds = [TileType(read_type(operation.types).shape, BOOL)]
-    elif operation.name == "tt.load":
-        kinds = [_loaded_type(read_type(operation.types))]
-    elif operation.name == "tt.addptr":
-        kinds = [read_type(split_types(operation.types)[0])]
-    elif operation.name == "arith.constant" and not operation.types:
-        kinds = [TileType((), BOOL)]
-    else:
-        written = operation.result_types()
-        kinds = [read_type(kind) for kind in written[-len(operation.results) :]]
-    if len(kinds) != len(operation.results):
-        raise Unreadable(f"{operation.name} makes {len(operation.results)} values of no type")
-    types.update(zip(operation.results, kinds, strict=True))
-
-
-def _loaded_type(pointer: TileType) -> TileType:
-    if pointer.reference:
-        return TileType(pointer.shape, pointer.element)
-    if pointer.element.pointee is None:
-        raise Unreadable(f"{pointer.element.name} is no pointer")
-    return TileType(pointer.shape, pointer.element.pointee)
-
-
-class Translation:
-    """The translation of a module into steps: the types of all values, and code for regions.
-
-    Args:
-        find_step: makes the step of an operation; None for one that does nothing.
-    """
-
-    def __init__(
-        self, module: Module, find_step: Callable[[Operation, Translation], Step | None]
-    ) -> None:
-        self.module, self._find_step = module, find_step
-        self.types: dict[str, TileType] = {}
-
-    def type_of(self, name: str) -> TileType:
-        """The type of a value.
-
-        Raises:
-            Unreadable: no operation before makes the value.
-        """
-        try:
-            return self.types[name]
-        except KeyError:
-            raise Unreadable(f"{name[:60]} is used before it is there") from None
-
-    def element_of(self, name: str) -> ElementType:
-        return self.type_of(name).element
-
-    def declare(self, block: Block) -> None:
-        """Note the types of a block's arguments."""
-        for name, kind in zip(block.arguments, block.types, strict=True):
-            self.types[name] = read_type(kind)
-
-    def code(self, operations: Sequence[Operation]) -> Code:
-        """The code of operations in a row."""
-        steps: list[Step] = []
-        places = {}
-        cost = 0
-        for operation in operations:
-            declare_results(operation, self.types)
-            step = self._find_step(operation, self)
-            for name in operation.results[:1]:
-                shape = self.type_of(name).shape
-                cost += int(np.prod(shape)) if shape else 1
-            if step is not None:
-                steps.append(step)
-                places[step] = lambda place=operation.location: self.module.place(place)
-        return Code(steps, places, cost + 1)
-
-
-import re
-from collections.abc import Callable, Sequence
-
-import numpy as np
-
-
-_NAN_PADDING = 2
-"""Triton's number of `padding_option="nan"`; "zero" is 1, and none says nothing of the lanes."""
-
-
-def find_access_step(operation: Operation, types: Translation) -> Step | None:
-    """The step of an operation on memory; None for any other operation."""
-    finder = _ACCESS_FINDERS.get(operation.name)
-    return None if finder is None else finder(operation, types)
-
-
-# one access
-
-
-def _select_lanes(
-    frame: Frame, addresses: Array, mask: Array | None
+def select_lanes(
+    frame: ProgramFrame, addresses: Array, mask: Array | None
 ) -> tuple[Array, Lanes, Array | None]:
     """The addresses of the lanes that are on, these lanes, and their mask (None: all are on)."""
     shape = (len(frame.programs), *addresses.shape[1:])
@@ -2360,15 +2733,21 @@ def _poison(element: ElementType) -> Array:
     return np.array(np.iinfo(element.array).max, element.array)
 
 
-def _load(
-    frame: Frame,
+def load_tile(
+    frame: ProgramFrame,
     addresses: Array,
     mask: Array | None,
     other: Array | None,
     element: ElementType,
     volatile: bool = False,
 ) -> Array:
-    selected, lanes, on = _select_lanes(frame, addresses, mask)
+    """Load a tile.
+
+    Args:
+        mask: which lanes are on; None for all.
+        other: what lanes hold that are off; None for anything.
+    """
+    selected, lanes, on = select_lanes(frame, addresses, mask)
     _note_size(frame, addresses)
     bits = frame.memory.load(selected, lanes, element, volatile)
     values = from_bits(bits, element)
@@ -2382,12 +2761,12 @@ def _load(
     return result
 
 
-def _note_size(frame: Frame, addresses: Array) -> None:
+def _note_size(frame: ProgramFrame, addresses: Array) -> None:
     size = int(np.prod(addresses.shape[1:]))
     frame.counts.largest = max(frame.counts.largest, size)
 
 
-def _note_unfilled(frame: Frame, addresses: Array, mask: Array) -> None:
+def _note_unfilled(frame: ProgramFrame, addresses: Array, mask: Array) -> None:
     """Note the tensor of which an active program loads masked lanes without `other`."""
     off = np.broadcast_to(~mask, np.broadcast_shapes(mask.shape, addresses.shape))
     if frame.active is not None:
@@ -2399,312 +2778,18 @@ def _note_unfilled(frame: Frame, addresses: Array, mask: Array) -> None:
             frame.counts.unfilled.append(name)
 
 
-def _store(
-    frame: Frame, addresses: Array, value: Array, mask: Array | None, element: ElementType
+def store_tile(
+    frame: ProgramFrame, addresses: Array, value: Array, mask: Array | None, element: ElementType
 ) -> None:
-    selected, lanes, on = _select_lanes(frame, addresses, mask)
+    """Store a tile, the lanes that are on."""
+    selected, lanes, on = select_lanes(frame, addresses, mask)
     _note_size(frame, addresses)
     every = np.broadcast_to(value, lanes.shape)
     written = every.reshape(-1) if on is None else every[on]
     frame.memory.store(selected, lanes, element, to_bits(written, element))
 
 
-# pointers
-
-
-def _add_pointer(operation: Operation, types: Translation) -> Step:
-    (result,), (pointer, offset) = operation.results, operation.operands
-    pointee = types.element_of(pointer).pointee
-    if pointee is None:
-        raise Unreadable(f"no pointer: {pointer}")
-    size = pointee.size
-
-    def step(frame: Frame) -> None:
-        distance = frame.values[offset].astype(np.int64)
-        frame.values[result] = frame.values[pointer] + (distance if size == 1 else distance * size)
-
-    return step
-
-
-def _same_value(operation: Operation, types: Translation) -> Step:
-    (result,), (source,) = operation.results, operation.operands
-
-    def step(frame: Frame) -> None:
-        frame.values[result] = frame.values[source]
-
-    return step
-
-
-def _find_load(operation: Operation, types: Translation) -> Step:
-    (result,), (pointer, *rest) = operation.results, operation.operands
-    element = types.element_of(result)
-    if types.type_of(pointer).reference:
-        return _load_block(operation, types)
-    mask, other = [*rest, None, None][:2]
-    volatile = operation.word("isVolatile") == "true"
-
-    def step(frame: Frame) -> None:
-        values = frame.values
-        frame.values[result] = _load(
-            frame,
-            values[pointer],
-            None if mask is None else values[mask],
-            None if other is None else values[other],
-            element,
-            volatile,
-        )
-
-    return step
-
-
-def _find_store(operation: Operation, types: Translation) -> Step:
-    pointer, value, *rest = operation.operands
-    if types.type_of(pointer).reference:
-        return _store_block(operation, types)
-    element = types.element_of(pointer).pointee
-    if element is None:
-        raise Unreadable(f"no pointer: {pointer}")
-    mask = rest[0] if rest else None
-
-    def step(frame: Frame) -> None:
-        values = frame.values
-        _store(
-            frame,
-            values[pointer],
-            values[value],
-            None if mask is None else values[mask],
-            element,
-        )
-
-    return step
-
-
-# block pointers
-
-
-def _bracketed(operation: Operation) -> list[list[str]]:
-    """The names in each pair of brackets: shape, strides, offsets."""
-    lists = re.findall(r"\[([^\]]*)\]", operation.text)
-    return [re.findall(r"%[\w$.-]+(?:#\d+)?", names) for names in lists]
-
-
-def _per_program(frame: Frame, names: Sequence[str]) -> tuple[Array, ...]:
-    return tuple(frame.of_all(frame.values[name]).astype(np.int64) for name in names)
-
-
-def _make_block_pointer(operation: Operation, types: Translation) -> Step:
-    (result,), pointer = operation.results, operation.operands[0]
-    shape, strides, offsets = _bracketed(operation)
-
-    def step(frame: Frame) -> None:
-        frame.values[result] = TileReference(
-            frame.of_all(frame.values[pointer]),
-            _per_program(frame, shape),
-            _per_program(frame, strides),
-            _per_program(frame, offsets),
-        )
-
-    return step
-
-
-def _advance(operation: Operation, types: Translation) -> Step:
-    (result,), (pointer, *distances) = operation.results, operation.operands
-
-    def step(frame: Frame) -> None:
-        block: TileReference = frame.values[pointer]
-        moved = _per_program(frame, distances)
-        offsets = tuple(a + b for a, b in zip(block.offsets, moved, strict=True))
-        frame.values[result] = TileReference(
-            block.base, block.shape, block.strides, offsets, block.padding
-        )
-
-    return step
-
-
-def _addresses_of(
-    block: TileReference, tile: Sequence[int], size: int, checked: Sequence[int]
-) -> tuple[Array, Array | None]:
-    """The addresses of a tile [P, *tile], and a mask of those inside along the checked axes."""
-    ndim = len(tile) + 1
-    addresses = block.base.reshape(-1, *(1,) * len(tile))
-    mask: Array | None = None
-    for axis, count in enumerate(tile):
-        along = [1] * ndim
-        along[axis + 1] = count
-        first = block.offsets[axis].reshape(-1, *(1,) * len(tile))
-        index = first + np.arange(count).reshape(along)
-        stride = block.strides[axis].reshape(-1, *(1,) * len(tile))
-        addresses = addresses + index * stride * size
-        if axis in checked:
-            limit = block.shape[axis].reshape(-1, *(1,) * len(tile))
-            inside = (index >= 0) & (index < limit)
-            mask = inside if mask is None else mask & inside
-    return addresses, mask
-
-
-def _naming_unchecked_axes(fault: KernelFault, axes: int, checked: Sequence[int]) -> KernelFault:
-    """A fault of a block pointer, with the axes that `boundary_check` leaves out."""
-    left_out = [str(axis) for axis in range(axes) if axis not in checked]
-    if not left_out:
-        return fault
-    return KernelFault(
-        f"{fault}; boundary_check of this block pointer leaves out axis {' and '.join(left_out)}"
-    )
-
-
-def _load_block(operation: Operation, types: Translation) -> Step:
-    (result,), pointer = operation.results, operation.operands[0]
-    tile = types.type_of(pointer)
-    checked = operation.numbers("boundaryCheck")
-    padding = operation.number("padding")
-
-    def step(frame: Frame) -> None:
-        element = tile.element
-        addresses, mask = _addresses_of(frame.values[pointer], tile.shape, element.size, checked)
-        other = None
-        if padding is not None:
-            other = np.array(np.nan if padding == _NAN_PADDING else 0, element.array)
-        try:
-            frame.values[result] = _load(frame, addresses, mask, other, element)
-        except KernelFault as fault:
-            raise _naming_unchecked_axes(fault, len(tile.shape), checked) from None
-
-    return step
-
-
-def _store_block(operation: Operation, types: Translation) -> Step:
-    pointer, value = operation.operands[:2]
-    tile = types.type_of(pointer)
-    checked = operation.numbers("boundaryCheck")
-
-    def step(frame: Frame) -> None:
-        block, size = frame.values[pointer], tile.element.size
-        addresses, mask = _addresses_of(block, tile.shape, size, checked)
-        try:
-            _store(frame, addresses, frame.values[value], mask, tile.element)
-        except KernelFault as fault:
-            raise _naming_unchecked_axes(fault, len(tile.shape), checked) from None
-
-    return step
-
-
-# descriptors
-
-
-def _make_descriptor(operation: Operation, types: Translation) -> Step:
-    (result,), pointer = operation.results, operation.operands[0]
-    shape, strides = _bracketed(operation)[:2]
-    element = types.element_of(result)
-    padding = np.nan if operation.number("padding") == _NAN_PADDING else 0.0
-
-    def step(frame: Frame) -> None:
-        zeros = (np.zeros(len(frame.programs), np.int64),) * len(shape)
-        descriptor = TileReference(
-            frame.of_all(frame.values[pointer]),
-            _per_program(frame, shape),
-            _per_program(frame, strides),
-            zeros,
-            padding,
-        )
-        refuse_descriptor(descriptor, element.size)
-        frame.values[result] = descriptor
-
-    return step
-
-
-def refuse_descriptor(descriptor: TileReference, size: int) -> None:
-    """Refuse what the hardware does not take: rows that do not begin at 16 bytes."""
-    if (descriptor.base % ALIGNED).any():
-        raise KernelFault("a descriptor of a tensor that does not begin at a multiple of 16 bytes")
-    for stride in descriptor.strides[:-1]:
-        if (stride * size % ALIGNED).any():
-            raise KernelFault(
-                f"a descriptor with a stride of {int(stride[0])} elements: all but the last must "
-                "be multiples of 16 bytes"
-            )
-    if (descriptor.strides[-1] != 1).any():
-        raise KernelFault("a descriptor whose last stride is not 1")
-
-
-def _tile_at(frame: Frame, descriptor: str, offsets: Sequence[str]) -> TileReference:
-    whole: TileReference = frame.values[descriptor]
-    places = _per_program(frame, offsets)
-    return TileReference(whole.base, whole.shape, whole.strides, places, whole.padding)
-
-
-def _descriptor_load(operation: Operation, types: Translation) -> Step:
-    (result,), descriptor = operation.results, operation.operands[0]
-    (offsets,) = _bracketed(operation)
-    tile, shape = types.type_of(descriptor), types.type_of(result).shape
-
-    def step(frame: Frame) -> None:
-        block = _tile_at(frame, descriptor, offsets)
-        element, every = tile.element, range(len(tile.shape))
-        addresses, mask = _addresses_of(block, tile.shape, element.size, every)
-        other = np.array(block.padding if element.kind == "float" else 0, element.array)
-        values = _load(frame, addresses, mask, other, element)
-        frame.values[result] = values.reshape(len(values), *shape)
-
-    return step
-
-
-def _descriptor_store(operation: Operation, types: Translation) -> Step:
-    descriptor, value = operation.operands[0], operation.operands[-1]
-    (offsets,) = _bracketed(operation)
-    tile = types.type_of(descriptor)
-
-    def step(frame: Frame) -> None:
-        block = _tile_at(frame, descriptor, offsets)
-        every = range(len(tile.shape))
-        addresses, mask = _addresses_of(block, tile.shape, tile.element.size, every)
-        values = frame.values[value]
-        _store(frame, addresses, values.reshape(len(values), *tile.shape), mask, tile.element)
-
-    return step
-
-
-def _rows_of(
-    frame: Frame, descriptor: str, rows: str, column: str, width: int, size: int
-) -> tuple[Array, Array]:
-    """The addresses of chosen rows of a matrix, and a mask of those inside."""
-    whole: TileReference = frame.values[descriptor]
-    index = frame.values[rows].astype(np.int64)[:, :, None]
-    first = frame.of_all(frame.values[column]).astype(np.int64)
-    columns = first[:, None, None] + np.arange(width)
-    base, heights, widths, steps, gaps = (
-        array[:, None, None] for array in (whole.base, *whole.shape, *whole.strides)
-    )
-    addresses = base + (index * steps + columns * gaps) * size
-    inside = (index >= 0) & (index < heights) & (columns >= 0) & (columns < widths)
-    return addresses, inside
-
-
-def _descriptor_gather(operation: Operation, types: Translation) -> Step:
-    (result,), (descriptor, rows, column) = operation.results, operation.operands
-    element, width = types.element_of(result), types.type_of(result).shape[1]
-
-    def step(frame: Frame) -> None:
-        addresses, mask = _rows_of(frame, descriptor, rows, column, width, element.size)
-        other = np.array(0, element.array)
-        frame.values[result] = _load(frame, addresses, mask, other, element)
-
-    return step
-
-
-def _descriptor_scatter(operation: Operation, types: Translation) -> Step:
-    descriptor, rows, column, value = operation.operands
-    element, width = types.element_of(value), types.type_of(value).shape[1]
-
-    def step(frame: Frame) -> None:
-        addresses, mask = _rows_of(frame, descriptor, rows, column, width, element.size)
-        _store(frame, addresses, frame.values[value], mask, element)
-
-    return step
-
-
-# atomic operations
-
-_CHANGES: dict[str, Callable[[Array, Array], Array]] = {
+CHANGES: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "fadd": np.add,
     "max": np.maximum,
@@ -2716,10 +2801,11 @@ _CHANGES: dict[str, Callable[[Array, Array], Array]] = {
     "xor": np.bitwise_xor,
     "exch": lambda a, b: b,
 }
+"""What an atomic operation makes of the old value and its own, by its name in TTIR."""
 
 
-def _atomic(
-    frame: Frame,
+def change_tile(
+    frame: ProgramFrame,
     addresses: Array,
     value: Array,
     mask: Array | None,
@@ -2732,7 +2818,7 @@ def _atomic(
     Args:
         change: of old values, values of the operation, and the numbers of their lanes.
     """
-    selected, lanes, on = _select_lanes(frame, addresses, mask)
+    selected, lanes, on = select_lanes(frame, addresses, mask)
     every = np.broadcast_to(value, lanes.shape)
     given = every.reshape(-1) if on is None else every[on]
     finish = rounder(element) if element.kind == "float" else lambda x: x.view(element.array)
@@ -2750,17 +2836,97 @@ def _atomic(
     return result
 
 
+from collections.abc import Callable
+
+import numpy as np
+
+
+def find_access_step(operation: Operation, types: Translation) -> Step | None:
+    """The step of an operation on memory; None for any other operation."""
+    finder = _ACCESS_FINDERS.get(operation.name)
+    return None if finder is None else finder(operation, types)
+
+
+# pointers
+
+
+def _add_pointer(operation: Operation, types: Translation) -> Step:
+    (result,), (pointer, offset) = operation.results, operation.operands
+    pointee = types.element_of(pointer).pointee
+    if pointee is None:
+        raise Unreadable(f"no pointer: {pointer}")
+    size = pointee.size
+
+    def step(frame: ProgramFrame) -> None:
+        distance = frame.values[offset].astype(np.int64)
+        frame.values[result] = frame.values[pointer] + (distance if size == 1 else distance * size)
+
+    return step
+
+
+def _same_value(operation: Operation, types: Translation) -> Step:
+    (result,), (source,) = operation.results, operation.operands
+
+    def step(frame: ProgramFrame) -> None:
+        frame.values[result] = frame.values[source]
+
+    return step
+
+
+def _find_load(operation: Operation, types: Translation) -> Step:
+    (result,), (pointer, *rest) = operation.results, operation.operands
+    element = types.element_of(result)
+    mask, other = [*rest, None, None][:2]
+    volatile = operation.word("isVolatile") == "true"
+
+    def step(frame: ProgramFrame) -> None:
+        values = frame.values
+        frame.values[result] = load_tile(
+            frame,
+            values[pointer],
+            None if mask is None else values[mask],
+            None if other is None else values[other],
+            element,
+            volatile,
+        )
+
+    return step
+
+
+def _find_store(operation: Operation, types: Translation) -> Step:
+    pointer, value, *rest = operation.operands
+    element = types.element_of(pointer).pointee
+    if element is None:
+        raise Unreadable(f"no pointer: {pointer}")
+    mask = rest[0] if rest else None
+
+    def step(frame: ProgramFrame) -> None:
+        values = frame.values
+        store_tile(
+            frame,
+            values[pointer],
+            values[value],
+            None if mask is None else values[mask],
+            element,
+        )
+
+    return step
+
+
+# atomic operations
+
+
 def _atomic_rmw(operation: Operation, types: Translation) -> Step:
     (result,), (pointer, value, *rest) = operation.results, operation.operands
     kind, semantics = (part.strip() for part in operation.text.split(",")[:2])
-    if kind not in _CHANGES:
+    if kind not in CHANGES:
         raise Unreadable(f"the atomic operation {kind[:20]} has no meaning here")
-    combine, element = _CHANGES[kind], types.element_of(result)
+    combine, element = CHANGES[kind], types.element_of(result)
     mask = rest[0] if rest else None
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         values = frame.values
-        frame.values[result] = _atomic(
+        frame.values[result] = change_tile(
             frame,
             values[pointer],
             values[value],
@@ -2777,13 +2943,13 @@ def _atomic_cas(operation: Operation, types: Translation) -> Step:
     (result,), (pointer, compare, value) = operation.results, operation.operands
     semantics, element = operation.text.split(",")[0].strip(), types.element_of(result)
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         values = frame.values
         shape = (len(frame.programs), *values[pointer].shape[1:])
         wanted = np.broadcast_to(values[compare], shape)
         active = frame.active
         chosen = wanted.reshape(-1) if active is None else wanted[active].reshape(-1)
-        frame.values[result] = _atomic(
+        frame.values[result] = change_tile(
             frame,
             values[pointer],
             values[value],
@@ -2796,403 +2962,14 @@ def _atomic_cas(operation: Operation, types: Translation) -> Step:
     return step
 
 
-def _descriptor_reduce(operation: Operation, types: Translation) -> Step:
-    descriptor, value = operation.operands[0], operation.operands[-1]
-    (offsets,) = _bracketed(operation)
-    tile = types.type_of(descriptor)
-    kind = operation.text.split(",")[0].strip()
-    if kind not in _CHANGES:
-        raise Unreadable(f"the atomic operation {kind[:20]} has no meaning here")
-    combine = _CHANGES[kind]
-
-    def step(frame: Frame) -> None:
-        block = _tile_at(frame, descriptor, offsets)
-        every = range(len(tile.shape))
-        addresses, mask = _addresses_of(block, tile.shape, tile.element.size, every)
-        values = frame.values[value]
-        _atomic(
-            frame,
-            addresses,
-            values.reshape(len(values), *tile.shape),
-            mask,
-            tile.element,
-            lambda old, new, which: combine(old, new),
-            "relaxed",
-        )
-
-    return step
-
-
 _ACCESS_FINDERS: dict[str, Callable[[Operation, Translation], Step]] = {
     "tt.addptr": _add_pointer,
     "tt.int_to_ptr": _same_value,
     "tt.ptr_to_int": _same_value,
     "tt.load": _find_load,
     "tt.store": _find_store,
-    "tt.make_tensor_ptr": _make_block_pointer,
-    "tt.advance": _advance,
-    "tt.make_tensor_descriptor": _make_descriptor,
-    "tt.descriptor_load": _descriptor_load,
-    "tt.descriptor_store": _descriptor_store,
-    "tt.descriptor_gather": _descriptor_gather,
-    "tt.descriptor_scatter": _descriptor_scatter,
-    "tt.descriptor_reduce": _descriptor_reduce,
     "tt.atomic_rmw": _atomic_rmw,
     "tt.atomic_cas": _atomic_cas,
-}
-
-
-from collections.abc import Sequence
-
-import numpy as np
-
-
-_MOST_IDLE_TURNS = 1000
-"""Turns of a loop that change no memory and no value: it waits for another program."""
-
-
-class WaitsForever(KernelFault):
-    """A program waits for another one, which does not run before this one has ended."""
-
-
-def find_control_step(operation: Operation, types: Translation) -> Step | None:
-    """The step of a loop or a branch; None for any other operation."""
-    finder = _CONTROL_FINDERS.get(operation.name)
-    return None if finder is None else finder(operation, types)
-
-
-def _only_block(operation: Operation, region: int) -> Block:
-    if len(operation.regions) <= region or len(operation.regions[region]) != 1:
-        raise Unreadable(f"{operation.name} with jumps inside")
-    return operation.regions[region][0]
-
-
-def _body(operation: Operation, region: int, types: Translation) -> tuple[Code, list[str]]:
-    """The code of a region, and the names of the values that it yields."""
-    block = _only_block(operation, region)
-    operations = block.operations
-    if operations and operations[-1].name == "scf.yield":
-        return types.code(operations[:-1]), operations[-1].operands
-    return types.code(operations), []
-
-
-# loops
-
-
-def _for(operation: Operation, types: Translation) -> Step:
-    low, high, by, *initial = operation.operands
-    counter, *carried = operation.carried
-    types.types[counter] = types.type_of(low)
-    for name, start in zip(carried, initial, strict=True):
-        types.types[name] = types.type_of(start)
-    code, yielded = _body(operation, 0, types)
-    results = operation.results
-    unsigned = operation.text.startswith("unsigned")
-    if unsigned:
-        raise Unreadable("a loop over unsigned numbers has no meaning here")
-
-    def loop(frame: Frame) -> None:
-        values = frame.values
-        bounds = [values[name] for name in (low, high, by)]
-        state = [values[name] for name in initial]
-        if all(_is_uniform(bound, frame.active) for bound in bounds):
-            state = uniform(frame, [_first(bound, frame.active) for bound in bounds], state)
-        else:
-            state = diverging(frame, bounds, state)
-        values.update(zip(results, state, strict=True))
-
-    def uniform(frame: Frame, bounds: list[int], state: list[Value]) -> list[Value]:
-        values = frame.values
-        kind = values[low].dtype
-        start, stop, stride = bounds
-        if stride <= 0:
-            raise KernelFault(f"a loop with a step of {stride}")
-        for number in range(start, stop, stride):
-            values[counter] = np.array([number], kind)
-            values.update(zip(carried, state, strict=True))
-            code.run(frame)
-            state = [values[name] for name in yielded]
-        return state
-
-    def diverging(frame: Frame, bounds: list[Array], state: list[Value]) -> list[Value]:
-        values, outer = frame.values, frame.active
-        number, stop, stride = (frame.of_all(bound) for bound in bounds)
-        try:
-            while True:
-                running = number < stop if outer is None else (number < stop) & outer
-                if not running.any():
-                    return state
-                frame.active = None if running.all() else running
-                values[counter] = number
-                values.update(zip(carried, state, strict=True))
-                code.run(frame)
-                state = [
-                    merge(running, values[name], old)
-                    for name, old in zip(yielded, state, strict=True)
-                ]
-                number = np.where(running, number + stride, number)
-        finally:
-            frame.active = outer
-
-    return loop
-
-
-def _is_uniform(value: Array, active: Array | None) -> bool:
-    if len(value) == 1:
-        return True
-    own = value if active is None else value[active]
-    return bool((own == own[0]).all()) if len(own) else True
-
-
-def _first(value: Array, active: Array | None) -> int:
-    if len(value) == 1 or active is None:
-        return int(value[0])
-    return int(value[np.argmax(active)])
-
-
-def _while(operation: Operation, types: Translation) -> Step:
-    for name, start in zip(operation.carried, operation.operands, strict=True):
-        types.types[name] = types.type_of(start)
-    before = _only_block(operation, 0)
-    after = _only_block(operation, 1)
-    if not before.operations or before.operations[-1].name != "scf.condition":
-        raise Unreadable("a loop without a condition")
-    condition, *handed_over = before.operations[-1].operands
-    test = types.code(before.operations[:-1])
-    types.declare(after)
-    code, yielded = _body(operation, 1, types)
-    carried, initial, results = operation.carried, operation.operands, operation.results
-
-    def loop(frame: Frame) -> None:
-        values, outer = frame.values, frame.active
-        running = np.ones(len(frame.programs), bool) if outer is None else outer.copy()
-        state = [values[name] for name in initial]
-        outputs: list[Value] | None = None
-        idle = _IdleTurns(frame)
-        try:
-            while True:
-                frame.active = None if running.all() else running
-                values.update(zip(carried, state, strict=True))
-                test.run(frame)
-                goes_on = frame.of_all(values[condition])
-                outputs = _merged(running, [values[name] for name in handed_over], outputs)
-                running = running & goes_on
-                if not running.any():
-                    break
-                frame.active = None if running.all() else running
-                values.update(zip(after.arguments, outputs, strict=True))
-                code.run(frame)
-                new = [values[name] for name in yielded]
-                idle.note(state, new)
-                state = _merged(running, new, state)
-        finally:
-            frame.active = outer
-        values.update(zip(results, outputs, strict=True))
-
-    return loop
-
-
-def _merged(mask: Array, new: list[Value], old: list[Value] | None) -> list[Value]:
-    if old is None or mask.all():
-        return new
-    return [merge(mask, a, b) for a, b in zip(new, old, strict=True)]
-
-
-class _IdleTurns:
-    """Notices a loop whose turns change nothing: it waits for another program."""
-
-    def __init__(self, frame: Frame) -> None:
-        self._memory, self._changes, self._turns = frame.memory, frame.memory.changes, 0
-
-    def note(self, old: list[Value], new: list[Value]) -> None:
-        is_same = self._memory.changes == self._changes and all(
-            isinstance(a, np.ndarray) and np.array_equal(a, b)
-            for a, b in zip(old, new, strict=True)
-        )
-        self._changes = self._memory.changes
-        self._turns = self._turns + 1 if is_same else 0
-        if self._turns > _MOST_IDLE_TURNS:
-            raise WaitsForever(
-                "a loop waits for another program, and nothing promises that both run at the "
-                "same time"
-            )
-
-
-# branches
-
-
-def _if(operation: Operation, types: Translation) -> Step:
-    (condition,) = operation.operands
-    branches = [_body(operation, region, types) for region in range(len(operation.regions))]
-    results = operation.results
-
-    def branch(frame: Frame) -> None:
-        values, outer = frame.values, frame.active
-        chosen = values[condition]
-        outputs: list[list[Value] | None] = []
-        try:
-            for takes, (code, yielded) in zip((chosen, ~chosen), branches, strict=False):
-                if not takes.any():
-                    outputs.append(None)
-                    continue
-                frame.active = outer
-                if not takes.all():
-                    frame.active = frame.only(frame.of_all(takes))
-                    if frame.active is not None and not frame.active.any():
-                        outputs.append(None)
-                        continue
-                code.run(frame)
-                outputs.append([values[name] for name in yielded])
-        finally:
-            frame.active = outer
-        if results:
-            values.update(zip(results, _either(chosen, outputs), strict=True))
-
-    return branch
-
-
-def _either(chosen: Array, outputs: Sequence[list[Value] | None]) -> list[Value]:
-    first, second = outputs
-    if first is None or second is None:
-        return first if first is not None else second or []
-    return [merge(chosen, a, b) for a, b in zip(first, second, strict=True)]
-
-
-def _select_value(operation: Operation, types: Translation) -> Step:
-    (result,), (condition, first, second) = operation.results, operation.operands
-
-    def step(frame: Frame) -> None:
-        values = frame.values
-        chosen, a, b = values[condition], values[first], values[second]
-        if isinstance(a, np.ndarray):
-            ndim = max(a.ndim, b.ndim)
-            mask = chosen if chosen.ndim == ndim else spread(chosen, ndim)
-            values[result] = np.where(mask, a, b)
-        else:
-            values[result] = merge(frame.of_all(chosen), a, b)
-
-    return step
-
-
-# functions
-
-
-class FunctionCode:
-    """A function: its blocks, and the way through them.
-
-    Where programs jump to different blocks, the first of the blocks in the text runs first, with
-    the programs that wait before it.
-    """
-
-    def __init__(self, function: Function, types: Translation) -> None:
-        self.arguments = function.blocks[0].arguments
-        self._numbers = {block.label: number for number, block in enumerate(function.blocks)}
-        self._blocks: list[tuple[Block, Code, Operation]] = []
-        for block in function.blocks:
-            types.declare(block)
-        for block in function.blocks:
-            if not block.operations:
-                raise Unreadable(f"a function {function.name[:40]} with an empty block")
-            *body, last = block.operations
-            self._blocks.append((block, types.code(body), last))
-
-    def run(self, frame: Frame) -> None:
-        """Run the function. The frame holds its arguments."""
-        if len(self._blocks) == 1:
-            _, code, last = self._blocks[0]
-            code.run(frame)
-            self._return(frame, last)
-            return
-        outer = frame.active
-        waiting = np.full(len(frame.programs), -1)
-        waiting[slice(None) if outer is None else outer] = 0
-        try:
-            while (waiting >= 0).any():
-                number = int(waiting[waiting >= 0].min())
-                here = waiting == number
-                frame.active = None if here.all() else here
-                self._run_block(frame, number, here, waiting)
-        finally:
-            frame.active = outer
-
-    def _run_block(self, frame: Frame, number: int, here: Array, waiting: Array) -> None:
-        block, code, last = self._blocks[number]
-        kept = {} if here.all() else dict(frame.values)
-        code.run(frame)
-        if kept:  # programs elsewhere keep the values that they have from an earlier turn
-            for name, old in kept.items():
-                new = frame.values[name]
-                if new is not old and getattr(new, "ndim", 0) == getattr(old, "ndim", 0):
-                    frame.values[name] = merge(here, new, old)
-        if last.name == "tt.return":
-            self._return(frame, last)
-            waiting[here] = -1
-            return
-        targets = jump_targets(last)
-        if last.name == "cf.br" and len(targets) == 1:
-            self._jump(frame, targets[0], here, waiting)
-        elif last.name == "cf.cond_br" and len(targets) == 2:
-            condition = frame.of_all(frame.values[last.operands[0]])
-            self._jump(frame, targets[0], here & condition, waiting)
-            self._jump(frame, targets[1], here & ~condition, waiting)
-        else:
-            raise Unreadable(f"no jump: {last.name}")
-
-    def _jump(
-        self, frame: Frame, target: tuple[str, list[str]], goes: Array, waiting: Array
-    ) -> None:
-        if not goes.any():
-            return
-        label, names = target
-        number = self._numbers.get(label)
-        if number is None:
-            raise Unreadable(f"a jump to {label[:20]}, which is nowhere")
-        arguments = self._blocks[number][0].arguments
-        handed_over = [frame.values[name] for name in names]
-        for name, new in zip(arguments, handed_over, strict=True):
-            old = frame.values.get(name)
-            everybody = old is None or goes.all()
-            frame.values[name] = new if everybody else merge(goes, new, old)
-        waiting[goes] = number
-
-    def _return(self, frame: Frame, last: Operation) -> None:
-        new = [frame.values[name] for name in last.operands]
-        if frame.returned and frame.active is not None:
-            new = [merge(frame.active, a, b) for a, b in zip(new, frame.returned, strict=True)]
-        frame.returned = new
-
-
-def make_call(operation: Operation, functions: dict[str, FunctionCode]) -> Step:
-    """The step of a call of a function that was not inlined."""
-    symbol = operation.text.removeprefix("@").split("(")[0].strip('"')
-    if operation.text.startswith('@"'):
-        symbol = operation.text[2:].partition('"')[0]
-    sources, results = operation.operands, operation.results
-
-    def call(frame: Frame) -> None:
-        function = functions.get(symbol)
-        if function is None:
-            raise Unreadable(f"a call of {symbol[:40]}, which is nowhere")
-        arguments = [frame.values[name] for name in sources]
-        inner = Frame(
-            frame.programs,
-            frame.memory,
-            frame.counts,
-            frame.budget,
-            dict(zip(function.arguments, arguments, strict=True)),
-            frame.active,
-        )
-        function.run(inner)
-        frame.values.update(zip(results, inner.returned, strict=True))
-
-    return call
-
-
-_CONTROL_FINDERS = {
-    "scf.for": _for,
-    "scf.while": _while,
-    "scf.if": _if,
-    "arith.select": _select_value,
 }
 
 
@@ -3216,7 +2993,7 @@ def find_product_step(operation: Operation, types: Translation) -> Step | None:
     return None
 
 
-def _count(frame: Frame, shape: tuple[int, ...], depth: int) -> None:
+def _count(frame: ProgramFrame, shape: tuple[int, ...], depth: int) -> None:
     size = int(np.prod(shape))
     active = frame.count_active()
     frame.counts.dots += active
@@ -3234,7 +3011,7 @@ def _dot(operation: Operation, types: Translation) -> Step:
     if types.element_of(result).kind == "int":
         finish = _wrap_to_int32
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         product = multiply(frame.values[a], frame.values[b])
         frame.values[result] = finish(product + frame.values[c])
         _count(frame, shape, depth)
@@ -3291,7 +3068,7 @@ def _scaled_dot(operation: Operation, types: Translation) -> Step:
     finish = rounder(types.element_of(result))
     elements = {key: types.element_of(name) for key, name in names.items()}
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         values = {key: frame.values[name] for key, name in names.items()}
         a = _unpacked(values["a"], lhs, -1)
         b = _unpacked(values["b"], rhs, -2)
@@ -3346,6 +3123,290 @@ def _spread_scales(scales: Array, element: ElementType, depth: int) -> Array:
     return np.repeat(numbers, depth // scales.shape[-1], axis=-1)
 
 
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+
+_NAN_PADDING = 2
+"""Triton's number of `padding_option="nan"`; "zero" is 1, and none says nothing of the lanes."""
+
+
+def find_reference_step(operation: Operation, types: Translation) -> Step | None:
+    """The step of an operation on block pointers or descriptors; None for any other operation."""
+    if operation.name in ("tt.load", "tt.store"):
+        if not types.type_of(operation.operands[0]).reference:
+            return None
+        return (
+            _load_block(operation, types) if operation.results else _store_block(operation, types)
+        )
+    finder = _REFERENCE_FINDERS.get(operation.name)
+    return None if finder is None else finder(operation, types)
+
+
+# block pointers
+
+
+def _bracketed(operation: Operation) -> list[list[str]]:
+    """The names in each pair of brackets: shape, strides, offsets."""
+    lists = re.findall(r"\[([^\]]*)\]", operation.text)
+    return [re.findall(r"%[\w$.-]+(?:#\d+)?", names) for names in lists]
+
+
+def _per_program(frame: ProgramFrame, names: Sequence[str]) -> tuple[Array, ...]:
+    return tuple(frame.of_all(frame.values[name]).astype(np.int64) for name in names)
+
+
+def _make_block_pointer(operation: Operation, types: Translation) -> Step:
+    (result,), pointer = operation.results, operation.operands[0]
+    shape, strides, offsets = _bracketed(operation)
+
+    def step(frame: ProgramFrame) -> None:
+        frame.values[result] = TileReference(
+            frame.of_all(frame.values[pointer]),
+            _per_program(frame, shape),
+            _per_program(frame, strides),
+            _per_program(frame, offsets),
+        )
+
+    return step
+
+
+def _advance(operation: Operation, types: Translation) -> Step:
+    (result,), (pointer, *distances) = operation.results, operation.operands
+
+    def step(frame: ProgramFrame) -> None:
+        block: TileReference = frame.values[pointer]
+        moved = _per_program(frame, distances)
+        offsets = tuple(a + b for a, b in zip(block.offsets, moved, strict=True))
+        frame.values[result] = TileReference(
+            block.base, block.shape, block.strides, offsets, block.padding
+        )
+
+    return step
+
+
+def _addresses_of(
+    block: TileReference, tile: Sequence[int], size: int, checked: Sequence[int]
+) -> tuple[Array, Array | None]:
+    """The addresses of a tile [P, *tile], and a mask of those inside along the checked axes."""
+    ndim = len(tile) + 1
+    addresses = block.base.reshape(-1, *(1,) * len(tile))
+    mask: Array | None = None
+    for axis, count in enumerate(tile):
+        along = [1] * ndim
+        along[axis + 1] = count
+        first = block.offsets[axis].reshape(-1, *(1,) * len(tile))
+        index = first + np.arange(count).reshape(along)
+        stride = block.strides[axis].reshape(-1, *(1,) * len(tile))
+        addresses = addresses + index * stride * size
+        if axis in checked:
+            limit = block.shape[axis].reshape(-1, *(1,) * len(tile))
+            inside = (index >= 0) & (index < limit)
+            mask = inside if mask is None else mask & inside
+    return addresses, mask
+
+
+def _naming_unchecked_axes(fault: KernelFault, axes: int, checked: Sequence[int]) -> KernelFault:
+    """A fault of a block pointer, with the axes that `boundary_check` leaves out."""
+    left_out = [str(axis) for axis in range(axes) if axis not in checked]
+    if not left_out:
+        return fault
+    return KernelFault(
+        f"{fault}; boundary_check of this block pointer leaves out axis {' and '.join(left_out)}"
+    )
+
+
+def _load_block(operation: Operation, types: Translation) -> Step:
+    (result,), pointer = operation.results, operation.operands[0]
+    tile = types.type_of(pointer)
+    checked = operation.numbers("boundaryCheck")
+    padding = operation.number("padding")
+
+    def step(frame: ProgramFrame) -> None:
+        element = tile.element
+        addresses, mask = _addresses_of(frame.values[pointer], tile.shape, element.size, checked)
+        other = None
+        if padding is not None:
+            other = np.array(np.nan if padding == _NAN_PADDING else 0, element.array)
+        try:
+            frame.values[result] = load_tile(frame, addresses, mask, other, element)
+        except KernelFault as fault:
+            raise _naming_unchecked_axes(fault, len(tile.shape), checked) from None
+
+    return step
+
+
+def _store_block(operation: Operation, types: Translation) -> Step:
+    pointer, value = operation.operands[:2]
+    tile = types.type_of(pointer)
+    checked = operation.numbers("boundaryCheck")
+
+    def step(frame: ProgramFrame) -> None:
+        block, size = frame.values[pointer], tile.element.size
+        addresses, mask = _addresses_of(block, tile.shape, size, checked)
+        try:
+            store_tile(frame, addresses, frame.values[value], mask, tile.element)
+        except KernelFault as fault:
+            raise _naming_unchecked_axes(fault, len(tile.shape), checked) from None
+
+    return step
+
+
+# descriptors
+
+
+def _make_descriptor(operation: Operation, types: Translation) -> Step:
+    (result,), pointer = operation.results, operation.operands[0]
+    shape, strides = _bracketed(operation)[:2]
+    element = types.element_of(result)
+    padding = np.nan if operation.number("padding") == _NAN_PADDING else 0.0
+
+    def step(frame: ProgramFrame) -> None:
+        zeros = (np.zeros(len(frame.programs), np.int64),) * len(shape)
+        descriptor = TileReference(
+            frame.of_all(frame.values[pointer]),
+            _per_program(frame, shape),
+            _per_program(frame, strides),
+            zeros,
+            padding,
+        )
+        refuse_descriptor(descriptor, element.size)
+        frame.values[result] = descriptor
+
+    return step
+
+
+def refuse_descriptor(descriptor: TileReference, size: int) -> None:
+    """Refuse what the hardware does not take: rows that do not begin at 16 bytes."""
+    if (descriptor.base % ALIGNED).any():
+        raise KernelFault("a descriptor of a tensor that does not begin at a multiple of 16 bytes")
+    for stride in descriptor.strides[:-1]:
+        if (stride * size % ALIGNED).any():
+            raise KernelFault(
+                f"a descriptor with a stride of {int(stride[0])} elements: all but the last must "
+                "be multiples of 16 bytes"
+            )
+    if (descriptor.strides[-1] != 1).any():
+        raise KernelFault("a descriptor whose last stride is not 1")
+
+
+def _tile_at(frame: ProgramFrame, descriptor: str, offsets: Sequence[str]) -> TileReference:
+    whole: TileReference = frame.values[descriptor]
+    places = _per_program(frame, offsets)
+    return TileReference(whole.base, whole.shape, whole.strides, places, whole.padding)
+
+
+def _descriptor_load(operation: Operation, types: Translation) -> Step:
+    (result,), descriptor = operation.results, operation.operands[0]
+    (offsets,) = _bracketed(operation)
+    tile, shape = types.type_of(descriptor), types.type_of(result).shape
+
+    def step(frame: ProgramFrame) -> None:
+        block = _tile_at(frame, descriptor, offsets)
+        element, every = tile.element, range(len(tile.shape))
+        addresses, mask = _addresses_of(block, tile.shape, element.size, every)
+        other = np.array(block.padding if element.kind == "float" else 0, element.array)
+        values = load_tile(frame, addresses, mask, other, element)
+        frame.values[result] = values.reshape(len(values), *shape)
+
+    return step
+
+
+def _descriptor_store(operation: Operation, types: Translation) -> Step:
+    descriptor, value = operation.operands[0], operation.operands[-1]
+    (offsets,) = _bracketed(operation)
+    tile = types.type_of(descriptor)
+
+    def step(frame: ProgramFrame) -> None:
+        block = _tile_at(frame, descriptor, offsets)
+        every = range(len(tile.shape))
+        addresses, mask = _addresses_of(block, tile.shape, tile.element.size, every)
+        values = frame.values[value]
+        store_tile(frame, addresses, values.reshape(len(values), *tile.shape), mask, tile.element)
+
+    return step
+
+
+def _rows_of(
+    frame: ProgramFrame, descriptor: str, rows: str, column: str, width: int, size: int
+) -> tuple[Array, Array]:
+    """The addresses of chosen rows of a matrix, and a mask of those inside."""
+    whole: TileReference = frame.values[descriptor]
+    index = frame.values[rows].astype(np.int64)[:, :, None]
+    first = frame.of_all(frame.values[column]).astype(np.int64)
+    columns = first[:, None, None] + np.arange(width)
+    base, heights, widths, steps, gaps = (
+        array[:, None, None] for array in (whole.base, *whole.shape, *whole.strides)
+    )
+    addresses = base + (index * steps + columns * gaps) * size
+    inside = (index >= 0) & (index < heights) & (columns >= 0) & (columns < widths)
+    return addresses, inside
+
+
+def _descriptor_gather(operation: Operation, types: Translation) -> Step:
+    (result,), (descriptor, rows, column) = operation.results, operation.operands
+    element, width = types.element_of(result), types.type_of(result).shape[1]
+
+    def step(frame: ProgramFrame) -> None:
+        addresses, mask = _rows_of(frame, descriptor, rows, column, width, element.size)
+        other = np.array(0, element.array)
+        frame.values[result] = load_tile(frame, addresses, mask, other, element)
+
+    return step
+
+
+def _descriptor_scatter(operation: Operation, types: Translation) -> Step:
+    descriptor, rows, column, value = operation.operands
+    element, width = types.element_of(value), types.type_of(value).shape[1]
+
+    def step(frame: ProgramFrame) -> None:
+        addresses, mask = _rows_of(frame, descriptor, rows, column, width, element.size)
+        store_tile(frame, addresses, frame.values[value], mask, element)
+
+    return step
+
+
+def _descriptor_reduce(operation: Operation, types: Translation) -> Step:
+    descriptor, value = operation.operands[0], operation.operands[-1]
+    (offsets,) = _bracketed(operation)
+    tile = types.type_of(descriptor)
+    kind = operation.text.split(",")[0].strip()
+    if kind not in CHANGES:
+        raise Unreadable(f"the atomic operation {kind[:20]} has no meaning here")
+    combine = CHANGES[kind]
+
+    def step(frame: ProgramFrame) -> None:
+        block = _tile_at(frame, descriptor, offsets)
+        every = range(len(tile.shape))
+        addresses, mask = _addresses_of(block, tile.shape, tile.element.size, every)
+        values = frame.values[value]
+        change_tile(
+            frame,
+            addresses,
+            values.reshape(len(values), *tile.shape),
+            mask,
+            tile.element,
+            lambda old, new, which: combine(old, new),
+            "relaxed",
+        )
+
+    return step
+
+
+_REFERENCE_FINDERS: dict[str, Callable[[Operation, Translation], Step]] = {
+    "tt.make_tensor_ptr": _make_block_pointer,
+    "tt.advance": _advance,
+    "tt.make_tensor_descriptor": _make_descriptor,
+    "tt.descriptor_load": _descriptor_load,
+    "tt.descriptor_store": _descriptor_store,
+    "tt.descriptor_gather": _descriptor_gather,
+    "tt.descriptor_scatter": _descriptor_scatter,
+    "tt.descriptor_reduce": _descriptor_reduce,
+}
+
+
 from collections.abc import Callable
 from typing import Any
 
@@ -3382,7 +3443,7 @@ def _result(operation: Operation, types: Translation) -> TileType:
 def _from_one(operation: Operation, change: Callable[[Array], Array]) -> Step:
     (result,), (source,) = operation.results, operation.operands
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = change(frame.values[source])
 
     return step
@@ -3391,7 +3452,7 @@ def _from_one(operation: Operation, change: Callable[[Array], Array]) -> Step:
 def _from_several(operation: Operation, change: Callable[..., Array]) -> Step:
     (result,), sources = operation.results, operation.operands
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = change(*[frame.values[name] for name in sources])
 
     return step
@@ -3412,7 +3473,7 @@ def _make_range(operation: Operation, types: Translation) -> Step:
 def _constant(operation: Operation, value: Array) -> Step:
     (result,) = operation.results
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = value
 
     return step
@@ -3421,9 +3482,7 @@ def _constant(operation: Operation, value: Array) -> Step:
 def _splat(operation: Operation, types: Translation) -> Step:
     shape = _result(operation, types).shape
     ones = (1,) * len(shape)
-    return _from_one(
-        operation, lambda x: np.broadcast_to(x.reshape(-1, *ones), (len(x), *shape))
-    )
+    return _from_one(operation, lambda x: np.broadcast_to(x.reshape(-1, *ones), (len(x), *shape)))
 
 
 def _broadcast(operation: Operation, types: Translation) -> Step:
@@ -3471,7 +3530,7 @@ def _cat(operation: Operation, types: Translation) -> Step:
 def _split(operation: Operation, types: Translation) -> Step:
     (first, second), (source,) = operation.results, operation.operands
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         pairs = frame.values[source]
         frame.values[first], frame.values[second] = pairs[..., 0], pairs[..., 1]
 
@@ -3494,7 +3553,7 @@ def _histogram(operation: Operation, types: Translation) -> Step:
     bins = _result(operation, types).shape[0]
     result, values, *mask = *operation.results, *operation.operands
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         rows = frame.values[values]
         counted = (rows >= 0) & (rows < bins)
         if mask:
@@ -3511,7 +3570,9 @@ def _histogram(operation: Operation, types: Translation) -> Step:
 # reductions
 
 
-def _region_of(operation: Operation, types: Translation, arity: int) -> tuple[list[str], Code, list[str]]:
+def _region_of(
+    operation: Operation, types: Translation, arity: int
+) -> tuple[list[str], Code, list[str]]:
     """The arguments of an operation's region, its code, and the names that it returns."""
     if len(operation.regions) != 1 or len(operation.regions[0]) != 1:
         raise Unreadable(f"{operation.name} with {len(operation.regions)} regions")
@@ -3534,7 +3595,7 @@ def _combiner(operation: Operation, types: Translation) -> Callable[..., list[Ar
     """The region as a function: of a frame and two lists of values, one element each."""
     names, code, returned = _region_of(operation, types, 2 * len(operation.operands))
 
-    def combine(frame: Frame, first: list[Array], second: list[Array]) -> list[Array]:
+    def combine(frame: ProgramFrame, first: list[Array], second: list[Array]) -> list[Array]:
         frame.values.update(zip(names, [*first, *second], strict=True))
         code.run(frame)
         return [
@@ -3553,7 +3614,7 @@ def _reduce(operation: Operation, types: Translation) -> Step:
     if fast is not None:
         return _from_one(operation, lambda x: fast.reduce(x, axis=axis))
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         parts = _stretched(*[frame.values[name] for name in sources])
         parts = [np.moveaxis(part, axis, -1) for part in parts]
         while parts[0].shape[-1] > 1:  # neighbours first: the region need not be commutative
@@ -3572,7 +3633,7 @@ def _scan(operation: Operation, types: Translation) -> Step:
     combine = _combiner(operation, types)
     sources, results = operation.operands, operation.results
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         parts = _stretched(*[frame.values[name] for name in sources])
         parts = [np.moveaxis(part, axis, -1) for part in parts]
         if reverse:
@@ -3601,7 +3662,7 @@ def _map_elementwise(operation: Operation, types: Translation) -> Step:
     sources, results = operation.operands, operation.results
     names, code, returned = _region_of(operation, types, pack * len(sources))
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         parts = _stretched(*[frame.values[name] for name in sources])
         shape = parts[0].shape
         flat = [part.reshape(len(part), -1, pack) for part in parts]
@@ -3674,7 +3735,7 @@ class Executable:
         self.largest_tile = max(sizes, default=1)
         self.runs_one_by_one = _waits(self.module)
 
-    def run(self, frame: Frame) -> None:
+    def run(self, frame: ProgramFrame) -> None:
         """Run the kernel for the programs of a frame, which holds the arguments."""
         with np.errstate(all="ignore"):  # a GPU does not warn of infinities
             self._kernel.run(frame)
@@ -3687,6 +3748,7 @@ class Executable:
             return make_call(operation, self._functions)
         step = (
             _find_simple(operation, types)
+            or find_reference_step(operation, types)
             or find_access_step(operation, types)
             or find_tile_step(operation, types)
             or find_product_step(operation, types)
@@ -3713,7 +3775,9 @@ def executable(text: str) -> Executable:
 
 def all_operations(module: Module) -> Iterator[Operation]:
     """Every operation of a module, those of regions too."""
-    waiting: list[Block] = [b for function in module.functions.values() for b in function.blocks]
+    waiting: list[CodeBlock] = [
+        b for function in module.functions.values() for b in function.blocks
+    ]
     while waiting:
         for operation in waiting.pop().operations:
             yield operation
@@ -3754,7 +3818,7 @@ def _refuse_recursion(module: Module) -> None:
     raise Unreadable("functions that call each other")
 
 
-def _operations_in(block: Block) -> Iterator[Operation]:
+def _operations_in(block: CodeBlock) -> Iterator[Operation]:
     for operation in block.operations:
         yield operation
         for region in operation.regions:
@@ -3793,7 +3857,7 @@ def _find_simple(operation: Operation, types: Translation) -> Step | None:
 def _give(operation: Operation, value: np.ndarray) -> Step:
     (result,) = operation.results
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = value
 
     return step
@@ -3809,7 +3873,7 @@ def _axis_of(operation: Operation) -> int:
 def _program_id(operation: Operation) -> Step:
     (result,), axis = operation.results, _axis_of(operation)
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = frame.programs.ids[axis].astype(INT32.array)
 
     return step
@@ -3818,13 +3882,13 @@ def _program_id(operation: Operation) -> Step:
 def _program_count(operation: Operation) -> Step:
     (result,), axis = operation.results, _axis_of(operation)
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = np.array([frame.programs.grid[axis]], INT32.array)
 
     return step
 
 
-def _barrier(frame: Frame) -> None:
+def _barrier(frame: ProgramFrame) -> None:
     """Lanes see all earlier accesses of their program."""
     frame.programs.pass_barrier(frame.active)
 
@@ -3833,7 +3897,7 @@ def _assertion(operation: Operation) -> Step:
     condition, *mask = operation.operands
     message = operation.text.partition('"')[2].rpartition('"')[0]
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         fails = ~frame.values[condition]
         if mask:
             fails = fails & frame.values[mask[0]]
@@ -3851,7 +3915,7 @@ def _assertion(operation: Operation) -> Step:
 def _printing(operation: Operation) -> Step:
     prefix = operation.text.partition('"')[2].partition('"')[0].strip()
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         active = range(len(frame.programs))
         for place in active:
             if frame.active is not None and not frame.active[place]:
@@ -3875,20 +3939,20 @@ def _find_elementwise_step(operation: Operation, types: Translation) -> Step | N
     if len(operation.operands) == 1:
         (source,) = operation.operands
 
-        def one(frame: Frame) -> None:
+        def one(frame: ProgramFrame) -> None:
             frame.values[result] = function(frame.values[source])
 
         return one
     if len(operation.operands) == 2:
         first, second = operation.operands
 
-        def two(frame: Frame) -> None:
+        def two(frame: ProgramFrame) -> None:
             frame.values[result] = function(frame.values[first], frame.values[second])
 
         return two
     names = operation.operands
 
-    def several(frame: Frame) -> None:
+    def several(frame: ProgramFrame) -> None:
         frame.values[result] = function(*[frame.values[name] for name in names])
 
     return several
@@ -3930,7 +3994,7 @@ Argument = int | float | bool | TensorView | DescriptorArgument
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class KernelLaunch:
     """One launch.
 
     Attributes:
@@ -3945,6 +4009,7 @@ class Launch:
 
     @property
     def programs(self) -> int:
+        """How many programs the grid has."""
         return math.prod(self.grid)
 
     def to_data(self) -> list[Any]:
@@ -3968,8 +4033,8 @@ def _view_data(view: TensorView) -> list[Any]:
     return [view.name, view.storage, view.offset, view.size, shape, strides, view.element]
 
 
-def launch_from_data(text: str, data: Any, storages: int) -> Launch:
-    """A launch from what `Launch.to_data` made, in a process that nobody trusts.
+def launch_from_data(text: str, data: Any, storages: int) -> KernelLaunch:
+    """A launch from what `KernelLaunch.to_data` made, in a process that nobody trusts.
 
     Args:
         storages: how many storages the launch has.
@@ -3983,7 +4048,7 @@ def launch_from_data(text: str, data: Any, storages: int) -> Launch:
         read = tuple(_read_argument(argument, storages) for argument in arguments)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Unreadable("no data of a launch") from error
-    return Launch(text, (x, y, z), read)
+    return KernelLaunch(text, (x, y, z), read)
 
 
 def _read_argument(data: Any, storages: int) -> Argument:
@@ -4042,7 +4107,7 @@ class LaunchOutcome:
 
 
 def run_launch(
-    launch: Launch,
+    launch: KernelLaunch,
     storages: list[Storage],
     *,
     watcher: Watcher | None = None,
@@ -4080,7 +4145,7 @@ def _chunks(programs: int, largest_tile: int) -> Iterator[Array]:
 
 
 def _run_in_two_orders(
-    launch: Launch,
+    launch: KernelLaunch,
     kernel: Executable,
     storages: list[Storage],
     watcher: Watcher | None,
@@ -4124,7 +4189,7 @@ class _Run:
 
     def __init__(
         self,
-        launch: Launch,
+        launch: KernelLaunch,
         kernel: Executable,
         storages: list[Storage],
         watcher: Watcher | None,
@@ -4143,7 +4208,7 @@ class _Run:
         if self._order is not None:
             self._order.begin(int(numbers[0]))
         programs = Programs(numbers, self._launch.grid, self._epochs)
-        frame = Frame(programs, self._memory, self._counts, self._budget, dict(self._values))
+        frame = ProgramFrame(programs, self._memory, self._counts, self._budget, dict(self._values))
         for name, value in self._values.items():
             if isinstance(value, TileReference):
                 frame.values[name] = _for_programs(value, len(programs))
@@ -4337,7 +4402,7 @@ class ArgumentMemory:
         size = tensor.element_size()
         element = ELEMENT_NAMES.get(tensor.dtype, "")
         name = self._names.get(tensor.untyped_storage().data_ptr()) or name.removesuffix("_ptr")
-        offset = tensor.storage_offset() * size
+        offset = int(tensor.storage_offset()) * size
         view = TensorView(name, number, offset, size, shape, strides, element)
         self.views.append(view)
         return view
@@ -4604,8 +4669,10 @@ def _numbers(view: TensorView, content: Array) -> Array:
     return from_bits(np.ascontiguousarray(bits), read_element_type(view.element)).astype(np.float64)
 
 
+import contextlib
+import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import triton
@@ -4645,6 +4712,20 @@ def refuse_version(reason: str = "") -> UnknownTriton:
     )
 
 
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """The front end makes many objects at once, and a collection in between is a tenth of its
+    time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 class FrontEnd:
     """Triton's front end. One for a process: it loads its dialects once."""
 
@@ -4665,7 +4746,7 @@ class FrontEnd:
         self, kernel: JITFunction[Any], signature: dict[str, Any], constants: dict[Any, Any]
     ) -> str:
         """A kernel in TTIR, for the types and constants of a launch."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _without_garbage_collection():
             warnings.simplefilter("ignore")
             source = ASTSource(kernel, signature, constants, {})
             module = source.make_ir(
@@ -4993,7 +5074,7 @@ class Recording:
             [*text, f"{self.programs} programs, {self.dots} dots; elements moved: {moved}"]
         )
 
-    def add(self, launch: Launch, outcome: LaunchOutcome) -> None:
+    def add(self, launch: KernelLaunch, outcome: LaunchOutcome) -> None:
         """Add the work of one launch."""
         self.kernels += 1
         self.programs += launch.programs
@@ -5056,7 +5137,7 @@ EMPTY = frozenset(
     {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 )
 """Operations of torch that allocate memory and do not fill it."""
-Listener = Callable[[Launch, ArgumentMemory], None]
+Listener = Callable[[KernelLaunch, ArgumentMemory], None]
 
 
 class Strict:
@@ -5122,7 +5203,7 @@ class Strict:
         sizes = grid(self._compiler.bind(kernel, args, kwargs)) if callable(grid) else grid
         memory = ArgumentMemory(self.recording.names, self.allocations)
         arguments = tuple(memory.add(name, value) for name, value in compiled.arguments)
-        launch = Launch(compiled.text, _three_axes(sizes), arguments)
+        launch = KernelLaunch(compiled.text, _three_axes(sizes), arguments)
         if self.listener is not None and not self.is_quiet:
             self.listener(launch, memory)
         watcher = None

@@ -8,6 +8,6 @@ from __future__ import annotations
 import re
 
 CARRIES = re.compile(r'^CARRIES = "(autograder\.kernels\.\w+)"$', re.MULTILINE)
-"""The last line of a file that carries the text of a module of this package, and of all modules that
+"""The last line of a file that carries the text of a module of this package, with all modules that
 it imports: where the package is, it serves instead.
 """

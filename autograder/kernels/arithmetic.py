@@ -62,7 +62,7 @@ def _remainder(a: Array, b: Array) -> Array:
 def _ceil_divide(a: Array, b: Array) -> Array:
     quotient = _divide(a, b)
     exceeds = (a - quotient * b != 0) & ((a < 0) == (b < 0))
-    return (quotient + exceeds).astype(a.dtype)
+    return np.asarray(quotient + exceeds, a.dtype)
 
 
 def _shift(function: Elementwise) -> Elementwise:
@@ -90,7 +90,8 @@ def multiply_high(a: Array, b: Array) -> Array:
     low_a, high_a, low_b, high_b = wide_a & low, wide_a >> half, wide_b & low, wide_b >> half
     middle = high_a * low_b + (low_a * low_b >> half)
     cross = (middle & low) + low_a * high_b
-    return (high_a * high_b + (middle >> half) + (cross >> half)).view(a.dtype)
+    product = high_a * high_b + (middle >> half) + (cross >> half)
+    return np.asarray(product).view(a.dtype)
 
 
 _INTEGERS: dict[str, Elementwise] = {
@@ -267,7 +268,7 @@ def _exactly(integers: Array) -> Array:
 def _to_integer(values: Array, target: ElementType, *, signed: bool) -> Array:
     """Rounded towards zero, and to the nearest integer that the type holds: `cvt.rzi` does so."""
     if target.kind == "bool":
-        return np.trunc(values) != 0
+        return np.asarray(np.trunc(values) != 0)
     limits = np.iinfo(target.array if signed else target.stored)
     whole = np.nan_to_num(np.trunc(values.astype(np.float64)), nan=0.0)
     too_large = whole >= float(limits.max)
@@ -343,12 +344,14 @@ def constant(text: str, shape: tuple[int, ...], element: ElementType) -> Array:
         value = from_bits(np.array(int(written, 16), element.stored), element)
     else:
         try:
-            number = float(written) if element.kind == "float" else int(written)
+            value = _number(written, element)
         except ValueError as error:
             raise Unreadable(f"no number: {text[:60]}") from error
-        if element.kind == "float":
-            value = rounder(element)(np.float64(number))
-        else:
-            value = np.array(number & (1 << 8 * element.size) - 1, element.stored)
-            value = value.view(element.array) if element.kind != "bool" else value != 0
     return np.broadcast_to(np.asarray(value, element.array), (1, *shape))
+
+
+def _number(written: str, element: ElementType) -> Array:
+    if element.kind == "float":
+        return rounder(element)(np.array(float(written)))
+    bits = np.array(int(written) & (1 << 8 * element.size) - 1, element.stored)
+    return from_bits(bits, element)

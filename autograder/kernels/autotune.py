@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from autograder.kernels.faults import KernelFault, StaticAssertion
-from autograder.kernels.memory import TensorView
 from autograder.kernels.number_types import Array, from_bits, read_element_type
+from autograder.kernels.tensor_regions import TensorView
 from autograder.kernels.tensors import Allocations, ArgumentMemory, tensors_in
 
 MOST_AT_ONCE = 4

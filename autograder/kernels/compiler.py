@@ -1,4 +1,4 @@
-"""Compiles kernels as far as that goes without a GPU, and says in words what no GPU would compile."""
+"""Compiles kernels as far as that goes without a GPU, and words what no GPU would compile."""
 
 from __future__ import annotations
 

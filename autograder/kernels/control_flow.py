@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from autograder.kernels.faults import KernelFault, Unreadable
-from autograder.kernels.frame import Code, Frame, Step, Translation, Value, merge, spread
+from autograder.kernels.frame import Code, ProgramFrame, Step, Translation, Value, merge, spread
 from autograder.kernels.number_types import Array
-from autograder.kernels.ttir_text import Block, Function, Operation, jump_targets
+from autograder.kernels.ttir_text import CodeBlock, Function, Operation, jump_targets
 
 _MOST_IDLE_TURNS = 1000
 """Turns of a loop that change no memory and no value: it waits for another program."""
@@ -28,7 +28,7 @@ def find_control_step(operation: Operation, types: Translation) -> Step | None:
     return None if finder is None else finder(operation, types)
 
 
-def _only_block(operation: Operation, region: int) -> Block:
+def _only_block(operation: Operation, region: int) -> CodeBlock:
     if len(operation.regions) <= region or len(operation.regions[region]) != 1:
         raise Unreadable(f"{operation.name} with jumps inside")
     return operation.regions[region][0]
@@ -58,7 +58,7 @@ def _for(operation: Operation, types: Translation) -> Step:
     if unsigned:
         raise Unreadable("a loop over unsigned numbers has no meaning here")
 
-    def loop(frame: Frame) -> None:
+    def loop(frame: ProgramFrame) -> None:
         values = frame.values
         bounds = [values[name] for name in (low, high, by)]
         state = [values[name] for name in initial]
@@ -68,7 +68,7 @@ def _for(operation: Operation, types: Translation) -> Step:
             state = diverging(frame, bounds, state)
         values.update(zip(results, state, strict=True))
 
-    def uniform(frame: Frame, bounds: list[int], state: list[Value]) -> list[Value]:
+    def uniform(frame: ProgramFrame, bounds: list[int], state: list[Value]) -> list[Value]:
         values = frame.values
         kind = values[low].dtype
         start, stop, stride = bounds
@@ -81,7 +81,7 @@ def _for(operation: Operation, types: Translation) -> Step:
             state = [values[name] for name in yielded]
         return state
 
-    def diverging(frame: Frame, bounds: list[Array], state: list[Value]) -> list[Value]:
+    def diverging(frame: ProgramFrame, bounds: list[Array], state: list[Value]) -> list[Value]:
         values, outer = frame.values, frame.active
         number, stop, stride = (frame.of_all(bound) for bound in bounds)
         try:
@@ -130,7 +130,7 @@ def _while(operation: Operation, types: Translation) -> Step:
     code, yielded = _body(operation, 1, types)
     carried, initial, results = operation.carried, operation.operands, operation.results
 
-    def loop(frame: Frame) -> None:
+    def loop(frame: ProgramFrame) -> None:
         values, outer = frame.values, frame.active
         running = np.ones(len(frame.programs), bool) if outer is None else outer.copy()
         state = [values[name] for name in initial]
@@ -168,7 +168,7 @@ def _merged(mask: Array, new: list[Value], old: list[Value] | None) -> list[Valu
 class _IdleTurns:
     """Notices a loop whose turns change nothing: it waits for another program."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: ProgramFrame) -> None:
         self._memory, self._changes, self._turns = frame.memory, frame.memory.changes, 0
 
     def note(self, old: list[Value], new: list[Value]) -> None:
@@ -193,7 +193,7 @@ def _if(operation: Operation, types: Translation) -> Step:
     branches = [_body(operation, region, types) for region in range(len(operation.regions))]
     results = operation.results
 
-    def branch(frame: Frame) -> None:
+    def branch(frame: ProgramFrame) -> None:
         values, outer = frame.values, frame.active
         chosen = values[condition]
         outputs: list[list[Value] | None] = []
@@ -228,7 +228,7 @@ def _either(chosen: Array, outputs: Sequence[list[Value] | None]) -> list[Value]
 def _select_value(operation: Operation, types: Translation) -> Step:
     (result,), (condition, first, second) = operation.results, operation.operands
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         values = frame.values
         chosen, a, b = values[condition], values[first], values[second]
         if isinstance(a, np.ndarray):
@@ -254,7 +254,7 @@ class FunctionCode:
     def __init__(self, function: Function, types: Translation) -> None:
         self.arguments = function.blocks[0].arguments
         self._numbers = {block.label: number for number, block in enumerate(function.blocks)}
-        self._blocks: list[tuple[Block, Code, Operation]] = []
+        self._blocks: list[tuple[CodeBlock, Code, Operation]] = []
         for block in function.blocks:
             types.declare(block)
         for block in function.blocks:
@@ -263,7 +263,7 @@ class FunctionCode:
             *body, last = block.operations
             self._blocks.append((block, types.code(body), last))
 
-    def run(self, frame: Frame) -> None:
+    def run(self, frame: ProgramFrame) -> None:
         """Run the function. The frame holds its arguments."""
         if len(self._blocks) == 1:
             _, code, last = self._blocks[0]
@@ -282,8 +282,8 @@ class FunctionCode:
         finally:
             frame.active = outer
 
-    def _run_block(self, frame: Frame, number: int, here: Array, waiting: Array) -> None:
-        block, code, last = self._blocks[number]
+    def _run_block(self, frame: ProgramFrame, number: int, here: Array, waiting: Array) -> None:
+        _, code, last = self._blocks[number]
         kept = {} if here.all() else dict(frame.values)
         code.run(frame)
         if kept:  # programs elsewhere keep the values that they have from an earlier turn
@@ -306,7 +306,7 @@ class FunctionCode:
             raise Unreadable(f"no jump: {last.name}")
 
     def _jump(
-        self, frame: Frame, target: tuple[str, list[str]], goes: Array, waiting: Array
+        self, frame: ProgramFrame, target: tuple[str, list[str]], goes: Array, waiting: Array
     ) -> None:
         if not goes.any():
             return
@@ -322,7 +322,7 @@ class FunctionCode:
             frame.values[name] = new if everybody else merge(goes, new, old)
         waiting[goes] = number
 
-    def _return(self, frame: Frame, last: Operation) -> None:
+    def _return(self, frame: ProgramFrame, last: Operation) -> None:
         new = [frame.values[name] for name in last.operands]
         if frame.returned and frame.active is not None:
             new = [merge(frame.active, a, b) for a, b in zip(new, frame.returned, strict=True)]
@@ -336,12 +336,12 @@ def make_call(operation: Operation, functions: dict[str, FunctionCode]) -> Step:
         symbol = operation.text[2:].partition('"')[0]
     sources, results = operation.operands, operation.results
 
-    def call(frame: Frame) -> None:
+    def call(frame: ProgramFrame) -> None:
         function = functions.get(symbol)
         if function is None:
             raise Unreadable(f"a call of {symbol[:40]}, which is nowhere")
         arguments = [frame.values[name] for name in sources]
-        inner = Frame(
+        inner = ProgramFrame(
             frame.programs,
             frame.memory,
             frame.counts,

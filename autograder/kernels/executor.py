@@ -11,11 +11,12 @@ from autograder.kernels.accesses import find_access_step
 from autograder.kernels.arithmetic import constant, find_elementwise
 from autograder.kernels.control_flow import FunctionCode, find_control_step, make_call
 from autograder.kernels.faults import KernelFault, Unreadable, program_in_words
-from autograder.kernels.frame import Frame, Step, Translation
+from autograder.kernels.frame import ProgramFrame, Step, Translation
 from autograder.kernels.number_types import INT32, TileType
 from autograder.kernels.products import find_product_step
+from autograder.kernels.tile_references import find_reference_step
 from autograder.kernels.tiles import find_tile_step
-from autograder.kernels.ttir_text import Block, Module, Operation, read_module
+from autograder.kernels.ttir_text import CodeBlock, Module, Operation, read_module
 
 _SILENT = frozenset({"llvm.intr.assume", "tt.assume", "gpu.barrier.noop", "ttg.warp_yield"})
 """Operations that compute nothing."""
@@ -50,7 +51,7 @@ class Executable:
         self.largest_tile = max(sizes, default=1)
         self.runs_one_by_one = _waits(self.module)
 
-    def run(self, frame: Frame) -> None:
+    def run(self, frame: ProgramFrame) -> None:
         """Run the kernel for the programs of a frame, which holds the arguments."""
         with np.errstate(all="ignore"):  # a GPU does not warn of infinities
             self._kernel.run(frame)
@@ -63,6 +64,7 @@ class Executable:
             return make_call(operation, self._functions)
         step = (
             _find_simple(operation, types)
+            or find_reference_step(operation, types)
             or find_access_step(operation, types)
             or find_tile_step(operation, types)
             or find_product_step(operation, types)
@@ -89,7 +91,9 @@ def executable(text: str) -> Executable:
 
 def all_operations(module: Module) -> Iterator[Operation]:
     """Every operation of a module, those of regions too."""
-    waiting: list[Block] = [b for function in module.functions.values() for b in function.blocks]
+    waiting: list[CodeBlock] = [
+        b for function in module.functions.values() for b in function.blocks
+    ]
     while waiting:
         for operation in waiting.pop().operations:
             yield operation
@@ -130,7 +134,7 @@ def _refuse_recursion(module: Module) -> None:
     raise Unreadable("functions that call each other")
 
 
-def _operations_in(block: Block) -> Iterator[Operation]:
+def _operations_in(block: CodeBlock) -> Iterator[Operation]:
     for operation in block.operations:
         yield operation
         for region in operation.regions:
@@ -166,10 +170,10 @@ def _find_simple(operation: Operation, types: Translation) -> Step | None:
     return None
 
 
-def _give(operation: Operation, value: np.ndarray) -> Step:  # type: ignore[type-arg]
+def _give(operation: Operation, value: np.ndarray) -> Step:
     (result,) = operation.results
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = value
 
     return step
@@ -185,7 +189,7 @@ def _axis_of(operation: Operation) -> int:
 def _program_id(operation: Operation) -> Step:
     (result,), axis = operation.results, _axis_of(operation)
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = frame.programs.ids[axis].astype(INT32.array)
 
     return step
@@ -194,13 +198,13 @@ def _program_id(operation: Operation) -> Step:
 def _program_count(operation: Operation) -> Step:
     (result,), axis = operation.results, _axis_of(operation)
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = np.array([frame.programs.grid[axis]], INT32.array)
 
     return step
 
 
-def _barrier(frame: Frame) -> None:
+def _barrier(frame: ProgramFrame) -> None:
     """Lanes see all earlier accesses of their program."""
     frame.programs.pass_barrier(frame.active)
 
@@ -209,7 +213,7 @@ def _assertion(operation: Operation) -> Step:
     condition, *mask = operation.operands
     message = operation.text.partition('"')[2].rpartition('"')[0]
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         fails = ~frame.values[condition]
         if mask:
             fails = fails & frame.values[mask[0]]
@@ -227,7 +231,7 @@ def _assertion(operation: Operation) -> Step:
 def _printing(operation: Operation) -> Step:
     prefix = operation.text.partition('"')[2].partition('"')[0].strip()
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         active = range(len(frame.programs))
         for place in active:
             if frame.active is not None and not frame.active[place]:
@@ -251,20 +255,20 @@ def _find_elementwise_step(operation: Operation, types: Translation) -> Step | N
     if len(operation.operands) == 1:
         (source,) = operation.operands
 
-        def one(frame: Frame) -> None:
+        def one(frame: ProgramFrame) -> None:
             frame.values[result] = function(frame.values[source])
 
         return one
     if len(operation.operands) == 2:
         first, second = operation.operands
 
-        def two(frame: Frame) -> None:
+        def two(frame: ProgramFrame) -> None:
             frame.values[result] = function(frame.values[first], frame.values[second])
 
         return two
     names = operation.operands
 
-    def several(frame: Frame) -> None:
+    def several(frame: ProgramFrame) -> None:
         frame.values[result] = function(*[frame.values[name] for name in names])
 
     return several

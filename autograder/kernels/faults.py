@@ -25,7 +25,7 @@ class Unreadable(KernelFault):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """A place in a student's source.
 
     Attributes:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from autograder.kernels.faults import KernelFault, Place, Unreadable
-from autograder.kernels.memory import Memory, Programs
+from autograder.kernels.faults import KernelFault, Unreadable
+from autograder.kernels.memory import Memory
 from autograder.kernels.number_types import BOOL, Array, ElementType, TileType, read_type
-from autograder.kernels.ttir_text import Block, Module, Operation, split_types
+from autograder.kernels.program_lanes import Programs
+from autograder.kernels.ttir_text import CodeBlock, Module, Operation, split_types
 
 Value = Any
 """An array, or a `TileReference`."""
@@ -50,13 +51,18 @@ class Budget:
         self.spent = 0
 
     def spend(self, elements: int) -> None:
+        """Count elements that are about to be computed.
+
+        Raises:
+            KernelFault: they are too many.
+        """
         self.spent += elements
         if self.spent > self._most:
             raise KernelFault("the kernel computes more than the time allows")
 
 
 @dataclass(slots=True)
-class Frame:
+class ProgramFrame:
     """The values of one function's call, for the programs that are in it.
 
     Attributes:
@@ -86,7 +92,7 @@ class Frame:
         return np.broadcast_to(value, (len(self.programs),))
 
 
-Step = Callable[[Frame], None]
+Step = Callable[[ProgramFrame], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +122,15 @@ def merge(mask: Array, new: Value, old: Value) -> Value:
     if new is old:
         return new
     if isinstance(new, TileReference):
-        pairs = [
-            tuple(merge(mask, a, b) for a, b in zip(getattr(new, name), getattr(old, name), strict=True))
-            for name in ("shape", "strides", "offsets")
-        ]
-        return TileReference(merge(mask, new.base, old.base), *pairs, new.padding)
+        shape, strides, offsets = (
+            tuple(merge(mask, a, b) for a, b in zip(*parts, strict=True))
+            for parts in (
+                (new.shape, old.shape),
+                (new.strides, old.strides),
+                (new.offsets, old.offsets),
+            )
+        )
+        return TileReference(merge(mask, new.base, old.base), shape, strides, offsets, new.padding)
     return np.where(spread(mask, new.ndim), new, old)
 
 
@@ -131,12 +141,14 @@ class Code:
         cost: elements that the steps compute for one program.
     """
 
-    __slots__ = ("_places", "cost", "steps")
+    __slots__ = ("_module", "_places", "cost", "steps")
 
-    def __init__(self, steps: list[Step], places: dict[Step, Callable[[], Place | None]], cost: int) -> None:
-        self.steps, self._places, self.cost = steps, places, cost
+    def __init__(
+        self, steps: list[Step], places: dict[Step, str], module: Module, cost: int
+    ) -> None:
+        self.steps, self._places, self._module, self.cost = steps, places, module, cost
 
-    def run(self, frame: Frame) -> None:
+    def run(self, frame: ProgramFrame) -> None:
         """Run the steps, one after the other.
 
         Raises:
@@ -154,7 +166,7 @@ class Code:
     def _located(self, fault: KernelFault, step: Step) -> KernelFault:
         if fault.is_located:
             return fault
-        place = self._places[step]()
+        place = self._module.place(self._places[step])
         located = fault if place is None else type(fault)(f"{fault} ({place})")
         located.is_located = True
         return located
@@ -220,9 +232,10 @@ class Translation:
             raise Unreadable(f"{name[:60]} is used before it is there") from None
 
     def element_of(self, name: str) -> ElementType:
+        """The type of a value's elements."""
         return self.type_of(name).element
 
-    def declare(self, block: Block) -> None:
+    def declare(self, block: CodeBlock) -> None:
         """Note the types of a block's arguments."""
         for name, kind in zip(block.arguments, block.types, strict=True):
             self.types[name] = read_type(kind)
@@ -230,7 +243,7 @@ class Translation:
     def code(self, operations: Sequence[Operation]) -> Code:
         """The code of operations in a row."""
         steps: list[Step] = []
-        places = {}
+        places: dict[Step, str] = {}
         cost = 0
         for operation in operations:
             declare_results(operation, self.types)
@@ -240,5 +253,5 @@ class Translation:
                 cost += int(np.prod(shape)) if shape else 1
             if step is not None:
                 steps.append(step)
-                places[step] = lambda place=operation.location: self.module.place(place)
-        return Code(steps, places, cost + 1)
+                places[step] = operation.location
+        return Code(steps, places, self.module, cost + 1)

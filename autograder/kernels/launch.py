@@ -10,21 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from autograder.kernels.accesses import refuse_descriptor
 from autograder.kernels.control_flow import WaitsForever
 from autograder.kernels.executor import Executable, executable
 from autograder.kernels.faults import KernelFault, Unreadable
-from autograder.kernels.frame import Budget, Counts, Frame, TileReference, Value
-from autograder.kernels.memory import (
-    Memory,
-    Programs,
-    Storage,
-    StorageFinder,
-    TensorView,
-    Watcher,
-)
+from autograder.kernels.frame import Budget, Counts, ProgramFrame, TileReference, Value
+from autograder.kernels.memory import Memory, StorageFinder, Watcher
 from autograder.kernels.number_types import Array, ElementType, TileType
 from autograder.kernels.order import ProgramOrder
+from autograder.kernels.program_lanes import Programs
+from autograder.kernels.tensor_regions import Storage, TensorView
+from autograder.kernels.tile_references import refuse_descriptor
 
 MOST_PROGRAMS = 1 << 18
 """Programs of one launch: what no limit of time allows is refused at once."""
@@ -53,7 +48,7 @@ Argument = int | float | bool | TensorView | DescriptorArgument
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class KernelLaunch:
     """One launch.
 
     Attributes:
@@ -68,6 +63,7 @@ class Launch:
 
     @property
     def programs(self) -> int:
+        """How many programs the grid has."""
         return math.prod(self.grid)
 
     def to_data(self) -> list[Any]:
@@ -91,8 +87,8 @@ def _view_data(view: TensorView) -> list[Any]:
     return [view.name, view.storage, view.offset, view.size, shape, strides, view.element]
 
 
-def launch_from_data(text: str, data: Any, storages: int) -> Launch:
-    """A launch from what `Launch.to_data` made, in a process that nobody trusts.
+def launch_from_data(text: str, data: Any, storages: int) -> KernelLaunch:
+    """A launch from what `KernelLaunch.to_data` made, in a process that nobody trusts.
 
     Args:
         storages: how many storages the launch has.
@@ -106,7 +102,7 @@ def launch_from_data(text: str, data: Any, storages: int) -> Launch:
         read = tuple(_read_argument(argument, storages) for argument in arguments)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Unreadable("no data of a launch") from error
-    return Launch(text, (x, y, z), read)
+    return KernelLaunch(text, (x, y, z), read)
 
 
 def _read_argument(data: Any, storages: int) -> Argument:
@@ -165,7 +161,7 @@ class LaunchOutcome:
 
 
 def run_launch(
-    launch: Launch,
+    launch: KernelLaunch,
     storages: list[Storage],
     *,
     watcher: Watcher | None = None,
@@ -203,7 +199,7 @@ def _chunks(programs: int, largest_tile: int) -> Iterator[Array]:
 
 
 def _run_in_two_orders(
-    launch: Launch,
+    launch: KernelLaunch,
     kernel: Executable,
     storages: list[Storage],
     watcher: Watcher | None,
@@ -247,7 +243,7 @@ class _Run:
 
     def __init__(
         self,
-        launch: Launch,
+        launch: KernelLaunch,
         kernel: Executable,
         storages: list[Storage],
         watcher: Watcher | None,
@@ -266,7 +262,7 @@ class _Run:
         if self._order is not None:
             self._order.begin(int(numbers[0]))
         programs = Programs(numbers, self._launch.grid, self._epochs)
-        frame = Frame(programs, self._memory, self._counts, self._budget, dict(self._values))
+        frame = ProgramFrame(programs, self._memory, self._counts, self._budget, dict(self._values))
         for name, value in self._values.items():
             if isinstance(value, TileReference):
                 frame.values[name] = _for_programs(value, len(programs))

@@ -11,7 +11,6 @@ import numpy as np
 from autograder.kernels.number_types import Array
 
 
-
 def _one_by_one(function: Callable[..., float], arity: int = 1) -> Callable[..., Array]:
     """A function of Python's, for each element; where Python raises, a GPU gives NaN."""
 
@@ -99,7 +98,8 @@ _FAST = ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan", "pow", "ta
 
 
 def _popcount(values: Array) -> Array:
-    return np.bitwise_count(np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}"))
+    bits = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
+    return np.asarray(np.bitwise_count(bits))
 
 
 def _leading_zeros(values: Array) -> Array:

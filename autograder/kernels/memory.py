@@ -6,11 +6,8 @@ Every access is checked: inside of its tensor, on an element, against the access
 
 from __future__ import annotations
 
-import functools
-import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,228 +15,13 @@ import numpy as np
 from autograder.kernels.faults import KernelFault, program_in_words
 from autograder.kernels.number_types import Array, ElementType
 from autograder.kernels.order import ProgramOrder
-from autograder.kernels.races import Conflict, ElementHistory
+from autograder.kernels.program_lanes import Lanes, Programs
+from autograder.kernels.races import AccessConflict, ElementHistory
+from autograder.kernels.tensor_regions import Region, Storage, TensorView
 
 _SPAN = 40  # a tensor owns 2**40 bytes of addresses, half of them before its first element
 _FIRST = 1 << 10  # above every address of a real process, which has 47 bits
 ALIGNED = 16  # bytes: what descriptors ask of an address holds here as it does on a GPU
-_LANE_BITS = 32  # of a lane's number in its tile; the number of the tile's shape stands above
-_LANES = "nothing orders the lanes of a program, so the result would be a matter of luck"
-_PROGRAMS = "programs run in any order, so the result would be a matter of luck"
-_CONFLICTS = {
-    "load after store": f"{{who}} reads {{place}}, which another program has written{{other}}: {_PROGRAMS}",
-    "store after store": (
-        f"{{who}} writes {{place}}, which another program has written{{other}}: {_PROGRAMS}"
-    ),
-    "store after load": f"{{who}} writes {{place}}, which another program has read{{other}}: {_PROGRAMS}",
-    "atomic after store": (
-        f"{{who}} adds to {{place}}, which another program has written{{other}}: {_PROGRAMS}"
-    ),
-    "atomic after load": f"{{who}} adds to {{place}}, which another program has read{{other}}: {_PROGRAMS}",
-    "load after atomic": (
-        f"{{who}} reads {{place}}, which another program changes by an atomic operation"
-        f"{{other}}: {_PROGRAMS}"
-    ),
-    "store after atomic": (
-        f"{{who}} writes {{place}}, which another program changes by an atomic operation"
-        f"{{other}}: {_PROGRAMS}"
-    ),
-    "lane loads after store": (
-        f"{{who}} reads {{place}}, which another lane of it has written: {_LANES}. "
-        "tl.debug_barrier() between the store and the load orders them; better is to keep the "
-        "value in a variable"
-    ),
-    "lane stores after store": (
-        "{who} writes {place}, where another lane of it has written something else: "
-        f"{_LANES}. tl.debug_barrier() between the two stores orders them"
-    ),
-    "lane stores after load": (
-        f"{{who}} writes {{place}}, which another lane of it has loaded: {_LANES}. "
-        "tl.debug_barrier() between the load and the store orders them"
-    ),
-    "two lanes store": f"two lanes of {{who}} write {{place}}, and not the same: {_LANES}",
-}
-
-
-@dataclass(slots=True)
-class Storage:
-    """A block of memory, which several tensors may share.
-
-    Attributes:
-        address: where it lies in the process that launched the kernel; kernels that load addresses
-            out of memory meet this number.
-        content: all its bytes.
-        filled: for each byte whether somebody has filled it; None where all are.
-    """
-
-    address: int
-    content: Array
-    filled: Array | None = None
-
-    def elements(self, size: int) -> Array:
-        """The memory as unsigned integers of this size."""
-        whole = self.content.size // size * size
-        return self.content[:whole].view(f"u{size}")
-
-    def filled_elements(self, size: int) -> Array | None:
-        """For each element of this size whether its bytes are filled."""
-        if self.filled is None:
-            return None
-        whole = self.filled.size // size * size
-        return self.filled[:whole].reshape(-1, size)
-
-
-@dataclass(frozen=True, slots=True)
-class TensorView:
-    """A tensor that a kernel is given: a part of a storage, with its name.
-
-    Attributes:
-        storage: the storage's place in the list of a launch.
-        offset: bytes from the storage's beginning to the first element.
-        size: bytes of an element.
-        strides: in elements.
-        element: the type of its elements, as TTIR names it; "" where only their size is known.
-    """
-
-    name: str
-    storage: int
-    offset: int
-    size: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    element: str = ""
-
-
-class Region:
-    """The addresses of one tensor argument."""
-
-    def __init__(
-        self, view: TensorView, storage: Storage, base: int, history: ElementHistory
-    ) -> None:
-        self.view, self.name, self.base, self.history = view, view.name, base, history
-        self.size, self.shape, self.strides = view.size, list(view.shape), list(view.strides)
-        # whether a number that nobody has filled shows: it is NaN
-        self.shows_unfilled = view.element.startswith(("f", "bf"))
-        self.elements = storage.elements(view.size)
-        self.filled = storage.filled_elements(view.size)
-        self.start = view.offset // view.size
-        self.extent = 0
-        if math.prod(view.shape):
-            steps = zip(view.shape, view.strides, strict=True)
-            self.extent = 1 + sum((count - 1) * stride for count, stride in steps)
-        fits = view.offset % view.size == 0 and min(view.strides, default=0) >= 0
-        if not fits or self.start + self.extent > self.elements.size:
-            raise KernelFault(f"{view.name} does not lie inside of its memory")
-        self.shift = view.size.bit_length() - 1
-        # without gaps each address from the first to the last is an element
-        self.is_whole = self.extent <= math.prod(view.shape)
-        self.counts: dict[str, Array] = {}  # by verb, where a trace asks for them
-
-    @functools.cached_property
-    def valid(self) -> Array:
-        """Which addresses, from the first to the last, are elements of the tensor."""
-        valid = np.zeros(self.extent, bool)
-        self.in_shape(valid)[...] = True
-        return valid
-
-    def in_shape(self, values: Array) -> Array:
-        """A number for each address, seen in the tensor's shape."""
-        steps = [stride * values.itemsize for stride in self.strides]
-        return np.lib.stride_tricks.as_strided(values, self.shape, steps, writeable=True)
-
-    def index_of(self, offset: int) -> tuple[list[int], int]:
-        """The index of the element `offset` after the first, and what is left over between two
-        elements.
-
-        An element past the end is told as a row too many: rows are the last axis but one.
-        """
-        index, remainder, rows = [0] * len(self.shape), int(offset), max(len(self.shape) - 2, 0)
-        for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
-            if self.strides[axis] and (axis == rows or self.shape[axis] > 1):
-                steps = remainder // self.strides[axis]
-                index[axis] = steps if axis == rows else max(0, min(steps, self.shape[axis] - 1))
-                remainder -= index[axis] * self.strides[axis]
-        return index, remainder
-
-
-class Programs:
-    """The programs that run at the same time.
-
-    Attributes:
-        numbers: each program's number in the launch, ascending.
-        epochs: of all programs of the launch, how many barriers each has passed.
-    """
-
-    def __init__(self, numbers: Array, grid: tuple[int, int, int], epochs: Array) -> None:
-        self.numbers, self.grid, self.epochs = numbers, grid, epochs
-        x, y, _ = grid
-        self.ids = (numbers % x, numbers // x % y, numbers // (x * y))
-
-    def __len__(self) -> int:
-        return int(self.numbers.size)
-
-    def pass_barrier(self, active: Array | None) -> None:
-        """Some of the programs (None: all) pass a barrier. Earlier accesses keep their epochs."""
-        numbers = self.numbers if active is None else self.numbers[active]
-        self.epochs = self.epochs.copy()
-        self.epochs[numbers] += 1
-
-    def words(self, number: int) -> tuple[int, ...]:
-        """A program's place in the grid, as long as the grid has axes."""
-        return program_place(number, self.grid)
-
-
-def program_place(number: int, grid: tuple[int, int, int]) -> tuple[int, ...]:
-    """A program's place in the grid, as long as the grid has axes."""
-    x, y, _ = grid
-    place = (number % x, number // x % y, number // (x * y))
-    axes = max([axis + 1 for axis in range(3) if grid[axis] > 1], default=1)
-    return place[:axes]
-
-
-class Lanes:
-    """The lanes of one access that are on.
-
-    Args:
-        shape: [programs, *tile].
-        on: a mask in that shape; None where all are on.
-        tile_number: a number of the tile's shape.
-    """
-
-    def __init__(
-        self, among: Programs, shape: tuple[int, ...], on: Array | None, tile_number: int
-    ) -> None:
-        self.among, self.shape, self.on, self._tile_number = among, shape, on, tile_number
-        self._epochs = among.epochs
-
-    @functools.cached_property
-    def programs(self) -> Array:
-        numbers = self.among.numbers.reshape(-1, *(1,) * (len(self.shape) - 1))
-        return self._selected(np.broadcast_to(numbers, self.shape))
-
-    @functools.cached_property
-    def keys(self) -> Array:
-        lanes = np.arange(math.prod(self.shape[1:]), dtype=np.int64)
-        lanes += self._tile_number << _LANE_BITS
-        return self._selected(np.broadcast_to(lanes.reshape(1, *self.shape[1:]), self.shape))
-
-    @functools.cached_property
-    def epochs(self) -> Array:
-        epochs: Array = self._epochs[self.programs]
-        return epochs
-
-    def _selected(self, values: Array) -> Array:
-        return values.reshape(-1) if self.on is None else values[self.on]
-
-    def part(self, which: Array) -> Lanes:
-        """Those of the lanes that are in a mask."""
-        part = Lanes(self.among, self.shape, self.on, self._tile_number)
-        part.__dict__.update(
-            programs=self.programs[which], keys=self.keys[which], epochs=self.epochs[which]
-        )
-        return part
-
-
 Watcher = Callable[[str, Region, Array, Lanes], None]
 StorageFinder = Callable[[int], int | None]
 
@@ -328,7 +110,7 @@ class Memory:
             if not (region.shows_unfilled and element.kind == "float"):
                 self._refuse_unfilled(region, offsets, places, own)
             self._count("reads", region, offsets, own)
-            bits = region.elements[places]
+            bits: Array = region.elements[places]
             if part is None:
                 return bits
             if result is None:
@@ -397,21 +179,17 @@ class Memory:
         """Note an access, with conflicts put into words."""
         try:
             note(*args)
-        except Conflict as conflict:
+        except AccessConflict as conflict:
             lane = int(np.flatnonzero(conflict.lanes)[0])
             index, _ = region.index_of(int(offsets[lane]))
             other = ""
             if conflict.others is not None:
                 place = lanes.among.words(int(conflict.others[lane]))
                 other = f" (program {program_in_words(place)})"
-            words = _CONFLICTS[conflict.kind]
-            raise KernelFault(
-                words.format(who=_who(lanes, lane), place=f"{region.name}{index}", other=other)
-            ) from None
+            element = f"{region.name}{index}"
+            raise KernelFault(conflict.words(_who(lanes, lane), element, other)) from None
 
-    def _refuse_unfilled(
-        self, region: Region, offsets: Array, places: Array, lanes: Lanes
-    ) -> None:
+    def _refuse_unfilled(self, region: Region, offsets: Array, places: Array, lanes: Lanes) -> None:
         """Refuse numbers that nobody has put there; floating point ones are NaN, and show."""
         if region.filled is None:
             return
@@ -460,9 +238,7 @@ class Memory:
         if region is None and number < _FIRST:
             region = self._region_of_real_address(address, element)
         if region is None:
-            raise KernelFault(
-                f"{_who(lanes, lane)} {verb} an address that belongs to no tensor"
-            )
+            raise KernelFault(f"{_who(lanes, lane)} {verb} an address that belongs to no tensor")
         if region.size != element.size and region.is_whole:
             return self._in_other_elements(number, region, element.size)
         return region
@@ -517,7 +293,9 @@ class Memory:
         wrong = ~inside | (misaligned != 0)
         if wrong.any():
             lane = int(np.flatnonzero(wrong)[0])
-            raise self._outside(region, int(offsets[lane]), bool(misaligned[lane]), lanes, lane, verb)
+            raise self._outside(
+                region, int(offsets[lane]), bool(misaligned[lane]), lanes, lane, verb
+            )
         if element.size != region.size:
             raise KernelFault(
                 f"{_who(lanes, 0)} {verb} {region.name} as elements of {element.size} bytes, and "

@@ -158,13 +158,14 @@ def _float8_values(name: str) -> Array:
 def from_bits(bits: Array, element: ElementType) -> Array:
     """The values of elements, from their bits in memory."""
     if element.kind == "bool":
-        return bits != 0
+        return np.asarray(bits != 0)
     if element.name == "bf16":
         return (bits.astype(np.uint32) << 16).view(np.float32)
     if element.name.startswith("f8"):
         values: Array = _float8_values(element.name)[bits]
         return values
-    return bits.view(element.array)
+    seen: Array = bits.view(element.array)
+    return seen
 
 
 def to_bits(values: Array, element: ElementType) -> Array:
@@ -235,7 +236,7 @@ def _float8_codes(values: Array, name: str, *, toward_zero: bool) -> Array:
     upwards = (to_above < to_below) | ((to_above == to_below) & (above % 2 == 0))
     code = np.where(upwards & (not toward_zero), above, below)
     code = np.where(np.isnan(values), 127, code)
-    return (code | np.signbit(values) * 128).astype(np.uint8)
+    return np.asarray(code | np.signbit(values) * 128, np.uint8)
 
 
 def rounder(element: ElementType, *, toward_zero: bool = False) -> Callable[[Array], Array]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from autograder.kernels.faults import Unreadable
-from autograder.kernels.frame import Frame, Step, Translation
+from autograder.kernels.frame import ProgramFrame, Step, Translation
 from autograder.kernels.number_types import (
     Array,
     ElementType,
@@ -34,7 +34,7 @@ def find_product_step(operation: Operation, types: Translation) -> Step | None:
     return None
 
 
-def _count(frame: Frame, shape: tuple[int, ...], depth: int) -> None:
+def _count(frame: ProgramFrame, shape: tuple[int, ...], depth: int) -> None:
     size = int(np.prod(shape))
     active = frame.count_active()
     frame.counts.dots += active
@@ -52,7 +52,7 @@ def _dot(operation: Operation, types: Translation) -> Step:
     if types.element_of(result).kind == "int":
         finish = _wrap_to_int32
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         product = multiply(frame.values[a], frame.values[b])
         frame.values[result] = finish(product + frame.values[c])
         _count(frame, shape, depth)
@@ -109,7 +109,7 @@ def _scaled_dot(operation: Operation, types: Translation) -> Step:
     finish = rounder(types.element_of(result))
     elements = {key: types.element_of(name) for key, name in names.items()}
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         values = {key: frame.values[name] for key, name in names.items()}
         a = _unpacked(values["a"], lhs, -1)
         b = _unpacked(values["b"], rhs, -2)

@@ -21,6 +21,33 @@ _MOST_PENDING = 1 << 22
 """Loads that are noted later, in elements: most storages are never written, and need no notes."""
 
 
+_LANES = "nothing orders the lanes of a program, so the result would be a matter of luck"
+_PROGRAMS = "programs run in any order, so the result would be a matter of luck"
+_WORDS = {
+    "load after store": f"reads %, which another program has written@: {_PROGRAMS}",
+    "store after store": f"writes %, which another program has written@: {_PROGRAMS}",
+    "store after load": f"writes %, which another program has read@: {_PROGRAMS}",
+    "atomic after store": f"adds to %, which another program has written@: {_PROGRAMS}",
+    "atomic after load": f"adds to %, which another program has read@: {_PROGRAMS}",
+    "load after atomic": f"reads %, which another program changes atomically@: {_PROGRAMS}",
+    "store after atomic": f"writes %, which another program changes atomically@: {_PROGRAMS}",
+    "lane loads after store": (
+        f"reads %, which another lane of it has written: {_LANES}. tl.debug_barrier() between the "
+        "store and the load orders them; better is to keep the value in a variable"
+    ),
+    "lane stores after store": (
+        f"writes %, where another lane of it has written something else: {_LANES}. "
+        "tl.debug_barrier() between the two stores orders them"
+    ),
+    "lane stores after load": (
+        f"writes %, which another lane of it has loaded: {_LANES}. tl.debug_barrier() between the "
+        "load and the store orders them"
+    ),
+    "two lanes store": f"write %, and not the same: {_LANES}",
+}
+"""The words for each kind of conflict: % is the element, @ the other program."""
+
+
 class Accessing(Protocol):
     """The lanes of one access that are on, in the order of their programs.
 
@@ -31,25 +58,35 @@ class Accessing(Protocol):
     """
 
     @property
-    def programs(self) -> Array: ...
+    def programs(self) -> Array:
+        """The program of each lane."""
+
     @property
-    def keys(self) -> Array: ...
+    def keys(self) -> Array:
+        """The number of each lane."""
+
     @property
-    def epochs(self) -> Array: ...
+    def epochs(self) -> Array:
+        """How many barriers each lane's program has passed."""
 
 
-class Conflict(Exception):
+class AccessConflict(Exception):
     """Two accesses to one element that nothing orders.
 
     Attributes:
         lanes: a mask of the lanes in conflict.
-        kind: a key of the words in `memory.py`.
+        kind: a key of the words above.
         others: for each lane the other program, or None where it is the same program.
     """
 
     def __init__(self, kind: str, lanes: Array, others: Array | None = None) -> None:
         super().__init__(kind)
         self.kind, self.lanes, self.others = kind, lanes, others
+
+    def words(self, program: str, element: str, other: str) -> str:
+        """The conflict in words, such as "program 1 reads x[0], which another program …"."""
+        subject = f"two lanes of {program}" if self.kind == "two lanes store" else program
+        return f"{subject} {_WORDS[self.kind]}".replace("%", element).replace("@", other)
 
 
 class ElementHistory:
@@ -119,7 +156,7 @@ class ElementHistory:
         """Note a load.
 
         Raises:
-            Conflict: another program or lane writes one of the elements.
+            AccessConflict: another program or lane writes one of the elements.
         """
         untouched = not self._is_written and not self._has_atomics
         if untouched and self._order is None:
@@ -141,10 +178,10 @@ class ElementHistory:
             foreign = self._not_ordered(foreign, writers, self._write_time[places])
             foreign &= ~self._wrote_the_same(foreign, places, programs)
             if foreign.any():
-                raise Conflict("load after store", foreign, writers)
+                raise AccessConflict("load after store", foreign, writers)
         own = (writers == programs) & (self._write_lane[places] != lanes.keys)
         if own.any() and (own := own & (self._write_epoch[places] == lanes.epochs)).any():
-            raise Conflict("lane loads after store", own)
+            raise AccessConflict("lane loads after store", own)
 
     def _wrote_the_same(self, which: Array, places: Array, programs: Array) -> Array:
         """Where the program itself has written the value that another one wrote last."""
@@ -193,7 +230,7 @@ class ElementHistory:
             after: what stands there now; of two lanes at one place, one has won.
 
         Raises:
-            Conflict: another program or lane reads one of the elements, or writes something else.
+            AccessConflict: another program or lane reads an element, or writes something else.
         """
         self._note_pending()
         changes = before != bits
@@ -220,9 +257,9 @@ class ElementHistory:
         """Several lanes of this store write to one place."""
         clashes = lost & differs
         if (foreign := clashes & (winners != programs)).any():
-            raise Conflict("store after store", foreign, winners)
+            raise AccessConflict("store after store", foreign, winners)
         if clashes.any():
-            raise Conflict("two lanes store", clashes)
+            raise AccessConflict("two lanes store", clashes)
         self._share(places, programs, lost & (winners != programs))
 
     def _share(self, places: Array, programs: Array, which: Array) -> None:
@@ -235,16 +272,14 @@ class ElementHistory:
         if foreign.any():
             foreign = self._not_ordered(foreign, writers, self._write_time[places])
             if (clashes := foreign & changes).any():
-                raise Conflict("store after store", clashes, writers)
+                raise AccessConflict("store after store", clashes, writers)
             self._share(places, writers, foreign)
             self._share(places, programs, foreign)
         own = (writers == programs) & changes & (self._write_lane[places] != lanes.keys)
         if own.any() and (own := own & (self._write_epoch[places] == lanes.epochs)).any():
-            raise Conflict("lane stores after store", own)
+            raise AccessConflict("lane stores after store", own)
 
-    def _refuse_readers(
-        self, places: Array, lanes: Accessing, changes: Array, kind: str
-    ) -> None:
+    def _refuse_readers(self, places: Array, lanes: Accessing, changes: Array, kind: str) -> None:
         programs = lanes.programs
         first, last = self._first_reader[places], self._last_reader[places]
         is_read = last != _NOBODY
@@ -254,10 +289,10 @@ class ElementHistory:
         if foreign.any():
             foreign = self._not_seen_readers(foreign, places)
             if foreign.any():
-                raise Conflict(kind, foreign, np.where(first != programs, first, last))
+                raise AccessConflict(kind, foreign, np.where(first != programs, first, last))
         own = is_read & changes & (self._read_lane[places] != lanes.keys) & (first == programs)
         if own.any() and (own := own & (self._read_epoch[places] == lanes.epochs)).any():
-            raise Conflict("lane stores after load", own)
+            raise AccessConflict("lane stores after load", own)
 
     # atomic operations
 
@@ -265,7 +300,7 @@ class ElementHistory:
         """Note an atomic operation: it may meet others, and no plain load or store.
 
         Raises:
-            Conflict: another program reads or writes one of the elements.
+            AccessConflict: another program reads or writes one of the elements.
         """
         self._note_pending()
         if self._order is not None:
@@ -276,7 +311,7 @@ class ElementHistory:
             foreign = (writers != _NOBODY) & (writers != programs)
             foreign = self._not_ordered(foreign, writers, self._write_time[places])
             if foreign.any():
-                raise Conflict("atomic after store", foreign, writers)
+                raise AccessConflict("atomic after store", foreign, writers)
         nothing = np.zeros(places.size, bool)  # lanes of one program may meet in an atomic
         self._refuse_readers(places, lanes, nothing, "atomic after load")
         self._has_atomics = True
@@ -298,7 +333,7 @@ class ElementHistory:
                 place = int(places[lane])
                 foreign[lane] = not self._order.has_seen_atomics(self._number, place)
         if foreign.any():
-            raise Conflict(kind, foreign, np.where(first != programs, first, last))
+            raise AccessConflict(kind, foreign, np.where(first != programs, first, last))
 
     def count_changed(self) -> int:
         """How many elements somebody has written or changed."""

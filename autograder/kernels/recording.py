@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 
 from autograder.kernels.faults import program_in_words
-from autograder.kernels.launch import Launch, LaunchOutcome
-from autograder.kernels.memory import Lanes, Region
+from autograder.kernels.launch import KernelLaunch, LaunchOutcome
 from autograder.kernels.number_types import Array
+from autograder.kernels.program_lanes import Lanes
+from autograder.kernels.tensor_regions import Region
 
 TraceStep = tuple[tuple[int, ...], str, str, list[range]]
 """A program, a verb, a tensor, and the box of its elements."""
@@ -61,7 +62,7 @@ class Recording:
             [*text, f"{self.programs} programs, {self.dots} dots; elements moved: {moved}"]
         )
 
-    def add(self, launch: Launch, outcome: LaunchOutcome) -> None:
+    def add(self, launch: KernelLaunch, outcome: LaunchOutcome) -> None:
         """Add the work of one launch."""
         self.kernels += 1
         self.programs += launch.programs

@@ -1,9 +1,9 @@
 """Strict Triton: kernels on a CPU, run as Triton's compiler makes them, with every access checked.
 
-Importing this module has the launches of this process come here. A kernel goes through Triton's own front
-end; the text of the result is executed with numpy, for all programs of a grid at once. What a GPU
-would not forgive is a `KernelFault` with a name: an address outside of its tensor, a result that
-depends on an order that nobody promises, memory that nobody has filled, code that no GPU would
+Importing this module has the launches of this process come here. A kernel goes through Triton's own
+front end; the text of the result is executed with numpy, for all programs of a grid at once. What a
+GPU would not forgive is a `KernelFault` with a name: an address outside of its tensor, a result
+that depends on an order that nobody promises, memory that nobody has filled, code that no GPU would
 compile.
 """
 
@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves
 from autograder.kernels.autotune import Autotuned
 from autograder.kernels.compiler import Compiler
 from autograder.kernels.faults import KernelFault
-from autograder.kernels.launch import Launch, run_launch
+from autograder.kernels.launch import KernelLaunch, run_launch
 from autograder.kernels.recording import Recording, StepWatcher
 from autograder.kernels.tensors import Allocations, ArgumentMemory, fill_with_rubbish
 from autograder.kernels.triton_versions import (
@@ -40,7 +40,7 @@ EMPTY = frozenset(
     {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 )
 """Operations of torch that allocate memory and do not fill it."""
-Listener = Callable[[Launch, ArgumentMemory], None]
+Listener = Callable[[KernelLaunch, ArgumentMemory], None]
 
 
 class Strict:
@@ -106,7 +106,7 @@ class Strict:
         sizes = grid(self._compiler.bind(kernel, args, kwargs)) if callable(grid) else grid
         memory = ArgumentMemory(self.recording.names, self.allocations)
         arguments = tuple(memory.add(name, value) for name, value in compiled.arguments)
-        launch = Launch(compiled.text, _three_axes(sizes), arguments)
+        launch = KernelLaunch(compiled.text, _three_axes(sizes), arguments)
         if self.listener is not None and not self.is_quiet:
             self.listener(launch, memory)
         watcher = None

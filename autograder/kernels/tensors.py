@@ -11,9 +11,8 @@ import torch
 
 from autograder.kernels.faults import KernelFault
 from autograder.kernels.launch import Argument, DescriptorArgument
-from autograder.kernels.memory import Storage, TensorView
 from autograder.kernels.number_types import Array
-
+from autograder.kernels.tensor_regions import Storage, TensorView
 
 ELEMENT_NAMES = {
     torch.bool: "i1",
@@ -127,7 +126,7 @@ class ArgumentMemory:
         size = tensor.element_size()
         element = ELEMENT_NAMES.get(tensor.dtype, "")
         name = self._names.get(tensor.untyped_storage().data_ptr()) or name.removesuffix("_ptr")
-        offset = tensor.storage_offset() * size
+        offset = int(tensor.storage_offset()) * size
         view = TensorView(name, number, offset, size, shape, strides, element)
         self.views.append(view)
         return view

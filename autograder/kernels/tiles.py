@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.kernels.faults import Unreadable
-from autograder.kernels.frame import Code, Frame, Step, Translation
+from autograder.kernels.frame import Code, ProgramFrame, Step, Translation
 from autograder.kernels.number_types import Array, ElementType, TileType
 from autograder.kernels.ttir_text import Operation
 
@@ -42,7 +42,7 @@ def _result(operation: Operation, types: Translation) -> TileType:
 def _from_one(operation: Operation, change: Callable[[Array], Array]) -> Step:
     (result,), (source,) = operation.results, operation.operands
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = change(frame.values[source])
 
     return step
@@ -51,7 +51,7 @@ def _from_one(operation: Operation, change: Callable[[Array], Array]) -> Step:
 def _from_several(operation: Operation, change: Callable[..., Array]) -> Step:
     (result,), sources = operation.results, operation.operands
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = change(*[frame.values[name] for name in sources])
 
     return step
@@ -72,7 +72,7 @@ def _make_range(operation: Operation, types: Translation) -> Step:
 def _constant(operation: Operation, value: Array) -> Step:
     (result,) = operation.results
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         frame.values[result] = value
 
     return step
@@ -81,9 +81,7 @@ def _constant(operation: Operation, value: Array) -> Step:
 def _splat(operation: Operation, types: Translation) -> Step:
     shape = _result(operation, types).shape
     ones = (1,) * len(shape)
-    return _from_one(
-        operation, lambda x: np.broadcast_to(x.reshape(-1, *ones), (len(x), *shape))
-    )
+    return _from_one(operation, lambda x: np.broadcast_to(x.reshape(-1, *ones), (len(x), *shape)))
 
 
 def _broadcast(operation: Operation, types: Translation) -> Step:
@@ -131,7 +129,7 @@ def _cat(operation: Operation, types: Translation) -> Step:
 def _split(operation: Operation, types: Translation) -> Step:
     (first, second), (source,) = operation.results, operation.operands
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         pairs = frame.values[source]
         frame.values[first], frame.values[second] = pairs[..., 0], pairs[..., 1]
 
@@ -154,7 +152,7 @@ def _histogram(operation: Operation, types: Translation) -> Step:
     bins = _result(operation, types).shape[0]
     result, values, *mask = *operation.results, *operation.operands
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         rows = frame.values[values]
         counted = (rows >= 0) & (rows < bins)
         if mask:
@@ -171,7 +169,9 @@ def _histogram(operation: Operation, types: Translation) -> Step:
 # reductions
 
 
-def _region_of(operation: Operation, types: Translation, arity: int) -> tuple[list[str], Code, list[str]]:
+def _region_of(
+    operation: Operation, types: Translation, arity: int
+) -> tuple[list[str], Code, list[str]]:
     """The arguments of an operation's region, its code, and the names that it returns."""
     if len(operation.regions) != 1 or len(operation.regions[0]) != 1:
         raise Unreadable(f"{operation.name} with {len(operation.regions)} regions")
@@ -194,7 +194,7 @@ def _combiner(operation: Operation, types: Translation) -> Callable[..., list[Ar
     """The region as a function: of a frame and two lists of values, one element each."""
     names, code, returned = _region_of(operation, types, 2 * len(operation.operands))
 
-    def combine(frame: Frame, first: list[Array], second: list[Array]) -> list[Array]:
+    def combine(frame: ProgramFrame, first: list[Array], second: list[Array]) -> list[Array]:
         frame.values.update(zip(names, [*first, *second], strict=True))
         code.run(frame)
         return [
@@ -213,7 +213,7 @@ def _reduce(operation: Operation, types: Translation) -> Step:
     if fast is not None:
         return _from_one(operation, lambda x: fast.reduce(x, axis=axis))
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         parts = _stretched(*[frame.values[name] for name in sources])
         parts = [np.moveaxis(part, axis, -1) for part in parts]
         while parts[0].shape[-1] > 1:  # neighbours first: the region need not be commutative
@@ -232,7 +232,7 @@ def _scan(operation: Operation, types: Translation) -> Step:
     combine = _combiner(operation, types)
     sources, results = operation.operands, operation.results
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         parts = _stretched(*[frame.values[name] for name in sources])
         parts = [np.moveaxis(part, axis, -1) for part in parts]
         if reverse:
@@ -261,7 +261,7 @@ def _map_elementwise(operation: Operation, types: Translation) -> Step:
     sources, results = operation.operands, operation.results
     names, code, returned = _region_of(operation, types, pack * len(sources))
 
-    def step(frame: Frame) -> None:
+    def step(frame: ProgramFrame) -> None:
         parts = _stretched(*[frame.values[name] for name in sources])
         shape = parts[0].shape
         flat = [part.reshape(len(part), -1, pack) for part in parts]

@@ -1,7 +1,7 @@
 """All that depends on the version of Triton: what a new version would need is in this file.
 
-Triton's own front end turns a kernel into a module, and its passes inline functions and fold what is
-constant. The text of the module is all that anything else here knows of Triton.
+Triton's own front end turns a kernel into a module, and its passes inline functions and fold what
+is constant. The text of the module is all that anything else here knows of Triton.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from autograder.kernels.faults import Place, Unreadable
+from autograder.kernels.faults import SourcePlace, Unreadable
 
 _NAME = r"%[\w$.-]+(?:#\d+)?"
 _NAMES = re.compile(_NAME)
@@ -47,7 +47,7 @@ class Operation:
     text: str
     types: str
     location: str
-    regions: list[list[Block]] = field(default_factory=list)
+    regions: list[list[CodeBlock]] = field(default_factory=list)
     carried: list[str] = field(default_factory=list)
 
     def number(self, attribute: str) -> int | None:
@@ -77,7 +77,7 @@ class Operation:
 
 
 @dataclass(slots=True)
-class Block:
+class CodeBlock:
     """Operations without a jump into their middle.
 
     Attributes:
@@ -97,7 +97,7 @@ class Function:
 
     name: str
     is_public: bool
-    blocks: list[Block]
+    blocks: list[CodeBlock]
 
 
 @dataclass(slots=True)
@@ -113,27 +113,27 @@ class Module:
     functions: dict[str, Function]
     _aliases: dict[str, str]
 
-    def place(self, location: str) -> Place | None:
+    def place(self, location: str) -> SourcePlace | None:
         """The student's place that an operation comes from: of a function of Triton's library,
         the line that called it.
         """
         places = self._places(self._aliases.get(location, ""), 0)
         own = [place for place in places if not _is_library(place.file)]
-        return (own or places or [None])[0]
+        return next(iter(own or places), None)
 
-    def _places(self, text: str, depth: int) -> list[Place]:
+    def _places(self, text: str, depth: int) -> list[SourcePlace]:
         """All places of a location, the innermost call first."""
         if depth > _MOST_DEEP:
             return []
         if match := re.fullmatch(r"(#loc\d*)", text):
             return self._places(self._aliases.get(text, ""), depth + 1)
         if match := re.fullmatch(r'"([^"]*)":(\d+):\d+', text):
-            return [Place(match[1], int(match[2]))]
+            return [SourcePlace(match[1], int(match[2]))]
         if match := re.fullmatch(r"callsite\((.*) at (.*)\)", text):
             return self._places(match[1], depth + 1) + self._places(match[2], depth + 1)
         if match := re.fullmatch(r'"([^"]*)"\((.*)\)', text):
             places = self._places(match[2], depth + 1)
-            return [Place(p.file, p.line, p.variable or match[1]) for p in places]
+            return [SourcePlace(p.file, p.line, p.variable or match[1]) for p in places]
         if match := re.match(r"fused(?:<.*?>)?\[(.*)\]", text):
             return self._places(match[1].split(", ")[0], depth + 1)
         return []
@@ -211,12 +211,12 @@ class _Reader:
         blocks, _ = self._read_region(names, types)
         return Function(match["name"].strip('"'), match["scope"] != "private", blocks)
 
-    def _read_region(self, names: list[str], types: list[str]) -> tuple[list[Block], str]:
+    def _read_region(self, names: list[str], types: list[str]) -> tuple[list[CodeBlock], str]:
         """The blocks up to the region's end, and the line that ends it."""
         self._depth += 1
         if self._depth > _MOST_DEEP:
             raise Unreadable("regions in regions, too many")
-        blocks = [Block("bb0", names, types, [])]
+        blocks = [CodeBlock("bb0", names, types, [])]
         while True:
             line = self.next_line()
             if line.startswith("}"):
@@ -240,7 +240,12 @@ class _Reader:
         opens = rest.endswith("{")
         text, types = _split_types_off(rest.removesuffix("{").strip(), match["name"])
         operation = Operation(
-            match["name"], _result_names(match["results"], match["count"]), [], text, types, location
+            match["name"],
+            _result_names(match["results"], match["count"]),
+            [],
+            text,
+            types,
+            location,
         )
         operation.operands = _NAMES.findall(_STRING.sub('""', text))
         if operation.name == "scf.for":
@@ -311,14 +316,14 @@ def _split_while(operation: Operation) -> None:
     operation.operands = [initial for _, initial in pairs]
 
 
-def _read_label(line: str) -> Block:
+def _read_label(line: str) -> CodeBlock:
     """`^bb1(%a: f32 loc(...), %b: i32):  // pred: ^bb0`."""
     match = _LABEL.match(line)
     if match is None:
         raise Unreadable(f"no label: {line[:80]}")
     rest = line[match.end() :]
     names, types = _read_arguments(rest[1:]) if rest.startswith("(") else ([], [])
-    return Block(match[1], names, types, [])
+    return CodeBlock(match[1], names, types, [])
 
 
 def _read_arguments(text: str) -> tuple[list[str], list[str]]:

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from autograder.basics.errors import StudentCrashed, StudentError
 from autograder.basics.safe_text import clean
 from autograder.kernels.faults import KernelFault, Unreadable
 from autograder.kernels.launch import launch_from_data, run_launch
-from autograder.kernels.memory import Storage
+from autograder.kernels.tensor_regions import Storage
 from autograder.kernels.tensors import fill_with_rubbish
 from autograder.suite.calls import Call, Launch
 from autograder.wire.libraries import loaded_torch
 from autograder.wire.torch_operations import EMPTY, MAKES, REPLAYED
+from autograder.wire.values import CODES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,10 +38,7 @@ of some rows.
 _ADVICE = (
     "What counts is what the kernels store, and what torch allocates, pads and copies around them"
 )
-_DTYPES = frozenset(
-    "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 float8_e4m3fn "
-    "float8_e5m2".split()
-)
+_DTYPES = frozenset({*CODES, "float8_e4m3fn", "float8_e5m2"})
 
 
 class BadTape(Exception):
@@ -140,7 +137,8 @@ class LaunchReplay:
         elements = content.numel() // kind.itemsize
         typed = content[: elements * kind.itemsize].view(kind)
         sizes, steps = [_natural(n) for n in shape], [_natural(n) for n in strides]
-        return typed.as_strided(sizes, steps, _natural(offset))
+        tensor: Tensor = typed.as_strided(sizes, steps, _natural(offset))
+        return tensor
 
     # steps
 
@@ -152,9 +150,7 @@ class LaunchReplay:
         else:
             raise BadTape("a step of no kind")
 
-    def _operation(
-        self, name: str, overload: str, args: Any, keywords: Any, results: Any
-    ) -> None:
+    def _operation(self, name: str, overload: str, args: Any, keywords: Any, results: Any) -> None:
         """One operation of torch."""
         if name in EMPTY:
             for view in results:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import linecache
-import re
 import sys
 import types
 from collections.abc import Mapping, Sequence

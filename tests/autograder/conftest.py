@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(
-    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1"
-)
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -38,7 +38,9 @@ def _inner(
         p = tl.math.exp2(qk - m_ij[:, None])
         alpha = tl.math.exp2(m_i - m_ij)
         l_i = l_i * alpha + tl.sum(p, 1)
-        acc = tl.dot(p.to(q.dtype), tl.load(V_block_ptr), acc * alpha[:, None], input_precision="ieee")
+        acc = tl.dot(
+            p.to(q.dtype), tl.load(V_block_ptr), acc * alpha[:, None], input_precision="ieee"
+        )
         m_i = m_ij
         V_block_ptr = tl.advance(V_block_ptr, (BN, 0))
         K_block_ptr = tl.advance(K_block_ptr, (0, BN))
@@ -380,7 +382,9 @@ def _described(
         m_new = tl.maximum(m, s.max(axis=1))
         p = tl.exp(s - tl.expand_dims(m_new, 1))
         l = l * tl.exp(m - m_new) + p.sum(1)
-        acc = acc * tl.exp(m - m_new).expand_dims(1) + tl.dot(p.cast(v.dtype), v, input_precision="ieee")
+        acc = acc * tl.exp(m - m_new).expand_dims(1) + tl.dot(
+            p.cast(v.dtype), v, input_precision="ieee"
+        )
         m = m_new
     o_desc.store([bh, pid * BM, 0], (acc / l[:, None]).to(o_desc.dtype).reshape([1, BM, D]))
 

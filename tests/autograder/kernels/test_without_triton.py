@@ -61,11 +61,11 @@ MACHINES = {
         "solutions",
         f"{WITHOUT}; import platform; platform.system = lambda: 'Darwin'; sys.platform = 'darwin'",
     ),
-    "triton": ("solutions", "os.environ['TRITON_INTERPRET'] = '1'"),
+    "triton": ("solutions", "os.environ['TRITON_INTERPRET'] = '1'"),  # as older notebooks said it
     "release without triton": ("assignments", WITHOUT),
     "old triton": (
         "solutions",
-        "os.environ['TRITON_INTERPRET'] = '1'; import triton; triton.__version__ = '3.4.0'",
+        "import triton; triton.__version__ = '3.4.0'",
     ),
     "gpu": (
         "solutions",
@@ -132,7 +132,7 @@ def test_a_version_that_the_interpreter_does_not_know_is_said_once_more_at_each_
     cells = cells_on["old triton"]
     assert {name: error for name, (_, error) in cells.items() if error} == {}
     said = (
-        "Skipped: the strict interpreter knows Triton 3.6 to 3.9, and this is 3.4.0: pip install "
+        "Skipped: strict Triton knows Triton 3.6 to 3.9, and this is 3.4.0: pip install "
         "triton==3.7.1\n"
     )
     assert [cells[f"check-{name}"][0] for name in KERNELS] == [said] * 3

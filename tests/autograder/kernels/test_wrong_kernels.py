@@ -17,7 +17,8 @@ import wrong_kernels as wrong
 from autograder.kernels import strict_triton
 from autograder.kernels.faults import KernelFault
 from autograder.kernels.memory import Memory
-from autograder.kernels.strict_triton import UnknownTriton, install
+from autograder.kernels.strict_triton import install
+from autograder.kernels.triton_versions import UnknownTriton
 from autograder.worker.launches import watch_launches
 
 pytestmark = pytest.mark.filterwarnings("ignore:tl.make_block_ptr is deprecated")
