@@ -81,8 +81,8 @@ def move_into_companions(notebook: SourceNotebook) -> tuple[SourceNotebook, dict
         header = _HEADER.format(title=companion.title, notebook=notebook.assignment)
         carried = carried_text([*companion.modules, *kit_modules])
         if companion is _KERNELS:
-            # a worker takes the module that its host has loaded, which is quicker
-            carried = f'{carried}\n\n\nCARRIES = "{kit_modules[-1]}"'
+            # a worker takes the modules that its host has loaded, which is quicker
+            carried = f'{carried}\n\n\nCARRIES = "{" ".join(dict.fromkeys(kit_modules))}"'
         companions[f"{name}.py"] = f"{header}\n\n{carried}\n"
     return dataclasses.replace(notebook, cells=tuple(cells)), companions
 

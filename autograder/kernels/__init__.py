@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-CARRIES = re.compile(r'^CARRIES = "(autograder\.kernels\.\w+)"$', re.MULTILINE)
-"""The last line of a file that carries the text of a module of this package, with all modules that
-it imports: where the package is, it serves instead.
+CARRIES = re.compile(r'^CARRIES = "((?:autograder\.kernels\.\w+ ?)+)"$', re.MULTILINE)
+"""The last line of a file that carries the text of modules of this package, with all modules that
+they import. Where the package is, its modules serve instead.
 """

@@ -48,7 +48,7 @@ Argument = int | float | bool | TensorView | DescriptorArgument
 
 
 @dataclass(frozen=True, slots=True)
-class KernelLaunch:
+class LaunchData:
     """One launch.
 
     Attributes:
@@ -87,8 +87,8 @@ def _view_data(view: TensorView) -> list[Any]:
     return [view.name, view.storage, view.offset, view.size, shape, strides, view.element]
 
 
-def launch_from_data(text: str, data: Any, storages: int) -> KernelLaunch:
-    """A launch from what `KernelLaunch.to_data` made, in a process that nobody trusts.
+def launch_from_data(text: str, data: Any, storages: int) -> LaunchData:
+    """A launch from what `LaunchData.to_data` made, in a process that nobody trusts.
 
     Args:
         storages: how many storages the launch has.
@@ -102,7 +102,7 @@ def launch_from_data(text: str, data: Any, storages: int) -> KernelLaunch:
         read = tuple(_read_argument(argument, storages) for argument in arguments)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Unreadable("no data of a launch") from error
-    return KernelLaunch(text, (x, y, z), read)
+    return LaunchData(text, (x, y, z), read)
 
 
 def _read_argument(data: Any, storages: int) -> Argument:
@@ -161,7 +161,7 @@ class LaunchOutcome:
 
 
 def run_launch(
-    launch: KernelLaunch,
+    launch: LaunchData,
     storages: list[Storage],
     *,
     watcher: Watcher | None = None,
@@ -199,7 +199,7 @@ def _chunks(programs: int, largest_tile: int) -> Iterator[Array]:
 
 
 def _run_in_two_orders(
-    launch: KernelLaunch,
+    launch: LaunchData,
     kernel: Executable,
     storages: list[Storage],
     watcher: Watcher | None,
@@ -243,7 +243,7 @@ class _Run:
 
     def __init__(
         self,
-        launch: KernelLaunch,
+        launch: LaunchData,
         kernel: Executable,
         storages: list[Storage],
         watcher: Watcher | None,

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from autograder.kernels.faults import program_in_words
-from autograder.kernels.launch import KernelLaunch, LaunchOutcome
+from autograder.kernels.launch import LaunchData, LaunchOutcome
 from autograder.kernels.number_types import Array
 from autograder.kernels.program_lanes import Lanes
 from autograder.kernels.tensor_regions import Region
@@ -62,7 +62,7 @@ class Recording:
             [*text, f"{self.programs} programs, {self.dots} dots; elements moved: {moved}"]
         )
 
-    def add(self, launch: KernelLaunch, outcome: LaunchOutcome) -> None:
+    def add(self, launch: LaunchData, outcome: LaunchOutcome) -> None:
         """Add the work of one launch."""
         self.kernels += 1
         self.programs += launch.programs

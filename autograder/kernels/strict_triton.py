@@ -23,15 +23,15 @@ from torch.utils._pytree import tree_leaves
 from autograder.kernels.autotune import Autotuned
 from autograder.kernels.compiler import Compiler
 from autograder.kernels.faults import KernelFault
-from autograder.kernels.launch import KernelLaunch, run_launch
+from autograder.kernels.launch import LaunchData, run_launch
 from autograder.kernels.recording import Recording, StepWatcher
 from autograder.kernels.tensors import Allocations, ArgumentMemory, fill_with_rubbish
 from autograder.kernels.triton_versions import (
     TESTED,
     UnknownTriton,
     hook_launches,
-    hooked_launches,
     is_interpreting,
+    owner_of_launches,
     refuse_version,
     triton_version,
 )
@@ -40,7 +40,7 @@ EMPTY = frozenset(
     {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 )
 """Operations of torch that allocate memory and do not fill it."""
-Listener = Callable[[KernelLaunch, ArgumentMemory], None]
+Listener = Callable[[LaunchData, ArgumentMemory], None]
 
 
 class Strict:
@@ -68,8 +68,7 @@ class Strict:
         def run_tuned(tuner: Any, *args: Any, **kwargs: Any) -> None:
             strict._autotuned.run(tuner, args, kwargs)
 
-        run.strict = self  # type: ignore[attr-defined]  # another copy of this module finds it
-        hook_launches(run, run_tuned)
+        hook_launches(self, run, run_tuned)
 
     @contextlib.contextmanager
     def record(
@@ -106,7 +105,7 @@ class Strict:
         sizes = grid(self._compiler.bind(kernel, args, kwargs)) if callable(grid) else grid
         memory = ArgumentMemory(self.recording.names, self.allocations)
         arguments = tuple(memory.add(name, value) for name, value in compiled.arguments)
-        launch = KernelLaunch(compiled.text, _three_axes(sizes), arguments)
+        launch = LaunchData(compiled.text, _three_axes(sizes), arguments)
         if self.listener is not None and not self.is_quiet:
             self.listener(launch, memory)
         watcher = None
@@ -148,7 +147,7 @@ def install() -> Strict:
         UnknownTriton: this Triton is older than the tested versions, or newer, and a small kernel
             fails in it; or it was imported with TRITON_INTERPRET=1.
     """
-    installed: Strict | None = getattr(hooked_launches(), "strict", None)
+    installed: Strict | None = owner_of_launches()
     if installed is not None:
         return installed
     version = triton_version()

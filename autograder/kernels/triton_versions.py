@@ -127,24 +127,24 @@ def constants_of(signature: dict[str, Any], values: list[Any]) -> dict[Any, Any]
     return {path: get_iterable_path(values, path) for path in paths}
 
 
-def hook_launches(run: Callable[..., Any], run_tuned: Callable[..., Any]) -> None:
+def hook_launches(owner: Any, run: Callable[..., Any], run_tuned: Callable[..., Any]) -> None:
     """Have all launches of this process go to functions of ours.
 
     Args:
+        owner: whom `owner_of_launches` gives from now on.
         run: in place of `JITFunction.run`.
         run_tuned: in place of `Autotuner.run`.
     """
     # kernels would be made for Triton's own interpreter, where a student sets TRITON_INTERPRET
     knobs.runtime.interpret = False
     JITFunction.run = run
+    JITFunction.owner_of_launches = owner
     autotuner.Autotuner.run = run_tuned
 
 
-def hooked_launches() -> Any:
-    """What `hook_launches` has put in place of `JITFunction.run`, by whichever copy of this module;
-    or Triton's own function.
-    """
-    return JITFunction.run
+def owner_of_launches() -> Any:
+    """The owner that `hook_launches` was given, by whichever copy of this module; None for none."""
+    return getattr(JITFunction, "owner_of_launches", None)
 
 
 def is_interpreting() -> bool:

@@ -80,7 +80,7 @@ class CompanionModules(MetaPathFinder, Loader):
         if path is None:  # a package without a file of its own
             return
         text = self.texts[path]
-        if loaded := _module_of_the_host(text):
+        if loaded := _names_of_the_host(text):
             vars(module).update(loaded)
             return
         file = _file(path)
@@ -93,13 +93,15 @@ class CompanionModules(MetaPathFinder, Loader):
             raise
 
 
-def _module_of_the_host(text: str) -> dict[str, object]:
-    """The public names of the module of `kernels/` that a companion carries, where the host has
-    loaded it: to run the text takes longer than most questions.
+def _names_of_the_host(text: str) -> dict[str, object]:
+    """The names of the modules of `kernels/` that a companion carries, where the host has loaded
+    them: to run the text takes longer than most questions.
     """
     match = CARRIES.search(text)
-    loaded = sys.modules.get(match[1]) if match else None
-    return {name: value for name, value in vars(loaded).items() if name[0] != "_"} if loaded else {}
+    modules = [sys.modules.get(name) for name in match[1].split()] if match else []
+    if None in modules:
+        return {}
+    return {name: value for module in modules for name, value in vars(module).items()}
 
 
 def _module_name(path: str) -> str:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from autograder.kernels.launch import KernelLaunch
+from autograder.kernels.launch import LaunchData
 from autograder.kernels.tensors import ArgumentMemory, bytes_of
 
 MOST_FROM_OUTSIDE = 64
@@ -93,7 +93,7 @@ class LaunchTape:
         results = [] if writes else [self._view(tensor) for tensor in outputs if is_plain(tensor)]
         self._append(["torch", name, func._overloadname, *parts, results])
 
-    def note_launch(self, launch: KernelLaunch, memory: ArgumentMemory) -> None:
+    def note_launch(self, launch: LaunchData, memory: ArgumentMemory) -> None:
         """Note a launch that is about to run."""
         storages = []
         for storage in memory.torch_storages:

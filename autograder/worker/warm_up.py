@@ -18,6 +18,7 @@ _MODULES_BY_EXTRA = {
     "triton": (
         "triton",
         "triton.language",
+        "autograder.kernels.roofline",
         "autograder.worker.warm_triton",
     ),
     "triton on a device": ("triton", "triton.language"),

@@ -3994,7 +3994,7 @@ Argument = int | float | bool | TensorView | DescriptorArgument
 
 
 @dataclass(frozen=True, slots=True)
-class KernelLaunch:
+class LaunchData:
     """One launch.
 
     Attributes:
@@ -4033,8 +4033,8 @@ def _view_data(view: TensorView) -> list[Any]:
     return [view.name, view.storage, view.offset, view.size, shape, strides, view.element]
 
 
-def launch_from_data(text: str, data: Any, storages: int) -> KernelLaunch:
-    """A launch from what `KernelLaunch.to_data` made, in a process that nobody trusts.
+def launch_from_data(text: str, data: Any, storages: int) -> LaunchData:
+    """A launch from what `LaunchData.to_data` made, in a process that nobody trusts.
 
     Args:
         storages: how many storages the launch has.
@@ -4048,7 +4048,7 @@ def launch_from_data(text: str, data: Any, storages: int) -> KernelLaunch:
         read = tuple(_read_argument(argument, storages) for argument in arguments)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Unreadable("no data of a launch") from error
-    return KernelLaunch(text, (x, y, z), read)
+    return LaunchData(text, (x, y, z), read)
 
 
 def _read_argument(data: Any, storages: int) -> Argument:
@@ -4107,7 +4107,7 @@ class LaunchOutcome:
 
 
 def run_launch(
-    launch: KernelLaunch,
+    launch: LaunchData,
     storages: list[Storage],
     *,
     watcher: Watcher | None = None,
@@ -4145,7 +4145,7 @@ def _chunks(programs: int, largest_tile: int) -> Iterator[Array]:
 
 
 def _run_in_two_orders(
-    launch: KernelLaunch,
+    launch: LaunchData,
     kernel: Executable,
     storages: list[Storage],
     watcher: Watcher | None,
@@ -4189,7 +4189,7 @@ class _Run:
 
     def __init__(
         self,
-        launch: KernelLaunch,
+        launch: LaunchData,
         kernel: Executable,
         storages: list[Storage],
         watcher: Watcher | None,
@@ -4790,24 +4790,24 @@ def constants_of(signature: dict[str, Any], values: list[Any]) -> dict[Any, Any]
     return {path: get_iterable_path(values, path) for path in paths}
 
 
-def hook_launches(run: Callable[..., Any], run_tuned: Callable[..., Any]) -> None:
+def hook_launches(owner: Any, run: Callable[..., Any], run_tuned: Callable[..., Any]) -> None:
     """Have all launches of this process go to functions of ours.
 
     Args:
+        owner: whom `owner_of_launches` gives from now on.
         run: in place of `JITFunction.run`.
         run_tuned: in place of `Autotuner.run`.
     """
     # kernels would be made for Triton's own interpreter, where a student sets TRITON_INTERPRET
     knobs.runtime.interpret = False
     JITFunction.run = run
+    JITFunction.owner_of_launches = owner
     autotuner.Autotuner.run = run_tuned
 
 
-def hooked_launches() -> Any:
-    """What `hook_launches` has put in place of `JITFunction.run`, by whichever copy of this module;
-    or Triton's own function.
-    """
-    return JITFunction.run
+def owner_of_launches() -> Any:
+    """The owner that `hook_launches` was given, by whichever copy of this module; None for none."""
+    return getattr(JITFunction, "owner_of_launches", None)
 
 
 def is_interpreting() -> bool:
@@ -5074,7 +5074,7 @@ class Recording:
             [*text, f"{self.programs} programs, {self.dots} dots; elements moved: {moved}"]
         )
 
-    def add(self, launch: KernelLaunch, outcome: LaunchOutcome) -> None:
+    def add(self, launch: LaunchData, outcome: LaunchOutcome) -> None:
         """Add the work of one launch."""
         self.kernels += 1
         self.programs += launch.programs
@@ -5137,7 +5137,7 @@ EMPTY = frozenset(
     {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 )
 """Operations of torch that allocate memory and do not fill it."""
-Listener = Callable[[KernelLaunch, ArgumentMemory], None]
+Listener = Callable[[LaunchData, ArgumentMemory], None]
 
 
 class Strict:
@@ -5165,8 +5165,7 @@ class Strict:
         def run_tuned(tuner: Any, *args: Any, **kwargs: Any) -> None:
             strict._autotuned.run(tuner, args, kwargs)
 
-        run.strict = self
-        hook_launches(run, run_tuned)
+        hook_launches(self, run, run_tuned)
 
     @contextlib.contextmanager
     def record(
@@ -5203,7 +5202,7 @@ class Strict:
         sizes = grid(self._compiler.bind(kernel, args, kwargs)) if callable(grid) else grid
         memory = ArgumentMemory(self.recording.names, self.allocations)
         arguments = tuple(memory.add(name, value) for name, value in compiled.arguments)
-        launch = KernelLaunch(compiled.text, _three_axes(sizes), arguments)
+        launch = LaunchData(compiled.text, _three_axes(sizes), arguments)
         if self.listener is not None and not self.is_quiet:
             self.listener(launch, memory)
         watcher = None
@@ -5245,7 +5244,7 @@ def install() -> Strict:
         UnknownTriton: this Triton is older than the tested versions, or newer, and a small kernel
             fails in it; or it was imported with TRITON_INTERPRET=1.
     """
-    installed: Strict | None = getattr(hooked_launches(), "strict", None)
+    installed: Strict | None = owner_of_launches()
     if installed is not None:
         return installed
     version = triton_version()
@@ -5335,4 +5334,537 @@ def trace(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tup
 install()
 
 
-CARRIES = "autograder.kernels.strict_triton"
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU's figures.
+
+    Attributes:
+        half_flops: operations in a second by the tensor cores on float16 and bfloat16.
+        tf32_flops: the same on float32 that is rounded to 10 bits.
+        float32_flops: operations in a second on whole float32, without the tensor cores.
+        bytes_a_second: between the chip and its memory.
+        capability: NVIDIA's number of the chip's kind.
+        shared_bytes: the most shared memory of one program.
+        shared_bytes_of_processor: shared memory of a multiprocessor, for all programs on it.
+        registers: registers of a multiprocessor.
+        registers_of_thread: the most registers of one thread.
+        warps: the most warps on a multiprocessor; a warp is 32 threads.
+        programs: the most programs on a multiprocessor.
+        warps_of_program: the most warps of one program.
+    """
+
+    name: str
+    half_flops: float
+    tf32_flops: float
+    float32_flops: float
+    bytes_a_second: float
+    capability: int = 90
+    shared_bytes: int = 227 << 10
+    shared_bytes_of_processor: int = 228 << 10
+    registers: int = 64 << 10
+    registers_of_thread: int = 255
+    warps: int = 64
+    programs: int = 32
+    warps_of_program: int = 32
+
+
+H100 = Gpu("H100", 989.5e12, 494.7e12, 67e12, 3.35e12)
+H200 = Gpu("H200", 989.5e12, 494.7e12, 67e12, 4.8e12)
+
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import JITFunction
+
+
+@dataclass(frozen=True)
+class KernelLaunch:
+    """A kernel with the arguments of one launch.
+
+    Attributes:
+        kernel: Triton's object, made for a GPU or for the interpreter.
+        keywords: arguments by name, and options such as `num_warps`.
+    """
+
+    kernel: Any
+    grid: Any
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+
+
+def capture_launches(
+    function: Callable[..., Any], *arguments: Any, **keywords: Any
+) -> list[KernelLaunch]:
+    """The launches that a call of `function` makes.
+
+    No kernel runs, so tensors may lie on torch's device "meta", which has no memory: sizes can be
+    as large as on a GPU. A kernel with several configurations gives a launch for each.
+    """
+    launches: list[KernelLaunch] = []
+
+    def note(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> None:
+        launches.append(KernelLaunch(kernel, grid, args, options))
+
+    def note_each_configuration(tuner: Any, *args: Any, **options: Any) -> None:
+        for config in tuner.configs:
+            tuner.fn.run(*args, **{**options, **config.all_kwargs()})
+
+    with (
+        _replaced(note, InterpretedFunction, JITFunction),
+        _replaced(note_each_configuration, Autotuner),
+    ):
+        function(*arguments, **keywords)
+    return launches
+
+
+@contextlib.contextmanager
+def noted_launches() -> Iterator[list[KernelLaunch]]:
+    """Inside the block, the launches of kernels, which run as without it."""
+    launches: list[KernelLaunch] = []
+
+    def noting(run_kernel: Callable[..., Any]) -> Callable[..., Any]:
+        def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
+            launches.append(KernelLaunch(kernel, grid, args, options))
+            return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
+
+        return run
+
+    with contextlib.ExitStack() as patches:
+        for kernel_type in (InterpretedFunction, JITFunction):
+            patches.enter_context(_replaced(noting(kernel_type.run), kernel_type))
+        yield launches
+
+
+@contextlib.contextmanager
+def _replaced(run: Callable[..., Any], *kernel_types: Any) -> Iterator[None]:
+    """Inside the block, launches of these kinds of kernels call `run`."""
+    with contextlib.ExitStack() as patches:
+        for kernel_type in kernel_types:
+            patches.enter_context(mock.patch.object(kernel_type, "run", run))
+        yield
+
+
+import functools
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import triton
+from triton._C.libtriton import ir, nvidia, passes
+from triton.backends.compiler import GPUTarget
+from triton.compiler import code_generator
+from triton.compiler.compiler import ASTSource, make_backend
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import JITFunction, create_function_from_signature
+
+
+_SHARED_OF_SYSTEM = 1 << 10  # bytes that CUDA adds to the shared memory of each program
+_REGISTER_STEP = 8  # a warp gets registers in steps of 8 for each of its 32 threads
+_THREADS = 32
+_ASSEMBLER_SECONDS = 120.0
+_USUAL_WARPS, _USUAL_STAGES = 4, 3
+_WARPS = (1, 2, 4, 8, 16, 32)
+_PTX_VERSION = 80  # of PTX, for a pass that asks for a version and needs none without a GPU
+
+
+class OutOfResources(Exception):
+    """No such GPU could launch the kernel: a program asks for more than the GPU has."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The needs of one program of a kernel.
+
+    Attributes:
+        registers: of each thread.
+        spilled_bytes: bytes of each thread that found no register and go to memory and back.
+        shared_bytes: shared memory.
+        programs: programs that a multiprocessor keeps at a time; 0 where it can launch none.
+        bound_by: what keeps more programs away.
+    """
+
+    kernel: str
+    types: str
+    gpu: Gpu
+    num_warps: int
+    registers: int
+    spilled_bytes: int
+    shared_bytes: int
+    programs: int
+    bound_by: str
+
+    @property
+    def occupancy(self) -> float:
+        """The share of the warps that a multiprocessor could keep."""
+        return self.programs * self.num_warps / self.gpu.warps
+
+    def __str__(self) -> str:
+        spills = f"{self.spilled_bytes} bytes spilled" if self.spilled_bytes else "nothing spilled"
+        return (
+            f"{self.kernel}({self.types}) on {self.gpu.name}: {self.registers} registers a thread, "
+            f"{spills}, {self.shared_bytes} of {self.gpu.shared_bytes} bytes of shared memory, "
+            f"{self.num_warps} warps; a multiprocessor keeps {self.programs} programs "
+            f"({self.occupancy:.0%} of its warps), limited by {self.bound_by}"
+        )
+
+
+def resources(
+    function: Callable[..., Any], *arguments: Any, gpu: Gpu = H200, **keywords: Any
+) -> list[Resources]:
+    """Compile the kernels that a call of `function` launches, and tell their needs.
+
+    No kernel runs, and tensors may be on torch's device "meta".
+
+    Raises:
+        OutOfResources: no such GPU could launch a kernel.
+    """
+    needs = []
+    for launch in capture_launches(function, *arguments, **keywords):
+        resource = resources_of(launch, gpu)
+        if resource not in needs:
+            needs.append(resource)
+    return needs
+
+
+def resources_of(launch: KernelLaunch, gpu: Gpu = H200) -> Resources:
+    """The needs of one launch's kernel. Takes seconds: the assembler runs.
+
+    Raises:
+        OutOfResources: no such GPU could launch the kernel.
+    """
+    compiled = GpuCompilation(launch, gpu)
+    shared_bytes = compiled.shared_bytes()
+    refuse_too_much(compiled.name, compiled.num_warps, shared_bytes, gpu)
+    registers, spilled_bytes = assemble(compiled.ptx(), gpu.capability)
+    programs, bound_by = occupancy(gpu, compiled.num_warps, registers, shared_bytes)
+    return Resources(
+        kernel=compiled.name,
+        types=compiled.types,
+        gpu=gpu,
+        num_warps=compiled.num_warps,
+        registers=registers,
+        spilled_bytes=spilled_bytes,
+        shared_bytes=shared_bytes,
+        programs=programs,
+        bound_by=bound_by,
+    )
+
+
+def refuse_too_much(kernel: str, num_warps: int, shared_bytes: int, gpu: Gpu) -> None:
+    """Refuse what a launch on a GPU would refuse.
+
+    Raises:
+        OutOfResources: names the resource, and what to do.
+    """
+    if shared_bytes > gpu.shared_bytes:
+        raise OutOfResources(
+            f"{kernel} needs {shared_bytes} bytes of shared memory for a program, and an "
+            f"{gpu.name} has {gpu.shared_bytes}: smaller tiles, or a smaller num_stages"
+        )
+    if num_warps > gpu.warps_of_program:
+        raise OutOfResources(
+            f"{kernel} asks for num_warps={num_warps}, and a program on an {gpu.name} has at most "
+            f"{gpu.warps_of_program}"
+        )
+
+
+def occupancy(gpu: Gpu, num_warps: int, registers: int, shared_bytes: int) -> tuple[int, str]:
+    """How many programs a multiprocessor keeps at a time, and what keeps more away."""
+    of_a_thread = -(-registers // _REGISTER_STEP) * _REGISTER_STEP
+    limits = {
+        "the number of programs": gpu.programs,
+        "the number of warps": gpu.warps // num_warps,
+        "shared memory": gpu.shared_bytes_of_processor // (shared_bytes + _SHARED_OF_SYSTEM),
+        "registers": gpu.registers // (of_a_thread * _THREADS) // num_warps,
+    }
+    bound_by = min(limits, key=limits.__getitem__)
+    return limits[bound_by], bound_by
+
+
+def refuse_large_launches(launches: list[KernelLaunch], largest: int, gpu: Gpu = H200) -> None:
+    """Refuse launches that a GPU would refuse. Compiles the kernels where the largest tile could
+    make one too large; no assembler runs, and no other process.
+
+    Args:
+        largest: elements of the largest tile of these launches.
+
+    Raises:
+        OutOfResources: names the kernel.
+    """
+    for launch in launches:
+        name = launch.kernel.__name__
+        num_warps = launch.keywords.get("num_warps", _USUAL_WARPS)
+        stages = launch.keywords.get("num_stages", _USUAL_STAGES)
+        if num_warps not in _WARPS:
+            choices = "1, 2, 4, 8, 16 or 32"
+            raise OutOfResources(f"{name} asks for num_warps={num_warps}; a GPU takes {choices}")
+        # two operands in each stage of the loop, of 4 bytes an element
+        if 2 * 4 * largest * max(stages, 1) > gpu.shared_bytes:
+            compiled = GpuCompilation(launch, gpu)
+            refuse_too_much(name, num_warps, compiled.shared_bytes(), gpu)
+
+
+class GpuCompilation:
+    """A kernel on its way to a GPU, for the argument types and constants of one launch.
+
+    Attributes:
+        types: the types and constants, for people.
+    """
+
+    def __init__(self, launch: KernelLaunch, gpu: Gpu) -> None:
+        kernel = _compilable(launch.kernel)
+        target = GPUTarget("cuda", gpu.capability, _THREADS)
+        self._backend = make_backend(target)
+        bind = create_function_from_signature(kernel.signature, kernel.params, self._backend)
+        bound, specialization, options = bind(*launch.arguments, **launch.keywords)
+        self._options, signature, constants, attributes = kernel._pack_args(
+            self._backend, options, bound, specialization, options
+        )
+        self.name = str(kernel.__name__)
+        self.num_warps = int(self._options.num_warps)
+        pointers = [kind for kind in signature.values() if str(kind).startswith("*")]
+        chosen = [f"{p.name}={bound[p.name]}" for p in kernel.params if p.is_constexpr]
+        self.types = ", ".join([*dict.fromkeys(pointers), *chosen])
+        context = ir.context()
+        ir.load_dialects(context)
+        self._backend.load_dialects(context)
+        source = ASTSource(kernel, signature, constants, attributes)
+        with mock.patch.object(code_generator, "CodeGenerator", _generator()):
+            self._module = source.make_ir(
+                target,
+                self._options,
+                self._backend.get_codegen_implementation(self._options),
+                self._backend.get_module_map(),
+                context,
+            )
+        self._stages: dict[str, Callable[..., Any]] = {}
+        self._backend.add_stages(self._stages, self._options, source.language)
+        self._metadata: dict[str, Any] = {}
+        self._module = self._stages["ttir"](self._module, self._metadata)
+        self.text = str(self._module)
+        self._context = context
+
+    @functools.cache  # noqa: B019  (a compilation lives as long as its one use)
+    def _gpu_module(self) -> Any:
+        return self._stages["ttgir"](self._module, self._metadata)
+
+    def shared_bytes(self) -> int:
+        """Shared memory of one program. Takes a tenth of a second: no code is generated."""
+        module = self._gpu_module()
+        manager = ir.pass_manager(module.context)
+        passes.ttgpuir.add_combine_tensor_select_and_if(manager)
+        try:
+            passes.ttgpuir.add_allocate_warp_groups(manager)
+        except TypeError:  # from Triton 3.9 on it also asks whether races are looked for
+            passes.ttgpuir.add_allocate_warp_groups(manager, False)
+        passes.convert.add_scf_to_cf(manager)
+        capability = self._backend.target.arch
+        nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(manager, capability, _PTX_VERSION)
+        manager.run(module, "shared_memory")
+        return int(module.get_int_attr("ttg.shared"))
+
+    def ptx(self) -> str:
+        """The text for the assembler."""
+        module = self._stages["llir"](self._gpu_module(), self._metadata)
+        return str(self._stages["ptx"](module, self._metadata))
+
+
+def assemble(ptx: str, capability: int) -> tuple[int, int]:
+    """Registers of a thread, and bytes of a thread that are spilled, by the assembler's report.
+
+    Raises:
+        OSError: the assembler fails, or is not there.
+    """
+    from triton.backends.nvidia.compiler import get_ptxas, sm_arch_from_capability
+
+    arch = sm_arch_from_capability(capability)
+    with tempfile.TemporaryDirectory(prefix="resources-") as folder:
+        text, program = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        text.write_text(ptx, encoding="utf-8")
+        command = [get_ptxas(capability).path, "-v", f"--gpu-name={arch}", str(text)]
+        done = subprocess.run(
+            [*command, "-o", str(program)],
+            capture_output=True,
+            text=True,
+            timeout=_ASSEMBLER_SECONDS,
+            check=False,
+        )
+    registers = re.search(r"Used (\d+) registers", done.stderr)
+    spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
+    if done.returncode or registers is None or spills is None:
+        raise OSError(f"NVIDIA's assembler fails: {done.stderr.strip()[-300:]}")
+    return int(registers[1]), int(spills[1])
+
+
+@functools.cache
+def _compilable(function: Any) -> Any:
+    """The form of a function of @triton.jit that Triton compiles. Any other value stays."""
+    if not isinstance(function, InterpretedFunction):
+        return function
+    compilable: Any = JITFunction(function.fn, **function.kwargs)
+    # Triton would hash every called function, and knows no hash of an interpreted function
+    compilable.hash = f"{compilable.__qualname__} {id(function)}"
+    return compilable
+
+
+@functools.cache
+def _interpreted_members() -> dict[Any, Any]:
+    """Methods of tensors that Triton's interpreter replaced, with the functions of `tl` that do the
+    same.
+    """
+    members = {}
+    for name in vars(triton.language.tensor):
+        function = getattr(triton.language, name, None)
+        if isinstance(function, InterpretedFunction):
+            members[getattr(triton.language.tensor, name)] = function
+    return members
+
+
+def _generator() -> Any:
+    """Triton's code generator, for functions that were made to be interpreted as well."""
+
+    class Generator(code_generator.CodeGenerator):
+        def __init__(
+            self, context: Any, prototype: Any, gscope: Any, *arguments: Any, **named: Any
+        ) -> None:
+            scope = {
+                name: _compilable(value) if isinstance(value, InterpretedFunction) else value
+                for name, value in gscope.items()
+            }
+            super().__init__(context, prototype, scope, *arguments, **named)
+
+        def call_Function(self, node: Any, fn: Any, args: Any, kws: Any) -> Any:  # noqa: N802
+            member = _interpreted_members().get(getattr(fn, "__func__", None))
+            if member is not None:  # x.sum(0) for tl.sum(x, 0)
+                fn, args = member, [fn.__self__, *args]
+            if isinstance(fn, InterpretedFunction):
+                fn = _compilable(fn)
+            return super().call_Function(node, fn, args, kws)
+
+    return Generator
+
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+__all__ = ["H100", "H200", "Roofline", "resources", "roofline"]
+
+_DOT = re.compile(r"tt\.dot [^:]*?(inputPrecision = tf32)?\s*: tensor<[\dx]+x(\w+)[,>]")
+_WHOLE, _ROUNDED, _HALF = "float32", "tf32", "half"
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The work of a function's kernels.
+
+    Attributes:
+        flops: operations of `tl.dot`; a product and its sum are two.
+        bytes_moved: bytes that programs load and store. Some come from the chip's cache: a GPU can
+            be faster than this traffic says.
+        precision: of the slowest product: "float32", "tf32" or "half"; "half" where there is none.
+    """
+
+    flops: int
+    bytes_moved: int
+    precision: str
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte."""
+        return self.flops / self.bytes_moved
+
+    def flops_a_second(self, gpu: Gpu) -> float:
+        """The most that the GPU can do of these operations in a second."""
+        return min(self.peak(gpu), self.intensity * gpu.bytes_a_second)
+
+    def peak(self, gpu: Gpu) -> float:
+        """The GPU's speed for products of this precision, if no byte had to be moved."""
+        peaks = {
+            _WHOLE: gpu.float32_flops,
+            _ROUNDED: gpu.tf32_flops,
+            _HALF: gpu.half_flops,
+        }
+        return peaks[self.precision]
+
+    def seconds(self, gpu: Gpu) -> float:
+        """The least time on this GPU."""
+        return max(self.flops / self.peak(gpu), self.bytes_moved / gpu.bytes_a_second)
+
+    def bound_by(self, gpu: Gpu) -> str:
+        """What the GPU waits for: "traffic" or "products"."""
+        waits = self.intensity * gpu.bytes_a_second < self.peak(gpu)
+        return "traffic" if waits else "products"
+
+
+def roofline(
+    recording: Any, function: Callable[..., Any], *arguments: Any, **keywords: Any
+) -> Roofline:
+    """The work of the kernels that a function launches.
+
+    Args:
+        recording: the trace of the same call, `trace(function, …)[1]`.
+    """
+    launches = capture_launches(function, *arguments, **keywords)
+    sizes = _element_sizes(function, arguments, keywords, launches)
+    moved = sum(
+        count * sizes[name]
+        for counts in (recording.loads, recording.stores)
+        for name, count in counts.items()
+    )
+    return Roofline(recording.flops, moved, _slowest_precision(launches))
+
+
+def _element_sizes(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    launches: list[KernelLaunch],
+) -> dict[str, int]:
+    """Bytes of an element of each tensor, by the names of a recording."""
+    tensors: dict[str, Any] = {}
+    for launch in launches:
+        parameters = launch.kernel.arg_names
+        by_parameter = {**dict(zip(parameters, launch.arguments, strict=False)), **launch.keywords}
+        for name, value in by_parameter.items():
+            tensors[name.removesuffix("_ptr")] = value
+    tensors |= inspect.signature(function).bind(*arguments, **keywords).arguments
+    return {
+        name: value.element_size()
+        for name, value in tensors.items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+def _slowest_precision(launches: list[KernelLaunch]) -> str:
+    precisions = set()
+    for text in {GpuCompilation(launch, H200).text for launch in launches}:
+        for rounded, element in _DOT.findall(text):
+            if element != "f32":
+                precisions.add(_HALF)
+            else:
+                precisions.add(_ROUNDED if rounded else _WHOLE)
+    slowest_first = (_WHOLE, _ROUNDED, _HALF)
+    return next((kind for kind in slowest_first if kind in precisions), _HALF)
+
+
+CARRIES = "autograder.kernels.strict_triton autograder.kernels.roofline"

@@ -261,7 +261,7 @@ def test_one_configuration_counts() -> None:
 def uninstalled(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that has not installed anything; the hooks of other tests stay."""
     strict = install()
-    monkeypatch.setattr(strict_triton, "hooked_launches", lambda: None)
+    monkeypatch.setattr(strict_triton, "owner_of_launches", lambda: None)
     monkeypatch.setattr(strict_triton, "Strict", lambda: strict)
 
 
