@@ -87,7 +87,7 @@ def test_a_text_comes_once_and_after_those_that_it_needs() -> None:
     kernels = "autograder.kernels."
     text = carried_text([f"{kernels}compiler", f"{kernels}memory"])
     assert text.count("class Memory") == 1
-    assert text.index("class Memory") < text.index("class Compiler")
+    assert text.index("class KernelFault") < text.index("class Compiler")
 
 
 def test_a_given_cell_becomes_a_module_with_the_imports_that_it_needs(tiny: Assignment) -> None:
