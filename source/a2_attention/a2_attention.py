@@ -531,7 +531,9 @@ expect(
 #
 # Row $i$ belongs to query $i$ and says how it spreads its attention over the keys: **each row sums to 1**. The columns
 # do not: a key may be popular with many queries or with none. (One slide says "Softmax normalizes each column" right
-# beside code that normalizes rows. The picture there draws queries as columns; the code is right.)
+# beside code that normalizes rows. The picture there draws queries as columns; the code is right. And the chapter of
+# notes has a row as $\mathrm{softmax}(q_i^\top K)$, where its own $K$ is $[N_k, d]$: no such product exists. Write the
+# shapes below it, and see what is missing.)
 #
 # Two things people get wrong. The slides are written for a single sequence, so they say `dim=1` and transpose two
 # axes of a matrix that has only two; with a batch in front axis 1 is something else. Count axes from the end.

@@ -304,7 +304,8 @@ expect(v, torch.tensor([[[[5.0], [50.0]], [[6.0], [60.0]]]]), hint="The values a
 #
 # On the slides that introduce heads, the last line of the computation reads $Y = AX\;[N\times D_{out}]$, next to
 # $Y_i=\sum_j A_{ij}V_j$. Only one of the two can be meant. Which one has that shape, and what would the other
-# leave $W_V$ to do?
+# leave $W_V$ to do? Another text defines $Q^i, K^i, V^i$ for each head $i$, and in the next line
+# $\mathrm{head}_i = \mathrm{softmax}(Q^i K^\top/\sqrt{d_k})\,V$. If that were meant, what would all heads share?
 #
 # **Predict first.** The check has two tokens $(1,0)$ and $(0,1)$ and two heads of size 1. Head 0 has scores
 # $\begin{pmatrix}\ln 3&0\\0&0\end{pmatrix}$ and values $(4, 0)$. What does head 0 answer for each token?

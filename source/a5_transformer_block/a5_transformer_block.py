@@ -1074,10 +1074,10 @@ plt.show()
 # ★★☆ · about 30 minutes
 #
 # The notes work through question 1 by hand. For $(1.5, 3, 4.5)$ they get $\sigma = 1.22$ and then
-# $\hat h = (-1.23,\, 0,\, 1.23)$. You know the right number, $1.2247449$, which is $1.22$ to two decimals, not
-# $1.23$. Nobody miscalculated. The $\sigma = 1.2247449$ was *rounded first*, to $1.22$, and $1.5 / 1.22 = 1.2295$ was
-# then rounded once more. A number that is rounded, used, and rounded again can be wrong in its last digit, though
-# both roundings were correct.
+# $\hat h = (-1.23,\, 0,\, 1.23)$. You know the right number, $1.2247449$, which is $1.22$ to two decimals, not $1.23$.
+# (They call all three tokens $\hat h_1$; two of them are $\hat h_2$ and $\hat h_3$.) Nobody miscalculated. The
+# $\sigma = 1.2247449$ was *rounded first*, to $1.22$, and $1.5 / 1.22 = 1.2295$ was then rounded once more. A number
+# that is rounded, used, and rounded again can be wrong in its last digit, though both roundings were correct.
 #
 # One unit in the last place: who cares? So ask how far this carries. Say "units" for steps of $10^{-\text{decimals}}$:
 # the notes are off by one unit at two decimals. **Can it be five units? Fifty?** The question is not about a tiny

@@ -43,7 +43,7 @@
 # | 14 | `attention_distance` | how far a head looks | ★★☆, 20 min |
 # | 15 | `fine_tune` | a trained model learns another task | ★★☆, 30 min |
 # | 16 | `explain_model_size` | the error in the notes | ★★☆, 25 min |
-# | 17 | a written answer | why training is parallel and writing is not | 15 min |
+# | 17 | a written answer | which stack of blocks for which task | 15 min |
 #
 # **Conventions of this course**
 #
@@ -1872,29 +1872,33 @@ expect(explain_model_size(39, 10, 500, 20_000, 20_000), None, hint="Fewer than 4
 for claim in (213, 214, 189):
     print(f"{claim}M with 12 blocks:", explain_model_size(claim, 12, 1024, 35_500, 37_500))
 
-# %% [markdown] written="parallel_and_sequential" points=5
+# %% [markdown] written="which_stack" points=5
 # ## 17. In your own words
 #
-# Your `decoder_lm` is the same function in `train_step` and in `generate`. In training one call scores all $N$
-# positions; in writing, $N$ tokens take $N$ calls. (a) What makes it legitimate that one call trains all positions,
-# and what would you see in the losses, and then in the text, if the causal mask let each position see one token too
-# far? (b) Why can writing not be done in one call? (c) Name one thing that the model meets in writing and never met
-# in training. Six or seven sentences.
+# Three people come to you. (a) One wants a program that continues a text. (b) One wants English sentences in Spanish.
+# (c) One has 2000 reviews, each with one of ten topics, and wants to know the topic of others. Which model of this
+# notebook do you advise to each: a decoder alone, an encoder and a decoder, or blocks without a mask with a head on
+# their mean, as in `vit_logits`? Say for each **which positions may see which, and at which positions there is a
+# loss**. The third has a `decoder_lm`, trained on a large amount of text, and would like to use it with its causal
+# mask: what does a position in the middle of a review not know, and how can the model be of use all the same? Seven or
+# eight sentences.
 #
 # ### BEGIN SOLUTION
-# (a) With the causal mask row $t$ depends on tokens $0\dots t$ alone, so it is exactly what the model would compute
-# if the text ended there: $N$ prefixes are scored at once, and none sees its own target. A mask that allows one token
-# too many shows position $t$ its target $t+1$; the training loss falls towards 0 in no time, on new text as well,
-# since the same leak is there. In writing there is no next token to look at, the model has learned only to copy it,
-# and the text is nonsense. (b) Token $t+1$ is an *input* of position $t+1$, and it does not exist until position $t$
-# has been computed and a choice was made. In training all tokens are known in advance. (c) Its own mistakes: under
-# teacher forcing every prefix is correct text, while in writing a bad choice becomes part of the context, and later
-# ones build on it.
+# (a) A decoder alone. Position $t$ sees tokens $0\dots t$, and each position has a loss, that of the next token, so
+# that a text of $N$ tokens trains $N - 1$ predictions at once. (b) An encoder and a decoder. The source is complete, so
+# its words see each other in both directions (but no padding); a target word sees the target up to itself, and all of
+# the source through cross-attention. The loss is at the target positions alone: nobody predicts the source. (c) Blocks
+# without a mask: a review is complete as well, so every word may see every other, and there is one loss a review, at
+# the head on the mean. With the causal mask a position in the middle knows nothing of what follows: after "not" it has
+# not read what is denied, and a mean mixes such positions in. The last position has seen everything, so a head on that
+# one works. And the blocks have learned the language from much more text than 2000 reviews, so only the head, or the
+# last blocks with a small step size, have to be trained, as in `fine_tune`.
 # ### END SOLUTION
 #
 # ### BEGIN MARK SCHEME
-# - 2 points: (a) each row depends on earlier tokens only; a mask one too wide shows the target, the loss falls
-#   towards 0 and the text is nonsense. (1 point for one of the two halves.)
-# - 1 point: (b) the next token is an input that does not exist before the step is done.
-# - 2 points: (c) its own mistakes as context, and why training never shows them. (1 point without the reason.)
+# - 1 point: (a) causal, with a loss at every position.
+# - 2 points: (b) the source sees both ways, the target is causal and reads all of the source (1 point); the loss is at
+#   the target positions alone (1 point).
+# - 2 points: (c) no mask, and one loss a review (1 point); a position in the middle does not know what follows, and the
+#   last position, or fine-tuning what was trained on much text, helps (1 point).
 # ### END MARK SCHEME

@@ -354,7 +354,9 @@ def as_text(data):
 # token, and "the." another one than "the,". The space goes with the word behind it: `" the"` is a word of four bytes.
 #
 # The rules are those of assignment 1. Count all pairs of neighbours in all words, a word that occurs 6 times counting
-# 6 times. Join the most frequent; among equals, the smaller pair of ids. Count anew. When no pair is left, stop.
+# 6 times. Join the most frequent; among equals, the smaller pair of ids. Count anew. When no pair is left, stop. (Who
+# compares with another course: in Stanford's CS336 the *greater* pair wins, and pairs are compared as byte strings. Both
+# rules are as good; vocabularies learned by different rules differ.)
 #
 # Count by *distinct* words. Our megabyte of text has 298 000 words in this sense, and 15 000 different ones.
 #
