@@ -28,7 +28,7 @@ from autograder.records.submission import (
     Submission,
 )
 
-LOST = "recognised by its content, since its nbgrader metadata is gone"
+LOST = "recognised by its content, since an editor dropped the label of the cell"
 ALIKE = 0.6
 """Share of a released cell's lines that must stand in a cell without metadata for it to be a
 copy.

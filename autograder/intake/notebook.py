@@ -81,8 +81,8 @@ def match_notebook(
         # An editor dropped all metadata: one remark about the file instead of one on every cell.
         cells = tuple(map(_without_lost, cells))
         about_file.append(
-            f"its nbgrader metadata is gone: {lost} cells were recognised by their content, which "
-            "costs nothing"
+            f"an editor dropped the labels of its cells: {lost} cells were recognised by their "
+            "content, which costs nothing"
         )
     file_notices = [CellOutcome(_NOTEBOOK, "ok", remark) for remark in about_file]
     return Submission(

@@ -273,12 +273,12 @@ def test_without_any_metadata_the_same_cells_run(read: Read) -> None:
     ]
     assert without.written == with_it.written
     # said once about the file, and not on every cell
-    assert not any("metadata is gone" in cell.note for cell in without.cells)
+    assert not any("an editor dropped" in cell.note for cell in without.cells)
     gone = [notice.message for notice in without.notices if notice.id == "notebook"]
     count = len(without.cells)
     assert gone == [
-        f"its nbgrader metadata is gone: {count} cells were recognised by their content, which "
-        "costs nothing"
+        f"an editor dropped the labels of its cells: {count} cells were recognised by their "
+        "content, which costs nothing"
     ]
 
 

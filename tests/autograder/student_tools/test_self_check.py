@@ -430,8 +430,8 @@ def test_without_metadata_cells_are_known_by_what_stands_in_them(
     said = looked()
     assert to_do(said) == []
     assert notes(said) == [
-        "notebook: its nbgrader metadata is gone: 3 cells were recognised by their content, "
-        "which costs nothing"
+        "notebook: an editor dropped the labels of its cells: 3 cells were recognised by their "
+        "content, which costs nothing"
     ]
 
 
