@@ -82,6 +82,7 @@ class Office:
         self._wake_graders = wake_graders
         self._tell = tell
         self._lock = threading.Lock()
+        self._reading_uses = threading.Lock()  # takes seconds, and nobody else shall wait
         self._course = load_course(root)
         self._settings_stamp = self._stamp()
         self._uses: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -193,7 +194,7 @@ class Office:
 
     def _read_uses(self, name: str) -> dict[str, tuple[str, ...]]:
         assignment = self.course.assignment(name)
-        with self._lock:
+        with self._reading_uses:
             if name not in self._uses:
                 self._uses[name] = read_uses(assignment, self._tell)
             return self._uses[name]
