@@ -220,7 +220,8 @@ class ScriptJudge:
         None where the answer key refuses the script in float64.
         """
         wide = script.map_arguments(_in_float64)
-        variants = [wide] if coarsest != "float64" else []
+        # an answer in float64 may compute in float32 inside
+        variants = [wide if coarsest != "float64" else script.map_arguments(_in_float32)]
         tries = _MANY_TRIES if self._equals_are_free else _FEW_TRIES
         for number in range(tries):
             mover = _Mover(number, _LAST_DIGIT[coarsest], self._equals_are_free)
@@ -265,6 +266,10 @@ def _in_float64(leaf: Any) -> Any:
     if isinstance(leaf, torch.dtype):
         return torch.float64 if leaf.is_floating_point else leaf
     return leaf.double() if is_float_tensor(leaf) else leaf
+
+
+def _in_float32(leaf: Any) -> Any:
+    return leaf.float() if is_float_tensor(leaf) else leaf
 
 
 def _value_leaves(answer: StepAnswer) -> Sequence[Any]:

@@ -292,7 +292,8 @@ def by_filling_in_and_replacing_empty_rows(scores, mask):
 def by_logsumexp(scores, mask):
     mask = _fits(scores, mask)
     alive = mask.any(-1, keepdim=True)
-    wide = torch.where(mask | ~alive, widen(scores), -math.inf)
+    nothing = torch.where(alive, -math.inf, 0.0).to(widen(scores).dtype)
+    wide = torch.where(mask, widen(scores), nothing)
     weights = torch.exp(wide - wide.logsumexp(-1, keepdim=True))
     return torch.where(alive, weights, torch.zeros_like(weights)).to(scores.dtype)
 

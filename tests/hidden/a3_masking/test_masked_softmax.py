@@ -139,13 +139,26 @@ def test_a_huge_forbidden_score_changes_nothing(student):
 
 @points(0.5)
 def test_a_forbidden_score_may_be_infinite_or_none(student):
-    """The forbidden key has an infinite score, then none at all (NaN). Sums and products with it
-    are NaN: put something in its place.
+    """The forbidden key has an infinite score, then none at all (NaN); in the last row all keys
+    are forbidden, and NaN. Sums and products with NaN are NaN, in gradients too: put something in
+    its place.
     """
-    scores = tensor([1.0, 1.0, 1.0, 1.0 + math.log(2.0)]).float().repeat(2, 1)
-    scores[:, 1] = torch.tensor([math.inf, math.nan])
-    weights = student.masked_softmax(scores, tensor([[1, 0, 1, 1]]).bool())
-    assert_close(weights, tensor([[0.25, 0.0, 0.25, 0.5]] * 2).float(), atol=1e-5)
+    scores = tensor([1.0, 1.0, 1.0, 1.0 + math.log(2.0)]).float().repeat(3, 1)
+    scores[:, 1] = torch.tensor([math.inf, math.nan, math.nan])
+    scores[2] = math.nan
+    scores.requires_grad_()
+    mask = tensor([[1, 0, 1, 1], [1, 0, 1, 1], [0, 0, 0, 0]]).bool()
+    weights = student.masked_softmax(scores, mask)
+    row = [0.25, 0.0, 0.25, 0.5]
+    assert_close(weights, tensor([row, row, [0.0] * 4]).float(), atol=1e-5)
+    weights[:, 0].sum().backward()
+    expected = [0.1875, 0.0, -0.0625, -0.125]  # 1/4 times (3/4, 0, -1/4, -1/2)
+    assert_close(
+        scores.grad,
+        tensor([expected, expected, [0.0] * 4]).float(),
+        atol=1e-5,
+        what="the gradient of the scores",
+    )
 
 
 @points(1)
