@@ -128,7 +128,8 @@ class ScriptJudge:
         if answer.changed:
             text = f"changes its argument {answer.changed[0]}"
             return AnswerDifference("changed", step, text, answer.value, right.value)
-        if self._right_if is not None:
+        is_of_notebook = script.steps[step].kind == "call" and script.steps[step].on is None
+        if self._right_if is not None and is_of_notebook:
             if self._is_right(answer.value, right.value, script.steps[step].arguments):
                 return None
             return AnswerDifference("value", step, "is not right", answer.value, right.value)

@@ -143,8 +143,11 @@ class Hunter:
         return self._cards[name]
 
     def _judge(self, contract: Contract) -> ScriptJudge:
+        player = self._key_player
+        if contract.definition is not None:
+            player = KeyPlayer({**self._names, contract.function: contract.definition})
         return ScriptJudge(
-            self._key_player,
+            player,
             contract.tolerance,
             contract.equals == "free",
             contract.right_if,

@@ -99,6 +99,8 @@ def draw_whole(
 ) -> Tensor:
     """Whole numbers in [low, high), int64; of the style "random", "equal", "ends" or "rising"."""
     sizes = tuple(shape)
+    if low >= high:
+        return torch.zeros(sizes, dtype=torch.int64)
     if style == "equal":
         return torch.full(sizes, int(torch.randint(low, high, (), generator=generator)))
     if style == "ends":
@@ -119,7 +121,7 @@ def draw_mask(style: str, shape: Sequence[int], generator: torch.Generator) -> T
     """
     sizes = tuple(shape)
     allowed = torch.rand(sizes, generator=generator) < 0.6
-    if style == "all" or not sizes:
+    if style == "all" or not allowed.numel() or not sizes:
         return torch.ones_like(allowed)
     columns = torch.arange(sizes[-1])
     if style == "causal" and len(sizes) > 1:

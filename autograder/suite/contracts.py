@@ -152,6 +152,8 @@ class Contract:
             are right.
         allowed_if: says of the arguments of a call whether the docstring allows them, where the
             answer key would answer others too. A call that is made smaller keeps to it.
+        definition: computes the right answer where the answer key cannot be called in the grader's
+            process (kernels).
     """
 
     question: str
@@ -164,6 +166,7 @@ class Contract:
     tolerance: Mapping[str, float] = field(default_factory=dict)
     right_if: Callable[[Any, Any, Sequence[Any]], bool] | None = None
     allowed_if: Callable[..., bool] | None = None
+    definition: Callable[..., Any] | None = None
 
     def scripts(self) -> st.SearchStrategy[Script]:
         """The allowed scripts, as a hypothesis strategy."""
@@ -211,6 +214,7 @@ def contract(
     tolerance: Mapping[str, float] | None = None,
     right_if: Callable[[Any, Any, Sequence[Any]], bool] | None = None,
     allowed_if: Callable[..., bool] | None = None,
+    definition: Callable[..., Any] | None = None,
 ) -> None:
     """Register what the docstring of a question allows; the arguments are those of `Contract`.
 
@@ -230,6 +234,7 @@ def contract(
             tolerance or {},
             right_if,
             allowed_if,
+            definition,
         )
     )
 

@@ -848,6 +848,25 @@ def mask_after_the_softmax_and_renormalized(): ...
 
 @mistake(
     "masked_softmax",
+    hint="Your weights are right where a row has no allowed key, and its gradient is NaN when a "
+    "score there is: the forbidden scores of such a row still take part, and 0 times NaN is NaN.",
+    replace=[
+        ("masked_fill(~mask, -math.inf)", "masked_fill(~(mask | empty), -math.inf)"),
+        (
+            "return (e / total).to(scores.dtype)",
+            "return torch.where(empty, 0.0, e / total).to(scores.dtype)",
+        ),
+        (
+            "total = e.sum(dim=-1, keepdim=True).masked_fill(empty, 1.0)",
+            "total = e.sum(dim=-1, keepdim=True)",
+        ),
+    ],
+)
+def empty_rows_keep_their_scores(): ...
+
+
+@mistake(
+    "masked_softmax",
     hint="Fine until a row has no allowed key: then all keys are equally large, and each "
     "gets its share.",
     replace=(

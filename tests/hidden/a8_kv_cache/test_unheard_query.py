@@ -4,7 +4,7 @@ returned.
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, randn, tensor
+from autograder.suite import assert_close, assert_refused, call_twice, points, randn, tensor, zeros
 
 
 def _check(student, q, k, twice=False):
@@ -41,9 +41,13 @@ def test_the_notes_formula_cannot_tell_the_two_apart(student):
 
 @points(1)
 def test_more_tokens_and_larger_sizes(student):
-    """Eleven tokens of size 7, as views, and two of size 5."""
+    """Eleven tokens of size 7, as views, and two of size 5; keys that are small, and two keys that
+    are nearly on one line: how far must the query move for a score to move?
+    """
     _check(student, randn(7, 11).T, randn(7, 11).T)
     _check(student, randn(2, 5), randn(2, 5))
+    _check(student, randn(3, 2), 1e-3 * randn(3, 2))
+    _check(student, zeros(2, 2), tensor([[1.5, -0.5], [-2.0, 0.5]]))
 
 
 @points(1)
