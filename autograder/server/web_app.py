@@ -12,7 +12,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from autograder.server import hub_pages, instructor_pages, lti_pages, sign_in_pages, student_pages
+from autograder.server import (
+    hub_pages,
+    instructor_pages,
+    lti_pages,
+    sign_in_pages,
+    student_pages,
+    written_pages,
+)
 from autograder.server.hub_pages import Hub
 from autograder.server.metrics import metrics_page
 from autograder.server.office import Office
@@ -60,6 +67,7 @@ def make_app(office: Office, secret: str, *, is_https: bool, hub: Hub | None = N
         *sign_in_pages.ROUTES,
         *instructor_pages.ROUTES,
         *lti_pages.ROUTES,
+        *written_pages.ROUTES,
         *hub_pages.ROUTES,
         Route("/style.css", style),
         Route("/metrics", metrics_page),
