@@ -39,7 +39,9 @@ def write_demo_class(course: Course, assignment: Assignment, folder: Path) -> li
     """
     key, release = _load(assignment.solution, assignment), _load(assignment.release, assignment)
     cells = {question: key.source(question) for question in key.questions()}
-    mistakes = load_known_answers(assignment.suite / "mistakes.py", cells)
+    known_mistakes = load_known_answers(assignment.suite / "mistakes.py", cells)
+    # a demo class holds no real student's answer
+    mistakes = [mistake for mistake in known_mistakes if not mistake.is_students]
     alternates = load_known_answers(assignment.suite / "alternates.py", cells)
     submissions = [*_awkward_submissions(key, release), *_right_submissions(key, alternates)]
     submissions += _wrong_submissions(key, mistakes, CLASS_SIZE - len(submissions))
