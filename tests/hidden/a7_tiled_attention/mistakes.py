@@ -1446,6 +1446,49 @@ def rows_are_loaded_twice(): ...
 
 @mistake(
     "triton_attention",
+    hint="tl.dot rounds float32 to 10 bits of mantissa unless it is told not to: "
+    'input_precision="ieee", in both products.',
+    replace=[
+        ('tl.dot(q, tl.trans(k), input_precision="ieee")', "tl.dot(q, tl.trans(k))"),
+        ('tl.dot(p.to(v.dtype), v, input_precision="ieee")', "tl.dot(p.to(v.dtype), v)"),
+    ],
+)
+def kernel_rounds_to_tf32(): ...
+
+
+@mistake(
+    "triton_attention",
+    hint="Heads can be wider than 64: the lanes are the next power of two of d, whatever d is.",
+    replace=(
+        "triton.next_power_of_2(max(d, 16))",
+        "min(64, triton.next_power_of_2(max(d, 16)))",
+    ),
+)
+def heads_have_64_lanes_at_most(): ...
+
+
+@mistake(
+    "triton_attention",
+    hint="Axis 1 of the grid counts the heads of one sentence after the other: the batch is "
+    "tl.program_id(1) // H, the head the remainder.",
+    replace=[
+        ("batch = tl.program_id(1) // H", "batch = tl.program_id(1) % H"),
+        ("head = tl.program_id(1) % H", "head = tl.program_id(1) // H"),
+    ],
+)
+def head_and_batch_are_exchanged(): ...
+
+
+@mistake(
+    "triton_attention",
+    hint="The log-sum-exp is m + ln l: tl.log, not tl.log2.",
+    replace=("m + tl.log(l)", "m + tl.log2(l)"),
+)
+def kernel_stores_lse_in_base_2(): ...
+
+
+@mistake(
+    "triton_attention",
     hint="A key beyond N_k was loaded as 0 and has score 0: that is a weight. Set its "
     "score to -inf.",
     replace=("seen = columns[None, :] < N_k", "seen = columns[None, :] >= 0"),

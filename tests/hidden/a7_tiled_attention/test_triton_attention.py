@@ -1,9 +1,15 @@
 """triton_attention: tiled attention as a kernel, checked address by address and byte by byte.
 
+On a GPU `tl.dot` rounds float32 to 10 bits of mantissa (tf32) unless the kernel says
+`input_precision="ieee"`, and so it does here. One test looks at that. In all others inputs and
+weights have 10 bits: numbers are multiples of a power of two, and scores of ln 2.
+
 Lengths are multiples of 64 wherever the claim is not about ragged tiles, so that any tile divides
 them. A kernel is compiled for each combination of what it takes as constants, which takes longer
 than a launch: so there are few.
 """
+
+import math
 
 import torch
 
@@ -32,14 +38,14 @@ a part of it.
 """
 
 
-@points(2)
+@points(1)
 def test_one_head_without_ragged_tiles(student):
     """B = H = 1, 128 queries and keys, d = 16: the plain algorithm, over several tiles either
     way.
     """
-    q, k, v = (randn(1, 1, 128, 16).float() for _ in range(3))
-    answer = student.launch("triton_attention", 2 * q, k, v)
-    _assert_o(answer, _whole(2 * q, k, v)[0], atol=2e-5)
+    q, k, v = _weights_of_powers_of_two(1, 1, 128, 128, 16)
+    answer = student.launch("triton_attention", q, k, v)
+    _assert_o(answer, _whole(q, k, v)[0], atol=2e-5)
     _assert_tiled(answer[1], 16)
 
 
@@ -62,7 +68,7 @@ def test_ragged_key_tiles(student):
         _assert_o(student.launch("triton_attention", q, k.flip(2), v.flip(2)), picked)
 
 
-@points(1)
+@points(0.5)
 def test_ragged_query_tiles(student):
     """72 queries, then 5: no tile divides them, and the last rows of the last tile are in nobody's
     memory.
@@ -77,7 +83,7 @@ def test_head_sizes_that_are_no_power_of_two(student):
     """d = 40: lanes beyond d take part in the dot product. What do they hold? d is also in the
     scale.
     """
-    q, k, v = (randn(1, 1, 64, 40).float() for _ in range(3))
+    q, k, v = _weights_of_powers_of_two(1, 1, 64, 64, 40)
     _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v)[0], atol=2e-5)
 
 
@@ -154,10 +160,10 @@ def test_large_scores_do_not_overflow(student):
     """In one tile some queries have scores up to 1000, and some have scores of -1000 and less. The
     largest score comes first: later tiles have smaller ones.
     """
-    q, k, v = zeros(1, 1, 64, 16), zeros(1, 1, 128, 16), randn(1, 1, 128, 16)
+    q, k, v = zeros(1, 1, 64, 16), zeros(1, 1, 128, 16), _round(randn(1, 1, 128, 16), 64)
     q[..., 0], q[..., 1::2, 1] = 4000.0, -8000.0  # √d = 4
-    k[..., 0], k[..., 1] = -randn(1, 1, 128).abs(), 1.0
-    k[0, 0, ::16, 0] = torch.linspace(1.0, 0.3, 8)
+    k[..., 0], k[..., 1] = -_round(randn(1, 1, 128).abs(), 64), 1.0
+    k[0, 0, ::16, 0] = _round(torch.linspace(1.0, 0.3, 8), 64)
     q, k, v = q.float(), k.float(), v.float()
     answer = student.launch("triton_attention", q, k, v)
     _assert_o(answer, v[..., :1, :].expand(1, 1, 64, 16))
@@ -187,7 +193,7 @@ def test_log_sum_exp(student):
     """lse is float32 [B, H, N_q], the logarithm of the sum of exp(score): m + ln l. Two sentences
     that are equal.
     """
-    q, k, v = (randn(1, 1, 64, 16).float().repeat(2, 1, 1, 1) for _ in range(3))
+    q, k, v = (_round(randn(1, 1, 64, 16), 64).float().repeat(2, 1, 1, 1) for _ in range(3))
     (_, lse), _ = student.launch("triton_attention", 2 * q, k, v)
     assert_close(lse, _whole(2 * q, k, v)[1].float(), atol=1e-4, what="lse")
 
@@ -203,6 +209,31 @@ def test_half_precision(student):
     expected = _whole(q, k, v)
     _assert_o(((o, lse), launch), expected[0], rtol=2e-3)
     assert_close(lse, expected[1].float(), atol=2e-2, what="lse")
+
+
+@points(0.5)
+def test_float32_is_not_rounded(student):
+    """Numbers of 23 bits: a `tl.dot` that rounds its operands to 10 is off by a thousandth."""
+    q, k, v = (randn(1, 1, 64, 16).float() for _ in range(3))
+    (o, lse), launch = student.launch("triton_attention", q, k, v)
+    expected = _whole(q, k, v)[0]
+    if isinstance(o, torch.Tensor) and o.shape == expected.shape:
+        error = float((o - expected).abs().max())
+        assert not 5e-5 < error < 5e-3, (
+            f"o is right to about {error:.0e} only. tl.dot rounds float32 to 10 bits of mantissa "
+            '(tf32) unless it is told not to: both products need input_precision="ieee".'
+        )
+    _assert_o(((o, lse), launch), expected, atol=5e-5)
+
+
+@points(1)
+def test_wide_heads_and_many_keys(student):
+    """d = 128, five heads, 260 queries on 202 keys: every query picks one value of its own head,
+    some of them far along the row.
+    """
+    q, k, v, picked = _one_key_each(1, 5, 260, 202, 128, keys=100)
+    order = torch.randperm(202)
+    _assert_o(student.launch("triton_attention", q, k[:, :, order], v[:, :, order]), picked)
 
 
 @points(2.5)
@@ -262,21 +293,21 @@ def test_sizes_that_do_not_fit_are_refused(student):
         assert_refused(f, q, k, zeros(1, 1, 64, d), sizes=(16, d))
 
 
-def _one_key_each(b, h, n_q, n_k, d, least=0.0):
+def _one_key_each(b, h, n_q, n_k, d, least=0.0, keys=12):
     """q, k, v, and the output [b, h, n_q, d]: a query has the score least + 80 with one of the
     first keys, and about `least` with the others, so that its output is the value of that key,
     whatever the details.
     """
-    keys = min(n_k, d - 1, 12)
-    q, k, v = (0.01 * randn(b, h, n, d) for n in (n_q, n_k, n_k))
+    keys = min(n_k, d - 1, keys)
+    q, k = (_round(0.01 * randn(b, h, n, d), 1024) for n in (n_q, n_k))
+    v = _round(100 * randn(b, h, n_k, d), 2)
     directions = torch.linspace(0, d - 2, keys).long()  # d - 1 is for what all scores share
     directions = directions[torch.rand(b, h, keys).argsort(dim=2)]  # in another order in each head
     target = torch.randint(keys, (b, h, n_q))
-    size = (80 * d**0.5) ** 0.5
+    size = round(8 * (80 * d**0.5) ** 0.5) / 8
     k[..., :keys, :].scatter_(3, directions.unsqueeze(3), size)
     q.scatter_(3, directions.gather(2, target).unsqueeze(3), size)
-    q[..., d - 1], k[..., d - 1] = 1.0, least * d**0.5
-    v = v * 100
+    q[..., d - 1], k[..., d - 1] = 1.0, round(least * d**0.5)
     picked = v.gather(2, target.unsqueeze(3).expand(b, h, n_q, d))
     return q.float(), k.float(), v.float(), picked.float()
 
@@ -284,8 +315,30 @@ def _one_key_each(b, h, n_q, n_k, d, least=0.0):
 def _equal_scores(n_q, n_k, score):
     """q, k, v of one head, d = 16: every query has the same score with every key."""
     q, k = zeros(1, 1, n_q, 16), zeros(1, 1, n_k, 16)
-    q[..., 3], k[..., 3] = 4.0 * abs(score) ** 0.5, score / abs(score) ** 0.5
-    return q.float(), k.float(), randn(1, 1, n_k, 16).float()
+    share = 256.0 if abs(score) > 256 else 1.0
+    q[..., 3], k[..., 3] = 4.0 * share, score / share
+    return q.float(), k.float(), _round(randn(1, 1, n_k, 16), 64).float()
+
+
+def _weights_of_powers_of_two(b, h, n_q, n_k, d):
+    """q, k, v whose scores are whole multiples of ln 2: each weight is a power of two, which tf32
+    has. The factor ln 2 · √d is the sum of two numbers of 11 bits, in neighbouring columns.
+    """
+    factor = math.log(2) * d**0.5
+    upper = round(factor * 256) / 256
+    lower = round((factor - upper) * 2**20) / 2**20
+    pairs = d // 2
+    steps = torch.tensor([-1.0, 0.0, 1.0, 2.0])[torch.randint(4, (b, h, n_q, pairs))]
+    steps *= torch.randperm(pairs) < 8  # more would be weights that differ too much
+    counts = torch.randint(-1, 2, (b, h, n_k, pairs)).float()
+    q = torch.stack([steps * upper, steps * lower], dim=-1).reshape(b, h, n_q, d)
+    k = torch.stack([counts, counts], dim=-1).reshape(b, h, n_k, d)
+    return q.float(), k.float(), _round(randn(b, h, n_k, d), 64).float()
+
+
+def _round(x, parts):
+    """x in whole multiples of 1 / parts."""
+    return (x * parts).round() / parts
 
 
 def _means(v, n_q):
