@@ -5631,18 +5631,19 @@ class GpuCompilation:
         self._backend = make_backend(target)
         bind = create_function_from_signature(kernel.signature, kernel.params, self._backend)
         bound, specialization, options = bind(*launch.arguments, **launch.keywords)
-        self._options, signature, constants, attributes = kernel._pack_args(
+        self._options, signature, constant_values, attributes = kernel._pack_args(
             self._backend, options, bound, specialization, options
         )
         self.name = str(kernel.__name__)
         self.num_warps = int(self._options.num_warps)
         pointers = [kind for kind in signature.values() if str(kind).startswith("*")]
-        chosen = [f"{p.name}={bound[p.name]}" for p in kernel.params if p.is_constexpr]
+        constants = {p.name: bound[p.name] for p in kernel.params if p.is_constexpr}
+        chosen = [f"{name}={getattr(v, '__name__', v)}" for name, v in constants.items()]
         self.types = ", ".join([*dict.fromkeys(pointers), *chosen])
         context = ir.context()
         ir.load_dialects(context)
         self._backend.load_dialects(context)
-        source = ASTSource(kernel, signature, constants, attributes)
+        source = ASTSource(kernel, signature, constant_values, attributes)
         with mock.patch.object(code_generator, "CodeGenerator", _generator()):
             self._module = source.make_ir(
                 target,

@@ -341,14 +341,15 @@ def _own_scratch(limits: WorkerLimits) -> None:
 
 
 def _own_proc() -> None:
-    """The /proc of this worker's process namespace, where a GPU's driver writes a name for each of
-    its threads and fails where it cannot. All else below /proc stays read-only.
+    """The /proc of this worker's process namespace, where a GPU's driver writes a name for its
+    process and for each of its threads, and fails where it cannot. All else below /proc stays
+    read-only.
 
     The host's /proc, which this one covers, has other numbers for the threads.
     """
     system_calls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    threads = f"/proc/{os.getpid()}/task"
-    system_calls.mount(threads, threads, None, MS_BIND)
+    for path in (f"/proc/{os.getpid()}/comm", f"/proc/{os.getpid()}/task"):
+        system_calls.mount(path, path, None, MS_BIND)
     flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY
     system_calls.mount(None, "/proc", None, MS_REMOUNT | MS_BIND | flags)
 
