@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from autograder.wire.frames import Frame, send_frame
 from autograder.worker import loop, system_calls, walls
-from autograder.worker.warm_up import triton_environment
+from autograder.worker.warm_up import interpreter_environment, triton_environment
 
 _WORKER_SOCKET = 3
 """The descriptor of a worker's socket."""
@@ -161,6 +161,7 @@ class ForkServer:
             MPLBACKEND="Agg",
             MPLCONFIGDIR=home,
             **for_triton,
+            **interpreter_environment(self._device),
         )
         if self._visible:
             os.environ["CUDA_VISIBLE_DEVICES"] = self._visible

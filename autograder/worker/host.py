@@ -80,7 +80,7 @@ def _load_libraries(config: dict[str, Any]) -> None:
     """
     from autograder.worker import warm_up
 
-    warm_up.prepare_environment(config["warm_up"])
+    warm_up.prepare_environment(config["warm_up"], config["device"])
     warm_up.warm_libraries(config["extras"])
     warm_up.warm_loop()
     warm_up.compile_released_code(Path(config["released"]))

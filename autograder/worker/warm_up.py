@@ -25,8 +25,10 @@ _MODULES_BY_EXTRA = {
 }
 
 
-def prepare_environment(scratch: str) -> None:
-    """Set one thread (a fork of a process that has run two hangs), and no files written."""
+def prepare_environment(scratch: str, device: str) -> None:
+    """Set one thread (a fork of a process that has run two hangs), no files written, and for the
+    device "cpu" Triton's interpreter.
+    """
     for variable in (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -36,8 +38,15 @@ def prepare_environment(scratch: str) -> None:
         os.environ[variable] = "1"
     for variable in ("TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "MPLCONFIGDIR"):
         os.environ[variable] = scratch
-    os.environ["MPLBACKEND"] = "Agg"
+    os.environ.update(MPLBACKEND="Agg", **interpreter_environment(device))
     sys.dont_write_bytecode = True
+
+
+def interpreter_environment(device: str) -> dict[str, str]:
+    """The variable that has Triton's own interpreter run kernels: the device "cpu" of the kit's
+    tests has no other driver.
+    """
+    return {"TRITON_INTERPRET": "1"} if device == "cpu" else {}
 
 
 def triton_environment(scratch: str) -> dict[str, str]:
