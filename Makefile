@@ -29,13 +29,14 @@ $(filter %/,$(TESTS)):
 tests-of-no-folder:
 	$(VENV)/bin/python -m pytest tests/autograder/test_*.py
 
-long: $(VENV)/ready    ## long proofs, about an hour: real faults, damaged files, hostile bytes (tests/long/README.md)
+long: $(VENV)/ready    ## long proofs, some hours: real faults, damaged files, hostile bytes, hunts (tests/long/README.md)
 	$(VENV)/bin/python tests/long/fuzz_wire.py --inputs 1000000
 	$(VENV)/bin/python tests/long/fuzz_files.py --sample 20
 	$(VENV)/bin/python tests/long/file_faults.py --points 5
 	$(VENV)/bin/python tests/long/faults.py --kills 60 --stops 4
 	$(VENV)/bin/python tests/long/cluster_faults.py --faults 60
 	$(VENV)/bin/python tests/long/server_faults.py --kills 40
+	$(VENV)/bin/python tests/long/hunt_all.py --minutes 60
 
 check: lint build-check verify test   ## everything that CI checks
 
