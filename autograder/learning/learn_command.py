@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 
 from autograder.basics.errors import KitError, NotProven
 from autograder.basics.points import format_points
@@ -21,6 +21,7 @@ from autograder.learning.naming import (
     Lesson,
     Member,
     Regraded,
+    check_sample,
     make_lesson,
     prove_lesson,
     write_lesson,
@@ -39,14 +40,19 @@ def show_command(request: MistakesRequest, tell: Tell, *, with_students: bool) -
         KitError: there are no results, or they are older than the suite.
     """
     groups = load_groups(request, load_results(request, tell), tell)
-    for line in groups.left_out:
-        tell(one_line(f"left out: {line}"))
+    if groups.left_out and not with_students:
+        left_out = _count(groups.left_out, "submission")
+        tell(f"{left_out} could not be run again; `--students` says whose, and why")
+    elif groups.left_out:
+        for line in groups.left_out:
+            tell(one_line(f"left out: {line}"))
     name = request.assignment.name
     if not groups.groups:
         yield f"{name}: every wrong answer has a name"
         return
-    answers = sum(len(group.students) for group in groups.groups)
-    yield f"{name}: {answers} wrong answers without a name, in {len(groups.groups)} groups"
+    students = [student for group in groups.groups for student in group.students]
+    answers = _count(students, "wrong answer")
+    yield f"{name}: {answers} without a name, in {_count(groups.groups, 'group')}"
     for group in groups.groups:
         yield ""
         yield from describe_group(group, with_students=with_students)
@@ -54,11 +60,14 @@ def show_command(request: MistakesRequest, tell: Tell, *, with_students: bool) -
     yield f'name one: autograder mistakes {name} --name GROUP "what is wrong, in one sentence"'
 
 
+def _count(things: Sized, noun: str) -> str:
+    """A number of things, in words: "1 group", "2 groups"."""
+    return f"1 {noun}" if len(things) == 1 else f"{len(things)} {noun}s"
+
+
 def describe_group(group: MistakeGroup, *, with_students: bool) -> Iterator[str]:
     """A group in lines: who and how, and one answer."""
-    count = len(group.students)
-    noun = "student" if count == 1 else "students"
-    name = f"{group.name}: {count} {noun}"
+    name = f"{group.name}: {_count(group.students, 'student')}"
     yield f"{name}, named {group.mistake}: grade again" if group.mistake else name
     yield "  " + one_line(f"fails: {', '.join(map(describe_test, group.tests))}")
     yield "  " + one_line(f"how: {'; '.join(group.ways)}")
@@ -110,6 +119,8 @@ def name_command(
         raise KitError(f"no notebook of {name} is there any more")
     with start_class_bench(request, [member.file for member in members]) as bench:
         regraded, problems = prove_lesson(bench, lesson, members)
+        if not problems:
+            lesson = check_sample(bench, lesson)
         suite_sha256 = bench.grader.sha256
     if problems:
         listed = "\n".join(f"- {problem}" for problem in problems)
@@ -164,4 +175,4 @@ def _tell_written(
     )
     waiting = [group for group in groups.groups if not group.mistake]
     if waiting:
-        yield f"{len(waiting)} groups have no name yet; more of them can be named before that"
+        yield f"without a name yet: {_count(waiting, 'group')}; name more before that, if you like"

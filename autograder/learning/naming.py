@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import keyword
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +36,8 @@ KEEPS = 0.5
 otherwise: a right idea with one slip loses half at most.
 """
 MISTAKES_FILE = "mistakes.py"
+SAMPLE = "the_groups_other_answer"
+"""The name under which a group's other answer is graded before it is a sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +45,12 @@ class Lesson:
     """A group with the name that the instructor gives it.
 
     Attributes:
-        sentence: what is wrong, in one sentence.
         hint: the message for students.
         keeps: the share of the question's points that an answer keeps whose only fault this is.
         name: the mistake's name.
     """
 
     group: MistakeGroup
-    sentence: str
     hint: str
     keeps: float
     name: str
@@ -118,10 +120,10 @@ def make_lesson(
     if not sentence:
         raise KitError("say in one sentence what is wrong")
     name = name or name_from_sentence(sentence)
-    if not name.isidentifier():
+    if not name.isidentifier() or keyword.iskeyword(name):
         raise KitError("the mistake needs a name of letters and underscores: add `--as NAME`")
     hint = hint or _as_hint(sentence)
-    return Lesson(group, sentence, hint, KEEPS if keeps is None else keeps, name)
+    return Lesson(group, hint, KEEPS if keeps is None else keeps, name)
 
 
 def _as_hint(sentence: str) -> str:
@@ -146,11 +148,12 @@ def prove_lesson(
     problems += _trial_problems(bench, lesson)
     if problems:
         return [], problems
-    (alone, *_), elsewhere = grade_alone(bench, [mistake])
+    lone_answers, elsewhere = grade_alone(bench, [mistake])
     problems += elsewhere
-    if alone.named[:1] != (mistake.name,):
-        told = " and ".join(alone.named) or "nothing"
-        problems.append(f"it is not distinct: by itself it is told {told}")
+    for lone_answer in lone_answers:
+        if lone_answer.named[:1] != (mistake.name,):
+            told = " and ".join(lone_answer.named) or "nothing"
+            problems.append(f"it is not distinct: by itself it is told {told}")
     regraded, faults = _regrade_members(bench, members)
     problems += faults
     unnamed = [member.student for member in regraded if mistake.name not in member.named]
@@ -160,6 +163,19 @@ def prove_lesson(
             f"variables of other cells; write it into {MISTAKES_FILE} by hand"
         )
     return regraded, problems
+
+
+def check_sample(bench: Bench, lesson: Lesson) -> Lesson:
+    """The lesson, without the group's other answer where that does not get the mistake's name: it
+    may have a second fault, or need the rest of its notebook.
+    """
+    if not lesson.group.other_code:
+        return lesson
+    sample = dataclasses.replace(lesson.answer, name=SAMPLE, cell=lesson.group.other_code)
+    lone_answers, problems = grade_alone(bench, [sample])
+    if not problems and [answer.named for answer in lone_answers] == [(lesson.name,)]:
+        return lesson
+    return dataclasses.replace(lesson, group=dataclasses.replace(lesson.group, other_code=""))
 
 
 def _name_problems(bench: Bench, lesson: Lesson) -> Iterator[str]:

@@ -154,6 +154,8 @@ def test_what_is_not_proven_is_not_written(mine: Course, run: Run) -> None:
     assert harmless.exit_code == 1
     assert "no test with points fails it" in harmless.stderr
     assert (mine.assignment("small").suite / "mistakes.py").read_bytes() == before
+    keyword = run("mistakes", "small", "--name", back, "queries", "--as", "return")
+    assert "the mistake needs a name of letters and underscores" in keyword.stderr
     nobody = run("mistakes", "small", "--name", "attention-none", "nothing")
     assert nobody.exit_code == 2
     assert "there is no group 'attention-none'" in nobody.stderr
@@ -166,6 +168,19 @@ def test_the_same_class_gives_the_same_groups(mine: Course, run: Run) -> None:
     Path("results/small.groups.json").unlink()
     run("mistakes", "small", "--workers", "1")
     assert Path("results/small.groups.json").read_text() == first.decode()
+
+
+def test_an_answer_that_is_not_there_any_more_is_left_out_without_a_name(
+    mine: Course, run: Run
+) -> None:
+    run("grade", "small", "--workers", "1")
+    write_whole(Path("submitted/cem/small/small.ipynb"), handed_in(ANSWERS))
+    shown = run("mistakes", "small", "--workers", "1")
+    assert "1 submission could not be run again; `--students` says whose" in shown.stderr
+    assert "cem" not in shown.output
+    shown = run("mistakes", "small", "--students")
+    assert "left out: cem: another notebook has been handed in since" in shown.stderr
+    assert [group.students for group in stored(mine).groups] == [("ada", "bea")]
 
 
 def test_a_person_is_asked_group_by_group(mine: Course, run: Run) -> None:
