@@ -24,7 +24,7 @@ def ignores(argument: str) -> Predicate:
     """The answer stays the same whatever an argument is, and the right answer does not."""
 
     def holds(sight: Sight) -> bool:
-        other = sight.ask_again(f"other {argument}", {argument: other_values(sight, argument)})
+        other = sight.ask_with(f"other {argument}", {argument: other_values(sight, argument)})
         if equal(other.right, sight.right):
             raise Unseen("the right answer stays the same too")
         if not _is_finite(sight.answer):
@@ -39,7 +39,7 @@ def ignores_the_size_of(argument: str) -> Predicate:
 
     def holds(sight: Sight) -> bool:
         doubled = rebuilt(sight.argument(argument), lambda values: 2.0 * values)
-        other = sight.ask_again(f"twice {argument}", {argument: doubled})
+        other = sight.ask_with(f"twice {argument}", {argument: doubled})
         if equal(other.right, sight.right):
             raise Unseen("the right answer stays the same too")
         if not _is_finite(sight.answer):
@@ -91,7 +91,7 @@ def _moves_elsewhere(
         value = sight.argument(argument)
         other_value = with_other_entry(value, axis, changed, other_values(sight, argument))
         label = f"other {argument} at {changed} along {axis}"
-        other = sight.ask_again(label, {argument: other_value})
+        other = sight.ask_with(label, {argument: other_value})
 
         def rows(answer: Any) -> Numbers:
             array = to_array(answer)
@@ -114,7 +114,7 @@ def needs_the_first_only(argument: str, axis: int = 0) -> Predicate:
         others = other_values(sight, argument)
         first = _entry(value, axis, 0)
         other_value = with_other_entry(others, axis, 0, first, whole=False)
-        other = sight.ask_again(f"only the first {argument} along {axis}", {argument: other_value})
+        other = sight.ask_with(f"only the first {argument} along {axis}", {argument: other_value})
         if equal(other.right, sight.right):
             raise Unseen("the right answer stays the same too")
         if not _is_finite(sight.answer):
@@ -135,7 +135,7 @@ def is_no_average(argument: str) -> Predicate:
         if array.ndim < 2 or array.shape[-2] < 2:
             raise Unseen("no rows")
         alike = np.broadcast_to(array[..., :1, :], array.shape)
-        other = sight.ask_again(f"rows of {argument} alike", {argument: like(value, alike)})
+        other = sight.ask_with(f"rows of {argument} alike", {argument: like(value, alike)})
         if not _is_finite(other.answer):
             raise Unseen("not finite")
         return not equal(other.answer, other.right)
@@ -154,7 +154,7 @@ def through_unit(argument: str, predicate: Predicate) -> Predicate:
             raise Unseen("no matrix")
         unit = np.eye(value.shape[-2])
         whole = np.broadcast_to(unit, (*value.shape[:-2], *unit.shape)).copy()
-        other = sight.ask_again(f"unit {argument}", {argument: like(value, whole)})
+        other = sight.ask_with(f"unit {argument}", {argument: like(value, whole)})
         verdict = look(predicate, other)
         if verdict is None:
             raise Unseen
@@ -177,7 +177,7 @@ def right_with(text: str, **changes: Change) -> Predicate:
         values = {name: change(sight.argument(name), sight) for name, change in changes.items()}
         if all(equal(values[name], sight.argument(name)) for name in changes):
             raise Unseen("the change changes nothing")
-        other = sight.ask_again(text, values)
+        other = sight.ask_with(text, values)
         return equal(other.answer, sight.right)
 
     return make_predicate(f"is right once {text}", holds)
@@ -232,7 +232,7 @@ def right_without(argument: str) -> Predicate:
     def holds(sight: Sight) -> bool:
         if sight.argument(argument) is None:
             raise Unseen("nothing to leave out")
-        other = sight.ask_again(f"no {argument}", {argument: None})
+        other = sight.ask_with(f"no {argument}", {argument: None})
         if equal(other.right, sight.right):
             raise Unseen("the right answer is the same")
         return equal(sight.answer, other.right)

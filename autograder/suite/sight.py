@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -34,16 +35,45 @@ class Sight:
     right: Any
     ask_again: Callable[[str, Mapping[str, Any]], Sight]
 
-    def argument(self, name: str) -> Any:
-        """The value of an argument.
+    def argument(self, path: str) -> Any:
+        """The value of an argument, or of a part of it: "q", "params.w_k", "config.num_heads".
 
         Raises:
             Unseen: the call has no such argument.
         """
+        name, *parts = path.split(".")
         value = self.arguments.get(name)
+        for part in parts:
+            value = value.get(part) if isinstance(value, dict) else getattr(value, part, None)
         if value is None:
-            raise Unseen(f"no {name}")
+            raise Unseen(f"no {path}")
         return value
+
+    def ask_with(self, label: str, changes: Mapping[str, Any]) -> Sight:
+        """The sight of the same call with some arguments, or parts of arguments, exchanged.
+
+        Args:
+            label: names the exchange: a call with the same label is made once.
+        """
+        arguments: dict[str, Any] = {}
+        for path, value in changes.items():
+            name, *parts = path.split(".")
+            whole = arguments.get(name, self.arguments.get(name))
+            arguments[name] = _replaced(whole, parts, value)
+        return self.ask_again(label, arguments)
+
+
+def _replaced(whole: Any, parts: list[str], value: Any) -> Any:
+    """A copy of dicts and plain objects with one part replaced."""
+    if not parts:
+        return value
+    name, *rest = parts
+    if isinstance(whole, dict):
+        return {**whole, name: _replaced(whole.get(name), rest, value)}
+    if isinstance(whole, SimpleNamespace):
+        inner = _replaced(getattr(whole, name, None), rest, value)
+        return SimpleNamespace(**{**vars(whole), name: inner})
+    raise Unseen("no such part")
 
 
 @dataclass(frozen=True, slots=True)

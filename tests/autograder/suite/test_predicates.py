@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,19 @@ def test_time_and_batch() -> None:
     first = lambda x: x[:1].expand_as(x)  # noqa: E731
     assert ask("needs_the_first_only('x', 0)", first, running_sum, x=X) is True
     assert ask("needs_the_first_only('x', 0)", lambda x: x, running_sum, x=X) is False
+
+
+def test_parts_of_arguments() -> None:
+    params = {"w": W, "b": tensor([1.0, 2.0])}
+    key = lambda x, params, config: x @ params["w"] + config.times * params["b"]  # noqa: E731
+    arguments = {"x": X, "params": params, "config": SimpleNamespace(times=2)}
+    without_b = lambda x, params, config: x @ params["w"]  # noqa: E731
+    once = lambda x, params, config: x @ params["w"] + params["b"]  # noqa: E731
+    assert ask("ignores('params.b')", without_b, key, **arguments) is True
+    assert ask("ignores('params.b')", once, key, **arguments) is False
+    assert ask("ignores('config.times')", once, key, **arguments) is True
+    assert ask("ignores('params.c')", once, key, **arguments) is None
+    assert params["b"].tolist() == [1.0, 2.0]
 
 
 def test_weights_behind_an_average() -> None:
