@@ -69,7 +69,7 @@ def fit_by_evidence(
 def _look(predicate: Predicate, sight: Sight, *, is_strict: bool) -> bool | None:
     try:
         return look(predicate, sight)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
         if is_strict:
             raise
         return None

@@ -16,6 +16,8 @@ from autograder.suite.kinds import is_array, numbers_in
 from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate
 from autograder.wire.libraries import is_tensor, loaded_torch
 
+LARGEST_UNIT = 256
+"""Rows of the largest unit matrix that is asked with."""
 Change = Callable[[Any, Sight], Any]
 """Makes the new value of an argument."""
 
@@ -150,7 +152,7 @@ def through_unit(argument: str, predicate: Predicate) -> Predicate:
 
     def holds(sight: Sight) -> bool:
         value = sight.argument(argument)
-        if not is_array(value) or value.ndim < 2:
+        if not is_array(value) or value.ndim < 2 or value.shape[-2] > LARGEST_UNIT:
             raise Unseen("no matrix")
         unit = np.eye(value.shape[-2])
         whole = np.broadcast_to(unit, (*value.shape[:-2], *unit.shape)).copy()

@@ -2,7 +2,19 @@
 
 import torch
 
-from autograder.suite import mistake
+from autograder.suite import (
+    back_to_front,
+    has_dtype,
+    ignores,
+    is_what,
+    mistake,
+    needs_softmax,
+    outside,
+    parts_exchanged,
+    right_once_exchanged,
+    scores_off_by,
+    sums_to_one,
+)
 
 # --- helpers: the checks of the answer key, and pieces that several mistakes share
 
@@ -34,6 +46,7 @@ def _join(tokens, pair):
     "one_hot",
     hint="Ask for the dtype of your result: 0 and 1 as whole numbers cannot be multiplied "
     "with weights.",
+    shows=has_dtype("int64"),
     replace=(".to(torch.get_default_dtype())", ".long()"),
 )
 def one_hot_of_whole_numbers(): ...
@@ -43,6 +56,7 @@ def one_hot_of_whole_numbers(): ...
     "one_hot",
     hint="float64 is not what torch makes its weights of: which dtype does torch.zeros give "
     "you unasked?",
+    shows=has_dtype("float64"),
     replace=(".to(torch.get_default_dtype())", ".double()"),
 )
 def one_hot_in_double(): ...
@@ -69,6 +83,7 @@ def columns_count_from_one(): ...
 @mistake(
     "one_hot",
     hint="Each id becomes a row, so the vocabulary is the last dimension of the result.",
+    shows=sums_to_one(0),
     replace=("(ids[..., None] == words)", "(words.view(-1, *[1] * ids.dim()) == ids)"),
 )
 def vocabulary_comes_first(): ...
@@ -116,6 +131,7 @@ def unknown_ids_become_zeros(): ...
 @mistake(
     "cosine_similarity",
     hint="Multiply u by 3: your result triples. What has to be divided out?",
+    shows=outside(-1, 1),
     replace=("(dot / lengths).to(dtype)", "dot.to(dtype)"),
 )
 def plain_dot_product(): ...
@@ -224,6 +240,7 @@ def sign_is_lost(): ...
     keeps=0.5,
     hint="A larger angle must give a smaller number, +1 for equal directions: this is the "
     "distance, 1 − cos.",
+    shows=is_what("one minus"),
     replace=("(dot / lengths)", "(1 - dot / lengths)"),
 )
 def returns_a_distance(): ...
@@ -246,6 +263,7 @@ def squares_in_half_precision(u, v):
 @mistake(
     "cosine_similarity",
     hint="float16 came in. What dtype goes out?",
+    shows=has_dtype("float32"),
     replace=("(dot / lengths).to(dtype)", "dot / lengths"),
 )
 def cosine_stays_wide(): ...
@@ -342,6 +360,7 @@ def worst_words_first(): ...
 @mistake(
     "nearest",
     hint="The right words, from the worst to the best. The nearest should come first.",
+    shows=back_to_front(0),
     keeps=0.5,
     replace=(".indices", ".indices.flip(0)"),
 )
@@ -360,6 +379,7 @@ def sorted_by_id(): ...
 @mistake(
     "nearest",
     hint="The words to leave out are still in your answer: is `exclude` used at all?",
+    shows=ignores("exclude"),
     replace=("if excluded:", "if False:"),
 )
 def ignores_exclude(): ...
@@ -415,6 +435,7 @@ def returns_the_similarities(): ...
 @mistake(
     "nearest",
     hint="int32 ids: torch's own indices are int64, and so should these be.",
+    shows=has_dtype("int32"),
     replace=(".indices", ".indices.int()"),
 )
 def ids_in_int32(): ...
@@ -687,6 +708,7 @@ def clips_the_scores(): ...
 @mistake(
     "softmax",
     hint="The argument dim is not used: look at the sums along each dimension of a [3, 5, 7].",
+    shows=sums_to_one(-1),
     replace=(
         "wide = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z",
         """
@@ -701,6 +723,7 @@ def always_the_last_dimension(): ...
     "softmax",
     keeps=0.5,
     hint="Without an argument the last dimension should sum to 1. In yours the first does.",
+    shows=sums_to_one(0),
     replace=(
         "wide = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z",
         """
@@ -731,6 +754,7 @@ def dim_one_unless_told_otherwise(): ...
 @mistake(
     "softmax",
     hint="Everything together sums to 1 in your answer. Each row should.",
+    shows=sums_to_one(0, 1),
     replace=("powers.sum(dim=dim, keepdim=True)", "powers.sum()"),
 )
 def one_distribution_for_everything(): ...
@@ -768,6 +792,7 @@ def divides_the_scores_themselves(): ...
 @mistake(
     "softmax",
     hint="Your base is 2. The formula says e.",
+    shows=scores_off_by(),
     keeps=0.5,
     replace=("torch.exp(", "torch.exp2("),
 )
@@ -855,6 +880,7 @@ def a_row_of_minus_infinity_is_uniform(): ...
 @mistake(
     "softmax",
     hint="float16 came in. What dtype goes out?",
+    shows=has_dtype("float32"),
     replace=(".to(z.dtype)", ""),
 )
 def softmax_stays_wide(): ...
@@ -937,6 +963,7 @@ def divides_by_the_root_of_d(): ...
 @mistake(
     "skip_gram_probabilities",
     hint="These are the scores. What turns scores into probabilities?",
+    shows=needs_softmax(-1),
     replace=("softmax(scores)", "scores"),
 )
 def returns_the_scores(): ...
@@ -972,6 +999,7 @@ def scores_are_distances(): ...
     hint="Logarithms of probabilities come out. Here the probabilities themselves are "
     "asked for; the "
     "logarithm is section 7.",
+    shows=is_what("log"),
     keeps=0.5,
     replace=("softmax(scores)", "torch.log(softmax(scores))"),
 )
@@ -1128,6 +1156,7 @@ def near_by_number(): ...
     "skip_gram_pairs",
     hint="Every other word of the sentence is a context in your answer. How far does the "
     "window reach?",
+    shows=ignores("window"),
     replace=[("max(0, i - window)", "0"), ("i + 1 + window", "len(words)")],
 )
 def the_whole_sentence(): ...
@@ -1136,6 +1165,7 @@ def the_whole_sentence(): ...
 @mistake(
     "skip_gram_pairs",
     hint="Your first tensor holds the contexts. In which order does skip_gram_loss take the two?",
+    shows=parts_exchanged(),
     replace=[
         ("torch.tensor(centers", "torch.tensor(contexts"),
         ("torch.tensor(contexts", "torch.tensor(centers"),
@@ -1279,6 +1309,7 @@ def logarithm_of_an_overflowing_sum(): ...
 @mistake(
     "skip_gram_loss",
     hint="Your loss is negative: minimizing it makes the pairs of the text less probable.",
+    shows=is_what("minus"),
     keeps=0.5,
     replace=(
         "(torch.logsumexp(scores, dim=1) - of_context)",
@@ -1293,6 +1324,7 @@ def the_sign_is_lost(): ...
     keeps=0.5,
     hint="Center ids pick rows of the center table, context ids of the context table. Yours "
     "are exchanged.",
+    shows=right_once_exchanged("center_table", "context_table"),
     replace=(
         "if center_ids.shape != context_ids.shape:",
         """
@@ -1307,6 +1339,7 @@ def the_tables_are_exchanged(): ...
     "skip_gram_loss",
     keeps=0.5,
     hint="P{b|a} is not P{a|b}: who is given, and who is predicted?",
+    shows=right_once_exchanged("center_ids", "context_ids"),
     replace=(
         "if center_ids.shape != context_ids.shape:",
         """
@@ -1323,6 +1356,7 @@ def predicts_the_center(): ...
     keeps=0.5,
     hint="One table for both roles: then each word predicts itself. Use the context table for "
     "the candidates.",
+    shows=ignores("context_table"),
     replace=(
         "if center_ids.shape != context_ids.shape:",
         """
@@ -1394,6 +1428,7 @@ def loops_over_the_pairs(): ...
 @mistake(
     "skip_gram_loss",
     hint="float16 tables give a float16 loss: what dtype goes out?",
+    shows=has_dtype("float32"),
     replace=(".to(center_table.dtype)", ""),
 )
 def loss_stays_wide(): ...
@@ -1795,6 +1830,7 @@ def knows_the_example_by_heart(word, merges):
     "embed",
     hint="You take the rows 0, 1, 2, … whatever the tokens are. The id picks the row, not "
     "the position.",
+    shows=ignores("ids"),
     replace=(
         "table[ids]",
         "table[(torch.arange(ids.shape[-1]) % table.shape[0]).expand(ids.shape)]",
@@ -2001,6 +2037,7 @@ def quiet_is_nearly_perpendicular(): ...
 @mistake(
     "break_the_equivalence",
     hint="The order is (loud, quiet).",
+    shows=parts_exchanged(),
     keeps=0.5,
     replace=("return loud, quiet", "return quiet, loud"),
 )

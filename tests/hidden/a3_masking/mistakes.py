@@ -84,6 +84,7 @@ def zeroes_the_future_after_the_softmax(): ...
     "simple_self_attention",
     keeps=0.5,
     hint="Each row is the distribution of one query: which axis has to sum to 1?",
+    shows=depends_on_later("x", -2) & is_no_average("x"),
     replace=(
         "softmax(scores.masked_fill(future, -math.inf))",
         "softmax(scores.masked_fill(future, -math.inf), dim=-2)",
@@ -112,6 +113,7 @@ def exponentials_without_subtracting_the_maximum(): ...
     "simple_self_attention",
     keeps=0.5,
     hint="Change the last token: did the first output move? You kept the other triangle.",
+    shows=depends_on_later("x", -2) & ~is_no_average("x"),
     replace=("triu(diagonal=1)", "tril(diagonal=-1)"),
 )
 def keeps_the_upper_triangle(): ...
@@ -953,7 +955,6 @@ def first_mask_for_all(): ...
     keeps=0.5,
     hint="Forbidden keys still have a weight: your scores are not masked. (masked_fill returns a "
     "new tensor and leaves the old one alone: is its result used?)",
-    shows=ignores("mask"),
     replace=[
         ("visible = widen(scores).masked_fill(~mask, -math.inf)", "visible = widen(scores)"),
         ("(e / total)", "(e / total).masked_fill(empty, 0.0)"),

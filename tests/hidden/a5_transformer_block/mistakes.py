@@ -2,7 +2,16 @@
 one wrong idea.
 """
 
-from autograder.suite import mistake
+from autograder.suite import (
+    depends_on_later,
+    has_dtype,
+    ignores,
+    mistake,
+    mixes_the_batch,
+    part,
+    right_once_exchanged,
+    right_once_inverted,
+)
 
 # --- layer_norm
 
@@ -33,6 +42,7 @@ def eps_outside_the_root(): ...
 @mistake(
     "layer_norm",
     hint="A token whose features are all equal gives 0/0 in your layer. What is eps for?",
+    shows=ignores("eps"),
     replace=("torch.sqrt(variance + eps)", "torch.sqrt(variance)"),
 )
 def without_eps(): ...
@@ -42,6 +52,7 @@ def without_eps(): ...
     "layer_norm",
     hint="Change one token: others change too. Mean and variance are taken over a token's "
     "features.",
+    shows=mixes_the_batch("x"),
     replace=[
         ("wide.mean(dim=-1, keepdim=True)", "wide.mean(dim=0)"),
         ("centred.pow(2).mean(dim=-1, keepdim=True)", "centred.pow(2).mean(dim=0)"),
@@ -53,6 +64,7 @@ def normalizes_over_the_first_axis(): ...
 @mistake(
     "layer_norm",
     hint="One mean and one variance serve your whole tensor. Every token has its own.",
+    shows=mixes_the_batch("x"),
     replace=[
         ("wide.mean(dim=-1, keepdim=True)", "wide.mean()"),
         ("centred.pow(2).mean(dim=-1, keepdim=True)", "centred.pow(2).mean()"),
@@ -82,6 +94,7 @@ def squares_instead_of_taking_the_root(): ...
 @mistake(
     "layer_norm",
     hint="Set beta to 5: nothing changes. gamma and beta start as 1 and 0, which hides this.",
+    shows=ignores("gamma") & ignores("beta"),
     replace=(" * gamma + beta", ""),
 )
 def gamma_and_beta_unused(): ...
@@ -90,6 +103,7 @@ def gamma_and_beta_unused(): ...
 @mistake(
     "layer_norm",
     hint="With beta = 0 your result is gamma everywhere: the two have changed places.",
+    shows=right_once_exchanged("gamma", "beta"),
     keeps=0.5,
     replace=(" * gamma + beta", " * beta + gamma"),
 )
@@ -136,6 +150,7 @@ def subtracts_the_mean_in_place(): ...
 @mistake(
     "layer_norm",
     hint="You use an eps of your own. The caller's is an argument, 1e-5 unless said otherwise.",
+    shows=ignores("eps"),
     replace=("variance + eps", "variance + 1e-6"),
 )
 def eps_of_its_own(): ...
@@ -144,6 +159,7 @@ def eps_of_its_own(): ...
 @mistake(
     "layer_norm",
     hint="Your default is right, but another eps changes nothing: it is an argument.",
+    shows=ignores("eps"),
     replace=("variance + eps", "variance + 1e-5"),
 )
 def always_the_default_eps(): ...
@@ -233,6 +249,7 @@ def normalizes_bfloat16_as_it_is(): ...
 @mistake(
     "layer_norm",
     hint="float16 goes in, float32 comes out. The result has the dtype of x.",
+    shows=has_dtype("float32"),
     replace=(".to(x.dtype)", ""),
 )
 def returns_float32_for_half(): ...
@@ -320,6 +337,7 @@ def no_path_through_the_variance(): ...
 @mistake(
     "layer_norm_backward",
     hint="gamma is missing from dx. It starts as 1, which hides this.",
+    shows=part(0, ignores("gamma")),
     keeps=0.5,
     replace=("g = dy * gamma", "g = dy"),
 )
@@ -417,6 +435,7 @@ def backward_divides_by_d_minus_one(): ...
 @mistake(
     "layer_norm_backward",
     hint="A constant token gives NaN: s has an eps, inside the root, as in the forward pass.",
+    shows=part(0, ignores("eps")),
     replace=(" + eps", ""),
 )
 def backward_without_eps(): ...
@@ -425,6 +444,7 @@ def backward_without_eps(): ...
 @mistake(
     "layer_norm_backward",
     hint="The caller's eps is ignored: the backward pass needs the one of the forward pass.",
+    shows=part(0, ignores("eps")),
     replace=("+ eps", "+ 1e-5"),
 )
 def backward_with_the_default_eps(): ...
@@ -452,6 +472,7 @@ def gamma_in_its_own_gradient(): ...
 @mistake(
     "layer_norm_backward",
     hint="The last two come in the other order: dgamma, then dbeta.",
+    shows=part(1, ignores("x")),
     keeps=0.5,
     replace=("dgamma.to(dtype), dbeta.to(dtype)", "dbeta.to(dtype), dgamma.to(dtype)"),
 )
@@ -513,6 +534,7 @@ def backward_in_bfloat16(): ...
 @mistake(
     "layer_norm_backward",
     hint="float16 goes in, float32 comes out: the gradients have the dtype of x.",
+    shows=part(0, has_dtype("float32")),
     replace=("dx.to(dtype), dgamma.to(dtype), dbeta.to(dtype)", "dx, dgamma, dbeta"),
 )
 def backward_returns_float32(): ...
@@ -603,6 +625,7 @@ def rms_of_the_sum(): ...
 @mistake(
     "rms_norm",
     hint="gamma has no effect on your result. It starts as 1, which hides this.",
+    shows=ignores("gamma"),
     replace=(" * gamma", ""),
 )
 def rms_without_gamma(): ...
@@ -620,6 +643,7 @@ def rms_with_one_plus_gamma(): ...
 @mistake(
     "rms_norm",
     hint="A token of zeros is 0/0 in your layer. What is eps for?",
+    shows=ignores("eps"),
     replace=("torch.sqrt(mean_square + eps)", "torch.sqrt(mean_square)"),
 )
 def rms_without_eps(): ...
@@ -629,6 +653,7 @@ def rms_without_eps(): ...
     "rms_norm",
     hint="The default here is 1e-6, smaller than that of layer_norm, and the caller may give "
     "another.",
+    shows=ignores("eps"),
     replace=("eps=1e-6", "eps=1e-5"),
 )
 def rms_with_the_eps_of_layer_norm(): ...
@@ -637,6 +662,7 @@ def rms_with_the_eps_of_layer_norm(): ...
 @mistake(
     "rms_norm",
     hint="Another eps changes nothing in your layer: it is an argument.",
+    shows=ignores("eps"),
     replace=("mean_square + eps", "mean_square + 1e-6"),
 )
 def rms_ignores_eps(): ...
@@ -674,6 +700,7 @@ def rms_keepdim_forgotten(): ...
 @mistake(
     "rms_norm",
     hint="Change one token: others change too. Each token has its own root mean square.",
+    shows=mixes_the_batch("x"),
     replace=("mean(dim=-1, keepdim=True)", "mean()"),
 )
 def rms_of_the_whole_tensor(): ...
@@ -694,6 +721,7 @@ def rms_in_half_precision(): ...
 @mistake(
     "rms_norm",
     hint="float16 goes in, float32 comes out. The result has the dtype of x.",
+    shows=has_dtype("float32"),
     replace=(".to(x.dtype)", ""),
 )
 def rms_returns_float32(): ...
@@ -845,6 +873,7 @@ def momentum_weighs_the_past(): ...
 @mistake(
     "batch_norm",
     hint="Another momentum changes nothing in your layer: it is an argument.",
+    shows=part(1, ignores("momentum")),
     keeps=0.5,
     replace=[
         (
@@ -954,6 +983,7 @@ def divides_by_the_batch_variance(): ...
 @mistake(
     "batch_norm",
     hint="gamma and beta have no effect on your result. They start as 1 and 0, which hides this.",
+    shows=part(0, ignores("gamma")) & part(0, ignores("beta")),
     keeps=0.5,
     replace=(" * gamma + beta", ""),
 )
@@ -1085,6 +1115,7 @@ def batch_norm_in_bfloat16(): ...
 @mistake(
     "batch_norm",
     hint="float16 goes in, float32 comes out. y has the dtype of x.",
+    shows=part(0, has_dtype("float32")),
     keeps=0.5,
     replace=("y.to(x.dtype)", "y"),
 )
@@ -1215,6 +1246,7 @@ def mlp_gelu_without_z(): ...
 @mistake(
     "mlp",
     hint='activation="gelu" changes nothing in your MLP: it is an argument.',
+    shows=ignores("activation"),
     replace=("hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))", "torch.relu(hidden)"),
 )
 def mlp_always_relu(): ...
@@ -1231,6 +1263,7 @@ def mlp_gelu_by_default(): ...
 @mistake(
     "mlp",
     hint="Set x to zero: one of the biases should still decide what the activation sees.",
+    shows=ignores("b1"),
     keeps=0.5,
     replace=("x @ w1 + b1", "x @ w1"),
 )
@@ -1240,6 +1273,7 @@ def mlp_without_b1(): ...
 @mistake(
     "mlp",
     hint="Set w2 to zero: the result should be one of the arguments. Which one is never used?",
+    shows=ignores("b2"),
     keeps=0.5,
     replace=("hidden @ w2 + b2", "hidden @ w2"),
 )
@@ -1280,6 +1314,7 @@ def mlp_transposed_where_square(): ...
 @mistake(
     "mlp",
     hint="Change one token: the others change. The MLP sees every token alone.",
+    shows=depends_on_later("x", -2),
     replace=(
         "hidden = x @ w1 + b1",
         """
@@ -1325,6 +1360,7 @@ def mlp_detaches_the_hidden_layer(): ...
 @mistake(
     "mlp",
     hint="float16 goes in, float32 comes out. The result has the dtype of x.",
+    shows=has_dtype("float32"),
     replace=(
         "hidden = x @",
         """
@@ -1382,6 +1418,7 @@ def sigmoid_gate(): ...
 @mistake(
     "swiglu",
     hint="The gate is x @ w1. Yours is the other projection.",
+    shows=right_once_exchanged("w1", "w3"),
     keeps=0.5,
     replace=[
         ("x @ w1", "x @ w2"),
@@ -1394,6 +1431,7 @@ def gate_and_gated_swapped(): ...
 @mistake(
     "swiglu",
     hint="In other code w2 leads back to the model width. Here it is w3: [F, D].",
+    shows=right_once_exchanged("w2", "w3"),
     replace=(
         "gate = x @ w1",
         """
@@ -1485,6 +1523,7 @@ def swiglu_with_a_residual(): ...
 @mistake(
     "swiglu",
     hint="float16 goes in, float32 comes out. The result has the dtype of x.",
+    shows=has_dtype("float32"),
     replace=(
         "gate = x @",
         """
@@ -1534,6 +1573,7 @@ def four_times_the_width(): ...
 @mistake(
     "swiglu_hidden",
     hint="multiple_of has no effect on your width.",
+    shows=ignores("multiple_of"),
     replace=("-(-8 * d_model // unit) * multiple_of", "-(-8 * d_model // 3)"),
 )
 def ignores_the_multiple(): ...
@@ -1650,6 +1690,7 @@ def result_not_interleaved(): ...
 @mistake(
     "rotary_positions",
     hint="With a cache the first new token is not position 0: use the positions you are given.",
+    shows=ignores("positions"),
     replace=(
         "wide = x if",
         """
@@ -1772,6 +1813,7 @@ def one_frequency_for_all_pairs(): ...
 @mistake(
     "rotary_positions",
     hint="Another theta changes nothing in your function: it is an argument.",
+    shows=ignores("theta"),
     replace=("theta ** (", "10000.0 ** ("),
 )
 def ignores_theta(): ...
@@ -1828,6 +1870,7 @@ def angles_in_half_precision(): ...
 @mistake(
     "rotary_positions",
     hint="float16 goes in, float32 comes out. The result has the dtype of x.",
+    shows=has_dtype("float32"),
     replace=(".to(x.dtype)", ""),
 )
 def rotary_returns_float32(): ...
@@ -1992,6 +2035,7 @@ def post_norms_swapped(): ...
 @mistake(
     "post_norm_block",
     hint="The norm behind the MLP is missing: your result is not normalized.",
+    shows=ignores("params.ln2_gamma"),
     replace=('layer_norm(y + computed, p["ln2_gamma"], p["ln2_beta"])', "y + computed"),
 )
 def post_without_the_last_norm(): ...
@@ -2000,6 +2044,7 @@ def post_without_the_last_norm(): ...
 @mistake(
     "post_norm_block",
     hint="The norm behind the attention is missing: the MLP reads raw sums.",
+    shows=ignores("params.ln1_gamma"),
     replace=('layer_norm(x + attended, p["ln1_gamma"], p["ln1_beta"])', "x + attended"),
 )
 def post_without_the_first_norm(): ...
@@ -2008,6 +2053,7 @@ def post_without_the_first_norm(): ...
 @mistake(
     "post_norm_block",
     hint="The mask never reaches your attention.",
+    shows=ignores("mask"),
     replace=("num_heads, mask)", "num_heads)"),
 )
 def post_forgets_the_mask(): ...
@@ -2121,6 +2167,7 @@ def post_residual_detached(): ...
 @mistake(
     "post_norm_block",
     hint="float16 goes in, float32 comes out. The block keeps the dtype of x.",
+    shows=has_dtype("float32"),
     replace=(
         'return layer_norm(y + computed, p["ln2_gamma"], p["ln2_beta"])',
         """
@@ -2134,6 +2181,7 @@ def post_returns_float32(): ...
 @mistake(
     "post_norm_block",
     hint="The number of heads has no effect on your block.",
+    shows=ignores("num_heads"),
     replace=("num_heads, mask)", "1, mask)"),
 )
 def post_ignores_the_heads(): ...
@@ -2142,6 +2190,7 @@ def post_ignores_the_heads(): ...
 @mistake(
     "post_norm_block",
     hint="The mask is turned round in your block: True says who may be seen.",
+    shows=right_once_inverted("mask"),
     replace=("num_heads, mask)  # [B, N, D]", "num_heads, None if mask is None else ~mask)"),
 )
 def post_mask_upside_down(): ...
@@ -2259,6 +2308,7 @@ def pre_norms_swapped(): ...
 @mistake(
     "pre_norm_block",
     hint="The norm in front of the MLP is missing: it reads the raw stream, whatever its size.",
+    shows=ignores("params.ln2_gamma"),
     replace=('layer_norm(y, p["ln2_gamma"], p["ln2_beta"])', "y"),
 )
 def pre_without_the_second_norm(): ...
@@ -2267,6 +2317,7 @@ def pre_without_the_second_norm(): ...
 @mistake(
     "pre_norm_block",
     hint="The norm in front of the attention is missing.",
+    shows=ignores("params.ln1_gamma"),
     replace=('layer_norm(x, p["ln1_gamma"], p["ln1_beta"])', "x"),
 )
 def pre_without_the_first_norm(): ...
@@ -2288,6 +2339,7 @@ def pre_with_a_final_norm(): ...
 @mistake(
     "pre_norm_block",
     hint="The mask never reaches your attention.",
+    shows=ignores("mask"),
     replace=("num_heads, mask)", "num_heads)"),
 )
 def pre_forgets_the_mask(): ...
@@ -2350,6 +2402,7 @@ def pre_residual_detached(): ...
 @mistake(
     "pre_norm_block",
     hint="float16 goes in, float32 comes out. The block keeps the dtype of x.",
+    shows=has_dtype("float32"),
     replace=(
         'return y + mlp(normed, p["w1"], p["b1"], p["w2"], p["b2"])',
         """
@@ -2363,6 +2416,7 @@ def pre_returns_float32(): ...
 @mistake(
     "pre_norm_block",
     hint="The number of heads has no effect on your block.",
+    shows=ignores("num_heads"),
     replace=("num_heads, mask)", "1, mask)"),
 )
 def pre_ignores_the_heads(): ...
@@ -2591,6 +2645,7 @@ def moe_views_its_input(): ...
 @mistake(
     "moe_layer",
     hint="float16 goes in, float32 comes out. y has the dtype of x.",
+    shows=part(0, has_dtype("float32")),
     replace=(
         "tokens = x",
         """
@@ -2675,6 +2730,7 @@ def always_the_token_of_the_notes(): ...
 @mistake(
     "rounding_counterexample",
     hint="Your token does not change with units. What multiplies the error of sigma?",
+    shows=ignores("units"),
     replace=("1 + math.ceil(((units + 1) / 0.4) ** 2)", "30"),
 )
 def ignores_the_units(): ...
@@ -2683,6 +2739,7 @@ def ignores_the_units(): ...
 @mistake(
     "rounding_counterexample",
     hint="Your token is made for two decimals. With others, rounding sigma does no harm.",
+    shows=ignores("decimals"),
     replace=("0.4 * 10**-decimals", "0.004"),
 )
 def ignores_the_decimals(): ...

@@ -1,6 +1,21 @@
 """Wrong answers that people give about whole models, each with one wrong idea."""
 
-from autograder.suite import mistake
+from autograder.suite import (
+    axes_exchanged,
+    depends_on_later,
+    has_dtype,
+    ignores,
+    in_another_order,
+    is_what,
+    mistake,
+    mixes_the_batch,
+    off_by_a_factor,
+    one_axis_less,
+    repeats,
+    right_once_inverted,
+    shape_with_axes_exchanged,
+    sums_to_one,
+)
 
 # --- count_parameters
 
@@ -205,6 +220,7 @@ def counts_whatever_it_gets(): ...
     "decoder_lm",
     hint="Every position sees the whole text, also what it should predict. Change the last "
     "token: do earlier logits change?",
+    shows=depends_on_later("ids", 1),
     replace=(", causal_mask(n))", ")"),
 )
 def lets_everybody_see_everything(): ...
@@ -213,6 +229,7 @@ def lets_everybody_see_everything(): ...
 @mistake(
     "decoder_lm",
     hint="Your mask shows the future and hides the past: rows are queries, columns are keys.",
+    shows=depends_on_later("ids", 1),
     replace=("causal_mask(n)", "causal_mask(n).T"),
 )
 def shows_the_future_only(): ...
@@ -221,6 +238,7 @@ def shows_the_future_only(): ...
 @mistake(
     "decoder_lm",
     hint="Each position sees one token too far: exactly the one that it should predict.",
+    shows=depends_on_later("ids", 1),
     keeps=0.5,
     replace=("causal_mask(n)", "torch.ones(n, n).tril(1).bool()"),
 )
@@ -240,6 +258,7 @@ def hides_a_token_from_itself(): ...
     "decoder_lm",
     hint="The norm after the last block is missing. Pre-norm blocks never normalize the "
     "stream itself, it only grows.",
+    shows=ignores("params.lnf_gamma"),
     keeps=0.5,
     replace=('layer_norm(x, params["lnf_gamma"], params["lnf_beta"])', "x"),
 )
@@ -250,6 +269,7 @@ def forgets_the_last_norm(): ...
     "decoder_lm",
     hint="The last norm has parameters of its own, lnf_gamma and lnf_beta; after training "
     "they matter.",
+    shows=ignores("params.lnf_gamma"),
     replace=(
         'layer_norm(x, params["lnf_gamma"], params["lnf_beta"])',
         "layer_norm(x, 1.0, 0.0)",
@@ -272,6 +292,7 @@ def looks_positions_up_by_token(): ...
 @mistake(
     "decoder_lm",
     hint="Positions are missing: the model cannot tell in which order the words came.",
+    shows=ignores("params.positions"),
     replace=(' + params["positions"][:n]', ""),
 )
 def forgets_the_positions(): ...
@@ -348,6 +369,7 @@ def ties_without_transposing(): ...
 @mistake(
     "decoder_lm",
     hint="Where params have an `unembed`, the model is not tied: use it.",
+    shows=ignores("params.unembed"),
     replace=('if "unembed" in params:', "if False:"),
 )
 def ties_every_language_model(): ...
@@ -364,6 +386,7 @@ def detaches_the_tied_embedding(): ...
 @mistake(
     "decoder_lm",
     hint="These are probabilities. The function returns logits; loss and sampling do the softmax.",
+    shows=sums_to_one(-1),
     replace=[
         (
             'return x @ params["unembed"]',
@@ -392,6 +415,7 @@ def scales_the_embedding(): ...
 @mistake(
     "decoder_lm",
     hint="Half precision comes back as float32: the dtype of the weights should come out.",
+    shows=has_dtype("float32"),
     replace=[
         (
             'return x @ params["unembed"]',
@@ -413,6 +437,7 @@ def answers_in_float32(): ...
 @mistake(
     "decoder_lm",
     hint="A batch of one sentence keeps its axis, [1, N, V]: squeeze() takes it away.",
+    shows=one_axis_less(),
     replace=[
         ('return x @ params["unembed"]', 'return (x @ params["unembed"]).squeeze()'),
         ('return x @ params["embed"].T', 'return (x @ params["embed"].T).squeeze()'),
@@ -425,6 +450,7 @@ def squeezes_a_batch_of_one_sentence(): ...
     "decoder_lm",
     hint="Your sentences are one long text here: later sentences see the earlier ones. Keep "
     "the batch axis.",
+    shows=mixes_the_batch("ids"),
     replace=[
         (
             'for block in params["blocks"]:',
@@ -646,6 +672,7 @@ def returns_a_number_without_a_graph(): ...
 @mistake(
     "lm_loss",
     hint="This is the perplexity, exp(loss). The loss itself is asked for.",
+    shows=is_what("exp"),
     keeps=0.5,
     replace=(
         "(-log_probabilities.sum() / max(len(targets), 1))",
@@ -658,6 +685,7 @@ def returns_the_perplexity(): ...
 @mistake(
     "lm_loss",
     hint="Half precision comes back as float32: compute in it, and return the dtype of the logits.",
+    shows=has_dtype("float32"),
     replace=(".to(logits.dtype)", ""),
 )
 def answers_half_precision_in_float32(): ...
@@ -830,6 +858,7 @@ def adds_positions_to_the_table(): ...
     "similarity_by_layer",
     hint="The stream that enters the first block has positions: a word at another place is "
     "not the same there.",
+    shows=ignores("params.positions"),
     replace=('(rows + params["positions"][:n]).unsqueeze(0)', "rows.unsqueeze(0)"),
 )
 def compares_without_positions(): ...
@@ -914,6 +943,7 @@ def divides_zero_by_zero(): ...
     "similarity_by_layer",
     hint="A distance is small where two words are alike. A similarity is asked for: 1 for "
     "equal vectors.",
+    shows=is_what("one minus"),
     replace=("return torch.nn.functional", "return 1 - torch.nn.functional"),
 )
 def returns_a_distance_of_words(): ...
@@ -1094,6 +1124,7 @@ def shares_between_equals_at_zero(): ...
 @mistake(
     "filtered_probabilities",
     hint="Temperature has no effect at all.",
+    shows=ignores("temperature"),
     replace=("wide / temperature", "wide"),
 )
 def ignores_the_temperature(): ...
@@ -1102,6 +1133,7 @@ def ignores_the_temperature(): ...
 @mistake(
     "filtered_probabilities",
     hint="top_k has no effect. (masked_fill returns a new tensor: is the result used?)",
+    shows=ignores("top_k"),
     replace=("sorted_logits = sorted_logits.masked_fill(", "sorted_logits.masked_fill("),
 )
 def never_applies_top_k(): ...
@@ -1110,6 +1142,7 @@ def never_applies_top_k(): ...
 @mistake(
     "filtered_probabilities",
     hint="top_p has no effect. (masked_fill returns a new tensor: is the result used?)",
+    shows=ignores("top_p"),
     replace=("p = p.masked_fill(", "p.masked_fill("),
 )
 def never_applies_top_p(): ...
@@ -1229,6 +1262,7 @@ def applies_the_sorted_decision_unsorted(): ...
 @mistake(
     "filtered_probabilities",
     hint="The result is in sorted order. Each probability belongs where its token stands.",
+    shows=in_another_order(),
     replace=(
         "return torch.zeros_like(p)",
         """
@@ -1319,6 +1353,7 @@ def divides_the_logits_in_place(): ...
 @mistake(
     "filtered_probabilities",
     hint="Half precision comes back as float32: compute in it, and return the dtype of the logits.",
+    shows=has_dtype("float32"),
     replace=(".to(logits.dtype)", ""),
 )
 def answers_probabilities_in_float32(): ...
@@ -1576,6 +1611,7 @@ def masks_the_encoder_only(): ...
 @mistake(
     "encoder_decoder",
     hint="The source mask has no effect. It is needed in the encoder and in cross-attention.",
+    shows=ignores("src_mask"),
     replace=("src_mask = src_mask.reshape(src.shape[0], 1, src.shape[1])", "src_mask = None"),
 )
 def ignores_the_source_mask(): ...
@@ -1584,6 +1620,7 @@ def ignores_the_source_mask(): ...
 @mistake(
     "encoder_decoder",
     hint="The mask is upside down. True means a real token.",
+    shows=right_once_inverted("src_mask"),
     replace=("= src_mask.reshape(", "= ~src_mask.reshape("),
 )
 def inverts_the_source_mask(): ...
@@ -1601,6 +1638,7 @@ def hands_the_mask_on_as_it_is(): ...
 @mistake(
     "encoder_decoder",
     hint="Target words see later target words: the decoder's self-attention is causal.",
+    shows=depends_on_later("tgt_in", 1),
     replace=(", causal_mask(y.shape[1]))", ")"),
 )
 def lets_the_decoder_see_the_future(): ...
@@ -1653,6 +1691,7 @@ def exchanges_queries_and_keys(): ...
 @mistake(
     "encoder_decoder",
     hint="The decoder reads itself instead of the source: keys and values come from the memory.",
+    shows=ignores("src"),
     replace=("heads, src_mask, x_kv=memory", "heads, causal_mask(y.shape[1])"),
 )
 def reads_the_decoder_instead_of_the_source(): ...
@@ -1806,6 +1845,7 @@ def reads_the_encoder_layer_by_layer(): ...
 @mistake(
     "encoder_decoder",
     hint="These are probabilities. The function returns logits.",
+    shows=sums_to_one(-1),
     replace=(
         'return y @ params["unembed"]',
         'return torch.softmax(y @ params["unembed"], dim=-1)',
@@ -1918,6 +1958,7 @@ def shifts_in_place(): ...
 @mistake(
     "shift_right",
     hint="The start token is always 0. Which one it is, is an argument.",
+    shows=ignores("start_id"),
     keeps=0.5,
     replace=("torch.full_like(targets[:, :1], start_id)", "torch.zeros_like(targets[:, :1])"),
 )
@@ -1939,6 +1980,7 @@ def shifts_the_sentences(): ...
 @mistake(
     "shift_right",
     hint="Targets without a column have nothing to shift. The docstring asks for a ValueError.",
+    shows=repeats("targets"),
     replace=("if targets.shape[1] < 1:", "if False:"),
 )
 def shifts_nothing(): ...
@@ -2165,6 +2207,7 @@ def views_the_memory(): ...
 @mistake(
     "patchify",
     hint="Pixels became float32. Cutting computes nothing: no dtype should change.",
+    shows=has_dtype("float32"),
     replace=(
         "return cut",
         """
@@ -2215,6 +2258,7 @@ def reads_the_channels_last(): ...
 @mistake(
     "patch_conv_weight",
     hint="Each kernel is transposed: rows before columns.",
+    shows=axes_exchanged(-2, -1),
     keeps=0.5,
     replace=(
         "w.T.reshape(-1, channels, patch, patch)",
@@ -2238,6 +2282,7 @@ def flips_the_kernels(): ...
 @mistake(
     "patch_conv_weight",
     hint="Input and output channels are exchanged: [out, in, height, width].",
+    shows=shape_with_axes_exchanged(0, 1),
     replace=(
         "w.T.reshape(-1, channels, patch, patch)",
         "w.T.reshape(-1, channels, patch, patch).transpose(0, 1)",
@@ -2268,6 +2313,7 @@ def copies_the_weights(): ...
 @mistake(
     "patch_conv_weight",
     hint="Half precision comes back as float32. Moving computes nothing: keep the dtype.",
+    shows=has_dtype("float32"),
     replace=("w.T", "(w if w.dtype == torch.float64 else w.float()).T"),
 )
 def moves_into_float32(): ...
@@ -2308,6 +2354,7 @@ def averages_before_the_norm(): ...
 @mistake(
     "vit_logits",
     hint="The norm after the last block is missing.",
+    shows=ignores("params.lnf_gamma"),
     keeps=0.5,
     replace=('layer_norm(x, params["lnf_gamma"], params["lnf_beta"])', "x"),
 )
@@ -2317,6 +2364,7 @@ def forgets_the_norm_at_the_end(): ...
 @mistake(
     "vit_logits",
     hint="Positions are missing: the model sees a bag of patches.",
+    shows=ignores("params.positions"),
     replace=(' + params["positions"]', ""),
 )
 def sees_a_bag_of_patches(): ...
@@ -2366,6 +2414,7 @@ def takes_the_maximum(): ...
 @mistake(
     "vit_logits",
     hint="The bias of the patch embedding, b_patch, is missing.",
+    shows=ignores("params.b_patch"),
     keeps=0.5,
     replace=(' + params["b_patch"]', ""),
 )
@@ -2375,6 +2424,7 @@ def forgets_the_bias_of_the_patches(): ...
 @mistake(
     "vit_logits",
     hint="The bias of the head, b_head, is missing.",
+    shows=ignores("params.b_head"),
     keeps=0.5,
     replace=(' + params["b_head"]', ""),
 )
@@ -2392,6 +2442,7 @@ def looks_through_one_block(): ...
 @mistake(
     "vit_logits",
     hint="These are probabilities. The function returns logits.",
+    shows=sums_to_one(-1),
     keeps=0.5,
     replace=(
         'return x.mean(dim=1) @ params["w_head"] + params["b_head"]',
@@ -2404,6 +2455,7 @@ def returns_class_probabilities(): ...
 @mistake(
     "vit_logits",
     hint="Half precision comes back as float32: the dtype of the images should come out.",
+    shows=has_dtype("float32"),
     replace=(
         'return x.mean(dim=1) @ params["w_head"] + params["b_head"]',
         """
@@ -2516,6 +2568,7 @@ def forgets_the_rows(): ...
 @mistake(
     "attention_distance",
     hint="The distances of all patches that look are added up. Their mean is asked for.",
+    shows=off_by_a_factor("weights[-1]"),
     keeps=0.5,
     replace=(".sum(dim=-1).mean(dim=-1)", ".sum(dim=-1).sum(dim=-1)"),
 )
@@ -2568,6 +2621,7 @@ def follows_the_largest_weight(): ...
 @mistake(
     "attention_distance",
     hint="The weights play no part: every head has the same distance in your answer.",
+    shows=ignores("weights"),
     replace=("(weights * distances)", "(weights.mean(dim=-1, keepdim=True) * distances)"),
 )
 def distance_without_the_weights(): ...
@@ -2602,6 +2656,7 @@ def measures_in_shares_of_the_image(): ...
 @mistake(
     "attention_distance",
     hint="float32 weights give a float64 distance: the dtype of weights should come out.",
+    shows=has_dtype("float64"),
     keeps=0.5,
     replace=(".to(weights.dtype)", ".double()"),
 )

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from autograder.suite import mistake
+from autograder.suite import has_dtype, ignores, mistake, mixes_the_batch, sums_to_one
 
 # ── KVCache
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -818,6 +818,7 @@ def first_instead_of_last(): ...
 @mistake(
     "decode_step",
     hint="These are probabilities. Logits are asked for, before any softmax.",
+    shows=sums_to_one(-1),
     replace=(
         "to_logits(x[:, -1:] if last_only else x, params)",
         "torch.softmax(to_logits(x[:, -1:] if last_only else x, params), dim=-1)",
@@ -861,6 +862,7 @@ def clamps_positions(): ...
 @mistake(
     "decode_step",
     hint="Half precision comes back as float32.",
+    shows=has_dtype("float32"),
     replace=(
         "return to_logits(x[:, -1:] if last_only else x, params)",
         """
@@ -1227,6 +1229,7 @@ def clamps_at_zero(): ...
 @mistake(
     "ragged_positions",
     hint="The count runs down the batch. Each row is a text of its own.",
+    shows=mixes_the_batch("mask"),
     replace=("cumsum(dim=1)", "cumsum(dim=0)"),
 )
 def counts_down_the_batch(): ...
@@ -1246,6 +1249,7 @@ def counts_the_pads(): ...
 @mistake(
     "ragged_positions",
     hint="Positions look up rows of a table: whole numbers, int64.",
+    shows=has_dtype("float64"),
     replace=("mask.long()", "mask.double()"),
 )
 def positions_are_floats(): ...
@@ -1279,6 +1283,7 @@ def takes_any_number_of_axes(): ...
 @mistake(
     "ragged_positions",
     hint="Positions are int64: an index of another dtype is refused by some functions.",
+    shows=has_dtype("int32"),
     replace=("masked_fill(~mask, 0)", "masked_fill(~mask, 0).int()"),
 )
 def positions_are_int32(): ...
@@ -1303,6 +1308,7 @@ def keys_without_values(): ...
 @mistake(
     "kv_cache_bytes",
     hint="Query heads are counted. What is stored are key and value heads, and these may be few.",
+    shows=ignores("config.num_kv_heads"),
     replace=("config.num_kv_heads", "config.num_heads"),
 )
 def counts_query_heads(): ...
@@ -1311,6 +1317,7 @@ def counts_query_heads(): ...
 @mistake(
     "kv_cache_bytes",
     hint="The model width is not what is stored: keys have H_kv·d numbers.",
+    shows=ignores("config.d_head"),
     replace=("config.num_kv_heads * config.d_head", "config.d_model"),
 )
 def counts_the_model_width(): ...
@@ -1319,6 +1326,7 @@ def counts_the_model_width(): ...
 @mistake(
     "kv_cache_bytes",
     hint="One layer only. Each layer has keys and values of its own.",
+    shows=ignores("config.num_layers"),
     replace=(
         "2 * config.num_layers * config.num_kv_heads * config.d_head",
         "2 * config.num_kv_heads * config.d_head",
@@ -1331,6 +1339,7 @@ def forgets_the_layers(): ...
 @mistake(
     "kv_cache_bytes",
     hint="One row only: every user of the batch has a cache.",
+    shows=ignores("batch"),
     replace=("one_token * n * batch * bytes_per_element", "one_token * n * bytes_per_element"),
 )
 def forgets_the_batch(): ...
@@ -1339,6 +1348,7 @@ def forgets_the_batch(): ...
 @mistake(
     "kv_cache_bytes",
     hint="These are elements. How many bytes has one?",
+    shows=ignores("bytes_per_element"),
     replace=("one_token * n * batch * bytes_per_element", "one_token * n * batch"),
     keeps=0.5,
 )
@@ -1700,6 +1710,7 @@ def refuses_a_window_of_one(): ...
 @mistake(
     "speculative_accept",
     hint="Only the target's favourite is kept. That is greedy decoding: u is never asked.",
+    shows=ignores("u"),
     replace=("u * q[places, drafted] <= p[places, drafted]", "p.argmax(dim=-1) == drafted"),
 )
 def keeps_the_targets_favourite(): ...

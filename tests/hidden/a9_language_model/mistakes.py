@@ -1,6 +1,14 @@
 """Wrong answers that people give about a language model, each with one wrong idea."""
 
-from autograder.suite import mistake
+from autograder.suite import (
+    depends_on_later,
+    has_dtype,
+    ignores,
+    is_what,
+    mistake,
+    right_once_transposed,
+    sums_to_one,
+)
 
 # ── train_byte_bpe
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -327,6 +335,7 @@ def returns_a_list(): ...
 @mistake(
     "bpe_encode",
     hint="Ids are int64 in this course, also when there are none.",
+    shows=has_dtype("int32"),
     replace=("dtype=torch.int64", "dtype=torch.int32"),
 )
 def returns_int32(): ...
@@ -343,6 +352,7 @@ def returns_floats_for_nothing(): ...
 @mistake(
     "bpe_encode",
     hint="These are the bytes. The merges are not applied.",
+    shows=ignores("merges"),
     replace=(
         "while known := [pair for pair in pairwise(ids) if pair in rank]:",
         "while known := [pair for pair in pairwise(ids) if False]:",
@@ -634,6 +644,7 @@ def computes_in_bfloat16(): ...
 @mistake(
     "gelu",
     hint="What came in half precision should come out in half precision.",
+    shows=has_dtype("float32"),
     replace=(".to(x.dtype)", ""),
 )
 def activates_into_float32(): ...
@@ -704,6 +715,7 @@ def has_the_exact_gelu(): ...
 @mistake(
     "language_model",
     hint="The norm in front of the head is missing.",
+    shows=ignores("params.lnf_gamma"),
     replace=('layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @', "x @"),
 )
 def forgets_the_last_norm(): ...
@@ -712,6 +724,7 @@ def forgets_the_last_norm(): ...
 @mistake(
     "language_model",
     hint="Positions are missing: the model cannot tell in which order the tokens came.",
+    shows=ignores("params.positions"),
     replace=(' + params["positions"][start : start + n]', ""),
 )
 def forgets_the_positions(): ...
@@ -869,6 +882,7 @@ def stores_values_as_keys(): ...
 @mistake(
     "language_model",
     hint="These are probabilities. The function returns logits.",
+    shows=sums_to_one(-1),
     replace=[
         ('params["embed"].T', 'params["embed"].T * 1.0'),
         (
@@ -902,6 +916,7 @@ def scales_the_embedding(): ...
 @mistake(
     "language_model",
     hint="Each position sees the whole text, the token that it should predict included.",
+    shows=depends_on_later("ids", 1),
     replace=(
         "causal_attention(q, k, v)",
         "(torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1) @ v)",
@@ -999,6 +1014,7 @@ def exchanges_keys_and_values_at_the_cache(): ...
 @mistake(
     "language_model",
     hint="The dtype of the weights should come out.",
+    shows=has_dtype("float32"),
     replace=(
         'return layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ params["embed"].T',
         (
@@ -1123,6 +1139,7 @@ def goes_on_from_row_to_row(): ...
 @mistake(
     "sample_windows",
     hint="The seed is not used: every batch is the same.",
+    shows=ignores("seed"),
     replace=("manual_seed(seed)", "manual_seed(0)"),
 )
 def ignores_the_seed(): ...
@@ -1212,6 +1229,7 @@ def warms_up_from_the_floor(): ...
 @mistake(
     "learning_rate",
     hint="The warm-up is missing: the first steps are as large as the peak.",
+    shows=ignores("warmup"),
     replace=("return peak * (step + 1) / warmup", "return float(peak)"),
 )
 def has_no_warm_up(): ...
@@ -1268,6 +1286,7 @@ def goes_up_again(): ...
 @mistake(
     "learning_rate",
     hint="After the end the rate is the floor, not 0.",
+    shows=ignores("floor"),
     replace=("return float(floor)", "return 0.0"),
 )
 def ends_at_0(): ...
@@ -1276,6 +1295,7 @@ def ends_at_0(): ...
 @mistake(
     "learning_rate",
     hint="The cosine goes down to the floor, not to 0.",
+    shows=ignores("floor"),
     replace=("return floor + (peak - floor) * (1", "return peak * (1"),
 )
 def forgets_the_floor(): ...
@@ -1755,6 +1775,7 @@ def has_other_defaults(): ...
 @mistake(
     "perplexity",
     hint="This is the mean loss. The perplexity is its exponential.",
+    shows=is_what("log"),
     replace=("return math.exp(loss / (len(ids) - 1))", "return loss / (len(ids) - 1)"),
     keeps=0.5,
 )
@@ -1884,6 +1905,7 @@ def reads_the_whole_context(): ...
 @mistake(
     "perplexity",
     hint="The window is not used: it decides how much the model sees.",
+    shows=ignores("window"),
     replace=(
         "loss = 0.0",
         """
@@ -2050,6 +2072,7 @@ def looks_at_the_first_row_of_logits(): ...
     "sample",
     hint="Your text is the likeliest one whatever the temperature. Above temperature 0 tokens are "
     "drawn at random.",
+    shows=ignores("temperature"),
     replace=("torch.multinomial(p, 1, generator=dice)", "p.argmax(dim=-1, keepdim=True)"),
 )
 def always_takes_the_likeliest(): ...
@@ -2058,6 +2081,7 @@ def always_takes_the_likeliest(): ...
 @mistake(
     "sample",
     hint="The temperature is not passed on.",
+    shows=ignores("temperature"),
     replace=(
         "filtered_probabilities(logits, temperature, top_k)",
         "filtered_probabilities(logits, 1.0 if temperature > 0 else temperature, top_k)",
@@ -2094,6 +2118,7 @@ def divides_by_a_temperature_of_zero(): ...
 @mistake(
     "sample",
     hint="top_k is not passed on.",
+    shows=ignores("top_k"),
     replace=(
         "filtered_probabilities(logits, temperature, top_k)",
         "filtered_probabilities(logits, temperature)",
@@ -2105,6 +2130,7 @@ def ignores_top_k(): ...
 @mistake(
     "sample",
     hint="Another seed should give another text.",
+    shows=ignores("seed"),
     replace=("manual_seed(seed)", "manual_seed(0)"),
 )
 def writes_one_text_whatever_the_seed(): ...
@@ -2287,6 +2313,7 @@ def drops_the_last_query(): ...
 @mistake(
     "induction_score",
     hint="Rows are queries and columns keys. Above the diagonal there is nothing to see.",
+    shows=right_once_transposed("weights"),
     replace=(
         "weights[..., queries, queries - period + 1]",
         "weights[..., queries - period + 1, queries]",
@@ -2377,6 +2404,7 @@ def takes_weights_that_are_not_square(): ...
 @mistake(
     "induction_score",
     hint="The dtype of the weights should come out.",
+    shows=has_dtype("float64"),
     replace=(".mean(dim=-1)", ".double().mean(dim=-1)"),
 )
 def answers_in_float64(): ...
