@@ -38,6 +38,7 @@ from autograder.suite.answer_predicates import (
     something_where_nothing_is_right,
     sums_to,
     sums_to_one,
+    triangle_at_the_top_left,
 )
 from autograder.suite.compare import (
     assert_close,
@@ -146,6 +147,7 @@ __all__ = [
     "sums_to_one",
     "tensor",
     "through_unit",
+    "triangle_at_the_top_left",
     "uses",
     "zeros",
 ]

@@ -520,6 +520,26 @@ def something_only_where_nothing_is_right() -> Predicate:
     return make_predicate("has something only where nothing is right", holds)
 
 
+def triangle_at_the_top_left() -> Predicate:
+    """A mask, or weights, [..., N_q, N_k] that are 0 for key j > i alone, and not for j > i + N_k -
+    N_q: torch's is_causal with fewer queries than keys.
+    """
+
+    def holds(sight: Sight) -> bool:
+        answer, right = _floats_of_one_shape(sight)
+        if answer.ndim < 2:
+            raise Unseen("no mask")
+        queries, keys = answer.shape[-2:]
+        everything = np.ones(answer.shape, bool)
+        if not np.array_equal(right != 0, np.tril(everything, keys - queries)):
+            raise Unseen("no causal mask")
+        if queries == keys or not keys or not queries:
+            raise Unseen("both corners are one")
+        return np.array_equal(answer != 0, np.tril(everything))
+
+    return make_predicate("has its triangle at the top left", holds)
+
+
 def repeats(argument: str) -> Predicate:
     """The answer is an argument."""
 

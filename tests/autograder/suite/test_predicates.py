@@ -135,6 +135,17 @@ def test_dtypes_masks_and_arguments() -> None:
     )
 
 
+def test_a_triangle_at_the_other_corner() -> None:
+    right = torch.tensor([[True, True, True, False], [True, True, True, True]])
+    top_left = torch.tensor([[True, False, False, False], [True, True, False, False]])
+    shows = "triangle_at_the_top_left()"
+    assert see(shows, top_left, right) is True
+    assert see(shows, top_left.float() / 2, right) is True
+    assert see(shows, right, right) is False
+    assert see(shows, ~right, right) is False
+    assert see(shows, top_left[:, :2], right[:, 2:]) is None
+
+
 def test_parts_of_an_answer() -> None:
     first, second = tensor([1.0, 2.0]), tensor([[3.0]])
     assert see("parts_exchanged()", (second, first), (first, second)) is True

@@ -74,7 +74,7 @@ def vocabulary_ends_at_the_largest_id(): ...
 @mistake(
     "one_hot",
     hint="Ids count from 0: word 0 has the first column.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.arange(vocab_size)", "torch.arange(1, vocab_size + 1)"),
 )
 def columns_count_from_one(): ...
@@ -139,7 +139,7 @@ def plain_dot_product(): ...
 
 @mistake(
     "cosine_similarity",
-    keeps=0.5,
+    keeps=0.65,
     hint="Stretch v and see: your result changes. Both vectors have a length.",
     replace=(
         "torch.linalg.vector_norm(u, dim=-1) * torch.linalg.vector_norm(v, dim=-1)",
@@ -151,7 +151,7 @@ def divides_by_one_length_only(): ...
 
 @mistake(
     "cosine_similarity",
-    keeps=0.5,
+    keeps=0.65,
     hint="A length is the root of the sum of squares. Is the root missing?",
     replace=(
         "torch.linalg.vector_norm(u, dim=-1) * torch.linalg.vector_norm(v, dim=-1)",
@@ -163,7 +163,7 @@ def divides_by_squared_lengths(): ...
 
 @mistake(
     "cosine_similarity",
-    keeps=0.5,
+    keeps=0.65,
     hint="Each word, each row of the table, has one length. Which dimension do you sum "
     "over to get it?",
     replace=[
@@ -228,7 +228,7 @@ def lengths_have_a_lower_bound(): ...
 
 @mistake(
     "cosine_similarity",
-    keeps=0.5,
+    keeps=0.65,
     hint="Opposite vectors should give −1. Where does your sign go?",
     replace=("(dot / lengths)", "(dot / lengths).abs()"),
 )
@@ -237,7 +237,7 @@ def sign_is_lost(): ...
 
 @mistake(
     "cosine_similarity",
-    keeps=0.5,
+    keeps=0.65,
     hint="A larger angle must give a smaller number, +1 for equal directions: this is the "
     "distance, 1 − cos.",
     shows=is_what("one minus"),
@@ -287,7 +287,7 @@ def normalizes_in_place(): ...
 
 @mistake(
     "cosine_similarity",
-    keeps=0.5,
+    keeps=0.65,
     hint="`@` on two matrices compares every row with every row. Here each vector meets "
     "its partner.",
     replace=[
@@ -349,7 +349,7 @@ def ranks_by_distance(): ...
 
 @mistake(
     "nearest",
-    keeps=0.5,
+    keeps=0.65,
     hint="The word at the front of your answer is the one that points away most. Which end "
     "is the best?",
     replace=("cosine_similarity(table, query)", "-cosine_similarity(table, query)"),
@@ -361,7 +361,7 @@ def worst_words_first(): ...
     "nearest",
     hint="The right words, from the worst to the best. The nearest should come first.",
     shows=back_to_front(0),
-    keeps=0.5,
+    keeps=0.65,
     replace=(".indices", ".indices.flip(0)"),
 )
 def best_word_last(): ...
@@ -369,7 +369,7 @@ def best_word_last(): ...
 
 @mistake(
     "nearest",
-    keeps=0.5,
+    keeps=0.65,
     hint="The right words, but sorted by their ids. The nearest should come first.",
     replace=(".indices", ".indices.sort().values"),
 )
@@ -519,7 +519,7 @@ def excludes_from_the_end(): ...
     "analogy",
     hint="Check the target by hand with a = (1, 0), b = (5, 1), c = (1, 1): which word "
     "has the minus?",
-    keeps=0.5,
+    keeps=0.65,
     replace=("table[b] - table[a]", "table[a] - table[b]"),
 )
 def exchanges_a_and_b(): ...
@@ -527,7 +527,7 @@ def exchanges_a_and_b(): ...
 
 @mistake(
     "analogy",
-    keeps=0.5,
+    keeps=0.65,
     hint="king − man + woman: the step from a to b is added to c, not c taken away from it.",
     replace=("table[b] - table[a] + table[c]", "table[b] + table[a] - table[c]"),
 )
@@ -632,7 +632,7 @@ def normalizes_the_rows_first(): ...
 
 @mistake(
     "analogy",
-    keeps=0.5,
+    keeps=0.65,
     hint="The answer is an id, a Python int. You return a tensor.",
     replace=(
         "return int(nearest(table, target, k=1, exclude=(a, b, c))[0])",
@@ -721,7 +721,7 @@ def always_the_last_dimension(): ...
 
 @mistake(
     "softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="Without an argument the last dimension should sum to 1. In yours the first does.",
     shows=sums_to_one(0),
     replace=(
@@ -762,7 +762,7 @@ def one_distribution_for_everything(): ...
 
 @mistake(
     "softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="Without keepdim the sums of the rows line up with the columns. On a square matrix "
     "nothing warns you.",
     replace=("powers.sum(dim=dim, keepdim=True)", "powers.sum(dim=dim)"),
@@ -793,7 +793,7 @@ def divides_the_scores_themselves(): ...
     "softmax",
     hint="Your base is 2. The formula says e.",
     shows=scores_off_by(),
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.exp(", "torch.exp2("),
 )
 def base_two(): ...
@@ -943,7 +943,7 @@ def skip_gram_overflows(): ...
 
 @mistake(
     "skip_gram_probabilities",
-    keeps=0.5,
+    keeps=0.65,
     hint="The score is the dot product as it stands. With cosines every word stays nearly "
     "equally probable.",
     replace=("context_table @ center", "cosine_similarity(context_table, center)"),
@@ -954,7 +954,7 @@ def scores_are_cosines(): ...
 @mistake(
     "skip_gram_probabilities",
     hint="The scaled dot product belongs to attention. Skip-gram takes the dot product as it is.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("context_table @ center", "context_table @ center / center.shape[-1] ** 0.5"),
 )
 def divides_by_the_root_of_d(): ...
@@ -987,7 +987,7 @@ def shares_over_the_features(): ...
 
 @mistake(
     "skip_gram_probabilities",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scores measure distances between vectors. The formula has dot products.",
     replace=("context_table @ center", "-(context_table - center).norm(dim=1)"),
 )
@@ -1000,7 +1000,7 @@ def scores_are_distances(): ...
     "asked for; the "
     "logarithm is section 7.",
     shows=is_what("log"),
-    keeps=0.5,
+    keeps=0.65,
     replace=("softmax(scores)", "torch.log(softmax(scores))"),
 )
 def returns_log_probabilities(): ...
@@ -1037,7 +1037,7 @@ def only_what_came_before(): ...
 
 @mistake(
     "skip_gram_pairs",
-    keeps=0.5,
+    keeps=0.65,
     hint="Each place is paired with itself. It is the center: which places are left?",
     replace=("words[i + 1 : i + 1 + window]", "words[i : i + 1 + window]"),
 )
@@ -1070,7 +1070,7 @@ def reaches_across_sentences(): ...
 
 @mistake(
     "skip_gram_pairs",
-    keeps=0.5,
+    keeps=0.65,
     hint="You share the window out over the two sides. It reaches w places to each of them.",
     replace=[("i - window", "i - window // 2"), ("i + 1 + window", "i + 1 + window // 2")],
 )
@@ -1079,7 +1079,7 @@ def half_the_window_to_each_side(): ...
 
 @mistake(
     "skip_gram_pairs",
-    keeps=0.5,
+    keeps=0.65,
     hint="To the right your window ends one place early. A slice stops before its end.",
     replace=("i + 1 + window", "i + window"),
 )
@@ -1088,7 +1088,7 @@ def stops_one_place_early(): ...
 
 @mistake(
     "skip_gram_pairs",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your window reaches one place too far to the right. How far is the last context "
     "from the center?",
     replace=("i + 1 + window", "i + 2 + window"),
@@ -1098,7 +1098,7 @@ def reaches_one_place_too_far(): ...
 
 @mistake(
     "skip_gram_pairs",
-    keeps=0.5,
+    keeps=0.65,
     hint="Words near an end of the sentence are no centers in your answer. Their window is cut "
     "off, not left out.",
     replace=("in enumerate(words)", "in list(enumerate(words))[window : len(words) - window]"),
@@ -1185,7 +1185,7 @@ def the_nearest_context_first(): ...
 
 @mistake(
     "skip_gram_pairs",
-    keeps=0.5,
+    keeps=0.65,
     hint="Two tensors are asked for, centers and contexts; yours is one with two columns.",
     replace=(
         "return torch.tensor(centers, dtype=torch.int64), torch.tensor(contexts, dtype=torch.int64)",
@@ -1197,7 +1197,7 @@ def one_tensor_of_pairs(): ...
 
 @mistake(
     "skip_gram_pairs",
-    keeps=0.5,
+    keeps=0.65,
     hint="You return lists. Ids that pick rows of a table are an int64 tensor.",
     replace=(
         "return torch.tensor(centers, dtype=torch.int64), torch.tensor(contexts, dtype=torch.int64)",
@@ -1245,7 +1245,7 @@ def takes_a_window_of_nothing(): ...
 @mistake(
     "skip_gram_loss",
     hint="Pass the same batch three times: your loss triples. Sum or mean?",
-    keeps=0.5,
+    keeps=0.65,
     replace=(".mean()", ".sum()"),
 )
 def sums_over_the_pairs(): ...
@@ -1253,7 +1253,7 @@ def sums_over_the_pairs(): ...
 
 @mistake(
     "skip_gram_loss",
-    keeps=0.5,
+    keeps=0.65,
     hint="The candidates are all V words. Yours are the words of the batch only.",
     replace=[
         ("context_table.T", "context_table[context_ids].T"),
@@ -1265,7 +1265,7 @@ def only_words_of_the_batch_compete(): ...
 
 @mistake(
     "skip_gram_loss",
-    keeps=0.5,
+    keeps=0.65,
     hint="Each pair's scores are a row. Which dimension is the vocabulary, and which the pairs?",
     replace=("torch.logsumexp(scores, dim=1)", "torch.logsumexp(scores, dim=0)[context_ids]"),
 )
@@ -1310,7 +1310,7 @@ def logarithm_of_an_overflowing_sum(): ...
     "skip_gram_loss",
     hint="Your loss is negative: minimizing it makes the pairs of the text less probable.",
     shows=is_what("minus"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "(torch.logsumexp(scores, dim=1) - of_context)",
         "(of_context - torch.logsumexp(scores, dim=1))",
@@ -1321,7 +1321,7 @@ def the_sign_is_lost(): ...
 
 @mistake(
     "skip_gram_loss",
-    keeps=0.5,
+    keeps=0.65,
     hint="Center ids pick rows of the center table, context ids of the context table. Yours "
     "are exchanged.",
     shows=right_once_exchanged("center_table", "context_table"),
@@ -1337,7 +1337,7 @@ def the_tables_are_exchanged(): ...
 
 @mistake(
     "skip_gram_loss",
-    keeps=0.5,
+    keeps=0.65,
     hint="P{b|a} is not P{a|b}: who is given, and who is predicted?",
     shows=right_once_exchanged("center_ids", "context_ids"),
     replace=(
@@ -1353,7 +1353,7 @@ def predicts_the_center(): ...
 
 @mistake(
     "skip_gram_loss",
-    keeps=0.5,
+    keeps=0.65,
     hint="One table for both roles: then each word predicts itself. Use the context table for "
     "the candidates.",
     shows=ignores("context_table"),
@@ -1369,7 +1369,7 @@ def one_table_for_both_roles(): ...
 
 @mistake(
     "skip_gram_loss",
-    keeps=0.5,
+    keeps=0.65,
     hint="The logarithm of the mean is not the mean of the logarithms.",
     replace=(
         "(torch.logsumexp(scores, dim=1) - of_context).mean()",
@@ -1399,7 +1399,7 @@ def returns_a_number(): ...
 
 @mistake(
     "skip_gram_loss",
-    keeps=0.5,
+    keeps=0.65,
     hint="One loss for the batch is asked for: the mean of what you return.",
     replace=(".mean()", ""),
 )
@@ -1437,7 +1437,7 @@ def loss_stays_wide(): ...
 @mistake(
     "skip_gram_loss",
     hint="Logarithms to base 2 measure bits. The course uses the natural logarithm.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(".to(center_table.dtype)", ".to(center_table.dtype) / math.log(2)"),
 )
 def measured_in_bits(): ...
@@ -1597,7 +1597,7 @@ def crashes_when_no_pair_is_left(): ...
 
 @mistake(
     "train_bpe",
-    keeps=0.5,
+    keeps=0.65,
     hint="There is no end-of-word mark in this course: your merges contain something that "
     "no word has.",
     replace=("list(word) for", '[*word, "</w>"] for'),
@@ -1615,7 +1615,7 @@ def returns_the_tokens(): ...
 
 @mistake(
     "train_bpe",
-    keeps=0.5,
+    keeps=0.65,
     hint="Pairs never reach across words. Yours join the end of one with the beginning of the next.",
     replace=(
         "tokens_of = {word",
@@ -1644,7 +1644,7 @@ def uses_up_the_counts(): ...
 @mistake(
     "train_bpe",
     hint="One merge too many: how long is the list when num_merges is 1?",
-    keeps=0.5,
+    keeps=0.65,
     replace=("len(merges) < num_merges", "len(merges) <= num_merges"),
 )
 def one_merge_too_many(): ...
@@ -1678,7 +1678,7 @@ def longest_piece_first(word, merges):
 
 @mistake(
     "encode_bpe",
-    keeps=0.5,
+    keeps=0.65,
     hint="You stop at the shortest known piece. eat is one token, not e·at.",
 )
 def shortest_piece_first(word, merges):
@@ -1693,7 +1693,7 @@ def shortest_piece_first(word, merges):
 
 @mistake(
     "encode_bpe",
-    keeps=0.5,
+    keeps=0.65,
     hint="Characters that no merge knows have vanished. Glue your tokens together: is it the word?",
     replace=(
         "return tokens",
@@ -1707,7 +1707,7 @@ def drops_unknown_characters(): ...
 
 @mistake(
     "encode_bpe",
-    keeps=0.5,
+    keeps=0.65,
     hint="The pair learned last is joined first in your answer. Which end of the list has the "
     "lowest rank?",
     replace=("min(known", "max(known"),
@@ -1742,7 +1742,7 @@ def one_pass_through_the_list(word, merges):
 
 @mistake(
     "encode_bpe",
-    keeps=0.5,
+    keeps=0.65,
     hint="Two neighbours in your answer are still a pair of the list. Go on, lowest rank first, "
     "until there are none.",
     replace=("tokens = joined", "return joined"),
@@ -1786,7 +1786,7 @@ def joins_by_an_unescaped_pattern(word, merges):
 
 @mistake(
     "encode_bpe",
-    keeps=0.5,
+    keeps=0.65,
     hint="There is no end-of-word mark in this course.",
     replace=("return tokens", 'return [*tokens, "</w>"]'),
 )
@@ -1881,7 +1881,7 @@ def loops_over_the_tokens(): ...
 
 @mistake(
     "embed",
-    keeps=0.5,
+    keeps=0.65,
     hint="Columns of the table came out. Each token is a row.",
     replace=("table[ids]", "table.T[ids % table.shape[1]]"),
 )
@@ -1890,7 +1890,7 @@ def picks_columns(): ...
 
 @mistake(
     "embed",
-    keeps=0.5,
+    keeps=0.65,
     hint="The features stand in the wrong place: the result is [..., N, D], with D last.",
     replace=("table[ids]", "table[ids].transpose(-1, -2)"),
 )
@@ -1916,7 +1916,7 @@ def embeds_only_the_first_sentence(): ...
 @mistake(
     "embed",
     hint="Some models multiply embeddings by √D. Here a row comes out as it is.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("table[ids]", "table[ids] * table.shape[1] ** 0.5"),
 )
 def scales_by_the_root_of_d(): ...
@@ -2011,7 +2011,7 @@ def quiet_is_a_tenth_of_the_word(): ...
 
 @mistake(
     "break_the_equivalence",
-    keeps=0.5,
+    keeps=0.65,
     hint="A dot product of 0, or a negative one, is not what is asked: quiet points the way v does.",
     replace=(
         "v * dots[dots > 0].min() / (2 * (v @ v))",
@@ -2023,7 +2023,7 @@ def quiet_points_away(): ...
 
 @mistake(
     "break_the_equivalence",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your quiet has a small dot product because it is nearly perpendicular. It should have "
     "the direction of v.",
     replace=(
@@ -2038,7 +2038,7 @@ def quiet_is_nearly_perpendicular(): ...
     "break_the_equivalence",
     hint="The order is (loud, quiet).",
     shows=parts_exchanged(),
-    keeps=0.5,
+    keeps=0.65,
     replace=("return loud, quiet", "return quiet, loud"),
 )
 def quiet_comes_first(): ...

@@ -36,7 +36,7 @@ from autograder.suite import (
 
 @mistake(
     "rnn_encode",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your states can leave the interval (−1, 1). What is applied to the sum at every step?",
     shows=part(1, outside(-1, 1)),
     replace=("torch.tanh(x[:, t] @ w_x + h @ w_h + b)", "x[:, t] @ w_x + h @ w_h + b"),
@@ -46,7 +46,7 @@ def rnn_without_tanh(): ...
 
 @mistake(
     "rnn_encode",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your first state ignores h0. The caller says where the network starts; zeros "
     "are one choice.",
     shows=ignores("h0"),
@@ -77,7 +77,7 @@ def forgets_the_recurrent_term(): ...
     "rnn_encode",
     hint="Set x and h0 to zero: the states should still know one argument. Which one is never used?",
     shows=ignores("b"),
-    keeps=0.5,
+    keeps=0.65,
     replace=("h @ w_h + b", "h @ w_h"),
 )
 def forgets_the_bias(): ...
@@ -85,7 +85,7 @@ def forgets_the_bias(): ...
 
 @mistake(
     "rnn_encode",
-    keeps=0.5,
+    keeps=0.65,
     hint="The bias is part of the sum that tanh sees. Yours is added to the result of tanh.",
     shows=part(1, outside(-1, 1)),
     replace=("h @ w_h + b)", "h @ w_h) + b"),
@@ -97,7 +97,7 @@ def bias_outside_tanh(): ...
     "rnn_encode",
     hint="Weights are [in, out] here and multiply from the right. Nothing needs a transpose.",
     shows=right_once_transposed("w_h"),
-    keeps=0.5,
+    keeps=0.65,
     replace=("h @ w_h", "h @ w_h.T"),
 )
 def recurrent_weight_transposed(): ...
@@ -107,7 +107,7 @@ def recurrent_weight_transposed(): ...
     "rnn_encode",
     hint="Row t of `states` is the state after reading word t. Is h0 in your list?",
     shows=part(0, shifted_along(1, 1)),
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("h = torch.tanh(x[:, t] @ w_x + h @ w_h + b)", "states.append(h)"),
         ("states.append(h)", "h = torch.tanh(x[:, t] @ w_x + h @ w_h + b)"),
@@ -118,7 +118,7 @@ def states_before_reading(): ...
 
 @mistake(
     "rnn_encode",
-    keeps=0.5,
+    keeps=0.65,
     hint="Change the last word: your first state changes. From which end does the encoder read?",
     replace=("x[:, t]", "x[:, length - 1 - t]"),
 )
@@ -137,7 +137,7 @@ def returns_the_first_state_as_last(): ...
     "rnn_encode",
     hint="The states come back as [T, B, H]. On which axis did you stack the steps?",
     shows=part(0, shape_with_axes_exchanged(0, 1)),
-    keeps=0.5,
+    keeps=0.65,
     replace=("dim=1), h", "dim=0), h"),
 )
 def stacks_positions_first(): ...
@@ -145,7 +145,7 @@ def stacks_positions_first(): ...
 
 @mistake(
     "rnn_encode",
-    keeps=0.5,
+    keeps=0.65,
     hint="x is [B, T, D]. Your loop treats axis 0 as time, so that sentences follow each other.",
     replace=[("range(length)", "range(batch)"), ("x[:, t]", "x[t]")],
 )
@@ -213,7 +213,7 @@ def additive_without_tanh(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scores never leave (−1, 1). Which comes first, the tanh or the product with v?",
     replace=("torch.tanh(asked + offered) @ v", "torch.tanh((asked + offered) @ v)"),
 )
@@ -222,7 +222,7 @@ def tanh_after_v(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="tanh(a) + tanh(b) is not tanh(a + b): yours adds a number that is the same for "
     "every position.",
     replace=("torch.tanh(asked + offered)", "(torch.tanh(asked) + torch.tanh(offered))"),
@@ -232,7 +232,7 @@ def tanh_of_each_part(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scores sum to 1. They are asked for raw; the softmax is the next question.",
     shows=sums_to_one(1),
     replace=("torch.tanh(asked + offered) @ v", "softmax(torch.tanh(asked + offered) @ v)"),
@@ -242,7 +242,7 @@ def already_normalized(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="[B, A] + [B, T, A] aligns sentences with positions. The projected state needs an axis "
     "for the positions.",
     shows=mixes_the_batch("state"),
@@ -253,7 +253,7 @@ def adds_without_a_position_axis(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="Give v other values: your scores stay the same. Which features count, and how much?",
     shows=ignores("v"),
     replace=("torch.tanh(asked + offered) @ v", "torch.tanh(asked + offered).sum(-1)"),
@@ -272,7 +272,7 @@ def ignores_the_decoder_state(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="All sentences are scored against the decoder state of sentence 0. Try two different rows.",
     shows=needs_the_first_only("state", 0) & ~ignores("w_state"),
     replace=("state @ w_state)", "state[:1] @ w_state)"),
@@ -282,7 +282,7 @@ def asks_with_the_first_state_only(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="w_state belongs to the decoder state and w_states to the encoder states. Read the order.",
     shows=right_once_exchanged("w_state", "w_states"),
     replace=[("state @ w_state)", "state @ w_states)"), ("states @ w_states", "states @ w_state")],
@@ -292,7 +292,7 @@ def exchanges_the_two_matrices(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scores are too small by a factor that only depends on A. A root belongs to "
     "dot products.",
     shows=off_by_a_factor("v[0]**-0.5"),
@@ -306,7 +306,7 @@ def scales_by_the_root_of_the_width(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="The result is [B, T, 1]. One number per position needs no axis of length 1 at the end.",
     shows=one_axis_more(),
     replace=("torch.tanh(asked + offered) @ v", "torch.tanh(asked + offered) @ v.unsqueeze(-1)"),
@@ -316,7 +316,7 @@ def keeps_an_axis_of_length_one(): ...
 
 @mistake(
     "additive_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="The formula has a plus between the two projections: the score depends on a sum, not "
     "a difference.",
     replace=("asked + offered", "asked - offered"),
@@ -361,7 +361,7 @@ def additive_without_checks(): ...
 
 @mistake(
     "attend",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your weights sum to 1 over the sentences. Positions of one sentence compete, "
     "sentences do not.",
     shows=part(1, sums_to_one(0)),
@@ -372,7 +372,7 @@ def softmax_over_the_batch(): ...
 
 @mistake(
     "attend",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your weights sum to 1 over the whole batch. Each sentence has a weight of 1 to spend.",
     shows=part(1, sums_to_one(0, 1)),
     replace=("softmax(scores, dim=-1)", "softmax(scores.flatten()).view(scores.shape)"),
@@ -406,7 +406,7 @@ def context_is_the_last_state(): ...
 
 @mistake(
     "attend",
-    keeps=0.5,
+    keeps=0.65,
     hint="The weights are right, but the context is mixed with the raw scores.",
     replace=("weights.unsqueeze(1)", "scores.unsqueeze(1)"),
 )
@@ -469,7 +469,7 @@ def takes_the_best_position(): ...
 
 @mistake(
     "attend",
-    keeps=0.5,
+    keeps=0.65,
     hint="The weights are computed once, for sentence 0, and used for all. Try two different "
     "rows of scores.",
     shows=part(1, same_along(0)),
@@ -482,7 +482,7 @@ def weights_of_the_first_sentence(): ...
     "attend",
     hint="Two results in the other order: the docstring says (context, weights).",
     shows=parts_exchanged(),
-    keeps=0.5,
+    keeps=0.65,
     replace=("return context, weights", "return weights, context"),
 )
 def returns_weights_first(): ...
@@ -490,7 +490,7 @@ def returns_weights_first(): ...
 
 @mistake(
     "attend",
-    keeps=0.5,
+    keeps=0.65,
     hint="The context has an axis of length 1 left over from the matrix product.",
     shows=part(0, one_axis_more()),
     replace=(".squeeze(1)", ""),
@@ -563,7 +563,7 @@ def context_is_the_mean(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="The states that are scored and mixed come from the encoder. Yours take in what the "
     "decoder has made itself.",
     replace=(
@@ -594,7 +594,7 @@ def scores_with_the_new_state(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="Step t reads the word y_t, which it should predict. Change one word and see which step "
     "notices first.",
     replace=(
@@ -609,7 +609,7 @@ def input_not_shifted(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="At the first step `targets[:, t - 1]` is `targets[:, -1]`, the last word of the sentence.",
     replace=("torch.zeros_like(targets[:, 0])", "targets[:, -1]"),
 )
@@ -618,7 +618,7 @@ def first_step_reads_the_last_word(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="The first step reads y_1. There is no word before the first: it reads zeros.",
     replace=("torch.zeros_like(targets[:, 0])", "targets[:, 0]"),
 )
@@ -627,7 +627,7 @@ def first_step_reads_the_first_word(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="The words are shifted the wrong way: step t reads y_{t+1}, a word from the future.",
     replace=(
         'scores = additive_scores(s, states, params["w_state"], params["w_states"], params["v"])',
@@ -641,7 +641,7 @@ def shifted_the_wrong_way(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="The words lag by two: step 2 should already read y_1.",
     replace=("y = targets[:, t]", "y = targets[:, t - 1] if t > 0 else y"),
 )
@@ -650,7 +650,7 @@ def shifted_twice(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="After the first step yours reads what it made itself. Under teacher forcing it is fed "
     "the correct words.",
     shows=ignores("targets"),
@@ -679,7 +679,7 @@ def leaves_the_context_out(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="The step forgets the state before it: where is s_{t−1} w_s?",
     replace=(' + s @ params["w_s"]', ""),
 )
@@ -689,7 +689,7 @@ def leaves_the_old_state_out(): ...
 @mistake(
     "seq2seq_decode",
     hint="One argument of the step is never used: set everything else to zero to see which.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(' + params["b"]', ""),
 )
 def leaves_the_bias_out(): ...
@@ -697,7 +697,7 @@ def leaves_the_bias_out(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your states leave (−1, 1): what does the step apply to the sum?",
     shows=part(0, outside(-1, 1)),
     replace=("s = torch.tanh(", "s = ("),
@@ -707,7 +707,7 @@ def decodes_without_tanh(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="Every step of yours continues from s0. Which state should step 2 continue from?",
     replace=(' + s @ params["w_s"]', ' + s0 @ params["w_s"]'),
 )
@@ -716,7 +716,7 @@ def every_step_continues_from_s0(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="The caller's s0 is not used: your decoder starts from zeros.",
     shows=ignores("s0"),
     replace=("s = s0", "s = torch.zeros_like(s0)"),
@@ -728,7 +728,7 @@ def ignores_s0(): ...
     "seq2seq_decode",
     hint="`hidden` begins with s0 and lacks the last state. It holds s_1 … s_Ty.",
     shows=part(0, shifted_along(1, 1)),
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         (
             'scores = additive_scores(s, states, params["w_state"], params["w_states"], '
@@ -745,7 +745,7 @@ def hidden_starts_with_s0(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="The steps are stacked in front: [Ty, B, …]. The batch stays first.",
     shows=part(0, shape_with_axes_exchanged(0, 1)),
     replace=(
@@ -767,7 +767,7 @@ def weights_transposed(): ...
 
 @mistake(
     "seq2seq_decode",
-    keeps=0.5,
+    keeps=0.65,
     hint="w_s is [in, out] and multiplies from the right, without a transpose.",
     replace=('s @ params["w_s"]', 's @ params["w_s"].T'),
 )
@@ -844,7 +844,7 @@ def decode_without_checks(): ...
     "single_query_attention",
     hint="For d = 64 the scores of random vectors are about 8 in size. What brings them back to 1?",
     shows=right_once_scaled("q", "q[0]**-0.5"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(" / math.sqrt(q.shape[0])", ""),
 )
 def single_without_scale(): ...
@@ -855,7 +855,7 @@ def single_without_scale(): ...
     hint="Your scores become too small as d grows. Measure their spread: it is the root "
     "of d, not d.",
     shows=right_once_scaled("q", "q[0]**0.5"),
-    keeps=0.5,
+    keeps=0.65,
     replace=("math.sqrt(q.shape[0])", "q.shape[0]"),
 )
 def single_divides_by_d(): ...
@@ -863,7 +863,7 @@ def single_divides_by_d(): ...
 
 @mistake(
     "single_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scale depends on the width of the values. Which vectors meet in the dot product?",
     replace=("math.sqrt(q.shape[0])", "math.sqrt(v.shape[1])"),
 )
@@ -872,7 +872,7 @@ def single_scales_by_the_values_width(): ...
 
 @mistake(
     "single_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scale depends on the number of keys. Copying a key must not change its score.",
     replace=("math.sqrt(q.shape[0])", "math.sqrt(k.shape[0])"),
 )
@@ -881,7 +881,7 @@ def single_scales_by_the_number_of_keys(): ...
 
 @mistake(
     "single_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scores grow with the width: the scale should make them smaller, not larger.",
     shows=right_once_scaled("q", "q[0]**-1"),
     replace=("/ math.sqrt", "* math.sqrt"),
@@ -891,7 +891,7 @@ def single_multiplies_by_the_root(): ...
 
 @mistake(
     "single_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="With equal values your result is smaller than they are: your weights no longer sum to 1.",
     replace=[
         (" / math.sqrt(q.shape[0])", ""),
@@ -903,7 +903,7 @@ def single_scales_after_softmax(): ...
 
 @mistake(
     "single_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Which of the two decides the weights and which is mixed, keys or values?",
     shows=ignores("v"),
     replace=(
@@ -916,7 +916,7 @@ def single_mixes_the_keys(): ...
 
 @mistake(
     "single_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Keys decide how much, values decide what. Yours are exchanged wherever the "
     "sizes allow it.",
     shows=right_once_exchanged("k", "v"),
@@ -971,7 +971,7 @@ def single_without_softmax(): ...
 
 @mistake(
     "single_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="You compare directions only. A dot product also knows lengths: a long key calls louder.",
     replace=(
         "scores = k.to(wide) @ q.to(wide) / math.sqrt(q.shape[0])",
@@ -983,7 +983,7 @@ def single_compares_by_cosine(): ...
 
 @mistake(
     "single_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="One query gives one vector, [d_v]. Yours has an axis of length 1 in front.",
     shows=one_axis_more(),
     replace=(".to(v.dtype)", ".to(v.dtype).unsqueeze(0)"),
@@ -1046,7 +1046,7 @@ def single_without_checks(): ...
     "attention_weights",
     hint="For d = 64 the scores of random vectors are about 8 in size. What brings them back to 1?",
     shows=scores_off_by("q[-1]**0.5"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(" / math.sqrt(d)", ""),
 )
 def weights_without_scale(): ...
@@ -1058,7 +1058,7 @@ def weights_without_scale(): ...
     "the scores. Measure the "
     "spread of q · k.",
     shows=scores_off_by("q[-1]**-0.5"),
-    keeps=0.5,
+    keeps=0.65,
     replace=("math.sqrt(d)", "d"),
 )
 def weights_divided_by_d(): ...
@@ -1066,7 +1066,7 @@ def weights_divided_by_d(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scale depends on the number of keys. It belongs to the width of the vectors.",
     shows=scores_off_by("q[-1]**0.5 * k[-2]**-0.5"),
     replace=("math.sqrt(d)", "math.sqrt(k.shape[-2])"),
@@ -1076,7 +1076,7 @@ def weights_scaled_by_the_number_of_keys(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="Do the rows of your weights still sum to 1? The scale belongs before the softmax.",
     shows=scores_off_by("q[-1]**0.5") & sums_to("q[-1]**-0.5"),
     replace=[
@@ -1089,7 +1089,7 @@ def weights_scaled_after_softmax(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="Each query distributes over the keys: along which axis do your weights sum to 1?",
     shows=sums_to_one(-2) & ~axes_exchanged(),
     replace=("softmax(scores, dim=-1)", "softmax(scores, dim=-2)"),
@@ -1099,7 +1099,7 @@ def softmax_over_the_queries(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="`dim=1` on the slide is for one matrix. With axes in front, axis 1 is another one.",
     shows=sums_to_one(1),
     replace=("softmax(scores, dim=-1)", "softmax(scores, dim=1)"),
@@ -1109,7 +1109,7 @@ def softmax_over_axis_one(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="All your weights together sum to 1. Every query has a weight of 1 to spend.",
     shows=sums_to_one(-1, -2),
     replace=("softmax(scores, dim=-1)", "softmax(scores.flatten(-2)).view(scores.shape)"),
@@ -1145,7 +1145,7 @@ def weights_with_one_global_maximum(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="Only the last two axes of k are exchanged; the batch axis must stay in front.",
     replace=("transpose(-2, -1)", "transpose(0, 1)"),
 )
@@ -1163,7 +1163,7 @@ def transposes_axes_one_and_two(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="Row i of the scores belongs to query i. Try different numbers of queries and keys.",
     shows=right_once_exchanged("q", "k"),
     replace=("q.to(wide) @ k.to(wide)", "k.to(wide) @ q.to(wide)"),
@@ -1173,7 +1173,7 @@ def scores_of_keys_over_queries(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="The rows are right, and then you transpose the result: rows are queries.",
     shows=axes_exchanged(),
     replace=("softmax(scores, dim=-1)", "softmax(scores, dim=-1).transpose(-2, -1)"),
@@ -1215,7 +1215,7 @@ def all_weight_on_the_best_key(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="The first entry of the batch is used for all. Try B = 2 with different rows.",
     shows=same_along(0) & ~same_along(-1),
     replace=(
@@ -1276,7 +1276,7 @@ def loops_over_the_queries(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="You read the numbers of k as [d, N_k] in the order of memory, by `view` or `reshape`. "
     "That is no transpose: the numbers get mixed up.",
     replace=("k.to(wide).transpose(-2, -1)", "k.to(wide).reshape(*k.shape[:-2], d, k.shape[-2])"),
@@ -1300,7 +1300,7 @@ def needs_contiguous_inputs(): ...
 
 @mistake(
     "attention_weights",
-    keeps=0.5,
+    keeps=0.65,
     hint="You compare directions only. A dot product also knows lengths.",
     replace=(
         "scores = q.to(wide) @ k.to(wide).transpose(-2, -1) / math.sqrt(d)",
@@ -1328,7 +1328,7 @@ def weights_without_checks(): ...
     "scaled_dot_product_attention",
     hint="For d = 64 the scores of random vectors are about 8 in size. Where is the scale?",
     shows=through_unit("v", scores_off_by("q[-1]**0.5")),
-    keeps=0.5,
+    keeps=0.65,
     replace=("attention_weights(q, k)", "attention_weights(q * math.sqrt(q.shape[-1]), k)"),
 )
 def attention_without_scale(): ...
@@ -1340,7 +1340,7 @@ def attention_without_scale(): ...
     "question 6 are scaled "
     "already. Measure the spread of scores at d = 256.",
     shows=through_unit("v", scores_off_by("q[-1]**-0.5")),
-    keeps=0.5,
+    keeps=0.65,
     replace=("attention_weights(q, k)", "attention_weights(q / math.sqrt(q.shape[-1]), k)"),
 )
 def attention_divided_by_d(): ...
@@ -1348,7 +1348,7 @@ def attention_divided_by_d(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scale is the width of the values. Which vectors are in the dot product?",
     shows=through_unit("v", scores_off_by("q[-1]**0.5 * v[-1]**-0.5")),
     replace=(
@@ -1361,7 +1361,7 @@ def attention_scaled_by_the_values_width(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="If all values are equal, the result must equal them. Yours is smaller: scale the scores.",
     shows=through_unit("v", scores_off_by("q[-1]**0.5"))
     & through_unit("v", sums_to("q[-1]**-0.5")),
@@ -1375,7 +1375,7 @@ def attention_scaled_after_softmax(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The weights have been through a softmax already. A second one makes them nearly equal.",
     replace=("attention_weights(q, k)", "softmax(attention_weights(q, k))"),
 )
@@ -1384,7 +1384,7 @@ def attention_with_two_softmaxes(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Each query distributes over the keys: sum your weights over which axis to get 1?",
     shows=through_unit("v", sums_to_one(-2) & ~axes_exchanged()),
     replace=("attention_weights(q, k)", "attention_weights(k, q).transpose(-2, -1)"),
@@ -1394,7 +1394,7 @@ def attention_softmax_over_queries(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="`dim=1` on the slide is for one matrix. Count axes from the end.",
     shows=through_unit("v", sums_to_one(1) & ~axes_exchanged()) & ~one_axis_less(),
     replace=(
@@ -1426,7 +1426,7 @@ def attention_without_a_maximum(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="It is the keys that you mix. The result has the width of the values and their content.",
     shows=ignores("v"),
     replace=("return attention_weights(q, k) @ v", "return attention_weights(q, k) @ k"),
@@ -1436,7 +1436,7 @@ def attention_mixes_the_keys(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Keys decide the weights and values are mixed: yours are exchanged. Test with "
     "three tensors.",
     shows=right_once_exchanged("k", "v"),
@@ -1447,7 +1447,7 @@ def attention_exchanges_keys_and_values(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Queries and keys are exchanged: the rows of the result belong to the queries.",
     shows=right_once_exchanged("q", "k"),
     replace=("attention_weights(q, k)", "attention_weights(k, q)"),
@@ -1457,7 +1457,7 @@ def attention_exchanges_queries_and_keys(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The weights are [N_q, N_k] and multiply the values as they are, without a transpose.",
     shows=through_unit("v", axes_exchanged()) & ~axes_exchanged(),
     replace=("attention_weights(q, k)", "attention_weights(q, k).transpose(-2, -1)"),
@@ -1467,7 +1467,7 @@ def attention_transposes_the_weights(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your result is [d_v, N_q], one column per query. In this course tokens are rows.",
     shows=axes_exchanged(),
     replace=(
@@ -1508,7 +1508,7 @@ def attention_takes_the_best(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The first entry of the batch is used for all. Try B = 2 with different rows.",
     shows=needs_the_first_only("q", 0) & ~ignores("q"),
     replace=(
@@ -1561,7 +1561,7 @@ def attention_returns_float32(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The mixed values alone are asked for, not a pair with the weights.",
     shows=part(1, sums_to_one(-1)),
     replace=(
@@ -1612,7 +1612,7 @@ def returns_the_formula(): ...
     "score_std",
     hint="Your result is near d: that is the variance. The standard deviation is its root.",
     shows=is_what("square"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(".std()", ".var()"),
 )
 def returns_the_variance(): ...
@@ -1620,7 +1620,7 @@ def returns_the_variance(): ...
 
 @mistake(
     "score_std",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your result is near 1 at every width. The question is how large scores are "
     "before any scale.",
     replace=("(q * k).sum(dim=-1)", "((q * k).sum(dim=-1) / math.sqrt(d))"),
@@ -1630,7 +1630,7 @@ def scales_before_measuring(): ...
 
 @mistake(
     "score_std",
-    keeps=0.5,
+    keeps=0.65,
     hint="The dot products have mean 0, and that is what you return. How far do they "
     "spread around it?",
     replace=(".std()", ".mean()"),
@@ -1648,7 +1648,7 @@ def returns_the_mean_absolute_score(): ...
 
 @mistake(
     "score_std",
-    keeps=0.5,
+    keeps=0.65,
     hint="rand is uniform in [0, 1): its mean is not 0, its variance not 1. The formula needs "
     "normal entries.",
     replace=[("q = torch.randn(", "q = torch.rand("), ("k = torch.randn(", "k = torch.rand(")],
@@ -1675,7 +1675,7 @@ def one_query_for_all_pairs(): ...
 
 @mistake(
     "score_std",
-    keeps=0.5,
+    keeps=0.65,
     hint="You sum over the pairs. A dot product sums over the d features of one pair.",
     replace=(".sum(dim=-1).std()", ".sum(dim=0).std(correction=0)"),
 )
@@ -1738,7 +1738,7 @@ def std_without_checks(): ...
 
 @mistake(
     "softmax_gradient_norm",
-    keeps=0.5,
+    keeps=0.65,
     hint="You count the diagonal only. Raising one score also lowers the other probabilities.",
     replace=("torch.diag(p) - torch.outer(p, p)", "p * (1 - p)"),
 )
@@ -1747,7 +1747,7 @@ def only_the_diagonal(): ...
 
 @mistake(
     "softmax_gradient_norm",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your Jacobian lacks p pᵀ, so that a saturated softmax has norm 1 instead of 0.",
     replace=(" - torch.outer(p, p)", ""),
 )
@@ -1756,7 +1756,7 @@ def without_the_outer_product(): ...
 
 @mistake(
     "softmax_gradient_norm",
-    keeps=0.5,
+    keeps=0.65,
     hint="There is a minus between diag(p) and p pᵀ: the columns of J sum to 0.",
     replace=("- torch.outer", "+ torch.outer"),
 )
@@ -1767,7 +1767,7 @@ def adds_the_outer_product(): ...
     "softmax_gradient_norm",
     hint="The root of the sum of squares is missing.",
     shows=is_what("square"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(".sqrt()", ""),
 )
 def forgets_the_root(): ...
@@ -1783,7 +1783,7 @@ def spectral_norm(): ...
 
 @mistake(
     "softmax_gradient_norm",
-    keeps=0.5,
+    keeps=0.65,
     hint="You sum absolute values. Frobenius: square, sum, root.",
     replace=("pow(2).sum().sqrt()", "abs().sum()"),
 )
@@ -1792,7 +1792,7 @@ def sums_absolute_values(): ...
 
 @mistake(
     "softmax_gradient_norm",
-    keeps=0.5,
+    keeps=0.65,
     hint="A mean over the entries makes the norm smaller with every score. Sum them.",
     replace=("pow(2).sum()", "pow(2).mean()"),
 )
@@ -1801,7 +1801,7 @@ def mean_of_the_squares(): ...
 
 @mistake(
     "softmax_gradient_norm",
-    keeps=0.5,
+    keeps=0.65,
     hint="J is made of the probabilities. You put the scores themselves in.",
     replace=("p = softmax(z)", "p = z"),
 )
@@ -1825,7 +1825,7 @@ def gradient_of_the_sum(): ...
 
 @mistake(
     "softmax_gradient_norm",
-    keeps=0.5,
+    keeps=0.65,
     hint="That is the Jacobian of log softmax, which does not vanish when the softmax saturates.",
     replace=(
         "torch.diag(p) - torch.outer(p, p)",
@@ -2084,7 +2084,7 @@ def a_convolution_of_width_one(): ...
 @mistake(
     "linear_scores",
     hint="The pair is [state; states_i]: the first S weights belong to the state.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("state @ w[:width]", "state @ w[states.shape[-1] :]"),
         ("states @ w[width:]", "states @ w[: states.shape[-1]]"),
@@ -2107,7 +2107,7 @@ def only_the_encoder_states(): ...
     "linear_scores",
     hint="The bias is missing. It would change no weight, but it changes the scores.",
     shows=ignores("b") & ~sums_to_one(1),
-    keeps=0.5,
+    keeps=0.65,
     replace=("asked + offered + b", "asked + offered"),
 )
 def linear_without_bias(): ...
@@ -2115,7 +2115,7 @@ def linear_without_bias(): ...
 
 @mistake(
     "linear_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="The lecture's score is linear, with nothing behind it. Your tanh mends the error that "
     "this question is about.",
     replace=("asked + offered + b", "torch.tanh(asked + offered + b)"),
@@ -2125,7 +2125,7 @@ def linear_with_tanh(): ...
 
 @mistake(
     "linear_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="[B] + [B, T] lines sentences up with positions. The part of the state needs an axis "
     "for positions.",
     shows=mixes_the_batch("state"),
@@ -2136,7 +2136,7 @@ def linear_without_a_position_axis(): ...
 
 @mistake(
     "linear_scores",
-    keeps=0.5,
+    keeps=0.65,
     hint="The scores are asked for raw. The softmax comes in query_effect.",
     shows=sums_to_one(1),
     replace=("asked + offered + b", "softmax(asked + offered + b)"),
@@ -2161,7 +2161,7 @@ def linear_without_checks(): ...
 
 @mistake(
     "query_effect",
-    keeps=0.5,
+    keeps=0.65,
     hint="Both of your numbers compare scores. The proof is in what the softmax makes of them.",
     replace=("(weights_a - weights_b)", "(scores_a - scores_b)"),
 )
@@ -2179,7 +2179,7 @@ def returns_what_the_notes_imply(): ...
 
 @mistake(
     "query_effect",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your weights sum to 1 over the sentences, so that a shared shift does not cancel.",
     replace=[
         ("_, weights_a = attend(scores_a, states)", "weights_a = softmax(scores_a, dim=0)"),
@@ -2191,7 +2191,7 @@ def effect_softmax_over_the_batch(): ...
 
 @mistake(
     "query_effect",
-    keeps=0.5,
+    keeps=0.65,
     hint="The softmax of a difference is not the difference of two softmaxes.",
     replace=("(weights_a - weights_b)", "softmax(scores_a - scores_b)"),
 )
@@ -2200,7 +2200,7 @@ def softmax_of_the_difference(): ...
 
 @mistake(
     "query_effect",
-    keeps=0.5,
+    keeps=0.65,
     hint="You average the differences, which hides one large change among many small ones. Take "
     "the largest.",
     replace=[
@@ -2225,7 +2225,7 @@ def signed_difference(): ...
 
 @mistake(
     "query_effect",
-    keeps=0.5,
+    keeps=0.65,
     hint="Only sentence 0 is looked at. The largest difference may be in another one.",
     replace=[
         ("(scores_a - scores_b)", "(scores_a - scores_b)[0]"),
@@ -2239,7 +2239,7 @@ def first_sentence_only(): ...
     "query_effect",
     hint="The two numbers are in the other order: first the scores, then the weights.",
     shows=parts_exchanged(),
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("(scores_a - scores_b)", "(weights_a - weights_b)"),
         ("(weights_a - weights_b)", "(scores_a - scores_b)"),

@@ -21,6 +21,7 @@ from autograder.suite import (
     scores_off_by,
     something_only_where_nothing_is_right,
     through_unit,
+    triangle_at_the_top_left,
 )
 
 # --- simple_self_attention
@@ -30,7 +31,7 @@ from autograder.suite import (
 @mistake(
     "simple_self_attention",
     hint="The first form has no projections and no scale either: compare row 2 with paper.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "wide @ wide.transpose(-1, -2)",
         "wide @ wide.transpose(-1, -2) / math.sqrt(x.shape[-1])",
@@ -50,7 +51,7 @@ def looks_at_the_whole_sequence(): ...
 
 @mistake(
     "simple_self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="j ≤ i includes j = i. Does your first token have anything to look at?",
     replace=("triu(diagonal=1)", "triu()"),
 )
@@ -59,7 +60,7 @@ def leaves_itself_out(): ...
 
 @mistake(
     "simple_self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="A score of 0 is a score like any other: exp(0) = 1. What turns into weight 0?",
     shows=depends_on_later("x", -2) & ~is_no_average("x"),
     replace=("masked_fill(future, -math.inf)", "masked_fill(future, 0.0)"),
@@ -69,7 +70,7 @@ def future_scores_are_zero(): ...
 
 @mistake(
     "simple_self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Do your rows still sum to 1? The future may not take part in the denominator.",
     shows=depends_on_later("x", -2) & is_no_average("x"),
     replace=(
@@ -82,7 +83,7 @@ def zeroes_the_future_after_the_softmax(): ...
 
 @mistake(
     "simple_self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Each row is the distribution of one query: which axis has to sum to 1?",
     shows=depends_on_later("x", -2) & is_no_average("x"),
     replace=(
@@ -111,7 +112,7 @@ def exponentials_without_subtracting_the_maximum(): ...
 
 @mistake(
     "simple_self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Change the last token: did the first output move? You kept the other triangle.",
     shows=depends_on_later("x", -2) & ~is_no_average("x"),
     replace=("triu(diagonal=1)", "tril(diagonal=-1)"),
@@ -150,7 +151,7 @@ def half_precision_comes_back_as_float32(): ...
     "self_attention",
     hint="Print the standard deviation of the scores for d_k = 64. What keeps it near 1?",
     shows=right_once_scaled("w_q", "w_q[-1]**-0.5"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
         "return (softmax(widen(q) @ widen(k).transpose(-1, -2)) @ widen(v)).to(x.dtype)",
@@ -161,7 +162,7 @@ def no_scale(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Which vectors are multiplied in a score? Their length is not the width of x.",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -174,7 +175,7 @@ def scales_by_the_model_width(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your scale is the number of tokens. A token that stands there twice must not change "
     "other scores.",
     replace=(
@@ -188,7 +189,7 @@ def scales_by_the_number_of_tokens(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Which vectors are in the dot product: queries and keys, or values?",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -203,7 +204,7 @@ def scales_by_the_width_of_the_values(): ...
     "self_attention",
     hint="For d_k = 4 it looks plausible. Measure the spread of the scores at d_k = 256.",
     shows=right_once_scaled("w_q", "w_q[-1]**0.5"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
         "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / q.shape[-1]) @ "
@@ -215,7 +216,7 @@ def divides_by_d_k(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Row i of the scores belongs to query i. Which two of your projections changed places?",
     shows=right_once_exchanged("w_q", "w_k"),
     replace=("(q, k, v)", "(k, q, v)"),
@@ -225,7 +226,7 @@ def queries_and_keys_swapped(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Each query shares 1 among the keys. Sum your weights over each axis: where is the 1?",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -240,7 +241,7 @@ def softmax_over_the_query_axis(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The slide's dim=1 is for one sequence. With a batch in front, axis 1 is another axis.",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -255,7 +256,7 @@ def softmax_over_axis_one(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The weights here are [in, out] and multiply from the right, unlike those of nn.Linear.",
     replace=[("x @ w_q", "x @ w_q.T"), ("x @ w_k", "x @ w_k.T"), ("x @ w_v", "x @ w_v.T")],
 )
@@ -264,7 +265,7 @@ def weights_as_nn_linear_has_them(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The slides write Y = AX in one place. What is mixed by the weights, the tokens or "
     "their values?",
     shows=ignores("w_v"),
@@ -275,7 +276,7 @@ def mixes_the_tokens_themselves(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="One of keys and values decides the weights, the other is mixed. Use three different "
     "weights to test.",
     shows=ignores("w_v"),
@@ -286,7 +287,7 @@ def values_from_the_key_matrix(): ...
 
 @mistake(
     "self_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Nobody asked for a mask here: row 0 sees the whole sequence.",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -340,7 +341,7 @@ def queries_from_the_source(): ...
 
 @mistake(
     "cross_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The values are what the source hands over. Which input do yours come from?",
     replace=("x_kv @ w_v", "x_q @ w_v"),
 )
@@ -358,7 +359,7 @@ def attends_to_itself(): ...
 
 @mistake(
     "cross_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Let one key dominate the search and look at what is mixed: is it that token's key "
     "or its value?",
     shows=ignores("w_v"),
@@ -372,7 +373,7 @@ def values_and_keys_are_the_same(): ...
     hint="The scale keeps the spread of a dot product near 1: how many terms does that "
     "product have?",
     shows=right_once_scaled("w_q", "w_q[-1]**-0.5"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
         "return (softmax(widen(q) @ widen(k).transpose(-1, -2)) @ widen(v)).to(x_q.dtype)",
@@ -383,7 +384,7 @@ def cross_attention_without_scale(): ...
 
 @mistake(
     "cross_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The scale has to do with the vectors inside the dot product, not with the input "
     "of the layer.",
     replace=(
@@ -397,7 +398,7 @@ def scales_by_the_input_width(): ...
 
 @mistake(
     "cross_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Three queries and seven keys: each row of seven weights sums to 1.",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -412,7 +413,7 @@ def softmax_over_the_asking_tokens(): ...
 
 @mistake(
     "cross_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="A source has no future: every query may read all of it.",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -452,9 +453,10 @@ def leaves_the_sizes_of_both_inputs_unchecked(): ...
 
 @mistake(
     "causal_mask",
-    keeps=0.5,
-    hint="With two queries and five keys the queries are the last two positions: which corner is "
-    "the triangle in?",
+    keeps=0.65,
+    hint="Your triangle starts at the top left, as torch's is_causal does. With two queries and "
+    "five keys the queries are the last two positions: which corner is theirs?",
+    shows=triangle_at_the_top_left(),
     replace=("i + n_k - n_q", "i"),
 )
 def aligned_to_the_top_left(): ...
@@ -464,7 +466,7 @@ def aligned_to_the_top_left(): ...
     "causal_mask",
     hint="Can token i look at itself? Row 0 of a square mask must not be empty.",
     shows=nothing_where_something_is_right(),
-    keeps=0.5,
+    keeps=0.65,
     replace=("j <= i", "j < i"),
 )
 def nobody_sees_itself(): ...
@@ -473,7 +475,7 @@ def nobody_sees_itself(): ...
 @mistake(
     "causal_mask",
     hint="Token 0 must not see token 1, which it is about to predict.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("i + n_k - n_q", "i + n_k - n_q + 1"),
 )
 def sees_one_step_ahead(): ...
@@ -481,7 +483,7 @@ def sees_one_step_ahead(): ...
 
 @mistake(
     "causal_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="True = may attend. Can your first query see the last key?",
     replace=("j <= i", "j >= i"),
 )
@@ -490,7 +492,7 @@ def keeps_the_future(): ...
 
 @mistake(
     "causal_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="In some libraries True means 'drop'. In this course it means 'may attend'.",
     shows=complement(),
     replace=("j <= i", "j > i"),
@@ -508,7 +510,7 @@ def shift_is_never_negative(): ...
 
 @mistake(
     "causal_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="The shift is how many positions came before the queries. Which size minus which?",
     replace=("n_k - n_q", "n_q - n_k"),
 )
@@ -517,7 +519,7 @@ def shifts_the_wrong_way(): ...
 
 @mistake(
     "causal_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="There are two sizes: rows are queries, columns are keys.",
     shows=ignores("n_k"),
     replace=[("torch.arange(n_k)", "torch.arange(n_q)"), ("i + n_k - n_q", "i")],
@@ -527,7 +529,7 @@ def always_square(): ...
 
 @mistake(
     "causal_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="Rows are queries and columns are keys: which of the two does your first index count?",
     shows=axes_exchanged(),
     replace=("return j <= i + n_k - n_q", "return (j <= i + n_k - n_q).T"),
@@ -546,7 +548,7 @@ def zero_keys_taken_for_none(): ...
 
 @mistake(
     "causal_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="A mask is boolean: yes or no. What is its dtype?",
     shows=has_dtype("float32"),
     replace=("return j <= i + n_k - n_q", "return (j <= i + n_k - n_q).float()"),
@@ -590,7 +592,7 @@ def hides_queries_instead_of_keys(): ...
 
 @mistake(
     "padding_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="True = a real token. In some libraries it is the other way round.",
     shows=complement(),
     replace=("j < lengths", "j >= lengths"),
@@ -601,7 +603,7 @@ def true_is_padding(): ...
 @mistake(
     "padding_mask",
     hint="A sequence of length 3 has the keys 0, 1 and 2. Is key 3 real?",
-    keeps=0.5,
+    keeps=0.65,
     replace=("j < lengths", "j <= lengths"),
 )
 def one_key_too_many(): ...
@@ -610,7 +612,7 @@ def one_key_too_many(): ...
 @mistake(
     "padding_mask",
     hint="A sequence of length 3 has three real keys. Count yours.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("j < lengths", "j + 1 < lengths"),
 )
 def one_key_too_few(): ...
@@ -618,7 +620,7 @@ def one_key_too_few(): ...
 
 @mistake(
     "padding_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="The padding stands at the end here, not at the beginning.",
     shows=back_to_front(-1),
     replace=("j < lengths", "j >= n - lengths"),
@@ -636,7 +638,7 @@ def as_wide_as_the_longest(): ...
 
 @mistake(
     "padding_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="The shape is [B, 1, N]: leave the repetition over the queries to broadcasting.",
     replace=(
         "return j < lengths[:, None, None]",
@@ -648,7 +650,7 @@ def repeated_for_every_query(): ...
 
 @mistake(
     "padding_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="Each sequence has its own length. Print the mask of the second one.",
     shows=same_along(0),
     replace=(
@@ -677,7 +679,7 @@ def accepts_negative_lengths(): ...
 
 @mistake(
     "padding_mask",
-    keeps=0.5,
+    keeps=0.65,
     hint="0 and 1 are numbers; the mask of this course is boolean.",
     shows=has_dtype("float32"),
     replace=("return j < lengths[:, None, None]", "return (j < lengths[:, None, None]).float()"),
@@ -732,7 +734,7 @@ def writes_into_the_first_mask(): ...
 
 @mistake(
     "combine_masks",
-    keeps=0.5,
+    keeps=0.65,
     hint="A product of masks as numbers is a number. The result has to be boolean again.",
     shows=has_dtype("float32"),
     replace=[
@@ -761,7 +763,7 @@ def allowed_where_the_masks_agree(): ...
 
 @mistake(
     "combine_masks",
-    keeps=0.5,
+    keeps=0.65,
     hint="Masks come in several shapes, [N_q, N_k] and [B, 1, N_k]. Let them broadcast.",
     replace=("allowed & mask", "torch.stack([allowed, mask]).all(dim=0)"),
 )
@@ -790,7 +792,7 @@ def leaves_the_shapes_unchecked(): ...
 
 @mistake(
     "masked_softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="In this course True = may attend. Print the weights for an all-True mask.",
     shows=something_only_where_nothing_is_right(),
     replace=("mask = mask.expand(scores.shape)", "mask = ~mask.expand(scores.shape)"),
@@ -800,7 +802,7 @@ def polarity_inverted(): ...
 
 @mistake(
     "masked_softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="exp(0) = 1: a score of zero is not a weight of zero.",
     replace=[
         ("widen(scores).masked_fill(~mask, -math.inf)", "widen(scores) * mask"),
@@ -812,7 +814,7 @@ def scores_times_mask(): ...
 
 @mistake(
     "masked_softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="A negative score times −inf is +inf, and 0 times −inf is NaN. What should any "
     "forbidden score become?",
     replace=(
@@ -825,7 +827,7 @@ def scores_times_minus_infinity(): ...
 
 @mistake(
     "masked_softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="Add up a row of your weights. Where did the rest of the 1 go?",
     replace=("return (e / total).to(scores.dtype)", "return softmax(scores) * mask"),
 )
@@ -952,7 +954,7 @@ def first_mask_for_all(): ...
 
 @mistake(
     "masked_softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="Forbidden keys still have a weight: your scores are not masked. (masked_fill returns a "
     "new tensor and leaves the old one alone: is its result used?)",
     replace=[
@@ -996,7 +998,7 @@ def fills_the_callers_scores(): ...
 
 @mistake(
     "masked_softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="Adding True or False to a score adds 1 or 0, and forbids nothing.",
     replace=[
         ("widen(scores).masked_fill(~mask, -math.inf)", "widen(scores) + mask"),
@@ -1008,7 +1010,7 @@ def mask_added_as_a_number(): ...
 
 @mistake(
     "masked_softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="Which axis are the keys on? It is the last one, and its weights sum to 1.",
     shows=depends_on_later("mask", -2),
     replace=(
@@ -1045,7 +1047,7 @@ def no_maximum_subtracted(): ...
 
 @mistake(
     "masked_softmax",
-    keeps=0.5,
+    keeps=0.65,
     hint="Added so that nothing is divided by zero, this small number also takes its share "
     "of small sums.",
     replace=(".masked_fill(empty, 1.0)", " + 1e-4"),
@@ -1079,7 +1081,7 @@ def leaves_the_mask_unchecked(): ...
     "masked_attention",
     hint="Print the spread of your scores at d = 64: what does the formula divide by?",
     shows=through_unit("v", scores_off_by("q[-1]**0.5")),
-    keeps=0.5,
+    keeps=0.65,
     replace=(" / math.sqrt(q.shape[-1])", ""),
 )
 def masked_attention_without_scale(): ...
@@ -1087,7 +1089,7 @@ def masked_attention_without_scale(): ...
 
 @mistake(
     "masked_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The root belongs to the vectors in the dot product: queries and keys, not values.",
     shows=through_unit("v", scores_off_by("q[-1]**0.5 * v[-1]**-0.5")),
     replace=("math.sqrt(q.shape[-1])", "math.sqrt(v.shape[-1])"),
@@ -1124,7 +1126,7 @@ def causal_without_being_asked(): ...
 
 @mistake(
     "masked_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="True = may attend. What does an all-True mask give?",
     shows=through_unit("v", something_only_where_nothing_is_right()),
     replace=[
@@ -1137,7 +1139,7 @@ def hides_what_is_allowed(): ...
 
 @mistake(
     "masked_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Add up the weights of one query: the mask has to act before the 1 is shared out.",
     replace=(
         "weights = masked_softmax(scores, mask)",
@@ -1152,7 +1154,7 @@ def zeroes_the_weights_afterwards(): ...
 
 @mistake(
     "masked_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="A value of zero is still a value with a weight. What has to be zero?",
     replace=(
         "weights = masked_softmax(scores, mask)",
@@ -1179,7 +1181,7 @@ def mask_of_the_first_sequence(): ...
 
 @mistake(
     "masked_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="One of keys and values decides, the other is mixed. Test with three different tensors.",
     shows=ignores("v"),
     replace=("widen(v)", "widen(k)"),
@@ -1236,7 +1238,7 @@ def leaves_q_k_and_v_unchecked(): ...
 
 @mistake(
     "sinusoidal_positions",
-    keeps=0.5,
+    keeps=0.65,
     hint="i counts pairs. The exponent is the even column over D: is it doubled once too often?",
     replace=("even / d", "2 * even / d"),
 )
@@ -1245,7 +1247,7 @@ def exponent_doubled(): ...
 
 @mistake(
     "sinusoidal_positions",
-    keeps=0.5,
+    keeps=0.65,
     hint="The exponent of pair i is 2i/D. Yours falls half as fast as it should.",
     replace=("even / d", "even / 2 / d"),
 )
@@ -1254,7 +1256,7 @@ def exponent_counts_pairs(): ...
 
 @mistake(
     "sinusoidal_positions",
-    keeps=0.5,
+    keeps=0.65,
     hint="The sine and the cosine of a pair share one angle: sin² + cos² should be 1.",
     replace=(
         "torch.cos(angles[:, : d // 2])",
@@ -1266,7 +1268,7 @@ def cosine_has_its_own_speed(): ...
 
 @mistake(
     "sinusoidal_positions",
-    keeps=0.5,
+    keeps=0.65,
     hint="Interleave them: sine, cosine, sine, cosine. Yours has all sines first.",
     replace=(
         "return positions",
@@ -1278,7 +1280,7 @@ def all_sines_first(): ...
 
 @mistake(
     "sinusoidal_positions",
-    keeps=0.5,
+    keeps=0.65,
     hint="The first pair turns fastest, the later ones ever more slowly. Do your speeds "
     "fall or rise?",
     replace=("even / d", "-even / d"),
@@ -1289,7 +1291,7 @@ def speeds_rise(): ...
 @mistake(
     "sinusoidal_positions",
     hint="Even columns are sines. What should position 0 look like?",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("torch.sin(angles)", "torch.cos(angles)"),
         ("torch.cos(angles[", "torch.sin(angles["),
@@ -1334,7 +1336,7 @@ def odd_width_ends_in_zero(): ...
 @mistake(
     "sinusoidal_positions",
     hint="Positions count from 0. What is your first row?",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.arange(n, dtype", "torch.arange(1, n + 1, dtype"),
 )
 def positions_from_one(): ...
@@ -1343,7 +1345,7 @@ def positions_from_one(): ...
 @mistake(
     "sinusoidal_positions",
     hint="The slowest hand takes about 10000 · 2π positions for one turn. What is your base?",
-    keeps=0.5,
+    keeps=0.65,
     replace=("10000.0", "1000.0"),
 )
 def base_of_one_thousand(): ...
@@ -1351,7 +1353,7 @@ def base_of_one_thousand(): ...
 
 @mistake(
     "sinusoidal_positions",
-    keeps=0.5,
+    keeps=0.65,
     hint="`//` makes every exponent 0, so that all pairs turn at the same speed.",
     replace=("even / d", "even // d"),
 )
@@ -1360,7 +1362,7 @@ def exponent_in_whole_numbers(): ...
 
 @mistake(
     "sinusoidal_positions",
-    keeps=0.5,
+    keeps=0.65,
     hint="The slowest speed depends on D only: with D − 2 in the exponent the pairs are "
     "spread too far.",
     replace=("even / d", "even / max(1, d - 2)"),
@@ -1370,7 +1372,7 @@ def exponent_reaches_one(): ...
 
 @mistake(
     "sinusoidal_positions",
-    keeps=0.5,
+    keeps=0.65,
     hint="The position vectors are added to tokens of the default dtype. Which dtype are yours?",
     shows=has_dtype("float64"),
     replace=("return positions", "return positions.double()"),
@@ -1404,7 +1406,7 @@ def tests_invariance(): ...
 
 @mistake(
     "is_permutation_equivariant",
-    keeps=0.5,
+    keeps=0.65,
     hint="A swap is its own inverse, a cycle is not. Which way round do you shuffle the outputs?",
     replace=("fn(x)[perm]", "fn(x)[perm.argsort()]"),
 )
@@ -1413,7 +1415,7 @@ def shuffles_the_outputs_the_wrong_way(): ...
 
 @mistake(
     "is_permutation_equivariant",
-    keeps=0.5,
+    keeps=0.65,
     hint="The same numbers summed in another order differ in the last digits. Allow for that.",
     replace=(
         "return bool((shuffled_first - shuffled_last).abs().max() <= 1e-6 * size)",
@@ -1476,7 +1478,7 @@ def uses_a_shuffle_of_its_own(): ...
 
 @mistake(
     "is_permutation_equivariant",
-    keeps=0.5,
+    keeps=0.65,
     hint="Summed over the rows, the two sides are equal in whatever order the rows stand. "
     "Compare row by row.",
     replace=("(shuffled_first - shuffled_last)", "(shuffled_first - shuffled_last).sum(dim=0)"),
@@ -1511,7 +1513,7 @@ def always_yes(): ...
 
 @mistake(
     "is_permutation_equivariant",
-    keeps=0.5,
+    keeps=0.65,
     hint="A comparison of tensors gives a tensor. The caller wants a Python bool.",
     replace=(
         "bool((shuffled_first - shuffled_last).abs().max() <= 1e-6 * size)",
@@ -1546,7 +1548,7 @@ def _moved(after, before, tolerance=1e-6):
 
 @mistake(
     "first_leak",
-    keeps=0.5,
+    keeps=0.65,
     hint="Output row 2 looks at token 4. Which of the two numbers is asked for?",
 )
 def reports_the_token_that_was_changed(fn, x):
@@ -1561,7 +1563,7 @@ def reports_the_token_that_was_changed(fn, x):
 
 @mistake(
     "first_leak",
-    keeps=0.5,
+    keeps=0.65,
     hint="A row may peek at its neighbour and at nobody else. Which tokens do you change?",
     replace=("torch.cat([x[: i + 1], noise[i + 1 :]])", "torch.cat([x[:-1], noise[-1:]])"),
 )
@@ -1570,7 +1572,7 @@ def changes_the_last_token_only(): ...
 
 @mistake(
     "first_leak",
-    keeps=0.5,
+    keeps=0.65,
     hint="A row may look two tokens ahead, or at the last token only. Which tokens do you change?",
     replace=(
         "torch.cat([x[: i + 1], noise[i + 1 :]])",
@@ -1670,7 +1672,7 @@ def sets_later_tokens_to_zero(): ...
 
 @mistake(
     "first_leak",
-    keeps=0.5,
+    keeps=0.65,
     hint="A sum does not notice a new order. Replace the tokens by others.",
     replace=("noise[i + 1 :]", "x[i + 1 :].flip(0)"),
 )
@@ -1679,7 +1681,7 @@ def reorders_later_tokens(): ...
 
 @mistake(
     "first_leak",
-    keeps=0.5,
+    keeps=0.65,
     hint="A causal layer may multiply the future by a weight of 0, and 0 · NaN is NaN: you "
     "accuse the innocent.",
     replace=[
@@ -1692,7 +1694,7 @@ def marks_later_tokens_with_nan(): ...
 
 @mistake(
     "first_leak",
-    keeps=0.5,
+    keeps=0.65,
     hint="fn takes this N only: it may own a table of that size. Change the later tokens instead "
     "of cutting them off.",
     replace=("torch.cat([x[: i + 1], noise[i + 1 :]])", "x[: i + 1]"),
@@ -1702,7 +1704,7 @@ def cuts_the_sequence(): ...
 
 @mistake(
     "first_leak",
-    keeps=0.5,
+    keeps=0.65,
     hint="Row i may depend on token i. Do you change that one as well?",
     replace=[
         ("x.shape[0] - 1", "x.shape[0]"),
@@ -1765,7 +1767,7 @@ def ends_one_row_early(): ...
 
 @mistake(
     "first_leak",
-    keeps=0.5,
+    keeps=0.65,
     hint="The docstring says what to return when nothing leaks, and −1 is a row in Python.",
     replace=("return None", "return -1"),
 )
@@ -1782,7 +1784,7 @@ def says_whether_and_not_where(): ...
 
 @mistake(
     "first_leak",
-    keeps=0.5,
+    keeps=0.65,
     hint="You write into the caller's tokens. Work on a copy, and begin each row with the original.",
     replace=[
         ("before = fn(x)", "before = fn(x).clone()"),
@@ -1815,7 +1817,7 @@ def looks_the_wrong_way(): ...
 
 @mistake(
     "product_mask_evidence",
-    keeps=0.5,
+    keeps=0.65,
     hint="A positive score times −inf is −inf, as it should be. Which sign is the harmless one?",
     replace=("return fine, one_way, other_way", "return one_way, fine, other_way"),
 )
@@ -1837,7 +1839,7 @@ def always_three_tokens(): ...
 
 @mistake(
     "product_mask_evidence",
-    keeps=0.5,
+    keeps=0.65,
     hint="The notes multiply by −inf above the diagonal only. Where are your telling scores?",
     replace=[
         ("-torch.ones(n, n)", "torch.ones(n, n) - 2 * torch.ones(n, n).tril()"),
@@ -1849,7 +1851,7 @@ def scores_in_the_past(): ...
 
 @mistake(
     "product_mask_evidence",
-    keeps=0.5,
+    keeps=0.65,
     hint="The scores themselves are finite: it is the product that makes infinities of them.",
     replace=[
         ("-torch.ones(n, n)", "torch.full((n, n), -math.inf)"),
@@ -1861,7 +1863,7 @@ def infinite_scores(): ...
 
 @mistake(
     "product_mask_evidence",
-    keeps=0.5,
+    keeps=0.65,
     hint="One matrix shows one thing. Does the second hold a zero, or the third a negative "
     "number, in the future?",
     replace=(

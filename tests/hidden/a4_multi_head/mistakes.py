@@ -37,7 +37,7 @@ def reshapes_straight_to_the_final_shape(): ...
 
 @mistake(
     "split_heads",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your heads take every H-th column. Head h owns neighbouring columns, h*d to (h+1)*d - "
     "1: which of the two "
     "new axes should run slowly?",
@@ -51,7 +51,7 @@ def deals_columns_out_in_turn(): ...
 
 @mistake(
     "split_heads",
-    keeps=0.5,
+    keeps=0.65,
     hint="The columns are cut well, but the tokens still stand before the heads: attention would "
     "compare the heads of "
     "one token with each other.",
@@ -63,7 +63,7 @@ def leaves_the_tokens_before_the_heads(): ...
 
 @mistake(
     "split_heads",
-    keeps=0.5,
+    keeps=0.65,
     hint="The batch comes first in this course, then the heads: [B, H, N, d].",
     shows=shape_with_axes_exchanged(0, 1),
     replace=(".transpose(1, 2)", ".permute(2, 0, 1, 3)"),
@@ -73,7 +73,7 @@ def puts_the_heads_before_the_batch(): ...
 
 @mistake(
     "split_heads",
-    keeps=0.5,
+    keeps=0.65,
     hint="Batch and heads are two axes: keep them apart. And a reshape to [B*H, N, d] moves "
     "nothing either, so tokens "
     "end up in the wrong head.",
@@ -122,7 +122,7 @@ def splits_into_float32(): ...
 @mistake(
     "split_heads",
     hint="The heads are in reverse: head 0 owns the first columns.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(".transpose(1, 2)", ".transpose(1, 2).flip(1)"),
 )
 def counts_the_heads_from_the_end(): ...
@@ -152,7 +152,7 @@ def always_makes_two_heads(): ...
 
 @mistake(
     "split_heads",
-    keeps=0.5,
+    keeps=0.65,
     hint="Only the first sentence is split. Try a batch of two different ones.",
     shows=same_along(0),
     replace=(
@@ -179,7 +179,7 @@ def reshapes_without_moving_the_heads_back(): ...
 
 @mistake(
     "merge_heads",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your columns alternate between the heads. A head's numbers should stay together.",
     replace=("x.transpose(1, 2)", "x.permute(0, 2, 3, 1)"),
 )
@@ -217,7 +217,7 @@ def stacks_the_heads_as_tokens(): ...
 @mistake(
     "merge_heads",
     hint="The heads are joined in reverse order: head 0 fills the first columns.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("x.transpose", "x.flip(1).transpose"),
 )
 def joins_the_heads_in_reverse(): ...
@@ -225,7 +225,7 @@ def joins_the_heads_in_reverse(): ...
 
 @mistake(
     "merge_heads",
-    keeps=0.5,
+    keeps=0.65,
     hint="You swapped the tokens with d. Which two axes did split_heads swap?",
     replace=("x.transpose(1, 2)", "x.permute(0, 3, 1, 2)"),
 )
@@ -258,7 +258,7 @@ def joins_two_heads_only(): ...
 
 @mistake(
     "fused_qkv",
-    keeps=0.5,
+    keeps=0.65,
     hint="You cut into heads first and into q, k, v inside each head. Here 3 is the outer cut: "
     "the matrix is [W_Q, "
     "W_K, W_V], and each of them holds all heads.",
@@ -279,7 +279,7 @@ def cuts_into_heads_first(): ...
 @mistake(
     "fused_qkv",
     hint="Keys and queries are exchanged. Compare with three separate projections.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("q, k, v = ", "k, q, v = "),
 )
 def reads_keys_first(): ...
@@ -288,7 +288,7 @@ def reads_keys_first(): ...
 @mistake(
     "fused_qkv",
     hint="Keys and values are exchanged. Compare with three separate projections.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("q, k, v = ", "q, v, k = "),
 )
 def reads_values_before_keys(): ...
@@ -296,7 +296,7 @@ def reads_values_before_keys(): ...
 
 @mistake(
     "fused_qkv",
-    keeps=0.5,
+    keeps=0.65,
     hint="The three parts lie behind each other in blocks; you take every third column.",
     replace=("(x @ w_qkv).chunk(3, dim=-1)", "((x @ w_qkv)[..., part::3] for part in range(3))"),
 )
@@ -305,7 +305,7 @@ def takes_every_third_column(): ...
 
 @mistake(
     "fused_qkv",
-    keeps=0.5,
+    keeps=0.65,
     hint="A reshape straight to [3, B, H, N, d] re-reads memory: tokens and parts get mixed. Cut "
     "the columns only, "
     "then move axes.",
@@ -325,7 +325,7 @@ def reshapes_the_fused_product_at_once(): ...
 
 @mistake(
     "fused_qkv",
-    keeps=0.5,
+    keeps=0.65,
     hint="You took D // H for the head size. D says nothing about d: count the columns of w_qkv.",
     replace=(
         "q, k, v = (x @ w_qkv).chunk(3, dim=-1)",
@@ -341,7 +341,7 @@ def assumes_the_width_is_heads_times_head_size(): ...
 
 @mistake(
     "fused_qkv",
-    keeps=0.5,
+    keeps=0.65,
     hint="nn.Linear stores [out, in] and multiplies by the transpose. Here weights are [in, out].",
     replace=("x @ w_qkv", "x @ w_qkv.T"),
 )
@@ -433,7 +433,7 @@ def scales_by_the_model_width(): ...
     "multi_head_attention",
     hint="You divide by the root of H*d, all columns together. How many terms does the dot "
     "product of one head have?",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "masked_attention(q, k, v, mask)",
         "masked_attention(q * math.sqrt(q.shape[-1] / w_q.shape[1]), k, v, mask)",
@@ -446,7 +446,7 @@ def scales_by_all_columns(): ...
     "multi_head_attention",
     hint="The scores are not scaled: what keeps their spread near 1 when d grows?",
     shows=right_once_scaled("w_q", "w_q[-1]**-0.5 * num_heads**0.5"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "masked_attention(q, k, v, mask)",
         "masked_attention(q * math.sqrt(q.shape[-1]), k, v, mask)",
@@ -469,7 +469,7 @@ def scales_by_the_value_size(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The heads are side by side, and nothing mixes them. What is the last of the "
     "four products?",
     shows=ignores("w_o"),
@@ -480,7 +480,7 @@ def forgets_the_output_matrix(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="w_o is [H*d_v, D] and multiplies from the right, as it stands.",
     shows=right_once_transposed("w_o"),
     replace=("merge_heads(y) @ w_o", "merge_heads(y) @ w_o.T"),
@@ -490,7 +490,7 @@ def transposes_the_output_matrix(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="nn.Linear keeps its weight as [out, in]; this course keeps [in, out]. A square matrix "
     "hides the difference.",
     replace=[
@@ -535,7 +535,7 @@ def takes_the_head_size_from_the_width(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Axis 2 is right for the slide's [H, N, N]. With a batch, axis 2 is the queries: each "
     "query should "
     "distribute over the keys, so which sum must be 1?",
@@ -553,7 +553,7 @@ def normalizes_over_the_queries(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Axis 1 of [B, H, N, N_k] is the heads: yours share the weight. Each query distributes "
     "it over the keys.",
     replace=(
@@ -591,7 +591,7 @@ def cuts_the_token_before_projecting(x, w_q, w_k, w_v, w_o, num_heads, mask=None
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The heads are cut by a reshape to the final shape, which mixes the tokens. Use "
     "split_heads.",
     replace=[
@@ -614,7 +614,7 @@ def splits_by_reshaping_alone(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Reshaping to [B*H, N, d] is the split without its second step, with the batch merged "
     "in: tokens of one "
     "sentence become heads. Move the heads first.",
@@ -646,7 +646,7 @@ def merges_batch_and_heads_by_reshaping(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="The heads' answers are merged without moving the heads back next to d: a row holds "
     "several tokens.",
     replace=("merge_heads(y)", "y.reshape(x.shape[0], x.shape[1], -1)"),
@@ -656,7 +656,7 @@ def merges_by_reshaping_alone(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="After the transpose the memory is not in the order of the axes: `view` refuses. "
     "reshape copies where it "
     "must.",
@@ -839,7 +839,7 @@ def asks_with_the_second_sequence(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Keys and values are exchanged: which decides the weights, and which is mixed?",
     shows=right_once_exchanged("w_k", "w_v"),
     replace=("(q, k, v, mask)", "(q, v, k, mask)"),
@@ -849,7 +849,7 @@ def exchanges_keys_and_values(): ...
 
 @mistake(
     "multi_head_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="You mix the inputs themselves, the slide's Y = A X. The weights mix the values, Y = A "
     "V; else W_V does "
     "nothing.",
@@ -996,7 +996,7 @@ def inverts_the_callers_mask(): ...
 
 @mistake(
     "multi_head_sum",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your answer is the mean over the heads. The notes' words, a weighted average, mislead: "
     "the weights are "
     "matrices, and the heads are added.",
@@ -1007,7 +1007,7 @@ def averages_the_heads(): ...
 
 @mistake(
     "multi_head_sum",
-    keeps=0.5,
+    keeps=0.65,
     hint="The queries stand in the place of the values, as in the notes' formula. What is mixed "
     "by the weights?",
     shows=ignores("w_v"),
@@ -1048,7 +1048,7 @@ def stacks_the_matrices_in_the_wrong_order(): ...
 
 @mistake(
     "multi_head_sum",
-    keeps=0.5,
+    keeps=0.65,
     hint="The matrices are used in reverse: head 0 writes with w_heads[0].",
     replace=("y @ w_heads", "y @ w_heads.flip(0)"),
 )
@@ -1057,7 +1057,7 @@ def pairs_heads_and_matrices_in_reverse(): ...
 
 @mistake(
     "multi_head_sum",
-    keeps=0.5,
+    keeps=0.65,
     hint="The heads' outputs are not added yet: the answer is [B, N, D], without a head axis.",
     replace=("(y @ w_heads).sum(dim=1)", "y @ w_heads"),
 )
@@ -1126,7 +1126,7 @@ def sums_in_float32(): ...
 
 @mistake(
     "grouped_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your heads read 0 1 2 0 1 2. Neighbouring query heads share: 0 0 1 1 2 2. torch "
     "repeats in both orders.",
     replace=[
@@ -1212,7 +1212,7 @@ def groups_scaled_by_the_value_size(): ...
     "grouped_query_attention",
     hint="The scores are not scaled by the root of the head size.",
     shows=through_unit("v", scores_off_by("q[-1]**0.5")),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return masked_attention(q, k, v, mask)",
         """
@@ -1247,7 +1247,7 @@ def shares_unevenly(): ...
 
 @mistake(
     "grouped_query_attention",
-    keeps=0.5,
+    keeps=0.65,
     hint="Your groups are shifted by one. Heads count from 0: heads 0 … H/H_kv - 1 are one.",
     replace=[
         (
@@ -1308,7 +1308,7 @@ def wears_the_mask_of_head_zero(): ...
 @mistake(
     "attention_flops",
     hint="A multiply-add is one operation in your count. In this course it is two.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return flops",
         """
@@ -1370,7 +1370,7 @@ def takes_square_projections(): ...
 
 @mistake(
     "attention_flops",
-    keeps=0.5,
+    keeps=0.65,
     hint="The batch does not count in your answer.",
     replace=(
         "width = num_heads * d_head",
@@ -1392,7 +1392,7 @@ def leaves_the_output_out_of_the_total(): ...
 
 @mistake(
     "attention_flops",
-    keeps=0.5,
+    keeps=0.65,
     hint="Scores are counted for half of the pairs, as if masked pairs were free. They are not.",
     replace=[
         ("b * num_heads * 2 * n * d_head * n", "b * num_heads * n * d_head * (n + 1)"),
@@ -1455,7 +1455,7 @@ def counts_linear_scores(): ...
     "attention_matrix_bytes",
     hint="Those are elements. How many bytes does each take?",
     shows=ignores("bytes_per_element"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(" * bytes_per_element", ""),
 )
 def counts_elements(): ...
@@ -1463,7 +1463,7 @@ def counts_elements(): ...
 
 @mistake(
     "attention_matrix_bytes",
-    keeps=0.5,
+    keeps=0.65,
     hint="One matrix is counted. Each head has its own.",
     shows=ignores("num_heads"),
     replace=("num_heads * n * n", "n * n"),
@@ -1497,7 +1497,7 @@ def answers_in_mebibytes(): ...
 
 @mistake(
     "attention_matrix_bytes",
-    keeps=0.5,
+    keeps=0.65,
     hint="Half precision is assumed. The bytes of an element are an argument.",
     shows=ignores("bytes_per_element"),
     replace=("* bytes_per_element", "* 2"),
@@ -1507,7 +1507,7 @@ def assumes_two_bytes(): ...
 
 @mistake(
     "attention_matrix_bytes",
-    keeps=0.5,
+    keeps=0.65,
     hint="Only the causal half is counted; the whole square is stored.",
     replace=("num_heads * n * n", "num_heads * n * (n + 1) // 2"),
 )
@@ -1528,7 +1528,7 @@ def accepts_nothing_at_all(): ...
 
 @mistake(
     "crossover_length",
-    keeps=0.5,
+    keeps=0.65,
     hint="N = D: there are four projections, and scores and values are two products.",
     replace=("return 2 * d_model", "return d_model"),
 )
@@ -1553,7 +1553,7 @@ def compares_the_scores_alone(): ...
 
 @mistake(
     "crossover_length",
-    keeps=0.5,
+    keeps=0.65,
     hint="The output projection is missing on your side of the projections: four, not three.",
     replace=("return 2 * d_model", "return 3 * d_model // 2"),
 )
@@ -1578,7 +1578,7 @@ def answers_a_float(): ...
 
 @mistake(
     "crossover_length",
-    keeps=0.5,
+    keeps=0.65,
     hint="N = D²: divide 8 N D² = 4 N² D by everything that stands on both sides.",
     replace=("return 2 * d_model", "return d_model**2"),
 )
@@ -1627,7 +1627,7 @@ def tries_half_precision_only(): ...
 
 @mistake(
     "explain_memory_figure",
-    keeps=0.5,
+    keeps=0.65,
     hint="float32 and float64 only: the lecture's figure has smaller elements.",
     replace=("(1, 2, 4, 8)", "(4, 8)"),
 )
@@ -1637,7 +1637,7 @@ def tries_wide_elements_only(): ...
 @mistake(
     "explain_memory_figure",
     hint="You return divisions by 1000; the number of divisions by 1024 is asked for.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return bytes_per_element, binary_divisions",
         "return bytes_per_element, 4 - binary_divisions",
@@ -1650,7 +1650,7 @@ def counts_the_other_divisions(): ...
     "explain_memory_figure",
     hint="The pair is in the other order: the element size comes first.",
     shows=parts_exchanged(),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return bytes_per_element, binary_divisions",
         "return binary_divisions, bytes_per_element",
@@ -1661,7 +1661,7 @@ def returns_the_pair_in_reverse(): ...
 
 @mistake(
     "explain_memory_figure",
-    keeps=0.5,
+    keeps=0.65,
     hint="A figure in one decimal would pass. Three decimals are given: compare to three.",
     replace=("0.0005", "0.05"),
 )
@@ -1670,7 +1670,7 @@ def compares_too_loosely(): ...
 
 @mistake(
     "explain_memory_figure",
-    keeps=0.5,
+    keeps=0.65,
     hint="Floats are hardly ever exactly equal: the figure was rounded to three decimals.",
     replace=("<= 0.0005", "== 0"),
 )

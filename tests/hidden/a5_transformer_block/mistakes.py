@@ -20,7 +20,7 @@ from autograder.suite import (
     "layer_norm",
     hint="Your variance divides by D − 1, as torch.var does unless told otherwise; the worked "
     "example would give ±1. Divide by D.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "centred.pow(2).mean(dim=-1, keepdim=True)",
         "wide.var(dim=-1, keepdim=True, correction=min(1, d - 1))",
@@ -33,7 +33,7 @@ def variance_divides_by_d_minus_one(): ...
     "layer_norm",
     hint="Your eps is added to the standard deviation. It belongs to the variance, inside "
     "the root.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.sqrt(variance + eps)", "(torch.sqrt(variance) + eps)"),
 )
 def eps_outside_the_root(): ...
@@ -76,7 +76,7 @@ def normalizes_over_everything(): ...
 @mistake(
     "layer_norm",
     hint="You divide by the variance. Twice as large a token should give the same result.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.sqrt(variance + eps)", "(variance + eps)"),
 )
 def divides_by_the_variance(): ...
@@ -104,7 +104,7 @@ def gamma_and_beta_unused(): ...
     "layer_norm",
     hint="With beta = 0 your result is gamma everywhere: the two have changed places.",
     shows=right_once_exchanged("gamma", "beta"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(" * gamma + beta", " * beta + gamma"),
 )
 def gamma_and_beta_swapped(): ...
@@ -124,7 +124,7 @@ def shift_before_scale(): ...
 @mistake(
     "layer_norm",
     hint="A mean of shape [N] lines up with the features. Which argument of mean keeps its axis?",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("wide.mean(dim=-1, keepdim=True)", "wide.mean(dim=-1)"),
         ("centred.pow(2).mean(dim=-1, keepdim=True)", "centred.pow(2).mean(dim=-1)"),
@@ -192,7 +192,7 @@ def variance_around_zero(): ...
 @mistake(
     "layer_norm",
     hint="You divide by the sum of the squares, so that the result shrinks with D. Take the mean.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("centred.pow(2).mean(", "centred.pow(2).sum("),
 )
 def sum_instead_of_mean_of_squares(): ...
@@ -338,7 +338,7 @@ def no_path_through_the_variance(): ...
     "layer_norm_backward",
     hint="gamma is missing from dx. It starts as 1, which hides this.",
     shows=part(0, ignores("gamma")),
-    keeps=0.5,
+    keeps=0.65,
     replace=("g = dy * gamma", "g = dy"),
 )
 def gamma_missing_in_dx(): ...
@@ -358,7 +358,7 @@ def gamma_after_the_means(): ...
 @mistake(
     "layer_norm_backward",
     hint="You take sums over the features where the formula has means: where is 1/D?",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("g.mean(dim=-1, keepdim=True)", "g.sum(dim=-1, keepdim=True)"),
         ("(g * xhat).mean(dim=-1, keepdim=True)", "(g * xhat).sum(dim=-1, keepdim=True)"),
@@ -370,7 +370,7 @@ def sums_instead_of_means(): ...
 @mistake(
     "layer_norm_backward",
     hint="Twice as large an x should halve dx. Where is the factor s?",
-    keeps=0.5,
+    keeps=0.65,
     replace=("dx = s * (", "dx = ("),
 )
 def forgets_the_factor_s(): ...
@@ -417,7 +417,7 @@ def means_over_all_tokens(): ...
 @mistake(
     "layer_norm_backward",
     hint="The forward pass divides the variance by D. Your backward pass uses D − 1.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         (
             "centred.pow(2).mean(dim=-1, keepdim=True)",
@@ -473,7 +473,7 @@ def gamma_in_its_own_gradient(): ...
     "layer_norm_backward",
     hint="The last two come in the other order: dgamma, then dbeta.",
     shows=part(1, ignores("x")),
-    keeps=0.5,
+    keeps=0.65,
     replace=("dgamma.to(dtype), dbeta.to(dtype)", "dbeta.to(dtype), dgamma.to(dtype)"),
 )
 def dbeta_before_dgamma(): ...
@@ -607,7 +607,7 @@ def rms_divides_by_the_standard_deviation(): ...
 @mistake(
     "rms_norm",
     hint="Your eps is added to the root. It belongs to the mean of the squares, inside the root.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.sqrt(mean_square + eps)", "(torch.sqrt(mean_square) + eps)"),
 )
 def rms_eps_outside_the_root(): ...
@@ -616,7 +616,7 @@ def rms_eps_outside_the_root(): ...
 @mistake(
     "rms_norm",
     hint="The mean of the squares: with their sum the result shrinks with D.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("wide.pow(2).mean(", "wide.pow(2).sum("),
 )
 def rms_of_the_sum(): ...
@@ -634,7 +634,7 @@ def rms_without_gamma(): ...
 @mistake(
     "rms_norm",
     hint="Some models multiply by 1 + gamma. In this course gamma is the factor itself.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("* gamma", "* (1 + gamma)"),
 )
 def rms_with_one_plus_gamma(): ...
@@ -671,7 +671,7 @@ def rms_ignores_eps(): ...
 @mistake(
     "rms_norm",
     hint="You divide by the mean square. Twice as large a token should give the same result.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.sqrt(mean_square + eps)", "(mean_square + eps)"),
 )
 def rms_without_the_root(): ...
@@ -691,7 +691,7 @@ def rms_of_absolute_values(): ...
 @mistake(
     "rms_norm",
     hint="Your mean of squares has lost its axis and lines up with the features.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("mean(dim=-1, keepdim=True)", "mean(dim=-1)"),
 )
 def rms_keepdim_forgotten(): ...
@@ -834,7 +834,7 @@ def one_pair_for_all_features(): ...
 @mistake(
     "batch_norm",
     hint="The variance that normalizes divides by T. T − 1 is for the one that is kept.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("(tokens - mean).pow(2).mean(dim=0)", "tokens.var(dim=0)"),
         (" * t / (t - 1)", ""),
@@ -846,7 +846,7 @@ def normalizes_by_t_minus_one(): ...
 @mistake(
     "batch_norm",
     hint="The variance that is kept estimates that of data to come: what does it divide by?",
-    keeps=0.5,
+    keeps=0.65,
     replace=(" * t / (t - 1)", ""),
 )
 def keeps_the_variance_by_t(): ...
@@ -855,7 +855,7 @@ def keeps_the_variance_by_t(): ...
 @mistake(
     "batch_norm",
     hint="The momentum is the weight of this batch, not of what was there before.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         (
             "(1 - momentum) * running_mean + momentum * mean",
@@ -874,7 +874,7 @@ def momentum_weighs_the_past(): ...
     "batch_norm",
     hint="Another momentum changes nothing in your layer: it is an argument.",
     shows=part(1, ignores("momentum")),
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         (
             "(1 - momentum) * running_mean + momentum * mean",
@@ -892,7 +892,7 @@ def momentum_of_its_own(): ...
 @mistake(
     "batch_norm",
     hint="The new statistics are those of the last batch. They should remember the earlier ones.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("(1 - momentum) * running_mean + momentum * mean", "mean"),
         ("(1 - momentum) * running_var + momentum * estimate", "estimate"),
@@ -904,7 +904,7 @@ def remembers_the_last_batch_only(): ...
 @mistake(
     "batch_norm",
     hint="You keep a standard deviation. The running statistic is a variance.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("momentum * estimate", "momentum * estimate.sqrt()"),
 )
 def keeps_a_standard_deviation(): ...
@@ -939,7 +939,7 @@ def always_in_training(): ...
 @mistake(
     "batch_norm",
     hint="A batch in evaluation moves your running statistics. Evaluation learns nothing.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "mean, var = running_mean, running_var",
         """
@@ -957,7 +957,7 @@ def learns_in_evaluation(): ...
     "batch_norm",
     hint="Your eps is added to the standard deviation. It belongs to the variance, inside "
     "the root.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.sqrt(var + eps)", "(torch.sqrt(var) + eps)"),
 )
 def batch_eps_outside_the_root(): ...
@@ -966,7 +966,7 @@ def batch_eps_outside_the_root(): ...
 @mistake(
     "batch_norm",
     hint="A feature that is the same everywhere is 0/0 in your layer. What is eps for?",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.sqrt(var + eps)", "torch.sqrt(var)"),
 )
 def batch_norm_without_eps(): ...
@@ -984,7 +984,7 @@ def divides_by_the_batch_variance(): ...
     "batch_norm",
     hint="gamma and beta have no effect on your result. They start as 1 and 0, which hides this.",
     shows=part(0, ignores("gamma")) & part(0, ignores("beta")),
-    keeps=0.5,
+    keeps=0.65,
     replace=(" * gamma + beta", ""),
 )
 def batch_norm_without_scale_and_shift(): ...
@@ -993,7 +993,7 @@ def batch_norm_without_scale_and_shift(): ...
 @mistake(
     "batch_norm",
     hint="You shift before you scale, so that beta is scaled as well.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "(wide - mean) / torch.sqrt(var + eps) * gamma + beta",
         "((wide - mean) / torch.sqrt(var + eps) + beta) * gamma",
@@ -1006,7 +1006,7 @@ def batch_shift_before_scale(): ...
     "batch_norm",
     hint="The caller's running statistics are other tensors after your call. New ones are "
     "returned, the old ones stay.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         (
             "running_mean = (1 - momentum) * running_mean + momentum * mean.detach()",
@@ -1025,7 +1025,7 @@ def updates_the_statistics_in_place(): ...
     "batch_norm",
     hint="Moving one token moves the mean and the variance of the batch, and gradients flow "
     "through both.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "(wide - mean) / torch.sqrt(var + eps)",
         "(wide - mean.detach()) / torch.sqrt(var.detach() + eps)",
@@ -1038,7 +1038,7 @@ def detaches_the_batch_statistics(): ...
     "batch_norm",
     hint="The running statistics are a record: yours still know the batch, and keep its "
     "memory alive.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("mean.detach()", "mean"),
         ("var.detach()", "var"),
@@ -1051,7 +1051,7 @@ def keeps_the_graph_in_the_statistics(): ...
     "batch_norm",
     hint="Moving one token moves the variance of the batch, too: gradients flow through it "
     "as through the mean.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.sqrt(var + eps)", "torch.sqrt(var.detach() + eps)"),
 )
 def detaches_the_variance_of_the_batch(): ...
@@ -1060,7 +1060,7 @@ def detaches_the_variance_of_the_batch(): ...
 @mistake(
     "batch_norm",
     hint="In evaluation your layer leaves eps out. A running variance may be tiny as well.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.sqrt(var + eps)", "torch.sqrt(var + (eps if training else 0.0))"),
 )
 def batch_norm_without_eps_in_evaluation(): ...
@@ -1070,7 +1070,7 @@ def batch_norm_without_eps_in_evaluation(): ...
     "batch_norm",
     hint="Your running variance has eps in it. It belongs to what is divided by, not to the "
     "record.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("momentum * estimate", "momentum * (estimate + eps)"),
 )
 def keeps_eps_in_the_variance(): ...
@@ -1079,7 +1079,7 @@ def keeps_eps_in_the_variance(): ...
 @mistake(
     "batch_norm",
     hint="The new statistics have another dtype than the old ones, after a batch in float64.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         (".to(running_mean.dtype)", ""),
         (".to(running_var.dtype)", ""),
@@ -1092,7 +1092,7 @@ def statistics_in_the_dtype_of_the_batch(): ...
     "batch_norm",
     hint="float16 ends at 65504: the square of 300 is infinite. Half precision computes in "
     "float32.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "wide = x if x.dtype in (torch.float32, torch.float64) else x.float()",
         "wide = x",
@@ -1116,7 +1116,7 @@ def batch_norm_in_bfloat16(): ...
     "batch_norm",
     hint="float16 goes in, float32 comes out. y has the dtype of x.",
     shows=part(0, has_dtype("float32")),
-    keeps=0.5,
+    keeps=0.65,
     replace=("y.to(x.dtype)", "y"),
 )
 def batch_norm_answers_in_float32(): ...
@@ -1126,7 +1126,7 @@ def batch_norm_answers_in_float32(): ...
     "batch_norm",
     hint="Each of the four vectors has one number per feature; another length should raise "
     "ValueError with the sizes.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("if vector.shape != (d,):", "if False:"),
 )
 def batch_norm_without_checks(): ...
@@ -1135,7 +1135,7 @@ def batch_norm_without_checks(): ...
 @mistake(
     "batch_norm",
     hint="Only some of the four vectors are checked. Each has one number per feature.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "for vector in (gamma, beta, running_mean, running_var):",
         "for vector in (gamma, beta):",
@@ -1148,7 +1148,7 @@ def checks_the_weights_only(): ...
     "batch_norm",
     hint="One token in training: T − 1 is 0, and your running variance is NaN. That should "
     "be refused.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("if t < 2:", "if t < 1:"),
 )
 def trains_on_one_token(): ...
@@ -1264,7 +1264,7 @@ def mlp_gelu_by_default(): ...
     "mlp",
     hint="Set x to zero: one of the biases should still decide what the activation sees.",
     shows=ignores("b1"),
-    keeps=0.5,
+    keeps=0.65,
     replace=("x @ w1 + b1", "x @ w1"),
 )
 def mlp_without_b1(): ...
@@ -1274,7 +1274,7 @@ def mlp_without_b1(): ...
     "mlp",
     hint="Set w2 to zero: the result should be one of the arguments. Which one is never used?",
     shows=ignores("b2"),
-    keeps=0.5,
+    keeps=0.65,
     replace=("hidden @ w2 + b2", "hidden @ w2"),
 )
 def mlp_without_b2(): ...
@@ -1294,7 +1294,7 @@ def mlp_b1_after_the_activation(): ...
 @mistake(
     "mlp",
     hint="The residual connection belongs to the block. The MLP returns its own answer only.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("return hidden", "return x + hidden"),
 )
 def mlp_with_a_residual(): ...
@@ -1419,7 +1419,7 @@ def sigmoid_gate(): ...
     "swiglu",
     hint="The gate is x @ w1. Yours is the other projection.",
     shows=right_once_exchanged("w1", "w3"),
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("x @ w1", "x @ w2"),
         ("(x @ w2)", "(x @ w1)"),
@@ -1514,7 +1514,7 @@ def gate_detached(): ...
 @mistake(
     "swiglu",
     hint="The residual connection belongs to the block. The layer returns its own answer only.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("return (gate", "return x + (gate"),
 )
 def swiglu_with_a_residual(): ...
@@ -1704,7 +1704,7 @@ def counts_from_zero(): ...
 @mistake(
     "rotary_positions",
     hint="Position 0 should change nothing. Yours turns by one step.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("positions.to(wide.dtype)", "(positions + 1).to(wide.dtype)"),
 )
 def counts_from_one(): ...
@@ -1713,7 +1713,7 @@ def counts_from_one(): ...
 @mistake(
     "rotary_positions",
     hint="You turn the other way: (1, 0) at position 1 should become (cos 1, sin 1).",
-    keeps=0.5,
+    keeps=0.65,
     replace=("angle.cos(), angle.sin()", "angle.cos(), -angle.sin()"),
 )
 def turns_clockwise(): ...
@@ -1751,7 +1751,7 @@ def uses_the_turned_feature(): ...
 @mistake(
     "rotary_positions",
     hint="i counts the pairs, and 2i is the even feature: your exponent has the 2 twice.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "-torch.arange(0, d, 2, dtype=wide.dtype) / d",
         "-2 * torch.arange(0, d, 2, dtype=wide.dtype) / d",
@@ -2023,7 +2023,7 @@ def post_same_norm_twice(): ...
 @mistake(
     "post_norm_block",
     hint="ln1 belongs to the attention, ln2 to the MLP. Yours have changed places.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ('p["ln1_gamma"], p["ln1_beta"]', 'p["ln2_gamma"], p["ln2_beta"]'),
         ('p["ln2_gamma"], p["ln2_beta"]', 'p["ln1_gamma"], p["ln1_beta"]'),
@@ -2296,7 +2296,7 @@ def pre_same_norm_twice(): ...
 @mistake(
     "pre_norm_block",
     hint="ln1 belongs to the attention, ln2 to the MLP. Yours have changed places.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ('p["ln1_gamma"], p["ln1_beta"]', 'p["ln2_gamma"], p["ln2_beta"]'),
         ('p["ln2_gamma"], p["ln2_beta"]', 'p["ln1_gamma"], p["ln1_beta"]'),
@@ -2674,7 +2674,7 @@ def moe_writes_into_x(): ...
 @mistake(
     "moe_layer",
     hint="The block adds the residual. The layer returns the experts' answers only.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("return y.reshape(x.shape)", "return x + y.reshape(x.shape)"),
 )
 def moe_with_a_residual(): ...
@@ -2769,7 +2769,7 @@ def returns_the_normalized_token(): ...
 @mistake(
     "rounding_counterexample",
     hint="You divide by D − 1 in sigma. With D, your sigma rounds without harm.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("sigma * d / math.sqrt(d - 1)", "sigma * math.sqrt(d)"),
 )
 def sigma_with_d_minus_one(): ...

@@ -239,7 +239,7 @@ def shows_the_future_only(): ...
     "decoder_lm",
     hint="Each position sees one token too far: exactly the one that it should predict.",
     shows=depends_on_later("ids", 1),
-    keeps=0.5,
+    keeps=0.65,
     replace=("causal_mask(n)", "torch.ones(n, n).tril(1).bool()"),
 )
 def sees_one_token_too_far(): ...
@@ -248,7 +248,7 @@ def sees_one_token_too_far(): ...
 @mistake(
     "decoder_lm",
     hint="A token may look at itself: the diagonal of the causal mask is True.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("causal_mask(n)", "torch.ones(n, n).tril(-1).bool()"),
 )
 def hides_a_token_from_itself(): ...
@@ -259,7 +259,7 @@ def hides_a_token_from_itself(): ...
     hint="The norm after the last block is missing. Pre-norm blocks never normalize the "
     "stream itself, it only grows.",
     shows=ignores("params.lnf_gamma"),
-    keeps=0.5,
+    keeps=0.65,
     replace=('layer_norm(x, params["lnf_gamma"], params["lnf_beta"])', "x"),
 )
 def forgets_the_last_norm(): ...
@@ -546,7 +546,7 @@ def shifts_twice(): ...
     "lm_loss",
     hint="The ids are rolled, so the last position is scored on the *first* token. It has no "
     "target.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("logits[:, :-1], ids[:, 1:]", "logits, ids.roll(-1, dims=1)"),
 )
 def rolls_the_targets(): ...
@@ -574,7 +574,7 @@ def divides_by_all_targets(): ...
 @mistake(
     "lm_loss",
     hint="This is the sum. The loss is the mean over the targets that count.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(" / max(len(targets), 1)", ""),
 )
 def sums_the_losses(): ...
@@ -673,7 +673,7 @@ def returns_a_number_without_a_graph(): ...
     "lm_loss",
     hint="This is the perplexity, exp(loss). The loss itself is asked for.",
     shows=is_what("exp"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "(-log_probabilities.sum() / max(len(targets), 1))",
         "torch.exp(-log_probabilities.sum() / max(len(targets), 1))",
@@ -712,7 +712,7 @@ def cuts_what_does_not_fit(): ...
 @mistake(
     "train_step",
     hint="The loss goes up: the gradient points uphill, and the step should go against it.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("leaf.detach() - lr", "leaf.detach() + lr"),
 )
 def goes_uphill(): ...
@@ -848,7 +848,7 @@ def takes_any_step_size(): ...
 @mistake(
     "similarity_by_layer",
     hint="Entry 0 is about the table. One word at two places has one row there: no position yet.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("depths = [rows[place]]", 'depths = [rows[place] + params["positions"][place]]'),
 )
 def adds_positions_to_the_table(): ...
@@ -898,7 +898,7 @@ def normalizes_before_comparing(): ...
 @mistake(
     "similarity_by_layer",
     hint="The last entry is about the stream after the last block, before the final norm.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return torch.stack(depths)",
         """
@@ -926,7 +926,7 @@ def multiplies_without_dividing(): ...
 @mistake(
     "similarity_by_layer",
     hint="A vector of zeros has length 0, and 0/0 is NaN. Its cosine is 0 here.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return torch.nn.functional.cosine_similarity(at_each_depth(first, i), at_each_depth(second, j), dim=-1)",
         """
@@ -1003,7 +1003,7 @@ def looks_in_front_of_each_block(): ...
 @mistake(
     "similarity_by_layer",
     hint="The static entry is missing: L blocks have L + 1 depths, and the table is the first.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "at_each_depth(second, j), dim=-1)",
         "at_each_depth(second, j), dim=-1)[min(1, len(params['blocks'])) :]",
@@ -1015,7 +1015,7 @@ def leaves_the_table_out(): ...
 @mistake(
     "similarity_by_layer",
     hint="Only the two ends are there. The stream is compared after every block.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return torch.stack(depths)",
         "return torch.stack([depths[0], depths[-1]] if len(depths) > 1 else depths)",
@@ -1027,7 +1027,7 @@ def returns_both_ends_only(): ...
 @mistake(
     "similarity_by_layer",
     hint="A place that the text does not have should be a ValueError. −1 fetches the last word.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "if not 0 <= place < n:",
         """
@@ -1043,7 +1043,7 @@ def takes_any_place(): ...
 @mistake(
     "similarity_by_layer",
     hint="Places are checked at one end only. They begin at 0 and end at N − 1.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("if not 0 <= place < n:", "if place > n - 1:"),
 )
 def takes_negative_places(): ...
@@ -1052,7 +1052,7 @@ def takes_negative_places(): ...
 @mistake(
     "similarity_by_layer",
     hint="A text above the context length should be a ValueError that names both lengths.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("if n > config.context_length:", "if False:"),
 )
 def compares_texts_of_any_length(): ...
@@ -1061,7 +1061,7 @@ def compares_texts_of_any_length(): ...
 @mistake(
     "similarity_by_layer",
     hint="An id outside the vocabulary should be a ValueError with the id.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "check_ids(ids, config.vocab_size)",
         'ids = ids.clamp(0, len(params["embed"]) - 1)',
@@ -1215,7 +1215,7 @@ def keeps_the_least_likely(): ...
     "filtered_probabilities",
     hint="The token with which the sum crosses p is dropped, and sometimes nothing is left. "
     "It belongs to the set.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("before >= top_p", "before + p > top_p + 1e-12"),
 )
 def drops_the_token_that_crosses_p(): ...
@@ -1224,7 +1224,7 @@ def drops_the_token_that_crosses_p(): ...
 @mistake(
     "filtered_probabilities",
     hint="One token too many stays: the sum has reached p already without the last one.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("before >= top_p", "before - p.roll(1, dims=-1) >= top_p"),
 )
 def keeps_one_token_beyond_p(): ...
@@ -1498,7 +1498,7 @@ def returns_the_cropped_text(): ...
 @mistake(
     "generate",
     hint="The prompt is missing: return prompt and new tokens.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("return ids", "return ids[:, prompt.shape[1] :]"),
 )
 def returns_new_tokens_only(): ...
@@ -1507,7 +1507,7 @@ def returns_new_tokens_only(): ...
 @mistake(
     "generate",
     hint="One token is missing: count the turns of your loop.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("range(num_new)", "range(num_new - 1)"),
 )
 def adds_one_token_too_few(): ...
@@ -1719,7 +1719,7 @@ def replaces_the_stream_by_what_it_read(): ...
 @mistake(
     "encoder_decoder",
     hint="Norms 2 and 3 are exchanged: 2 follows the cross-attention, 3 the MLP.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ('p["ln2_gamma"], p["ln2_beta"]', 'p["ln3_gamma"], p["ln3_beta"]'),
         ('p["ln3_gamma"], p["ln3_beta"]', 'p["ln2_gamma"], p["ln2_beta"]'),
@@ -1935,7 +1935,7 @@ def replaces_the_first_target(): ...
 @mistake(
     "shift_right",
     hint="One column too many: the last target is nobody's input.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("targets[:, :-1]", "targets"),
 )
 def keeps_the_last_target(): ...
@@ -1959,7 +1959,7 @@ def shifts_in_place(): ...
     "shift_right",
     hint="The start token is always 0. Which one it is, is an argument.",
     shows=ignores("start_id"),
-    keeps=0.5,
+    keeps=0.65,
     replace=("torch.full_like(targets[:, :1], start_id)", "torch.zeros_like(targets[:, :1])"),
 )
 def starts_with_zero(): ...
@@ -1992,7 +1992,7 @@ def shifts_nothing(): ...
 @mistake(
     "greedy_translate",
     hint="The start token is in the result. It is read and not part of the translation.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("said[:, 1:]", "said"),
 )
 def returns_the_start_token(): ...
@@ -2099,7 +2099,7 @@ def begins_with_the_source(): ...
 @mistake(
     "greedy_translate",
     hint="One word is missing: max_new words, the start token not counted.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("range(max_new)", "range(max_new - 1)"),
 )
 def counts_the_start_token(): ...
@@ -2144,7 +2144,7 @@ def runs_down_first(): ...
 @mistake(
     "patchify",
     hint="Inside a patch you go down the columns. Rows come before columns.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("permute(0, 2, 4, 1, 3, 5)", "permute(0, 2, 4, 1, 5, 3)"),
 )
 def transposes_each_patch(): ...
@@ -2259,7 +2259,7 @@ def reads_the_channels_last(): ...
     "patch_conv_weight",
     hint="Each kernel is transposed: rows before columns.",
     shows=axes_exchanged(-2, -1),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "w.T.reshape(-1, channels, patch, patch)",
         "w.T.reshape(-1, channels, patch, patch).transpose(2, 3)",
@@ -2342,7 +2342,7 @@ def averages_over_features(): ...
     "vit_logits",
     hint="The mean is taken before the norm. Each patch is normalized first, then they are "
     "averaged.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("layer_norm(x,", "layer_norm(x.mean(dim=1),"),
         ("return x.mean(dim=1)", "return x"),
@@ -2355,7 +2355,7 @@ def averages_before_the_norm(): ...
     "vit_logits",
     hint="The norm after the last block is missing.",
     shows=ignores("params.lnf_gamma"),
-    keeps=0.5,
+    keeps=0.65,
     replace=('layer_norm(x, params["lnf_gamma"], params["lnf_beta"])', "x"),
 )
 def forgets_the_norm_at_the_end(): ...
@@ -2397,7 +2397,7 @@ def takes_the_first_patch(): ...
 @mistake(
     "vit_logits",
     hint="This is the sum over patches. The mean is asked for.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("x.mean(dim=1)", "x.sum(dim=1)"),
 )
 def sums_over_the_patches(): ...
@@ -2415,7 +2415,7 @@ def takes_the_maximum(): ...
     "vit_logits",
     hint="The bias of the patch embedding, b_patch, is missing.",
     shows=ignores("params.b_patch"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(' + params["b_patch"]', ""),
 )
 def forgets_the_bias_of_the_patches(): ...
@@ -2425,7 +2425,7 @@ def forgets_the_bias_of_the_patches(): ...
     "vit_logits",
     hint="The bias of the head, b_head, is missing.",
     shows=ignores("params.b_head"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(' + params["b_head"]', ""),
 )
 def forgets_the_bias_of_the_head(): ...
@@ -2443,7 +2443,7 @@ def looks_through_one_block(): ...
     "vit_logits",
     hint="These are probabilities. The function returns logits.",
     shows=sums_to_one(-1),
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         'return x.mean(dim=1) @ params["w_head"] + params["b_head"]',
         'return torch.softmax(x.mean(dim=1) @ params["w_head"] + params["b_head"], dim=-1)',
@@ -2484,7 +2484,7 @@ def takes_images_of_any_size(): ...
     "attention_distance",
     hint="Your distance counts steps along rows and columns. The straight way across a "
     "square is √2 long.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(".pow(2).sum(dim=-1).sqrt()", ".abs().sum(dim=-1)"),
 )
 def walks_around_the_corner(): ...
@@ -2493,7 +2493,7 @@ def walks_around_the_corner(): ...
 @mistake(
     "attention_distance",
     hint="The larger of the two differences is not the distance: across a square it is √2, not 1.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(".pow(2).sum(dim=-1).sqrt()", ".abs().amax(dim=-1)"),
 )
 def takes_the_larger_difference(): ...
@@ -2502,7 +2502,7 @@ def takes_the_larger_difference(): ...
 @mistake(
     "attention_distance",
     hint="The root is missing: a patch that is 3 away counts as 9.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(".sqrt()", ""),
 )
 def averages_squared_distances(): ...
@@ -2511,7 +2511,7 @@ def averages_squared_distances(): ...
 @mistake(
     "attention_distance",
     hint="The root stands outside the average. Distances are averaged, not their squares.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         (".sqrt()", ""),
         (".sum(dim=-1).mean(dim=-1)", ".sum(dim=-1).mean(dim=-1).sqrt()"),
@@ -2532,7 +2532,7 @@ def measures_along_the_tokens(): ...
 @mistake(
     "attention_distance",
     hint="columns is how many patches stand beside each other. Your grid has that many rows.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "torch.stack([patch // columns, patch % columns], dim=-1)",
         "torch.stack([patch // (n_k // columns), patch % (n_k // columns)], dim=-1)",
@@ -2544,7 +2544,7 @@ def takes_columns_for_rows(): ...
 @mistake(
     "attention_distance",
     hint="Your grid is square whatever columns says.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "torch.stack([patch // columns, patch % columns], dim=-1)",
         "torch.stack([patch // math.isqrt(n_k), patch % math.isqrt(n_k)], dim=-1)",
@@ -2556,7 +2556,7 @@ def assumes_a_square_grid(): ...
 @mistake(
     "attention_distance",
     hint="Only the column counts in your distance. Rows are as far apart.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "torch.stack([patch // columns, patch % columns], dim=-1)",
         "torch.stack([patch % columns], dim=-1)",
@@ -2569,7 +2569,7 @@ def forgets_the_rows(): ...
     "attention_distance",
     hint="The distances of all patches that look are added up. Their mean is asked for.",
     shows=off_by_a_factor("weights[-1]"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(".sum(dim=-1).mean(dim=-1)", ".sum(dim=-1).sum(dim=-1)"),
 )
 def adds_up_all_queries(): ...
@@ -2579,7 +2579,7 @@ def adds_up_all_queries(): ...
     "attention_distance",
     hint="The weights of a row sum to 1 already: over the patches that are looked at, add; "
     "do not average.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(".sum(dim=-1).mean(dim=-1)", ".mean(dim=-1).mean(dim=-1)"),
 )
 def averages_over_the_keys_too(): ...
@@ -2588,7 +2588,7 @@ def averages_over_the_keys_too(): ...
 @mistake(
     "attention_distance",
     hint="One number for all heads. Each head has a distance of its own.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "(weights * distances).sum(dim=-1).mean(dim=-1)",
         "(weights * distances).sum(dim=-1).mean().expand(weights.shape[:-2])",
@@ -2600,7 +2600,7 @@ def averages_over_the_heads(): ...
 @mistake(
     "attention_distance",
     hint="Your distance is one a patch. The mean over the patches that look is missing.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(".sum(dim=-1).mean(dim=-1)", ".sum(dim=-1)"),
 )
 def keeps_one_distance_a_patch(): ...
@@ -2631,7 +2631,7 @@ def distance_without_the_weights(): ...
     "attention_distance",
     hint="The weight on the patch itself counts too, at distance 0. Yours is left out, and "
     "the rest renormalized.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return (weights * distances).sum(dim=-1).mean(dim=-1)",
         """
@@ -2657,7 +2657,7 @@ def measures_in_shares_of_the_image(): ...
     "attention_distance",
     hint="float32 weights give a float64 distance: the dtype of weights should come out.",
     shows=has_dtype("float64"),
-    keeps=0.5,
+    keeps=0.65,
     replace=(".to(weights.dtype)", ".double()"),
 )
 def measures_in_float64(): ...
@@ -2666,7 +2666,7 @@ def measures_in_float64(): ...
 @mistake(
     "attention_distance",
     hint="Weights that do not belong to such a grid should be a ValueError with the sizes.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "if n_q != n_k or columns < 1 or n_k % columns:",
         """
@@ -2717,7 +2717,7 @@ def begins_with_another_head(): ...
 @mistake(
     "fine_tune",
     hint="b_head still has what it learned for the old classes.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         '"b_head": zeros(num_classes)}',
         '"b_head": torch.cat([params["b_head"], zeros(num_classes)])[:num_classes]}',
@@ -2760,7 +2760,7 @@ def trains_the_head_whatever_is_asked(): ...
 @mistake(
     "fine_tune",
     hint="One step size serves all groups. Each has its own.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("- rate * w.grad", "- next(iter(rates.values())) * w.grad"),
 )
 def one_step_size_for_all(): ...
@@ -2777,7 +2777,7 @@ def fine_tunes_uphill(): ...
 @mistake(
     "fine_tune",
     hint="Gradients of earlier steps are added to those of this step. Each step has its own.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         (
             "losses = []",
@@ -2803,7 +2803,7 @@ def adds_up_the_gradients(): ...
 @mistake(
     "fine_tune",
     hint="The loss is the sum over the images. Their mean is asked for.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("config), labels)", 'config), labels, reduction="sum")'),
 )
 def adds_up_the_losses(): ...
@@ -2828,7 +2828,7 @@ def learns_from_one_image_at_a_time(): ...
 @mistake(
     "fine_tune",
     hint="All your steps start from the same parameters. Each goes on from what the last one left.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("losses = []", "losses, start = [], params"),
         (
@@ -2847,7 +2847,7 @@ def starts_again_at_each_step(): ...
 @mistake(
     "fine_tune",
     hint="Your list has the losses after the steps. The one before each step is asked for.",
-    keeps=0.5,
+    keeps=0.65,
     replace=[
         ("losses.append(loss.item())", "pass"),
         (
@@ -2867,7 +2867,7 @@ def lists_the_losses_after_the_steps(): ...
 @mistake(
     "fine_tune",
     hint="Only the last loss comes back. A list with one for each step is asked for.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("return losses, params", "return losses[-1:], params"),
 )
 def lists_the_last_loss_only(): ...
@@ -2876,7 +2876,7 @@ def lists_the_last_loss_only(): ...
 @mistake(
     "fine_tune",
     hint="The losses are tensors. Python floats are asked for, so that nothing keeps the graph.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("losses.append(loss.item())", "losses.append(loss.detach())"),
 )
 def lists_losses_as_tensors(): ...
@@ -2885,7 +2885,7 @@ def lists_losses_as_tensors(): ...
 @mistake(
     "fine_tune",
     hint="The caller's parameters were changed in place: the pre-trained model is lost.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "stepped = [w.detach() - rate * w.grad for w in leaves[name]]",
         """
@@ -2901,7 +2901,7 @@ def spoils_the_pre_trained_model(): ...
 @mistake(
     "fine_tune",
     hint="The parameters that come back still ask for gradients. They should be plain tensors.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         "return losses, params",
         """
@@ -2918,7 +2918,7 @@ def returns_leaves_that_ask_for_gradients(): ...
     "fine_tune",
     hint="Frozen parameters get gradients as well, which are then thrown away. That costs as "
     "much as training them.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         """
 
@@ -2939,7 +2939,7 @@ def computes_gradients_for_the_frozen(): ...
     "fine_tune",
     hint="A name that params does not have is passed over. It is a slip of the caller's, and "
     "should be a ValueError.",
-    keeps=0.5,
+    keeps=0.65,
     replace=(
         """
 
@@ -2960,7 +2960,7 @@ def passes_over_unknown_names(): ...
 @mistake(
     "fine_tune",
     hint="A negative step size goes uphill; the docstring asks for a ValueError.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("if rate < 0:", "if False:"),
 )
 def fine_tunes_at_any_rate(): ...
@@ -2970,7 +2970,7 @@ def fine_tunes_at_any_rate(): ...
     "fine_tune",
     hint="A label that is no class should be a ValueError with the label and the number of "
     "classes.",
-    keeps=0.5,
+    keeps=0.65,
     replace=("check_ids(labels, num_classes)", "labels = labels.clamp(0, num_classes - 1)"),
 )
 def takes_any_label(): ...

@@ -456,8 +456,8 @@ def causal_by_positions_in_the_tile(): ...
 
 @mistake(
     "tiled_attention",
-    hint="The last query sees the last key: add N_k - N_q to the row. With as many of both it "
-    "does not show.",
+    hint="Your triangle starts at the top left, as torch's is_causal does. The last query sees the "
+    "last key: add N_k - N_q to the row. With as many of both it does not show.",
     replace=("rows + (n_k - n_q)", "rows"),
 )
 def causal_from_the_top_left(): ...
@@ -467,7 +467,7 @@ def causal_from_the_top_left(): ...
     "tiled_attention",
     hint="A token may look at itself: key j is seen by query i for j ≤ i.",
     replace=("columns > rows", "columns >= rows"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def causal_leaves_itself_out(): ...
 
@@ -511,7 +511,7 @@ def exp2_for_the_weights_only(): ...
     "tiled_attention",
     hint="log(l) is relative to the maximum that was subtracted: log-sum-exp = m + log(l).",
     replace=("m + torch.log(l)", "torch.log(l)"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def log_sum_exp_without_the_maximum(): ...
 
@@ -594,7 +594,7 @@ def divides_by_an_empty_sum(): ...
     "tiled_attention",
     hint="The scores are not scaled: they are divided by √d before anything else.",
     replace=(" / math.sqrt(d)", ""),
-    keeps=0.5,
+    keeps=0.65,
 )
 def scale_is_missing(): ...
 
@@ -603,7 +603,7 @@ def scale_is_missing(): ...
     "tiled_attention",
     hint="The scores are divided by √d; yours are divided by d.",
     replace=("math.sqrt(d)", "d"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def scale_is_one_over_d(): ...
 
@@ -723,7 +723,7 @@ def d_from_one_tile(): ...
         ("scale * ds @ k_tile", "ds @ k_tile"),
         ("scale * ds.transpose(-2, -1)", "ds.transpose(-2, -1)"),
     ],
-    keeps=0.5,
+    keeps=0.65,
 )
 def scale_is_lost_on_the_way_back(): ...
 
@@ -732,7 +732,7 @@ def scale_is_lost_on_the_way_back(): ...
     "tiled_attention_backward",
     hint="1/√d stands before Q and before K: dQ carries it in yours, dK does not.",
     replace=("scale * ds.transpose(-2, -1)", "ds.transpose(-2, -1)"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def scale_of_dk_is_lost(): ...
 
@@ -744,7 +744,7 @@ def scale_of_dk_is_lost(): ...
         ("scale * ds @ k_tile", "scale * scale * ds @ k_tile"),
         ("scale * ds.transpose(-2, -1)", "scale * scale * ds.transpose(-2, -1)"),
     ],
-    keeps=0.5,
+    keeps=0.65,
 )
 def scale_is_applied_twice(): ...
 
@@ -753,7 +753,7 @@ def scale_is_applied_twice(): ...
     "tiled_attention_backward",
     hint="The scores are computed again as they were: with 1/√d, or they do not fit the lse.",
     replace=("s = scale * q_tile", "s = q_tile"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def scores_without_scale(): ...
 
@@ -765,7 +765,7 @@ def scores_without_scale(): ...
         ("dv[..., j : j + block_k, :] +=", "dv[..., j : j + block_k, :] ="),
         ("dk[..., j : j + block_k, :] +=", "dk[..., j : j + block_k, :] ="),
     ],
-    keeps=0.5,
+    keeps=0.65,
 )
 def later_tiles_overwrite(): ...
 
@@ -804,7 +804,8 @@ def causal_is_forgotten_on_the_way_back(): ...
 
 @mistake(
     "tiled_attention_backward",
-    hint="The mask is aligned at the bottom right here as well: add N_k - N_q.",
+    hint="Your triangle starts at the top left, as torch's is_causal does. It belongs to the bottom "
+    "right here as well: add N_k - N_q.",
     replace=("rows + (n_k - n_q)", "rows"),
 )
 def causal_from_the_top_left_on_the_way_back(): ...
@@ -1055,7 +1056,7 @@ def queries_are_read_in_every_walk(): ...
             "2 * n * d + query_tiles * 2 * n * d",
         ),
     ],
-    keeps=0.5,
+    keeps=0.65,
 )
 def counts_elements(): ...
 
@@ -1102,7 +1103,7 @@ def only_tiles_are_checked(): ...
     "growth_of_costs",
     hint="The ratio is a power of two: its logarithm to base 2 is the exponent.",
     replace=("math.log2(", "math.log("),
-    keeps=0.5,
+    keeps=0.65,
 )
 def natural_logarithm(): ...
 
@@ -1658,7 +1659,8 @@ def kernel_keeps_the_sum(): ...
 
 @mistake(
     "triton_attention",
-    hint="The last query sees the last key: add N_k - N_q to the row.",
+    hint="Your triangle starts at the top left, as torch's is_causal does. The last query sees the "
+    "last key: add N_k - N_q to the row.",
     replace=("rows[:, None] + (N_k - N_q)", "rows[:, None]"),
 )
 def kernel_is_causal_from_the_top_left(): ...
@@ -1668,7 +1670,7 @@ def kernel_is_causal_from_the_top_left(): ...
     "triton_attention",
     hint="A token may look at itself: the condition is ≤, not <.",
     replace=("columns[None, :] <= rows", "columns[None, :] < rows"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def kernel_leaves_itself_out(): ...
 
@@ -1726,7 +1728,7 @@ def masked_scores_are_finite(): ...
     "triton_attention",
     hint="The scores are not scaled: divide them by √d.",
     replace=("1 / math.sqrt(d)", "1.0"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def kernel_does_not_scale(): ...
 
@@ -1735,7 +1737,7 @@ def kernel_does_not_scale(): ...
     "triton_attention",
     hint="The scores are divided by √d; yours are divided by d.",
     replace=("1 / math.sqrt(d)", "1 / d"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def kernel_scales_by_d(): ...
 
@@ -1769,7 +1771,7 @@ def kernel_never_divides(): ...
     "triton_attention",
     hint="log(l) is relative to the maximum: the log-sum-exp is m + log(l).",
     replace=("m + tl.log(l)", "tl.log(l)"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def kernel_stores_log_l(): ...
 

@@ -81,7 +81,7 @@ class OneStoreForAllLayers(_Slots):
     "KVCache",
     hint="Your values are the keys. Compare what append returns as v_all with the v that "
     "you gave it.",
-    keeps=0.5,
+    keeps=0.65,
 )
 class StoresKeysAsValues(_Slots):
     def append(self, layer, k, v):
@@ -125,7 +125,7 @@ class DropsWhatDoesNotFit(_Slots):
 @mistake(
     "KVCache",
     hint="The last slot is never used: with a capacity of 7, seven tokens fit.",
-    keeps=0.5,
+    keeps=0.65,
 )
 class OneSlotTooFew(_Slots):
     def fits(self, k, v):
@@ -305,7 +305,7 @@ class KeepsTheChunksDtype(_Lists):
 @mistake(
     "KVCache",
     hint="advance counts steps. It should count tokens: a prompt of seven moves length by seven.",
-    keeps=0.5,
+    keeps=0.65,
 )
 class CountsSteps(_Slots):
     def advance(self, c):
@@ -316,7 +316,7 @@ class CountsSteps(_Slots):
 @mistake(
     "KVCache",
     hint="append returns all slots, also those that nobody has written: zeros look like keys.",
-    keeps=0.5,
+    keeps=0.65,
 )
 class ReturnsEmptySlotsToo(_Slots):
     def write(self, layer, k, v):
@@ -327,7 +327,7 @@ class ReturnsEmptySlotsToo(_Slots):
 @mistake(
     "KVCache",
     hint="The new tokens are laid along the heads. Which axis of [B, H_kv, n, d] counts tokens?",
-    keeps=0.5,
+    keeps=0.65,
 )
 class JoinsAlongTheHeads(_Lists):
     def joined(self, layer, k, v):
@@ -448,7 +448,7 @@ def positions_restart_every_step(): ...
     hint="After the prompt, positions are one too large. With t tokens at 0 to t - 1, the next one "
     "is at t.",
     replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) + (start > 0)"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def positions_are_one_late(): ...
 
@@ -458,7 +458,7 @@ def positions_are_one_late(): ...
     hint="The new token gets the position of the newest old one. With t tokens at 0 to t - 1, the "
     "next one is at t.",
     replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) - (start > 0)"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def positions_are_one_early(): ...
 
@@ -527,9 +527,9 @@ def no_mask_inside_the_chunk(): ...
 
 @mistake(
     "decode_step",
-    hint="The triangle is aligned at the top left: with 1 query and 8 keys it shows the oldest "
-    "key only. The newest "
-    "query belongs to the newest key.",
+    hint="Your triangle starts at the top left, as is_causal of torch's "
+    "scaled_dot_product_attention does: with 1 query and 8 keys it shows the oldest key only. The "
+    "newest query belongs to the newest key.",
     replace=(
         'causal_mask(c, n_k, getattr(cache, "window", None))',
         "torch.ones(c, n_k).tril().bool()",
@@ -545,7 +545,7 @@ def triangle_at_the_top_left(): ...
         'causal_mask(c, n_k, getattr(cache, "window", None))',
         'causal_mask(c, n_k, getattr(cache, "window", None)) & ~torch.eye(n_k)[-c:].bool()',
     ),
-    keeps=0.5,
+    keeps=0.65,
 )
 def token_does_not_see_itself(): ...
 
@@ -761,7 +761,7 @@ def adds_positions_in_every_layer(): ...
         "to_logits(x[:, -1:] if last_only else x, params)",
         "(x[:, -1:] if last_only else x) @ unembedding(params)",
     ),
-    keeps=0.5,
+    keeps=0.65,
 )
 def forgets_the_final_norm(): ...
 
@@ -823,7 +823,7 @@ def first_instead_of_last(): ...
         "to_logits(x[:, -1:] if last_only else x, params)",
         "torch.softmax(to_logits(x[:, -1:] if last_only else x, params), dim=-1)",
     ),
-    keeps=0.5,
+    keeps=0.65,
 )
 def returns_probabilities(): ...
 
@@ -929,7 +929,7 @@ def takes_a_cache_in_use(): ...
         "decode_step(params, prompt, cache, config, mask)",
         "decode_step(params, prompt, cache, config, mask)[:, -1:]",
     ),
-    keeps=0.5,
+    keeps=0.65,
 )
 def returns_the_last_logits(): ...
 
@@ -1118,7 +1118,7 @@ def one_token_for_all_rows(): ...
     "generate_cached",
     hint="The new tokens come back without the prompt in front of them.",
     replace=("return ids", "return ids[:, n:]"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def returns_only_what_is_new(): ...
 
@@ -1127,7 +1127,7 @@ def returns_only_what_is_new(): ...
     "generate_cached",
     hint="One token too few: count how many argmaxes it takes for num_new tokens.",
     replace=("range(num_new)", "range(num_new - 1)"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def stops_one_token_early(): ...
 
@@ -1203,7 +1203,7 @@ def counts_columns(): ...
         "(mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)",
         "mask.long().cumsum(dim=1).masked_fill(~mask, 0)",
     ),
-    keeps=0.5,
+    keeps=0.65,
 )
 def counts_the_token_itself(): ...
 
@@ -1212,7 +1212,7 @@ def counts_the_token_itself(): ...
     "ragged_positions",
     hint="Padding is at -1, and as an index that is the last row of a table. 0 is asked for.",
     replace=("masked_fill(~mask, 0)", "masked_fill(~mask, -1)"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def padding_at_minus_one(): ...
 
@@ -1300,7 +1300,7 @@ def positions_are_int32(): ...
         "2 * config.num_layers * config.num_kv_heads * config.d_head",
         "config.num_layers * config.num_kv_heads * config.d_head",
     ),
-    keeps=0.5,
+    keeps=0.65,
 )
 def keys_without_values(): ...
 
@@ -1331,7 +1331,7 @@ def counts_the_model_width(): ...
         "2 * config.num_layers * config.num_kv_heads * config.d_head",
         "2 * config.num_kv_heads * config.d_head",
     ),
-    keeps=0.5,
+    keeps=0.65,
 )
 def forgets_the_layers(): ...
 
@@ -1350,7 +1350,7 @@ def forgets_the_batch(): ...
     hint="These are elements. How many bytes has one?",
     shows=ignores("bytes_per_element"),
     replace=("one_token * n * batch * bytes_per_element", "one_token * n * batch"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def forgets_the_bytes(): ...
 
@@ -1362,7 +1362,7 @@ def forgets_the_bytes(): ...
         "one_token * n * batch * bytes_per_element",
         "one_token * n * batch * bytes_per_element / 2**20",
     ),
-    keeps=0.5,
+    keeps=0.65,
 )
 def answers_in_mebibytes(): ...
 
@@ -1468,7 +1468,7 @@ class _Window:
     "SlidingWindowCache",
     hint="One earlier token too many: the window includes the token itself, so W - 1 "
     "come before it.",
-    keeps=0.5,
+    keeps=0.65,
 )
 class KeepsAWholeWindow(_Window):
     def keep(self, t, held, c):
@@ -1478,7 +1478,7 @@ class KeepsAWholeWindow(_Window):
 @mistake(
     "SlidingWindowCache",
     hint="One earlier token too few: a token sees itself and W - 1 before it.",
-    keeps=0.5,
+    keeps=0.65,
 )
 class KeepsOneTooFew(_Window):
     def keep(self, t, held, c):
@@ -1667,7 +1667,7 @@ class AcceptsAnyWindow(_Window):
         pass
 
 
-@mistake("SlidingWindowCache", hint="Values are taken from the keys.", keeps=0.5)
+@mistake("SlidingWindowCache", hint="Values are taken from the keys.", keeps=0.65)
 class ValuesAreKeys(_Window):
     def append(self, layer, k, v):
         self.fits(k, v)
@@ -1763,7 +1763,7 @@ def samples_the_target_again(): ...
     "speculative_accept",
     hint="The residual does not sum to 1.",
     replace=("missing / missing.sum()", "missing"),
-    keeps=0.5,
+    keeps=0.65,
 )
 def residual_is_not_normalized(): ...
 
