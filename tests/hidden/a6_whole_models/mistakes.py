@@ -5,13 +5,9 @@ from autograder.suite import (
     depends_on_later,
     has_dtype,
     ignores,
-    in_another_order,
     is_what,
     mistake,
-    mixes_the_batch,
-    off_by_a_factor,
     one_axis_less,
-    repeats,
     right_once_inverted,
     shape_with_axes_exchanged,
     sums_to_one,
@@ -450,7 +446,7 @@ def squeezes_a_batch_of_one_sentence(): ...
     "decoder_lm",
     hint="Your sentences are one long text here: later sentences see the earlier ones. Keep "
     "the batch axis.",
-    shows=mixes_the_batch("ids"),
+    shows=depends_on_later("ids", 1),
     replace=[
         (
             'for block in params["blocks"]:',
@@ -1133,7 +1129,6 @@ def ignores_the_temperature(): ...
 @mistake(
     "filtered_probabilities",
     hint="top_k has no effect. (masked_fill returns a new tensor: is the result used?)",
-    shows=ignores("top_k"),
     replace=("sorted_logits = sorted_logits.masked_fill(", "sorted_logits.masked_fill("),
 )
 def never_applies_top_k(): ...
@@ -1142,7 +1137,6 @@ def never_applies_top_k(): ...
 @mistake(
     "filtered_probabilities",
     hint="top_p has no effect. (masked_fill returns a new tensor: is the result used?)",
-    shows=ignores("top_p"),
     replace=("p = p.masked_fill(", "p.masked_fill("),
 )
 def never_applies_top_p(): ...
@@ -1262,7 +1256,6 @@ def applies_the_sorted_decision_unsorted(): ...
 @mistake(
     "filtered_probabilities",
     hint="The result is in sorted order. Each probability belongs where its token stands.",
-    shows=in_another_order(),
     replace=(
         "return torch.zeros_like(p)",
         """
@@ -1691,7 +1684,7 @@ def exchanges_queries_and_keys(): ...
 @mistake(
     "encoder_decoder",
     hint="The decoder reads itself instead of the source: keys and values come from the memory.",
-    shows=ignores("src"),
+    shows=ignores("src") & ignores("src_mask"),
     replace=("heads, src_mask, x_kv=memory", "heads, causal_mask(y.shape[1])"),
 )
 def reads_the_decoder_instead_of_the_source(): ...
@@ -1919,6 +1912,7 @@ def shifts_left(): ...
 @mistake(
     "shift_right",
     hint="The last target came around to the front. The front belongs to the start token.",
+    shows=ignores("start_id"),
     replace=("torch.cat([start, targets[:, :-1]], dim=1)", "targets.roll(1, dims=1)"),
 )
 def rolls_around(): ...
@@ -1980,7 +1974,6 @@ def shifts_the_sentences(): ...
 @mistake(
     "shift_right",
     hint="Targets without a column have nothing to shift. The docstring asks for a ValueError.",
-    shows=repeats("targets"),
     replace=("if targets.shape[1] < 1:", "if False:"),
 )
 def shifts_nothing(): ...
@@ -2568,7 +2561,6 @@ def forgets_the_rows(): ...
 @mistake(
     "attention_distance",
     hint="The distances of all patches that look are added up. Their mean is asked for.",
-    shows=off_by_a_factor("weights[-1]"),
     keeps=0.65,
     replace=(".sum(dim=-1).mean(dim=-1)", ".sum(dim=-1).sum(dim=-1)"),
 )
@@ -2621,7 +2613,6 @@ def follows_the_largest_weight(): ...
 @mistake(
     "attention_distance",
     hint="The weights play no part: every head has the same distance in your answer.",
-    shows=ignores("weights"),
     replace=("(weights * distances)", "(weights.mean(dim=-1, keepdim=True) * distances)"),
 )
 def distance_without_the_weights(): ...
