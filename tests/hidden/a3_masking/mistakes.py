@@ -85,7 +85,6 @@ def zeroes_the_future_after_the_softmax(): ...
     "simple_self_attention",
     keeps=0.65,
     hint="Each row is the distribution of one query: which axis has to sum to 1?",
-    shows=depends_on_later("x", -2) & is_no_average("x"),
     replace=(
         "softmax(scores.masked_fill(future, -math.inf))",
         "softmax(scores.masked_fill(future, -math.inf), dim=-2)",
@@ -114,7 +113,6 @@ def exponentials_without_subtracting_the_maximum(): ...
     "simple_self_attention",
     keeps=0.65,
     hint="Change the last token: did the first output move? You kept the other triangle.",
-    shows=depends_on_later("x", -2) & ~is_no_average("x"),
     replace=("triu(diagonal=1)", "tril(diagonal=-1)"),
 )
 def keeps_the_upper_triangle(): ...

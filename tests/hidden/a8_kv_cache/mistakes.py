@@ -90,7 +90,9 @@ class StoresKeysAsValues(_Slots):
 
 
 @mistake(
-    "KVCache", hint="Your keys are the values: look at which of the two you write where.", keeps=0.65
+    "KVCache",
+    hint="Your keys are the values: look at which of the two you write where.",
+    keeps=0.65,
 )
 class StoresValuesAsKeys(_Slots):
     def append(self, layer, k, v):
