@@ -66,8 +66,7 @@ def _program(entry: str, *started: str) -> bytes:
     while waiting:
         module = waiting.pop()
         if module not in sources:
-            path = _KIT.parent / f"{module.replace('.', '/')}.py"
-            sources[module] = path.read_text(encoding="utf-8")
+            sources[module] = _path_of(module).read_text(encoding="utf-8")
             waiting += _imported_from_kit(module, ast.parse(sources[module]))
     docstring = ast.get_docstring(ast.parse(sources[entry]), clean=False) or ""
     loader = _TEMPLATE.read_text(encoding="utf-8")
@@ -78,6 +77,12 @@ def _program(entry: str, *started: str) -> bytes:
         lines.append(f"#@ {name}")
         lines += [f"#| {line}".rstrip() for line in source.rstrip("\n").split("\n")]
     return "\n".join([*lines, ""]).encode()
+
+
+def _path_of(module: str) -> Path:
+    """The file of a module, or of a package's face."""
+    place = _KIT.parent / module.replace(".", "/")
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
 def _imported_from_kit(module: str, tree: ast.Module) -> Iterator[str]:

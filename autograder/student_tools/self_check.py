@@ -6,6 +6,12 @@ without the demos, within the course's limits, and the visible checks apart from
 is saved: save first. It changes nothing. It needs Python 3.11 or later, and what the notebook
 needs.
 
+With `--submit` it then hands the notebook in at the course's server, and prints the result:
+
+    python check.py a2_attention.ipynb --submit https://grading.example.org
+
+The address need be given once. Where something is to be done first, it asks.
+
 Ends with 0 where all is well, 1 where something is to be done, 2 where it was called wrongly.
 """
 
@@ -31,7 +37,9 @@ from autograder.student_tools.release_table import (
     load_tables,
     match_to_tables,
 )
+from autograder.student_tools.submit import submit
 
+SUBMIT = "--submit"
 _CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
 _ANY_CODE = re.compile(r"^\s*[^#\s]", re.MULTILINE)
 
@@ -53,9 +61,14 @@ def main(arguments: Sequence[str], program: Path) -> int:
         program: the file that runs a notebook's cells when it is started with `--run-cells`:
             `check.py` itself.
     """
-    path = Path(arguments[0]) if len(arguments) == 1 else None
-    if path is None or arguments[0].startswith("-"):
-        return _refuse("python check.py NOTEBOOK, for instance: python check.py a2_attention.ipynb")
+    named, flag, address = [*arguments, "", "", ""][:3]
+    is_wrong = not named or named.startswith("-") or len(arguments) > 3
+    if is_wrong or flag not in ("", SUBMIT):
+        return _refuse(
+            "python check.py NOTEBOOK [--submit [ADDRESS]], for instance: "
+            "python check.py a2_attention.ipynb"
+        )
+    path = Path(named)
     if not path.is_file():
         notebooks = sorted(file.name for file in Path.cwd().glob("*.ipynb"))
         return _refuse(
@@ -84,7 +97,18 @@ def main(arguments: Sequence[str], program: Path) -> int:
     unwritten = _check_questions(matched, findings)
     findings.to_do += _missing_answers(matched)
     _run(program, path.parent, matched, unwritten, findings)
-    return _print_findings(findings)
+    status = _print_findings(findings)
+    if flag == SUBMIT and (status == 0 or _wants_to_go_on()):
+        return submit(path, matched.table.release.assignment, address)
+    return status
+
+
+def _wants_to_go_on() -> bool:
+    """Whether the student hands in a notebook that is not ready."""
+    try:
+        return input("Hand it in all the same? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def _refuse(problem: str) -> int:

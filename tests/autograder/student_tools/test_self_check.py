@@ -251,10 +251,12 @@ def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path)
         "intake.reading",
         "intake.released_notebook",
         "intake.written",
+        "kernels",
         "records.submission",
         "student_tools.notebook_run",
         "student_tools.release_table",
         "student_tools.self_check",
+        "student_tools.submit",
         "worker.cell_runner",
         "worker.cells",
         "worker.companion_modules",
@@ -263,7 +265,9 @@ def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path)
     ]
     package = Path(self_check.__file__).parents[1]
     for name in carried:
-        lines = (package / f"{name.replace('.', '/')}.py").read_text().rstrip("\n").split("\n")
+        place = package / name.replace(".", "/")
+        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        lines = path.read_text().rstrip("\n").split("\n")
         assert (
             "\n".join([f"#@ autograder.{name}", *(f"#| {line}".rstrip() for line in lines)]) in text
         )

@@ -1,0 +1,126 @@
+"""Hands a notebook in at the course's server: `python check.py NOTEBOOK --submit [ADDRESS]`.
+
+The address and the student's key are asked for once and kept in `~/.attention_kit.json`, which
+nobody else may read. It needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+KEPT = Path.home() / ".attention_kit.json"
+_TIMEOUT = 60.0  # seconds
+_PATIENCE = 900.0
+_LONGEST_PAUSE = 5.0
+
+
+class NotTaken(Exception):
+    """The notebook was not handed in; the message says why, for the student."""
+
+
+def submit(path: Path, assignment: str, address: str) -> int:
+    """Hand a notebook in, wait for its result, and print both; returns the exit status.
+
+    Args:
+        address: the server's; "" for the one of the last time.
+    """
+    try:
+        address, key = _address_and_key(address)
+        url = f"{address}/api/assignments/{assignment}/attempts"
+        attempt = _ask(url, key, path.read_bytes())
+        print(f"Handed in: attempt {attempt['number']} at {assignment}.")
+        attempt = _wait(f"{address}/api/attempts/{attempt['attempt']}", key, attempt)
+    except NotTaken as problem:
+        print(f"Not handed in: {problem}")
+        return 1
+    if attempt.get("score") is not None:
+        print(f"{attempt['score']:g} of {attempt['max_score']:g} points of the tests.")
+    elif attempt.get("problem"):
+        print(f"It could not be graded: {attempt['problem']}")
+    print(f"Your page: {attempt['page']}")
+    return 0
+
+
+def _wait(url: str, key: str, attempt: dict[str, Any]) -> dict[str, Any]:
+    """The attempt once it is graded, or as it is after a quarter of an hour."""
+    end = time.monotonic() + _PATIENCE
+    while attempt["state"] in ("waiting", "started") and time.monotonic() < end:
+        if attempt["state"] == "waiting" and attempt.get("before"):
+            print(f"{attempt['before']} before yours, about {attempt['seconds']:.0f} seconds.")
+        time.sleep(min(_LONGEST_PAUSE, max(0.5, attempt.get("seconds", 0.0) / 4)))
+        attempt = _ask(url, key)
+    return attempt
+
+
+def _ask(url: str, key: str, data: bytes | None = None) -> dict[str, Any]:
+    """The server's answer.
+
+    Raises:
+        NotTaken: it refuses, or does not answer.
+    """
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/octet-stream"}
+    request = urllib.request.Request(url, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+            described: dict[str, Any] = json.load(answer)
+            return described
+    except urllib.error.HTTPError as error:
+        raise NotTaken(_problem_of(error)) from None
+    except (OSError, ValueError) as error:
+        raise NotTaken(f"{url.partition('/api/')[0]} does not answer ({error})") from None
+
+
+def _problem_of(error: urllib.error.HTTPError) -> str:
+    """What the server says is wrong; a key that it does not know is forgotten."""
+    try:
+        problem = str(json.load(error)["problem"])
+    except (ValueError, KeyError, TypeError):
+        problem = f"the server says {error.code}"
+    if error.code == 401:
+        KEPT.unlink(missing_ok=True)
+    return problem
+
+
+def _address_and_key(address: str) -> tuple[str, str]:
+    """The server and the student's key there, asked for where they are not known.
+
+    Raises:
+        NotTaken: they are not known, and nobody is there to ask.
+    """
+    kept = _read_kept()
+    address = (address or kept.get("last", "")).rstrip("/")
+    key = kept.get("keys", {}).get(address, "")
+    try:
+        if not address:
+            address = input("The server's address: ").strip().rstrip("/")
+        if not key:
+            key = getpass.getpass("Your key, from the server's first page: ").strip()
+    except EOFError:
+        raise NotTaken("run it in a terminal once, so that it can ask for your key") from None
+    if not address.startswith(("https://", "http://")):
+        raise NotTaken(f"{address!r} is no address: it begins with https://")
+    _keep(address, key, kept)
+    return address, key
+
+
+def _read_kept() -> dict[str, Any]:
+    try:
+        kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+def _keep(address: str, key: str, kept: dict[str, Any]) -> None:
+    keys = {**kept.get("keys", {}), address: key}
+    text = json.dumps({"last": address, "keys": keys}, indent=1)
+    descriptor = os.open(KEPT, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
