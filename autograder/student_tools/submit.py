@@ -21,7 +21,7 @@ _PATIENCE = 900.0
 _LONGEST_PAUSE = 5.0
 
 
-class NotTaken(Exception):
+class SubmitRefused(Exception):
     """The notebook was not handed in; the message says why, for the student."""
 
 
@@ -37,7 +37,7 @@ def submit(path: Path, assignment: str, address: str) -> int:
         attempt = _ask(url, key, path.read_bytes())
         print(f"Handed in: attempt {attempt['number']} at {assignment}.")
         attempt = _wait(f"{address}/api/attempts/{attempt['attempt']}", key, attempt)
-    except NotTaken as problem:
+    except SubmitRefused as problem:
         print(f"Not handed in: {problem}")
         return 1
     if attempt.get("score") is not None:
@@ -63,7 +63,7 @@ def _ask(url: str, key: str, data: bytes | None = None) -> dict[str, Any]:
     """The server's answer.
 
     Raises:
-        NotTaken: it refuses, or does not answer.
+        SubmitRefused: it refuses, or does not answer.
     """
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/octet-stream"}
     request = urllib.request.Request(url, data, headers)
@@ -72,9 +72,9 @@ def _ask(url: str, key: str, data: bytes | None = None) -> dict[str, Any]:
             described: dict[str, Any] = json.load(answer)
             return described
     except urllib.error.HTTPError as error:
-        raise NotTaken(_problem_of(error)) from None
+        raise SubmitRefused(_problem_of(error)) from None
     except (OSError, ValueError) as error:
-        raise NotTaken(f"{url.partition('/api/')[0]} does not answer ({error})") from None
+        raise SubmitRefused(f"{url.partition('/api/')[0]} does not answer ({error})") from None
 
 
 def _problem_of(error: urllib.error.HTTPError) -> str:
@@ -92,7 +92,7 @@ def _address_and_key(address: str) -> tuple[str, str]:
     """The server and the student's key there, asked for where they are not known.
 
     Raises:
-        NotTaken: they are not known, and nobody is there to ask.
+        SubmitRefused: they are not known, and nobody is there to ask.
     """
     kept = _read_kept()
     address = (address or kept.get("last", "")).rstrip("/")
@@ -103,9 +103,9 @@ def _address_and_key(address: str) -> tuple[str, str]:
         if not key:
             key = getpass.getpass("Your key, from the server's first page: ").strip()
     except EOFError:
-        raise NotTaken("run it in a terminal once, so that it can ask for your key") from None
+        raise SubmitRefused("run it in a terminal once, so that it can ask for your key") from None
     if not address.startswith(("https://", "http://")):
-        raise NotTaken(f"{address!r} is no address: it begins with https://")
+        raise SubmitRefused(f"{address!r} is no address: it begins with https://")
     _keep(address, key, kept)
     return address, key
 
