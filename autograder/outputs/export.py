@@ -20,7 +20,9 @@ _FORMULA = tuple("=+-@＝＋－＠")  # some spreadsheets take the wide forms fo
 def safe_cell(text: str) -> str:
     """Text that a spreadsheet shows and does not calculate: a formula gets an apostrophe."""
     cleaned = clean(text)
-    if text.startswith(("\t", "\r", "\n")) or cleaned.lstrip().startswith(_FORMULA):
+    starts_apart = text.startswith(("\t", "\r", "\n"))
+    is_formula = cleaned.lstrip().startswith(_FORMULA)
+    if starts_apart or is_formula:
         return f"'{cleaned}"
     return cleaned
 
@@ -35,7 +37,11 @@ def person_cells(person: Person | None) -> list[str]:
     """The cells of `PERSON_COLUMNS`; empty for a student who is not in the class list."""
     if person is None:
         return [""] * len(PERSON_COLUMNS)
-    return [safe_cell(text) for text in (person.name, person.email, person.section)]
+    return [
+        safe_cell(person.name),
+        safe_cell(person.email),
+        safe_cell(person.section),
+    ]
 
 
 def render_student_csv(
@@ -67,11 +73,13 @@ def render_student_csv(
         return points_cell(points if shown else None)
 
     if any(people):
-        for number, title in enumerate(PERSON_COLUMNS):
-            add(title, [person_cells(person)[number] for person in people])
-    for name in dict.fromkeys(name for mark in marks for name in mark.questions):
-        add(safe_cell(name), [points_cell(mark.questions.get(name)) for mark in marks])
-    if any(mark.result and mark.max_score > mark.result.max_score for mark in marks):
+        columns = zip(*map(person_cells, people), strict=True)
+        for title, cells in zip(PERSON_COLUMNS, columns, strict=True):
+            add(title, cells)
+    for name in _question_names(marks):
+        points = [mark.questions.get(name) for mark in marks]
+        add(safe_cell(name), map(points_cell, points))
+    if any(_has_written_points(mark) for mark in marks):
         written = [mark.written if mark.result else None for mark in marks]
         add("written", map(points_cell, written))
     add("total", [total_cell(mark, mark.score) for mark in marks])
@@ -88,20 +96,44 @@ def render_student_csv(
     return write_table([header, *rows])
 
 
+def _question_names(marks: Iterable[Mark]) -> list[str]:
+    """The questions of all marks, each once, in their order."""
+    names: dict[str, None] = {}
+    for mark in marks:
+        names |= dict.fromkeys(mark.questions)
+    return list(names)
+
+
+def _has_written_points(mark: Mark) -> bool:
+    """Whether a person gives points beside those of the tests."""
+    return mark.result is not None and mark.max_score > mark.result.max_score
+
+
 def render_test_csv(marks: Sequence[Mark]) -> Iterator[str]:
     """A row for each test, in pieces; a student without a result has one row with the reason."""
     yield "student,question,test,outcome,points,max_points,message,diagnosis\n"
     for mark in marks:
         student = safe_cell(mark.student)
-        rows = []
         if mark.result is None:
-            rows.append([student, "", "", mark.status, "", "", safe_cell(mark.note), ""])
-        for question in mark.result.questions if mark.result else ():
-            name = safe_cell(question.name)
-            mistake = safe_cell(question.diagnosis.mistake) if question.diagnosis else ""
+            note = safe_cell(mark.note)
+            yield write_table([[student, "", "", mark.status, "", "", note, ""]])
+            continue
+        rows = []
+        for question in mark.result.questions:
+            mistake = ""
+            if question.diagnosis:
+                mistake = safe_cell(question.diagnosis.mistake)
             for test in question.tests:
-                points = [points_cell(test.points), points_cell(test.max_points)]
-                message = safe_cell(test.message)
-                test_name = safe_cell(test.name)
-                rows.append([student, name, test_name, test.outcome, *points, message, mistake])
+                rows.append(
+                    [
+                        student,
+                        safe_cell(question.name),
+                        safe_cell(test.name),
+                        test.outcome,
+                        points_cell(test.points),
+                        points_cell(test.max_points),
+                        safe_cell(test.message),
+                        mistake,
+                    ]
+                )
         yield write_table(rows)

@@ -23,7 +23,9 @@ def junit_xml(results: Sequence[Result], problems: Sequence[Graded] = ()) -> Ite
     sums = Counter[str](tests=len(problems), failures=0, errors=len(problems))
     for result in results:
         sums.update(_count(result))
-    attributes = "".join(f' {name}="{count}"' for name, count in sums.items())
+    attributes = ""
+    for name, count in sums.items():
+        attributes += f' {name}="{count}"'
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     if not results and not problems:
         yield f"<testsuites{attributes} />\n"
@@ -33,7 +35,8 @@ def junit_xml(results: Sequence[Result], problems: Sequence[Graded] = ()) -> Ite
         yield _text(_suite_of(result))
     for problem in problems:
         student = one_line(problem.student)
-        suite = _suite(student, {"tests": 1, "failures": 0, "errors": 1})
+        counts = {"tests": 1, "failures": 0, "errors": 1}
+        suite = _suite(student, counts)
         case = _case(suite, student, "can be graded")
         _add_reason(case, "error", "not graded", problem.problem)
         yield _text(suite)
@@ -46,18 +49,25 @@ def _text(suite: Element) -> str:
 
 
 def _count(result: Result) -> dict[str, int]:
-    outcomes = [test.outcome for question in result.questions for test in question.tests]
-    failures = sum(outcome in _FAILURES for outcome in outcomes)
-    errors = len(outcomes) - failures - outcomes.count("passed")
-    return {"tests": len(outcomes), "failures": failures, "errors": errors}
+    tests = 0
+    passed = 0
+    failures = 0
+    for question in result.questions:
+        for test in question.tests:
+            tests += 1
+            passed += test.outcome == "passed"
+            failures += test.outcome in _FAILURES
+    errors = tests - passed - failures
+    return {"tests": tests, "failures": failures, "errors": errors}
 
 
 def _suite_of(result: Result) -> Element:
     name = f"{one_line(result.assignment)}.{one_line(result.student)}"
     suite = _suite(name, _count(result))
     for question in result.questions:
+        classname = f"{name}.{one_line(question.name)}"
         for test in question.tests:
-            case = _case(suite, f"{name}.{one_line(question.name)}", one_line(test.name))
+            case = _case(suite, classname, one_line(test.name))
             if test.outcome in _FAILURES:
                 _add_reason(case, "failure", test.outcome, test.message)
             elif test.outcome != "passed":

@@ -29,10 +29,14 @@ def shingles(text: str) -> list[Fingerprint]:
         if not line.strip():
             words = []
         for word in _WORD.findall(_plain(line)):
-            words = [*words[1 - RUN :], (word.casefold(), number)]
-            if len(words) == RUN:
-                symbols = ["words", *(text for text, _ in words)]  # equals no run of code's tokens
-                runs.append(Fingerprint(hash_run(symbols), words[0][1], number))
+            words.append((word.casefold(), number))
+            words = words[-RUN:]
+            if len(words) < RUN:
+                continue
+            symbols = ["words"]  # so that no run of code's tokens is equal
+            symbols += [text for text, _ in words]
+            _, first_line = words[0]
+            runs.append(Fingerprint(hash_run(symbols), first_line, number))
     return runs
 
 

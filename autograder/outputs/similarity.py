@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class ComparedCell:
 
     def values(self) -> set[bytes]:
         """The hashes of the fingerprints."""
-        return {fingerprint.value for fingerprint in self.fingerprints}
+        return _hashes(self.fingerprints)
 
     def marked_lines(self, shared: set[bytes]) -> list[tuple[str, bool]]:
         """Each line, and whether it lies in a shared passage."""
@@ -55,8 +55,10 @@ class ComparedCell:
         for fingerprint in self.fingerprints:
             if fingerprint.value in shared:
                 marked.update(range(fingerprint.first, fingerprint.last + 1))
-        lines = enumerate(self.text.split("\n"))
-        return [(line, number in marked) for number, line in lines]
+        lines = []
+        for number, line in enumerate(self.text.split("\n")):
+            lines.append((line, number in marked))
+        return lines
 
 
 Cells = Mapping[str, ComparedCell]
@@ -131,13 +133,14 @@ def find_similar_pairs(submissions: Sequence[Submission], known_texts: Sequence[
     """
     explained: set[bytes] = set()
     for text in known_texts:
-        explained.update(print_.value for print_ in (*fingerprints(text), *shingles(text)))
+        explained |= _hashes(fingerprints(text))
+        explained |= _hashes(shingles(text))
     of_words: set[bytes] = set()
     submitted_cells: dict[str, Cells] = {}
     students: defaultdict[bytes, set[str]] = defaultdict(set)
     for submission in submissions:
         for answer in submission.written:
-            of_words.update(print_.value for print_ in shingles(answer.text))
+            of_words |= _hashes(shingles(answer.text))
         cells = _read_cells(submission, explained)
         submitted_cells[submission.student] = cells
         for cell in cells.values():
@@ -161,22 +164,24 @@ def render_similarity(assignment: str, compared: int, pairs: Sequence[Pair]) -> 
 
 def _read_cells(submission: Submission, explained: set[bytes]) -> Cells:
     """The student's own cells and written answers, with their unexplained fingerprints."""
-    prints = [
-        (cell.id, cell.source, fingerprints(cell.source))
-        for cell in submission.cells
-        if cell.role in ("question", "extra")
-    ]
-    prints += [
-        (answer.id, answer.text, shingles(answer.text))
-        for answer in submission.written
-        if not answer.blank
-    ]
-    return {
-        name: ComparedCell(
-            text, [print_ for print_ in cell_prints if print_.value not in explained]
-        )
-        for name, text, cell_prints in prints
-    }
+    cells = {}
+    for cell in submission.cells:
+        if cell.role in ("question", "extra"):
+            unexplained = _unexplained(fingerprints(cell.source), explained)
+            cells[cell.id] = ComparedCell(cell.source, unexplained)
+    for answer in submission.written:
+        if not answer.blank:
+            unexplained = _unexplained(shingles(answer.text), explained)
+            cells[answer.id] = ComparedCell(answer.text, unexplained)
+    return cells
+
+
+def _hashes(prints: Iterable[Fingerprint]) -> set[bytes]:
+    return {fingerprint.value for fingerprint in prints}
+
+
+def _unexplained(prints: Iterable[Fingerprint], explained: set[bytes]) -> list[Fingerprint]:
+    return [fingerprint for fingerprint in prints if fingerprint.value not in explained]
 
 
 def _shared_by_pairs(
@@ -202,12 +207,13 @@ def _find_passages(shared: set[bytes], left: Cells, right: Cells) -> list[Passag
     passages = []
     for name, cell in left.items():
         values = cell.values() & shared
-        common = {
-            their_name: values & their_cell.values() for their_name, their_cell in right.items()
-        }
-        best = max(common, key=lambda their_name: len(common[their_name]), default="")
-        if best and common[best]:
-            left_lines = cell.marked_lines(common[best])
-            right_lines = right[best].marked_lines(common[best])
+        best, most_common = "", set[bytes]()
+        for their_name, their_cell in right.items():
+            common = values & their_cell.values()
+            if len(common) > len(most_common):
+                best, most_common = their_name, common
+        if best:
+            left_lines = cell.marked_lines(most_common)
+            right_lines = right[best].marked_lines(most_common)
             passages.append(Passage((name, best), (left_lines, right_lines)))
     return passages

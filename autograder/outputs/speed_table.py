@@ -24,4 +24,8 @@ def speed_bonus(speeds: Sequence[Speed], grading: Grading) -> float:
 
 def describe_speeds(speeds: Sequence[Speed]) -> str:
     """Describe speeds as the terminal and the pages show them."""
-    return "; ".join(f"{s.case}: {s.problem or f'{s.ratio:.2f} times'}" for s in speeds)
+    descriptions = []
+    for speed in speeds:
+        measured = speed.problem or f"{speed.ratio:.2f} times"
+        descriptions.append(f"{speed.case}: {measured}")
+    return "; ".join(descriptions)

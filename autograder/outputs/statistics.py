@@ -82,10 +82,16 @@ def class_shares(marks: Sequence[Mark]) -> list[float]:
 
     While somebody waits for a person's points, the shares are of the tests' points alone.
     """
-    graded = [(mark, mark.result) for mark in marks if mark.result is not None]
-    if any(mark.status == "waits for a person" for mark, _ in graded):
-        return [share(result.score, result.max_score) for _, result in graded]
-    return [share(mark.score or 0.0, mark.max_score) for mark, _ in graded]
+    of_tests = []
+    of_marks = []
+    waiting = False
+    for mark in marks:
+        if mark.result is None:
+            continue
+        of_tests.append(share(mark.result.score, mark.result.max_score))
+        of_marks.append(share(mark.score or 0.0, mark.max_score))
+        waiting |= mark.status == "waits for a person"
+    return of_tests if waiting else of_marks
 
 
 def share(score: float, max_score: float) -> float:
@@ -121,8 +127,6 @@ def _summarize_question(name: str, results: Sequence[Result]) -> QuestionStatist
     answers = []
     compared_answers = []
     other_points = []
-    mistakes: Counter[tuple[str, str]] = Counter()
-    failing: Counter[str] = Counter()
     for result in results:
         for answer in result.questions:
             if answer.name != name:
@@ -131,25 +135,43 @@ def _summarize_question(name: str, results: Sequence[Result]) -> QuestionStatist
             if len(result.questions) > 1:
                 compared_answers.append(answer)
                 other_points.append(total((result.score, -answer.score)))
-            for diagnosis in (answer.diagnosis, *answer.slips):
-                if diagnosis:
-                    mistakes[diagnosis.mistake, diagnosis.hint] += 1
-            for test in answer.tests:
-                if test.outcome != "passed":
-                    failing[describe_test(test.name)] += 1
+    scores = [answer.score for answer in answers]
+    compared_scores = [answer.score for answer in compared_answers]
     return QuestionStatistics(
         name=name,
         max_score=max(answer.max_score for answer in answers),
-        mean=statistics.fmean(answer.score for answer in answers),
+        mean=statistics.fmean(scores),
         mean_share=_mean_share(answers),
         right_share=_full_count(answers) / len(answers),
         carried=sum(answer.carried > 0 for answer in answers),
         kept=sum(answer.kept > 0 for answer in answers),
-        mistakes=tuple(mistakes.most_common(COMMONEST)),
-        failing=tuple(failing.most_common(COMMONEST)),
-        discrimination=correlation([answer.score for answer in compared_answers], other_points),
+        mistakes=_commonest_mistakes(answers),
+        failing=_commonest_failures(answers),
+        discrimination=correlation(compared_scores, other_points),
         against=_find_contrary_tests(compared_answers, other_points),
     )
+
+
+def _commonest_mistakes(
+    answers: Sequence[QuestionResult],
+) -> tuple[tuple[tuple[str, str], int], ...]:
+    """((name, hint), students) of the mistakes that most students made."""
+    mistakes: Counter[tuple[str, str]] = Counter()
+    for answer in answers:
+        for diagnosis in (answer.diagnosis, *answer.slips):
+            if diagnosis:
+                mistakes[diagnosis.mistake, diagnosis.hint] += 1
+    return tuple(mistakes.most_common(COMMONEST))
+
+
+def _commonest_failures(answers: Sequence[QuestionResult]) -> tuple[tuple[str, int], ...]:
+    """(claim, students) of the tests that most students fail."""
+    failing: Counter[str] = Counter()
+    for answer in answers:
+        for test in answer.tests:
+            if test.outcome != "passed":
+                failing[describe_test(test.name)] += 1
+    return tuple(failing.most_common(COMMONEST))
 
 
 def _find_contrary_tests(
@@ -184,12 +206,18 @@ def summarize_attempts(history: Mapping[str, Sequence[Result]]) -> list[AttemptS
     Args:
         history: by student, a result for each submission, in their order.
     """
-    most = max(map(len, history.values()), default=0)
-    attempts = []
-    for number in range(most):
-        results = [results[number] for results in history.values() if len(results) > number]
-        attempts.append(AttemptSummary(len(results), _mean_share(results), _full_count(results)))
-    return attempts
+    attempts: list[list[Result]] = []
+    for results in history.values():
+        for number, result in enumerate(results):
+            if number == len(attempts):
+                attempts.append([])
+            attempts[number].append(result)
+    summaries = []
+    for results in attempts:
+        mean = _mean_share(results)
+        full = _full_count(results)
+        summaries.append(AttemptSummary(len(results), mean, full))
+    return summaries
 
 
 def read_attempts(
@@ -201,11 +229,13 @@ def read_attempts(
     notebook tells.
     """
     by_student: dict[str, dict[str, Result]] = {result.student: {} for result in current}
-    for result in [*_read_replaced(results / HISTORY / assignment), *current]:
-        if result.assignment == assignment and result.student in by_student:
-            graded = by_student[result.student]
-            graded.pop(result.submission_sha256, None)
-            graded[result.submission_sha256] = result
+    replaced = _read_replaced(results / HISTORY / assignment)
+    for result in [*replaced, *current]:
+        graded = by_student.get(result.student)
+        if graded is None or result.assignment != assignment:
+            continue
+        graded.pop(result.submission_sha256, None)  # the later result stands at the later place
+        graded[result.submission_sha256] = result
     return {student: list(graded.values()) for student, graded in by_student.items()}
 
 
@@ -229,12 +259,18 @@ def _day_and_number(name: str) -> tuple[str, int]:
 
 def summarize_timing(timing: Sequence[Graded]) -> TimingSummary | None:
     """Sum up the seconds of all submissions; None where nothing was timed."""
-    seconds = {entry.student: sum(entry.seconds.values()) for entry in timing if entry.seconds}
-    if not seconds:
-        return None
+    seconds: dict[str, float] = {}
     stages: Counter[str] = Counter()
     for entry in timing:
-        stages.update(entry.seconds)
+        if entry.seconds:
+            seconds[entry.student] = sum(entry.seconds.values())
+            stages.update(entry.seconds)
+    if not seconds:
+        return None
     slowest = max(seconds, key=lambda student: seconds[student])
-    median = statistics.median(seconds.values())
-    return TimingSummary(tuple(stages.items()), median, slowest, seconds[slowest])
+    return TimingSummary(
+        stages=tuple(stages.items()),
+        median=statistics.median(seconds.values()),
+        slowest=slowest,
+        slowest_seconds=seconds[slowest],
+    )

@@ -59,9 +59,11 @@ def terminal_table(
     if results:
         parts.append(_table(results, left_out))
         parts.append(Text(MARKS, style="dim"))
-        names = enumerate(question_names(results), 1)
-        columns = [f"{number}:{one_line(name)}" for number, name in names]
-        parts.append(Text("   ".join(columns), style="dim"))
+        columns = []
+        for number, name in enumerate(question_names(results), 1):
+            columns.append(f"{number}:{one_line(name)}")
+        legend = "   ".join(columns)
+        parts.append(Text(legend, style="dim"))
     if unwalled:
         warning = f"{unwalled} graded without isolation: student code ran without walls"
         parts.append(Text(warning, style="bold yellow"))
@@ -74,8 +76,8 @@ def _table(results: Sequence[Result], left_out: int) -> Table:
     from rich.text import Text
 
     names = question_names(results)
-    width = len(str(len(names)))
-    numbers = [str(number).rjust(width) for number, _ in enumerate(names, 1)]
+    width = len(str(len(names)))  # of the highest number
+    numbers = [str(number).rjust(width) for number in range(1, len(names) + 1)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("student", max_width=28, no_wrap=True, overflow="ellipsis")
     table.add_column("score", justify="right", no_wrap=True)
@@ -85,20 +87,27 @@ def _table(results: Sequence[Result], left_out: int) -> Table:
     for i, result in enumerate(results):
         if left_out and i == LONGEST_TABLE // 2:
             table.add_row(Text(f"… {left_out} more …", style="dim"), "", "", "", "")
-        signs = {question.name: question_sign(question) for question in result.questions}
-        columns = [signs.get(name, " ").rjust(width) for name in names]
-        diagnoses = [question.diagnosis for question in result.questions if question.diagnosis]
+        signs = dict.fromkeys(names, " ")
+        mistakes = []
+        for question in result.questions:
+            signs[question.name] = question_sign(question)
+            if question.diagnosis:
+                mistakes.append(one_line(question.diagnosis.mistake))
+        columns = [sign.rjust(width) for sign in signs.values()]
         table.add_row(
             Text(one_line(result.student)),
             format_points(result.score),
             format_points(result.max_score),
             Text(" ".join(columns)),
-            Text(", ".join(one_line(diagnosis.mistake) for diagnosis in diagnoses)),
+            Text(", ".join(mistakes)),
         )
     return table
 
 
 def question_names(results: Sequence[Result]) -> list[str]:
     """The names of all questions, in the order of the results."""
-    questions = [question for result in results for question in result.questions]
-    return list(dict.fromkeys(question.name for question in questions))
+    names: dict[str, None] = {}  # a set in the order of the results
+    for result in results:
+        for question in result.questions:
+            names[question.name] = None
+    return list(names)

@@ -63,11 +63,14 @@ def totals(
     for name, marks in by_assignment.items():
         for mark in marks:
             person = mark.person.id if mark.person else mark.joined or mark.student
-            people.setdefault(fold_text(person), {})[name] = mark
+            marks_of_person = people.setdefault(fold_text(person), {})
+            marks_of_person[name] = mark
     rows = []
-    for _, of_person in sorted(people.items()):
-        percents = {name: _percent(of_person.get(name), provisional) for name in by_assignment}
-        rows.append(_total(of_person, percents, categories, weights))
+    for _, marks_of_person in sorted(people.items()):
+        percents = {}
+        for name in by_assignment:
+            percents[name] = _percent(marks_of_person.get(name), provisional)
+        rows.append(_total(marks_of_person, percents, categories, weights))
     return rows
 
 
@@ -78,18 +81,21 @@ def _total(
     weights: Weights,
 ) -> Total:
     dropped: set[str] = set()
-    means = []
+    weighted_means = []
+    named_means = {}
     for category in categories:
         lowest, mean = _category_mean(category, percents, weights)
         dropped |= lowest
-        means.append((category, mean))
-    weighted = [(mean, category.weight) for category, mean in means if category.weight]
+        if category.weight:
+            weighted_means.append((mean, category.weight))
+        if category.name:
+            named_means[category.name] = mean
     return Total(
         marks,
         percents,
         dropped=tuple(name for name in percents if name in dropped),
-        total=_mean(weighted),
-        categories={category.name: mean for category, mean in means if category.name},
+        total=_mean(weighted_means),
+        categories=named_means,
     )
 
 
@@ -119,7 +125,8 @@ def _mean(weighted: Sequence[tuple[float | None, float]]) -> float | None:
     if not any(weights):
         weights = [1.0] * len(weighted)
     parts = [number * weight for number, weight in zip(numbers, weights, strict=True)]
-    return round(total(parts) / total(weights), 6)
+    mean = total(parts) / total(weights)
+    return round(mean, 6)
 
 
 def _percent(mark: Mark | None, provisional: bool) -> float | None:
@@ -140,13 +147,14 @@ def course_totals(
         KitError: course.toml names an unknown assignment, or leaves one without a category.
     """
     names = [assignment.name for assignment in course.assignments()]
-    if unknown := sorted(course.weights.assignments().difference(names)):
+    unknown = course.weights.assignments().difference(names)
+    if unknown:
         raise KitError(
-            f"[totals] names {unknown[0]!r}, and there is no such assignment; there are: "
+            f"[totals] names {min(unknown)!r}, and there is no such assignment; there are: "
             f"{', '.join(names)}"
         )
     for category in course.weights.categories:
-        if not any(name in by_assignment for name in category.assignments):
+        if by_assignment.keys().isdisjoint(category.assignments):
             tell(f"no results yet, so the category does not count: {category.name}")
     try:
         return totals(
@@ -166,25 +174,37 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
     header = ["student", *PERSON_COLUMNS, *map(safe_cell, columns), "dropped", "total", "note"]
     table = [header]
     for row in rows:
-        marks = row.marks.values()
+        marks = list(row.marks.values())
         person = next((mark.person for mark in marks if mark.person), None)
-        student = person.id if person else next(iter(marks)).student
-        notes = [f"{name}: {m.status}" for name, m in row.marks.items() if m.status != "graded"]
-        notes += [f"{name}: handed in nothing" for name in names if name not in row.marks]
+        student = person.id if person else marks[0].student
         percents = [row.percents[name] for name in names]
         percents += [row.categories[name] for name in categories]
         rounded_total = None if row.total is None else round(row.total, 2)
+        dropped = " ".join(row.dropped)
+        note = "; ".join(_missing_marks(row, names))
         table.append(
             [
                 safe_cell(student),
                 *person_cells(person),
                 *map(points_cell, percents),
-                safe_cell(" ".join(row.dropped)),
+                safe_cell(dropped),
                 points_cell(rounded_total),
-                safe_cell("; ".join(notes)),
+                safe_cell(note),
             ]
         )
     return write_table(table)
+
+
+def _missing_marks(row: Total, names: Sequence[str]) -> list[str]:
+    """The assignments without a mark, each with the reason."""
+    missing = []
+    for name, mark in row.marks.items():
+        if mark.status != "graded":
+            missing.append(f"{name}: {mark.status}")
+    for name in names:
+        if name not in row.marks:
+            missing.append(f"{name}: handed in nothing")
+    return missing
 
 
 def find_split_students(rows: Sequence[Total], names: Sequence[str]) -> dict[str, str]:
