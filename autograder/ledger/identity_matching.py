@@ -107,9 +107,10 @@ def match_identities(
     matching.decide_by_id()
     matching.decide_by_account()
     matching.decide_by_name(everybody)
-    matches = [
-        matching.matches.get(number, Match(identity)) for number, identity in enumerate(identities)
-    ]
+    matches = []
+    for number, identity in enumerate(identities):
+        match = matching.matches.get(number, Match(identity))
+        matches.append(match)
     return matches, matching.conflicts
 
 
@@ -200,19 +201,26 @@ class _Matching:
 
     def _names_of_others(self, everybody: Iterable[Identity]) -> set[str]:
         """Names of people who are decided already or not among the identities."""
-        present = {id_key(id_) for identity in self._identities for id_ in identity.ids}
-        others = [match.identity for match in self.matches.values()]
-        others += [person for person in everybody if present.isdisjoint(map(id_key, person.ids))]
-        return set().union(*(name_keys(person.name) for person in others))
+        present: set[Id] = set()
+        for identity in self._identities:
+            present.update(map(id_key, identity.ids))
+        names: set[str] = set()
+        for match in self.matches.values():
+            names |= name_keys(match.identity.name)
+        for person in everybody:
+            if present.isdisjoint(map(id_key, person.ids)):
+                names |= name_keys(person.name)
+        return names
 
     def _settle(self, key: str, numbers: Sequence[int]) -> None:
         """Match the candidate to the one identity that claims their name, or note the conflict."""
         rivals = [self._identities[number] for number in numbers]
-        earlier_ids = [
-            f"{platform} {value}"
-            for (platform, value), is_sure in self._candidates[key].ids.items()
-            if not is_sure and all(self._differs((platform, value), rival) for rival in rivals)
-        ]
+        earlier_ids = []
+        for id_, is_sure in self._candidates[key].ids.items():
+            is_nobodys = all(self._differs(id_, rival) for rival in rivals)
+            if is_nobodys and not is_sure:
+                platform, value = id_
+                earlier_ids.append(f"{platform} {value}")
         if len(rivals) == 1 and not earlier_ids:
             self.matches[numbers[0]] = Match(rivals[0], key, "name")
             return
@@ -227,24 +235,26 @@ class _Matching:
             return False
         ids = set(map(id_key, match.identity.ids))
         links = self._candidates[match.key].ids
-        return not any(is_sure for id_, is_sure in links.items() if id_key(id_) in ids)
+        sure_ids = [id_key(id_) for id_, is_sure in links.items() if is_sure]
+        return ids.isdisjoint(sure_ids)
 
     def _undecided(self) -> list[tuple[int, Identity]]:
-        in_conflict = {
-            id(identity) for conflict in self.conflicts for identity in conflict.identities
-        }
-        return [
-            (number, identity)
-            for number, identity in enumerate(self._identities)
-            if number not in self.matches and id(identity) not in in_conflict
-        ]
+        in_conflict: set[int] = set()  # of the objects: two rows may describe equal identities
+        for conflict in self.conflicts:
+            in_conflict.update(map(id, conflict.identities))
+        undecided = []
+        for number, identity in enumerate(self._identities):
+            if number not in self.matches and id(identity) not in in_conflict:
+                undecided.append((number, identity))
+        return undecided
 
     def _decide(self, number: int, keys: set[str], evidence: Evidence) -> None:
         """Match an identity to the only candidate, or note the conflict."""
         identity = self._identities[number]
         if len(keys) > 1:
-            message = f"{identity} is {' and '.join(sorted(keys))} at once"
-            self.conflicts.append(Conflict((identity,), tuple(sorted(keys)), message))
+            people = tuple(sorted(keys))
+            message = f"{identity} is {' and '.join(people)} at once"
+            self.conflicts.append(Conflict((identity,), people, message))
             return
         if not keys:
             return
@@ -273,5 +283,10 @@ class _Matching:
     @staticmethod
     def _differs(id_: Id, identity: Identity) -> bool:
         """Whether the identity has ids on the platform of this id, and all are others."""
-        on_platform = [id_key(other) for other in identity.ids if other[0] == id_[0]]
+        wanted_platform, _ = id_
+        on_platform = []
+        for other in identity.ids:
+            platform, _ = other
+            if platform == wanted_platform:
+                on_platform.append(id_key(other))
         return bool(on_platform) and id_key(id_) not in on_platform

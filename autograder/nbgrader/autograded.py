@@ -38,18 +38,21 @@ class NotebooksForGraders:
     def graded(self, submission: Submission, result: Result) -> str:
         """The completed submission, with the reports of cells and questions as outputs."""
         notebook = complete_notebook(self._release, submission)
-        questions = {
-            question.name: question_report(question, result) for question in result.questions
-        }
-        cells = {outcome.id: cell_report(outcome) for outcome in result.cells}
+        question_reports = {}
+        for question in result.questions:
+            question_reports[question.name] = question_report(question, result)
+        cell_reports = {}
+        for outcome in result.cells:
+            cell_reports[outcome.id] = cell_report(outcome)
         for cell in notebook["cells"]:
-            if cell["cell_type"] == "code":
-                cell["outputs"] = []
-                text = cells.get(grade_id(cell), "")
-                text += questions.get(tested_question(cell), "")
-                if text:
-                    output = {"name": "stdout", "output_type": "stream", "text": text}
-                    cell["outputs"].append(output)
+            if cell["cell_type"] != "code":
+                continue
+            cell["outputs"] = []
+            text = cell_reports.get(grade_id(cell), "")
+            text += question_reports.get(tested_question(cell), "")
+            if text:
+                output = {"name": "stdout", "output_type": "stream", "text": text}
+                cell["outputs"].append(output)
         return self._add_guides(notebook)
 
     def problem(self, problem: str) -> str:
@@ -61,13 +64,17 @@ class NotebooksForGraders:
         cells = []
         for cell in notebook["cells"]:
             cells.append(cell)
-            if guide := self._guides.get(grade_id(cell)):
+            id_ = grade_id(cell)
+            guide = self._guides.get(id_)
+            if guide:
                 guide_cell = _text_cell(f"guide-{len(cells)}", guide)
-                guide_cell["metadata"]["attention_kit"] = {"role": GUIDE, "name": grade_id(cell)}
+                guide_cell["metadata"]["attention_kit"] = {"role": GUIDE, "name": id_}
                 cells.append(guide_cell)
-        text = json.dumps({**notebook, "cells": cells}, indent=1, ensure_ascii=False) + "\n"
+        guided = {**notebook, "cells": cells}
+        text = json.dumps(guided, indent=1, ensure_ascii=False)
         # nbgrader writes no lone surrogate
-        return text.encode("utf-8", "backslashreplace").decode()
+        text = text.encode("utf-8", "backslashreplace").decode()
+        return f"{text}\n"
 
 
 def release_with_problem(release: _Json, problem: str) -> _Json:
@@ -83,11 +90,16 @@ def complete_notebook(release: _Json, submission: Submission) -> _Json:
     Locked cells have their released text, answers the student's. The student's own cells stay
     where they are.
     """
-    released = {id_: cell for cell in release["cells"] if (id_ := grade_id(cell))}
+    released = {}
+    for cell in release["cells"]:
+        id_ = grade_id(cell)
+        if id_:
+            released[id_] = cell
     answers = {answer.id: answer.text for answer in submission.written}
     pictures: dict[str, dict[str, Any]] = {}
     for handed_in in submission.handed_in:
-        pictures.setdefault(handed_in.id, {}).update(_attachments(handed_in))
+        pictures_of_cell = pictures.setdefault(handed_in.id, {})
+        pictures_of_cell.update(_attachments(handed_in))
     cells: list[_Json] = []
     missing = dict(released)
     for number, handed_in in enumerate(submission.handed_in):
@@ -102,7 +114,9 @@ def complete_notebook(release: _Json, submission: Submission) -> _Json:
                 cell["attachments"] = pictures[id_]
             cells.append(cell)
     _restore_missing(cells, list(released), missing, answers)
-    return {**copy.deepcopy({**release, "cells": []}), "cells": cells}
+    completed = copy.deepcopy({**release, "cells": []})
+    completed["cells"] = cells
+    return completed
 
 
 def is_guide(cell: Mapping[str, Any]) -> bool:
@@ -127,26 +141,32 @@ def _marking_guides(release: _Json, solution: Path) -> dict[str, str]:
     prompts = {grade_id(cell): cell["source"] for cell in release["cells"]}
     guides = {}
     for cell in cells:
-        id_, kit = grade_id(cell), _kit(cell)
-        if id_ in prompts and kit.get("role") == "written":
-            points = cell["metadata"]["nbgrader"].get("points", 0)
-            parts = [
-                f"**For graders: {points:g} points**",
-                number_items(schemes.get(kit["name"], "")),
-                "**Model answer**",
-                _model_answer(prompts[id_], cell["source"]),
-            ]
-            guides[id_] = "\n\n".join(filter(None, parts))
+        id_ = grade_id(cell)
+        kit = _kit(cell)
+        if id_ not in prompts or kit.get("role") != "written":
+            continue
+        points = cell["metadata"]["nbgrader"].get("points", 0)
+        scheme = schemes.get(kit["name"], "")
+        parts = [
+            f"**For graders: {points:g} points**",
+            number_items(scheme),
+            "**Model answer**",
+            _model_answer(prompts[id_], cell["source"]),
+        ]
+        guides[id_] = "\n\n".join(filter(None, parts))
     return guides
 
 
 def _model_answer(prompt: str, solution: str) -> str:
     """The lines of a solution that differ from the released prompt, without equal ends."""
-    prompt_lines, lines = prompt.split("\n"), solution.split("\n")
+    prompt_lines = prompt.split("\n")
+    lines = solution.split("\n")
     start = _count_equal(prompt_lines, lines)
-    del prompt_lines[:start], lines[:start]
+    del prompt_lines[:start]
+    del lines[:start]
     end = _count_equal(prompt_lines[::-1], lines[::-1])
-    return "\n".join(lines[: len(lines) - end]).strip("\n")
+    answer = "\n".join(lines[: len(lines) - end])
+    return answer.strip("\n")
 
 
 def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:

@@ -154,8 +154,13 @@ def _assert_several(
     if len(repositories) != 1:
         return
     (only,) = repositories
-    inner = {file.parts[len(only)] for file in notebooks if file.parts[: len(only)] == only}
-    if sum(_repository(UploadedFile((name, "")), prefix) is not None for name in inner) > 1:
+    depth = len(only)
+    inner = {file.parts[depth] for file in notebooks if file.parts[:depth] == only}
+    repositories_within = []
+    for name in inner:
+        if _repository(UploadedFile((name, "")), prefix) is not None:
+            repositories_within.append(name)
+    if len(repositories_within) > 1:
         raise KitError(
             f"all notebooks lie in {printable_name('/'.join(only))}, which is called like one "
             "student's repository, "
@@ -208,14 +213,19 @@ def job_summary(results: Sequence[Result], problems: Sequence[Graded] = ()) -> s
     """Markdown for $GITHUB_STEP_SUMMARY: first what could not be graded, and why. Whatever does not
     fit is counted.
     """
-    parts = [_problem(entry) for entry in problems] + [_summary(result) for result in results]
-    text, left_out = "", 0
+    parts = [_problem(entry) for entry in problems]
+    parts += [_summary(result) for result in results]
+    text = ""
+    left_out = 0
     for part in parts:
-        if left_out or len((text + part).encode()) > LARGEST_SUMMARY:
+        longer = text + part
+        if left_out or len(longer.encode()) > LARGEST_SUMMARY:
             left_out += 1
         else:
-            text += part
-    return text + (f"\n{left_out} more results are not shown here.\n" if left_out else "")
+            text = longer
+    if left_out:
+        text += f"\n{left_out} more results are not shown here.\n"
+    return text
 
 
 def points_output(results: Sequence[Result], not_graded: float = 0.0) -> str:
@@ -249,31 +259,42 @@ def classroom_notices(results: Sequence[Result], not_graded: float = 0.0) -> str
 
 def _sum_points(results: Sequence[Result], not_graded: float) -> tuple[str, str]:
     """Points and full points of all results, as JavaScript writes numbers: 20, not 20.0."""
-    points = total([result.score for result in results])
-    most = total([*(result.max_score for result in results), not_graded])
+    scores = [result.score for result in results]
+    full_scores = [result.max_score for result in results]
+    points = total(scores)
+    most = total([*full_scores, not_graded])
     return format_points(points, digits=6), format_points(most, digits=6)
 
 
 def _problem(entry: Graded) -> str:
+    student = escape(one_line(entry.student))
     reason = escape(shorten(entry.problem, LONGEST_MESSAGE))
-    return f"## Not graded\n\nStudent: <code>{escape(one_line(entry.student))}</code>\n\n{reason}\n"
+    return f"## Not graded\n\nStudent: <code>{student}</code>\n\n{reason}\n"
 
 
 def _summary(result: Result) -> str:
+    assignment = escape(one_line(result.assignment))
+    student = escape(one_line(result.student))
+    score = format_points(result.score)
+    full = format_points(result.max_score)
     lines = [
-        f"## {escape(one_line(result.assignment))}: {format_points(result.score)} of "
-        f"{format_points(result.max_score)} points",
+        f"## {assignment}: {score} of {full} points",
+        "",
+        f"Student: <code>{student}</code>",
         "",
     ]
-    lines += [f"Student: <code>{escape(one_line(result.student))}</code>", ""]
     if result.walls == "none":
         heading, warning = WITHOUT_WALLS
         lines += [f"**{heading}** {warning}", ""]
     lines += ["| question | points | look here first |", "| --- | ---: | --- |"]
     for question in result.questions:
-        hint = escape(one_line(question.diagnosis.hint)) if question.diagnosis else ""
-        points = f"{format_points(question.score)} / {format_points(question.max_score)}"
-        lines.append(f"| <code>{escape(one_line(question.name))}</code> | {points} | {hint} |")
+        name = escape(one_line(question.name))
+        score = format_points(question.score)
+        full = format_points(question.max_score)
+        hint = ""
+        if question.diagnosis:
+            hint = escape(one_line(question.diagnosis.hint))
+        lines.append(f"| <code>{name}</code> | {score} / {full} | {hint} |")
     lines.append("")
     for question in result.questions:
         lines += _failures(question, result)
@@ -290,13 +311,14 @@ def _failures(question: QuestionResult, result: Result) -> list[str]:
     if kept := kept_note(question):
         lines += [kept, ""]
     for test in failed:
+        claim = escape(describe_test(test.name))
+        line = f"- **{claim}** ({WHAT_HAPPENED[test.outcome]})"
         message = escape(shorten(test.message, LONGEST_MESSAGE))
-        reason = f"<br><code>{message}</code>" if message else ""
-        hints = "".join(f"<br>{escape(one_line(hint))}" for hint in slip_hints(question, test))
-        lines.append(
-            f"- **{escape(describe_test(test.name))}** "
-            f"({WHAT_HAPPENED[test.outcome]}){reason}{hints}"
-        )
+        if message:
+            line += f"<br><code>{message}</code>"
+        for hint in slip_hints(question, test):
+            line += f"<br>{escape(one_line(hint))}"
+        lines.append(line)
     return [*lines, ""]
 
 
@@ -310,13 +332,17 @@ def main(arguments: Sequence[str]) -> int:
     """
     assignment, folder, course = arguments
     results = read_results(Path(folder), assignment, _tell)
-    problems = [entry for entry in read_timing(Path(folder), assignment, _tell) if entry.problem]
-    missing = len(problems) * tested_points(Assignment(assignment, Path(course)))
-    for variable, text in (
-        ("GITHUB_STEP_SUMMARY", job_summary(results, problems)),
-        ("GITHUB_OUTPUT", points_output(results, missing)),
-    ):
-        with Path(os.environ[variable]).open("a", encoding="utf-8") as file:
+    timing = read_timing(Path(folder), assignment, _tell)
+    problems = [entry for entry in timing if entry.problem]
+    points_each = tested_points(Assignment(assignment, Path(course)))
+    missing = len(problems) * points_each
+    texts = {
+        "GITHUB_STEP_SUMMARY": job_summary(results, problems),
+        "GITHUB_OUTPUT": points_output(results, missing),
+    }
+    for variable, text in texts.items():
+        path = Path(os.environ[variable])
+        with path.open("a", encoding="utf-8") as file:
             file.write(text)
     if results or problems:
         print(classroom_notices(results, missing), end="")
@@ -330,15 +356,16 @@ def write_template(
     release = assignment.release
     if not release.is_file():
         raise KitError(f"{release} is not there: run `autograder build {assignment.name}` first")
-    given_out = [release, *(release.parent / path for path in load_companions(release))]
+    given_out = [release]
+    for companion in load_companions(release):
+        given_out.append(release.parent / companion)
     for part in ("figures", "data"):
         given_out += files_below(release.parent / part)
     with FileTransaction(course.kept, f"`autograder bundle {assignment.name}`") as files:
         workflow = render_script(_TEMPLATES / "classroom.yml", assignment=assignment.name)
         files.write(to / ".github" / "workflows" / "classroom.yml", workflow)
-        files.write(
-            to / "GRADING.md", render_script(_TEMPLATES / "GRADING.md", assignment=assignment.name)
-        )
+        guide = render_script(_TEMPLATES / "GRADING.md", assignment=assignment.name)
+        files.write(to / "GRADING.md", guide)
         for path in given_out:
             files.write(to / path.relative_to(release.parent), path.read_bytes())
         for name, content in beside.items():
@@ -352,9 +379,8 @@ def write_course_workflow(
     """Write a workflow for the course's own repository, which grades those of the students."""
     prefix = repository_prefix(assignment.name).replace("_", "-")
     path = to / ".github" / "workflows" / f"grade-{assignment.name}.yml"
-    write_whole(
-        path, render_script(_TEMPLATES / "course.yml", assignment=assignment.name, prefix=prefix)
-    )
+    workflow = render_script(_TEMPLATES / "course.yml", assignment=assignment.name, prefix=prefix)
+    write_whole(path, workflow)
     return path
 
 
