@@ -7,7 +7,6 @@ from typing import Any
 from unittest import mock
 
 from triton.runtime.autotuner import Autotuner
-from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
 
@@ -16,7 +15,7 @@ class KernelLaunch:
     """A kernel with the arguments of one launch.
 
     Attributes:
-        kernel: Triton's object, made for a GPU or for the interpreter.
+        kernel: Triton's `JITFunction`.
         keywords: arguments by name, and options such as `num_warps`.
     """
 
@@ -43,10 +42,7 @@ def capture_launches(
         for config in tuner.configs:
             tuner.fn.run(*args, **{**options, **config.all_kwargs()})
 
-    with (
-        _replaced(note, InterpretedFunction, JITFunction),
-        _replaced(note_each_configuration, Autotuner),
-    ):
+    with _replaced(JITFunction, note), _replaced(Autotuner, note_each_configuration):
         function(*arguments, **keywords)
     return launches
 
@@ -55,24 +51,16 @@ def capture_launches(
 def noted_launches() -> Iterator[list[KernelLaunch]]:
     """Inside the block, the launches of kernels, which run as without it."""
     launches: list[KernelLaunch] = []
+    run_kernel = JITFunction.run
 
-    def noting(run_kernel: Callable[..., Any]) -> Callable[..., Any]:
-        def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
-            launches.append(KernelLaunch(kernel, grid, args, options))
-            return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
+    def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
+        launches.append(KernelLaunch(kernel, grid, args, options))
+        return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
 
-        return run
-
-    with contextlib.ExitStack() as patches:
-        for kernel_type in (InterpretedFunction, JITFunction):
-            patches.enter_context(_replaced(noting(kernel_type.run), kernel_type))
+    with _replaced(JITFunction, run):
         yield launches
 
 
-@contextlib.contextmanager
-def _replaced(run: Callable[..., Any], *kernel_types: Any) -> Iterator[None]:
-    """Inside the block, launches of these kinds of kernels call `run`."""
-    with contextlib.ExitStack() as patches:
-        for kernel_type in kernel_types:
-            patches.enter_context(mock.patch.object(kernel_type, "run", run))
-        yield
+def _replaced(kernel_type: Any, run: Callable[..., Any]) -> Any:
+    """Inside the block, launches of this kind of kernel call `run`."""
+    return mock.patch.object(kernel_type, "run", run)

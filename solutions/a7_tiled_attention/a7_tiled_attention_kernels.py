@@ -5382,7 +5382,6 @@ from typing import Any
 from unittest import mock
 
 from triton.runtime.autotuner import Autotuner
-from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
 
@@ -5391,7 +5390,7 @@ class KernelLaunch:
     """A kernel with the arguments of one launch.
 
     Attributes:
-        kernel: Triton's object, made for a GPU or for the interpreter.
+        kernel: Triton's `JITFunction`.
         keywords: arguments by name, and options such as `num_warps`.
     """
 
@@ -5418,10 +5417,7 @@ def capture_launches(
         for config in tuner.configs:
             tuner.fn.run(*args, **{**options, **config.all_kwargs()})
 
-    with (
-        _replaced(note, InterpretedFunction, JITFunction),
-        _replaced(note_each_configuration, Autotuner),
-    ):
+    with _replaced(JITFunction, note), _replaced(Autotuner, note_each_configuration):
         function(*arguments, **keywords)
     return launches
 
@@ -5430,27 +5426,19 @@ def capture_launches(
 def noted_launches() -> Iterator[list[KernelLaunch]]:
     """Inside the block, the launches of kernels, which run as without it."""
     launches: list[KernelLaunch] = []
+    run_kernel = JITFunction.run
 
-    def noting(run_kernel: Callable[..., Any]) -> Callable[..., Any]:
-        def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
-            launches.append(KernelLaunch(kernel, grid, args, options))
-            return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
+    def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
+        launches.append(KernelLaunch(kernel, grid, args, options))
+        return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
 
-        return run
-
-    with contextlib.ExitStack() as patches:
-        for kernel_type in (InterpretedFunction, JITFunction):
-            patches.enter_context(_replaced(noting(kernel_type.run), kernel_type))
+    with _replaced(JITFunction, run):
         yield launches
 
 
-@contextlib.contextmanager
-def _replaced(run: Callable[..., Any], *kernel_types: Any) -> Iterator[None]:
-    """Inside the block, launches of these kinds of kernels call `run`."""
-    with contextlib.ExitStack() as patches:
-        for kernel_type in kernel_types:
-            patches.enter_context(mock.patch.object(kernel_type, "run", run))
-        yield
+def _replaced(kernel_type: Any, run: Callable[..., Any]) -> Any:
+    """Inside the block, launches of this kind of kernel call `run`."""
+    return mock.patch.object(kernel_type, "run", run)
 
 
 import functools
@@ -5461,15 +5449,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-import triton
 from triton._C.libtriton import ir, nvidia, passes
 from triton.backends.compiler import GPUTarget
-from triton.compiler import code_generator
 from triton.compiler.compiler import ASTSource, make_backend
-from triton.runtime.interpreter import InterpretedFunction
-from triton.runtime.jit import JITFunction, create_function_from_signature
+from triton.runtime.jit import create_function_from_signature
 
 
 _SHARED_OF_SYSTEM = 1 << 10  # bytes that CUDA adds to the shared memory of each program
@@ -5626,7 +5610,7 @@ class GpuCompilation:
     """
 
     def __init__(self, launch: KernelLaunch, gpu: Gpu) -> None:
-        kernel = _compilable(launch.kernel)
+        kernel = launch.kernel
         target = GPUTarget("cuda", gpu.capability, _THREADS)
         self._backend = make_backend(target)
         bind = create_function_from_signature(kernel.signature, kernel.params, self._backend)
@@ -5644,14 +5628,13 @@ class GpuCompilation:
         ir.load_dialects(context)
         self._backend.load_dialects(context)
         source = ASTSource(kernel, signature, constant_values, attributes)
-        with mock.patch.object(code_generator, "CodeGenerator", _generator()):
-            self._module = source.make_ir(
-                target,
-                self._options,
-                self._backend.get_codegen_implementation(self._options),
-                self._backend.get_module_map(),
-                context,
-            )
+        self._module = source.make_ir(
+            target,
+            self._options,
+            self._backend.get_codegen_implementation(self._options),
+            self._backend.get_module_map(),
+            context,
+        )
         self._stages: dict[str, Callable[..., Any]] = {}
         self._backend.add_stages(self._stages, self._options, source.language)
         self._metadata: dict[str, Any] = {}
@@ -5709,54 +5692,6 @@ def assemble(ptx: str, capability: int) -> tuple[int, int]:
     if done.returncode or registers is None or spills is None:
         raise OSError(f"NVIDIA's assembler fails: {done.stderr.strip()[-300:]}")
     return int(registers[1]), int(spills[1])
-
-
-@functools.cache
-def _compilable(function: Any) -> Any:
-    """The form of a function of @triton.jit that Triton compiles. Any other value stays."""
-    if not isinstance(function, InterpretedFunction):
-        return function
-    compilable: Any = JITFunction(function.fn, **function.kwargs)
-    # Triton would hash every called function, and knows no hash of an interpreted function
-    compilable.hash = f"{compilable.__qualname__} {id(function)}"
-    return compilable
-
-
-@functools.cache
-def _interpreted_members() -> dict[Any, Any]:
-    """Methods of tensors that Triton's interpreter replaced, with the functions of `tl` that do the
-    same.
-    """
-    members = {}
-    for name in vars(triton.language.tensor):
-        function = getattr(triton.language, name, None)
-        if isinstance(function, InterpretedFunction):
-            members[getattr(triton.language.tensor, name)] = function
-    return members
-
-
-def _generator() -> Any:
-    """Triton's code generator, for functions that were made to be interpreted as well."""
-
-    class Generator(code_generator.CodeGenerator):
-        def __init__(
-            self, context: Any, prototype: Any, gscope: Any, *arguments: Any, **named: Any
-        ) -> None:
-            scope = {
-                name: _compilable(value) if isinstance(value, InterpretedFunction) else value
-                for name, value in gscope.items()
-            }
-            super().__init__(context, prototype, scope, *arguments, **named)
-
-        def call_Function(self, node: Any, fn: Any, args: Any, kws: Any) -> Any:  # noqa: N802
-            member = _interpreted_members().get(getattr(fn, "__func__", None))
-            if member is not None:  # x.sum(0) for tl.sum(x, 0)
-                fn, args = member, [fn.__self__, *args]
-            if isinstance(fn, InterpretedFunction):
-                fn = _compilable(fn)
-            return super().call_Function(node, fn, args, kws)
-
-    return Generator
 
 
 import inspect
