@@ -924,8 +924,8 @@ if device == "cpu" and kernels_run(triton):
 #
 # How fast could it be? At most as fast as the chip computes, and at most as fast as its bytes arrive. Divide the
 # operations by the bytes, and both limits are lines in one picture: below the ridge a kernel waits for traffic, beyond
-# it for products. `roofline(seen, function, …)` takes both from your kernel's trace. The figures of the two GPUs are those of
-# NVIDIA's data sheets; an H200 is an H100 with a faster memory.
+# it for products. `roofline(seen, function, …)` takes both from your kernel's trace. The figures of the two GPUs are
+# those of NVIDIA's data sheets; an H200 is an H100 with a faster memory.
 #
 # **Predict first.** Your kernel reads a key tile once and uses it for $B_q$ queries. How many operations is that for
 # each byte, in half precision? Where is it on the picture with $B_q = 32$, $64$ and $128$?
