@@ -60,7 +60,7 @@ def test_every_head_has_its_own_pointers(student):
 
 @points(1.5)
 def test_ragged_key_tiles(student):
-    """65 and 3 keys: no tile divides them, and the last ones are looked for. All scores are
+    """65 and 3 keys: no tile divides them, and queries look for the last ones. All scores are
     negative: a key that is not there has score 0 if nobody says otherwise, and would win.
     """
     for n_k in (65, 3):
@@ -70,9 +70,7 @@ def test_ragged_key_tiles(student):
 
 @points(0.5)
 def test_ragged_query_tiles(student):
-    """72 queries, then 5: no tile divides them, and the last rows of the last tile are in nobody's
-    memory.
-    """
+    """72 queries, then 5: no tile divides them, and the last rows of the last tile lie outside of the tensors."""
     for n_q in (72, 5):
         q, k, v, picked = _one_key_each(1, 1, n_q, 64, 16)
         _assert_o(student.launch("triton_attention", q, k, v), picked)
@@ -89,9 +87,7 @@ def test_head_sizes_that_are_no_power_of_two(student):
 
 @points(0.5)
 def test_a_head_smaller_than_a_dot_product(student):
-    """d = 8, and every query picks one value: all sides of a tl.dot are at least 16, so half of the
-    lanes are none.
-    """
+    """d = 8, and every query picks one value: all sides of a tl.dot are at least 16, so half of the lanes lie beyond d."""
     q, k, v, picked = _one_key_each(1, 1, 64, 64, 8)
     _assert_o(student.launch("triton_attention", q, k, v), picked)
 

@@ -24,7 +24,7 @@ from autograder.suite import (
 pytestmark = [uses("ragged_positions")]
 
 TAPE = """
-class Tape:
+class WatchedCache:
     def __init__(self, past, length, window):
         self.past, self.length, self.appended, self.advanced = past, length, [], []
         if window is not None:
@@ -39,7 +39,7 @@ class Tape:
 
 
 def tape(past, length, window):
-    return Tape(past, length, window)
+    return WatchedCache(past, length, window)
 """
 
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
@@ -360,7 +360,7 @@ def test_operations_do_not_grow_with_length_or_chunk(student, reference):
         assert_varies(answer, above=1e-3, what="the logits")
         counts.append(cost.operations)
     assert counts[1] <= counts[0] + 6, (
-        f"{counts[0]} operations for the small step and {counts[1]} for the large one."
+        f"{counts[0]} operations for the small step and {counts[1]} for the large: is there a loop?"
     )
 
 

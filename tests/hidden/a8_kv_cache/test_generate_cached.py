@@ -99,7 +99,7 @@ def test_the_second_generation_does_not_see_the_first(student, reference):
         [(2, 5, large), (2, 5, large), (1, 4, small)], start=1
     ):
         prompt = randint(0, 13, (batch, length))
-        _check(student, reference, model[0], prompt, 2, model[1], what=f"generation {n}, by")
+        _check(student, reference, model[0], prompt, 2, model[1], what=f"generation {n}")
 
 
 @points(1)

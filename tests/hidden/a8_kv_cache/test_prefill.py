@@ -18,7 +18,7 @@ pytestmark = [uses("decode_step")]
 
 # Takes note of what is asked of it; holds nothing but what it was made with.
 TAPE = """
-class Tape:
+class WatchedCache:
     def __init__(self, past, length):
         self.past, self.length, self.appended, self.advanced = past, length, [], []
 
@@ -31,7 +31,7 @@ class Tape:
 
 
 def tape(past, length):
-    return Tape(past, length)
+    return WatchedCache(past, length)
 """
 
 

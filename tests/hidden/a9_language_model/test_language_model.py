@@ -23,7 +23,7 @@ from .models import shaken
 pytestmark = [uses("gelu")]
 
 TAPE = """
-class Tape:
+class WatchedCache:
     def __init__(self, num_layers):
         self.length, self.stored = 0, [None] * num_layers
         self.layers, self.advanced, self.keys = [], [], []
@@ -43,7 +43,7 @@ class Tape:
 
 
 def tape(num_layers):
-    return Tape(num_layers)
+    return WatchedCache(num_layers)
 """
 
 
