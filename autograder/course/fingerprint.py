@@ -12,7 +12,8 @@ from pathlib import Path
 
 _KIT = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("torch", "numpy", "triton", "safetensors")
-_GIVE_NO_POINTS = ("samples.py", "contracts.py")
+CONTRACTS_FILE = "contracts.py"
+_GIVE_NO_POINTS = ("samples.py", CONTRACTS_FILE)
 """Files that measure diagnosis, and that say where `autograder hunt` looks."""
 
 

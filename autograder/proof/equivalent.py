@@ -11,41 +11,55 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from autograder.basics.errors import BadSuite
-from autograder.proof.code_mutants import Variant
 
 FILE = "equivalent.toml"
+HUNTED_FILE = "hunted.toml"
+"""The same form, for finds of `autograder hunt` that no test should catch."""
+
+
+class NamedAnswer(Protocol):
+    """An answer to a question, or a find in one, with the name by which messages call it."""
+
+    @property
+    def question(self) -> str:
+        """The question."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Equivalent:
-    """A pattern for names of mutants of one question that compute what the answer key computes.
+    """A pattern for names of mutants of one question that compute what the answer key computes, or
+    for finds.
 
     Attributes:
-        pattern: the name as `verify` prints it; `…` in it stands for any text.
+        pattern: the name as `verify` or `hunt` prints it; `…` in it stands for any text.
     """
 
     question: str
     pattern: str
     reason: str
 
-    def matches(self, mutant: Variant) -> bool:
-        """Whether the pattern fits the mutant's name."""
-        if mutant.question != self.question:
+    def matches(self, named: NamedAnswer) -> bool:
+        """Whether the pattern fits the name of a mutant or a find."""
+        if named.question != self.question:
             return False
         parts = (re.escape(part) for part in self.pattern.split("…"))
-        return re.fullmatch(".*".join(parts), mutant.name) is not None
+        return re.fullmatch(".*".join(parts), named.name) is not None
 
 
-def load_equivalent(suite: Path) -> list[Equivalent]:
+def load_equivalent(suite: Path, file: str = FILE) -> list[Equivalent]:
     """The entries of the file, in its order; none where the suite has no such file.
 
     Raises:
         BadSuite: the file is no TOML, or not of that form; a reason or a pattern is empty.
     """
-    path = suite / FILE
+    path = suite / file
     entries = []
     for question, reasons in read_tables(path).items():
         for reason, patterns in reasons.items():

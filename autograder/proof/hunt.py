@@ -14,21 +14,21 @@ from pathlib import Path
 
 from autograder.basics.errors import KitError, NothingToGrade
 from autograder.course import Assignment, Course
+from autograder.course.fingerprint import CONTRACTS_FILE
 from autograder.grading.bench import Bench
 from autograder.grading.extras import find_extras
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
 from autograder.proof.code_mutants import Variant
-from autograder.proof.equivalent import load_equivalent
+from autograder.proof.equivalent import HUNTED_FILE, load_equivalent
 from autograder.proof.hunt_search import AnswerKind, Find, Hunter, HuntLimits
-from autograder.proof.hunted import load_listed
 from autograder.proof.mutants import all_mutants, mutant_trials, sample
 from autograder.proof.trials import Proctor, Trial, TrialOutcome, examine_each, with_answer
 from autograder.proof.whole_submissions import SAMPLES_FILE
 from autograder.records.results import read_results
 from autograder.records.submission import FoundSubmission, Submission
 from autograder.sandbox.host_process import HostClient
-from autograder.suite.contracts import FILE, Contract, load_contracts
+from autograder.suite.contracts import Contract, load_contracts
 from autograder.suite.known_answers import KnownAnswer
 
 
@@ -134,8 +134,10 @@ def hunt_answers(
     grader = bench.grader
     with_contract = {contract.question for contract in contracts}
     if unknown := with_contract - grader.questions.keys():
-        raise KitError(f"contracts.py: {min(unknown)!r} is no question of {grader.assignment.name}")
-    listed = load_listed(grader.assignment.suite)
+        raise KitError(
+            f"{CONTRACTS_FILE}: {min(unknown)!r} is no question of {grader.assignment.name}"
+        )
+    listed = load_equivalent(grader.assignment.suite, HUNTED_FILE)
     hunter = Hunter(
         grader.suite,
         grader.course.limits,
@@ -282,7 +284,7 @@ def describe_hunt(hunted: Hunt) -> Iterator[str]:
     for problem in hunted.problems:
         yield f"not searched: {problem}"
     if hunted.without_contract:
-        yield f"without a contract in {FILE}: {', '.join(hunted.without_contract)}"
+        yield f"without a contract in {CONTRACTS_FILE}: {', '.join(hunted.without_contract)}"
     found = "1 find" if len(hunted.finds) == 1 else f"{len(hunted.finds)} finds"
     yield f"{hunted.assignment}: {found} in {hunted.answers} answers with full marks"
 

@@ -8,7 +8,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from autograder.basics.errors import HostFailed, KitError, SuiteFault
 from autograder.basics.stored_json import decode_line, encode_line
@@ -19,6 +19,7 @@ from autograder.grading.carried_points import settle_questions
 from autograder.grading.pool import Pool
 from autograder.intake.notebook import read_submission
 from autograder.proof.code_mutants import Variant
+from autograder.proof.equivalent import NamedAnswer
 from autograder.proof.wrappers import ObservedFunction, observe
 from autograder.records.model import QuestionResult
 from autograder.records.submission import FoundSubmission, Submission
@@ -40,20 +41,8 @@ HANG_SECONDS = 3.0
 """How long one call of a mutant may take, where the answer key takes less than a quarter of it."""
 Replacement = KnownAnswer | Variant
 _Job = TypeVar("_Job")
-_Answer = TypeVar("_Answer", bound="NamedAnswer")
+_Answer = TypeVar("_Answer", bound=NamedAnswer)
 _Record = TypeVar("_Record")
-
-
-class NamedAnswer(Protocol):
-    """An answer to a question, with the name by which problems call it."""
-
-    @property
-    def question(self) -> str:
-        """The question."""
-
-    @property
-    def name(self) -> str:
-        """The answer's name."""
 
 
 @dataclass(frozen=True, slots=True)

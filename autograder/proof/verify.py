@@ -32,6 +32,7 @@ from typing import TypeVar
 from autograder.authoring.suite_checks import find_suite_problems
 from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
+from autograder.course.fingerprint import CONTRACTS_FILE
 from autograder.grading.bench import Bench
 from autograder.grading.extras import find_extras
 from autograder.proof.cost_exceptions import load_costs
@@ -66,7 +67,6 @@ from autograder.proof.wrappers import trivial_answers
 from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.prerequisites import prerequisites
 
-CONTRACTS_FILE = "contracts.py"
 FEWEST_ALTERNATES = 2
 """Alternates that each question needs: a single right answer does not show what a suite demands."""
 _OfQuestion = TypeVar("_OfQuestion", bound=Replacement | Trial | Equivalent)

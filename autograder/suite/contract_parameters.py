@@ -164,16 +164,6 @@ def maybe(parameter: Parameter) -> Drawn:
     return Drawn(draw, by_keyword=True)
 
 
-def by_name(parameter: Parameter) -> Drawn:
-    """An argument that is always there, by keyword."""
-    return Drawn(parameter.draw, by_keyword=True)
-
-
-def dtype_of_call() -> Drawn:
-    """The dtype that the float tensors of the call have."""
-    return Drawn(lambda scope, name: scope.dtype, can_change=False)
-
-
 def list_of(
     parameter: Parameter,
     low: int = 0,
@@ -189,17 +179,6 @@ def list_of(
             scope.forget(*forget)
             values.append(parameter.draw(scope, name))
         return values
-
-    return Drawn(draw)
-
-
-def tuple_of(*parameters: Parameter) -> Drawn:
-    """A tuple with one value of each kind."""
-
-    def draw(scope: Scope, name: str) -> Any:
-        return tuple(
-            parameter.draw(scope, f"{name}[{place}]") for place, parameter in enumerate(parameters)
-        )
 
     return Drawn(draw)
 

@@ -25,17 +25,16 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from autograder.basics.errors import BadSuite
+from autograder.course.fingerprint import CONTRACTS_FILE
 from autograder.suite.contract_draws import Draw, Parameter, Scope
 from autograder.suite.contract_numbers import EDGES, FLOATS
 from autograder.suite.contract_parameters import (
     LEFT_OUT,
-    by_name,
     choice,
     computed,
     config_of,
     counted_words,
     dict_of,
-    dtype_of_call,
     flag,
     list_of,
     mask,
@@ -46,7 +45,6 @@ from autograder.suite.contract_parameters import (
     tensor,
     text,
     tokens,
-    tuple_of,
     whole,
 )
 from autograder.suite.scripts import Made, Script, ScriptStep
@@ -59,7 +57,6 @@ __all__ = [
     "HALF",
     "Play",
     "Scope",
-    "by_name",
     "calls",
     "choice",
     "computed",
@@ -67,7 +64,6 @@ __all__ = [
     "contract",
     "counted_words",
     "dict_of",
-    "dtype_of_call",
     "flag",
     "list_of",
     "mask",
@@ -78,11 +74,9 @@ __all__ = [
     "tensor",
     "text",
     "tokens",
-    "tuple_of",
     "whole",
 ]
 
-FILE = "contracts.py"
 FULL = ("float64", "float32")
 HALF = (*FULL, "float16")
 """Dtypes of a docstring that promises something for half precision too; add "bfloat16" where it
@@ -102,9 +96,9 @@ class Play:
         helpers: Python text with functions of the suite's own, for `helper`.
     """
 
-    def __init__(self, helpers: str = "") -> None:
+    def __init__(self) -> None:
         self.steps: list[ScriptStep] = []
-        self.helpers = helpers
+        self.helpers = ""
 
     def call(
         self,
@@ -243,7 +237,7 @@ def calls(**parameters: Parameter) -> Form:
     """One call with these arguments, in the order of the signature; now and then a second call that
     differs in one of them.
 
-    Arguments in `maybe(…)` or `by_name(…)` are given by keyword, the others by position.
+    Arguments in `maybe(…)` are given by keyword, the others by position.
     """
 
     def draw_call(scope: Scope, play: Play, name: str) -> None:
@@ -285,7 +279,7 @@ def load_contracts(suite: Path) -> list[Contract]:
     Raises:
         BadSuite: the file does not run.
     """
-    path = suite / FILE
+    path = suite / CONTRACTS_FILE
     if not path.exists():
         return []
     name = f"contracts_of_{suite.name}"

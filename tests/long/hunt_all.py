@@ -34,7 +34,6 @@ def main() -> int:
             limits=HuntLimits(seed=arguments.seed),
             minutes=arguments.minutes / len(names),
             mutants=None,
-            results=Path("/nonexistent"),
         )
         hunted = hunt(course, course.assignment(name), request)
         print("\n".join(describe_hunt(hunted)), flush=True)

@@ -13,10 +13,10 @@ from tiny_course import SUITE, TINY, write_assignment
 from autograder.basics.whole_files import write_whole
 from autograder.cli.commands import main
 from autograder.course import Course, load_course
+from autograder.proof.equivalent import Equivalent
 from autograder.proof.hunt import Hunt, HuntRequest, hunt
 from autograder.proof.hunt_proposals import add_test
 from autograder.proof.hunt_search import Find, HuntLimits
-from autograder.proof.hunted import ListedFind
 from autograder.proof.verify import ProofRequest, verify
 
 CONTRACTS = """\
@@ -198,9 +198,9 @@ def test_a_proposal_with_an_object() -> None:
 def test_a_listed_find_is_known_by_its_name() -> None:
     find = find_named("bob")
     assert find.name == "student bob: value: double(-1)"
-    assert ListedFind("double", "…: value: double(-…)", "no number is negative").matches(find)
-    assert not ListedFind("double", "…: form: …", "another way").matches(find)
-    assert not ListedFind("half", "…", "another question").matches(find)
+    assert Equivalent("double", "…: value: double(-…)", "no number is negative").matches(find)
+    assert not Equivalent("double", "…: form: …", "another way").matches(find)
+    assert not Equivalent("half", "…", "another question").matches(find)
 
 
 def test_a_find_with_a_reason_is_not_told(own_course: Course) -> None:

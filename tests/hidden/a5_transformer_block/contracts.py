@@ -3,6 +3,7 @@
 import torch
 
 from autograder.suite.contracts import (
+    EDGES,
     FLOATS,
     HALF,
     calls,
@@ -21,7 +22,7 @@ EPS = maybe(choice(1e-5, 1e-2, 0.5))
 
 contract(
     "layer_norm",
-    calls(x=tensor("...", "D"), gamma=tensor("D"), beta=tensor("D"), eps=EPS),
+    calls(x=tensor("...", "D", values=EDGES), gamma=tensor("D"), beta=tensor("D"), eps=EPS),
     dtypes=HALF,
     gradients=True,
 )
@@ -34,7 +35,9 @@ contract(
 
 contract(
     "rms_norm",
-    calls(x=tensor("...", "D"), gamma=tensor("D"), eps=maybe(choice(1e-6, 1e-2, 0.5))),
+    calls(
+        x=tensor("...", "D", values=EDGES), gamma=tensor("D"), eps=maybe(choice(1e-6, 1e-2, 0.5))
+    ),
     dtypes=HALF,
     gradients=True,
 )
