@@ -226,4 +226,4 @@ def computed(function: Callable[[Scope], Any]) -> Drawn:
     """A value that follows from what was drawn before: `computed(lambda call:
     call.arguments["x"].shape[0])`; `call` draws further values too, `call.whole(0, 3)`.
     """
-    return Drawn(lambda scope, name: function(scope), can_change=False)
+    return Drawn(lambda scope, name: function(scope))

@@ -167,10 +167,11 @@ contract("decode_step", chunks_through_the_model, sizes=SMALL)
 
 
 def padded_chunks_through_the_model(draw, play, name):
-    """Rows are padded on the left; the mask grows with the chunks."""
+    """Rows are padded on the left; the mask grows with the chunks. With a window or none."""
     params, config = _model(draw)
     play.helpers = CACHE
-    cache = play.helper("joining_cache")
+    window = draw.choose("window", (None, None, 1, 2, 3))
+    cache = play.helper("joining_cache", *([window] if window else []))
     batch = draw.size("B")
     lengths = [draw.whole(1, 3) for _ in range(draw.whole(1, 3))]
     padding = torch.tensor([draw.whole(0, sum(lengths) - 1) for _ in range(batch)])
@@ -179,13 +180,16 @@ def padded_chunks_through_the_model(draw, play, name):
     for length in lengths:
         end += length
         ids = draw(tokens("B", length, below="V"), "ids")
-        play.call(name, params, ids, cache, config, real[:, :end].clone())
+        settings = {}
+        if draw.choose("last_only", ("left out", "left out", "there")) == "there":
+            settings["last_only"] = True
+        play.call(name, params, ids, cache, config, real[:, :end].clone(), **settings)
 
 
 def _is_right_where_tokens_are_real(answer, right, arguments):
     """Rows at padding may be anything."""
-    ids, allowed = arguments[1], arguments[4]
-    real = allowed[:, -ids.shape[1] :]
+    allowed = arguments[4]
+    real = allowed[:, -right.shape[1] :]  # with last_only the last one alone
     if not isinstance(answer, torch.Tensor) or answer.shape != right.shape:
         return False
     digits = 1e-8 if right.dtype == torch.float64 else 1e-3
