@@ -156,8 +156,9 @@ def refuse_large_launches(launches: list[KernelLaunch], largest: int, gpu: Gpu =
     """
     for launch in launches:
         name = launch.kernel.__name__
-        num_warps = launch.keywords.get("num_warps", _USUAL_WARPS)
-        stages = launch.keywords.get("num_stages", _USUAL_STAGES)
+        options = {key: value for key, value in launch.keywords.items() if value is not None}
+        num_warps = options.get("num_warps", _USUAL_WARPS)
+        stages = options.get("num_stages", _USUAL_STAGES)
         if num_warps not in _WARPS:
             choices = "1, 2, 4, 8, 16 or 32"
             raise OutOfResources(f"{name} asks for num_warps={num_warps}; a GPU takes {choices}")
@@ -207,13 +208,13 @@ class GpuCompilation:
         self.text = str(self._module)
         self._context = context
 
-    @functools.cache  # noqa: B019  (a compilation lives as long as its one use)
+    @functools.cached_property
     def _gpu_module(self) -> Any:
         return self._stages["ttgir"](self._module, self._metadata)
 
     def shared_bytes(self) -> int:
         """Shared memory of one program. Takes a tenth of a second: no code is generated."""
-        module = self._gpu_module()
+        module = self._gpu_module
         manager = ir.pass_manager(module.context)
         passes.ttgpuir.add_combine_tensor_select_and_if(manager)
         try:
@@ -228,7 +229,7 @@ class GpuCompilation:
 
     def ptx(self) -> str:
         """The text for the assembler."""
-        module = self._stages["llir"](self._gpu_module(), self._metadata)
+        module = self._stages["llir"](self._gpu_module, self._metadata)
         return str(self._stages["ptx"](module, self._metadata))
 
 

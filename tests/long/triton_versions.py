@@ -27,9 +27,8 @@ TESTS = [
         "right_kernels",
         "wrong_kernels",
         "strict_triton",
-        "kernel_tape",
-        "kernel_phrases",
         "without_triton",
+        "resources",
     )
 ]
 

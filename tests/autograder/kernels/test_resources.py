@@ -84,6 +84,9 @@ def test_a_launch_in_grading_is_refused_where_a_gpu_would_refuse_it() -> None:
         launched(product, (x, x))
     with pytest.raises(OutOfResources, match="num_warps=6; a GPU takes 1, 2, 4"):
         launched(lambda x: centered(x, num_warps=6), (x[0],))
+    assert (
+        launched(lambda x: centered(x, num_warps=None, num_stages=None), (x[0],))[1]["kernels"] == 1
+    )
     y, figures = launched(product, (x[:16, :16].contiguous(), x[:16, :16].contiguous()))
     assert figures["dots"] == 1
     assert y[0, 0] == 2 * 16 + 2 * 16
