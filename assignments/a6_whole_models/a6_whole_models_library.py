@@ -21,9 +21,11 @@ class ModelConfig:
     context_length: int  # the longest sequence
     num_encoder_layers: int = 0  # 0: there is no encoder, and no cross-attention
     tied: bool = True  # the unembedding is the embedding, transposed
-    biases: bool = True  # every matrix of a block has a bias (only count_parameters asks)
+    # every matrix of a block has a bias (only count_parameters asks)
+    biases: bool = True
     norms: bool = True  # norms have gamma and beta, and count
-    learned_positions: bool = True  # one vector a position; False: sinusoidal, nothing to learn
+    # one vector a position; False: sinusoidal, nothing to learn
+    learned_positions: bool = True
     final_norm: bool = True  # a norm after the last block
     patch: int = 0  # P, for images
 
@@ -35,14 +37,21 @@ def causal_mask(n_q, n_k=None):
 
 
 def sinusoidal_positions(n, d):
-    """[N, D] in the default dtype: sines in the even columns, cosines in the odd ones (assignment 3)."""
-    angles = torch.arange(n).double()[:, None] * 10000.0 ** (-torch.arange(0, d, 2).double() / d)  # [N, ceil(D/2)]
+    """[N, D] in the default dtype: sines in the even columns, cosines in the odd ones
+    (assignment 3).
+    """
+    # [N, ceil(D/2)]
+    angles = torch.arange(n).double()[:, None] * 10000.0 ** (
+        -torch.arange(0, d, 2).double() / d
+    )
     table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d]
     return table.to(torch.get_default_dtype())
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets zeros (assignment 3)."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets
+    zeros (assignment 3).
+    """
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -50,10 +59,12 @@ def masked_softmax(scores, mask):
 
 
 def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
-    """Attention with H heads: x [B, N_q, D] asks, x_kv [B, N_k, D] (x itself where None) is read (assignment 4).
+    """Attention with H heads: x [B, N_q, D] asks, x_kv [B, N_k, D] (x itself where
+    None) is read (assignment 4).
 
-    w_q, w_k, w_v are [D, H*d], w_o is [H*d, D]. A mask has the axes [N_q, N_k], or [B, N_q, N_k] (also [B, 1, N_k]),
-    or four, and is then used as it is. Returns [B, N_q, D].
+    w_q, w_k, w_v are [D, H*d], w_o is [H*d, D]. A mask has the axes [N_q, N_k], or
+    [B, N_q, N_k] (also [B, 1, N_k]), or four, and is then used as it is. Returns
+    [B, N_q, D].
     """
     source = x if x_kv is None else x_kv
     width = w_q.shape[1]
@@ -74,7 +85,9 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
 
 
 def layer_norm(x, gamma, beta, eps=1e-5):
-    """Each token to mean 0 and variance 1 over its features, then times gamma plus beta (assignment 5)."""
+    """Each token to mean 0 and variance 1 over its features, then times gamma plus beta
+    (assignment 5).
+    """
     wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
     centred = wide - wide.mean(dim=-1, keepdim=True)
     variance = centred.pow(2).mean(dim=-1, keepdim=True)
@@ -88,7 +101,9 @@ def mlp(x, w1, b1, w2, b2):
 
 def self_attention_of(x, block, num_heads, mask=None):
     """Multi-head self-attention with a block's own w_q, w_k, w_v, w_o."""
-    return multi_head_attention(x, block["w_q"], block["w_k"], block["w_v"], block["w_o"], num_heads, mask)
+    return multi_head_attention(
+        x, block["w_q"], block["w_k"], block["w_v"], block["w_o"], num_heads, mask
+    )
 
 
 def mlp_of(x, block):
@@ -97,14 +112,24 @@ def mlp_of(x, block):
 
 
 def pre_norm_block(x, block, num_heads, mask=None):
-    """x [B, N, D] -> [B, N, D]: norm 1, attention, add; norm 2, MLP, add (assignment 5)."""
-    x = x + self_attention_of(layer_norm(x, block["ln1_gamma"], block["ln1_beta"]), block, num_heads, mask)
+    """x [B, N, D] -> [B, N, D]: norm 1, attention, add; norm 2, MLP, add (assignment
+    5).
+    """
+    x = x + self_attention_of(
+        layer_norm(x, block["ln1_gamma"], block["ln1_beta"]), block, num_heads, mask
+    )
     return x + mlp_of(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
 
 
 def post_norm_block(x, block, num_heads, mask=None):
-    """x [B, N, D] -> [B, N, D]: attention, add, norm 1; MLP, add, norm 2 (assignment 5)."""
-    x = layer_norm(x + self_attention_of(x, block, num_heads, mask), block["ln1_gamma"], block["ln1_beta"])
+    """x [B, N, D] -> [B, N, D]: attention, add, norm 1; MLP, add, norm 2 (assignment
+    5).
+    """
+    x = layer_norm(
+        x + self_attention_of(x, block, num_heads, mask),
+        block["ln1_gamma"],
+        block["ln1_beta"],
+    )
     return layer_norm(x + mlp_of(x, block), block["ln2_gamma"], block["ln2_beta"])
 
 
@@ -124,7 +149,9 @@ def list_tensors(params):
 
 
 def with_tensors(params, tensors):
-    """The same nesting as params, with these tensors (in the order of list_tensors) in place of its own."""
+    """The same nesting as params, with these tensors (in the order of list_tensors) in
+    place of its own.
+    """
     left = iter(tensors)
 
     def rebuild(node):
@@ -138,12 +165,29 @@ def with_tensors(params, tensors):
 
 
 def random_block(config, generator, cross=False):
-    """Weights of one block; with cross, a decoder block that also has c_q, c_k, c_v, c_o and a third norm."""
+    """Weights of one block; with cross, a decoder block that also has c_q, c_k, c_v,
+    c_o and a third norm.
+    """
     d, inner, f = config.d_model, config.num_heads * config.d_head, config.d_ff
-    shapes = {"w_q": (d, inner), "w_k": (d, inner), "w_v": (d, inner), "w_o": (inner, d), "w1": (d, f), "w2": (f, d)}
+    shapes = {
+        "w_q": (d, inner),
+        "w_k": (d, inner),
+        "w_v": (d, inner),
+        "w_o": (inner, d),
+        "w1": (d, f),
+        "w2": (f, d),
+    }
     if cross:
-        shapes |= {"c_q": (d, inner), "c_k": (d, inner), "c_v": (d, inner), "c_o": (inner, d)}
-    block = {name: torch.randn(s, generator=generator) / math.sqrt(s[0]) for name, s in shapes.items()}
+        shapes |= {
+            "c_q": (d, inner),
+            "c_k": (d, inner),
+            "c_v": (d, inner),
+            "c_o": (inner, d),
+        }
+    block = {
+        name: torch.randn(s, generator=generator) / math.sqrt(s[0])
+        for name, s in shapes.items()
+    }
     for norm in ("ln1", "ln2", "ln3") if cross else ("ln1", "ln2"):
         block |= {f"{norm}_gamma": torch.ones(d), f"{norm}_beta": torch.zeros(d)}
     return block | {"b1": torch.zeros(f), "b2": torch.zeros(d)}
@@ -154,14 +198,18 @@ def random_lm(config, seed=0):
     g = torch.Generator().manual_seed(seed)
     d = config.d_model
     params = {
-        "embed": torch.randn(config.vocab_size, d, generator=g) / math.sqrt(d),  # [V, D]
+        # [V, D]
+        "embed": torch.randn(config.vocab_size, d, generator=g) / math.sqrt(d),
         "positions": torch.randn(config.context_length, d, generator=g) / math.sqrt(d),
         "blocks": [random_block(config, g) for _ in range(config.num_layers)],
         "lnf_gamma": torch.ones(d),
         "lnf_beta": torch.zeros(d),
     }
     if not config.tied:
-        params["unembed"] = torch.randn(d, config.vocab_size, generator=g) / math.sqrt(d)  # [D, V]
+        # [D, V]
+        params["unembed"] = torch.randn(d, config.vocab_size, generator=g) / math.sqrt(
+            d
+        )
     return params
 
 
@@ -173,8 +221,11 @@ def random_encoder_decoder(config, source_vocab_size, seed=0):
         "src_embed": torch.randn(source_vocab_size, d, generator=g),  # [V_s, D]
         "tgt_embed": torch.randn(config.vocab_size, d, generator=g),  # [V, D]
         "encoder": [random_block(config, g) for _ in range(config.num_encoder_layers)],
-        "decoder": [random_block(config, g, cross=True) for _ in range(config.num_layers)],
-        "unembed": torch.randn(d, config.vocab_size, generator=g) / math.sqrt(d),  # [D, V]
+        "decoder": [
+            random_block(config, g, cross=True) for _ in range(config.num_layers)
+        ],
+        # [D, V]
+        "unembed": torch.randn(d, config.vocab_size, generator=g) / math.sqrt(d),
     }
 
 
@@ -183,7 +234,8 @@ def random_vit(config, channels, num_patches, num_classes, seed=0):
     g = torch.Generator().manual_seed(seed)
     d, pixels = config.d_model, channels * config.patch**2
     return {
-        "w_patch": torch.randn(pixels, d, generator=g) / math.sqrt(pixels),  # [C*P*P, D]
+        # [C*P*P, D]
+        "w_patch": torch.randn(pixels, d, generator=g) / math.sqrt(pixels),
         "b_patch": torch.zeros(d),
         "positions": torch.randn(num_patches, d, generator=g) / math.sqrt(d),  # [N, D]
         "blocks": [random_block(config, g) for _ in range(config.num_layers)],

@@ -23,16 +23,23 @@ class LMConfig:
     context_length: int  # the longest sequence
 
 
-WORD = re.compile(rb"'(?:ll|ve|re|[sdmt])| ?[A-Za-z\x80-\xff]+| ?[0-9]+| ?[^\sA-Za-z0-9\x80-\xff]+|\s+(?!\S)|\s+")
+WORD = re.compile(
+    rb"'(?:ll|ve|re|[sdmt])| ?[A-Za-z\x80-\xff]+| ?[0-9]+"
+    rb"| ?[^\sA-Za-z0-9\x80-\xff]+|\s+(?!\S)|\s+"
+)
 
 
 def split_words(data):
-    """Cut bytes into words, which glued together are the bytes again. A space belongs to the word that follows it."""
+    """Cut bytes into words, which glued together are the bytes again. A space belongs
+    to the word that follows it.
+    """
     return WORD.findall(data)
 
 
 def join_pair(ids, pair, new_id):
-    """The list ids with new_id in the place of each occurrence of the pair, from left to right (assignment 1)."""
+    """The list ids with new_id in the place of each occurrence of the pair, from left
+    to right (assignment 1).
+    """
     joined, place = [], 0
     while place < len(ids):
         if tuple(ids[place : place + 2]) == pair:
@@ -45,7 +52,9 @@ def join_pair(ids, pair, new_id):
 
 
 def layer_norm(x, gamma, beta, eps=1e-5):
-    """Each token to mean 0 and variance 1 over its features, then times gamma plus beta (assignment 5)."""
+    """Each token to mean 0 and variance 1 over its features, then times gamma plus beta
+    (assignment 5).
+    """
     wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
     centred = wide - wide.mean(dim=-1, keepdim=True)
     variance = centred.pow(2).mean(dim=-1, keepdim=True)
@@ -69,7 +78,9 @@ def causal_mask(n_q, n_k=None):
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets zeros (assignment 3)."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets
+    zeros (assignment 3).
+    """
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -90,13 +101,15 @@ def causal_attention(q, k, v):
 class KVCache:
     """Keys and values of the tokens so far, for every layer (assignment 8).
 
-    append(layer, k, v) takes a chunk's keys and values, [B, H, c, d], and returns all up to and including it,
-    [B, H, length + c, d]. advance(c), once after the last layer, makes the chunk count.
+    append(layer, k, v) takes a chunk's keys and values, [B, H, c, d], and returns all
+    up to and including it, [B, H, length + c, d]. advance(c), once after the last
+    layer, makes the chunk count.
     """
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
         self.length = 0
-        empty = torch.zeros(batch, num_kv_heads, 0, d_head, dtype=dtype)  # grows: this cache makes room as it needs it
+        # grows: this cache makes room as it needs it
+        empty = torch.zeros(batch, num_kv_heads, 0, d_head, dtype=dtype)
         self._stored = [(empty, empty)] * num_layers
 
     def append(self, layer, k, v):
@@ -114,7 +127,14 @@ def empty_cache(params, config, batch):
     """A KVCache for texts of this model, as long as its context."""
     d_head = config.d_model // config.num_heads
     dtype = params["embed"].dtype
-    return KVCache(len(params["blocks"]), batch, config.num_heads, d_head, config.context_length, dtype)
+    return KVCache(
+        len(params["blocks"]),
+        batch,
+        config.num_heads,
+        d_head,
+        config.context_length,
+        dtype,
+    )
 
 
 def check_ids(ids, size):
@@ -125,7 +145,9 @@ def check_ids(ids, size):
 
 
 def embed(table, ids):
-    """Rows of the table [V, D] for ids [...]: [..., D]; ValueError where an id is outside (assignment 1)."""
+    """Rows of the table [V, D] for ids [...]: [..., D]; ValueError where an id is
+    outside (assignment 1).
+    """
     check_ids(ids, len(table))
     return table[ids]
 
@@ -133,26 +155,42 @@ def embed(table, ids):
 def lm_loss(logits, ids, ignore_index=-100):
     """Mean cross-entropy of the next token; the shift happens inside (assignment 6)."""
     predictions, targets = logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()
-    return torch.nn.functional.cross_entropy(predictions, targets, ignore_index=ignore_index)
+    return torch.nn.functional.cross_entropy(
+        predictions, targets, ignore_index=ignore_index
+    )
 
 
 def next_token_loss(logits, targets):
-    """Mean cross-entropy of logits [B, N, V] and targets [B, N], the next token at each place, by lm_loss.
+    """Mean cross-entropy of logits [B, N, V] and targets [B, N], the next token at each
+    place, by lm_loss.
 
-    lm_loss shifts, and here everything is shifted already: so one place more, which lm_loss takes away again.
+    lm_loss shifts, and here everything is shifted already: so one place more, which
+        lm_loss takes away again.
     """
-    return lm_loss(torch.cat([logits, logits[:, -1:]], dim=1), torch.cat([targets[:, :1], targets], dim=1))
+    return lm_loss(
+        torch.cat([logits, logits[:, -1:]], dim=1),
+        torch.cat([targets[:, :1], targets], dim=1),
+    )
 
 
 def filtered_probabilities(logits, temperature, top_k=None):
-    """The distribution to draw from, [B, V]: temperature (0: the likeliest token), then top-k (assignment 6)."""
+    """The distribution to draw from, [B, V]: temperature (0: the likeliest token), then
+    top-k (assignment 6).
+    """
     if temperature < 0 or (top_k is not None and top_k < 1):
-        raise ValueError(f"temperature {temperature} must be at least 0, and top_k {top_k} at least 1")
+        raise ValueError(
+            f"temperature {temperature} must be at least 0, and top_k {top_k} at "
+            "least 1"
+        )
     if temperature == 0:
-        return torch.zeros_like(logits).scatter(-1, logits.argmax(dim=-1, keepdim=True), 1.0)
+        return torch.zeros_like(logits).scatter(
+            -1, logits.argmax(dim=-1, keepdim=True), 1.0
+        )
     if top_k is not None and top_k < logits.shape[-1]:
         kept = logits.topk(top_k, dim=-1)
-        logits = torch.full_like(logits, float("-inf")).scatter(-1, kept.indices, kept.values)
+        logits = torch.full_like(logits, float("-inf")).scatter(
+            -1, kept.indices, kept.values
+        )
     return torch.softmax(logits / temperature, dim=-1)
 
 
@@ -165,7 +203,9 @@ def list_tensors(params):
 
 
 def with_tensors(params, tensors):
-    """The same nesting as params, with these tensors (in the order of list_tensors) in place of its own."""
+    """The same nesting as params, with these tensors (in the order of list_tensors) in
+    place of its own.
+    """
     left = iter(tensors)
 
     def rebuild(node):
@@ -179,9 +219,11 @@ def with_tensors(params, tensors):
 
 
 def random_params(config, seed=0):
-    """Parameters as language_model wants them, with GPT-2's way to begin: normal with a deviation of 0.02.
+    """Parameters as language_model wants them, with GPT-2's way to begin: normal with a
+    deviation of 0.02.
 
-    What is added to the residual stream begins smaller, by the root of the number of additions.
+    What is added to the residual stream begins smaller, by the root of the number of
+    additions.
     """
     g = torch.Generator().manual_seed(seed)
     d, f = config.d_model, config.d_ff
@@ -212,36 +254,58 @@ def random_params(config, seed=0):
 
 
 def fingerprint(*parts):
-    """Twelve letters that differ where one of the parts does: numbers, texts, lists, tensors, functions.
+    """Twelve letters that differ where one of the parts does: numbers, texts, lists,
+    tensors, functions.
 
-    Of a function its compiled code counts, and that of the functions that it calls; comments and local names do not.
+    Of a function its compiled code counts, and that of the functions that it calls;
+    comments and local names do not.
     """
     seen = set()
 
     def describe(part):
         if isinstance(part, torch.Tensor):
-            return f"{list(part.shape)} {hashlib.sha256(part.numpy().tobytes()).hexdigest()}"
+            digest = hashlib.sha256(part.numpy().tobytes()).hexdigest()
+            return f"{list(part.shape)} {digest}"
         if isinstance(part, FunctionType) and part not in seen:
             seen.add(part)
-            called = [part.__globals__.get(name) for name in global_names(part.__code__)]
-            return " ".join(map(describe, [part.__code__, *(f for f in called if isinstance(f, FunctionType))]))
+            called = [
+                part.__globals__.get(name) for name in global_names(part.__code__)
+            ]
+            return " ".join(
+                map(
+                    describe,
+                    [
+                        part.__code__,
+                        *(f for f in called if isinstance(f, FunctionType)),
+                    ],
+                )
+            )
         if isinstance(part, FunctionType):
             return "described already"
         if isinstance(part, CodeType):
-            return f"{part.co_code.hex()} {part.co_names} {list(map(describe, part.co_consts))}"
+            constants = list(map(describe, part.co_consts))
+            return f"{part.co_code.hex()} {part.co_names} {constants}"
         if isinstance(part, frozenset):
-            return str(sorted(map(repr, part)))  # its own order is another one in each session
+            # its own order is another one in each session
+            return str(sorted(map(repr, part)))
         return repr(part)
 
     def global_names(code):
-        inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        return [*code.co_names, *(name for nested in inner for name in global_names(nested))]
+        inner = [
+            constant for constant in code.co_consts if isinstance(constant, CodeType)
+        ]
+        return [
+            *code.co_names,
+            *(name for nested in inner for name in global_names(nested)),
+        ]
 
     return hashlib.sha256("\n".join(map(describe, parts)).encode()).hexdigest()[:12]
 
 
 def save_whole(values, path):
-    """torch.save, so that the file is the old one or the new one, and never a half: it is renamed when it is complete."""
+    """torch.save, so that the file is the old one or the new one, and never a half: it
+    is renamed when it is complete.
+    """
     unfinished = path.with_suffix(".part")
     torch.save(values, unfinished)
     unfinished.replace(path)

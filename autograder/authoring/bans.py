@@ -11,8 +11,7 @@ from autograder.authoring.source_notebook import SourceCell
 from autograder.basics.errors import BadSource
 
 STATEMENT = "Not allowed here:"
-IMPORT_REFUSING = "from autograder.student_tools.refusing import refusing"
-_WIDTH = 120
+_WIDTH = 88
 _REFUSED_BY_PATH = ("torch.optim.", "torch.nn.utils.")
 """These modules ask no TorchFunctionMode, so `refusing` needs the whole name."""
 
@@ -78,12 +77,12 @@ def state_ban(cell: SourceCell, forbidden: Sequence[str]) -> SourceCell:
     return dataclasses.replace(cell, source="\n".join(lines))
 
 
-def refuse_in_check(
-    check: SourceCell, question: SourceCell, forbidden: Sequence[str]
-) -> SourceCell:
-    """Let the visible check begin with a line after which the function refuses torch's forbidden
-    functions.
+def names_to_refuse(question: SourceCell, forbidden: Sequence[str]) -> list[str]:
+    """The forbidden functions of torch's that the frame of the visible check refuses; none where
+    the question asks for a class.
     """
+    if not isinstance(_definition(question), ast.FunctionDef):
+        return []
     paths = [name.removeprefix("torch.") for name in forbidden if name.startswith(_REFUSED_BY_PATH)]
     refused_by_path = {path.rpartition(".")[2] for path in paths}
     names = [
@@ -91,18 +90,7 @@ def refuse_in_check(
         for name in names_for_students(forbidden)
         if _is_of_torch(name) and name not in refused_by_path
     ]
-    names += paths
-    if not names or not isinstance(_definition(question), ast.FunctionDef):
-        return check
-    quoted = ", ".join(f'"{name}"' for name in names)
-    first_line = f"{question.name} = refusing({question.name}, {quoted})"
-    return dataclasses.replace(check, source=f"{first_line}\n{check.source}")
-
-
-def import_refusing(given: SourceCell) -> SourceCell:
-    """Import the function `refusing` at the end of a given cell."""
-    source = f"{given.source.rstrip()}\n{IMPORT_REFUSING}"
-    return dataclasses.replace(given, source=source)
+    return names + paths
 
 
 def _definition(cell: SourceCell) -> ast.FunctionDef | ast.ClassDef | None:

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.authoring import regions
-from autograder.authoring.bans import import_refusing, refuse_in_check, state_ban
+from autograder.authoring.bans import state_ban
 from autograder.authoring.check_names import find_misplaced_names
 from autograder.authoring.companions import move_into_companions
+from autograder.authoring.predictions_source import read_prediction
 from autograder.authoring.source_notebook import SourceCell, SourceNotebook, read_source
+from autograder.authoring.visible_checks import frame_checks
 from autograder.basics.errors import BadSource, BadSuite
 from autograder.basics.file_transaction import FileTransaction
 from autograder.course import COURSE_FILE, Assignment, Course
@@ -32,7 +34,6 @@ _NOTEBOOK_METADATA = {
     "language_info": {"name": "python"},
 }
 _SHIPPED_LINK = re.compile(r"\]\(((?:figures|data)/[^)\s]+)|src=[\"']((?:figures|data)/[^\"']+)")
-_TOOLS_IMPORT = "from autograder.student_tools."
 _ROUNDING = 1e-6
 """Sums of fractions of points may be wrong by this much."""
 
@@ -96,7 +97,8 @@ def build_assignment(
     points = _sum_points(course, assignment, notebook, questions)
     files = dict(_read_shipped_files(assignment.source.parent, assignment.root))
     _check_links(notebook, set(files))
-    shown, companions = move_into_companions(_state_bans(notebook, questions))
+    framed, facts = frame_checks(_state_bans(notebook, questions), questions)
+    shown, companions = move_into_companions(framed, facts)
     files |= {path: text.encode() for path, text in companions.items()}
     planned = list(_plan(shown, questions))
     _check_grade_ids(planned)
@@ -230,29 +232,11 @@ def _shown_suite(assignment: Assignment) -> str:
 
 
 def _state_bans(notebook: SourceNotebook, questions: Mapping[str, SuiteQuestion]) -> SourceNotebook:
-    """The notebook with the suite's bans: each question's docstring states its ban, and the
-    question's first check refuses the forbidden functions.
-    """
-    cells = list(notebook.cells)
-    unchecked = {cell.name: cell for cell in notebook.of_kind("question")}
-    refusing = False
-    for index, cell in enumerate(notebook.cells):
-        if cell.kind == "question":
-            cells[index] = state_ban(cell, questions[cell.name].forbidden)
-        elif cell.kind == "check" and cell.name in unchecked:
-            question = unchecked.pop(cell.name)
-            cells[index] = refuse_in_check(cell, question, questions[cell.name].forbidden)
-            refusing = refusing or cells[index] is not cell
-    if refusing:
-        given = [index for index, cell in enumerate(cells) if cell.kind == "given"]
-        if not given:
-            raise BadSource(
-                f"{cells[0].place}: the suite forbids functions, and there is no given cell "
-                "for the check"
-            )
-        with_tools = [index for index in given if _TOOLS_IMPORT in cells[index].source]
-        index = (with_tools or given)[0]
-        cells[index] = import_refusing(cells[index])
+    """The notebook whose questions' docstrings state the suite's bans."""
+    cells = [
+        state_ban(cell, questions[cell.name].forbidden) if cell.kind == "question" else cell
+        for cell in notebook.cells
+    ]
     return dataclasses.replace(notebook, cells=tuple(cells))
 
 
@@ -325,7 +309,10 @@ def _built_cell(planned: _PlannedCell, ids: Counter[str], *, solution: bool) -> 
     cell = planned.cell
     text = _built_text(cell, solution=solution)
     cell_type = "code" if cell.is_code else "markdown"
-    metadata: dict[str, Any] = {"attention_kit": {"role": cell.kind, "name": cell.name}}
+    kit = {"role": cell.kind, "name": cell.name}
+    if cell.kind == "predict":  # it is to readers what a demo is: it does not run when grading
+        kit = {"role": "demo", "name": f"predict_{cell.name}"}
+    metadata: dict[str, Any] = {"attention_kit": kit}
     if planned.grade_id:
         metadata["deletable"] = False
         if not planned.is_answer:
@@ -354,6 +341,8 @@ def _marking_guide(cell: SourceCell) -> dict[str, Any]:
 
 
 def _built_text(cell: SourceCell, *, solution: bool) -> str:
+    if cell.kind == "predict":
+        return read_prediction(cell).cell(solution=solution)
     if solution:
         return regions.complete(cell.source)
     stub = regions.question_stub(cell.name) if cell.kind == "question" else regions.WRITTEN_STUB

@@ -12,6 +12,8 @@ from autograder.authoring.build import BuiltNotebooks, build_assignment, write_b
 from autograder.authoring.build_check import check_assignment
 from autograder.authoring.build_record import read_summary, remember_build
 from autograder.authoring.programs import student_programs
+from autograder.authoring.published_solutions import publish_solutions
+from autograder.authoring.single_file import colab_badge
 from autograder.authoring.source_notebook import read_source
 from autograder.authoring.student_package import write_release
 from autograder.basics.errors import BadSuite, KitError, StaleBuild
@@ -47,11 +49,23 @@ def build_command(course: Course, names: Sequence[str], check: bool) -> list[str
     return [outcome for outcome in outcomes if isinstance(outcome, str)]
 
 
-def release_command(course: Course, name: str, to: Path) -> list[str]:
-    """Write the release of one assignment into a folder or a .zip file."""
+def release_command(course: Course, name: str, to: Path, host: str = "") -> list[str]:
+    """Write the release of one assignment into a folder, a .zip file, or one notebook."""
     assignment = course.assignment(name)
-    files = write_release(course, assignment, suite_questions(assignment), to)
-    return [f"{name}: {len(files)} files in {to}"]
+    files = write_release(course, assignment, suite_questions(assignment), to, host)
+    if not host:
+        return [f"{name}: {len(files)} files in {to}"]
+    lines = [f"{name}: {to}, which carries all files"]
+    if host == "colab":
+        badge = colab_badge("OWNER/REPOSITORY", to.name)
+        lines += ["for the README of a repository at GitHub that has it:", badge]
+    return lines
+
+
+def solutions_command(course: Course, name: str, to: Path, quick: bool) -> list[str]:
+    """Publish the answer key of one assignment, with outputs."""
+    files = publish_solutions(course, course.assignment(name), to, quick=quick)
+    return [f"{name}: {len(files)} files in {to}; the page is {name}.html"]
 
 
 def bundle_command(course: Course, name: str, target: str, to: Path) -> list[str]:

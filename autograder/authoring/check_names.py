@@ -16,7 +16,7 @@ from autograder.basics.definitions import bound_names, top_level_names, used_glo
 from autograder.intake.magics import strip_magics
 from autograder.intake.released_notebook import Release, ReleaseCell
 
-_NOT_GRADED = ("check", "demo")
+_NOT_GRADED = ("check", "demo", "predict")
 _ADVICE = "grading runs no checks and no demos: define it in a given cell, or give it another name"
 
 

@@ -11,11 +11,13 @@ import ast
 import dataclasses
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from autograder.authoring.source_notebook import SHIPPED_ROOMS, SourceCell, SourceNotebook
+from autograder.authoring.visible_checks import IMPORT, encode_facts
 from autograder.basics.definitions import bound_names, used_globals
 from autograder.basics.errors import BadSource
 from autograder.intake.magics import strip_magics
@@ -43,9 +45,17 @@ class KitCompanion:
 _TOOLS = KitCompanion(
     "tools",
     "What visible checks are made of: you need not read it.",
-    ("autograder.student_tools.expect", "autograder.student_tools.refusing"),
+    (
+        "autograder.student_tools.expect",
+        "autograder.student_tools.predictions",
+        "autograder.student_tools.progress_table",
+        "autograder.student_tools.check_here",
+    ),
 )
+_NAMES = ("check", "checking", "expect", "next_hint", "predict", "progress")
+"""What the one import of the visible checks' tools brings."""
 _KERNELS = KitCompanion("kernels", "Strict Triton, kernels on a CPU: you need not read it.")
+_PREDICT = "from autograder.student_tools.predictions import predict"
 _BY_ROOM = dict(zip(SHIPPED_ROOMS, (_TOOLS, _KERNELS), strict=True))
 """The rooms of the kit whose modules a given cell may import, and the companion that has them."""
 
@@ -56,8 +66,13 @@ def module_name(assignment: str, suffix: str) -> str:
     return f"_{name}" if name[0].isdigit() else name
 
 
-def move_into_companions(notebook: SourceNotebook) -> tuple[SourceNotebook, dict[str, str]]:
+def move_into_companions(
+    notebook: SourceNotebook, facts: Mapping[str, Any]
+) -> tuple[SourceNotebook, dict[str, str]]:
     """The notebook whose given cells import companions, and the companions: file name → text.
+
+    Args:
+        facts: what the visible checks' tools know of the notebook.
 
     Raises:
         BadSource: a cell that becomes a module needs a name that it does not define.
@@ -80,10 +95,13 @@ def move_into_companions(notebook: SourceNotebook) -> tuple[SourceNotebook, dict
         name = module_name(notebook.assignment, companion.suffix)
         header = _HEADER.format(title=companion.title, notebook=notebook.assignment)
         carried = carried_text([*companion.modules, *kit_modules])
+        parts = [header, carried]
         if companion is _KERNELS:
             # a worker takes the modules that its host has loaded, which is quicker
-            carried = f'{carried}\n\n\nCARRIES = "{" ".join(dict.fromkeys(kit_modules))}"'
-        companions[f"{name}.py"] = f"{header}\n\n{carried}\n"
+            parts.append(f'CARRIES = "{" ".join(dict.fromkeys(kit_modules))}"')
+        if companion is _TOOLS and facts:
+            parts.append(encode_facts(facts))
+        companions[f"{name}.py"] = "\n\n".join([*parts[:2], *(f"\n{p}" for p in parts[2:])]) + "\n"
     return dataclasses.replace(notebook, cells=tuple(cells)), companions
 
 
@@ -102,8 +120,14 @@ def _import_from_companions(
         modules.setdefault(companion, []).append(statement["module"])
         return f"from {module_name(assignment, companion.suffix)} import"
 
+    source = re.sub(rf"(?m)^{_PREDICT}\n|\n{_PREDICT}$", "", cell.source)
+    if f"{IMPORT} expect" in source:
+        tools = module_name(assignment, _TOOLS.suffix)
+        modules.setdefault(_TOOLS, [])
+        one_import = "\n".join(wrapped_import(tools, _NAMES))
+        source = source.replace(f"{IMPORT} expect", one_import)
     pattern = r"\bfrom (?P<module>(?P<room>autograder\.\w+)\.\w+) import"
-    return dataclasses.replace(cell, source=re.sub(pattern, replace, cell.source))
+    return dataclasses.replace(cell, source=re.sub(pattern, replace, source))
 
 
 def carried_text(modules: Sequence[str]) -> str:
@@ -179,7 +203,8 @@ def _import_module(cell: SourceCell, name: str) -> SourceCell:
     lines = [ast.unparse(node) for node in statements]
     if lines:
         lines.append("")
-    lines.append(f"# Their text is in {name}.py; help({public[0]}) shows what one of them does.")
+    lines.append(f"# Their text is in {name}.py;")
+    lines.append(f"# help({public[0]}) shows what one of them does.")
     lines += wrapped_import(name, public)
     return dataclasses.replace(cell, source="\n".join(lines), module="")
 

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from autograder.basics.errors import KitError
@@ -39,6 +40,14 @@ class CellError:
     traceback: str
 
 
+@dataclass(frozen=True, slots=True)
+class NotebookRun:
+    """A notebook that has run: with its outputs, and the errors of its cells."""
+
+    notebook: Any
+    errors: tuple[CellError, ...]
+
+
 def execute_notebook(
     notebook: bytes, files: Iterable[tuple[str, bytes]], cell_seconds: float = CELL_SECONDS
 ) -> tuple[CellError, ...]:
@@ -51,6 +60,17 @@ def execute_notebook(
 
     Raises:
         KitError: no kernel could be started.
+    """
+    return run_notebook(notebook, files, cell_seconds).errors
+
+
+def run_notebook(
+    notebook: bytes, files: Iterable[tuple[str, bytes]], cell_seconds: float, *, quick: bool = True
+) -> NotebookRun:
+    """As `execute_notebook`; returns the notebook with its outputs too.
+
+    Args:
+        quick: whether cells that train for minutes take a few steps only.
     """
     import nbformat
     from jupyter_client.kernelspec import NoSuchKernel
@@ -79,7 +99,7 @@ def execute_notebook(
         quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         try:
             # both the kernel and its client read the environment
-            with mock.patch.dict(os.environ, _environment(Path(scratch))):
+            with mock.patch.dict(os.environ, _environment(Path(scratch), quick=quick)):
                 client.execute(**quiet)
         except CellTimeoutError:
             message = f"took longer than {cell_seconds:g} seconds"
@@ -94,20 +114,22 @@ def execute_notebook(
             if output.output_type == "error" and all(index != error.cell for error in fatal):
                 traceback = _COLOUR.sub("", "\n".join(output.traceback))
                 errors.append(CellError(index, output.ename, output.evalue, traceback))
-    return (*errors, *fatal)
+    return NotebookRun(loaded, (*errors, *fatal))
 
 
-def _environment(scratch: Path) -> dict[str, str]:
+def _environment(scratch: Path, *, quick: bool) -> dict[str, str]:
     """Jupyter's and IPython's folders in `scratch`, and variables that keep a run short."""
-    return {
+    environment = {
         "IPYTHONDIR": str(scratch / "ipython"),
         "JUPYTER_CONFIG_DIR": str(scratch / "config"),
         "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
         "JUPYTER_PLATFORM_DIRS": "1",
-        # with this variable a cell that trains for minutes takes a few steps, and loads nothing
-        # from a network
-        "ATTENTION_KIT_QUICK": "1",
         # notebooks are checked on every core at once, so further threads would only compete
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
     }
+    if quick:
+        # with this variable a cell that trains for minutes takes a few steps, and loads nothing
+        # from a network
+        environment["ATTENTION_KIT_QUICK"] = "1"
+    return environment

@@ -19,6 +19,7 @@ from typing import Any
 
 from autograder.authoring import regions
 from autograder.authoring.source_notebook import SourceCell, SourceNotebook
+from autograder.authoring.visible_checks import decode_facts
 from autograder.intake.cell_text import squeeze
 
 # characters without spaces: `return x @ w_q + b_q` and shorter lines may be chance
@@ -99,6 +100,8 @@ def _read_texts(
         yield _Text(f"the name of {name}", name)
         text = content.decode("utf-8", errors="ignore") if is_text else ""
         yield _Text(name, text, is_given=name in companions)
+        if facts := decode_facts(text):
+            yield _Text(f"what {name} tells after a check", facts)
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["question", "check", "given", "demo", "text", "written"]
+Kind = Literal["question", "check", "given", "demo", "predict", "text", "written"]
 
-CODE_TAGS: tuple[Kind, ...] = ("question", "check", "given", "demo")
+CODE_TAGS: tuple[Kind, ...] = ("question", "check", "given", "demo", "predict")
 
 
 @dataclass(frozen=True, slots=True)

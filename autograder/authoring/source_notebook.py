@@ -283,7 +283,7 @@ def imported_libraries(notebook: bytes, companions: Mapping[str, str]) -> list[s
 def _check_names(cells: tuple[SourceCell, ...], file: str) -> None:
     seen: dict[tuple[str, str], str] = {}
     for cell in cells:
-        if cell.kind in ("question", "given", "demo", "written"):
+        if cell.kind in ("question", "given", "demo", "predict", "written"):
             if (cell.kind, cell.name) in seen:
                 first = seen[cell.kind, cell.name]
                 raise BadSource(

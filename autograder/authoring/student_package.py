@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from autograder.authoring.build import build_assignment
 from autograder.authoring.build_check import file_problems, leak_problems
 from autograder.authoring.programs import student_programs
+from autograder.authoring.single_file import make_single_file
 from autograder.authoring.source_notebook import imported_libraries
+from autograder.authoring.student_environment import environment_files
 from autograder.basics.errors import KitError, StaleBuild
 from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.whole_files import is_part
@@ -26,16 +28,35 @@ if TYPE_CHECKING:
     from autograder.suite.collection import SuiteQuestion
 
 README = "README.md"
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>For students</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:auto;padding:1rem}}
+pre{{overflow-x:auto}}table{{border-collapse:collapse;display:block;overflow-x:auto}}
+td,th{{border:1px solid #8886;padding:.2rem .6rem;text-align:left}}</style></head>
+<body>
+{body}
+</body></html>
+"""
 
 _VERSION = re.compile(r"(?m)^Release `([0-9a-f]{64})`\.?$")
 
 
 def write_release(
-    course: Course, assignment: Assignment, questions: Mapping[str, SuiteQuestion], to: Path
+    course: Course,
+    assignment: Assignment,
+    questions: Mapping[str, SuiteQuestion],
+    to: Path,
+    host: str = "",
 ) -> list[str]:
     """Write the release to `to`, a folder or a file ending in .zip; returns the file names in it.
 
+    Args:
+        host: one of `single_file.HOSTS`: then `to` is a single notebook, which carries all files.
+
     An untouched release of the same assignment at `to` is replaced; everything else stays.
+
 
     Raises:
         KitError: other files lie at `to`, or a release in which a student has worked.
@@ -48,8 +69,11 @@ def write_release(
     # the table holds the notebook, which is searched for leaks cell by cell
     searched = tuple((name, files[name]) for name in files if not name.endswith(TABLE_SUFFIX))
     _assert_none(assignment, leak_problems(assignment, dataclasses.replace(built, files=searched)))
-    files[f"{assignment.name}.ipynb"] = built.release_bytes
     libraries = imported_libraries(built.release_bytes, built.companions)
+    files |= environment_files(libraries) | _students_page(course)
+    if host:
+        return _write_single_file(course, assignment, built.release_bytes, files, to, host)
+    files[f"{assignment.name}.ipynb"] = built.release_bytes
     files[README] = _readme(course, assignment, _version(files), libraries).encode()
     existing = _read_release(to, assignment.name)
     _assert_untouched(to, existing, assignment.name)
@@ -62,6 +86,40 @@ def write_release(
             for name in sorted(existing.keys() - files.keys()):
                 written.remove(to / name)
     return sorted(files)
+
+
+def _write_single_file(
+    course: Course,
+    assignment: Assignment,
+    release: bytes,
+    files: Mapping[str, bytes],
+    to: Path,
+    host: str,
+) -> list[str]:
+    """Write the one notebook.
+
+    Raises:
+        KitError: `to` is no name of a notebook, or is there already.
+    """
+    if to.suffix != ".ipynb":
+        raise KitError(f"{to}: a release for {host} is one notebook: name a file ending in .ipynb")
+    content = make_single_file(release, files, host)
+    if to.exists() and to.read_bytes() != content:
+        raise KitError(f"{to} is there already: choose another place, or remove it first")
+    with FileTransaction(course.kept, f"`autograder release {assignment.name}`") as written:
+        written.write(to, content)
+    return [to.name]
+
+
+def _students_page(course: Course) -> dict[str, bytes]:
+    """The course's docs/students.md as a page, where it has one."""
+    text = course.root / "docs" / "students.md"
+    if not text.is_file():
+        return {}
+    from nbconvert.filters.markdown import markdown2html  # takes a second to import
+
+    body = markdown2html(text.read_text(encoding="utf-8"))
+    return {"students.html": _PAGE.format(body=body).encode()}
 
 
 def _assert_none(assignment: Assignment, problems: list[str]) -> None:
@@ -87,7 +145,8 @@ def _readme(course: Course, assignment: Assignment, version: str, libraries: Seq
     return f"""# {course.about.name}: {name}
 
 Open `{name}.ipynb` in JupyterLab (`jupyter lab {name}.ipynb`). It needs Python 3.11 or
-later{needed}.
+later{needed}. `pip install -r requirements.txt` (or `conda env create -f environment.yml`) installs
+that, in the versions with which it is graded.
 
 - Write your answer where a cell says `raise NotImplementedError(...)`, and where it says *Your
   answer here.*

@@ -155,13 +155,34 @@ def hunt(assignment: str, seed: int, write: bool, **options: Any) -> Iterable[st
 @main.command()
 @click.argument("assignment")
 @click.option(
-    "--to", required=True, type=LocalPath(), help="A folder, or a file that ends in .zip."
+    "--to",
+    required=True,
+    type=LocalPath(),
+    help="A folder, a file that ends in .zip, or with --for one that ends in .ipynb.",
 )
-def release(assignment: str, to: Path) -> Iterable[str]:
-    """Put what students get into a folder or a .zip file."""
+@click.option(
+    "--for",
+    "host",
+    default="",
+    type=click.Choice(["", "colab", "kaggle", "plain"]),
+    help="Make one notebook that carries all files, to be opened there.",
+)
+def release(assignment: str, to: Path, host: str) -> Iterable[str]:
+    """Put what students get into a folder, a .zip file, or one notebook."""
     from autograder.authoring.build_commands import release_command
 
-    return release_command(find_course(), assignment, to)
+    return release_command(find_course(), assignment, to, host)
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--to", required=True, type=LocalPath(), help="A folder.")
+@click.option("--quick", is_flag=True, help="Let cells that train for minutes take a few steps.")
+def solutions(assignment: str, to: Path, quick: bool) -> Iterable[str]:
+    """Run the answer key, and put it into a folder with outputs and pictures, as a page too."""
+    from autograder.authoring.build_commands import solutions_command
+
+    return solutions_command(find_course(), assignment, to, quick)
 
 
 @main.command()

@@ -14,6 +14,9 @@ from typing import Any
 from autograder.basics.errors import BadSource
 
 _KEY = "companions"
+CARRIED_TITLE = "# @title Files of this notebook"
+"""The first words of the text that writes a single file's other files (`release --for`)."""
+CARRIED_END = "_path.write_bytes(zlib.decompress(base64.b64decode(_content)))\n\n"
 
 
 def companion_metadata(companions: Mapping[str, str]) -> dict[str, Any]:
@@ -22,6 +25,13 @@ def companion_metadata(companions: Mapping[str, str]) -> dict[str, Any]:
         return {}
     hashes = {path: _sha256(text) for path, text in sorted(companions.items())}
     return {"attention_kit": {_KEY: hashes}}
+
+
+def without_carried_files(source: str) -> str:
+    """The text of a cell without the files that the notebook carries in it (`release --for`)."""
+    if not source.startswith(CARRIED_TITLE):
+        return source
+    return source.partition(CARRIED_END)[2] or source
 
 
 def load_companions(notebook: Path) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from autograder.basics.errors import UnreadableSubmission
 from autograder.basics.handed_in import printable_name, read_handed_in
+from autograder.intake.companion_files import without_carried_files
 from autograder.intake.pictures import GRAY_PIXEL, MAX_PIXELS, limit_picture
 
 MAX_CELLS = 2_000
@@ -201,6 +202,8 @@ def _read_cell(raw: dict[str, Any]) -> NotebookCell:
     if kind != "raw" and (magic := _TEXT_MAGIC.match(source)):
         kind = "markdown"
         source = source[magic.end() :]
+    if kind == "code":
+        source = without_carried_files(source)
     metadata = _as_dict(raw.get("metadata"))
     nbgrader = _as_dict(metadata.get("nbgrader"))
     kit = _as_dict(metadata.get("attention_kit"))

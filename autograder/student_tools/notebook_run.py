@@ -195,6 +195,6 @@ def describe_problem(reply: Reply) -> str:
     if not error:
         return str(reply.get("too_long") or reply.get("ended") or "")
     text = " ".join(error["message"].split())
-    if error["type"] != "AssertionError" or not text:
+    if "AssertionError" not in error["kinds"] or not text:
         text = f"{error['type']}: {text}"
     return text.rstrip(": ") if len(text) <= 160 else text[:157] + "..."

@@ -1,55 +1,57 @@
-"""Refuses forbidden functions in visible checks: `build` copies this source into the release where
-the suite forbids functions.
+"""Refuses forbidden functions while a visible check calls an answer: as grading does, but on the
+student's own machine.
+
+It imports no torch: a notebook without torch has no forbidden function of torch's.
 """
 
+from __future__ import annotations
+
 import contextlib
-import functools
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
 from unittest import mock
 
-import torch
-from torch.overrides import TorchFunctionMode
+
+class NotAllowed(AssertionError):
+    """An answer called a function that its question rules out."""
 
 
-class _Refusal(TorchFunctionMode):
-    """A mode in which these functions and modules of torch may not be called, under whatever
-    name.
-    """
+@contextlib.contextmanager
+def refusing(names: Sequence[str]) -> Iterator[None]:
+    """Inside, torch's functions and modules of these names may not be called, by whatever path."""
+    torch: Any = sys.modules.get("torch")
+    if not names or torch is None:
+        yield
+        return
 
-    def __init__(self, names):  # type: ignore[no-untyped-def]  # students read this: no annotations
-        super().__init__()
-        self.names = names
-
-    def refuse(self, name):  # type: ignore[no-untyped-def]  # students read this: no annotations
-        if name in self.names:
-            raise AssertionError(
+    def refuse(name: str) -> None:
+        if name in names:
+            raise NotAllowed(
                 f"Not allowed here: {name}. Write out what it does: that is the question."
             )
 
-    def replaced(self, path):  # type: ignore[no-untyped-def]  # as above
-        """A context in which torch.<path> refuses: not every function of torch asks a mode."""
-        return mock.patch(f"torch.{path}", side_effect=lambda *args, **kwargs: self.refuse(path))
+    mode = importlib.import_module("torch.overrides").TorchFunctionMode
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]  # as above
-        name = getattr(function, "__name__", "").strip("_")
-        self.refuse(name.removeprefix("native_").removeprefix("special_"))
-        return function(*args, **(kwargs or {}))
+    class Refusal(mode):  # type: ignore[misc, valid-type]  # torch may be missing
+        """Looks at the name of each function of torch that is called."""
 
+        def __torch_function__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            name = getattr(function, "__name__", "").strip("_")
+            refuse(name.removeprefix("native_").removeprefix("special_"))
+            return function(*args, **(kwargs or {}))
 
-def refusing(function, *names):  # type: ignore[no-untyped-def]  # students read this: no annotations
-    """Wrap a function, so that a call of what is not allowed in this question fails."""
-
-    @functools.wraps(function)
-    def refuses(*args, **kwargs):  # type: ignore[no-untyped-def]  # students read this: no annotations
-        refusal = _Refusal(names)
-        hook = torch.nn.modules.module.register_module_forward_pre_hook(
-            lambda module, inputs: refusal.refuse(type(module).__name__)
-        )
-        with refusal, contextlib.ExitStack() as replacements:
-            for path in filter(lambda name: "." in name, names):
-                replacements.enter_context(refusal.replaced(path))
-            try:
-                return function(*args, **kwargs)
-            finally:
-                hook.remove()
-
-    return refuses
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(
+        lambda module, inputs: refuse(type(module).__name__)
+    )
+    with contextlib.ExitStack() as stack:
+        stack.callback(hook.remove)
+        stack.enter_context(Refusal())
+        for path in names:
+            if "." in path:  # not every function of torch asks a mode
+                refusal = mock.Mock(side_effect=lambda *args, name=path, **kwargs: refuse(name))
+                stack.enter_context(mock.patch(f"torch.{path}", refusal))
+        yield

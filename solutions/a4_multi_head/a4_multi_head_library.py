@@ -24,7 +24,9 @@ def widen(x):
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no allowed key gets a row of zeros."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no allowed
+    key gets a row of zeros.
+    """
     wide = widen(scores)
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -32,15 +34,18 @@ def masked_softmax(scores, mask):
 
 
 def masked_attention(q, k, v, mask=None):
-    """softmax(q kᵀ / √d) v with q [..., N_q, d], k [..., N_k, d], v [..., N_k, d_v] -> [..., N_q, d_v].
+    """softmax(q kᵀ / √d) v with q [..., N_q, d], k [..., N_k, d], v [..., N_k, d_v] ->
+    [..., N_q, d_v].
 
-    Half precision is computed in float32. ValueError where q and k differ in width, or k and v in length.
+    Half precision is computed in float32. ValueError where q and k differ in width, or
+    k and v in length.
     """
     if q.shape[-1] != k.shape[-1]:
         raise ValueError(f"queries have {q.shape[-1]} features and keys {k.shape[-1]}")
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(f"there are {k.shape[-2]} keys and {v.shape[-2]} values")
-    scores = widen(q) @ widen(k).transpose(-2, -1) / math.sqrt(q.shape[-1])  # [..., N_q, N_k]
+    # [..., N_q, N_k]
+    scores = widen(q) @ widen(k).transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is None:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
     return (masked_softmax(scores, mask) @ widen(v)).to(q.dtype)

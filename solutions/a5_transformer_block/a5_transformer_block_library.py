@@ -14,7 +14,9 @@ def causal_mask(n_q, n_k=None):
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; zeros where no key is allowed (assignment 3)."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; zeros where no key is
+    allowed (assignment 3).
+    """
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -24,15 +26,17 @@ def masked_softmax(scores, mask):
 def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None):
     """Self-attention with H heads: x [B, N, D] -> [B, N, D] (assignment 4).
 
-    w_q, w_k, w_v are [D, H*d], w_o is [H*d, D]. The mask is None, [N, N], [B, N, N] or [B, 1, N], or has four axes.
-    ValueError where the columns do not divide into the heads.
+    w_q, w_k, w_v are [D, H*d], w_o is [H*d, D]. The mask is None, [N, N], [B, N, N] or
+    [B, 1, N], or has four axes. ValueError where the columns do not divide into the
+    heads.
     """
     batch, length, _ = x.shape
     width = w_q.shape[1]
     if num_heads < 1 or width % num_heads != 0:
         raise ValueError(f"{width} columns do not divide into {num_heads} heads")
     q, k, v = (
-        (x @ w).reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)  # [B, H, N, d]
+        # [B, H, N, d]
+        (x @ w).reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
         for w in (w_q, w_k, w_v)
     )
     scores = q @ k.transpose(-2, -1) / math.sqrt(width // num_heads)  # [B, H, N, N]
@@ -45,7 +49,9 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None):
 
 
 def random_block(d_model, num_heads, d_head, d_ff, generator):
-    """Weights of one block: random matrices of size 1/sqrt(in), norms that start at gamma = 1 and beta = 0."""
+    """Weights of one block: random matrices of size 1/sqrt(in), norms that start at
+    gamma = 1 and beta = 0.
+    """
 
     def matrix(rows, columns):
         return torch.randn(rows, columns, generator=generator) / math.sqrt(rows)

@@ -61,6 +61,7 @@ import torch
 
 # %% given="expect"
 from autograder.student_tools.expect import expect
+from autograder.student_tools.predictions import predict
 
 # %% [markdown]
 # ## 1. One-hot vectors
@@ -83,20 +84,31 @@ from autograder.student_tools.expect import expect
 # **Predict first.** What is the dot product of two different one-hot vectors? And how long is the line between their
 # tips? Does any pair of words differ from any other?
 
+# %% predict="one_hot"
+predict(
+    "How long is the line between the tips of two different one-hot vectors?",
+    answer=1.4142,
+    atol=0.01,
+    because="√2 for every pair, and every dot product is 0: no two words are closer "
+    "than any others.",
+)
+
 
 # %% question="one_hot"
 def one_hot(ids, vocab_size):
     """Give every word a coordinate of its own.
 
     Args:
-        ids: [...], whole numbers (int64) in 0 … vocab_size − 1, any number of dimensions.
+        ids: [...], whole numbers (int64) in 0 … vocab_size − 1, any number of
+            dimensions.
         vocab_size: V, the number of words.
 
     Returns:
         [..., V] in torch's default float dtype: 1 at the id's place, 0 elsewhere.
 
     Raises:
-        ValueError: an id is negative or not below vocab_size. The message names the id and vocab_size.
+        ValueError: an id is negative or not below vocab_size. The message names the id
+            and vocab_size.
 
     Source: the lecture, "One-hot encoding isn't enough".
     """
@@ -110,17 +122,28 @@ def one_hot(ids, vocab_size):
 
 
 # %% check="one_hot"
-furniture = one_hot(torch.tensor([3, 0, 2, 1]), vocab_size=4)  # chair, table, couch, bed
+# chair, table, couch, bed
+furniture = one_hot(torch.tensor([3, 0, 2, 1]), vocab_size=4)
 expect(
     furniture,
     torch.tensor([[0.0, 0, 0, 1], [1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]]),
     hint="Row n belongs to the n-th id: its 1 stands in the column that the id names, counted from 0.",
 )
 expect(
-    furniture.dtype, torch.float32, hint="Weights are floats, and a whole-number matrix cannot be multiplied with them."
+    furniture.dtype,
+    torch.float32,
+    hint="Weights are floats, and a whole-number matrix cannot be multiplied with them.",
 )
-expect((furniture[0] @ furniture[2]).item(), 0.0, hint="Two different words share no coordinate.")
-expect(torch.dist(furniture[0], furniture[1]).item(), math.sqrt(2), hint="Two coordinates differ, each by 1.")
+expect(
+    (furniture[0] @ furniture[2]).item(),
+    0.0,
+    hint="Two different words share no coordinate.",
+)
+expect(
+    torch.dist(furniture[0], furniture[1]).item(),
+    math.sqrt(2),
+    hint="Two coordinates differ, each by 1.",
+)
 
 # %% [markdown]
 # ## 2. Cosine similarity
@@ -148,6 +171,14 @@ expect(torch.dist(furniture[0], furniture[1]).item(), math.sqrt(2), hint="Two co
 # **Predict first.** $u=(3,4)$, $v=(4,3)$. Compute $S_C(u,v)$ by hand. What becomes of it when $u$ is replaced by
 # $-10u$?
 
+# %% predict="cosine_similarity"
+predict(
+    "What is the cosine of u = (3, 4) and v = (4, 3)?",
+    answer=0.96,
+    because="(12 + 12) / (5 · 5) = 0.96. With −10u it is −0.96: the length does not "
+    "count, the direction does.",
+)
+
 
 # %% question="cosine_similarity"
 def cosine_similarity(u, v):
@@ -155,11 +186,13 @@ def cosine_similarity(u, v):
 
     Args:
         u: [..., d], floating point.
-        v: [..., d], of the same dtype; the leading dimensions broadcast against those of u.
+        v: [..., d], of the same dtype; the leading dimensions broadcast against those
+            of u.
 
     Returns:
-        [...] in the dtype of u, between −1 and 1 up to rounding; 0 where u or v is the zero vector (the gradient is
-        finite there too). Short vectors are no special case. Half precision is computed in float32.
+        [...] in the dtype of u, between −1 and 1 up to rounding; 0 where u or v is the
+        zero vector (the gradient is finite there too). Short vectors are no special
+        case. Half precision is computed in float32.
 
     Raises:
         ValueError: u and v have different lengths d. The message names both.
@@ -181,8 +214,16 @@ def cosine_similarity(u, v):
 
 # %% check="cosine_similarity"
 u, v = torch.tensor([3.0, 4.0]), torch.tensor([4.0, 3.0])
-expect(cosine_similarity(u, v), torch.tensor(0.96), hint="(3·4 + 4·3) / (5·5). Did you divide by both lengths?")
-expect(cosine_similarity(-10 * u, v), torch.tensor(-0.96), hint="A length must cancel, a sign must stay.")
+expect(
+    cosine_similarity(u, v),
+    torch.tensor(0.96),
+    hint="(3·4 + 4·3) / (5·5). Did you divide by both lengths?",
+)
+expect(
+    cosine_similarity(-10 * u, v),
+    torch.tensor(-0.96),
+    hint="A length must cancel, a sign must stay.",
+)
 pairs = torch.tensor([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
 expect(
     cosine_similarity(pairs, torch.tensor([5.0, 0.0])),
@@ -199,16 +240,31 @@ import matplotlib.pyplot as plt
 
 foods = ["sugar", "honey", "cake", "salt", "soy sauce", "lemonade"]
 tastes = torch.tensor(
-    [[1.0, 0.0, 0.0], [0.9, 0.0, 0.5], [0.8, 0.1, 0.0], [0.0, 1.0, 0.0], [0.1, 0.9, 0.8], [0.7, 0.0, 1.0]]
+    [
+        [1.0, 0.0, 0.0],
+        [0.9, 0.0, 0.5],
+        [0.8, 0.1, 0.0],
+        [0.0, 1.0, 0.0],
+        [0.1, 0.9, 0.8],
+        [0.7, 0.0, 1.0],
+    ]
 )
 fig, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for axis, table, title in (
     (axes[0], one_hot(torch.arange(6), 6), "one-hot: equally different"),
     (axes[1], tastes, "three features: sweet, salty, liquid"),
 ):
-    similarity = cosine_similarity(table[:, None, :], table[None, :, :])  # [V, 1, d] against [1, V, d]: [V, V]
+    # [V, 1, d] against [1, V, d]: [V, V]
+    similarity = cosine_similarity(table[:, None, :], table[None, :, :])
     image = axis.imshow(similarity, vmin=-1, vmax=1, cmap="RdBu_r")
-    axis.set(title=title, xticks=range(6), yticks=range(6), yticklabels=foods, xlabel="word", ylabel="word")
+    axis.set(
+        title=title,
+        xticks=range(6),
+        yticks=range(6),
+        yticklabels=foods,
+        xlabel="word",
+        ylabel="word",
+    )
     axis.set_xticklabels(foods, rotation=45, ha="right")
 fig.colorbar(image, ax=axes, label="cosine similarity")
 plt.show()
@@ -234,6 +290,14 @@ plt.show()
 # **Predict first.** Rows $(1,0)$, $(10,1)$, $(0,1)$, $(-1,-1)$ and the query $(2,0)$: in which order do they come?
 # Would the plain dot product give the same order?
 
+# %% predict="nearest"
+predict(
+    "By the plain dot product, which row comes first? (Rows are counted from 0.)",
+    answer=1,
+    because="By cosine the order is 0, 1, 2, 3. The dot product puts row 1 first, 20 "
+    "against 2: it rewards length.",
+)
+
 
 # %% question="nearest"
 def nearest(table, query, k, exclude=()):
@@ -246,12 +310,14 @@ def nearest(table, query, k, exclude=()):
         exclude: ids that must not be returned (a tuple or list; an id may occur twice).
 
     Returns:
-        [k], int64: ids of rows of the table, by falling cosine similarity (best first). All words are compared at
+        [k], int64: ids of rows of the table, by falling cosine similarity (best first).
+        All words are compared at
         once: no Python loop over V.
 
     Raises:
-        ValueError: k is below 1 or above the number of words that are left (the message names k), an excluded
-            id is not in the table (the message names it), or the query does not have d features.
+        ValueError: k is below 1 or above the number of words that are left (the message
+            names k), an excluded id is not in the table (the message names it), or the
+            query does not have d features.
     """
     ### BEGIN SOLUTION
     vocab_size = table.shape[0]
@@ -306,21 +372,34 @@ expect(
 # **Predict first.** In the picture man = (1, 1), king = (4, 1), woman = (1, 3). Where does the target lie? What answer
 # does a = king, b = man, c = queen ask for?
 
+# %% predict="analogy"
+predict(
+    "What does a = king, b = man, c = queen ask for?",
+    "woman",
+    "man",
+    "king",
+    answer="woman",
+    because="king − man + woman = (4, 3) is where queen lies. Backwards, man − king + "
+    "queen = (1, 3), which is woman.",
+)
+
 
 # %% question="analogy"
 def analogy(table, a, b, c):
     """a is to b as c is to …: the word nearest to b − a + c.
 
     Args:
-        table: [V, d], one row a word. The vectors are used as they are, without normalizing them first.
+        table: [V, d], one row a word. The vectors are used as they are, without
+            normalizing them first.
         a, b, c: ids of rows (ints; they need not differ).
 
     Returns:
-        The id (a Python int) of the word nearest by cosine similarity to table[b] − table[a] + table[c], other
-        than a, b and c.
+        The id (a Python int) of the word nearest by cosine similarity to table[b] −
+        table[a] + table[c], other than a, b and c.
 
     Raises:
-        ValueError: an id is not in the table (negative ids neither; the message names the id), or no word is left.
+        ValueError: an id is not in the table (negative ids neither; the message names
+            the id), or no word is left.
 
     Source: the lecture, "Adding words together"; Mikolov et al., 2013.
     """
@@ -335,7 +414,9 @@ def analogy(table, a, b, c):
 
 # %% check="analogy"
 words = ["man", "woman", "king", "queen", "apple", "bread"]
-drawn = torch.tensor([[1.0, 1.0], [1.0, 3.0], [4.0, 1.0], [3.6, 3.0], [-2.0, 2.0], [-3.0, 1.0]])
+drawn = torch.tensor(
+    [[1.0, 1.0], [1.0, 3.0], [4.0, 1.0], [3.6, 3.0], [-2.0, 2.0], [-3.0, 1.0]]
+)
 man, woman, king, queen = 0, 1, 2, 3
 expect(
     analogy(drawn, man, king, woman),
@@ -348,7 +429,11 @@ expect(
     hint="woman is to queen as man is to …: the same parallelogram, upside down.",
 )
 close = torch.tensor([[1.0, 0.0], [5.0, 1.0], [1.0, 1.0], [2.0, 1.6], [-1.0, 2.0]])
-expect(analogy(close, 0, 1, 2), 3, hint="Row 1 is nearest to the target, and it is one of the words we asked with.")
+expect(
+    analogy(close, 0, 1, 2),
+    3,
+    hint="Row 1 is nearest to the target, and it is one of the words we asked with.",
+)
 
 # %% demo="parallelogram"
 import matplotlib.pyplot as plt
@@ -367,7 +452,13 @@ for start, end, style in (
 ):
     axis.plot(*zip(start.tolist(), end.tolist(), strict=True), style, color="#c1666b")
 axis.scatter(*target.tolist(), marker="x", color="#c1666b", zorder=4)
-axis.annotate("king − man\n+ woman", target.tolist(), xytext=(8, -24), textcoords="offset points", color="#c1666b")
+axis.annotate(
+    "king − man\n+ woman",
+    target.tolist(),
+    xytext=(8, -24),
+    textcoords="offset points",
+    color="#c1666b",
+)
 axis.set(
     title=f"the analogy's answer: {words[found]}",
     xlabel="first feature",
@@ -402,6 +493,15 @@ plt.show()
 #
 # **Predict first.** What are the softmaxes of $(0, \ln 2, \ln 5)$, of $(1000, 1000)$, and of $(7, -\infty)$?
 
+# %% predict="softmax"
+predict(
+    "The last number of the softmax of (0, ln 2, ln 5)?",
+    answer=0.625,
+    atol=0.001,
+    because="The exponentials are 1, 2 and 5, of 8 in all. Of (1000, 1000) both are "
+    "0.5, and of (7, −∞) they are 1 and 0.",
+)
+
 
 # %% question="softmax"
 def softmax(z, dim=-1):
@@ -412,9 +512,9 @@ def softmax(z, dim=-1):
         dim: the dimension along which the result sums to 1.
 
     Returns:
-        The shape and dtype of z. Large scores do not overflow. A score of −inf gets exactly 0; where all scores along
-        dim are −inf, all are 0, and the gradient is finite. A NaN in z stays visible. Half precision is computed in
-        float32.
+        The shape and dtype of z. Large scores do not overflow. A score of −inf gets
+        exactly 0; where all scores along dim are −inf, all are 0, and the gradient is
+        finite. A NaN in z stays visible. Half precision is computed in float32.
 
     Source: the lecture, "Probability".
     """
@@ -435,7 +535,9 @@ expect(
     hint="The exponentials are 1, 2 and 5. Divide each by their sum.",
 )
 expect(
-    softmax(torch.tensor([[1000.0, 1000.0], [7.0, -math.inf], [-math.inf, -math.inf]])),
+    softmax(
+        torch.tensor([[1000.0, 1000.0], [7.0, -math.inf], [-math.inf, -math.inf]])
+    ),
     torch.tensor([[0.5, 0.5], [1.0, 0.0], [0.0, 0.0]]),
     atol=1e-4,
     hint="nan in row 0: which number can be taken away from a row without changing its softmax? "
@@ -483,6 +585,15 @@ plt.show()
 #
 # **Predict first.** $v_a = (\ln 2, 0)$ and $C$ has the rows $(0, 5)$, $(1, 7)$, $(2, -3)$. What is $P\{\cdot\mid a\}$?
 
+# %% predict="skip_gram_probabilities"
+predict(
+    "How probable is word 2?",
+    answer=0.5714,
+    atol=0.001,
+    because="The scores are 0, ln 2 and 2 ln 2, the exponentials 1, 2 and 4: 4/7. What "
+    "stands in the second column does not count.",
+)
+
 
 # %% question="skip_gram_probabilities"
 def skip_gram_probabilities(center, context_table):
@@ -493,11 +604,12 @@ def skip_gram_probabilities(center, context_table):
         context_table: [V, d], one row a word.
 
     Returns:
-        [V] in the dtype of center: the softmax of the dot products over the whole vocabulary. Large scores do not
-        overflow.
+        [V] in the dtype of center: the softmax of the dot products over the whole
+        vocabulary. Large scores do not overflow.
 
     Raises:
-        ValueError: the rows of the table are not as long as center. The message names both lengths.
+        ValueError: the rows of the table are not as long as center. The message names
+            both lengths.
 
     Source: the lecture, "Probability"; Mikolov et al., 2013.
     """
@@ -540,20 +652,29 @@ expect(
 #
 # **Predict first.** How many pairs does *the cat sat on the mat* give with $w = 2$? And a sentence of one word?
 
+# %% predict="skip_gram_pairs"
+predict(
+    "How many pairs does *the cat sat on the mat* give with w = 2?",
+    answer=18,
+    because="The six words have 2, 3, 4, 4, 3 and 2 neighbours. A sentence of one word "
+    "gives none.",
+)
+
 
 # %% question="skip_gram_pairs"
 def skip_gram_pairs(sentences, window):
     """The pairs of center and context words of a text, as skip_gram_loss wants them.
 
     Args:
-        sentences: list of int64 tensors [N], the ids of the words of each sentence. A sentence may have no word, and
-            the list no sentence.
+        sentences: list of int64 tensors [N], the ids of the words of each sentence. A
+            sentence may have no word, and the list no sentence.
         window: w, how many places the window reaches to each side, at least 1.
 
     Returns:
-        (center_ids, context_ids), two int64 tensors [P] with one entry a pair: the context stands in the sentence of
-        the center, at another place, at most w places away. Sorted by sentence, then by the place of the center, then
-        by the place of the context.
+        (center_ids, context_ids), two int64 tensors [P] with one entry a pair: the
+        context stands in the sentence of the center, at another place, at most w places
+        away. Sorted by sentence, then by the place of the center, then by the place of
+        the context.
 
     Raises:
         ValueError: window is below 1. The message names it.
@@ -577,13 +698,35 @@ def skip_gram_pairs(sentences, window):
 # %% check="skip_gram_pairs"
 the_cat = torch.tensor([0, 1, 2, 3, 0, 4])  # the cat sat on the mat
 center_ids, context_ids = skip_gram_pairs([the_cat[:4]], window=1)
-expect(center_ids, torch.tensor([0, 1, 1, 2, 2, 3]), hint="Center words, each as often as its window has other words.")
-expect(context_ids, torch.tensor([1, 0, 2, 1, 3, 2]), hint="the: cat. cat: the, sat. sat: cat, on. on: sat.")
+expect(
+    center_ids,
+    torch.tensor([0, 1, 1, 2, 2, 3]),
+    hint="Center words, each as often as its window has other words.",
+)
+expect(
+    context_ids,
+    torch.tensor([1, 0, 2, 1, 3, 2]),
+    hint="the: cat. cat: the, sat. sat: cat, on. on: sat.",
+)
 center_ids, context_ids = skip_gram_pairs([the_cat], window=2)
-expect(context_ids[center_ids == 2], torch.tensor([0, 1, 3, 0]), hint="sat has two words before it and two behind it.")
-center_ids, context_ids = skip_gram_pairs([torch.tensor([5, 6]), torch.tensor([7]), torch.tensor([8, 8])], window=3)
-expect(center_ids, torch.tensor([5, 6, 8, 8]), hint="A window ends with its sentence: 7 is alone. 8 is beside 8.")
-expect(context_ids, torch.tensor([6, 5, 8, 8]), hint="Each word is the context of the other one in its sentence.")
+expect(
+    context_ids[center_ids == 2],
+    torch.tensor([0, 1, 3, 0]),
+    hint="sat has two words before it and two behind it.",
+)
+center_ids, context_ids = skip_gram_pairs(
+    [torch.tensor([5, 6]), torch.tensor([7]), torch.tensor([8, 8])], window=3
+)
+expect(
+    center_ids,
+    torch.tensor([5, 6, 8, 8]),
+    hint="A window ends with its sentence: 7 is alone. 8 is beside 8.",
+)
+expect(
+    context_ids,
+    torch.tensor([6, 5, 8, 8]),
+    hint="Each word is the context of the other one in its sentence.",
+)
 
 # %% [markdown]
 # ## 8. Learning from text
@@ -607,6 +750,14 @@ expect(context_ids, torch.tensor([6, 5, 8, 8]), hint="Each word is the context o
 # **Predict first.** Two pairs with the center word and the table of section 6: in one pair the context is word 2, in
 # the other word 0. What is the loss? (It is the logarithm of a simple number.)
 
+# %% predict="skip_gram_loss"
+predict(
+    "What is the loss?",
+    answer=1.2528,
+    atol=0.001,
+    because="P is 4/7 and 1/7, so the mean of ln 7/4 and ln 7 is ln 3.5 = 1.2528.",
+)
+
 
 # %% question="skip_gram_loss"
 def skip_gram_loss(center_ids, context_ids, center_table, context_table):
@@ -614,18 +765,20 @@ def skip_gram_loss(center_ids, context_ids, center_table, context_table):
 
     Args:
         center_ids: [B], int64, rows of center_table.
-        context_ids: [B], int64, rows of context_table: context_ids[n] stood near center_ids[n].
+        context_ids: [B], int64, rows of context_table: context_ids[n] stood near
+            center_ids[n].
         center_table: [V, d].
         context_table: [V, d].
 
     Returns:
-        [] (a tensor without dimensions), in the dtype of the tables, differentiable in both. It is finite even where
-        a probability is too small for a float. Half precision is computed in float32. All pairs at once: no Python
-        loop over B.
+        [] (a tensor without dimensions), in the dtype of the tables, differentiable in
+        both. It is finite even where a probability is too small for a float. Half
+        precision is computed in float32. All pairs at once: no Python loop over B.
 
     Raises:
-        ValueError: center_ids and context_ids are not equally long, or the rows of the tables are not (the message
-            names both lengths), or an id is not in its table (negative ids neither; the message names the id).
+        ValueError: center_ids and context_ids are not equally long, or the rows of the
+            tables are not (the message names both lengths), or an id is not in its
+            table (negative ids neither; the message names the id).
     """
     ### BEGIN SOLUTION
     if center_ids.shape != context_ids.shape:
@@ -668,13 +821,16 @@ expect(
 import matplotlib.pyplot as plt
 
 rng = torch.Generator().manual_seed(5)
-people = ["man", "woman", "boy", "girl", "king", "queen", "prince", "princess"]  # person = 4·royal + 2·child + woman
+# person = 4·royal + 2·child + woman
+people = ["man", "woman", "boy", "girl", "king", "queen", "prince", "princess"]
 company = {
     "woman": (["he", "his", "him", "beard"], ["she", "her", "hers", "gown"]),
     "child": (["job", "coffee", "grey"], ["school", "toy", "young"]),
     "royal": (["market", "bus", "village"], ["crown", "throne", "palace"]),
 }
-vocabulary = people + [word for lists in company.values() for words_of in lists for word in words_of]
+vocabulary = people + [
+    word for lists in company.values() for words_of in lists for word in words_of
+]
 number = {word: i for i, word in enumerate(vocabulary)}
 
 
@@ -686,52 +842,85 @@ text = []
 for _ in range(2500):
     person = int(torch.randint(8, (1,), generator=rng))
     bits = {"woman": person % 2, "child": person // 2 % 2, "royal": person // 4}
-    sentence = [people[person]] + [pick(company[trait][bit]) for trait, bit in bits.items()]
+    sentence = [people[person]] + [
+        pick(company[trait][bit]) for trait, bit in bits.items()
+    ]
     text.append(torch.tensor([number[word] for word in sentence]))
-center_words, context_words = skip_gram_pairs(text, window=3)  # 3 places reach through a sentence of four words
+# 3 places reach through a sentence of four words
+center_words, context_words = skip_gram_pairs(text, window=3)
 
 d = 8
 center_vectors = (0.3 * torch.randn(len(vocabulary), d, generator=rng)).requires_grad_()
-context_vectors = (0.3 * torch.randn(len(vocabulary), d, generator=rng)).requires_grad_()
+context_vectors = (
+    0.3 * torch.randn(len(vocabulary), d, generator=rng)
+).requires_grad_()
 optimizer = torch.optim.Adam([center_vectors, context_vectors], lr=0.05)
 losses = []
 for _ in range(250):
     batch = torch.randint(len(center_words), (2000,), generator=rng)
-    loss = skip_gram_loss(center_words[batch], context_words[batch], center_vectors, context_vectors)
+    loss = skip_gram_loss(
+        center_words[batch], context_words[batch], center_vectors, context_vectors
+    )
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
 learned = center_vectors.detach()
 
-# The two directions in which the learned vectors of the people differ most: the principal components.
+# The two directions in which the learned vectors of the people differ most: the
+# principal components.
 crowd = learned[: len(people)]
 middle = crowd.mean(dim=0)
-_, _, directions = torch.linalg.svd(crowd - middle, full_matrices=False)  # rows: directions, most important first
+# rows: directions, most important first
+_, _, directions = torch.linalg.svd(crowd - middle, full_matrices=False)
 flat = (crowd - middle) @ directions[:2].T  # [8, d] @ [d, 2]: [8, 2]
 
 fig, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 axes[0].plot(losses, color="#335c81")
 axes[0].axhline(math.log(len(vocabulary)), color="#c1666b", linestyle=":")
-axes[0].annotate("guessing: ln V", (130, math.log(len(vocabulary)) - 0.08), color="#c1666b")
+axes[0].annotate(
+    "guessing: ln V", (130, math.log(len(vocabulary)) - 0.08), color="#c1666b"
+)
 axes[0].set(title="skip-gram loss", xlabel="step", ylabel="mean −log P")
 for person, (word, (x, y)) in enumerate(zip(people, flat.tolist(), strict=True)):
     axes[1].plot(x, y, "o", color="#335c81")
-    below = -14 if person // 2 % 2 else 5  # a child's name below its dot: parent and child lie close together
+    # a child's name below its dot: parent and child lie close together
+    below = -14 if person // 2 % 2 else 5
     axes[1].annotate(word, (x, y), xytext=(5, below), textcoords="offset points")
 axes[1].margins(0.15)
-axes[1].set(title="learned vectors, seen from their widest side", xlabel="first component", ylabel="second component")
+axes[1].set(
+    title="learned vectors, seen from their widest side",
+    xlabel="first component",
+    ylabel="second component",
+)
 plt.show()
 
-for a, b, c in (("man", "king", "woman"), ("boy", "prince", "girl"), ("king", "prince", "queen")):
+for a, b, c in (
+    ("man", "king", "woman"),
+    ("boy", "prince", "girl"),
+    ("king", "prince", "queen"),
+):
     answer = vocabulary[analogy(learned, number[a], number[b], number[c])]
     print(f"{a} is to {b} as {c} is to {answer}")
-close_to_queen = nearest(learned, learned[number["queen"]], k=3, exclude=(number["queen"],))
+close_to_queen = nearest(
+    learned, learned[number["queen"]], k=3, exclude=(number["queen"],)
+)
 print("nearest to queen:", [vocabulary[i] for i in close_to_queen])
 
 # %% [markdown]
 # Look at the loss curve's lower end: it does not approach 0. **Predict:** what is the least that any model could reach
 # here, and why? (Given *king*, how many different neighbours are equally right?)
+
+# %% predict="least_loss"
+predict(
+    "What is the least that any model could reach?",
+    "0",
+    "the entropy of the true neighbours",
+    "the logarithm of the vocabulary's size",
+    answer="the entropy of the true neighbours",
+    because="Several neighbours are equally right, and no model can know which one "
+    "comes. It can only give each its share.",
+)
 
 # %% [markdown]
 # ## 9. Tokens: learning them
@@ -770,18 +959,30 @@ print("nearest to queen:", [vocabulary[i] for i in close_to_queen])
 #
 # **Predict first.** Which pair would step 5 join?
 
+# %% predict="train_bpe"
+predict(
+    "Which pair would step 5 join?",
+    "g·o",
+    "o·ing",
+    "eat·ing",
+    answer="g·o",
+    because="g·o and o·ing both occur 4 times, and the tie goes to the smaller pair.",
+)
+
 
 # %% question="train_bpe"
 def train_bpe(words, num_merges):
     """Learn which pairs of tokens to join, most frequent first.
 
     Args:
-        words: dict from word (str) to how often it occurs (int, at least 1). Words are sequences of characters.
+        words: dict from word (str) to how often it occurs (int, at least 1). Words are
+            sequences of characters.
         num_merges: how many pairs to join at most, 0 or more.
 
     Returns:
-        A list of (left, right) tuples of str, in the order in which they were joined; shorter than num_merges where
-        no pair was left. Among equally frequent pairs the smallest tuple comes first.
+        A list of (left, right) tuples of str, in the order in which they were joined;
+        shorter than num_merges where no pair was left. Among equally frequent pairs the
+        smallest tuple comes first.
 
     Raises:
         ValueError: num_merges is negative. The message names it.
@@ -822,8 +1023,16 @@ expect(
     [("a", "t"), ("e", "at"), ("i", "n"), ("in", "g")],
     hint="Follow the table above. Step 1 and step 3 are ties; step 2 already uses the new token.",
 )
-expect(train_bpe({"on": 1}, num_merges=7), [("o", "n")], hint="One pair to join, then nothing is left: stop there.")
-expect(counted, {"eat": 6, "eating": 3, "going": 4}, hint="The caller's counts must stay as they were.")
+expect(
+    train_bpe({"on": 1}, num_merges=7),
+    [("o", "n")],
+    hint="One pair to join, then nothing is left: stop there.",
+)
+expect(
+    counted,
+    {"eat": 6, "eating": 3, "going": 4},
+    hint="The caller's counts must stay as they were.",
+)
 
 # %% [markdown]
 # ## 10. Tokens: using them
@@ -840,6 +1049,13 @@ expect(counted, {"eat": 6, "eating": 3, "going": 4}, hint="The caller's counts m
 #
 # **Predict first.** With the four merges above: *eating*, *eats*, *singing*, *tea*?
 
+# %% predict="encode_bpe"
+predict(
+    "How many tokens does *singing* become?",
+    answer=3,
+    because="s·ing·ing. The others are eat·ing, eat·s and t·e·a: no merge fits *tea*.",
+)
+
 
 # %% question="encode_bpe"
 def encode_bpe(word, merges):
@@ -850,8 +1066,9 @@ def encode_bpe(word, merges):
         merges: list of (left, right) tuples as from train_bpe, lowest rank first.
 
     Returns:
-        A list of str that glued together give the word; [] for the empty word. As long as any two neighbours are a
-        pair of the list, the pair of the lowest rank is joined, everywhere, from left to right.
+        A list of str that glued together give the word; [] for the empty word. As long
+        as any two neighbours are a pair of the list, the pair of the lowest rank is
+        joined, everywhere, from left to right.
 
     Source: the lecture, "Tokenization"; Sennrich et al., 2016.
     """
@@ -875,18 +1092,30 @@ def encode_bpe(word, merges):
 
 # %% check="encode_bpe"
 merges = [("a", "t"), ("e", "at"), ("i", "n"), ("in", "g")]
-expect(encode_bpe("eating", merges), ["eat", "ing"], hint="a·t, then e·at, then i·n, then in·g.")
-expect(encode_bpe("singing", merges), ["s", "ing", "ing"], hint="A pair is joined wherever it occurs; s stays alone.")
 expect(
-    encode_bpe("tea", merges), ["t", "e", "a"], hint="(t, e) and (e, a) are no pairs of the list: the order matters."
+    encode_bpe("eating", merges),
+    ["eat", "ing"],
+    hint="a·t, then e·at, then i·n, then in·g.",
+)
+expect(
+    encode_bpe("singing", merges),
+    ["s", "ing", "ing"],
+    hint="A pair is joined wherever it occurs; s stays alone.",
+)
+expect(
+    encode_bpe("tea", merges),
+    ["t", "e", "a"],
+    hint="(t, e) and (e, a) are no pairs of the list: the order matters.",
 )
 
 # %% demo="merges"
 import matplotlib.pyplot as plt
 
 corpus = {
-    "eat": 9, "eats": 4, "eating": 7, "eaten": 3, "beat": 2, "beating": 2, "sing": 5, "singing": 4, "singer": 3,
-    "ring": 3, "ringing": 2, "going": 6, "goes": 3, "teach": 4, "teaching": 4, "teacher": 5, "reading": 6, "reader": 4,
+    "eat": 9, "eats": 4, "eating": 7, "eaten": 3, "beat": 2, "beating": 2,
+    "sing": 5, "singing": 4, "singer": 3,
+    "ring": 3, "ringing": 2, "going": 6, "goes": 3, "teach": 4, "teaching": 4,
+    "teacher": 5, "reading": 6, "reader": 4,
 }  # fmt: skip
 all_merges = train_bpe(corpus, num_merges=40)
 print("first merges:", " ".join(f"{left}·{right}" for left, right in all_merges[:12]))
@@ -896,12 +1125,16 @@ for word in ("eating", "teaching", "cheating", "linger"):
 lengths, sizes = [], []
 for count in range(len(all_merges) + 1):
     learned_so_far = all_merges[:count]
-    lengths.append(sum(n * len(encode_bpe(word, learned_so_far)) for word, n in corpus.items()))
+    lengths.append(
+        sum(n * len(encode_bpe(word, learned_so_far)) for word, n in corpus.items())
+    )
     sizes.append(len(set("".join(corpus))) + count)
 fig, axis = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
 axis.plot(sizes, lengths, "o-", color="#335c81", markersize=3)
 axis.set(
-    title="a larger vocabulary makes shorter texts", xlabel="tokens in the vocabulary", ylabel="tokens in the text"
+    title="a larger vocabulary makes shorter texts",
+    xlabel="tokens in the vocabulary",
+    ylabel="tokens in the text",
 )
 axis.set_ylim(0, None)
 plt.show()
@@ -927,6 +1160,14 @@ plt.show()
 # **Predict first.** A sentence uses token 2 three times. How many rows of the table get a gradient, and how large is
 # the one of row 2 if each output element has gradient 1?
 
+# %% predict="embed"
+predict(
+    "How large is each number of the gradient of row 2?",
+    answer=3,
+    because="Three outputs are copies of row 2, and each adds its gradient of 1. Rows "
+    "that the sentence does not use get 0.",
+)
+
 
 # %% question="embed"
 def embed(table, ids):
@@ -937,8 +1178,8 @@ def embed(table, ids):
         ids: [..., N], int64, in 0 … V − 1.
 
     Returns:
-        [..., N, D] in the dtype of the table, differentiable in the table. No matrix with V columns is built, and
-        there is no Python loop over the ids.
+        [..., N, D] in the dtype of the table, differentiable in the table. No matrix
+        with V columns is built, and there is no Python loop over the ids.
 
     Raises:
         ValueError: an id is negative or not below V. The message names the id and V.
@@ -967,16 +1208,27 @@ expect(
 import matplotlib.pyplot as plt
 
 sentence = "eating singing reading teacher eats"
-pieces = [token for word in sentence.split() for token in encode_bpe(word, all_merges[:8])]
+pieces = [
+    token for word in sentence.split() for token in encode_bpe(word, all_merges[:8])
+]
 token_id = {token: i for i, token in enumerate(dict.fromkeys(pieces))}
 ids = torch.tensor([token_id[token] for token in pieces])
 token_table = torch.randn(len(token_id), 12, generator=torch.Generator().manual_seed(2))
 x = embed(token_table, ids)
-print(f"{len(pieces)} tokens: {'·'.join(pieces)}\nids {ids.tolist()}\nx {list(x.shape)}")
-print("equal to one_hot(ids) @ table:", torch.allclose(x, one_hot(ids, len(token_id)) @ token_table))
+print(
+    f"{len(pieces)} tokens: {'·'.join(pieces)}\nids {ids.tolist()}\nx {list(x.shape)}"
+)
+print(
+    "equal to one_hot(ids) @ table:",
+    torch.allclose(x, one_hot(ids, len(token_id)) @ token_table),
+)
 fig, axis = plt.subplots(figsize=(8, 4.2), layout="constrained")
 image = axis.imshow(x, cmap="RdBu_r", vmin=-2.5, vmax=2.5, aspect="auto")
-axis.set(title="the sentence as a matrix: equal tokens, equal rows", xlabel="feature", ylabel="token")
+axis.set(
+    title="the sentence as a matrix: equal tokens, equal rows",
+    xlabel="feature",
+    ylabel="token",
+)
 axis.set_yticks(range(len(pieces)), pieces)
 fig.colorbar(image, ax=axis, label="value")
 plt.show()
@@ -1008,19 +1260,21 @@ plt.show()
 
 # %% question="break_the_equivalence"
 def break_the_equivalence(table, word):
-    """Two vectors that show that a large dot product and a small angle are not the same thing.
+    """Two vectors that show that a large dot product and a small angle are not the same
+    thing.
 
     Args:
         table: [V, d], float64, with d at least 2.
         word: id of a row v of the table that is not zero.
 
     Returns:
-        (loud, quiet), both [d] in the dtype of the table, where
-        loud · v > table[i] · v for every i, and the cosine of loud and v is at most 0.1;
-        0 < quiet · v < every positive table[i] · v, and the cosine of quiet and v is at least 0.999.
+        (loud, quiet), both [d] in the dtype of the table, where loud · v > table[i] · v
+        for every i, and the cosine of loud and v is at most 0.1; 0 < quiet · v < every
+        positive table[i] · v, and the cosine of quiet and v is at least 0.999.
 
     Raises:
-        ValueError: d is 1 (no two directions are nearly perpendicular), or the word's vector is zero.
+        ValueError: d is 1 (no two directions are nearly perpendicular), or the word's
+            vector is zero.
     """
     ### BEGIN SOLUTION
     v = table[word]  # [d]
@@ -1040,17 +1294,33 @@ def break_the_equivalence(table, word):
 
 
 # %% check="break_the_equivalence"
-rows = torch.tensor([[3.0, 4.0], [30.0, 40.0], [4.0, -2.5], [-5.0, 0.0]], dtype=torch.float64)
+rows = torch.tensor(
+    [[3.0, 4.0], [30.0, 40.0], [4.0, -2.5], [-5.0, 0.0]], dtype=torch.float64
+)
 loud, quiet = break_the_equivalence(rows, word=0)
-products = rows @ rows[0]  # 25, 250, 2 and −15: already here a word is "more similar" to another word than to itself
-expect(bool(loud @ rows[0] > products.max()), True, hint="Is loud long enough? Row 1 has the dot product 250.")
+# 25, 250, 2 and −15: already here a word is "more similar" to another word than to
+# itself
+products = rows @ rows[0]
+expect(
+    bool(loud @ rows[0] > products.max()),
+    True,
+    hint="Is loud long enough? Row 1 has the dot product 250.",
+)
 expect(
     bool(loud @ rows[0] <= 0.1 * loud.norm() * rows[0].norm()),
     True,
     hint="Making a vector longer never changes its cosine. Change the direction first, then the length.",
 )
-expect(bool(0 < quiet @ rows[0] < 2), True, hint="The smallest positive dot product of the table is 2, with row 2.")
-expect(bool(quiet @ rows[0] >= 0.999 * quiet.norm() * rows[0].norm()), True, hint="Which vectors have cosine 1 with v?")
+expect(
+    bool(0 < quiet @ rows[0] < 2),
+    True,
+    hint="The smallest positive dot product of the table is 2, with row 2.",
+)
+expect(
+    bool(quiet @ rows[0] >= 0.999 * quiet.norm() * rows[0].norm()),
+    True,
+    hint="Which vectors have cosine 1 with v?",
+)
 
 # %% [markdown] written="why_not_cosine" points=5
 # ## 13. In your own words

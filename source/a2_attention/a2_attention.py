@@ -57,6 +57,7 @@ import torch
 
 # %% given="expect"
 from autograder.student_tools.expect import expect
+from autograder.student_tools.predictions import predict
 
 # %% [markdown]
 # The softmax of assignment 1 is yours to use here: it subtracts the largest entry first, so that large scores
@@ -68,8 +69,11 @@ from autograder.student_tools.expect import expect
 
 # %% given="library" module="library"
 def softmax(z, dim=-1):
-    """Stable softmax along `dim` (assignment 1). Entries may be -inf; a row of nothing else becomes 0."""
-    wide = z.to(torch.promote_types(z.dtype, torch.float32))  # half precision computes in float32
+    """Stable softmax along `dim` (assignment 1). Entries may be -inf; a row of nothing
+    else becomes 0.
+    """
+    # half precision computes in float32
+    wide = z.to(torch.promote_types(z.dtype, torch.float32))
     peak = wide.detach().amax(dim=dim, keepdim=True)
     peak = peak.masked_fill(peak == -math.inf, 0.0)
     e = torch.exp(wide - peak)
@@ -99,10 +103,20 @@ def softmax(z, dim=-1):
 # **Predict first.** One sentence, $x = (1, 0)$, with $w_x = 0.5$, $w_h = 2$, $b = 0$, $h_0 = 0$. The second word
 # is zero. Is the second state zero?
 
+# %% predict="rnn_encode"
+predict(
+    "Is the second state zero?",
+    "yes",
+    "no",
+    answer="no",
+    because="It is tanh(2 · 0.4621) = 0.7279: the word is zero, the memory is not.",
+)
+
 
 # %% question="rnn_encode"
 def rnn_encode(x, w_x, w_h, b, h0):
-    """Run a tanh RNN over a batch of sequences (the lecture's encoder, h_t = f_W(x_t, h_{t-1})).
+    """Run a tanh RNN over a batch of sequences (the lecture's encoder, h_t =
+    f_W(x_t, h_{t-1})).
 
     Args:
         x: [B, T, D], T at least 1.
@@ -112,8 +126,8 @@ def rnn_encode(x, w_x, w_h, b, h0):
         h0: [B, H], the state before the first position.
 
     Returns:
-        (states, last): states [B, T, H], row t after reading x_t, and last [B, H], the state after the whole
-        sequence. Both in the dtype of x.
+        (states, last): states [B, T, H], row t after reading x_t, and last [B, H], the
+        state after the whole sequence. Both in the dtype of x.
 
     Raises:
         ValueError: w_x is not [D, H], w_h not [H, H], b not [H], or h0 not [B, H].
@@ -136,16 +150,29 @@ def rnn_encode(x, w_x, w_h, b, h0):
 
 # %% check="rnn_encode"
 x = torch.tensor([[[1.0], [0.0]]])  # [B=1, T=2, D=1]
-states, last = rnn_encode(x, torch.tensor([[0.5]]), torch.tensor([[2.0]]), torch.zeros(1), torch.zeros(1, 1))
+states, last = rnn_encode(
+    x,
+    torch.tensor([[0.5]]),
+    torch.tensor([[2.0]]),
+    torch.zeros(1),
+    torch.zeros(1, 1),
+)
 expect(
     states,
     torch.tensor([[[0.4621172], [0.7278944]]]),
     hint="The first state is tanh(0.5). The second is tanh(2 · 0.4621): the word is zero, the memory is not.",
 )
-expect(last, torch.tensor([[0.7278944]]), hint="`last` is the state after the last position, for every sentence.")
+expect(
+    last,
+    torch.tensor([[0.7278944]]),
+    hint="`last` is the state after the last position, for every sentence.",
+)
 
-x = torch.tensor([[[1.0], [0.0], [0.0]], [[0.0], [0.0], [1.0]]])  # two sentences, three words
-states, last = rnn_encode(x, torch.ones(1, 2), torch.zeros(2, 2), torch.zeros(2), torch.zeros(2, 2))
+# two sentences, three words
+x = torch.tensor([[[1.0], [0.0], [0.0]], [[0.0], [0.0], [1.0]]])
+states, last = rnn_encode(
+    x, torch.ones(1, 2), torch.zeros(2, 2), torch.zeros(2), torch.zeros(2, 2)
+)
 expect(
     last[:, 0],
     torch.tensor([0.0, 0.7615942]),
@@ -174,10 +201,19 @@ expect(
 # **Predict first.** All widths 1, all weights 1, $v = 2$, $s = 0.5$. Which of the states $h = 0.5$ and
 # $h = -0.5$ scores higher, and how high can a score get at most?
 
+# %% predict="additive_scores"
+predict(
+    "How high can a score get at most?",
+    answer=2,
+    because="h = 0.5 scores higher, 2 · tanh(1) = 1.52 against 0. A tanh stays below 1,"
+    " so no score reaches v = 2.",
+)
+
 
 # %% question="additive_scores"
 def additive_scores(state, states, w_state, w_states, v):
-    """Score every encoder state against one decoder state (additive attention, Bahdanau et al., 2015).
+    """Score every encoder state against one decoder state (additive attention, Bahdanau
+    et al., 2015).
 
     Args:
         state: [B, S], the decoder state that asks.
@@ -187,11 +223,13 @@ def additive_scores(state, states, w_state, w_states, v):
         v: [A].
 
     Returns:
-        [B, T], scores e_i = v · tanh(state @ w_state + states_i @ w_states); any sign, not normalized.
+        [B, T], scores e_i = v · tanh(state @ w_state + states_i @ w_states); any sign,
+        not normalized.
         All positions at once: no Python loop over T.
 
     Raises:
-        ValueError: w_state is not [S, A], w_states not [H, A], or the batches of state and states differ.
+        ValueError: w_state is not [S, A], w_states not [H, A], or the batches of state
+            and states differ.
     """
     ### BEGIN SOLUTION
     hidden = v.shape[0]
@@ -210,15 +248,24 @@ def additive_scores(state, states, w_state, w_states, v):
 
 # %% check="additive_scores"
 one = torch.ones(1, 1)
-scores = additive_scores(torch.tensor([[0.5]]), torch.tensor([[[0.5], [-0.5]]]), one, one, torch.tensor([2.0]))
+scores = additive_scores(
+    torch.tensor([[0.5]]),
+    torch.tensor([[[0.5], [-0.5]]]),
+    one,
+    one,
+    torch.tensor([2.0]),
+)
 expect(
     scores,
     torch.tensor([[1.5231883, 0.0]]),
     hint="2 · tanh(0.5 + 0.5) and 2 · tanh(0.5 − 0.5). Got 0.964 first? That is tanh(2 · 1): v comes last.",
 )
 
-# two sentences, two positions: the decoder states are +2 and -2, the encoder states all 0
-scores = additive_scores(torch.tensor([[2.0], [-2.0]]), torch.zeros(2, 2, 1), one, one, torch.ones(1))
+# two sentences, two positions: the decoder states are +2 and -2, the encoder states
+# all 0
+scores = additive_scores(
+    torch.tensor([[2.0], [-2.0]]), torch.zeros(2, 2, 1), one, one, torch.ones(1)
+)
 expect(
     scores,
     torch.tensor([[0.9640276, 0.9640276], [-0.9640276, -0.9640276]]),
@@ -247,18 +294,27 @@ expect(
 #
 # **Predict first.** Scores $(\ln 3, \ln 5, \ln 2)$ and states $(10, 0)$, $(0, 10)$, $(-10, 10)$: what is $c$?
 
+# %% predict="attend"
+predict(
+    "The second number of c?",
+    answer=7,
+    because="0.3 · (10, 0) + 0.5 · (0, 10) + 0.2 · (−10, 10) = (1, 7).",
+)
+
 
 # %% question="attend"
 def attend(scores, states):
-    """Turn scores into attention weights and mix the states with them (the lecture's c_t = sum_i a_ti h_i).
+    """Turn scores into attention weights and mix the states with them (the lecture's
+    c_t = sum_i a_ti h_i).
 
     Args:
         scores: [B, T], any size and sign.
         states: [B, T, H].
 
     Returns:
-        (context, weights): context [B, H] and weights [B, T], each row of weights positive with sum 1, in the
-        dtype of the inputs. Half precision computes the softmax in float32.
+        (context, weights): context [B, H] and weights [B, T], each row of weights
+        positive with sum 1, in the dtype of the inputs. Half precision computes the
+        softmax in float32.
 
     Raises:
         ValueError: scores is not [B, T] for states [B, T, H].
@@ -275,7 +331,11 @@ def attend(scores, states):
 # %% check="attend"
 states = torch.tensor([[[10.0, 0.0], [0.0, 10.0], [-10.0, 10.0]]])
 context, weights = attend(torch.log(torch.tensor([[3.0, 5.0, 2.0]])), states)
-expect(weights, torch.tensor([[0.3, 0.5, 0.2]]), hint="The positions of one sentence share the weight 1.")
+expect(
+    weights,
+    torch.tensor([[0.3, 0.5, 0.2]]),
+    hint="The positions of one sentence share the weight 1.",
+)
 expect(
     context,
     torch.tensor([[1.0, 7.0]]),
@@ -284,8 +344,15 @@ expect(
 )
 
 # two sentences whose positions prefer different states, with large scores
-context, weights = attend(torch.tensor([[1000.0, 0.0], [0.0, 1000.0]]), torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]]))
-expect(context, torch.tensor([[1.0], [4.0]]), hint="NaN? exp(1000) overflows: only differences of scores matter.")
+context, weights = attend(
+    torch.tensor([[1000.0, 0.0], [0.0, 1000.0]]),
+    torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]]),
+)
+expect(
+    context,
+    torch.tensor([[1.0], [4.0]]),
+    hint="NaN? exp(1000) overflows: only differences of scores matter.",
+)
 
 # %% [markdown]
 # ## 4. The decoder that looks back
@@ -313,25 +380,36 @@ expect(context, torch.tensor([[1.0], [4.0]]), hint="NaN? exp(1000) overflows: on
 #
 # **Predict first.** Source states $1$ and $3$ (width 1), $v = 0$. What are the weights, what is $c$, at every step?
 
+# %% predict="seq2seq_decode"
+predict(
+    "What is c, at every step?",
+    answer=2,
+    because="With v = 0 all scores are equal: both weights are 0.5, and c is the mean "
+    "of 1 and 3.",
+)
+
 
 # %% question="seq2seq_decode"
 def seq2seq_decode(states, s0, targets, params):
-    """Run an RNN decoder with additive attention under teacher forcing (Bahdanau et al., 2015; the lecture's g_U).
+    """Run an RNN decoder with additive attention under teacher forcing (Bahdanau et
+    al., 2015; the lecture's g_U).
 
     Args:
         states: [B, T, H], the encoder states, the same at every step.
         s0: [B, S], the decoder state before the first step.
         targets: [B, Ty, D], the correct outputs y_1 … y_Ty as vectors, Ty at least 1.
-        params: dict with the weights of the scores, w_state [S, A], w_states [H, A], v [A], and of the step,
-            w_y [D, S], w_c [H, S], w_s [S, S], b [S].
+        params: dict with the weights of the scores, w_state [S, A], w_states [H, A], v
+            [A], and of the step, w_y [D, S], w_c [H, S], w_s [S, S], b [S].
 
     Returns:
-        (hidden, weights): hidden [B, Ty, S] with the states s_1 … s_Ty, and weights [B, Ty, T], row t the
-        attention weights that made c_t. Step t reads y_{t-1} (zeros at the first step), looks with s_{t-1}, and
-        s_t = tanh(y_{t-1} w_y + c_t w_c + s_{t-1} w_s + b).
+        (hidden, weights): hidden [B, Ty, S] with the states s_1 … s_Ty, and weights
+        [B, Ty, T], row t the attention weights that made c_t. Step t reads y_{t-1}
+        (zeros at the first step), looks with s_{t-1}, and s_t = tanh(y_{t-1} w_y + c_t
+        w_c + s_{t-1} w_s + b).
 
     Raises:
-        ValueError: w_y is not [D, S], or states, s0 and targets have different batch sizes.
+        ValueError: w_y is not [D, S], or states, s0 and targets have different batch
+            sizes.
     """
     ### BEGIN SOLUTION
     if params["w_y"].shape != (targets.shape[-1], s0.shape[-1]):
@@ -366,8 +444,14 @@ params = {
     "b": torch.zeros(1),
 }
 source = torch.tensor([[[1.0], [3.0]]])  # [B=1, T=2, H=1]
-hidden, weights = seq2seq_decode(source, torch.zeros(1, 1), torch.tensor([[[0.5], [9.0]]]), params)
-expect(weights, torch.full((1, 2, 2), 0.5), hint="With v = 0 all scores are equal, so both positions get half.")
+hidden, weights = seq2seq_decode(
+    source, torch.zeros(1, 1), torch.tensor([[[0.5], [9.0]]]), params
+)
+expect(
+    weights,
+    torch.full((1, 2, 2), 0.5),
+    hint="With v = 0 all scores are equal, so both positions get half.",
+)
 expect(
     hidden,
     torch.tensor([[[0.4621172], [0.8980630]]]),
@@ -385,6 +469,19 @@ expect(
 # **Predict first.** Sketch the picture before you run it. Where should row 1 be dark? What would the picture
 # look like for copying without reversal, and what for a pair of languages that swap adjective and noun?
 
+# %% predict="alignment"
+predict(
+    "Row 1 is the first step. Where is it dark?",
+    "at the first position",
+    "at the last position",
+    "everywhere alike",
+    answer="at the last position",
+    because="Written in reverse, the last letter comes first: the dark cells lie on the"
+    " diagonal from the top right to the bottom left. Copying gives the other "
+    "diagonal, and two languages that swap adjective and noun a diagonal with "
+    "swapped pairs.",
+)
+
 # %% demo="alignment"
 import matplotlib.pyplot as plt
 
@@ -393,7 +490,9 @@ draw = torch.Generator().manual_seed(0)
 
 
 def weight(*shape, scale=None):
-    return (torch.randn(*shape, generator=draw) * (scale or shape[0] ** -0.5)).requires_grad_()
+    return (
+        torch.randn(*shape, generator=draw) * (scale or shape[0] ** -0.5)
+    ).requires_grad_()
 
 
 decoder = {
@@ -416,9 +515,13 @@ losses = []
 for _ in range(400):
     ids = torch.randint(letters, (batch, length), generator=draw)
     answer = ids.flip(1)  # the same letters, backwards
-    states, last = rnn_encode(torch.eye(letters)[ids], w_x, w_h, b, torch.zeros(batch, width))
+    states, last = rnn_encode(
+        torch.eye(letters)[ids], w_x, w_h, b, torch.zeros(batch, width)
+    )
     hidden, weights = seq2seq_decode(states, last, torch.eye(letters)[answer], decoder)
-    loss = torch.nn.functional.cross_entropy((hidden @ w_out).flatten(0, 1), answer.flatten())
+    loss = torch.nn.functional.cross_entropy(
+        (hidden @ w_out).flatten(0, 1), answer.flatten()
+    )
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -433,7 +536,11 @@ names = [chr(ord("a") + i) for i in range(letters)]
 image = right.imshow(weights[0].detach(), cmap="Blues", vmin=0, vmax=1)
 right.set_xticks(range(length), [names[i] for i in ids[0]])
 right.set_yticks(range(length), [names[i] for i in answer[0]])
-right.set(xlabel="source position i", ylabel="decoder step t", title="Attention weights $a_{t,i}$ of one sequence")
+right.set(
+    xlabel="source position i",
+    ylabel="decoder step t",
+    title="Attention weights $a_{t,i}$ of one sequence",
+)
 figure.colorbar(image, ax=right)
 plt.show()
 
@@ -472,10 +579,21 @@ plt.show()
 #
 # **Predict first.** Will the average dish have more or fewer than 600 kilocalories?
 
+# %% predict="single_query_attention"
+predict(
+    "More or fewer than 600 kilocalories?",
+    "more",
+    "fewer",
+    answer="fewer",
+    because="About 565: the dish with 700 weighs most, and the others pull the mean "
+    "down.",
+)
+
 
 # %% question="single_query_attention"
 def single_query_attention(q, k, v):
-    """Attend with one query: a weighted average of the values (the lecture's scaled dot-product form).
+    """Attend with one query: a weighted average of the values (the lecture's scaled
+    dot-product form).
 
     Args:
         q: [d].
@@ -483,7 +601,8 @@ def single_query_attention(q, k, v):
         v: [N, d_v].
 
     Returns:
-        [d_v] in the dtype of v: sum_i softmax(q · k_i / sqrt(d)) v_i. Half precision is computed in float32 inside.
+        [d_v] in the dtype of v: sum_i softmax(q · k_i / sqrt(d)) v_i. Half precision is
+        computed in float32 inside.
 
     Raises:
         ValueError: q and k have different widths, or k and v different lengths.
@@ -501,8 +620,17 @@ def single_query_attention(q, k, v):
 
 # %% check="single_query_attention"
 mexican = torch.tensor([2.0, 2.0, 0.0, -2.0])
-dishes = torch.tensor([[1.0, 2.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
-facts = torch.tensor([[9.0, 700.0, 2.0], [4.0, 250.0, 1.0], [14.0, 350.0, 1.5], [1.0, 80.0, 0.0]])
+dishes = torch.tensor(
+    [
+        [1.0, 2.0, 0.0, 0.0],
+        [1.0, 1.0, 0.0, 0.0],
+        [0.0, 0.0, 3.0, 0.0],
+        [0.0, 0.0, 0.0, 1.0],
+    ]
+)
+facts = torch.tensor(
+    [[9.0, 700.0, 2.0], [4.0, 250.0, 1.0], [14.0, 350.0, 1.5], [1.0, 80.0, 0.0]]
+)
 expect(
     single_query_attention(mexican, dishes, facts),
     torch.tensor([7.790384, 564.673165, 1.700968]),
@@ -541,18 +669,30 @@ expect(
 #
 # **Predict first.** What does a query of zeros attend to?
 
+# %% predict="attention_weights"
+predict(
+    "What does a query of zeros attend to?",
+    "nothing",
+    "all keys alike",
+    "the first key",
+    answer="all keys alike",
+    because="All its scores are 0, so all weights are equal.",
+)
+
 
 # %% question="attention_weights"
 def attention_weights(q, k):
-    """The attention weights of every query over every key (scaled dot product; Vaswani et al., 2017).
+    """The attention weights of every query over every key (scaled dot product; Vaswani
+    et al., 2017).
 
     Args:
         q: [..., N_q, d].
         k: [..., N_k, d], the same leading axes (any number, also none), N_k at least 1.
 
     Returns:
-        [..., N_q, N_k] in the dtype of q: row i is softmax(q_i · k_j / sqrt(d)) over j. Half precision is computed
-        in float32 inside. All queries at once: no Python loop over N_q or N_k.
+        [..., N_q, N_k] in the dtype of q: row i is softmax(q_i · k_j / sqrt(d)) over j.
+        Half precision is computed in float32 inside. All queries at once: no Python
+        loop over N_q or N_k.
 
     Raises:
         ValueError: q and k have different widths.
@@ -568,7 +708,8 @@ def attention_weights(q, k):
 
 
 # %% check="attention_weights"
-q = torch.tensor([[2.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])  # the second query asks for nothing
+# the second query asks for nothing
+q = torch.tensor([[2.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
 k = torch.zeros(3, 4)
 k[:, 0] = torch.log(torch.tensor([3.0, 5.0, 2.0]))
 expect(
@@ -577,7 +718,11 @@ expect(
     hint="Two queries, three keys: two rows, each with sum 1. The first is the 0.3, 0.5, 0.2 of question 3.",
 )
 batch = attention_weights(torch.randn(2, 5, 7), torch.randn(2, 6, 7))
-expect(batch.sum(dim=-1), torch.ones(2, 5), hint="With a batch in front, the keys are still on the last axis.")
+expect(
+    batch.sum(dim=-1),
+    torch.ones(2, 5),
+    hint="With a batch in front, the keys are still on the last axis.",
+)
 
 # %% [markdown]
 # ## 7. The whole operation
@@ -594,6 +739,16 @@ expect(batch.sum(dim=-1), torch.ones(2, 5), hint="With a batch in front, the key
 # Check the shapes: $[N_q, N_k]\,[N_k, d_v]$.)
 #
 # **Predict first.** If you shuffle the keys and the values in the same way, what happens to the result?
+
+# %% predict="scaled_dot_product_attention"
+predict(
+    "You shuffle keys and values in the same way. What happens to the result?",
+    "it stays",
+    "its rows are shuffled",
+    answer="it stays",
+    because="Each query still finds the same pairs of key and value; a sum does not "
+    "care about their order.",
+)
 
 
 # %% question="scaled_dot_product_attention"
@@ -640,7 +795,9 @@ expect(
 # %% demo="menu"
 import matplotlib.pyplot as plt
 
-questions = torch.tensor([[2.0, 2.0, 0.0, -2.0], [0.0, -1.0, 2.0, 0.0], [-2.0, -2.0, -2.0, 3.0]])
+questions = torch.tensor(
+    [[2.0, 2.0, 0.0, -2.0], [0.0, -1.0, 2.0, 0.0], [-2.0, -2.0, -2.0, 3.0]]
+)
 asked = ["Mexican", "Japanese", "fruit"]
 answers = scaled_dot_product_attention(questions, dishes, facts)
 figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
@@ -648,9 +805,22 @@ rows = attention_weights(questions, dishes)
 image = axis.imshow(rows, cmap="Blues", vmin=0, vmax=1)
 for i in range(3):
     for j in range(4):
-        axis.text(j, i, f"{rows[i, j]:.2f}", ha="center", va="center", color="white" if rows[i, j] > 0.5 else "black")
+        axis.text(
+            j,
+            i,
+            f"{rows[i, j]:.2f}",
+            ha="center",
+            va="center",
+            color="white" if rows[i, j] > 0.5 else "black",
+        )
 axis.set_xticks(range(4), ["burrito", "taco", "sushi", "apple"])
-axis.set_yticks(range(3), [f"{name}: {answer[1]:.0f} kcal" for name, answer in zip(asked, answers, strict=True)])
+axis.set_yticks(
+    range(3),
+    [
+        f"{name}: {answer[1]:.0f} kcal"
+        for name, answer in zip(asked, answers, strict=True)
+    ],
+)
 axis.set(xlabel="key", ylabel="query", title="Each row sums to 1; columns need not")
 figure.colorbar(image, ax=axis)
 plt.show()
@@ -671,18 +841,30 @@ plt.show()
 #
 # **Predict first.** Doubling $d$ from 512 to 1024: what does it do to the spread?
 
+# %% predict="score_std"
+predict(
+    "By which factor does the spread grow?",
+    answer=1.4142,
+    atol=0.02,
+    because="By √2: the variances of the d products add up, and the spread is the root "
+    "of the sum.",
+)
+
 
 # %% question="score_std"
 def score_std(d, num_samples, seed):
-    """Measure the standard deviation of q · k over random pairs of standard normal vectors.
+    """Measure the standard deviation of q · k over random pairs of standard normal
+    vectors.
 
     Args:
         d: width of the vectors, at least 1.
         num_samples: number of pairs, at least 2.
-        seed: whole number; the same seed gives the same result, and the global random state stays untouched.
+        seed: whole number; the same seed gives the same result, and the global random
+            state stays untouched.
 
     Returns:
-        A Python float, near sqrt(d): a measurement, so that it varies a little with the seed.
+        A Python float, near sqrt(d): a measurement, so that it varies a little with the
+        seed.
 
     Raises:
         ValueError: d below 1 or num_samples below 2.
@@ -701,7 +883,11 @@ def score_std(d, num_samples, seed):
 hint = "About sqrt(d). Near d: did you return the variance, or compare a vector with itself?"
 expect(score_std(16, 20000, seed=0), 4.0, atol=0.2, hint=hint)
 expect(score_std(1024, 5000, seed=1), 32.0, atol=1.6, hint=hint)
-expect(score_std(16, 100, seed=5) == score_std(16, 100, seed=5), True, hint="Equal seeds, equal results.")
+expect(
+    score_std(16, 100, seed=5) == score_std(16, 100, seed=5),
+    True,
+    hint="Equal seeds, equal results.",
+)
 
 # %% [markdown]
 # What your function measures at five widths, with the line $\sqrt d$:
@@ -720,9 +906,17 @@ axis.loglog(
     "s",
     label=r"measured, divided by $\sqrt{d}$",
 )
-axis.set(xlabel="width d", ylabel="standard deviation of q · k", title="Scores grow with the root of the width")
+axis.set(
+    xlabel="width d",
+    ylabel="standard deviation of q · k",
+    title="Scores grow with the root of the width",
+)
 axis.legend()
-print(", ".join(f"d = {d}: {spread:.2f}" for d, spread in zip(widths, measured, strict=True)))
+print(
+    ", ".join(
+        f"d = {d}: {spread:.2f}" for d, spread in zip(widths, measured, strict=True)
+    )
+)
 plt.show()
 
 # %% [markdown]
@@ -743,10 +937,21 @@ plt.show()
 #
 # **Predict first.** For which $z$ is the norm larger, $(0, 0)$ or $(5, 0)$? And is there a $z$ for which it is 0?
 
+# %% predict="softmax_gradient_norm"
+predict(
+    "For which z is the norm larger?",
+    "(0, 0)",
+    "(5, 0)",
+    answer="(0, 0)",
+    because="0.5 against 0.013: a softmax that has decided hardly moves. With a single "
+    "entry it cannot move at all.",
+)
+
 
 # %% question="softmax_gradient_norm"
 def softmax_gradient_norm(z):
-    """How much gradient a softmax lets through: the Frobenius norm of its Jacobian diag(p) - p pᵀ at z.
+    """How much gradient a softmax lets through: the Frobenius norm of its Jacobian
+    diag(p) - p pᵀ at z.
 
     Args:
         z: [N], N at least 1, finite, of any size.
@@ -772,8 +977,16 @@ expect(
     0.375,
     hint="p = (3/4, 1/4): all four entries of J are ±3/16. 0.265? Then the off-diagonal entries are missing.",
 )
-expect(softmax_gradient_norm(torch.zeros(5)), 0.4, hint="p = 1/5 each: J has 4/25 on the diagonal and −1/25 elsewhere.")
-expect(softmax_gradient_norm(torch.tensor([1000.0, 0.0, 0.0])), 0.0, hint="Saturated, not NaN.")
+expect(
+    softmax_gradient_norm(torch.zeros(5)),
+    0.4,
+    hint="p = 1/5 each: J has 4/25 on the diagonal and −1/25 elsewhere.",
+)
+expect(
+    softmax_gradient_norm(torch.tensor([1000.0, 0.0, 0.0])),
+    0.0,
+    hint="Saturated, not NaN.",
+)
 
 # %% [markdown]
 # Now put questions 8 and 9 together: draw scores as they come out of $q\cdot k$ without the scale, and with it.
@@ -787,8 +1000,11 @@ unscaled, scaled = [], []
 for d in widths:
     trials = []
     for _ in range(100):
-        dots = torch.randn(10, d, generator=draw) @ torch.randn(d, generator=draw)  # one query, ten keys
-        trials.append((softmax_gradient_norm(dots), softmax_gradient_norm(dots / math.sqrt(d))))
+        # one query, ten keys
+        dots = torch.randn(10, d, generator=draw) @ torch.randn(d, generator=draw)
+        trials.append(
+            (softmax_gradient_norm(dots), softmax_gradient_norm(dots / math.sqrt(d)))
+        )
     unscaled.append(sum(a for a, _ in trials) / len(trials))
     scaled.append(sum(b for _, b in trials) / len(trials))
 factors = torch.linspace(0, 60, 60)
@@ -803,7 +1019,12 @@ left.set(
 )
 right.semilogx(widths, unscaled, "o-", label=r"$q \cdot k$")
 right.semilogx(widths, scaled, "s-", label=r"$q \cdot k / \sqrt{d}$")
-right.set(xlabel="width d", ylabel=r"mean $\|J\|_F$", title="The scale keeps the gradient alive", ylim=(0, None))
+right.set(
+    xlabel="width d",
+    ylabel=r"mean $\|J\|_F$",
+    title="The scale keeps the gradient alive",
+    ylim=(0, None),
+)
 right.legend()
 plt.show()
 
@@ -839,26 +1060,39 @@ plt.show()
 # **Predict first.** From which $n$ on does attention take more operations than a recurrence? How many layers of width 3
 # lead from the first of 1000 tokens to the last?
 
+# %% predict="compare_layers"
+predict(
+    "How many layers of width 3 lead from the first of 1000 tokens to the last?",
+    answer=500,
+    because="Each layer looks two tokens further back, and 999 / 2 is rounded up. "
+    "Attention takes more operations from n = d on.",
+)
+
 
 # %% question="compare_layers"
 def compare_layers(n, d, k, num_layers):
-    """What it costs to connect n tokens, by recurrence, by convolution and by attention.
+    """What it costs to connect n tokens, by recurrence, by convolution and by
+    attention.
 
     Args:
         n: tokens.
         d: width of every token.
-        k: width of the convolution, at least 2; a token reads itself and the k - 1 tokens before it.
+        k: width of the convolution, at least 2; a token reads itself and the k - 1
+            tokens before it.
         num_layers: depth, for the receptive field.
 
     Returns:
-        dict with the keys "recurrence", "convolution" and "attention", each with a dict of int: "operations" and
-        "sequential_steps" of one layer, "receptive_field" of num_layers layers, and "longest_path" of as many layers as
-        are needed; counted as in the list above.
+        dict with the keys "recurrence", "convolution" and "attention", each with a dict
+        of int: "operations" and "sequential_steps" of one layer, "receptive_field" of
+        num_layers layers, and "longest_path" of as many layers as are needed; counted
+        as in the list above.
 
     Raises:
-        ValueError: n, d or num_layers is below 1, or k below 2; it stands in the message.
+        ValueError: n, d or num_layers is below 1, or k below 2; it stands in the
+            message.
 
-    Source: the lecture, its three ways of processing sequences; Vaswani et al., 2017, table 1.
+    Source: the lecture, its three ways of processing sequences; Vaswani et al., 2017,
+        table 1.
     """
     ### BEGIN SOLUTION
     if min(n, d, num_layers) < 1 or k < 2:
@@ -888,20 +1122,47 @@ def compare_layers(n, d, k, num_layers):
 # %% check="compare_layers"
 seven = compare_layers(n=7, d=4, k=3, num_layers=2)
 expect(
-    [seven[kind]["operations"] for kind in ("recurrence", "convolution", "attention")],
+    [
+        seven[kind]["operations"]
+        for kind in ("recurrence", "convolution", "attention")
+    ],
     [448, 672, 784],
     hint="[1, 4] [4, 4] takes 32, twice for each of 7 tokens; then three times; then [7, 4] [4, 7] and [7, 7] [7, 4].",
 )
-expect(seven["recurrence"]["sequential_steps"], 7, hint="The seventh state needs the sixth, and so on.")
-expect(seven["convolution"]["receptive_field"], 5, hint="Layer 2 reads three outputs of layer 1.")
-expect(seven["convolution"]["longest_path"], 3, hint="Six places back, two a layer.")
-expect(seven["attention"]["longest_path"], 1, hint="The last query meets the first key directly.")
+expect(
+    seven["recurrence"]["sequential_steps"],
+    7,
+    hint="The seventh state needs the sixth, and so on.",
+)
+expect(
+    seven["convolution"]["receptive_field"],
+    5,
+    hint="Layer 2 reads three outputs of layer 1.",
+)
+expect(
+    seven["convolution"]["longest_path"], 3, hint="Six places back, two a layer."
+)
+expect(
+    seven["attention"]["longest_path"],
+    1,
+    hint="The last query meets the first key directly.",
+)
 
 # %% [markdown]
 # What an output *can* depend on is one thing, how much it *does* another. Left: how far the last output of each layer
 # moves with each token (the length of its gradient; less than $10^{-9}$ is drawn as $10^{-9}$), for random weights and
 # your own functions. Right: operations, with the length at which attention overtakes a recurrence. **Predict:** what
 # becomes of the first token in a recurrence?
+
+# %% predict="three_ways"
+predict(
+    "What becomes of the first token in a recurrence?",
+    "it is nearly forgotten",
+    "it counts as much as the last",
+    answer="it is nearly forgotten",
+    because="Each step multiplies its influence by a matrix and a slope below 1, and 39"
+    " steps leave next to nothing.",
+)
 
 # %% demo="three_ways"
 import matplotlib.pyplot as plt
@@ -914,26 +1175,50 @@ taps = torch.randn(k, d, d, generator=draw) / math.sqrt(k * d)
 
 
 def convolve(x):
-    """[B, n, d] -> [B, n, d]: each token and the k - 1 before it, each by its own matrix."""
+    """[B, n, d] -> [B, n, d]: each token and the k - 1 before it, each by its own
+    matrix.
+    """
     padded = torch.cat([torch.zeros(1, k - 1, d), x], dim=1)
     return sum(padded[:, j : j + n] @ taps[j] for j in range(k))
 
 
 ways = {
-    "recurrence": lambda x: rnn_encode(x, w_x, w_h, torch.zeros(d), torch.zeros(1, d))[1][0],
-    "four convolutions of width 3": lambda x: convolve(convolve(convolve(convolve(x))))[0, -1],
+    "recurrence": lambda x: rnn_encode(x, w_x, w_h, torch.zeros(d), torch.zeros(1, d))[
+        1
+    ][0],
+    "four convolutions of width 3": lambda x: convolve(convolve(convolve(convolve(x))))[
+        0, -1
+    ],
     "attention": lambda x: scaled_dot_product_attention(x[:, -1:], x, x)[0, 0],
 }
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 for name, way in ways.items():
     x = tokens.clone().requires_grad_()
-    moved = torch.stack([torch.autograd.grad(y, x, retain_graph=True)[0][0] for y in way(x)])  # [d, n, d]
-    left.semilogy(range(1, n + 1), moved.pow(2).sum(dim=(0, 2)).sqrt().clamp(min=1e-9), "o-", markersize=3, label=name)
-left.set(xlabel="token", ylabel="how far the last output moves", title="Who reaches the last output", ylim=(1e-10, 1e4))
+    # [d, n, d]
+    moved = torch.stack(
+        [torch.autograd.grad(y, x, retain_graph=True)[0][0] for y in way(x)]
+    )
+    left.semilogy(
+        range(1, n + 1),
+        moved.pow(2).sum(dim=(0, 2)).sqrt().clamp(min=1e-9),
+        "o-",
+        markersize=3,
+        label=name,
+    )
+left.set(
+    xlabel="token",
+    ylabel="how far the last output moves",
+    title="Who reaches the last output",
+    ylim=(1e-10, 1e4),
+)
 left.legend(loc="upper left")
 lengths = [2**e for e in range(4, 14)]
 for kind in ("recurrence", "convolution", "attention"):
-    right.loglog(lengths, [compare_layers(m, 512, 3, 1)[kind]["operations"] for m in lengths], label=kind)
+    right.loglog(
+        lengths,
+        [compare_layers(m, 512, 3, 1)[kind]["operations"] for m in lengths],
+        label=kind,
+    )
 right.axvline(512, color="grey", linestyle=":", label="n = d = 512")
 right.set(xlabel="tokens n", ylabel="operations", title="One layer, d = 512, k = 3")
 right.legend()
@@ -959,7 +1244,8 @@ plt.show()
 
 # %% question="linear_scores"
 def linear_scores(state, states, w, b):
-    """Score every encoder state by one linear layer on the pair [state; states_i], as the slide says.
+    """Score every encoder state by one linear layer on the pair [state; states_i], as
+    the slide says.
 
     Args:
         state: [B, S].
@@ -1007,10 +1293,21 @@ expect(
 # **Predict first.** For `linear_scores` one of the two numbers is zero. Which one, and why does the other not save it?
 # (You met the reason in question 3.) For `additive_scores`, what does the tanh change?
 
+# %% predict="query_effect"
+predict(
+    "Which of the two numbers is zero for `linear_scores`?",
+    "the change of the scores",
+    "the change of the weights",
+    answer="the change of the weights",
+    because="The decoder's part is one number, added to all scores of a row, and a "
+    "softmax does not notice. The tanh makes the two parts interact.",
+)
+
 
 # %% question="query_effect"
 def query_effect(score, state_a, state_b, states):
-    """Measure how far scores and attention weights move when another decoder state asks.
+    """Measure how far scores and attention weights move when another decoder state
+    asks.
 
     Args:
         score: a function, score(state [B, S], states [B, T, H]) -> scores [B, T].
@@ -1018,8 +1315,9 @@ def query_effect(score, state_a, state_b, states):
         states: [B, T, H].
 
     Returns:
-        (score_change, weight_change): two Python floats, the largest absolute difference over all sentences and
-        positions, first between the two sets of scores, then between the two sets of attention weights.
+        (score_change, weight_change): two Python floats, the largest absolute
+        difference over all sentences and positions, first between the two sets of
+        scores, then between the two sets of attention weights.
 
     Raises:
         ValueError: state_a and state_b have different shapes.
@@ -1035,13 +1333,26 @@ def query_effect(score, state_a, state_b, states):
 
 
 # %% check="query_effect"
-# v·h plus a term that knows only the state: the scores move by 4, the weights stay (0.75, 0.25)
+# v·h plus a term that knows only the state: the scores move by 4, the weights stay
+# (0.75, 0.25)
 two = torch.tensor([[[math.log(3.0)], [0.0]]])
-effect = query_effect(lambda s, h: h[..., 0] + s, torch.tensor([[5.0]]), torch.tensor([[1.0]]), two)
-expect(torch.tensor(effect), torch.tensor([4.0, 0.0]), hint="Compare the weights after the softmax, not the scores.")
+effect = query_effect(
+    lambda s, h: h[..., 0] + s, torch.tensor([[5.0]]), torch.tensor([[1.0]]), two
+)
+expect(
+    torch.tensor(effect),
+    torch.tensor([4.0, 0.0]),
+    hint="Compare the weights after the softmax, not the scores.",
+)
 # a dot product: with s = 0 both weights are 0.5, with s = 1 they are 0.75 and 0.25
-effect = query_effect(lambda s, h: h[..., 0] * s, torch.tensor([[0.0]]), torch.tensor([[1.0]]), two)
-expect(torch.tensor(effect), torch.tensor([1.0986123, 0.25]), hint="The largest difference, as an absolute value.")
+effect = query_effect(
+    lambda s, h: h[..., 0] * s, torch.tensor([[0.0]]), torch.tensor([[1.0]]), two
+)
+expect(
+    torch.tensor(effect),
+    torch.tensor([1.0986123, 0.25]),
+    hint="The largest difference, as an absolute value.",
+)
 
 # %% [markdown]
 # And the proof, with weights drawn at random. The bar of no height is the error in the notes (the
@@ -1060,10 +1371,15 @@ w_state, w_states, v = (
     torch.randn(4, generator=draw),
 )
 linear = query_effect(lambda s, h: linear_scores(s, h, w, b), state_a, state_b, states)
-additive = query_effect(lambda s, h: additive_scores(s, h, w_state, w_states, v), state_a, state_b, states)
+additive = query_effect(
+    lambda s, h: additive_scores(s, h, w_state, w_states, v), state_a, state_b, states
+)
 figure, axes = plt.subplots(1, 2, figsize=(8, 3))
 for axis, title, values in zip(
-    axes, ["scores move by", "weights move by"], zip(linear, additive, strict=True), strict=True
+    axes,
+    ["scores move by", "weights move by"],
+    zip(linear, additive, strict=True),
+    strict=True,
 ):
     bars = axis.bar(["linear layer", "with tanh"], values, color=["#c2570c", "#3b6ea8"])
     axis.bar_label(bars, fmt="%.2g")

@@ -67,16 +67,21 @@ import torch
 
 # %% given="expect"
 from autograder.student_tools.expect import expect
+from autograder.student_tools.predictions import predict
 
 
 # %% given="library" module="library"
 def widen(x):
-    """Half precision as float32, everything else as it is: what softmax and scores are computed in."""
+    """Half precision as float32, everything else as it is: what softmax and scores are
+    computed in.
+    """
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def softmax(z, dim=-1):
-    """Exponentials that sum to 1 along `dim` (assignment 1). A row that is all -inf becomes a row of zeros."""
+    """Exponentials that sum to 1 along `dim` (assignment 1). A row that is all -inf
+    becomes a row of zeros.
+    """
     wide = widen(z)
     peak = wide.amax(dim=dim, keepdim=True)
     e = torch.exp(wide - peak.masked_fill(peak == -math.inf, 0.0))
@@ -89,7 +94,8 @@ def scaled_dot_product_attention(q, k, v):
 
     q [..., N_q, d], k [..., N_k, d], v [..., N_k, d_v] -> [..., N_q, d_v].
     """
-    scores = widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(q.shape[-1])  # [..., N_q, N_k]
+    # [..., N_q, N_k]
+    scores = widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(q.shape[-1])
     return (softmax(scores) @ widen(v)).to(q.dtype)
 
 
@@ -120,10 +126,19 @@ def scaled_dot_product_attention(q, k, v):
 # **Predict first.** The tokens are $(1,0)$, $(0,1)$, $(1,1)$. What is $a_1$, whatever the later tokens are? Which
 # token gets the largest weight in $a_3$?
 
+# %% predict="simple_self_attention"
+predict(
+    "Which token gets the largest weight in a_3? (1, 2 or 3)",
+    answer=3,
+    because="Its scores are 1, 1 and 2: the token itself. And a_1 is always the first "
+    "token, (1, 0).",
+)
+
 
 # %% question="simple_self_attention"
 def simple_self_attention(x):
-    """Each token becomes a mixture of itself and the tokens before it (the lecture's first form).
+    """Each token becomes a mixture of itself and the tokens before it (the lecture's
+    first form).
 
     No projections and no scaling: the score of i and j is the plain dot product.
 
@@ -131,8 +146,8 @@ def simple_self_attention(x):
         x: [..., N, d], floating point.
 
     Returns:
-        [..., N, d] in the dtype of x; half precision computes its scores and softmax in float32. All tokens at once:
-        no Python loop over N.
+        [..., N, d] in the dtype of x; half precision computes its scores and softmax in
+        float32. All tokens at once: no Python loop over N.
     """
     ### BEGIN SOLUTION
     n = x.shape[-2]
@@ -182,10 +197,19 @@ expect(
 # **Predict first.** In the check below, token 1 prefers itself three to one and token 2 cannot decide. Token 1 has
 # the value $(4, 0, 8)$ and token 2 has $(0, 4, 0)$. What comes out?
 
+# %% predict="self_attention"
+predict(
+    "The last number of the first row?",
+    answer=6,
+    because="0.75 · (4, 0, 8) + 0.25 · (0, 4, 0) = (3, 1, 6), and the second row is (2,"
+    " 2, 4).",
+)
+
 
 # %% question="self_attention"
 def self_attention(x, w_q, w_k, w_v):
-    """Queries, keys and values all come from x; every token attends to every token (Vaswani et al., 2017).
+    """Queries, keys and values all come from x; every token attends to every token
+    (Vaswani et al., 2017).
 
     Args:
         x: [..., N, D], floating point.
@@ -194,7 +218,8 @@ def self_attention(x, w_q, w_k, w_v):
         w_v: [D, d_v]; d_v may differ from d_k.
 
     Returns:
-        [..., N, d_v] in the dtype of x; half precision computes its scores and softmax in float32.
+        [..., N, d_v] in the dtype of x; half precision computes its scores and softmax
+        in float32.
 
     Raises:
         ValueError: a weight does not have D rows, or w_q and w_k differ in width.
@@ -255,10 +280,12 @@ def cross_attention(x_q, x_kv, w_q, w_k, w_v):
         w_v: [D_kv, d_v].
 
     Returns:
-        [..., N_q, d_v] in the dtype of x_q; half precision computes its scores and softmax in float32.
+        [..., N_q, d_v] in the dtype of x_q; half precision computes its scores and
+        softmax in float32.
 
     Raises:
-        ValueError: a weight does not have as many rows as its input has features, or w_q and w_k differ in width.
+        ValueError: a weight does not have as many rows as its input has features, or
+            w_q and w_k differ in width.
     """
     ### BEGIN SOLUTION
     for name, x, w in (("w_q", x_q, w_q), ("w_k", x_kv, w_k), ("w_v", x_kv, w_v)):
@@ -310,15 +337,23 @@ expect(
 # **Predict first.** Write down the mask of five queries and two keys, $5\times2$. Which of its rows have no True? (This
 # happens where a long question meets a short past.)
 
+# %% predict="causal_mask"
+predict(
+    "How many of the five rows have no True?",
+    answer=3,
+    because="Query i may see key j when j ≤ i − 3: queries 0, 1 and 2 see nothing.",
+)
+
 
 # %% question="causal_mask"
 def causal_mask(n_q, n_k=None):
-    """Which query may see which key when nobody may look ahead, aligned to the bottom right.
+    """Which query may see which key when nobody may look ahead, aligned to the bottom
+    right.
 
     Args:
         n_q: number of queries, the last n_q positions of the sequence.
-        n_k: number of keys; n_q where it is None. It may be smaller than n_q (the first queries then see nothing)
-            and either may be 0.
+        n_k: number of keys; n_q where it is None. It may be smaller than n_q (the first
+            queries then see nothing) and either may be 0.
 
     Returns:
         boolean [n_q, n_k]; True where j <= i + n_k - n_q.
@@ -338,8 +373,18 @@ def causal_mask(n_q, n_k=None):
 
 
 # %% check="causal_mask"
-lower = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
-expect(causal_mask(5), torch.tensor(lower).bool(), hint="Rows are queries, columns are keys; each token sees itself.")
+lower = [
+    [1, 0, 0, 0, 0],
+    [1, 1, 0, 0, 0],
+    [1, 1, 1, 0, 0],
+    [1, 1, 1, 1, 0],
+    [1, 1, 1, 1, 1],
+]
+expect(
+    causal_mask(5),
+    torch.tensor(lower).bool(),
+    hint="Rows are queries, columns are keys; each token sees itself.",
+)
 expect(
     causal_mask(2, 5),
     torch.tensor(lower[3:]).bool(),
@@ -419,7 +464,8 @@ def combine_masks(*masks):
         a boolean mask of the broadcast shape. The masks themselves stay as they are.
 
     Raises:
-        ValueError: no mask at all, or shapes that do not broadcast together (the message names the last sizes).
+        ValueError: no mask at all, or shapes that do not broadcast together (the
+            message names the last sizes).
     """
     ### BEGIN SOLUTION
     if not masks:
@@ -439,7 +485,9 @@ def combine_masks(*masks):
 both = combine_masks(causal_mask(3), padding_mask(torch.tensor([3, 2]), 3))
 expect(
     both,
-    torch.tensor([[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 0, 0], [1, 1, 0], [1, 1, 0]]]).bool(),
+    torch.tensor(
+        [[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 0, 0], [1, 1, 0], [1, 1, 0]]]
+    ).bool(),
     hint="A key is seen only where every mask says True. In the second sequence, key 2 is padding for every query.",
 )
 
@@ -450,13 +498,24 @@ expect(
 # %% demo="masks"
 import matplotlib.pyplot as plt
 
-names = ["causal", "two new queries, six keys", "padding (length 4 of 6)", "causal and padding"]
+names = [
+    "causal",
+    "two new queries, six keys",
+    "padding (length 4 of 6)",
+    "causal and padding",
+]
 six = padding_mask(torch.tensor([4]), 6)[0].expand(6, 6)
 pictures = [causal_mask(6), causal_mask(2, 6), six, combine_masks(causal_mask(6), six)]
 figure, axes = plt.subplots(1, 4, figsize=(13, 3.4))
 for axis, name, picture in zip(axes, names, pictures, strict=True):
     axis.imshow(picture.float(), cmap="viridis", vmin=0, vmax=1)
-    axis.set(title=name, xlabel="key j", ylabel="query i", xticks=range(6), yticks=range(picture.shape[0]))
+    axis.set(
+        title=name,
+        xlabel="key j",
+        ylabel="query i",
+        xticks=range(6),
+        yticks=range(picture.shape[0]),
+    )
 figure.tight_layout()
 plt.show()
 
@@ -492,21 +551,34 @@ plt.show()
 # **Predict first.** Four scores $(2, 1, 0, 3)$, the last forbidden. Does the row of weights change if the last score is
 # 3 or 300000?
 
+# %% predict="masked_softmax"
+predict(
+    "Does the row of weights change?",
+    "yes",
+    "no",
+    answer="no",
+    because="A forbidden score takes no part, whatever it is. It must not even decide "
+    "the maximum that is subtracted.",
+)
+
 
 # %% question="masked_softmax"
 def masked_softmax(scores, mask):
     """Softmax over the allowed keys; forbidden keys get exactly 0.
 
     Args:
-        scores: [..., N_q, N_k], floating point, of any size and sign; those of forbidden keys may be infinite or NaN.
+        scores: [..., N_q, N_k], floating point, of any size and sign; those of
+            forbidden keys may be infinite or NaN.
         mask: boolean, True = may attend, broadcastable to the shape of scores.
 
     Returns:
-        weights of the shape and dtype of scores (half precision is computed in float32). Each row sums to 1 over its
-        allowed keys; a row with no allowed key is 0, with finite gradients. NaN in an allowed score stays NaN.
+        weights of the shape and dtype of scores (half precision is computed in
+        float32). Each row sums to 1 over its allowed keys; a row with no allowed key is
+        0, with finite gradients. NaN in an allowed score stays NaN.
 
     Raises:
-        ValueError: the mask does not broadcast to the shape of scores; the message names both last sizes.
+        ValueError: the mask does not broadcast to the shape of scores; the message
+            names both last sizes.
     """
     ### BEGIN SOLUTION
     try:
@@ -530,7 +602,11 @@ def masked_softmax(scores, mask):
 # %% check="masked_softmax"
 log = math.log
 scores = torch.tensor(
-    [[4.0, 9.0, -2.0], [5 + log(0.7), 5 + log(0.3), 60.0], [-1 + log(0.3), -1 + log(0.5), -1 + log(0.2)]]
+    [
+        [4.0, 9.0, -2.0],
+        [5 + log(0.7), 5 + log(0.3), 60.0],
+        [-1 + log(0.3), -1 + log(0.5), -1 + log(0.2)],
+    ]
 )
 expect(
     masked_softmax(scores, torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool()),
@@ -540,7 +616,9 @@ expect(
 )
 nobody = masked_softmax(torch.tensor([[3.0, -1.0]]), torch.tensor([[False, False]]))
 expect(
-    nobody, torch.zeros(1, 2), hint="No key is allowed, so there is nothing to share. Which row is this, says the mask?"
+    nobody,
+    torch.zeros(1, 2),
+    hint="No key is allowed, so there is nothing to share. Which row is this, says the mask?",
 )
 
 # %% [markdown]
@@ -566,14 +644,16 @@ def masked_attention(q, k, v, mask=None):
         q: [..., N_q, d].
         k: [..., N_k, d].
         v: [..., N_k, d_v].
-        mask: boolean, True = may attend, broadcastable to [..., N_q, N_k]; None allows everything.
+        mask: boolean, True = may attend, broadcastable to [..., N_q, N_k]; None allows
+            everything.
 
     Returns:
-        [..., N_q, d_v] in the dtype of q; half precision computes its scores and softmax in float32. A query without
-        an allowed key gets zeros.
+        [..., N_q, d_v] in the dtype of q; half precision computes its scores and
+        softmax in float32. A query without an allowed key gets zeros.
 
     Raises:
-        ValueError: q and k differ in width, k and v differ in length, or the mask does not fit.
+        ValueError: q and k differ in width, k and v differ in length, or the mask does
+            not fit.
     """
     ### BEGIN SOLUTION
     if q.shape[-1] != k.shape[-1]:
@@ -589,12 +669,15 @@ def masked_attention(q, k, v, mask=None):
 
 
 # %% check="masked_attention"
-# One number a key: log 0.3, log 0.5, log 0.2. With these queries row 3 mixes 0.3, 0.5, 0.2 and row 2 mixes 0.7, 0.3.
+# One number a key: log 0.3, log 0.5, log 0.2. With these queries row 3 mixes 0.3,
+# 0.5, 0.2 and row 2 mixes 0.7, 0.3.
 q = torch.tensor([[7.0], [log(7 / 3) / log(3 / 5)], [1.0]])
 k = torch.tensor([[log(0.3)], [log(0.5)], [log(0.2)]])
 v = torch.tensor([[10.0, 0.0], [0.0, 10.0], [100.0, 100.0]])
 expect(
-    masked_attention(q, k, v, torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool()),
+    masked_attention(
+        q, k, v, torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool()
+    ),
     torch.tensor([[10.0, 0.0], [7.0, 3.0], [23.0, 25.0]]),
     atol=1e-4,
     hint="The value (100, 100) belongs to the last position: does it reach the first two rows?",
@@ -619,11 +702,15 @@ q, k = torch.randn(2, 8, 6, generator=random)
 masks = {
     "no mask": None,
     "causal": causal_mask(8),
-    "causal, keys 5 to 7 are padding": combine_masks(causal_mask(8), padding_mask(torch.tensor([5]), 8)[0]),
+    "causal, keys 5 to 7 are padding": combine_masks(
+        causal_mask(8), padding_mask(torch.tensor([5]), 8)[0]
+    ),
 }
 figure, axes = plt.subplots(1, 3, figsize=(12, 4))
 for axis, (name, mask) in zip(axes, masks.items(), strict=True):
-    image = axis.imshow(masked_attention(q, k, torch.eye(8), mask), cmap="magma", vmin=0, vmax=1)
+    image = axis.imshow(
+        masked_attention(q, k, torch.eye(8), mask), cmap="magma", vmin=0, vmax=1
+    )
     axis.set(title=name, xlabel="key j", ylabel="query i")
 figure.colorbar(image, ax=axes, label="attention weight")
 plt.show()
@@ -652,17 +739,26 @@ plt.show()
 #
 # **Predict first.** What is row 0? With $D=4$, what are the two speeds?
 
+# %% predict="sinusoidal_positions"
+predict(
+    "The second, slower speed?",
+    answer=0.01,
+    because="1 and 10000^(−2/4) = 0.01. Row 0 is (0, 1, 0, 1).",
+)
+
 
 # %% question="sinusoidal_positions"
 def sinusoidal_positions(n, d):
-    """Position vectors of sines and cosines, interleaved (Vaswani et al., 2017, section 3.5).
+    """Position vectors of sines and cosines, interleaved (Vaswani et al., 2017, section
+    3.5).
 
     Args:
         n: number of positions, 0 … n-1; may be 0.
         d: features D, at least 1, even or odd.
 
     Returns:
-        [n, d] in torch's default dtype: sin(p / 10000^(2i/D)) in column 2i, cos of the same angle in column 2i+1.
+        [n, d] in torch's default dtype: sin(p / 10000^(2i/D)) in column 2i, cos of the
+        same angle in column 2i+1.
 
     Raises:
         ValueError: n is negative or d is below 1.
@@ -684,7 +780,11 @@ def sinusoidal_positions(n, d):
 expect(
     sinusoidal_positions(3, 4),
     torch.tensor(
-        [[0.0, 1.0, 0.0, 1.0], [0.841471, 0.540302, 0.0099998, 0.99995], [0.909297, -0.416147, 0.0199987, 0.9998]]
+        [
+            [0.0, 1.0, 0.0, 1.0],
+            [0.841471, 0.540302, 0.0099998, 0.99995],
+            [0.909297, -0.416147, 0.0199987, 0.9998],
+        ]
     ),
     atol=1e-5,
     hint="With D = 4 the two speeds are 1 and 1/100. Row 1 is sin 1, cos 1, sin 0.01, cos 0.01.",
@@ -703,7 +803,9 @@ image = axes[0].imshow(positions, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
 axes[0].set(title="sinusoidal positions", xlabel="feature", ylabel="position")
 figure.colorbar(image, ax=axes[0])
 image = axes[1].imshow(positions @ positions.T, cmap="viridis")
-axes[1].set(title="dot products of position vectors", xlabel="position", ylabel="position")
+axes[1].set(
+    title="dot products of position vectors", xlabel="position", ylabel="position"
+)
 figure.colorbar(image, ax=axes[1])
 figure.tight_layout()
 plt.show()
@@ -732,16 +834,20 @@ plt.show()
 
 # %% question="is_permutation_equivariant"
 def is_permutation_equivariant(fn, x, perm):
-    """Whether fn commutes with this one shuffle of these tokens: fn(x[perm]) is fn(x)[perm].
+    """Whether fn commutes with this one shuffle of these tokens: fn(x[perm]) is
+    fn(x)[perm].
 
     Args:
-        fn: a deterministic function from [N, D] to [N, D]. It takes this N and D only, and leaves its argument alone.
+        fn: a deterministic function from [N, D] to [N, D]. It takes this N and D only,
+            and leaves its argument alone.
         x: [N, D], float64.
-        perm: [N], int64, a permutation: row i of the shuffled tokens is row perm[i] of x.
+        perm: [N], int64, a permutation: row i of the shuffled tokens is row perm[i] of
+            x.
 
     Returns:
-        a Python bool, about this x and this perm. Where fn does not commute, the two sides differ by at least 1e-3 of
-        the largest output; rounding alone makes them differ by less than 1e-9 of it. Outputs may be of any size.
+        a Python bool, about this x and this perm. Where fn does not commute, the two
+        sides differ by at least 1e-3 of the largest output; rounding alone makes them
+        differ by less than 1e-9 of it. Outputs may be of any size.
 
     Raises:
         ValueError: perm does not have N entries.
@@ -759,7 +865,11 @@ def is_permutation_equivariant(fn, x, perm):
 # %% check="is_permutation_equivariant"
 three = torch.tensor([[1.0, 2.0], [3.0, 5.0], [7.0, 11.0]], dtype=torch.float64)
 cycle = torch.tensor([1, 2, 0])
-expect(is_permutation_equivariant(lambda t: 2 * t, three, cycle), True, hint="Doubling does not care about order.")
+expect(
+    is_permutation_equivariant(lambda t: 2 * t, three, cycle),
+    True,
+    hint="Doubling does not care about order.",
+)
 expect(
     is_permutation_equivariant(lambda t: t.cumsum(dim=0), three, cycle),
     False,
@@ -771,6 +881,16 @@ expect(
 # tokens are the shuffled outputs; in the second, positions were added before; in the third there is a causal mask
 # and no position. Predict the three answers first. Does the third surprise you?
 
+# %% predict="equivariance"
+predict(
+    "With a causal mask and no positions, are the shuffled tokens' outputs the shuffled"
+    " outputs?",
+    "yes",
+    "no",
+    answer="no",
+    because="The mask says who stands before whom: that is knowledge of the order too.",
+)
+
 # %% demo="equivariance"
 import matplotlib.pyplot as plt
 
@@ -780,14 +900,22 @@ w_q, w_k, w_v = torch.randn(3, 6, 6, generator=random, dtype=torch.float64) / 6*
 perm = torch.tensor([2, 0, 5, 6, 1, 3, 4])
 subjects = {
     "self-attention": lambda t: self_attention(t, w_q, w_k, w_v),
-    "with positions": lambda t: self_attention(t + sinusoidal_positions(7, 6), w_q, w_k, w_v),
-    "with a causal mask": lambda t: masked_attention(t @ w_q, t @ w_k, t @ w_v, causal_mask(7)),
+    "with positions": lambda t: self_attention(
+        t + sinusoidal_positions(7, 6), w_q, w_k, w_v
+    ),
+    "with a causal mask": lambda t: masked_attention(
+        t @ w_q, t @ w_k, t @ w_v, causal_mask(7)
+    ),
 }
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6))
 for axis, (name, fn) in zip(axes, subjects.items(), strict=True):
     gap = (fn(x[perm]) - fn(x)[perm]).abs()
     image = axis.imshow(gap, cmap="magma", vmin=0, vmax=1)
-    axis.set(title=f"{name}: {is_permutation_equivariant(fn, x, perm)}", xlabel="feature", ylabel="token")
+    axis.set(
+        title=f"{name}: {is_permutation_equivariant(fn, x, perm)}",
+        xlabel="feature",
+        ylabel="token",
+    )
 figure.colorbar(image, ax=axes, label="|F(shuffled X) − shuffled F(X)|")
 plt.show()
 
@@ -821,15 +949,16 @@ def first_leak(fn, x):
     """The first output row that depends on a later token.
 
     Args:
-        fn: a deterministic function from [N, D] to [N, D]. It takes this N and D only, leaves its argument alone, and
-            need not be differentiable.
+        fn: a deterministic function from [N, D] to [N, D]. It takes this N and D only,
+            leaves its argument alone, and need not be differentiable.
         x: [N, D], float64, N >= 1.
 
     Returns:
-        the smallest i for which row i of fn(x) changes when tokens after i change, as a Python int; None where no row
-        does. A leak moves its row by at least 1e-3 of the row's largest entry when the later tokens are replaced by
-        independent random numbers of size 1; rounding alone moves a row by less than 1e-9 of it. Rows may be of any
-        size.
+        the smallest i for which row i of fn(x) changes when tokens after i change, as a
+        Python int; None where no row does. A leak moves its row by at least 1e-3 of the
+        row's largest entry when the later tokens are replaced by independent random
+        numbers of size 1; rounding alone moves a row by less than 1e-9 of it. Rows may
+        be of any size.
     """
     ### BEGIN SOLUTION
     noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=x.dtype)  # [N, D]
@@ -846,8 +975,15 @@ def first_leak(fn, x):
 
 
 # %% check="first_leak"
-five = torch.tensor([[1.0, -2.0], [0.5, 3.0], [-1.5, 0.25], [2.0, 1.0], [-0.75, 4.0]], dtype=torch.float64)
-expect(first_leak(lambda t: t.cumsum(dim=0), five), None, hint="A running sum never looks ahead.")
+five = torch.tensor(
+    [[1.0, -2.0], [0.5, 3.0], [-1.5, 0.25], [2.0, 1.0], [-0.75, 4.0]],
+    dtype=torch.float64,
+)
+expect(
+    first_leak(lambda t: t.cumsum(dim=0), five),
+    None,
+    hint="A running sum never looks ahead.",
+)
 expect(
     first_leak(lambda t: t - t.mean(dim=0), five),
     0,
@@ -861,7 +997,11 @@ def row_two_peeks(t):
     return out
 
 
-expect(first_leak(row_two_peeks, five), 2, hint="Output row 2 looks at token 4. Report the row of the output.")
+expect(
+    first_leak(row_two_peeks, five),
+    2,
+    hint="Output row 2 looks at token 4. Report the row of the output.",
+)
 
 # %% [markdown]
 # **Point it at attention.** The same attention, without and with a mask.
@@ -874,10 +1014,14 @@ attempts = {
     "no mask": None,
     "causal": causal_mask(6),
     "one step too generous": causal_mask(7)[1:, :-1],
-    "two queries at the top, causal below": torch.cat([torch.ones(2, 6).bool(), causal_mask(4, 6)]),
+    "two queries at the top, causal below": torch.cat(
+        [torch.ones(2, 6).bool(), causal_mask(4, 6)]
+    ),
 }
 for name, mask in attempts.items():
-    row = first_leak(lambda t, mask=mask: masked_attention(t @ w_q, t @ w_k, t @ w_v, mask), x)
+    row = first_leak(
+        lambda t, mask=mask: masked_attention(t @ w_q, t @ w_k, t @ w_v, mask), x
+    )
     print(f"{name:36} first leak: {row}")
 
 # %% [markdown]
@@ -898,13 +1042,15 @@ for name, mask in attempts.items():
 
 # %% question="product_mask_evidence"
 def product_mask_evidence(n):
-    """Three finite score matrices that show when the notes' product mask works and the two ways in which it fails.
+    """Three finite score matrices that show when the notes' product mask works and the
+    two ways in which it fails.
 
     Args:
         n: number of tokens, at least 2.
 
     Returns:
-        (fine, one_way, other_way), three different floating point matrices [n, n] with finite entries:
+        (fine, one_way, other_way), three different floating point matrices [n, n] with
+        finite entries:
         fine: the softmax of the product is the causal attention that was meant;
         one_way: the product contains +inf, and no NaN;
         other_way: the product contains NaN, and no +inf.
@@ -919,22 +1065,45 @@ def product_mask_evidence(n):
 
 # %% check="product_mask_evidence"
 notes_mask = torch.ones(3, 3).masked_fill(~causal_mask(3), -math.inf)
-fine, one_way, other_way = (matrix * notes_mask for matrix in product_mask_evidence(3))
-expect(
-    bool((fine[~causal_mask(3)] == -math.inf).all()), True, hint="What does every entry above the diagonal have to be?"
+fine, one_way, other_way = (
+    matrix * notes_mask for matrix in product_mask_evidence(3)
 )
-expect(bool((one_way == math.inf).any()), True, hint="Which score turns -inf into +inf?")
-expect(bool(other_way.isnan().any()), True, hint="Which number times infinity has no value?")
+expect(
+    bool((fine[~causal_mask(3)] == -math.inf).all()),
+    True,
+    hint="What does every entry above the diagonal have to be?",
+)
+expect(
+    bool((one_way == math.inf).any()),
+    True,
+    hint="Which score turns -inf into +inf?",
+)
+expect(
+    bool(other_way.isnan().any()),
+    True,
+    hint="Which number times infinity has no value?",
+)
 
 # %% [markdown]
 # How bad is it on real scores? Predict, then run: of $N$ rows with random scores, how many keep finite weights, and
 # does a longer sequence save a larger part of them?
 
+# %% predict="product_mask_damage"
+predict(
+    "Of 64 rows, about how many keep finite weights?",
+    answer=2,
+    atol=0.5,
+    because="A row survives when all its forbidden scores are positive: with k of them,"
+    " once in 2^k. 1 + 1/2 + 1/4 + … is 2, however long the sequence is.",
+)
+
 # %% demo="product_mask_damage"
 random = torch.Generator().manual_seed(11)
 for n in (4, 16, 64):
     notes_mask = torch.ones(n, n).masked_fill(~causal_mask(n), -math.inf)
-    weights = torch.softmax(torch.randn(500, n, n, generator=random) * notes_mask, dim=-1)
+    weights = torch.softmax(
+        torch.randn(500, n, n, generator=random) * notes_mask, dim=-1
+    )
     survivors = weights.isfinite().all(dim=-1).float().sum(dim=-1).mean()
     print(f"N = {n:2}: {survivors:.2f} rows of {n} have weights at all")
 

@@ -55,6 +55,7 @@ import torch
 
 # %% given="expect"
 from autograder.student_tools.expect import expect
+from autograder.student_tools.predictions import predict
 
 # %% [markdown]
 # ## From the last assignment
@@ -85,7 +86,9 @@ def widen(x):
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no allowed key gets a row of zeros."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no allowed
+    key gets a row of zeros.
+    """
     wide = widen(scores)
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -93,15 +96,18 @@ def masked_softmax(scores, mask):
 
 
 def masked_attention(q, k, v, mask=None):
-    """softmax(q kᵀ / √d) v with q [..., N_q, d], k [..., N_k, d], v [..., N_k, d_v] -> [..., N_q, d_v].
+    """softmax(q kᵀ / √d) v with q [..., N_q, d], k [..., N_k, d], v [..., N_k, d_v] ->
+    [..., N_q, d_v].
 
-    Half precision is computed in float32. ValueError where q and k differ in width, or k and v in length.
+    Half precision is computed in float32. ValueError where q and k differ in width, or
+    k and v in length.
     """
     if q.shape[-1] != k.shape[-1]:
         raise ValueError(f"queries have {q.shape[-1]} features and keys {k.shape[-1]}")
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(f"there are {k.shape[-2]} keys and {v.shape[-2]} values")
-    scores = widen(q) @ widen(k).transpose(-2, -1) / math.sqrt(q.shape[-1])  # [..., N_q, N_k]
+    # [..., N_q, N_k]
+    scores = widen(q) @ widen(k).transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is None:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
     return (masked_softmax(scores, mask) @ widen(v)).to(q.dtype)
@@ -132,20 +138,31 @@ def masked_attention(q, k, v, mask=None):
 # **Predict first.** `torch.arange(24).view(1, 4, 6)` has four tokens of six columns; token 0 is $0,\dots,5$. With two
 # heads, which twelve numbers belong to head 0? Write the $4\times3$ table down before you run the check.
 
+# %% predict="split_heads"
+predict(
+    "The first number in the last row of head 0?",
+    answer=18,
+    because="Head 0 has columns 0, 1 and 2 of every token: 0 1 2, 6 7 8, 12 13 14, 18 "
+    "19 20.",
+)
+
 
 # %% question="split_heads"
 def split_heads(x, num_heads):
-    """Cut the columns into heads and move the heads in front of the tokens (Vaswani et al., 2017, section 3.2.2).
+    """Cut the columns into heads and move the heads in front of the tokens (Vaswani et
+    al., 2017, section 3.2.2).
 
     Args:
         x: [B, N, H*d], any strides (a transposed tensor is fine).
         num_heads: H.
 
     Returns:
-        [B, H, N, d] in the dtype of x; head h holds columns h*d … (h+1)*d - 1. It may be a view of x.
+        [B, H, N, d] in the dtype of x; head h holds columns h*d … (h+1)*d - 1. It may
+        be a view of x.
 
     Raises:
-        ValueError: the columns do not divide into num_heads, or num_heads is below 1; both numbers in the message.
+        ValueError: the columns do not divide into num_heads, or num_heads is below 1;
+            both numbers in the message.
     """
     ### BEGIN SOLUTION
     batch, n, width = x.shape
@@ -190,6 +207,14 @@ expect(
 # **Predict first.** Two heads, two tokens, three numbers each, numbered $0\dots11$ in memory order. What is the row of
 # token 0?
 
+# %% predict="merge_heads"
+predict(
+    "The fourth number in the row of token 0?",
+    answer=6,
+    because="Head 0 gives 0, 1, 2 and head 1 gives 6, 7, 8: the heads stand beside each"
+    " other.",
+)
+
 
 # %% question="merge_heads"
 def merge_heads(x):
@@ -208,7 +233,8 @@ def merge_heads(x):
 
 
 # %% check="merge_heads"
-y = torch.arange(12).view(1, 2, 2, 3)  # head 0: tokens (0, 1, 2), (3, 4, 5); head 1: (6, 7, 8), (9, 10, 11)
+# head 0: tokens (0, 1, 2), (3, 4, 5); head 1: (6, 7, 8), (9, 10, 11)
+y = torch.arange(12).view(1, 2, 2, 3)
 expect(
     merge_heads(y),
     torch.tensor([[[0, 1, 2, 6, 7, 8], [3, 4, 5, 9, 10, 11]]]),
@@ -238,10 +264,19 @@ expect(
 # **Predict first.** With one input feature, two heads of size 1 and `w_qkv = [[1, 2, 3, 4, 5, 6]]`, which two
 # columns make the keys?
 
+# %% predict="fused_qkv"
+predict(
+    "The first of the two columns of the keys? (Columns are counted from 0.)",
+    answer=2,
+    because="All queries, then all keys, then all values: columns 2 and 3, the numbers "
+    "3 and 4.",
+)
+
 
 # %% question="fused_qkv"
 def fused_qkv(x, w_qkv, num_heads):
-    """Queries, keys and values of all heads from a single product (the lecture's step 1).
+    """Queries, keys and values of all heads from a single product (the lecture's step
+    1).
 
     Args:
         x: [B, N, D].
@@ -252,8 +287,8 @@ def fused_qkv(x, w_qkv, num_heads):
         (q, k, v), each [B, H, N, d] in the dtype of x.
 
     Raises:
-        ValueError: the columns of w_qkv do not divide by 3*num_heads, or num_heads is below 1; the number of
-            columns and num_heads in the message.
+        ValueError: the columns of w_qkv do not divide by 3*num_heads, or num_heads is
+            below 1; the number of columns and num_heads in the message.
     """
     ### BEGIN SOLUTION
     columns = w_qkv.shape[1]
@@ -272,8 +307,16 @@ expect(
     torch.tensor([[[[3.0], [30.0]], [[4.0], [40.0]]]]),
     hint="The keys are the middle third, columns 3 and 4. 2 and 5? Then heads were cut first and q, k, v inside each.",
 )
-expect(q, torch.tensor([[[[1.0], [10.0]], [[2.0], [20.0]]]]), hint="The queries are the first third.")
-expect(v, torch.tensor([[[[5.0], [50.0]], [[6.0], [60.0]]]]), hint="The values are the last third.")
+expect(
+    q,
+    torch.tensor([[[[1.0], [10.0]], [[2.0], [20.0]]]]),
+    hint="The queries are the first third.",
+)
+expect(
+    v,
+    torch.tensor([[[[5.0], [50.0]], [[6.0], [60.0]]]]),
+    hint="The values are the last third.",
+)
 
 # %% [markdown]
 # ## 4. Multi-head attention
@@ -310,10 +353,19 @@ expect(v, torch.tensor([[[[5.0], [50.0]], [[6.0], [60.0]]]]), hint="The values a
 # **Predict first.** The check has two tokens $(1,0)$ and $(0,1)$ and two heads of size 1. Head 0 has scores
 # $\begin{pmatrix}\ln 3&0\\0&0\end{pmatrix}$ and values $(4, 0)$. What does head 0 answer for each token?
 
+# %% predict="multi_head_attention"
+predict(
+    "What does head 0 answer for the first token?",
+    answer=3,
+    because="Its weights are 0.75 and 0.25, so 0.75 · 4 = 3. The second token gets 0.5 "
+    "· 4 = 2.",
+)
+
 
 # %% question="multi_head_attention"
 def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
-    """Multi-head attention (Vaswani et al., 2017), self-attention or, with x_kv, cross-attention.
+    """Multi-head attention (Vaswani et al., 2017), self-attention or, with x_kv,
+    cross-attention.
 
     Args:
         x: [B, N, D], where the queries come from.
@@ -322,17 +374,20 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
         w_v: [D_kv, H*d_v]; d_v may differ from d.
         w_o: [H*d_v, D].
         num_heads: H.
-        mask: bool, True = may attend: [N, N_k] for all, [B, N, N_k] (or broadcastable, [B, 1, N_k]) one a sentence,
-            or four axes, broadcastable to [B, H, N, N_k]. None: everything is allowed.
+        mask: bool, True = may attend: [N, N_k] for all, [B, N, N_k] (or broadcastable,
+            [B, 1, N_k]) one a sentence, or four axes, broadcastable to [B, H, N, N_k].
+            None: everything is allowed.
         x_kv: [B, N_k, D_kv], where keys and values come from; None: from x.
 
     Returns:
-        [B, N, D] in the dtype of x; half precision computes its scores and softmax in float32. A query with no key
-        allowed gives a row of zeros. All heads, tokens and sentences at once: no Python loop over H, N or B.
+        [B, N, D] in the dtype of x; half precision computes its scores and softmax in
+        float32. A query with no key allowed gives a row of zeros. All heads, tokens and
+        sentences at once: no Python loop over H, N or B.
 
     Raises:
-        ValueError: the columns of w_q, w_k or w_v do not divide into num_heads; w_q and w_k differ in their columns;
-            w_o has not as many rows as w_v has columns. The sizes in the message.
+        ValueError: the columns of w_q, w_k or w_v do not divide into num_heads; w_q and
+            w_k differ in their columns; w_o has not as many rows as w_v has columns.
+            The sizes in the message.
     """
     ### BEGIN SOLUTION
     if w_q.shape[1] != w_k.shape[1]:
@@ -356,7 +411,8 @@ w_q = torch.diag(torch.tensor([math.log(3.0), math.log(7.0)]))
 w_k = torch.eye(2)
 w_v = torch.diag(torch.tensor([4.0, 8.0]))
 w_o = torch.tensor([[1.0, 1.0], [0.0, 10.0]])
-# Head 0: weights (3/4, 1/4) and (1/2, 1/2) of the values (4, 0). Head 1: (1/2, 1/2) and (1/8, 7/8) of (0, 8).
+# Head 0: weights (3/4, 1/4) and (1/2, 1/2) of the values (4, 0). Head 1: (1/2, 1/2)
+# and (1/8, 7/8) of (0, 8).
 expect(
     multi_head_attention(x, w_q, w_k, w_v, torch.eye(2), num_heads=2),
     torch.tensor([[[3.0, 4.0], [2.0, 7.0]]]),
@@ -372,7 +428,9 @@ expect(
     hint="The heads side by side, times w_o from the right: (3, 4) @ w_o = (3, 3 + 40).",
 )
 expect(
-    multi_head_attention(x, w_q, w_k, w_v, torch.eye(2), num_heads=2, mask=causal_mask(2)),
+    multi_head_attention(
+        x, w_q, w_k, w_v, torch.eye(2), num_heads=2, mask=causal_mask(2)
+    ),
     torch.tensor([[[4.0, 0.0], [2.0, 7.0]]]),
     atol=1e-5,
     hint="With a causal mask, token 0 sees only itself, so its row is its own value (4, 0). Token 1 is as before.",
@@ -387,6 +445,16 @@ expect(
 # **Predict first.** One softmax can put half of its weight on each of the two places. Why is that not enough to tell
 # *which* token was left and which was mirrored?
 
+# %% predict="heads_divide_the_work"
+predict(
+    "Why is that not enough?",
+    "a mean of two tokens does not say which is which",
+    "half of a weight is too little to read",
+    answer="a mean of two tokens does not say which is which",
+    because="Both tokens arrive as one sum, and a sum has no order. Two heads keep them"
+    " apart.",
+)
+
 
 # %% demo="heads_divide_the_work"
 import os
@@ -394,26 +462,37 @@ import os
 import matplotlib.pyplot as plt
 
 n, vocabulary, d_model = 11, 9, 32
-# Whoever only wants to see whether all cells run sets this variable: the layers learn for a moment only.
+# Whoever only wants to see whether all cells run sets this variable: the layers learn
+# for a moment only.
 num_steps = 20 if "ATTENTION_KIT_QUICK" in os.environ else 300
 
 
 def sample_task(batch, generator):
     ids = torch.randint(vocabulary, (batch, n), generator=generator)
-    return ids, torch.stack([ids.roll(1, dims=1), ids.flip(1)], dim=2)  # [B, N], [B, N, 2]: left, mirrored
+    # [B, N], [B, N, 2]: left, mirrored
+    return ids, torch.stack([ids.roll(1, dims=1), ids.flip(1)], dim=2)
 
 
 def train_layer(num_heads):
     generator = torch.Generator().manual_seed(1)
-    shapes = {"tokens": (vocabulary, d_model), "positions": (n, d_model), "read": (d_model, 2 * vocabulary)}
+    shapes = {
+        "tokens": (vocabulary, d_model),
+        "positions": (n, d_model),
+        "read": (d_model, 2 * vocabulary),
+    }
     shapes |= dict.fromkeys(("w_q", "w_k", "w_v", "w_o"), (d_model, d_model))
-    params = {k: (torch.randn(s, generator=generator) * d_model**-0.5).requires_grad_() for k, s in shapes.items()}
+    params = {
+        k: (torch.randn(s, generator=generator) * d_model**-0.5).requires_grad_()
+        for k, s in shapes.items()
+    }
     optimizer = torch.optim.Adam(params.values(), lr=0.01)
     losses = []
     for _ in range(num_steps):
         ids, target = sample_task(64, generator)
         x = params["tokens"][ids] + params["positions"]  # [B, N, D]
-        y = multi_head_attention(x, *(params[w] for w in ("w_q", "w_k", "w_v", "w_o")), num_heads)
+        y = multi_head_attention(
+            x, *(params[w] for w in ("w_q", "w_k", "w_v", "w_o")), num_heads
+        )
         logits = (y @ params["read"]).view(-1, vocabulary)  # [B*N*2, vocabulary]
         loss = torch.nn.functional.cross_entropy(logits, target.reshape(-1))
         optimizer.zero_grad()
@@ -423,7 +502,10 @@ def train_layer(num_heads):
     ids, _ = sample_task(64, generator)
     x = (params["tokens"][ids] + params["positions"]).detach()
     q, k = (split_heads(x @ params[w].detach(), num_heads) for w in ("w_q", "w_k"))
-    weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1).mean(dim=0)  # [H, N, N]
+    # [H, N, N]
+    weights = torch.softmax(
+        q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1
+    ).mean(dim=0)
     return losses, weights
 
 
@@ -432,10 +514,15 @@ two_heads, two_patterns = train_layer(2)
 figure, axes = plt.subplots(1, 4, figsize=(14, 3.4), layout="constrained")
 axes[0].plot(one_head, label="1 head of size 32")
 axes[0].plot(two_heads, label="2 heads of size 16")
-axes[0].set(xlabel="training step", ylabel="cross-entropy", title="Same weights, other split")
+axes[0].set(
+    xlabel="training step", ylabel="cross-entropy", title="Same weights, other split"
+)
 axes[0].legend()
 for axis, pattern, title in zip(
-    axes[1:], [one_pattern[0], *two_patterns], ["the only head", "head 0 of 2", "head 1 of 2"], strict=True
+    axes[1:],
+    [one_pattern[0], *two_patterns],
+    ["the only head", "head 0 of 2", "head 1 of 2"],
+    strict=True,
 ):
     axis.imshow(pattern, vmin=0, vmax=1, cmap="Blues")
     axis.set(xlabel="key position", ylabel="query position", title=title)
@@ -461,10 +548,20 @@ plt.show()
 #
 # **Predict first.** What is the output if all heads are equal and all $W_h$ are equal: $Y W$, or something else?
 
+# %% predict="multi_head_sum"
+predict(
+    "What is the output?",
+    "Y W",
+    "H times Y W",
+    answer="H times Y W",
+    because="Each head adds its own Y W to the stream, and there are H of them.",
+)
+
 
 # %% question="multi_head_sum"
 def multi_head_sum(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
-    """Multi-head self-attention as a sum: every head has its own output matrix (the notes, section on heads).
+    """Multi-head self-attention as a sum: every head has its own output matrix (the
+    notes, section on heads).
 
     Args:
         x: [B, N, D].
@@ -475,10 +572,12 @@ def multi_head_sum(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
         mask: as in multi_head_attention.
 
     Returns:
-        [B, N, D] in the dtype of x; equal to multi_head_attention with the matrices stacked into one w_o.
+        [B, N, D] in the dtype of x; equal to multi_head_attention with the matrices
+        stacked into one w_o.
 
     Raises:
-        ValueError: w_heads does not hold num_heads matrices; both numbers in the message.
+        ValueError: w_heads does not hold num_heads matrices; both numbers in the
+            message.
     """
     ### BEGIN SOLUTION
     if w_heads.shape[0] != num_heads:
@@ -495,7 +594,8 @@ def multi_head_sum(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
 x = torch.eye(2).unsqueeze(0)
 w_q = torch.diag(torch.tensor([math.log(3.0), math.log(7.0)]))
 w_v = torch.diag(torch.tensor([4.0, 8.0]))
-w_heads = torch.tensor([[[1.0, 1.0]], [[0.0, 10.0]]])  # the two rows of w_o above, one a head
+# the two rows of w_o above, one a head
+w_heads = torch.tensor([[[1.0, 1.0]], [[0.0, 10.0]]])
 expect(
     multi_head_sum(x, w_q, torch.eye(2), w_v, w_heads, num_heads=2),
     torch.tensor([[[3.0, 43.0], [2.0, 72.0]]]),
@@ -523,23 +623,33 @@ expect(
 #
 # **Predict first.** Four query heads and two key heads: write down the key head that each of the four reads.
 
+# %% predict="grouped_query_attention"
+predict(
+    "Which key head does query head 2 read? (Heads are counted from 0.)",
+    answer=1,
+    because="0, 0, 1, 1: neighbouring query heads share a key head.",
+)
+
 
 # %% question="grouped_query_attention"
 def grouped_query_attention(q, k, v, mask=None):
-    """Attention in which groups of query heads share a key and value head (Ainslie et al., 2023).
+    """Attention in which groups of query heads share a key and value head (Ainslie et
+    al., 2023).
 
     Args:
         q: [B, H, N_q, d].
         k: [B, H_kv, N_k, d].
         v: [B, H_kv, N_k, d_v].
-        mask: bool, True = may attend, as in multi_head_attention; four axes: broadcastable to [B, H, N_q, N_k].
+        mask: bool, True = may attend, as in multi_head_attention; four axes:
+            broadcastable to [B, H, N_q, N_k].
 
     Returns:
-        [B, H, N_q, d_v] in the dtype of q; query head h reads key and value head h // (H / H_kv). Half precision
-        computes its scores and softmax in float32.
+        [B, H, N_q, d_v] in the dtype of q; query head h reads key and value head h //
+        (H / H_kv). Half precision computes its scores and softmax in float32.
 
     Raises:
-        ValueError: H is not a multiple of H_kv, or k and v differ in heads; both numbers in the message.
+        ValueError: H is not a multiple of H_kv, or k and v differ in heads; both
+            numbers in the message.
     """
     ### BEGIN SOLUTION
     num_heads, num_kv_heads = q.shape[1], k.shape[1]
@@ -559,7 +669,8 @@ def grouped_query_attention(q, k, v, mask=None):
 # %% check="grouped_query_attention"
 q = torch.zeros(1, 4, 1, 2)  # zero queries: every key gets the same weight
 k = torch.zeros(1, 2, 3, 2)
-v = torch.tensor([[[[1.0], [1.0], [4.0]], [[3.0], [6.0], [9.0]]]])  # [1, 2, 3, 1]: means 2 and 6
+# [1, 2, 3, 1]: means 2 and 6
+v = torch.tensor([[[[1.0], [1.0], [4.0]], [[3.0], [6.0], [9.0]]]])
 expect(
     grouped_query_attention(q, k, v).flatten(),
     torch.tensor([2.0, 2.0, 6.0, 6.0]),
@@ -588,6 +699,14 @@ expect(
 #
 # **Predict first.** Cut the same $D$ columns into twice as many heads. Which of the four numbers change?
 
+# %% predict="attention_flops"
+predict(
+    "How many of the four numbers change?",
+    answer=0,
+    because="Twice as many heads, each half as wide: H · d stays, and only H · d stands"
+    " in the formulas.",
+)
+
 
 # %% question="attention_flops"
 def attention_flops(b, n, d_model, num_heads, d_head):
@@ -601,8 +720,9 @@ def attention_flops(b, n, d_model, num_heads, d_head):
         d_head: d, for queries, keys and values.
 
     Returns:
-        dict of int: "qkv" (the three projections), "scores" (QKᵀ), "values" (AV), "output" (the output projection)
-        and "total", the sum of the four. Softmax and masks are not counted.
+        dict of int: "qkv" (the three projections), "scores" (QKᵀ), "values" (AV),
+        "output" (the output projection) and "total", the sum of the four. Softmax and
+        masks are not counted.
 
     Raises:
         ValueError: a size is below 1; it stands in the message.
@@ -623,10 +743,15 @@ def attention_flops(b, n, d_model, num_heads, d_head):
 
 # %% check="attention_flops"
 small = attention_flops(b=1, n=4, d_model=6, num_heads=2, d_head=3)
-expect(small["qkv"], 864, hint="[4, 6] times [6, 18]: 4·6·18 multiply-adds, each counts as 2.")
+expect(
+    small["qkv"],
+    864,
+    hint="[4, 6] times [6, 18]: 4·6·18 multiply-adds, each counts as 2.",
+)
 expect(small["scores"], 192, hint="Two heads, each [4, 3] times [3, 4].")
 expect(small["total"], 1536, hint="8·4·36 + 4·16·6.")
-# A layer of the largest GPT-2 on a full context: 25 heads of 64, D = 1600, N = 1024.
+# A layer of the largest GPT-2 on a full context: 25 heads of 64, D = 1600, N =
+# 1024.
 expect(
     attention_flops(1, 1024, 1600, 25, 64)["total"],
     27_682_406_400,
@@ -646,10 +771,19 @@ expect(
 #
 # **Predict first.** Twice the length: how many times the memory? Twice the heads, with the head size halved?
 
+# %% predict="attention_matrix_bytes"
+predict(
+    "Twice the heads, with the head size halved: how many times the memory?",
+    answer=2,
+    because="There is one N × N matrix a head, whatever its width. Twice the length "
+    "takes four times as much.",
+)
+
 
 # %% question="attention_matrix_bytes"
 def attention_matrix_bytes(n, num_heads, bytes_per_element):
-    """Bytes of the attention weights of one layer and one sentence: one [N, N] matrix a head.
+    """Bytes of the attention weights of one layer and one sentence: one [N, N] matrix a
+    head.
 
     Args:
         n: tokens.
@@ -670,8 +804,16 @@ def attention_matrix_bytes(n, num_heads, bytes_per_element):
 
 
 # %% check="attention_matrix_bytes"
-expect(attention_matrix_bytes(3, 2, 4), 72, hint="Two matrices of nine elements, four bytes each.")
-expect(attention_matrix_bytes(1024, 25, 2), 52_428_800, hint="A GPT-2 layer in half precision: 50 · 1024² bytes.")
+expect(
+    attention_matrix_bytes(3, 2, 4),
+    72,
+    hint="Two matrices of nine elements, four bytes each.",
+)
+expect(
+    attention_matrix_bytes(1024, 25, 2),
+    52_428_800,
+    hint="A GPT-2 layer in half precision: 50 · 1024² bytes.",
+)
 
 # %% [markdown]
 # The lines are memories of graphics cards, from a gaming card to a large one in a data centre; everything above a line
@@ -680,14 +822,29 @@ expect(attention_matrix_bytes(1024, 25, 2), 52_428_800, hint="A GPT-2 layer in h
 # %% demo="memory_against_length"
 import matplotlib.pyplot as plt
 
-lengths = [int(1000 * 10 ** (step / 8)) for step in range(25)]  # 1 thousand to 1 million
+# 1 thousand to 1 million
+lengths = [int(1000 * 10 ** (step / 8)) for step in range(25)]
 figure, axis = plt.subplots(figsize=(7, 4.4), layout="constrained")
 for num_heads in (12, 25, 64):
-    axis.loglog(lengths, [attention_matrix_bytes(n, num_heads, 2) / 1e9 for n in lengths], label=f"H = {num_heads}")
+    axis.loglog(
+        lengths,
+        [attention_matrix_bytes(n, num_heads, 2) / 1e9 for n in lengths],
+        label=f"H = {num_heads}",
+    )
 for gigabytes in (24, 80, 192):
     axis.axhline(gigabytes, color="grey", linestyle="--", linewidth=1)
-    axis.text(lengths[0], gigabytes * 1.1, f"a card of {gigabytes} GB", color="dimgrey", fontsize=9)
-axis.set(xlabel="tokens N", ylabel="GB (10⁹ bytes)", title="Attention weights of one layer, half precision")
+    axis.text(
+        lengths[0],
+        gigabytes * 1.1,
+        f"a card of {gigabytes} GB",
+        color="dimgrey",
+        fontsize=9,
+    )
+axis.set(
+    xlabel="tokens N",
+    ylabel="GB (10⁹ bytes)",
+    title="Attention weights of one layer, half precision",
+)
 axis.legend(loc="lower right")
 plt.show()
 
@@ -706,10 +863,20 @@ plt.show()
 #
 # **Predict first.** GPT-2's largest model has $D = 1600$ and reads 1024 tokens. Is it before or after the crossover?
 
+# %% predict="crossover_length"
+predict(
+    "Before or after the crossover?",
+    "before",
+    "after",
+    answer="before",
+    because="The crossover is at N = 2 D = 3200 tokens.",
+)
+
 
 # %% question="crossover_length"
 def crossover_length(d_model):
-    """The N at which scores and values together cost as much as the four projections, when H*d = D.
+    """The N at which scores and values together cost as much as the four projections,
+    when H*d = D.
 
     Args:
         d_model: D.
@@ -741,7 +908,11 @@ import matplotlib.pyplot as plt
 
 lengths = [int(100 * 10 ** (step / 10)) for step in range(33)]
 figure, axis = plt.subplots(figsize=(7, 4.4), layout="constrained")
-for d_model, num_heads, colour in ((768, 12, "tab:blue"), (1600, 25, "tab:orange"), (12288, 96, "tab:green")):
+for d_model, num_heads, colour in (
+    (768, 12, "tab:blue"),
+    (1600, 25, "tab:orange"),
+    (12288, 96, "tab:green"),
+):
     shares = []
     for n in lengths:
         flops = attention_flops(1, n, d_model, num_heads, d_model // num_heads)
@@ -780,13 +951,15 @@ def explain_memory_figure(n, num_heads, claimed):
     Args:
         n: tokens.
         num_heads: H.
-        claimed: the figure somebody wrote down as "terabytes", rounded to three decimals.
+        claimed: the figure somebody wrote down as "terabytes", rounded to three
+            decimals.
 
     Returns:
-        (bytes_per_element, binary_divisions): an element size out of 1, 2, 4 and 8 and a number from 0 to 4, such that
-        the bytes of the weights, divided binary_divisions times by 1024 and 4 - binary_divisions times by 1000, are
-        claimed when rounded to three decimals. (…, 0) is an honest TB, (…, 4) an honest TiB, all between
-        is no unit. None where nothing gives the figure.
+        (bytes_per_element, binary_divisions): an element size out of 1, 2, 4 and 8 and
+        a number from 0 to 4, such that the bytes of the weights, divided
+        binary_divisions times by 1024 and 4 - binary_divisions times by 1000, are
+        claimed when rounded to three decimals. (…, 0) is an honest TB, (…, 4) an honest
+        TiB, all between is no unit. None where nothing gives the figure.
     """
     ### BEGIN SOLUTION
     for bytes_per_element in (1, 2, 4, 8):
@@ -799,10 +972,23 @@ def explain_memory_figure(n, num_heads, claimed):
 
 
 # %% check="explain_memory_figure"
-# 32 heads, 200 000 tokens: 1.28e12 elements. In float32 that is 5.12e12 bytes, 5.120 TB, or 4.657 TiB.
-expect(explain_memory_figure(200_000, 32, 5.120), (4, 0), hint="Four divisions by 1000, none by 1024.")
-expect(explain_memory_figure(200_000, 32, 4.657), (4, 4), hint="Four divisions by 1024.")
-expect(explain_memory_figure(200_000, 32, 3.000), None, hint="No element size gives 3.000, in whatever unit.")
+# 32 heads, 200 000 tokens: 1.28e12 elements. In float32 that is 5.12e12 bytes,
+# 5.120 TB, or 4.657 TiB.
+expect(
+    explain_memory_figure(200_000, 32, 5.120),
+    (4, 0),
+    hint="Four divisions by 1000, none by 1024.",
+)
+expect(
+    explain_memory_figure(200_000, 32, 4.657),
+    (4, 4),
+    hint="Four divisions by 1024.",
+)
+expect(
+    explain_memory_figure(200_000, 32, 3.000),
+    None,
+    hint="No element size gives 3.000, in whatever unit.",
+)
 print("the lecture's figure:", explain_memory_figure(100_000, 64, 1.192))
 
 # %% [markdown] written="more_heads" points=5

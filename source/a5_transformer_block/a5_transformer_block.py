@@ -60,6 +60,7 @@ import torch
 
 # %% given="expect"
 from autograder.student_tools.expect import expect
+from autograder.student_tools.predictions import predict
 
 # %% [markdown]
 # From the earlier assignments you have masked multi-head attention. `random_block` makes the weights of one block; look
@@ -77,7 +78,9 @@ def causal_mask(n_q, n_k=None):
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; zeros where no key is allowed (assignment 3)."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; zeros where no key is
+    allowed (assignment 3).
+    """
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -87,15 +90,17 @@ def masked_softmax(scores, mask):
 def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None):
     """Self-attention with H heads: x [B, N, D] -> [B, N, D] (assignment 4).
 
-    w_q, w_k, w_v are [D, H*d], w_o is [H*d, D]. The mask is None, [N, N], [B, N, N] or [B, 1, N], or has four axes.
-    ValueError where the columns do not divide into the heads.
+    w_q, w_k, w_v are [D, H*d], w_o is [H*d, D]. The mask is None, [N, N], [B, N, N] or
+    [B, 1, N], or has four axes. ValueError where the columns do not divide into the
+    heads.
     """
     batch, length, _ = x.shape
     width = w_q.shape[1]
     if num_heads < 1 or width % num_heads != 0:
         raise ValueError(f"{width} columns do not divide into {num_heads} heads")
     q, k, v = (
-        (x @ w).reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)  # [B, H, N, d]
+        # [B, H, N, d]
+        (x @ w).reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
         for w in (w_q, w_k, w_v)
     )
     scores = q @ k.transpose(-2, -1) / math.sqrt(width // num_heads)  # [B, H, N, N]
@@ -108,7 +113,9 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None):
 
 
 def random_block(d_model, num_heads, d_head, d_ff, generator):
-    """Weights of one block: random matrices of size 1/sqrt(in), norms that start at gamma = 1 and beta = 0."""
+    """Weights of one block: random matrices of size 1/sqrt(in), norms that start at
+    gamma = 1 and beta = 0.
+    """
 
     def matrix(rows, columns):
         return torch.randn(rows, columns, generator=generator) / math.sqrt(rows)
@@ -155,6 +162,15 @@ def random_block(d_model, num_heads, d_head, d_ff, generator):
 # **Predict first.** Three tokens: $(1.5, 3, 4.5)$, $(6, 7.5, 9)$, $(10.5, 12, 13.5)$. What will they look like after
 # normalization, and why the same? Write it down, then run the check.
 
+# %% predict="layer_norm"
+predict(
+    "The last number of each token after normalization?",
+    answer=1.2247,
+    atol=0.01,
+    because="(−1.2247, 0, 1.2247) three times: the tokens differ in their mean and in "
+    "nothing else.",
+)
+
 
 # %% question="layer_norm"
 def layer_norm(x, gamma, beta, eps=1e-5):
@@ -192,13 +208,19 @@ expect(
     "±1 instead of ±1.2247? Look at what the variance divides by. ±1.2247449? Then eps is missing.",
 )
 expect(
-    layer_norm(tokens[:1], gamma=torch.tensor([1.0, 2.0, 3.0]), beta=torch.tensor([10.0, 20.0, 30.0])),
+    layer_norm(
+        tokens[:1],
+        gamma=torch.tensor([1.0, 2.0, 3.0]),
+        beta=torch.tensor([10.0, 20.0, 30.0]),
+    ),
     torch.tensor([[8.7752592, 20.0, 33.6742224]]),
     atol=1e-5,
     hint="First the scale, then the shift: 3 · 1.2247 + 30 for the last feature.",
 )
 expect(
-    layer_norm(torch.full((1, 3), 7.0), torch.ones(3), torch.tensor([1.0, 2.0, 3.0])),
+    layer_norm(
+        torch.full((1, 3), 7.0), torch.ones(3), torch.tensor([1.0, 2.0, 3.0])
+    ),
     torch.tensor([[1.0, 2.0, 3.0]]),
     hint="All features equal: the variance is 0. What keeps the root away from 0?",
 )
@@ -236,6 +258,13 @@ expect(
 #
 # **Predict first.** With $D = 2$ and $\varepsilon = 0$, $\hat x$ is always $(-1, 1)$ or $(1, -1)$. What must $dx$ be?
 
+# %% predict="layer_norm_backward"
+predict(
+    "What must dx be?",
+    answer=0,
+    because="x̂ takes two values only, so a small step of x changes nothing.",
+)
+
 
 # %% question="layer_norm_backward"
 def layer_norm_backward(dy, x, gamma, eps=1e-5):
@@ -248,8 +277,8 @@ def layer_norm_backward(dy, x, gamma, eps=1e-5):
         eps: as in the forward pass.
 
     Returns:
-        (dx, dgamma, dbeta): [..., D], [D], [D], in the dtype of x; the last two are summed over all leading axes.
-        Half precision is computed and summed in float32.
+        (dx, dgamma, dbeta): [..., D], [D], [D], in the dtype of x; the last two are
+        summed over all leading axes. Half precision is computed and summed in float32.
 
     Raises:
         ValueError: dy and x have different shapes, or gamma is not [D].
@@ -277,7 +306,9 @@ def layer_norm_backward(dy, x, gamma, eps=1e-5):
 # %% check="layer_norm_backward"
 x = torch.tensor([[-1.0, -1.0, 2.0]])  # mean 0, variance 2
 dy = torch.tensor([[6.0, 0.0, 0.0]])
-dx, dgamma, dbeta = layer_norm_backward(dy, x, gamma=torch.tensor([2.0, 1.0, 1.0]), eps=0.0)
+dx, dgamma, dbeta = layer_norm_backward(
+    dy, x, gamma=torch.tensor([2.0, 1.0, 1.0]), eps=0.0
+)
 expect(
     dx,
     torch.tensor([[4.2426407, -4.2426407, 0.0]]),
@@ -285,11 +316,26 @@ expect(
     hint="g = (12, 0, 0), its mean is 4, and mean(g · xhat) = −2√2. dx is zero in the direction of xhat: "
     "dx · (−1, −1, 2) = 0.",
 )
-expect(dgamma, torch.tensor([-4.2426407, 0.0, 0.0]), atol=1e-5, hint="dy times the normalized x, not x itself.")
-expect(dbeta, torch.tensor([6.0, 0.0, 0.0]), hint="One token, so the sum over the tokens is dy itself, as [D].")
+expect(
+    dgamma,
+    torch.tensor([-4.2426407, 0.0, 0.0]),
+    atol=1e-5,
+    hint="dy times the normalized x, not x itself.",
+)
+expect(
+    dbeta,
+    torch.tensor([6.0, 0.0, 0.0]),
+    hint="One token, so the sum over the tokens is dy itself, as [D].",
+)
 
-dx, dgamma, dbeta = layer_norm_backward(dy.expand(2, 5, 3), x.expand(2, 5, 3), torch.ones(3), eps=0.0)
-expect(dbeta, torch.tensor([60.0, 0.0, 0.0]), hint="Ten tokens on two leading axes: the sum runs over both axes.")
+dx, dgamma, dbeta = layer_norm_backward(
+    dy.expand(2, 5, 3), x.expand(2, 5, 3), torch.ones(3), eps=0.0
+)
+expect(
+    dbeta,
+    torch.tensor([60.0, 0.0, 0.0]),
+    hint="Ten tokens on two leading axes: the sum runs over both axes.",
+)
 
 # %% [markdown]
 # ## 3. RMS normalization
@@ -307,10 +353,19 @@ expect(dbeta, torch.tensor([60.0, 0.0, 0.0]), hint="Ten tokens on two leading ax
 #
 # **Predict first.** What do `layer_norm` and `rms_norm` make of the token $(5, 5, 5)$?
 
+# %% predict="rms_norm"
+predict(
+    "What does `rms_norm` make of (5, 5, 5): the first number?",
+    answer=1,
+    because="rms_norm gives (1, 1, 1). layer_norm subtracts the mean first and gives "
+    "(0, 0, 0).",
+)
+
 
 # %% question="rms_norm"
 def rms_norm(x, gamma, eps=1e-6):
-    """Divide each token by the root mean square of its features, then scale (Zhang and Sennrich, 2019).
+    """Divide each token by the root mean square of its features, then scale (Zhang and
+    Sennrich, 2019).
 
     Args:
         x: [..., D], floating point.
@@ -377,10 +432,24 @@ expect(
 # **Predict first.** You change one word of the last sentence in a batch. Which outputs change with layer norm, which
 # with batch norm in training, which with batch norm in evaluation?
 
+# %% predict="batch_norm"
+predict(
+    "With batch norm in training, which outputs change?",
+    "those of the word",
+    "those of the sentence",
+    "all of the batch",
+    answer="all of the batch",
+    because="Mean and variance are taken over the whole batch. With layer norm, and "
+    "with batch norm in evaluation, only the word's own output changes.",
+)
+
 
 # %% question="batch_norm"
-def batch_norm(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
-    """Normalize each feature over all tokens of the batch, then scale and shift (Ioffe and Szegedy, 2015).
+def batch_norm(
+    x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5
+):
+    """Normalize each feature over all tokens of the batch, then scale and shift (Ioffe
+    and Szegedy, 2015).
 
     Args:
         x: [..., D], floating point; T tokens on all leading axes together.
@@ -388,20 +457,22 @@ def batch_norm(x, gamma, beta, running_mean, running_var, training, momentum=0.1
         beta: [D], shift.
         running_mean: [D], the mean that earlier batches left; float32 or float64.
         running_var: [D], their variance, likewise.
-        training: True: normalize with this batch's mean and variance (which divides by T), and update the running
-            statistics. False: normalize with the running statistics.
+        training: True: normalize with this batch's mean and variance (which divides by
+            T), and update the running statistics. False: normalize with the running
+            statistics.
         momentum: the weight of this batch in the new running statistics.
         eps: added to the variance, inside the root.
 
     Returns:
-        (y, new_mean, new_var): y [..., D] in the dtype of x (half precision is normalized in float32); new_mean and
-        new_var [D] in the dtype of the running statistics and detached. In training they are
-        (1 - momentum) * running + momentum * batch, where the batch's variance divides by T - 1; in evaluation they
-        have the values that came in. Nothing that came in is changed.
+        (y, new_mean, new_var): y [..., D] in the dtype of x (half precision is
+        normalized in float32); new_mean and new_var [D] in the dtype of the running
+        statistics and detached. In training they are (1 - momentum) * running +
+        momentum * batch, where the batch's variance divides by T - 1; in evaluation
+        they have the values that came in. Nothing that came in is changed.
 
     Raises:
-        ValueError: gamma, beta, running_mean or running_var is not of shape [D]; training with fewer than two tokens
-            (T in the message).
+        ValueError: gamma, beta, running_mean or running_var is not of shape [D];
+            training with fewer than two tokens (T in the message).
     """
     ### BEGIN SOLUTION
     d = x.shape[-1]
@@ -427,8 +498,17 @@ def batch_norm(x, gamma, beta, running_mean, running_var, training, momentum=0.1
 
 
 # %% check="batch_norm"
-x = torch.tensor([[[1.0, 0.0], [3.0, 10.0]], [[5.0, 20.0], [7.0, 30.0]]])  # two sentences of two tokens
-y, mean, var = batch_norm(x, torch.ones(2), torch.zeros(2), torch.zeros(2), torch.ones(2), training=True, eps=0.0)
+# two sentences of two tokens
+x = torch.tensor([[[1.0, 0.0], [3.0, 10.0]], [[5.0, 20.0], [7.0, 30.0]]])
+y, mean, var = batch_norm(
+    x,
+    torch.ones(2),
+    torch.zeros(2),
+    torch.zeros(2),
+    torch.ones(2),
+    training=True,
+    eps=0.0,
+)
 expect(
     y[..., 0],
     torch.tensor([[-1.3416408, -0.4472136], [0.4472136, 1.3416408]]),
@@ -436,7 +516,12 @@ expect(
     hint="The first feature is 1, 3, 5, 7: mean 4, variance 5, over both sentences. ±1? Then each sentence has "
     "statistics of its own.",
 )
-expect(mean, torch.tensor([0.4, 1.5]), atol=1e-5, hint="0.9 of the old mean, 0, and 0.1 of the batch's, (4, 15).")
+expect(
+    mean,
+    torch.tensor([0.4, 1.5]),
+    atol=1e-5,
+    hint="0.9 of the old mean, 0, and 0.1 of the batch's, (4, 15).",
+)
 expect(
     var,
     torch.tensor([0.9 + 20 / 30, 0.9 + 500 / 30]),
@@ -452,8 +537,16 @@ y, mean, var = batch_norm(
     training=False,
     eps=0.0,
 )
-expect(y, torch.tensor([[1.0, 1.0]]), hint="Evaluation: (5 − 3) / 2, and (7 − 7) / 3 · 10 + 1. One token is enough.")
-expect(mean, torch.tensor([3.0, 7.0]), hint="Evaluation learns nothing: the statistics stay as they came.")
+expect(
+    y,
+    torch.tensor([[1.0, 1.0]]),
+    hint="Evaluation: (5 − 3) / 2, and (7 − 7) / 3 · 10 + 1. One token is enough.",
+)
+expect(
+    mean,
+    torch.tensor([3.0, 7.0]),
+    hint="Evaluation learns nothing: the statistics stay as they came.",
+)
 
 # %% [markdown]
 # Now the experiment of your prediction. We ask for the first sentence's outputs four times: in the batch as it is; with
@@ -467,12 +560,22 @@ padded = torch.cat([batch, torch.zeros(3, 6, 8)], dim=1)
 weights = (torch.ones(8), torch.zeros(8))
 layers = {
     "layer norm": lambda x: layer_norm(x, *weights),
-    "batch norm, training": lambda x: batch_norm(x, *weights, torch.zeros(8), torch.ones(8), True)[0],
-    "batch norm, evaluation": lambda x: batch_norm(x, *weights, torch.zeros(8), torch.ones(8), False)[0],
+    "batch norm, training": lambda x: batch_norm(
+        x, *weights, torch.zeros(8), torch.ones(8), True
+    )[0],
+    "batch norm, evaluation": lambda x: batch_norm(
+        x, *weights, torch.zeros(8), torch.ones(8), False
+    )[0],
 }
-print(f"{'largest change in sentence 0':30}{'another sentence':>18}{'padding':>10}{'alone':>10}")
+print(
+    f"{'largest change in sentence 0':30}{'another sentence':>18}"
+    f"{'padding':>10}{'alone':>10}"
+)
 for name, layer in layers.items():
-    changes = [(layer(x)[0, :6] - layer(batch)[0]).abs().max().item() for x in (other, padded, batch[:1])]
+    changes = [
+        (layer(x)[0, :6] - layer(batch)[0]).abs().max().item()
+        for x in (other, padded, batch[:1])
+    ]
     print(f"{name:30}{changes[0]:18.3f}{changes[1]:10.3f}{changes[2]:10.3f}")
 
 # %% [markdown]
@@ -501,10 +604,21 @@ for name, layer in layers.items():
 # **Predict first.** Is $\mathrm{GELU}(-2)$ zero, slightly negative or slightly positive? Which activation is asked for
 # when the caller says nothing?
 
+# %% predict="mlp"
+predict(
+    "GELU(−2) is …",
+    "zero",
+    "slightly negative",
+    "slightly positive",
+    answer="slightly negative",
+    because="−2 · Φ(−2) = −0.0455.",
+)
+
 
 # %% question="mlp"
 def mlp(x, w1, b1, w2, b2, activation="relu"):
-    """The position-wise MLP of a transformer block, activation(x @ w1 + b1) @ w2 + b2 (Vaswani et al., 2017).
+    """The position-wise MLP of a transformer block, activation(x @ w1 + b1) @ w2 + b2
+    (Vaswani et al., 2017).
 
     Args:
         x: [..., D].
@@ -512,13 +626,15 @@ def mlp(x, w1, b1, w2, b2, activation="relu"):
         b1: [F].
         w2: [F, D].
         b2: [D].
-        activation: "relu", or "gelu" for the exact GELU, z * Phi(z) (Hendrycks and Gimpel, 2016).
+        activation: "relu", or "gelu" for the exact GELU, z * Phi(z) (Hendrycks and
+            Gimpel, 2016).
 
     Returns:
         [..., D] in the dtype of x; each token by itself.
 
     Raises:
-        ValueError: another activation (named in the message), or sizes that do not match.
+        ValueError: another activation (named in the message), or sizes that do not
+            match.
     """
     ### BEGIN SOLUTION
     d, f = w1.shape
@@ -540,7 +656,8 @@ def mlp(x, w1, b1, w2, b2, activation="relu"):
 
 # %% check="mlp"
 x = torch.tensor([[1.0, 2.0]])
-w1, b1 = torch.tensor([[1.0, -1.0], [1.0, -1.0]]), torch.tensor([0.0, 1.0])  # hidden: (3, -2)
+# hidden: (3, -2)
+w1, b1 = torch.tensor([[1.0, -1.0], [1.0, -1.0]]), torch.tensor([0.0, 1.0])
 w2, b2 = torch.tensor([[1.0, 2.0], [10.0, 10.0]]), torch.tensor([0.5, 0.0])
 expect(
     mlp(x, w1, b1, w2, b2),
@@ -573,6 +690,17 @@ expect(
 #
 # **Predict first.** Multiply $w_2$ by $-1$: what happens to $y$? And what if you multiply $w_1$ by $-1$?
 
+# %% predict="swiglu"
+predict(
+    "You multiply w_2 by −1. What happens to y?",
+    "it changes its sign",
+    "it stays",
+    "something else",
+    answer="it changes its sign",
+    because="w_2 enters as a factor. With w_1 it is something else: SiLU(−z) is not "
+    "−SiLU(z).",
+)
+
 
 # %% question="swiglu"
 def swiglu(x, w1, w2, w3):
@@ -603,9 +731,15 @@ def swiglu(x, w1, w2, w3):
 
 
 # %% check="swiglu"
-# F = 2: the gates are SiLU(2) = 1.7615942 and SiLU(0) = 0, the gated values 6 and 10
+# F = 2: the gates are SiLU(2) = 1.7615942 and SiLU(0) = 0, the gated values 6 and
+# 10
 expect(
-    swiglu(torch.tensor([[2.0]]), torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 5.0]]), torch.tensor([[1.0], [1.0]])),
+    swiglu(
+        torch.tensor([[2.0]]),
+        torch.tensor([[1.0, 0.0]]),
+        torch.tensor([[3.0, 5.0]]),
+        torch.tensor([[1.0], [1.0]]),
+    ),
     torch.tensor([[10.5695651]]),
     atol=1e-5,
     hint="2 · sigmoid(2) · 6. 5.28 comes from sigmoid alone, 12 from a SiLU around the product.",
@@ -626,10 +760,18 @@ expect(
 #
 # **Predict first.** The widths for $D = 768$ and for $D = 1024$, with multiples of 1.
 
+# %% predict="swiglu_hidden"
+predict(
+    "The width for D = 768?",
+    answer=2048,
+    because="8/3 · 768 = 2048. For D = 1024 it is 2730.67, which has to be rounded.",
+)
+
 
 # %% question="swiglu_hidden"
 def swiglu_hidden(d_model, multiple_of=1):
-    """The width F of a SwiGLU layer that has about as many weights as an MLP of width 4 * d_model.
+    """The width F of a SwiGLU layer that has about as many weights as an MLP of width 4
+    * d_model.
 
     Args:
         d_model: D, at least 1.
@@ -650,9 +792,17 @@ def swiglu_hidden(d_model, multiple_of=1):
 
 
 # %% check="swiglu_hidden"
-expect(swiglu_hidden(768), 2048, hint="8 · 768 / 3 is a whole number: nothing to round.")
+expect(
+    swiglu_hidden(768),
+    2048,
+    hint="8 · 768 / 3 is a whole number: nothing to round.",
+)
 expect(swiglu_hidden(1024), 2731, hint="2730.67 rounded up, as an int.")
-expect(swiglu_hidden(4096, multiple_of=256), 11008, hint="10922.67 lies between 42 · 256 = 10752 and 43 · 256 = 11008.")
+expect(
+    swiglu_hidden(4096, multiple_of=256),
+    11008,
+    hint="10922.67 lies between 42 · 256 = 10752 and 43 · 256 = 11008.",
+)
 
 # %% [markdown]
 # ## 8. Rotary positions
@@ -682,22 +832,34 @@ expect(swiglu_hidden(4096, multiple_of=256), 11008, hint="10922.67 lies between 
 # **Predict first.** What does position 0 do? With $d = 4$ and $\theta = 10000$: by which angles does position 100 turn
 # the two pairs?
 
+# %% predict="rotary_positions"
+predict(
+    "By which angle does position 100 turn the second pair?",
+    answer=1,
+    because="The speeds are 1 and 10000^(−1/2) = 0.01: angles of 100 and of 1. Position"
+    " 0 turns nothing.",
+)
+
 
 # %% question="rotary_positions"
 def rotary_positions(x, positions, theta=10000.0):
-    """Rotate the feature pairs (0, 1), (2, 3), … of each token by its position (RoPE, Su et al., 2021).
+    """Rotate the feature pairs (0, 1), (2, 3), … of each token by its position (RoPE,
+    Su et al., 2021).
 
     Args:
         x: [..., N, d], queries or keys; d even.
-        positions: [N], or [B, N] where x is [B, H, N, d]; whole numbers, not necessarily 0, 1, 2, …
+        positions: [N], or [B, N] where x is [B, H, N, d]; whole numbers, not
+            necessarily 0, 1, 2, …
         theta: the base; pair i turns by the angle position * theta ** (-2i / d).
 
     Returns:
-        The shape and dtype of x: each pair (a, b) becomes (a cos - b sin, a sin + b cos). The angles are made in
-        float32 or better; half precision is rotated in float32. All tokens at once: no Python loop over N.
+        The shape and dtype of x: each pair (a, b) becomes (a cos - b sin, a sin + b
+        cos). The angles are made in float32 or better; half precision is rotated in
+        float32. All tokens at once: no Python loop over N.
 
     Raises:
-        ValueError: d is odd, or the positions do not fit the N tokens (or the B sentences) of x.
+        ValueError: d is odd, or the positions do not fit the N tokens (or the B
+            sentences) of x.
     """
     ### BEGIN SOLUTION
     n, d = x.shape[-2:]
@@ -722,7 +884,9 @@ def rotary_positions(x, positions, theta=10000.0):
 x = torch.tensor([[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]])
 expect(
     rotary_positions(x, torch.tensor([0, 1])),
-    torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.5403023, 0.8414710, 0.9999500, 0.0099998]]),
+    torch.tensor(
+        [[1.0, 0.0, 1.0, 0.0], [0.5403023, 0.8414710, 0.9999500, 0.0099998]]
+    ),
     hint="Position 0 turns nothing. At position 1 the first pair turns by 1, the second by 10000^(−1/2) = 0.01.",
 )
 expect(
@@ -731,7 +895,9 @@ expect(
     hint="(0, 1) turned to the left by 1 radian points to the upper left. Which of the two terms has the minus?",
 )
 expect(
-    rotary_positions(torch.tensor([[0.0, 0.0, 2.0, 0.0]]), torch.tensor([2]), theta=4.0),
+    rotary_positions(
+        torch.tensor([[0.0, 0.0, 2.0, 0.0]]), torch.tensor([2]), theta=4.0
+    ),
     torch.tensor([[0.0, 0.0, 1.0806046, 1.6829420]]),
     hint="The second pair turns by 2 · 4^(−1/2) = 1. Are you using the positions and the theta you were given?",
 )
@@ -751,15 +917,28 @@ q, k = torch.randn(1, width, generator=draw), torch.randn(1, width, generator=dr
 distances = torch.arange(0, 60)
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
 image = left.imshow(turned[:, 0::2], cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
-left.set(xlabel="pair i", ylabel="position p", title=r"cos of the angle $p\,\theta^{-2i/d}$, d = 32")
+left.set(
+    xlabel="pair i",
+    ylabel="position p",
+    title=r"cos of the angle $p\,\theta^{-2i/d}$, d = 32",
+)
 figure.colorbar(image, ax=left)
 for start, style in ((100, "-"), (2000, "--")):
     scores = [
-        (rotary_positions(q, torch.tensor([start])) * rotary_positions(k, torch.tensor([start - int(m)]))).sum().item()
+        (
+            rotary_positions(q, torch.tensor([start]))
+            * rotary_positions(k, torch.tensor([start - int(m)]))
+        )
+        .sum()
+        .item()
         for m in distances
     ]
     right.plot(distances, scores, style, label=f"query at position {start}")
-right.set(xlabel="distance m − n", ylabel="score q · k", title="One query, one key: only the distance counts")
+right.set(
+    xlabel="distance m − n",
+    ylabel="score q · k",
+    title="One query, one key: only the distance counts",
+)
 right.legend()
 plt.show()
 
@@ -785,20 +964,34 @@ plt.show()
 #
 # **Predict first.** Let both sublayers return zeros. What does the block compute then? Is it the identity?
 
+# %% predict="post_norm_block"
+predict(
+    "Is it the identity?",
+    "yes",
+    "no",
+    answer="no",
+    because="The norms stand on the stream itself: the block normalizes its input, "
+    "twice.",
+)
+
 
 # %% question="post_norm_block"
 def post_norm_block(x, params, num_heads, mask=None):
-    """A transformer block that normalizes after each residual addition (Vaswani et al., 2017).
+    """A transformer block that normalizes after each residual addition (Vaswani et al.,
+    2017).
 
     Args:
         x: [B, N, D].
-        params: dict with w_q, w_k, w_v [D, H*d], w_o [H*d, D]; ln1_gamma, ln1_beta (the norm after the attention),
-            ln2_gamma, ln2_beta (the norm after the MLP), each [D]; w1 [D, F], b1 [F], w2 [F, D], b2 [D].
+        params: dict with w_q, w_k, w_v [D, H*d], w_o [H*d, D]; ln1_gamma, ln1_beta (the
+            norm after the attention), ln2_gamma, ln2_beta (the norm after the MLP),
+            each [D]; w1 [D, F], b1 [F], w2 [F, D], b2 [D].
         num_heads: H.
-        mask: None or bool, True = may attend, [N, N], [B, N, N] or [B, 1, N]; goes to multi_head_attention as it is.
+        mask: None or bool, True = may attend, [N, N], [B, N, N] or [B, 1, N]; goes to
+            multi_head_attention as it is.
 
     Returns:
-        [B, N, D] in the dtype of x. The MLP uses ReLU, the norms eps 1e-5. Neither x nor params change.
+        [B, N, D] in the dtype of x. The MLP uses ReLU, the norms eps 1e-5. Neither x
+        nor params change.
 
     Raises:
         ValueError: from the parts, where sizes do not match.
@@ -813,16 +1006,29 @@ def post_norm_block(x, params, num_heads, mask=None):
 
 
 # %% check="post_norm_block"
-params = random_block(d_model=3, num_heads=1, d_head=3, d_ff=5, generator=torch.Generator().manual_seed(0))
-silent = {**params, "w_o": torch.zeros(3, 3), "w2": torch.zeros(5, 3)}  # both sublayers return zeros
+params = random_block(
+    d_model=3,
+    num_heads=1,
+    d_head=3,
+    d_ff=5,
+    generator=torch.Generator().manual_seed(0),
+)
+# both sublayers return zeros
+silent = {**params, "w_o": torch.zeros(3, 3), "w2": torch.zeros(5, 3)}
 x = torch.tensor([[[1.5, 3.0, 4.5], [6.0, 7.5, 9.0]]])
 expect(
     post_norm_block(x, silent, num_heads=1),
     torch.tensor([-1.2247388, 0.0, 1.2247388]).expand(1, 2, 3),
     hint="With silent sublayers LN(LN(x)) is left: not the identity. Got x back? Where do your norms stand?",
 )
-# attention that answers -2x on a single token (x - 2x = -x), and an MLP that always answers (4, 0, -4)
-turning = {**silent, "w_v": torch.eye(3), "w_o": -2 * torch.eye(3), "b2": torch.tensor([4.0, 0.0, -4.0])}
+# attention that answers -2x on a single token (x - 2x = -x), and an MLP that always
+# answers (4, 0, -4)
+turning = {
+    **silent,
+    "w_v": torch.eye(3),
+    "w_o": -2 * torch.eye(3),
+    "b2": torch.tensor([4.0, 0.0, -4.0]),
+}
 expect(
     post_norm_block(x[:, :1], turning, num_heads=1),
     torch.tensor([[[1.2247444, 0.0, -1.2247444]]]),
@@ -847,19 +1053,33 @@ expect(
 # **Predict first.** Silent sublayers again: what does the block compute? And what happens to the size of the stream
 # over many blocks, when nothing on it is ever normalized?
 
+# %% predict="pre_norm_block"
+predict(
+    "Is the block the identity now?",
+    "yes",
+    "no",
+    answer="yes",
+    because="Nothing is added, so x stays as it is. The price: over many blocks the "
+    "stream grows, since nothing on it is ever normalized.",
+)
+
 
 # %% question="pre_norm_block"
 def pre_norm_block(x, params, num_heads, mask=None):
-    """A transformer block that normalizes in front of each sublayer, inside the residual (Baevski and Auli, 2018).
+    """A transformer block that normalizes in front of each sublayer, inside the
+    residual (Baevski and Auli, 2018).
 
     Args:
         x: [B, N, D].
-        params: dict as in post_norm_block; ln1 stands before the attention, ln2 before the MLP.
+        params: dict as in post_norm_block; ln1 stands before the attention, ln2 before
+            the MLP.
         num_heads: H.
-        mask: None or bool, True = may attend, [N, N], [B, N, N] or [B, 1, N]; goes to multi_head_attention as it is.
+        mask: None or bool, True = may attend, [N, N], [B, N, N] or [B, 1, N]; goes to
+            multi_head_attention as it is.
 
     Returns:
-        [B, N, D] in the dtype of x, not normalized. The MLP uses ReLU, the norms eps 1e-5. Neither x nor params change.
+        [B, N, D] in the dtype of x, not normalized. The MLP uses ReLU, the norms eps
+        1e-5. Neither x nor params change.
 
     Raises:
         ValueError: from the parts, where sizes do not match.
@@ -904,7 +1124,8 @@ import os
 import matplotlib.pyplot as plt
 
 vocabulary, length, d_model, layers = 8, 8, 32, 12
-# Whoever only wants to see whether all cells run sets this variable: the networks learn for a moment only.
+# Whoever only wants to see whether all cells run sets this variable: the networks learn
+# for a moment only.
 steps = 3 if "ATTENTION_KIT_QUICK" in os.environ else 50
 
 
@@ -922,8 +1143,11 @@ def train(block):
     weights = {
         "embed": torch.randn(vocabulary, d_model, generator=draw),
         "positions": torch.randn(length, d_model, generator=draw),
-        "blocks": [random_block(d_model, 4, 8, 2 * d_model, draw) for _ in range(layers)],
-        "unembed": torch.randn(d_model, vocabulary, generator=draw) / math.sqrt(d_model),
+        "blocks": [
+            random_block(d_model, 4, 8, 2 * d_model, draw) for _ in range(layers)
+        ],
+        "unembed": torch.randn(d_model, vocabulary, generator=draw)
+        / math.sqrt(d_model),
     }
     flat = [weights["embed"], weights["positions"], weights["unembed"]]
     flat += [w for params in weights["blocks"] for w in params.values()]
@@ -933,23 +1157,36 @@ def train(block):
     losses, gradients = [], []
     for step in range(steps):
         ids = torch.randint(vocabulary, (16, length), generator=draw)
-        logits = forward(block, weights, ids)[:, 2:]  # position i answers with the symbol at i - 2
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, :-2].flatten())
+        # position i answers with the symbol at i - 2
+        logits = forward(block, weights, ids)[:, 2:]
+        loss = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), ids[:, :-2].flatten()
+        )
         optimizer.zero_grad()
         loss.backward()
         if step == 0:
-            gradients = [math.sqrt(sum(w.grad.pow(2).sum().item() for w in p.values())) for p in weights["blocks"]]
+            gradients = [
+                math.sqrt(sum(w.grad.pow(2).sum().item() for w in p.values()))
+                for p in weights["blocks"]
+            ]
         optimizer.step()
         losses.append(loss.item())
     return gradients, losses
 
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
-for block, name, colour in ((post_norm_block, "post-norm", "#c2570c"), (pre_norm_block, "pre-norm", "#3b6ea8")):
+for block, name, colour in (
+    (post_norm_block, "post-norm", "#c2570c"),
+    (pre_norm_block, "pre-norm", "#3b6ea8"),
+):
     gradients, losses = train(block)
     left.semilogy(range(1, layers + 1), gradients, "o-", color=colour, label=name)
     right.plot(losses, color=colour, label=name)
-left.set(xlabel="layer", ylabel="gradient norm", title="Gradients that arrive at each layer, before training")
+left.set(
+    xlabel="layer",
+    ylabel="gradient norm",
+    title="Gradients that arrive at each layer, before training",
+)
 right.axhline(math.log(vocabulary), color="grey", linestyle=":", label="guessing, ln 8")
 right.set(xlabel="step", ylabel="loss", title="Training, same data and learning rate")
 left.legend()
@@ -990,7 +1227,8 @@ plt.show()
 
 # %% question="moe_layer"
 def moe_layer(x, w_gate, w1, w2, num_active):
-    """A mixture of experts: each token goes through num_active of E MLPs (Shazeer et al., 2017).
+    """A mixture of experts: each token goes through num_active of E MLPs (Shazeer et
+    al., 2017).
 
     Args:
         x: [B, N, D].
@@ -1000,13 +1238,16 @@ def moe_layer(x, w_gate, w1, w2, num_active):
         num_active: A, between 1 and E.
 
     Returns:
-        (y, load): y [B, N, D] in the dtype of x, for each token the sum of its experts' answers, weighted by a softmax
-        over the scores of the chosen experts (half precision: softmax in float32); load [E], int64, how many tokens
-        each expert was given, so that it sums to B * N * A. Only the chosen experts compute: the multiplications
-        grow with A, not with E. Which of several experts with equal scores is chosen is free.
+        (y, load): y [B, N, D] in the dtype of x, for each token the sum of its experts'
+        answers, weighted by a softmax over the scores of the chosen experts (half
+        precision: softmax in float32); load [E], int64, how many tokens each expert was
+        given, so that it sums to B * N * A. Only the chosen experts compute: the
+        multiplications grow with A, not with E. Which of several experts with equal
+        scores is chosen is free.
 
     Raises:
-        ValueError: num_active outside 1 … E, or sizes of w_gate, w1, w2 and x that do not match.
+        ValueError: num_active outside 1 … E, or sizes of w_gate, w1, w2 and x that do
+            not match.
     """
     ### BEGIN SOLUTION
     num_experts, d, f = w1.shape
@@ -1032,9 +1273,11 @@ def moe_layer(x, w_gate, w1, w2, num_active):
 
 # %% check="moe_layer"
 x = torch.eye(2).unsqueeze(0)  # two tokens, (1, 0) and (0, 1)
-w_gate = torch.tensor([[math.log(3.0), 0.0, -5.0], [-5.0, 0.0, math.log(4.0)]])  # three experts
+# three experts
+w_gate = torch.tensor([[math.log(3.0), 0.0, -5.0], [-5.0, 0.0, math.log(4.0)]])
 w1 = torch.ones(3, 2, 1)
-w2 = torch.tensor([[[4.0, 0.0]], [[0.0, 20.0]], [[100.0, 0.0]]])  # expert e answers with row e, whatever it is asked
+# expert e answers with row e, whatever it is asked
+w2 = torch.tensor([[[4.0, 0.0]], [[0.0, 20.0]], [[100.0, 0.0]]])
 y, load = moe_layer(x, w_gate, w1, w2, num_active=2)
 expect(
     y,
@@ -1056,13 +1299,18 @@ import matplotlib.pyplot as plt
 draw = torch.Generator().manual_seed(5)
 experts, active = 8, 2
 w_gate = torch.randn(16, experts, generator=draw) / 4
-w1, w2 = torch.randn(experts, 16, 32, generator=draw) / 4, torch.randn(experts, 32, 16, generator=draw) / 6
+w1, w2 = (
+    torch.randn(experts, 16, 32, generator=draw) / 4,
+    torch.randn(experts, 32, 16, generator=draw) / 6,
+)
 noise, offset = torch.randn(8, 64, 16, generator=draw), torch.randn(16, generator=draw)
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), sharey=True)
 for axis, size in zip(axes, (0.0, 1.0, 3.0), strict=True):
     _, load = moe_layer(noise + size * offset, w_gate, w1, w2, active)
     axis.bar(range(experts), load, color="#3b6ea8")
-    axis.axhline(8 * 64 * active / experts, color="#c2570c", linestyle="--", label="even load")
+    axis.axhline(
+        8 * 64 * active / experts, color="#c2570c", linestyle="--", label="even load"
+    )
     axis.set(xlabel="expert", title=f"common offset × {size:g}")
 axes[0].set(ylabel="tokens")
 axes[0].legend()
@@ -1098,7 +1346,9 @@ plt.show()
 
 # %% given="slip"
 def slip(x, decimals):
-    """How many units of 10 ** -decimals the normalized token moves when sigma is rounded first."""
+    """How many units of 10 ** -decimals the normalized token moves when sigma is
+    rounded first.
+    """
     centred = x.double() - x.double().mean()
     sigma = centred.pow(2).mean().sqrt().item()
     early = (centred / round(sigma, decimals)).round(decimals=decimals)
@@ -1111,13 +1361,15 @@ def rounding_counterexample(decimals, units):
     """A token that shows what rounding sigma before its use can do.
 
     Args:
-        decimals: how many decimals sigma and the normalized token are rounded to, at least 1.
+        decimals: how many decimals sigma and the normalized token are rounded to, at
+            least 1.
         units: how far off, in units of 10 ** -decimals, at least 1.
 
     Returns:
-        x: [D], float64, with D between 2 and 100000 of your choice and a standard deviation sigma (dividing by D) of
-        1 or more. Some entry of (x - mean) / sigma, rounded to `decimals`, must change by at least `units` units when
-        sigma is rounded to `decimals` first.
+        x: [D], float64, with D between 2 and 100000 of your choice and a standard
+        deviation sigma (dividing by D) of 1 or more. Some entry of (x - mean) / sigma,
+        rounded to `decimals`, must change by at least `units` units when sigma is
+        rounded to `decimals` first.
 
     Raises:
         ValueError: decimals or units is below 1.
@@ -1137,14 +1389,27 @@ def rounding_counterexample(decimals, units):
 
 
 # %% check="rounding_counterexample"
-expect(slip(torch.tensor([1.5, 3.0, 4.5]), 2), 1, hint="The notes' own token: 1.23 instead of 1.22.")
+expect(
+    slip(torch.tensor([1.5, 3.0, 4.5]), 2),
+    1,
+    hint="The notes' own token: 1.23 instead of 1.22.",
+)
 for decimals, units in ((2, 1), (2, 5), (3, 7)):
     evidence = rounding_counterexample(decimals, units)
     sigma = evidence.std(correction=0).item()
-    expect(sigma >= 1 - 1e-12, True, hint=f"sigma is {sigma}: it must be 1 or more.")
+    expect(
+        sigma >= 1 - 1e-12, True, hint=f"sigma is {sigma}: it must be 1 or more."
+    )
     off = slip(evidence, decimals)
-    expect(off >= units, True, hint=f"At {decimals} decimals your token is off by {off} units, asked for: {units}.")
-    print(f"  {decimals} decimals: a token of {len(evidence)} features is off by {off} units")
+    expect(
+        off >= units,
+        True,
+        hint=f"At {decimals} decimals your token is off by {off} units, asked for: {units}.",
+    )
+    print(
+        f"  {decimals} decimals: a token of {len(evidence)} features "
+        f"is off by {off} units"
+    )
 
 # %% [markdown] written="norm_placement" points=5
 # ## 13. In your own words

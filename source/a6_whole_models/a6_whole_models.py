@@ -64,6 +64,7 @@ import torch
 
 # %% given="expect"
 from autograder.student_tools.expect import expect
+from autograder.student_tools.predictions import predict
 
 # %% [markdown]
 # ## From the earlier assignments
@@ -91,9 +92,11 @@ class ModelConfig:
     context_length: int  # the longest sequence
     num_encoder_layers: int = 0  # 0: there is no encoder, and no cross-attention
     tied: bool = True  # the unembedding is the embedding, transposed
-    biases: bool = True  # every matrix of a block has a bias (only count_parameters asks)
+    # every matrix of a block has a bias (only count_parameters asks)
+    biases: bool = True
     norms: bool = True  # norms have gamma and beta, and count
-    learned_positions: bool = True  # one vector a position; False: sinusoidal, nothing to learn
+    # one vector a position; False: sinusoidal, nothing to learn
+    learned_positions: bool = True
     final_norm: bool = True  # a norm after the last block
     patch: int = 0  # P, for images
 
@@ -105,14 +108,21 @@ def causal_mask(n_q, n_k=None):
 
 
 def sinusoidal_positions(n, d):
-    """[N, D] in the default dtype: sines in the even columns, cosines in the odd ones (assignment 3)."""
-    angles = torch.arange(n).double()[:, None] * 10000.0 ** (-torch.arange(0, d, 2).double() / d)  # [N, ceil(D/2)]
+    """[N, D] in the default dtype: sines in the even columns, cosines in the odd ones
+    (assignment 3).
+    """
+    # [N, ceil(D/2)]
+    angles = torch.arange(n).double()[:, None] * 10000.0 ** (
+        -torch.arange(0, d, 2).double() / d
+    )
     table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d]
     return table.to(torch.get_default_dtype())
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets zeros (assignment 3)."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets
+    zeros (assignment 3).
+    """
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -120,10 +130,12 @@ def masked_softmax(scores, mask):
 
 
 def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
-    """Attention with H heads: x [B, N_q, D] asks, x_kv [B, N_k, D] (x itself where None) is read (assignment 4).
+    """Attention with H heads: x [B, N_q, D] asks, x_kv [B, N_k, D] (x itself where
+    None) is read (assignment 4).
 
-    w_q, w_k, w_v are [D, H*d], w_o is [H*d, D]. A mask has the axes [N_q, N_k], or [B, N_q, N_k] (also [B, 1, N_k]),
-    or four, and is then used as it is. Returns [B, N_q, D].
+    w_q, w_k, w_v are [D, H*d], w_o is [H*d, D]. A mask has the axes [N_q, N_k], or
+    [B, N_q, N_k] (also [B, 1, N_k]), or four, and is then used as it is. Returns
+    [B, N_q, D].
     """
     source = x if x_kv is None else x_kv
     width = w_q.shape[1]
@@ -144,7 +156,9 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
 
 
 def layer_norm(x, gamma, beta, eps=1e-5):
-    """Each token to mean 0 and variance 1 over its features, then times gamma plus beta (assignment 5)."""
+    """Each token to mean 0 and variance 1 over its features, then times gamma plus beta
+    (assignment 5).
+    """
     wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
     centred = wide - wide.mean(dim=-1, keepdim=True)
     variance = centred.pow(2).mean(dim=-1, keepdim=True)
@@ -158,7 +172,9 @@ def mlp(x, w1, b1, w2, b2):
 
 def self_attention_of(x, block, num_heads, mask=None):
     """Multi-head self-attention with a block's own w_q, w_k, w_v, w_o."""
-    return multi_head_attention(x, block["w_q"], block["w_k"], block["w_v"], block["w_o"], num_heads, mask)
+    return multi_head_attention(
+        x, block["w_q"], block["w_k"], block["w_v"], block["w_o"], num_heads, mask
+    )
 
 
 def mlp_of(x, block):
@@ -167,14 +183,24 @@ def mlp_of(x, block):
 
 
 def pre_norm_block(x, block, num_heads, mask=None):
-    """x [B, N, D] -> [B, N, D]: norm 1, attention, add; norm 2, MLP, add (assignment 5)."""
-    x = x + self_attention_of(layer_norm(x, block["ln1_gamma"], block["ln1_beta"]), block, num_heads, mask)
+    """x [B, N, D] -> [B, N, D]: norm 1, attention, add; norm 2, MLP, add (assignment
+    5).
+    """
+    x = x + self_attention_of(
+        layer_norm(x, block["ln1_gamma"], block["ln1_beta"]), block, num_heads, mask
+    )
     return x + mlp_of(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
 
 
 def post_norm_block(x, block, num_heads, mask=None):
-    """x [B, N, D] -> [B, N, D]: attention, add, norm 1; MLP, add, norm 2 (assignment 5)."""
-    x = layer_norm(x + self_attention_of(x, block, num_heads, mask), block["ln1_gamma"], block["ln1_beta"])
+    """x [B, N, D] -> [B, N, D]: attention, add, norm 1; MLP, add, norm 2 (assignment
+    5).
+    """
+    x = layer_norm(
+        x + self_attention_of(x, block, num_heads, mask),
+        block["ln1_gamma"],
+        block["ln1_beta"],
+    )
     return layer_norm(x + mlp_of(x, block), block["ln2_gamma"], block["ln2_beta"])
 
 
@@ -194,7 +220,9 @@ def list_tensors(params):
 
 
 def with_tensors(params, tensors):
-    """The same nesting as params, with these tensors (in the order of list_tensors) in place of its own."""
+    """The same nesting as params, with these tensors (in the order of list_tensors) in
+    place of its own.
+    """
     left = iter(tensors)
 
     def rebuild(node):
@@ -208,12 +236,29 @@ def with_tensors(params, tensors):
 
 
 def random_block(config, generator, cross=False):
-    """Weights of one block; with cross, a decoder block that also has c_q, c_k, c_v, c_o and a third norm."""
+    """Weights of one block; with cross, a decoder block that also has c_q, c_k, c_v,
+    c_o and a third norm.
+    """
     d, inner, f = config.d_model, config.num_heads * config.d_head, config.d_ff
-    shapes = {"w_q": (d, inner), "w_k": (d, inner), "w_v": (d, inner), "w_o": (inner, d), "w1": (d, f), "w2": (f, d)}
+    shapes = {
+        "w_q": (d, inner),
+        "w_k": (d, inner),
+        "w_v": (d, inner),
+        "w_o": (inner, d),
+        "w1": (d, f),
+        "w2": (f, d),
+    }
     if cross:
-        shapes |= {"c_q": (d, inner), "c_k": (d, inner), "c_v": (d, inner), "c_o": (inner, d)}
-    block = {name: torch.randn(s, generator=generator) / math.sqrt(s[0]) for name, s in shapes.items()}
+        shapes |= {
+            "c_q": (d, inner),
+            "c_k": (d, inner),
+            "c_v": (d, inner),
+            "c_o": (inner, d),
+        }
+    block = {
+        name: torch.randn(s, generator=generator) / math.sqrt(s[0])
+        for name, s in shapes.items()
+    }
     for norm in ("ln1", "ln2", "ln3") if cross else ("ln1", "ln2"):
         block |= {f"{norm}_gamma": torch.ones(d), f"{norm}_beta": torch.zeros(d)}
     return block | {"b1": torch.zeros(f), "b2": torch.zeros(d)}
@@ -224,14 +269,18 @@ def random_lm(config, seed=0):
     g = torch.Generator().manual_seed(seed)
     d = config.d_model
     params = {
-        "embed": torch.randn(config.vocab_size, d, generator=g) / math.sqrt(d),  # [V, D]
+        # [V, D]
+        "embed": torch.randn(config.vocab_size, d, generator=g) / math.sqrt(d),
         "positions": torch.randn(config.context_length, d, generator=g) / math.sqrt(d),
         "blocks": [random_block(config, g) for _ in range(config.num_layers)],
         "lnf_gamma": torch.ones(d),
         "lnf_beta": torch.zeros(d),
     }
     if not config.tied:
-        params["unembed"] = torch.randn(d, config.vocab_size, generator=g) / math.sqrt(d)  # [D, V]
+        # [D, V]
+        params["unembed"] = torch.randn(d, config.vocab_size, generator=g) / math.sqrt(
+            d
+        )
     return params
 
 
@@ -243,8 +292,11 @@ def random_encoder_decoder(config, source_vocab_size, seed=0):
         "src_embed": torch.randn(source_vocab_size, d, generator=g),  # [V_s, D]
         "tgt_embed": torch.randn(config.vocab_size, d, generator=g),  # [V, D]
         "encoder": [random_block(config, g) for _ in range(config.num_encoder_layers)],
-        "decoder": [random_block(config, g, cross=True) for _ in range(config.num_layers)],
-        "unembed": torch.randn(d, config.vocab_size, generator=g) / math.sqrt(d),  # [D, V]
+        "decoder": [
+            random_block(config, g, cross=True) for _ in range(config.num_layers)
+        ],
+        # [D, V]
+        "unembed": torch.randn(d, config.vocab_size, generator=g) / math.sqrt(d),
     }
 
 
@@ -253,7 +305,8 @@ def random_vit(config, channels, num_patches, num_classes, seed=0):
     g = torch.Generator().manual_seed(seed)
     d, pixels = config.d_model, channels * config.patch**2
     return {
-        "w_patch": torch.randn(pixels, d, generator=g) / math.sqrt(pixels),  # [C*P*P, D]
+        # [C*P*P, D]
+        "w_patch": torch.randn(pixels, d, generator=g) / math.sqrt(pixels),
         "b_patch": torch.zeros(d),
         "positions": torch.randn(num_patches, d, generator=g) / math.sqrt(d),  # [N, D]
         "blocks": [random_block(config, g) for _ in range(config.num_layers)],
@@ -292,23 +345,35 @@ def random_vit(config, channels, num_patches, num_classes, seed=0):
 # **Predict first.** In GPT-3 ($D = 12288$, 96 blocks, 50 257 tokens), what share of the parameters is in the
 # embedding? And in the smallest GPT-2 ($D = 768$, 12 blocks, the same tokens)?
 
+# %% predict="count_parameters"
+predict(
+    "In the smallest GPT-2, how many per cent of the parameters are in the embedding?",
+    answer=31,
+    atol=4,
+    because="38.6 of 124 million. In GPT-3 it is 0.6 of 175 billion, a third of one per"
+    " cent.",
+)
+
 
 # %% question="count_parameters"
 def count_parameters(config):
     """Numbers that a model learns, by group.
 
     Args:
-        config: an object with the attributes of ModelConfig. num_layers counts the decoder blocks (of a decoder-only
-            model: all blocks), num_encoder_layers the encoder blocks; 0 means decoder only, without cross-attention.
+        config: an object with the attributes of ModelConfig. num_layers counts the
+            decoder blocks (of a decoder-only
+            model: all blocks), num_encoder_layers the encoder blocks; 0 means decoder
+                only, without cross-attention.
 
     Returns:
-        dict of int: "embedding", "positions", "attention", "cross_attention", "mlp", "norms", "unembedding", and
-        "total", the sum of the seven. A group that the model does not have is 0. With an encoder there are still one
-        table of positions and one final norm.
+        dict of int: "embedding", "positions", "attention", "cross_attention", "mlp",
+        "norms", "unembedding", and "total", the sum of the seven. A group that the
+        model does not have is 0. With an encoder there are still one table of positions
+        and one final norm.
 
     Raises:
-        ValueError: vocab_size, d_model, num_heads, d_head, d_ff or context_length is below 1, or a number of layers
-            below 0; the size in the message.
+        ValueError: vocab_size, d_model, num_heads, d_head, d_ff or context_length is
+            below 1, or a number of layers below 0; the size in the message.
     """
     ### BEGIN SOLUTION
     c = config
@@ -336,11 +401,28 @@ def count_parameters(config):
 
 # %% check="count_parameters"
 tiny = ModelConfig(
-    vocab_size=5, d_model=4, num_layers=1, num_heads=2, d_head=3, d_ff=7, context_length=6, biases=False, norms=False
+    vocab_size=5,
+    d_model=4,
+    num_layers=1,
+    num_heads=2,
+    d_head=3,
+    d_ff=7,
+    context_length=6,
+    biases=False,
+    norms=False,
 )
-expect(count_parameters(tiny)["attention"], 96, hint="Three matrices [4, 6] and one [6, 4]: H*d is 6, not D.")
-expect(count_parameters(tiny)["total"], 196, hint="5·4 + 6·4 + 96 + 2·4·7. Is something counted that is off?")
-# The lecture's GPT-2: 48 blocks, D = 1600, 25 heads, 1024 positions. "1.5B" assumes a vocabulary of 50 257, an
+expect(
+    count_parameters(tiny)["attention"],
+    96,
+    hint="Three matrices [4, 6] and one [6, 4]: H*d is 6, not D.",
+)
+expect(
+    count_parameters(tiny)["total"],
+    196,
+    hint="5·4 + 6·4 + 96 + 2·4·7. Is something counted that is off?",
+)
+# The lecture's GPT-2: 48 blocks, D = 1600, 25 heads, 1024 positions. "1.5B" assumes
+# a vocabulary of 50 257, an
 # unembedding that is tied, biases and a final norm.
 gpt2 = ModelConfig(50_257, 1600, 48, 25, 64, 6400, 1024)
 expect(
@@ -358,13 +440,29 @@ expect(
     hint="A number that is off by 48 times something small is a bias or a norm of each block; one that is off by "
     "1600 or 3200 is the final norm.",
 )
-# The lecture's GPT-3: 96 blocks, D = 12288, 96 heads, 2048 positions; the same assumptions.
+# The lecture's GPT-3: 96 blocks, D = 12288, 96 heads, 2048 positions; the same
+# assumptions.
 gpt3 = ModelConfig(50_257, 12_288, 96, 96, 128, 49_152, 2048)
-expect(count_parameters(gpt3)["total"], 174_604_259_328, hint="The formula of GPT-2, with other sizes.")
-# The lecture's "12 blocks" and "213M params" of 2017, read as 6 encoder and 6 decoder blocks: 6·12 D² + 6·16 D² in
+expect(
+    count_parameters(gpt3)["total"],
+    174_604_259_328,
+    hint="The formula of GPT-2, with other sizes.",
+)
+# The lecture's "12 blocks" and "213M params" of 2017, read as 6 encoder and 6
+# decoder blocks: 6·12 D² + 6·16 D² in
 # matrices.
 first = ModelConfig(
-    37_000, 1024, 6, 16, 64, 4096, 512, num_encoder_layers=6, learned_positions=False, final_norm=False, biases=False
+    37_000,
+    1024,
+    6,
+    16,
+    64,
+    4096,
+    512,
+    num_encoder_layers=6,
+    learned_positions=False,
+    final_norm=False,
+    biases=False,
 )
 counts = count_parameters(first)
 expect(
@@ -372,7 +470,11 @@ expect(
     176_160_768,
     hint="Six blocks of 12 D² and six of 16 D²: only the decoder blocks have cross-attention.",
 )
-expect(counts["norms"], 61_440, hint="Six blocks with two norms, six with three; each norm has gamma and beta.")
+expect(
+    counts["norms"],
+    61_440,
+    hint="Six blocks with two norms, six with three; each norm has gamma and beta.",
+)
 
 # %% [markdown]
 # Shares of the lecture's three models. The larger the model, the less of it is embedding. Of the blocks the MLPs hold
@@ -381,11 +483,18 @@ expect(counts["norms"], 61_440, hint="Six blocks with two norms, six with three;
 # %% demo="shares"
 import matplotlib.pyplot as plt
 
-models = {"2017, 6 + 6 blocks": first, "GPT-2, 48 blocks": gpt2, "GPT-3, 96 blocks": gpt3}
+models = {
+    "2017, 6 + 6 blocks": first,
+    "GPT-2, 48 blocks": gpt2,
+    "GPT-3, 96 blocks": gpt3,
+}
 figure, axis = plt.subplots(figsize=(8, 2.8), layout="constrained")
 bottom = [0.0] * len(models)
 for group in ("embedding", "positions", "attention", "cross_attention", "mlp", "norms"):
-    shares = [100 * count_parameters(c)[group] / count_parameters(c)["total"] for c in models.values()]
+    shares = [
+        100 * count_parameters(c)[group] / count_parameters(c)["total"]
+        for c in models.values()
+    ]
     axis.barh(list(models), shares, left=bottom, label=group.replace("_", " "))
     bottom = [b + s for b, s in zip(bottom, shares, strict=True)]
 axis.set(xlabel="% of the parameters", title="Where the parameters are")
@@ -420,25 +529,40 @@ plt.show()
 #
 # **Predict first.** An untrained tied model with *no* blocks at all: which word does it think comes next?
 
+# %% predict="decoder_lm"
+predict(
+    "Which word comes next, by this model?",
+    "the same word again",
+    "every word alike",
+    "the first of the vocabulary",
+    answer="the same word again",
+    because="The output compares the word's own vector with all vectors of the table, "
+    "and it fits itself best.",
+)
+
 
 # %% question="decoder_lm"
 def decoder_lm(ids, params, config):
-    """Logits of the next token at every position, by a stack of causal pre-norm blocks, then a final norm.
+    """Logits of the next token at every position, by a stack of causal pre-norm blocks,
+    then a final norm.
 
-    The norms stand where GPT-2 has them. Unlike GPT-2, the MLP has ReLU, and the products of the attention no biases.
+    The norms stand where GPT-2 has them. Unlike GPT-2, the MLP has ReLU, and the
+    products of the attention no biases.
 
     Args:
         ids: int64 [B, N], N at least 1.
-        params: dict with embed [V, D], positions [context_length, D], blocks (list of dicts for pre_norm_block),
-            lnf_gamma, lnf_beta [D] (the final norm), and unembed [D, V]; without unembed the model is tied.
+        params: dict with embed [V, D], positions [context_length, D], blocks (list of
+            dicts for pre_norm_block), lnf_gamma, lnf_beta [D] (the final norm), and
+            unembed [D, V]; without unembed the model is tied.
         config: num_heads, vocab_size and context_length are used.
 
     Returns:
-        logits [B, N, V] in the dtype of the weights; row i depends on ids 0 … i only. All positions at once: no Python
-        loop over N.
+        logits [B, N, V] in the dtype of the weights; row i depends on ids 0 … i only.
+        All positions at once: no Python loop over N.
 
     Raises:
-        ValueError: N is above context_length (both in the message), or an id is outside 0 … V - 1 (the id and V).
+        ValueError: N is above context_length (both in the message), or an id is outside
+            0 … V - 1 (the id and V).
     """
     ### BEGIN SOLUTION
     n = ids.shape[1]
@@ -456,7 +580,15 @@ def decoder_lm(ids, params, config):
 
 
 # %% check="decoder_lm"
-no_blocks = ModelConfig(vocab_size=3, d_model=2, num_layers=0, num_heads=1, d_head=2, d_ff=4, context_length=4)
+no_blocks = ModelConfig(
+    vocab_size=3,
+    d_model=2,
+    num_layers=0,
+    num_heads=1,
+    d_head=2,
+    d_ff=4,
+    context_length=4,
+)
 params = {
     "embed": torch.tensor([[3.0, 1.0], [1.0, 3.0], [0.0, 2.0]]),
     "positions": torch.tensor([[0.0, 0.0], [0.0, 4.0], [9.0, 0.0], [0.0, 0.0]]),
@@ -464,7 +596,8 @@ params = {
     "lnf_gamma": torch.ones(2),
     "lnf_beta": torch.zeros(2),
 }
-# Token 0 is (3, 1) at place 0 and (3, 5) at place 1; normalized these are (1, -1) and (-1, 1).
+# Token 0 is (3, 1) at place 0 and (3, 5) at place 1; normalized these are (1, -1)
+# and (-1, 1).
 expect(
     decoder_lm(torch.tensor([[0, 0]]), params, no_blocks),
     torch.tensor([[[2.0, -2.0, -2.0], [-2.0, 2.0, 2.0]]]),
@@ -474,13 +607,23 @@ expect(
 )
 expect(
     decoder_lm(
-        torch.tensor([[0, 0]]), {**params, "unembed": torch.tensor([[1.0, 0.0, 5.0], [0.0, 1.0, 5.0]])}, no_blocks
+        torch.tensor([[0, 0]]),
+        {**params, "unembed": torch.tensor([[1.0, 0.0, 5.0], [0.0, 1.0, 5.0]])},
+        no_blocks,
     ),
     torch.tensor([[[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]]]),
     atol=1e-4,
     hint="With an unembed of its own the model is not tied.",
 )
-small = ModelConfig(vocab_size=11, d_model=6, num_layers=2, num_heads=2, d_head=3, d_ff=10, context_length=9)
+small = ModelConfig(
+    vocab_size=11,
+    d_model=6,
+    num_layers=2,
+    num_heads=2,
+    d_head=3,
+    d_ff=10,
+    context_length=9,
+)
 params = random_lm(small)
 ids = torch.tensor([[3, 1, 4, 1, 5]])
 changed = torch.tensor([[3, 1, 4, 1, 9]])
@@ -515,23 +658,35 @@ expect(
 #
 # **Predict first.** A model that knows nothing gives equal logits to all $V$ words. What is its loss?
 
+# %% predict="lm_loss"
+predict(
+    "What is its loss?",
+    "1 / V",
+    "ln V",
+    "V",
+    answer="ln V",
+    because="Each word has probability 1 / V, and −ln(1 / V) = ln V.",
+)
+
 
 # %% question="lm_loss"
 def lm_loss(logits, ids, ignore_index=-100):
     """Mean cross-entropy of the next token; the shift happens inside.
 
     Args:
-        logits: [B, N, V], the output of decoder_lm for ids; position t is the prediction for ids[:, t + 1].
+        logits: [B, N, V], the output of decoder_lm for ids; position t is the
+            prediction for ids[:, t + 1].
         ids: int64 [B, N], not shifted.
         ignore_index: targets with this value do not count.
 
     Returns:
-        scalar in the dtype of logits (half precision is computed in float32): the mean over all counted targets of the
-        batch. 0, with zero gradients, where no target counts, for example with N = 1.
+        scalar in the dtype of logits (half precision is computed in float32): the mean
+        over all counted targets of the batch. 0, with zero gradients, where no target
+        counts, for example with N = 1.
 
     Raises:
-        ValueError: logits and ids differ in B or N (both shapes' sizes in the message), or a target that counts is
-            outside 0 … V - 1 (the target and V).
+        ValueError: logits and ids differ in B or N (both shapes' sizes in the message),
+            or a target that counts is outside 0 … V - 1 (the target and V).
     """
     ### BEGIN SOLUTION
     if logits.shape[:2] != ids.shape:
@@ -547,7 +702,10 @@ def lm_loss(logits, ids, ignore_index=-100):
 
 
 # %% check="lm_loss"
-logits = torch.tensor([[[0.0, math.log(3.0)], [math.log(4.0), 0.0], [100.0, -100.0]]])  # (1/4, 3/4), (4/5, 1/5), …
+# (1/4, 3/4), (4/5, 1/5), …
+logits = torch.tensor(
+    [[[0.0, math.log(3.0)], [math.log(4.0), 0.0], [100.0, -100.0]]]
+)
 expect(
     lm_loss(logits, torch.tensor([[0, 1, 0]])),
     torch.tensor(-(math.log(3 / 4) + math.log(4 / 5)) / 2),
@@ -559,7 +717,11 @@ expect(
     torch.tensor(-math.log(3 / 4)),
     hint="One target is left, so the mean is over one. Half of it? Then the ignored one was divided by, too.",
 )
-expect(lm_loss(logits, torch.tensor([[0, -100, -100]])), torch.tensor(0.0), hint="Nothing to predict: 0, not NaN.")
+expect(
+    lm_loss(logits, torch.tensor([[0, -100, -100]])),
+    torch.tensor(0.0),
+    hint="Nothing to predict: 0, not NaN.",
+)
 expect(
     lm_loss(torch.zeros(2, 3, 7), torch.tensor([[1, 2, 3], [4, 5, 6]])),
     torch.tensor(math.log(7.0)),
@@ -592,23 +754,33 @@ expect(
 # **Predict first.** Which rows of `positions` change when a batch of sentences of 5 tokens is trained on, with a
 # context length of 9? Careful with the last one.
 
+# %% predict="train_step"
+predict(
+    "How many rows of `positions` change?",
+    answer=4,
+    because="Rows 0 to 3. Nobody is asked what follows the fifth token, and no other "
+    "place reads it.",
+)
+
 
 # %% question="train_step"
 def train_step(params, ids, config, lr):
     """One step of plain gradient descent on the next-token loss.
 
     Args:
-        params: parameters of decoder_lm; plain tensors. They, the dicts and the lists stay as they were.
+        params: parameters of decoder_lm; plain tensors. They, the dicts and the lists
+            stay as they were.
         ids: int64 [B, N].
         config: as in decoder_lm.
         lr: the step size.
 
     Returns:
-        (loss, new_params): the loss before the step, a Python float, and parameters of the same nesting, names, shapes
-        and dtypes, detached from any graph.
+        (loss, new_params): the loss before the step, a Python float, and parameters of
+        the same nesting, names, shapes and dtypes, detached from any graph.
 
     Raises:
-        ValueError: lr is below 0 (it stands in the message); and whatever decoder_lm refuses.
+        ValueError: lr is below 0 (it stands in the message); and whatever decoder_lm
+            refuses.
     """
     ### BEGIN SOLUTION
     if lr < 0:
@@ -632,8 +804,13 @@ flat = {
 }
 two_words = ModelConfig(2, 2, 0, 1, 2, 4, context_length=2, tied=False)
 loss, stepped = train_step(flat, torch.tensor([[0, 1]]), two_words, lr=1.0)
-expect(loss, math.log(2.0), hint="Two words, equal logits: log 2, as a Python float, before the step.")
-# Position 0 is normalized to (1, -1), says (1/2, 1/2) and should say word 1: d loss / d logits is (1/2, -1/2).
+expect(
+    loss,
+    math.log(2.0),
+    hint="Two words, equal logits: log 2, as a Python float, before the step.",
+)
+# Position 0 is normalized to (1, -1), says (1/2, 1/2) and should say word 1: d loss
+# / d logits is (1/2, -1/2).
 expect(
     stepped["unembed"],
     torch.tensor([[-0.5, 0.5], [0.5, -0.5]]),
@@ -641,7 +818,11 @@ expect(
     hint="The gradient is the product of (1, -1) and (1/2, -1/2); the step goes against it. The signs are the other "
     "way round? Then it goes uphill.",
 )
-expect(flat["unembed"], torch.zeros(2, 2), hint="The old parameters were changed in place.")
+expect(
+    flat["unembed"],
+    torch.zeros(2, 2),
+    hint="The old parameters were changed in place.",
+)
 
 # %% [markdown]
 # ### It learns
@@ -656,18 +837,43 @@ import random
 
 import matplotlib.pyplot as plt
 
-WORDS = [".", "the", "cat", "dog", "bird", "cats", "dogs", "birds", "near", "sleeps", "sings", "sleep", "sing", "small"]
+WORDS = [
+    ".",
+    "the",
+    "cat",
+    "dog",
+    "bird",
+    "cats",
+    "dogs",
+    "birds",
+    "near",
+    "sleeps",
+    "sings",
+    "sleep",
+    "sing",
+    "small",
+]
 dice = random.Random(0)
 
 
 def sentence():
-    """the [small] NOUN [near the NOUN] VERB . where the verb agrees with the first noun."""
+    """the [small] NOUN [near the NOUN] VERB . where the verb agrees with the first
+    noun.
+    """
     many = dice.random() < 0.5
     nouns = {False: ["cat", "dog", "bird"], True: ["cats", "dogs", "birds"]}
-    words = ["the", *(["small"] if dice.random() < 0.3 else []), dice.choice(nouns[many])]
+    words = [
+        "the",
+        *(["small"] if dice.random() < 0.3 else []),
+        dice.choice(nouns[many]),
+    ]
     if dice.random() < 0.5:
         words += ["near", "the", dice.choice(nouns[dice.random() < 0.5])]
-    return [*words, dice.choice(["sleep", "sing"] if many else ["sleeps", "sings"]), "."]
+    return [
+        *words,
+        dice.choice(["sleep", "sing"] if many else ["sleeps", "sings"]),
+        ".",
+    ]
 
 
 def text(num_rows, length):
@@ -683,16 +889,23 @@ def text(num_rows, length):
 
 grammar_config = ModelConfig(len(WORDS), 24, 2, 2, 12, 48, context_length=16)
 grammar_params, losses = random_lm(grammar_config), []
-# Whoever only wants to see whether all cells run sets this variable: the model learns for a moment only.
+# Whoever only wants to see whether all cells run sets this variable: the model learns
+# for a moment only.
 for _ in range(20 if "ATTENTION_KIT_QUICK" in os.environ else 500):
-    loss, grammar_params = train_step(grammar_params, text(24, 14), grammar_config, lr=0.3)
+    loss, grammar_params = train_step(
+        grammar_params, text(24, 14), grammar_config, lr=0.3
+    )
     losses.append(loss)
 print(f"loss {losses[0]:.2f} at the start, {sum(losses[-20:]) / 20:.2f} at the end")
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")
 axis.plot(losses)
 axis.axhline(math.log(len(WORDS)), color="grey", linestyle="--", linewidth=1)
 axis.text(250, math.log(len(WORDS)) + 0.05, "a guess: log V", color="dimgrey")
-axis.set(xlabel="step", ylabel="loss (nats a token)", title="A language model learns a small grammar")
+axis.set(
+    xlabel="step",
+    ylabel="loss (nats a token)",
+    title="A language model learns a small grammar",
+)
 plt.show()
 
 # %% [markdown]
@@ -717,10 +930,22 @@ plt.show()
 # **Predict first.** Two texts for a causal model, "the bank of the river" and "the bank of the town". At which depth do
 # the vectors of the two "bank" begin to differ?
 
+# %% predict="similarity_by_layer"
+predict(
+    "At which depth do they begin to differ?",
+    "in the embedding",
+    "after the first block",
+    "nowhere",
+    answer="nowhere",
+    because="The model is causal: both vectors know \"the bank\" and nothing of what "
+    "comes later.",
+)
+
 
 # %% question="similarity_by_layer"
 def similarity_by_layer(first, i, second, j, params, config):
-    """How alike a word of one text and a word of another are at each depth of a language model.
+    """How alike a word of one text and a word of another are at each depth of a
+    language model.
 
     Args:
         first, second: int64 [N] and [M], two texts; they may differ in length.
@@ -728,12 +953,14 @@ def similarity_by_layer(first, i, second, j, params, config):
         params, config: a decoder as in decoder_lm, with L blocks.
 
     Returns:
-        [L + 1] in the dtype of the weights, cosines. Entry 0 compares the words' rows of embed (static, without
-        positions); entry l compares the stream at the two places after block l (causal, pre-norm, no final norm).
-        The cosine with a vector of zeros is 0.
+        [L + 1] in the dtype of the weights, cosines. Entry 0 compares the words' rows
+        of embed (static, without positions); entry l compares the stream at the two
+        places after block l (causal, pre-norm, no final norm). The cosine with a vector
+        of zeros is 0.
 
     Raises:
-        ValueError: i or j is not a place in its text (the place and the length in the message); and what decoder_lm
+        ValueError: i or j is not a place in its text (the place and the length in the
+            message); and what decoder_lm
             refuses: a text above context_length, an id outside 0 … V - 1.
     """
     ### BEGIN SOLUTION
@@ -757,33 +984,62 @@ def similarity_by_layer(first, i, second, j, params, config):
 
 
 # %% check="similarity_by_layer"
-narrow = ModelConfig(vocab_size=2, d_model=2, num_layers=1, num_heads=1, d_head=2, d_ff=2, context_length=3)
+narrow = ModelConfig(
+    vocab_size=2,
+    d_model=2,
+    num_layers=1,
+    num_heads=1,
+    d_head=2,
+    d_ff=2,
+    context_length=3,
+)
 still = random_lm(narrow)
-still["blocks"][0] |= {"w_o": torch.zeros(2, 2), "w2": torch.zeros(2, 2)}  # a block that adds nothing
+# a block that adds nothing
+still["blocks"][0] |= {"w_o": torch.zeros(2, 2), "w2": torch.zeros(2, 2)}
 still |= {
     "embed": torch.tensor([[3.0, 0.0], [4.0, 3.0]]),
     "positions": torch.tensor([[0.0, 4.0], [4.0, 0.0], [0.0, 0.0]]),
 }
 # Word 0 at place 0 is (3, 4) in the stream, at place 1 it is (7, 0).
 expect(
-    similarity_by_layer(torch.tensor([0]), 0, torch.tensor([1, 0]), 1, still, narrow),
+    similarity_by_layer(
+        torch.tensor([0]), 0, torch.tensor([1, 0]), 1, still, narrow
+    ),
     torch.tensor([1.0, 0.6]),
     hint="The same word: 1 in the table. In the stream each has its position: 21 / (5 · 7).",
 )
 expect(
-    similarity_by_layer(torch.tensor([0, 1]), 1, torch.tensor([0, 1]), 0, still, narrow)[0],
+    similarity_by_layer(
+        torch.tensor([0, 1]), 1, torch.tensor([0, 1]), 0, still, narrow
+    )[0],
     torch.tensor(0.8),
     hint="Word 1 and word 0 in the table: (4, 3) and (3, 0), 12 / (5 · 3). 12 is a dot product, not a cosine.",
 )
-small = ModelConfig(vocab_size=11, d_model=6, num_layers=2, num_heads=2, d_head=3, d_ff=10, context_length=9)
+small = ModelConfig(
+    vocab_size=11,
+    d_model=6,
+    num_layers=2,
+    num_heads=2,
+    d_head=3,
+    d_ff=10,
+    context_length=9,
+)
 params = random_lm(small)
 expect(
-    similarity_by_layer(torch.tensor([3, 1, 4]), 1, torch.tensor([3, 1, 5, 9]), 1, params, small),
+    similarity_by_layer(
+        torch.tensor([3, 1, 4]), 1, torch.tensor([3, 1, 5, 9]), 1, params, small
+    ),
     torch.ones(3),
     hint="Only later words differ, and a causal model has not read them yet: nothing may change.",
 )
-moved = similarity_by_layer(torch.tensor([3, 1]), 1, torch.tensor([7, 1]), 1, params, small)
-expect(bool((moved[1:] < 0.999).all()), True, hint="Another word comes before: after a block the two should differ.")
+moved = similarity_by_layer(
+    torch.tensor([3, 1]), 1, torch.tensor([7, 1]), 1, params, small
+)
+expect(
+    bool((moved[1:] < 0.999).all()),
+    True,
+    hint="Another word comes before: after a block the two should differ.",
+)
 
 # %% [markdown]
 # In the little grammar "the" has two jobs. At the start of a sentence it announces the subject, which decides the verb;
@@ -797,13 +1053,17 @@ jobs = {"subject": [], "after near": []}
 for row in texts:
     for place in range(4, 14):
         if row[place] == the:
-            jobs["subject" if row[place - 1] == dot else "after near"].append((row, place))
+            jobs["subject" if row[place - 1] == dot else "after near"].append(
+                (row, place)
+            )
 
 
 def mean_similarity(left, right):
     """[L + 1], the mean over pairs of occurrences that stand in different texts."""
     pairs = [(a, b) for a in left[:12] for b in right[:12] if a[0] is not b[0]]
-    return torch.stack([similarity_by_layer(*a, *b, grammar_params, grammar_config) for a, b in pairs]).mean(dim=0)
+    return torch.stack(
+        [similarity_by_layer(*a, *b, grammar_params, grammar_config) for a, b in pairs]
+    ).mean(dim=0)
 
 
 figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
@@ -813,7 +1073,12 @@ for name, (left, right) in {
     "one of each": ("subject", "after near"),
 }.items():
     axis.plot(mean_similarity(jobs[left], jobs[right]), "o-", label=name)
-axis.set(xlabel="blocks", ylabel="cosine", xticks=range(3), title="“the” and “the”, by their place in the sentence")
+axis.set(
+    xlabel="blocks",
+    ylabel="cosine",
+    xticks=range(3),
+    title="“the” and “the”, by their place in the sentence",
+)
 axis.legend()
 plt.show()
 
@@ -844,23 +1109,36 @@ plt.show()
 # **Predict first.** Probabilities $(0.5, 0.3, 0.15, 0.05)$. What is left for top-p = 0.51? And for top-k = 3 followed
 # by top-p = 0.51? They differ.
 
+# %% predict="filtered_probabilities"
+predict(
+    "What is left for top-k = 3 followed by top-p = 0.51: how many words?",
+    answer=1,
+    because="top-k makes 0.5 of 0.95 into 0.526, which is enough. Without it 0.5 is "
+    "not, and two words stay.",
+)
+
 
 # %% question="filtered_probabilities"
 def filtered_probabilities(logits, temperature, top_k=None, top_p=None):
-    """The distribution to draw from: temperature, then top-k, then top-p (Holtzman et al., 2020), then renormalized.
+    """The distribution to draw from: temperature, then top-k, then top-p (Holtzman et
+    al., 2020), then renormalized.
 
     Args:
         logits: [B, V].
         temperature: at least 0; 0 puts all probability on one likeliest token.
-        top_k: keep exactly this many tokens, at least 1; more than V means all. None: no filter.
-        top_p: keep the smallest set of tokens whose probability, renormalized after top-k, reaches this; in (0, 1].
+        top_k: keep exactly this many tokens, at least 1; more than V means all. None:
+            no filter.
+        top_p: keep the smallest set of tokens whose probability, renormalized after
+            top-k, reaches this; in (0, 1].
             None: no filter. Which of several equally likely tokens stay is up to you.
 
     Returns:
-        [B, V] in the dtype of logits (half precision is computed in float32); rows sum to 1, filtered tokens are 0.
+        [B, V] in the dtype of logits (half precision is computed in float32); rows sum
+        to 1, filtered tokens are 0.
 
     Raises:
-        ValueError: temperature below 0, top_k below 1, top_p not in (0, 1]; the value in the message.
+        ValueError: temperature below 0, top_k below 1, top_p not in (0, 1]; the value
+            in the message.
     """
     ### BEGIN SOLUTION
     if temperature < 0:
@@ -888,7 +1166,11 @@ def filtered_probabilities(logits, temperature, top_k=None, top_p=None):
 
 # %% check="filtered_probabilities"
 logits = torch.log(torch.tensor([[0.15, 0.5, 0.05, 0.3]]))
-expect(filtered_probabilities(logits, 1.0), torch.tensor([[0.15, 0.5, 0.05, 0.3]]), hint="No filter, T = 1: softmax.")
+expect(
+    filtered_probabilities(logits, 1.0),
+    torch.tensor([[0.15, 0.5, 0.05, 0.3]]),
+    hint="No filter, T = 1: softmax.",
+)
 expect(
     filtered_probabilities(logits, 0.5),
     torch.tensor([[0.0225, 0.25, 0.0025, 0.09]]) / 0.365,
@@ -922,7 +1204,9 @@ settings = {
     "top-p = 0.8": (1.0, None, 0.8),
 }
 figure, axes = plt.subplots(1, 5, figsize=(11, 2.6), sharey=True, layout="constrained")
-for axis, (name, (temperature, top_k, top_p)) in zip(axes, settings.items(), strict=True):
+for axis, (name, (temperature, top_k, top_p)) in zip(
+    axes, settings.items(), strict=True
+):
     axis.bar(range(8), filtered_probabilities(z, temperature, top_k, top_p)[0].tolist())
     axis.set(title=name, xlabel="token")
 axes[0].set_ylabel("probability")
@@ -953,25 +1237,46 @@ plt.show()
 # **Predict first.** Five tokens of context, a prompt of three, four new ones. How many tokens does the model read in
 # each of the four passes?
 
+# %% predict="generate"
+predict(
+    "How many tokens does the model read in the fourth pass?",
+    answer=5,
+    because="3, 4, 5 and 5: the context has no more room, so the oldest token drops "
+    "out.",
+)
+
 
 # %% question="generate"
-def generate(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def generate(
+    params,
+    prompt,
+    num_new,
+    config,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    seed=0,
+    eos_id=None,
+):
     """Continue each row of the prompt by sampling from decoder_lm, one token at a time.
 
     Args:
         params, config: of decoder_lm.
         prompt: int64 [B, N], N at least 1; it may be longer than context_length.
         num_new: how many tokens to add, at least 0.
-        temperature, top_k, top_p: as in filtered_probabilities; temperature 0 is greedy.
-        seed: of a private generator. The same seed gives the same text; the global random state is left alone.
-        eos_id: a row that has produced this token goes on with it. One in the prompt does not count. None: no stop.
+        temperature, top_k, top_p: as in filtered_probabilities; temperature 0 is
+            greedy.
+        seed: of a private generator. The same seed gives the same text; the global
+            random state is left alone.
+        eos_id: a row that has produced this token goes on with it. One in the prompt
+            does not count. None: no stop.
 
     Returns:
         int64 [B, N + num_new], the prompt and what follows it.
 
     Raises:
-        ValueError: num_new is below 0 (it stands in the message) or the prompt is empty; and whatever decoder_lm and
-            filtered_probabilities refuse.
+        ValueError: num_new is below 0 (it stands in the message) or the prompt is
+            empty; and whatever decoder_lm and filtered_probabilities refuse.
     """
     ### BEGIN SOLUTION
     if num_new < 0 or prompt.shape[1] < 1:
@@ -992,7 +1297,8 @@ def generate(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p
 
 
 # %% check="generate"
-# A model without blocks that says, for each token, its successor in the circle 0 → 2 → 4 → 1 → 3 → 0.
+# A model without blocks that says, for each token, its successor in the circle 0 →
+# 2 → 4 → 1 → 3 → 0.
 circle = ModelConfig(5, 5, 0, 1, 5, 4, context_length=3, tied=False)
 successor = {
     "embed": 10 * torch.eye(5),
@@ -1008,7 +1314,14 @@ expect(
     hint="Each new token follows from the one before it, in its own row: 1 → 3 → 0 → 2 → 4.",
 )
 expect(
-    generate(successor, torch.tensor([[0, 1], [2, 2], [4, 0]]), 4, circle, temperature=0.0, eos_id=0),
+    generate(
+        successor,
+        torch.tensor([[0, 1], [2, 2], [4, 0]]),
+        4,
+        circle,
+        temperature=0.0,
+        eos_id=0,
+    ),
     torch.tensor([[0, 1, 3, 0, 0, 0], [2, 2, 4, 1, 3, 0], [4, 0, 2, 4, 1, 3]]),
     hint="Row 0 produces 0 and stays there, row 1 goes on undisturbed, and the 0 in the prompts of rows 0 and 2 does "
     "not count.",
@@ -1021,7 +1334,9 @@ expect(
 for temperature in (0.0, 0.8, 3.0):
     print(f"temperature {temperature}")
     start = torch.zeros(3, 1, dtype=torch.long)  # "."
-    for row in generate(grammar_params, start, 13, grammar_config, temperature=temperature, seed=1).tolist():
+    for row in generate(
+        grammar_params, start, 13, grammar_config, temperature=temperature, seed=1
+    ).tolist():
         print("   ", " ".join(WORDS[token] for token in row[1:]))
 
 # %% [markdown]
@@ -1051,26 +1366,38 @@ for temperature in (0.0, 0.8, 3.0):
 # **Predict first.** You change the last source token. Which rows of the logits may change? You change the last token
 # of `tgt_in`. Which rows may change now?
 
+# %% predict="encoder_decoder"
+predict(
+    "You change the last token of `tgt_in`. How many rows of the logits may change?",
+    answer=1,
+    because="The last one alone, since the decoder is causal. A source token may change"
+    " all of them: the encoder has no such mask.",
+)
+
 
 # %% question="encoder_decoder"
 def encoder_decoder(src, tgt_in, src_mask, params, config):
-    """Logits for every target position, given the source and the target tokens up to it (Vaswani et al., 2017).
+    """Logits for every target position, given the source and the target tokens up to it
+    (Vaswani et al., 2017).
 
     Args:
         src: int64 [B, N_s].
-        tgt_in: int64 [B, N_t], what the decoder reads; row t of the logits depends on tokens 0 … t.
+        tgt_in: int64 [B, N_t], what the decoder reads; row t of the logits depends on
+            tokens 0 … t.
         src_mask: bool [B, N_s] or [B, 1, N_s], True = a real token; None: all are real.
-        params: dict with src_embed [V_s, D], tgt_embed [V, D], encoder (list of dicts for post_norm_block), decoder
-            (list of dicts with c_q, c_k, c_v, c_o and ln3_gamma, ln3_beta besides: norm 1 follows the self-attention,
-            norm 2 the cross-attention, norm 3 the MLP), unembed [D, V].
+        params: dict with src_embed [V_s, D], tgt_embed [V, D], encoder (list of dicts
+            for post_norm_block), decoder (list of dicts with c_q, c_k, c_v, c_o and
+            ln3_gamma, ln3_beta besides: norm 1 follows the self-attention, norm 2 the
+            cross-attention, norm 3 the MLP), unembed [D, V].
         config: num_heads is used.
 
     Returns:
         logits [B, N_t, V] in the dtype of the weights.
 
     Raises:
-        ValueError: src and tgt_in differ in B; src_mask does not have the B and N_s of src; an id is outside its table.
-            The sizes (or the id and the table's size) in the message.
+        ValueError: src and tgt_in differ in B; src_mask does not have the B and N_s of
+            src; an id is outside its table. The sizes (or the id and the table's size)
+            in the message.
     """
     ### BEGIN SOLUTION
     if src.shape[0] != tgt_in.shape[0]:
@@ -1101,12 +1428,21 @@ def encoder_decoder(src, tgt_in, src_mask, params, config):
 
 
 # %% check="encoder_decoder"
-pair = ModelConfig(7, 6, 2, 2, 3, 10, context_length=9, num_encoder_layers=2, tied=False)
+pair = ModelConfig(
+    7, 6, 2, 2, 3, 10, context_length=9, num_encoder_layers=2, tied=False
+)
 params = random_encoder_decoder(pair, source_vocab_size=5)
-src, tgt_in = torch.tensor([[1, 2, 3, 4], [4, 3, 0, 0]]), torch.tensor([[0, 5, 6], [0, 2, 1]])
+src, tgt_in = (
+    torch.tensor([[1, 2, 3, 4], [4, 3, 0, 0]]),
+    torch.tensor([[0, 5, 6], [0, 2, 1]]),
+)
 mask = torch.tensor([[True, True, True, True], [True, True, False, False]])
 logits = encoder_decoder(src, tgt_in, mask, params, pair)
-expect(list(logits.shape), [2, 3, 7], hint="One row of V logits for each target position.")
+expect(
+    list(logits.shape),
+    [2, 3, 7],
+    hint="One row of V logits for each target position.",
+)
 expect(
     encoder_decoder(src[1:, :2], tgt_in[1:], None, params, pair),
     logits[1:],
@@ -1115,12 +1451,16 @@ expect(
     "needed in the encoder and in the cross-attention.",
 )
 expect(
-    encoder_decoder(src, torch.tensor([[0, 5, 1], [0, 2, 4]]), mask, params, pair)[:, :2],
+    encoder_decoder(src, torch.tensor([[0, 5, 1], [0, 2, 4]]), mask, params, pair)[
+        :, :2
+    ],
     logits[:, :2],
     atol=1e-6,
     hint="Only the last target token was changed. The first two rows may not know about it.",
 )
-moved = encoder_decoder(torch.tensor([[1, 2, 3, 0], [4, 3, 0, 0]]), tgt_in, mask, params, pair)
+moved = encoder_decoder(
+    torch.tensor([[1, 2, 3, 0], [4, 3, 0, 0]]), tgt_in, mask, params, pair
+)
 expect(
     bool((moved[0, 0] - logits[0, 0]).abs().max() > 1e-3),
     True,
@@ -1146,10 +1486,22 @@ expect(
 # **Predict first.** `shift_right` of `I'm not hungry yet` in the lecture's translation, `Todavía no tengo hambre`: what
 # does the decoder read when it should say `tengo`?
 
+# %% predict="shift_right"
+predict(
+    "Which is the last word that the decoder reads when it should say *tengo*?",
+    "Todavía",
+    "no",
+    "tengo",
+    answer="no",
+    because="The start token, Todavía, no: everything before the word, and not the "
+    "word.",
+)
+
 
 # %% question="shift_right"
 def shift_right(targets, start_id):
-    """What the decoder reads when it should say targets: a start token, then all targets but the last.
+    """What the decoder reads when it should say targets: a start token, then all
+    targets but the last.
 
     Args:
         targets: int64 [B, N_t], N_t at least 1.
@@ -1190,6 +1542,17 @@ expect(
 #
 # **Predict first.** What does a row look like that ends with its first word, for `max_new = 3`?
 
+# %% predict="greedy_translate"
+predict(
+    "What does that row look like?",
+    "eos_id three times",
+    "eos_id and two zeros",
+    "eos_id alone",
+    answer="eos_id three times",
+    because="A row that has ended goes on with eos_id, and the result has max_new "
+    "columns whatever happens.",
+)
+
 
 # %% question="greedy_translate"
 def greedy_translate(src, src_mask, params, config, start_id, eos_id, max_new):
@@ -1205,7 +1568,8 @@ def greedy_translate(src, src_mask, params, config, start_id, eos_id, max_new):
         int64 [B, max_new], without the start token.
 
     Raises:
-        ValueError: max_new is below 0 (it stands in the message); and whatever encoder_decoder refuses.
+        ValueError: max_new is below 0 (it stands in the message); and whatever
+            encoder_decoder refuses.
     """
     ### BEGIN SOLUTION
     if max_new < 0:
@@ -1222,7 +1586,8 @@ def greedy_translate(src, src_mask, params, config, start_id, eos_id, max_new):
 
 
 # %% check="greedy_translate"
-# A decoder without blocks: each word alone decides the next one, in the circle 0 → 2 → 4 → 1 → 3 → 0.
+# A decoder without blocks: each word alone decides the next one, in the circle 0 →
+# 2 → 4 → 1 → 3 → 0.
 chain = {
     "src_embed": torch.zeros(5, 5),
     "tgt_embed": 20 * torch.eye(5),
@@ -1253,11 +1618,14 @@ import matplotlib.pyplot as plt
 
 PAD, START, END, NUM_WORDS = 0, 1, 2, 9
 g = torch.Generator().manual_seed(3)
-dictionary = torch.cat([torch.arange(3), 3 + torch.randperm(NUM_WORDS, generator=g)])  # source word -> target word
+# source word -> target word
+dictionary = torch.cat([torch.arange(3), 3 + torch.randperm(NUM_WORDS, generator=g)])
 
 
 def pairs(num_rows, longest=6):
-    """src [B, 6], its mask, and the targets [B, 7]: each word translated, in reverse, then END and padding."""
+    """src [B, 6], its mask, and the targets [B, 7]: each word translated, in reverse,
+    then END and padding.
+    """
     src = torch.zeros(num_rows, longest, dtype=torch.long)
     targets = torch.full((num_rows, longest + 1), END)
     for row in range(num_rows):
@@ -1267,18 +1635,23 @@ def pairs(num_rows, longest=6):
     return src, src != PAD, targets
 
 
-translator = ModelConfig(3 + NUM_WORDS, 32, 2, 4, 8, 64, context_length=9, num_encoder_layers=2, tied=False)
+translator = ModelConfig(
+    3 + NUM_WORDS, 32, 2, 4, 8, 64, context_length=9, num_encoder_layers=2, tied=False
+)
 learned = random_encoder_decoder(translator, 3 + NUM_WORDS)
 leaves = [tensor.requires_grad_() for tensor in list_tensors(learned)]
 optimizer = torch.optim.Adam(leaves, lr=3e-3)
 losses = []
-# Whoever only wants to see whether all cells run sets this variable: the network learns for a moment only.
+# Whoever only wants to see whether all cells run sets this variable: the network learns
+# for a moment only.
 num_steps = 20 if "ATTENTION_KIT_QUICK" in os.environ else 400
 for step in range(num_steps):
     for group in optimizer.param_groups:
         group["lr"] = 3e-3 * min(1, (step + 1) / 50) * (1 - step / num_steps)
     src, mask, targets = pairs(32)
-    logits = encoder_decoder(src, shift_right(targets, START), mask, learned, translator)
+    logits = encoder_decoder(
+        src, shift_right(targets, START), mask, learned, translator
+    )
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
     optimizer.zero_grad()
     loss.backward()
@@ -1287,23 +1660,33 @@ for step in range(num_steps):
 learned = with_tensors(learned, [leaf.detach() for leaf in leaves])
 src, mask, targets = pairs(200)
 said = greedy_translate(src, mask, learned, translator, START, END, max_new=7)
-print(f"{(said == targets).all(dim=1).float().mean():.0%} of 200 new sentences are right, to the last word")
+print(
+    f"{(said == targets).all(dim=1).float().mean():.0%} of 200 new sentences are right,"
+    " to the last word"
+)
 
 sentence_ids = torch.tensor([[3, 5, 7, 9, 4, 6]])
 gold = torch.cat([dictionary[sentence_ids].flip(1), torch.tensor([[END]])], dim=1)
-base = encoder_decoder(sentence_ids, shift_right(gold, START), None, learned, translator)
+base = encoder_decoder(
+    sentence_ids, shift_right(gold, START), None, learned, translator
+)
 influence = torch.zeros(7, 6)
 for j in range(6):
     other = sentence_ids.clone()
     other[0, j] = 8
-    influence[:, j] = (encoder_decoder(other, shift_right(gold, START), None, learned, translator) - base)[0].norm(
-        dim=-1
-    )
+    influence[:, j] = (
+        encoder_decoder(other, shift_right(gold, START), None, learned, translator)
+        - base
+    )[0].norm(dim=-1)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 left.plot(losses)
 left.set(xlabel="step", ylabel="loss (nats a word)", title="Learning to translate")
 shown = right.imshow(influence, cmap="viridis")
-right.set(xlabel="source word that is changed", ylabel="target word", title="How far the logits move")
+right.set(
+    xlabel="source word that is changed",
+    ylabel="target word",
+    title="How far the logits move",
+)
 figure.colorbar(shown)
 plt.show()
 
@@ -1331,21 +1714,30 @@ plt.show()
 # **Predict first.** One image of one channel, $4\times6$ pixels numbered $0\dots23$ along the rows, $P = 2$. How many
 # patches are there, and which numbers are in the second?
 
+# %% predict="patchify"
+predict(
+    "How many patches are there?",
+    answer=6,
+    because="2 rows of 3. The second has 2, 3, 8 and 9.",
+)
+
 
 # %% question="patchify"
 def patchify(images, patch):
-    """Cut images into square patches, one row of numbers each (Dosovitskiy et al., 2020).
+    """Cut images into square patches, one row of numbers each (Dosovitskiy et al.,
+    2020).
 
     Args:
         images: [B, C, H, W], any strides.
         patch: P, the side of a patch.
 
     Returns:
-        [B, N, C*P*P] in the dtype of images, N = (H / P)·(W / P): patches left to right, then down; inside a patch the
-        order is (c, row, column).
+        [B, N, C*P*P] in the dtype of images, N = (H / P)·(W / P): patches left to
+        right, then down; inside a patch the order is (c, row, column).
 
     Raises:
-        ValueError: patch is below 1, or H or W is not a multiple of it; H, W and patch in the message.
+        ValueError: patch is below 1, or H or W is not a multiple of it; H, W and patch
+            in the message.
     """
     ### BEGIN SOLUTION
     batch, channels, height, width = images.shape
@@ -1362,7 +1754,16 @@ def patchify(images, patch):
 images = torch.arange(24).view(1, 1, 4, 6)
 expect(
     patchify(images, 2)[0],
-    torch.tensor([[0, 1, 6, 7], [2, 3, 8, 9], [4, 5, 10, 11], [12, 13, 18, 19], [14, 15, 20, 21], [16, 17, 22, 23]]),
+    torch.tensor(
+        [
+            [0, 1, 6, 7],
+            [2, 3, 8, 9],
+            [4, 5, 10, 11],
+            [12, 13, 18, 19],
+            [14, 15, 20, 21],
+            [16, 17, 22, 23],
+        ]
+    ),
     hint="A patch is a square: 0, 1 and below them 6, 7. 0, 1, 2, 3 is a strip of a row. The second patch lies to "
     "the right of the first, not below.",
 )
@@ -1371,7 +1772,11 @@ expect(
     torch.tensor([[0, 1, 2, 3, 4, 5, 6, 7]]),
     hint="Two channels: all of channel 0, then all of channel 1. 0, 4, 1, 5, …? Then the channels came last.",
 )
-expect(list(patchify(torch.zeros(1, 3, 224, 224), 16).shape), [1, 196, 768], hint="The lecture's 196 patches of 768.")
+expect(
+    list(patchify(torch.zeros(1, 3, 224, 224), 16).shape),
+    [1, 196, 768],
+    hint="The lecture's 196 patches of 768.",
+)
 
 # %% [markdown]
 # ## 12. The same thing as a convolution
@@ -1390,10 +1795,22 @@ expect(list(patchify(torch.zeros(1, 3, 224, 224), 16).shape), [1, 196, 768], hin
 #
 # **Predict first.** How many numbers does the bias of this convolution have, and do they depend on the position?
 
+# %% predict="patch_conv_weight"
+predict(
+    "How many numbers does the bias have?",
+    "one for each output feature",
+    "one for each place",
+    "one for each feature and place",
+    answer="one for each output feature",
+    because="D numbers, the same at every place: a convolution does the same "
+    "everywhere.",
+)
+
 
 # %% question="patch_conv_weight"
 def patch_conv_weight(w, channels, patch):
-    """The weights of the convolution (kernel and stride P) that does what patchify followed by `@ w` does.
+    """The weights of the convolution (kernel and stride P) that does what patchify
+    followed by `@ w` does.
 
     Args:
         w: [C*P*P, D], rows in the order (c, row, column).
@@ -1404,7 +1821,8 @@ def patch_conv_weight(w, channels, patch):
         [D, C, P, P] in the dtype of w; it may be a view of w.
 
     Raises:
-        ValueError: w does not have C*P*P rows; its rows, channels and patch in the message.
+        ValueError: w does not have C*P*P rows; its rows, channels and patch in the
+            message.
     """
     ### BEGIN SOLUTION
     if w.shape[0] != channels * patch * patch:
@@ -1414,7 +1832,8 @@ def patch_conv_weight(w, channels, patch):
 
 
 # %% check="patch_conv_weight"
-w = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])  # one channel, 2 x 2 pixels, D = 2
+# one channel, 2 x 2 pixels, D = 2
+w = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
 expect(
     patch_conv_weight(w, 1, 2),
     torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]], [[[10.0, 20.0], [30.0, 40.0]]]]),
@@ -1422,7 +1841,8 @@ expect(
 )
 g = torch.Generator().manual_seed(0)
 images, w = torch.randn(2, 3, 4, 6, generator=g), torch.randn(12, 5, generator=g)
-as_conv = torch.nn.functional.conv2d(images, patch_conv_weight(w, 3, 2), stride=2)  # [B, D, H/P, W/P]
+# [B, D, H/P, W/P]
+as_conv = torch.nn.functional.conv2d(images, patch_conv_weight(w, 3, 2), stride=2)
 expect(
     as_conv.flatten(2).transpose(1, 2),
     patchify(images, 2) @ w,
@@ -1448,23 +1868,37 @@ expect(
 #
 # **Predict first.** With all `positions` zero, you shuffle the patches of an image. Do the logits change?
 
+# %% predict="vit_logits"
+predict(
+    "Do the logits change?",
+    "yes",
+    "no",
+    answer="no",
+    because="Without positions attention sees a bag of patches, and the mean at the end"
+    " does not care about their order either.",
+)
+
 
 # %% question="vit_logits"
 def vit_logits(images, params, config):
-    """Class logits of images by a transformer over their patches, without a class token.
+    """Class logits of images by a transformer over their patches, without a class
+    token.
 
     Args:
         images: [B, C, H, W].
-        params: dict with w_patch [C*P*P, D], b_patch [D], positions [N, D], blocks (list of dicts for pre_norm_block),
-            lnf_gamma, lnf_beta [D], w_head [D, classes], b_head [classes].
+        params: dict with w_patch [C*P*P, D], b_patch [D], positions [N, D], blocks
+            (list of dicts for pre_norm_block), lnf_gamma, lnf_beta [D], w_head
+            [D, classes], b_head [classes].
         config: patch and num_heads are used.
 
     Returns:
-        [B, classes] in the dtype of images: final norm, then the mean over patches, then the head.
+        [B, classes] in the dtype of images: final norm, then the mean over patches,
+        then the head.
 
     Raises:
-        ValueError: the images do not have as many patches as positions has rows, or patches not as many numbers as
-            w_patch has rows (both numbers in the message); and whatever patchify refuses.
+        ValueError: the images do not have as many patches as positions has rows, or
+            patches not as many numbers as w_patch has rows (both numbers in the
+            message); and whatever patchify refuses.
     """
     ### BEGIN SOLUTION
     patches = patchify(images, config.patch)  # [B, N, C*P*P]
@@ -1492,7 +1926,8 @@ params = {
     "w_head": torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]),
     "b_head": torch.tensor([0.0, 0.0, 5.0]),
 }
-# Two pixels, 4 and 5, are the tokens (4, 0) and (5, 9): normalized (1, -1) and (-1, 1), times gamma (1, -3) and
+# Two pixels, 4 and 5, are the tokens (4, 0) and (5, 9): normalized (1, -1) and (-1,
+# 1), times gamma (1, -3) and
 # (-1, 3). Their mean is (0, 0).
 expect(
     vit_logits(torch.tensor([[[[4.0, 5.0]]]]), params, plain),
@@ -1524,10 +1959,15 @@ def patterns(num_images):
     """images [B, 1, 12, 12] and their kinds [B]."""
     kind = torch.randint(0, 3, (num_images,), generator=g)
     phase = torch.randint(0, 4, (num_images, 2), generator=g)
-    rows = ((torch.arange(12) + phase[:, :1]) // 2 % 2)[:, :, None].expand(-1, 12, 12)  # stripes two pixels wide
-    columns = ((torch.arange(12) + phase[:, 1:]) // 2 % 2)[:, None, :].expand(-1, 12, 12)
+    # stripes two pixels wide
+    rows = ((torch.arange(12) + phase[:, :1]) // 2 % 2)[:, :, None].expand(-1, 12, 12)
+    columns = ((torch.arange(12) + phase[:, 1:]) // 2 % 2)[:, None, :].expand(
+        -1, 12, 12
+    )
     clean = torch.where(
-        (kind == 0)[:, None, None], rows, torch.where((kind == 1)[:, None, None], columns, rows ^ columns)
+        (kind == 0)[:, None, None],
+        rows,
+        torch.where((kind == 1)[:, None, None], columns, rows ^ columns),
     )
     noise = 0.7 * torch.randn(num_images, 12, 12, generator=g)
     return (2.0 * clean - 1 + noise)[:, None], kind
@@ -1578,21 +2018,34 @@ plt.show()
 # **Predict first.** A head that always looks at the patch itself: which distance? And on a grid of $2\times2$, one that
 # looks everywhere evenly?
 
+# %% predict="attention_distance"
+predict(
+    "On a grid of 2 × 2, the distance of a head that looks everywhere alike?",
+    answer=0.8536,
+    atol=0.01,
+    because="(0 + 1 + 1 + √2) / 4. A head that looks at the patch itself has 0.",
+)
+
 
 # %% question="attention_distance"
 def attention_distance(weights, columns):
-    """The mean distance, in patches, from which heads of a vision transformer collect (Dosovitskiy et al., 2020).
+    """The mean distance, in patches, from which heads of a vision transformer collect
+    (Dosovitskiy et al., 2020).
 
     Args:
-        weights: [..., N, N], attention weights, each row sums to 1; patches left to right, then down.
-        columns: how many patches stand beside each other in the grid; N is a multiple of it.
+        weights: [..., N, N], attention weights, each row sums to 1; patches left to
+            right, then down.
+        columns: how many patches stand beside each other in the grid; N is a multiple
+            of it.
 
     Returns:
-        [...] in the dtype of weights: the Euclidean distance in the grid between the patch that looks and the patch
-        that is looked at, weighted by the attention, and averaged over the N patches that look.
+        [...] in the dtype of weights: the Euclidean distance in the grid between the
+        patch that looks and the patch that is looked at, weighted by the attention, and
+        averaged over the N patches that look.
 
     Raises:
-        ValueError: the last two axes differ, or columns is below 1 or does not divide N; the sizes in the message.
+        ValueError: the last two axes differ, or columns is below 1 or does not divide
+            N; the sizes in the message.
     """
     ### BEGIN SOLUTION
     n_q, n_k = weights.shape[-2:]
@@ -1618,7 +2071,11 @@ expect(
     torch.tensor((0 + 1 + 2 + 3) / 4),
     hint="The same weights on a grid of one row.",
 )
-expect(attention_distance(torch.eye(6).expand(2, 3, 6, 6), 3), torch.zeros(2, 3), hint="Nobody looks away: 0 a head.")
+expect(
+    attention_distance(torch.eye(6).expand(2, 3, 6, 6), 3),
+    torch.zeros(2, 3),
+    hint="Nobody looks away: 0 a head.",
+)
 expect(
     attention_distance(torch.full((4, 4), 0.25), 2),
     torch.tensor((0 + 1 + 1 + math.sqrt(2)) / 4),
@@ -1642,7 +2099,9 @@ g, side = torch.Generator().manual_seed(4), 7
 def spots(num_images):
     """Clean and noisy images, [B, 49] each."""
     coarse = torch.randn(num_images, 1, 4, 4, generator=g)
-    clean = torch.nn.functional.interpolate(coarse, size=(side, side), mode="bilinear", align_corners=True).flatten(1)
+    clean = torch.nn.functional.interpolate(
+        coarse, size=(side, side), mode="bilinear", align_corners=True
+    ).flatten(1)
     return clean, clean + 0.5 * torch.randn(clean.shape, generator=g)
 
 
@@ -1658,14 +2117,22 @@ for _ in range(300):
     loss.backward()
     optimizer.step()
     distances.append(attention_distance(weights.detach(), side).item())
-print(f"mean distance {distances[0]:.2f} patches at the start, as if it looked evenly; {distances[-1]:.2f} at the end")
+print(
+    f"mean distance {distances[0]:.2f} patches at the start, as if it looked evenly; "
+    f"{distances[-1]:.2f} at the end"
+)
 direction = places.detach() / places.detach().norm(dim=-1, keepdim=True)
 alike = (direction @ direction.T).view(side, side, side, side)
 figure = plt.figure(figsize=(10, 4.2), layout="constrained")
 left, right = figure.subfigures(1, 2)
 axis = left.subplots()
 axis.plot(distances)
-axis.set(xlabel="step", ylabel="mean distance (patches)", title="It learns to look near", ylim=(0, None))
+axis.set(
+    xlabel="step",
+    ylabel="mean distance (patches)",
+    title="It learns to look near",
+    ylim=(0, None),
+)
 for row, axes in enumerate(right.subplots(4, 4)):
     for column, axis in enumerate(axes):
         axis.imshow(alike[2 * row, 2 * column], cmap="viridis", vmin=-1, vmax=1)
@@ -1695,30 +2162,47 @@ plt.show()
 #
 # **Predict first.** All groups are trained, and the head is zero. Which parameters does the *first* step change?
 
+# %% predict="fine_tune"
+predict(
+    "Which parameters does the first step change?",
+    "the head alone",
+    "all of them",
+    "all but the head",
+    answer="the head alone",
+    because="The gradient of everything below passes through the head's matrix, and "
+    "that is zero.",
+)
+
 
 # %% question="fine_tune"
 def fine_tune(params, images, labels, num_classes, config, rates, steps):
-    """Train a pre-trained vision transformer on another task, with a new head and a step size for each group.
+    """Train a pre-trained vision transformer on another task, with a new head and a
+    step size for each group.
 
     Args:
-        params: pre-trained parameters of vit_logits, plain tensors. They, the dicts and the lists stay as they were.
+        params: pre-trained parameters of vit_logits, plain tensors. They, the dicts and
+            the lists stay as they were.
         images: [B, C, H, W].
         labels: int64 [B], classes of the new task.
         num_classes: how many classes it has.
         config: as in vit_logits.
-        rates: dict from names in params ("positions", "blocks", "w_head", …), at least one, to the step size of all
-            tensors under that name. What has no entry is frozen: no gradient is computed for it, and its values stay
-            exactly as they were.
-        steps: how many steps of gradient descent on the mean cross-entropy of all images; 0 only puts the new head on.
+        rates: dict from names in params ("positions", "blocks", "w_head", …), at least
+            one, to the step size of all tensors under that name. What has no entry is
+            frozen: no gradient is computed for it, and its values stay exactly as they
+            were.
+        steps: how many steps of gradient descent on the mean cross-entropy of all
+            images; 0 only puts the new head on.
 
     Returns:
-        (losses, new_params): a list with the loss before each step, Python floats; and parameters with the names and
-        the nesting of params, detached, whose w_head [D, num_classes] and b_head [num_classes] began as zeros (also
-        where they are frozen).
+        (losses, new_params): a list with the loss before each step, Python floats; and
+        parameters with the names and the nesting of params, detached, whose w_head
+        [D, num_classes] and b_head [num_classes] began as zeros (also where they are
+        frozen).
 
     Raises:
-        ValueError: rates has a name that params has not (the name in the message) or a step size below 0 (the size);
-            a label is outside 0 … num_classes - 1 (the label and num_classes).
+        ValueError: rates has a name that params has not (the name in the message) or a
+            step size below 0 (the size); a label is outside 0 … num_classes - 1 (the
+            label and num_classes).
     """
     ### BEGIN SOLUTION
     for name, rate in rates.items():
@@ -1755,21 +2239,46 @@ trained_before = {
     "w_head": torch.ones(2, 3),
     "b_head": torch.ones(3),
 }
-# The image becomes (1, -3), as in question 13. A head of zeros says (1/2, 1/2); the label is 0, so the gradient at
+# The image becomes (1, -3), as in question 13. A head of zeros says (1/2, 1/2); the
+# label is 0, so the gradient at
 # the logits is (-1/2, 1/2).
 one_image, one_label = torch.tensor([[[[4.0, 15.0]]]]), torch.tensor([0])
-losses, tuned = fine_tune(trained_before, one_image, one_label, 2, plain, {"w_head": 1.0, "b_head": 0.5}, steps=1)
+losses, tuned = fine_tune(
+    trained_before,
+    one_image,
+    one_label,
+    2,
+    plain,
+    {"w_head": 1.0, "b_head": 0.5},
+    steps=1,
+)
 expect(len(losses), 1, hint="One step: a list with one loss.")
-expect(losses[0], math.log(2.0), hint="A head of zeros does not know anything: log 2, before the step.")
+expect(
+    losses[0],
+    math.log(2.0),
+    hint="A head of zeros does not know anything: log 2, before the step.",
+)
 expect(
     tuned["w_head"],
     torch.tensor([[0.5, -0.5], [-1.5, 1.5]]),
     atol=1e-4,
     hint="(1, −3) times (1/2, −1/2). 1.5 in the first place? Then the old head is still there.",
 )
-expect(tuned["b_head"], torch.tensor([0.25, -0.25]), hint="b_head has a step size of its own.")
-expect(tuned["lnf_gamma"], torch.tensor([1.0, 3.0]), hint="It has no entry in rates: frozen.")
-expect(trained_before["w_head"], torch.ones(2, 3), hint="The parameters that came in were changed.")
+expect(
+    tuned["b_head"],
+    torch.tensor([0.25, -0.25]),
+    hint="b_head has a step size of its own.",
+)
+expect(
+    tuned["lnf_gamma"],
+    torch.tensor([1.0, 3.0]),
+    hint="It has no entry in rates: frozen.",
+)
+expect(
+    trained_before["w_head"],
+    torch.ones(2, 3),
+    hint="The parameters that came in were changed.",
+)
 
 # %% [markdown]
 # Your model of question 13 knows stripes and checks. The new task has two classes: horizontal stripes above vertical
@@ -1781,12 +2290,17 @@ g = torch.Generator().manual_seed(9)
 
 
 def halves(num_images):
-    """images [B, 1, 12, 12] whose upper third has other stripes than the rest, and their kinds [B]."""
+    """images [B, 1, 12, 12] whose upper third has other stripes than the rest, and
+    their kinds [B].
+    """
     kind = torch.randint(0, 2, (num_images,), generator=g)
     phase = torch.randint(0, 4, (num_images, 2), generator=g)
     rows = ((torch.arange(12) + phase[:, :1]) // 2 % 2)[:, :, None].expand(-1, 12, 12)
-    columns = ((torch.arange(12) + phase[:, 1:]) // 2 % 2)[:, None, :].expand(-1, 12, 12)
-    horizontal = (torch.arange(12) < 4)[:, None] ^ (kind == 1)[:, None, None]  # [B, 12, 1]
+    columns = ((torch.arange(12) + phase[:, 1:]) // 2 % 2)[:, None, :].expand(
+        -1, 12, 12
+    )
+    # [B, 12, 1]
+    horizontal = (torch.arange(12) < 4)[:, None] ^ (kind == 1)[:, None, None]
     noise = 0.7 * torch.randn(num_images, 12, 12, generator=g)
     return (2.0 * torch.where(horizontal, rows, columns) - 1 + noise)[:, None], kind
 
@@ -1795,7 +2309,10 @@ few_images, few_kinds = halves(24)
 new_images, new_kinds = halves(500)
 head = {"w_head": 0.5, "b_head": 0.5}
 ways = {
-    "from random numbers": (random_vit(eyes, 1, 9, 3, seed=1), dict.fromkeys(seeing, 0.1)),
+    "from random numbers": (
+        random_vit(eyes, 1, 9, 3, seed=1),
+        dict.fromkeys(seeing, 0.1),
+    ),
     "the head alone": (seeing, head),
     "all of it, the body in small steps": (seeing, dict.fromkeys(seeing, 0.03) | head),
     "all of it in large steps": (seeing, dict.fromkeys(seeing, 0.5)),
@@ -1803,8 +2320,12 @@ ways = {
 print(f"{'':36}{'numbers trained':>16}{'loss on the 24':>16}{'right of 500':>14}")
 for name, (start, rates) in ways.items():
     losses, tuned = fine_tune(start, few_images, few_kinds, 2, eyes, rates, steps=80)
-    right = (vit_logits(new_images, tuned, eyes).argmax(dim=-1) == new_kinds).float().mean()
-    trained = sum(tensor.numel() for group in rates for tensor in list_tensors(tuned[group]))
+    right = (
+        (vit_logits(new_images, tuned, eyes).argmax(dim=-1) == new_kinds).float().mean()
+    )
+    trained = sum(
+        tensor.numel() for group in rates for tensor in list_tensors(tuned[group])
+    )
     print(f"{name:36}{trained:16}{losses[-1]:16.3f}{right:14.0%}")
 
 # %% [markdown]
@@ -1837,9 +2358,10 @@ def explain_model_size(millions, num_blocks, d_model, min_vocab, max_vocab):
         min_vocab, max_vocab: vocabularies that are plausible, both included.
 
     Returns:
-        (num_encoder_layers, num_layers, vocab_size): encoder blocks (0: a decoder-only model, without
-        cross-attention) and decoder blocks (at least 1) that add up to num_blocks, and a vocabulary in the range, such
-        that the total, without biases, norms and learned positions and with a tied embedding, rounds to this many
+        (num_encoder_layers, num_layers, vocab_size): encoder blocks (0: a decoder-only
+        model, without cross-attention) and decoder blocks (at least 1) that add up to
+        num_blocks, and a vocabulary in the range, such that the total, without biases,
+        norms and learned positions and with a tied embedding, rounds to this many
         millions. Where several do, any of them. None where none does.
     """
     ### BEGIN SOLUTION
@@ -1860,17 +2382,30 @@ def explain_model_size(millions, num_blocks, d_model, min_vocab, max_vocab):
 
 
 # %% check="explain_model_size"
-# Ten identical blocks of 12 · 500² are 30.0M; 20 000 words of 500 numbers are 10.0M more.
+# Ten identical blocks of 12 · 500² are 30.0M; 20 000 words of 500 numbers are 10.0M
+# more.
 expect(
     explain_model_size(40, 10, 500, 20_000, 20_000),
     (0, 10, 20_000),
     hint="No encoder is needed here. With one, the decoder blocks would have 16 D² each.",
 )
-# Seven encoder blocks of 12 · 500² are 21.0M, three decoder blocks of 16 · 500² are 12.0M: 33.0M and 10.0M.
-expect(explain_model_size(43, 10, 500, 20_000, 20_000), (7, 3, 20_000), hint="Three blocks have cross-attention.")
-expect(explain_model_size(39, 10, 500, 20_000, 20_000), None, hint="Fewer than 40 million are impossible here.")
+# Seven encoder blocks of 12 · 500² are 21.0M, three decoder blocks of 16 · 500² are
+# 12.0M: 33.0M and 10.0M.
+expect(
+    explain_model_size(43, 10, 500, 20_000, 20_000),
+    (7, 3, 20_000),
+    hint="Three blocks have cross-attention.",
+)
+expect(
+    explain_model_size(39, 10, 500, 20_000, 20_000),
+    None,
+    hint="Fewer than 40 million are impossible here.",
+)
 for claim in (213, 214, 189):
-    print(f"{claim}M with 12 blocks:", explain_model_size(claim, 12, 1024, 35_500, 37_500))
+    print(
+        f"{claim}M with 12 blocks:",
+        explain_model_size(claim, 12, 1024, 35_500, 37_500),
+    )
 
 # %% [markdown] written="which_stack" points=5
 # ## 17. In your own words

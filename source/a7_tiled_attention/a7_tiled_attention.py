@@ -60,7 +60,8 @@ import os
 
 import torch
 
-# Without a GPU, or with TRITON_INTERPRET=1, kernels run on the CPU: not in Triton's own interpreter, but strictly (below).
+# Without a GPU, or with TRITON_INTERPRET=1, kernels run on the CPU: not in Triton's own
+# interpreter, but strictly (below).
 interpret = os.environ.pop("TRITON_INTERPRET", "") == "1"
 device = "cpu" if interpret or not torch.cuda.is_available() else "cuda"
 
@@ -69,12 +70,14 @@ try:
     import triton.language as tl
 except ImportError:
     triton = tl = NoTriton(
-        "kernels need Triton, which is made for Linux. Open this notebook on Linux, in WSL on Windows, or in a free "
-        "hosted notebook (Google Colab, Kaggle). The six questions without a kernel need only torch, and run here."
+        "kernels need Triton, which is made for Linux. Open this notebook on Linux, in "
+        "WSL on Windows, or in a free hosted notebook (Google Colab, Kaggle). The six "
+        "questions without a kernel need only torch, and run here."
     )
 
 # %% given="expect"
 from autograder.student_tools.expect import expect
+from autograder.student_tools.predictions import predict
 
 # %% [markdown]
 # ## Why the score matrix is slow, not only large
@@ -121,19 +124,30 @@ from autograder.student_tools.expect import expect
 #
 # **Predict first.** The row $(\ln 1, \ln 2, \ln 4)$ in blocks of one: write down $(m, l)$ after each block.
 
+# %% predict="online_softmax_stats"
+predict(
+    "l after the last block?",
+    answer=1.75,
+    because="(0, 1), (ln 2, 1.5), (ln 4, 1.75): the old sum shrinks by a half each "
+    "time, and 1 is added.",
+)
+
 
 # %% question="online_softmax_stats"
 def online_softmax_stats(x, block):
-    """Maximum and sum of exponentials of each row, in one pass over blocks (Milakov and Gimelshein, 2018).
+    """Maximum and sum of exponentials of each row, in one pass over blocks (Milakov and
+    Gimelshein, 2018).
 
     Args:
         x: [..., N], floating point; -inf is allowed.
-        block: elements of a row that are looked at together; the last block may be smaller.
+        block: elements of a row that are looked at together; the last block may be
+            smaller.
 
     Returns:
-        (m, l), each [...]: m the maximum of the row, l the sum of exp(x - m). A row that is all -inf has
-        m = -inf and l = 0. float32 for half precision, else the dtype of x. All that is alive at any time, x left out,
-        is a few blocks, however long the row.
+        (m, l), each [...]: m the maximum of the row, l the sum of exp(x - m). A row
+        that is all -inf has m = -inf and l = 0. float32 for half precision, else the
+        dtype of x. All that is alive at any time, x left out, is a few blocks, however
+        long the row.
 
     Raises:
         ValueError: block is below 1; it stands in the message.
@@ -158,16 +172,29 @@ def online_softmax_stats(x, block):
 row = torch.tensor([1.0, 2.0, 4.0]).log()
 for block in (1, 2, 3):
     m, l = online_softmax_stats(row, block)
-    expect(m, torch.tensor(math.log(4.0)), hint="m is the largest element, ln 4 = 1.386.")
+    expect(
+        m,
+        torch.tensor(math.log(4.0)),
+        hint="m is the largest element, ln 4 = 1.386.",
+    )
     expect(
         l,
         torch.tensor(1.75),
         hint=f"(1 + 2 + 4) / 4, also with blocks of {block}. 3? The old sum was not corrected when the maximum grew.",
     )
 m, l = online_softmax_stats(torch.tensor([-1200.0, -1200.0]), 1)
-expect(l, torch.tensor(2.0), atol=1e-3, hint="Two equal elements: each is exp(0). 0? Where does your maximum start?")
+expect(
+    l,
+    torch.tensor(2.0),
+    atol=1e-3,
+    hint="Two equal elements: each is exp(0). 0? Where does your maximum start?",
+)
 m, l = online_softmax_stats(torch.tensor([float("-inf"), float("-inf"), 5.0]), 2)
-expect(l, torch.tensor(1.0), hint="The first block holds nothing but -inf. nan? You have computed -inf minus -inf.")
+expect(
+    l,
+    torch.tensor(1.0),
+    hint="The first block holds nothing but -inf. nan? You have computed -inf minus -inf.",
+)
 
 # %% [markdown]
 # What a row looks like while it passes by: the maximum only climbs, and each step up shrinks the sum collected so far.
@@ -175,7 +202,9 @@ expect(l, torch.tensor(1.0), hint="The first block holds nothing but -inf. nan? 
 # %% demo="watch_the_row_pass"
 import matplotlib.pyplot as plt
 
-row = torch.randn(120, generator=torch.Generator().manual_seed(3)).mul(2) + torch.linspace(-3, 3, 120)
+row = torch.randn(120, generator=torch.Generator().manual_seed(3)).mul(
+    2
+) + torch.linspace(-3, 3, 120)
 seen = [online_softmax_stats(row[: n + 1], 1) for n in range(120)]
 figure, axes = plt.subplots(2, 1, figsize=(7.5, 4.6), sharex=True, layout="constrained")
 axes[0].plot(row, ".", color="lightgrey", label="elements")
@@ -183,7 +212,9 @@ axes[0].plot([m for m, _ in seen], color="tab:blue", label="m so far")
 axes[0].set(ylabel="value", title="The online softmax on one row")
 axes[0].legend()
 axes[1].plot([l for _, l in seen], color="tab:orange", label="l so far")
-axes[1].plot([m + l.log() for m, l in seen], color="tab:green", label="m + ln l: never falls")
+axes[1].plot(
+    [m + l.log() for m, l in seen], color="tab:green", label="m + ln l: never falls"
+)
 axes[1].set(xlabel="elements that have passed", ylabel="value")
 axes[1].legend()
 plt.show()
@@ -212,18 +243,27 @@ plt.show()
 # **Predict first.** Set $A$ is one key with score 0 and value 2, set $B$ one key with score $\ln 3$ and value 4. What
 # are $m$, $l$, $o$ and $o/l$ of both?
 
+# %% predict="merge_stats"
+predict(
+    "o / l of both together?",
+    answer=3.5,
+    because="m = ln 3, l = 1/3 + 1 and o = 2/3 + 4, so o / l = (14/3) / (4/3).",
+)
+
 
 # %% question="merge_stats"
 def merge_stats(a, b):
     """Merge the partial softmax sums of two disjoint sets of keys.
 
     Args:
-        a: (m, l, o): m [...] the maximum score, l [...] the sum of exp(s - m), o [..., d_v] the sum of exp(s - m) v,
-            not divided by l. A set without keys is (-inf, 0, 0).
+        a: (m, l, o): m [...] the maximum score, l [...] the sum of exp(s - m), o
+            [..., d_v] the sum of exp(s - m) v, not divided by l. A set without keys is
+            (-inf, 0, 0).
         b: the same of another set of keys, in the same shapes and dtypes.
 
     Returns:
-        (m, l, o) of both sets together, in the same shapes and dtypes. Associative: the grouping does not matter.
+        (m, l, o) of both sets together, in the same shapes and dtypes. Associative: the
+        grouping does not matter.
     """
     ### BEGIN SOLUTION
     m_a, l_a, o_a = a
@@ -238,15 +278,33 @@ def merge_stats(a, b):
 
 
 # %% check="merge_stats"
-a = (torch.tensor(0.0), torch.tensor(1.0), torch.tensor([2.0]))  # one key: score 0, value 2
-b = (torch.tensor(math.log(3.0)), torch.tensor(1.0), torch.tensor([4.0]))  # one key: score ln 3, value 4
+# one key: score 0, value 2
+a = (torch.tensor(0.0), torch.tensor(1.0), torch.tensor([2.0]))
+# one key: score ln 3, value 4
+b = (torch.tensor(math.log(3.0)), torch.tensor(1.0), torch.tensor([4.0]))
 m, l, o = merge_stats(a, b)
 expect(m, torch.tensor(math.log(3.0)), hint="The larger of the two maxima.")
-expect(l, torch.tensor(4 / 3), hint="A shrinks by exp(0 - ln 3) = 1/3, B stays. 2? Then A was not corrected.")
-expect(o, torch.tensor([14 / 3]), hint="2/3 + 4. 3.5? That is o / l: do not divide here, or the next merge is wrong.")
+expect(
+    l,
+    torch.tensor(4 / 3),
+    hint="A shrinks by exp(0 - ln 3) = 1/3, B stays. 2? Then A was not corrected.",
+)
+expect(
+    o,
+    torch.tensor([14 / 3]),
+    hint="2/3 + 4. 3.5? That is o / l: do not divide here, or the next merge is wrong.",
+)
 nothing = (torch.tensor(float("-inf")), torch.tensor(0.0), torch.tensor([0.0]))
-expect(merge_stats(nothing, a)[2], a[2], hint="Nothing, merged with A, is A. nan? Look for -inf minus -inf.")
-expect(merge_stats(nothing, nothing)[1], torch.tensor(0.0), hint="Nothing and nothing is nothing: l = 0, m = -inf.")
+expect(
+    merge_stats(nothing, a)[2],
+    a[2],
+    hint="Nothing, merged with A, is A. nan? Look for -inf minus -inf.",
+)
+expect(
+    merge_stats(nothing, nothing)[1],
+    torch.tensor(0.0),
+    hint="Nothing and nothing is nothing: l = 0, m = -inf.",
+)
 
 # %% [markdown]
 # ## 3. Attention, tile by tile
@@ -281,6 +339,13 @@ expect(merge_stats(nothing, nothing)[1], torch.tensor(0.0), hint="Nothing and no
 # **Predict first.** $d=1$, query 1, keys $(\ln 1,\ln 3,\ln 4)$, values $(8, 0, 4)$. What is the output, and the
 # log-sum-exp?
 
+# %% predict="tiled_attention"
+predict(
+    "What is the output?",
+    answer=3,
+    because="Weights 1/8, 3/8 and 4/8 on 8, 0 and 4. The log-sum-exp is ln 8.",
+)
+
 
 # %% question="tiled_attention"
 def tiled_attention(q, k, v, block_q, block_k, causal=False):
@@ -295,13 +360,15 @@ def tiled_attention(q, k, v, block_q, block_k, causal=False):
         causal: query i sees key j only when j <= i + N_k - N_q.
 
     Returns:
-        (o, lse): o [..., N_q, d_v] in the dtype of q; lse [..., N_q], the logarithm of the sum of exp(score), float32
-        for half precision, else the dtype of q. A row that sees no key has o = 0 and lse = -inf. All that is alive at
-        any time, inputs left out, is the answer and a few tiles: far less than N_q * N_k numbers, and no more with more
-        keys.
+        (o, lse): o [..., N_q, d_v] in the dtype of q; lse [..., N_q], the logarithm of
+        the sum of exp(score), float32 for half precision, else the dtype of q. A row
+        that sees no key has o = 0 and lse = -inf. All that is alive at
+        any time, inputs left out, is the answer and a few tiles: far less than N_q *
+        N_k numbers, and no more with more keys.
 
     Raises:
-        ValueError: a block below 1; q and k of different d; k and v of different N_k. The sizes in the message.
+        ValueError: a block below 1; q and k of different d; k and v of different N_k.
+            The sizes in the message.
     """
     ### BEGIN SOLUTION
     n_q, n_k, d = q.shape[-2], k.shape[-2], q.shape[-1]
@@ -342,8 +409,16 @@ k = torch.tensor([[1.0], [3.0], [4.0]]).log()
 v = torch.tensor([[8.0], [0.0], [4.0]])
 for blocks in ((1, 1), (2, 2), (5, 5)):
     o, lse = tiled_attention(q, k, v, *blocks)
-    expect(o, torch.tensor([[3.0], [3.0]]), hint=f"Weights 1/8, 3/8, 4/8 on the values 8, 0, 4; tiles of {blocks}.")
-    expect(lse, torch.tensor([8.0, 8.0]).log(), hint="ln(1 + 3 + 4). The maximum belongs in it: m + ln l.")
+    expect(
+        o,
+        torch.tensor([[3.0], [3.0]]),
+        hint=f"Weights 1/8, 3/8, 4/8 on the values 8, 0, 4; tiles of {blocks}.",
+    )
+    expect(
+        lse,
+        torch.tensor([8.0, 8.0]).log(),
+        hint="ln(1 + 3 + 4). The maximum belongs in it: m + ln l.",
+    )
     o, lse = tiled_attention(q, k, v, *blocks, causal=True)
     expect(
         o,
@@ -353,7 +428,12 @@ for blocks in ((1, 1), (2, 2), (5, 5)):
 torch.manual_seed(0)
 q, k, v = torch.randn(2, 13, 5), torch.randn(2, 11, 5), torch.randn(2, 11, 3)
 full = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(5), dim=-1) @ v
-expect(tiled_attention(q, k, v, 4, 3)[0], full, atol=1e-5, hint="13 and 11 are no multiples of 4 and 3.")
+expect(
+    tiled_attention(q, k, v, 4, 3)[0],
+    full,
+    atol=1e-5,
+    hint="13 and 11 are no multiples of 4 and 3.",
+)
 
 # %% [markdown]
 # ## 4. The way back
@@ -381,10 +461,19 @@ expect(tiled_attention(q, k, v, 4, 3)[0], full, atol=1e-5, hint="13 and 11 are n
 # **Predict first.** In the small example above, $dO=1$: $P=(1/8,3/8,4/8)$, values $(8,0,4)$, $O=3$. What is $dS$, and
 # what must its sum be?
 
+# %% predict="tiled_attention_backward"
+predict(
+    "The second number of dS?",
+    answer=-1.125,
+    because="P (dP − 3) = (0.625, −1.125, 0.5). The sum must be 0: a softmax does not "
+    "notice a common shift.",
+)
+
 
 # %% question="tiled_attention_backward"
 def tiled_attention_backward(q, k, v, o, lse, do, block_q, block_k, causal=False):
-    """Gradients of tiled attention; the score tiles are computed again (Dao et al., 2022; Dao, 2023).
+    """Gradients of tiled attention; the score tiles are computed again (Dao et al.,
+    2022; Dao, 2023).
 
     Args:
         q, k, v, causal: as in tiled_attention.
@@ -393,9 +482,10 @@ def tiled_attention_backward(q, k, v, o, lse, do, block_q, block_k, causal=False
         block_q, block_k: rows of the tiles; they need not be those of the forward pass.
 
     Returns:
-        (dq, dk, dv) in the shapes and dtypes of q, k, v; half precision computes in float32. Rows that see nothing
-        contribute nothing. All that is alive at any time, inputs left out, is the gradients and a few tiles: far less
-        than N_q * N_k numbers.
+        (dq, dk, dv) in the shapes and dtypes of q, k, v; half precision computes in
+        float32. Rows that see nothing contribute nothing. All that is alive at any
+        time, inputs left out, is the gradients and a few tiles: far less than N_q * N_k
+        numbers.
     """
     ### BEGIN SOLUTION
     n_q, n_k, scale = q.shape[-2], k.shape[-2], 1 / math.sqrt(q.shape[-1])
@@ -428,13 +518,21 @@ k = torch.tensor([[1.0], [3.0], [4.0]]).log()
 v = torch.tensor([[8.0], [0.0], [4.0]])
 o, lse = torch.tensor([[3.0]]), torch.tensor([8.0]).log()
 dq, dk, dv = tiled_attention_backward(q, k, v, o, lse, torch.ones(1, 1), 1, 2)
-expect(dv, torch.tensor([[0.125], [0.375], [0.5]]), hint="dV = Pᵀ dO: the weights themselves.")
+expect(
+    dv,
+    torch.tensor([[0.125], [0.375], [0.5]]),
+    hint="dV = Pᵀ dO: the weights themselves.",
+)
 expect(
     dk,
     torch.tensor([[0.625], [-1.125], [0.5]]),
     hint="P ∘ (dP - 3). 1, 0 and 2? Then D is missing. The three must sum to 0: a shift of all keys changes nothing.",
 )
-expect(dq, torch.tensor([[-1.125 * math.log(3) + 0.5 * math.log(4)]]), hint="dS K, summed over all key tiles.")
+expect(
+    dq,
+    torch.tensor([[-1.125 * math.log(3) + 0.5 * math.log(4)]]),
+    hint="dS K, summed over all key tiles.",
+)
 
 torch.manual_seed(1)
 q, k, v = (torch.randn(7, 6, requires_grad=True) for _ in range(3))
@@ -442,9 +540,16 @@ full = torch.softmax(q @ k.T / math.sqrt(6), dim=-1) @ v
 do = torch.randn(7, 6)
 full.backward(do)
 lse = torch.logsumexp(q @ k.T / math.sqrt(6), dim=-1)
-grads = tiled_attention_backward(q.detach(), k.detach(), v.detach(), full.detach(), lse.detach(), do, 4, 3)
+grads = tiled_attention_backward(
+    q.detach(), k.detach(), v.detach(), full.detach(), lse.detach(), do, 4, 3
+)
 for grad, x, name in zip(grads, (q, k, v), ("dQ", "dK", "dV"), strict=True):
-    expect(grad, x.grad, atol=1e-5, hint=f"{name} against autograd, d = 6. Off by a factor? Follow the scale.")
+    expect(
+        grad,
+        x.grad,
+        atol=1e-5,
+        hint=f"{name} against autograd, d = 6. Off by a factor? Follow the scale.",
+    )
 
 # %% [markdown]
 # ## 5. Counting bytes
@@ -464,10 +569,19 @@ for grad, x, name in zip(grads, (q, k, v), ("dQ", "dK", "dV"), strict=True):
 #
 # **Predict first.** $N=4096$, $d=64$, $B_q=128$: by which factor is the tiled traffic smaller?
 
+# %% predict="hbm_traffic"
+predict(
+    "By which factor is the tiled traffic smaller?",
+    answer=3.94,
+    atol=0.15,
+    because="4 N (d + N) against 2 N d (1 + N / 128): 16640 / 4224.",
+)
+
 
 # %% question="hbm_traffic"
 def hbm_traffic(n, d, block_q, block_k, bytes_per_element):
-    """Bytes between main memory and chip in one head of attention, not causal, naive and tiled.
+    """Bytes between main memory and chip in one head of attention, not causal, naive
+    and tiled.
 
     Args:
         n: tokens, as queries and as keys.
@@ -477,8 +591,8 @@ def hbm_traffic(n, d, block_q, block_k, bytes_per_element):
         bytes_per_element: 2 for half precision, 4 for float32.
 
     Returns:
-        dict of int: "naive" (read Q and K, write S; read S, write P; read P and V, write O) and "tiled" (Q and O once,
-        K and V once for each query tile).
+        dict of int: "naive" (read Q and K, write S; read S, write P; read P and V,
+        write O) and "tiled" (Q and O once, K and V once for each query tile).
 
     Raises:
         ValueError: a size is below 1; it stands in the message.
@@ -497,9 +611,21 @@ def hbm_traffic(n, d, block_q, block_k, bytes_per_element):
 
 # %% check="hbm_traffic"
 small = hbm_traffic(4, 2, 2, 2, bytes_per_element=4)
-expect(small["naive"], 384, hint="Q, K, V, O are 8 elements each, S and P move 16 four times: 96 elements of 4 bytes.")
-expect(small["tiled"], 192, hint="Q and O: 16. K and V, 16 together, for each of two query tiles: 32.")
-expect(hbm_traffic(5, 2, 2, 2, 4)["tiled"], 320, hint="Five queries in tiles of two are three tiles: 20 + 3 · 20.")
+expect(
+    small["naive"],
+    384,
+    hint="Q, K, V, O are 8 elements each, S and P move 16 four times: 96 elements of 4 bytes.",
+)
+expect(
+    small["tiled"],
+    192,
+    hint="Q and O: 16. K and V, 16 together, for each of two query tiles: 32.",
+)
+expect(
+    hbm_traffic(5, 2, 2, 2, 4)["tiled"],
+    320,
+    hint="Five queries in tiles of two are three tiles: 20 + 3 · 20.",
+)
 
 # %% demo="traffic_against_length"
 import matplotlib.pyplot as plt
@@ -511,12 +637,20 @@ axes[0].loglog(lengths, naive, color="tab:red", linestyle="--", zorder=3, label=
 for block_q in (32, 128, 512):
     megabytes = [hbm_traffic(n, 64, block_q, 64, 2)["tiled"] / 1e6 for n in lengths]
     axes[0].loglog(lengths, megabytes, label=f"tiled, B_q = {block_q}")
-axes[0].set(xlabel="tokens N", ylabel="MB moved", title="Traffic of one head, d = 64, half precision")
+axes[0].set(
+    xlabel="tokens N",
+    ylabel="MB moved",
+    title="Traffic of one head, d = 64, half precision",
+)
 axes[0].legend()
 for d in (32, 64, 128):
     ratio = [hbm_traffic(n, d, 128, 64, 2) for n in lengths]
-    axes[1].semilogx(lengths, [r["naive"] / r["tiled"] for r in ratio], label=f"d = {d}")
-axes[1].set(xlabel="tokens N", ylabel="naive / tiled", title="How many times less, B_q = 128")
+    axes[1].semilogx(
+        lengths, [r["naive"] / r["tiled"] for r in ratio], label=f"d = {d}"
+    )
+axes[1].set(
+    xlabel="tokens N", ylabel="naive / tiled", title="How many times less, B_q = 128"
+)
 axes[1].legend()
 plt.show()
 
@@ -556,8 +690,8 @@ plt.show()
 def trace(function, *arguments, **keywords):
     """Without a GPU there is another one, further down."""
     raise RuntimeError(
-        'only kernels on a CPU are traced: put os.environ["TRITON_INTERPRET"] = "1" at the top of the first cell with '
-        "imports, and restart"
+        'only kernels on a CPU are traced: put os.environ["TRITON_INTERPRET"] = "1" at '
+        "the top of the first cell with imports, and restart"
     )
 
 
@@ -584,13 +718,23 @@ if device == "cpu" and kernels_run(triton):
 # **Predict first.** $x$ is $7\times11$, tiles are $4\times8$. How many programs are there, and how often is each
 # element of $b$ read?
 
+# %% predict="add_bias"
+predict(
+    "How many programs are there?",
+    answer=4,
+    because="2 rows of tiles and 2 columns. Each element of b is read by 2 programs.",
+)
+
 
 # %% question="add_bias"
 @triton.jit
 def add_bias_kernel(
-    x_ptr, b_ptr, y_ptr, M, N, stride_xm, stride_xn, stride_b, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+    x_ptr, b_ptr, y_ptr, M, N, stride_xm, stride_xn, stride_b,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """One program adds the bias to one tile [BLOCK_M, BLOCK_N]; y is contiguous. The signature is yours to change."""
+    """One program adds the bias to one tile [BLOCK_M, BLOCK_N]; y is contiguous. The
+    signature is yours to change.
+    """
     ### BEGIN SOLUTION
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
@@ -609,9 +753,10 @@ def add_bias(x, b):
         b: [N], any stride, in the dtype of x.
 
     Returns:
-        [M, N], x[i, j] + b[j], in the dtype of x: a new tensor. The kernel loads each element of x once and stores each
-        sum once, in tiles of at most 64 × 64 = 4096 elements, one a program. The wrapper allocates and rearranges, and
-        computes nothing itself.
+        [M, N], x[i, j] + b[j], in the dtype of x: a new tensor. The kernel loads each
+        element of x once and stores each sum once, in tiles of at most 64 × 64 = 4096
+        elements, one a program. The wrapper allocates and rearranges, and computes
+        nothing itself.
 
     Raises:
         ValueError: b is not [N]; both lengths in the message.
@@ -669,11 +814,21 @@ if device == "cpu" and kernels_run(triton):
 # **Predict first.** A row of five equal elements, loaded into eight lanes whose last three hold 0. What comes out
 # when the elements are 0? When they are $-50$?
 
+# %% predict="softmax_rows"
+predict(
+    "What comes out when the elements are 0?",
+    answer=0.125,
+    because="Eight lanes share the 1 in place of five. With −50 nearly nothing is left:"
+    " the three lanes of 0 take it all.",
+)
+
 
 # %% question="softmax_rows"
 @triton.jit
 def softmax_rows_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, BLOCK: tl.constexpr):
-    """One program computes the softmax of one row; y is contiguous. The signature is yours to change."""
+    """One program computes the softmax of one row; y is contiguous. The signature is
+    yours to change.
+    """
     ### BEGIN SOLUTION
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK)  # [BLOCK]
@@ -691,9 +846,10 @@ def softmax_rows(x):
         x: [M, N], float32 or float16, any strides; finite.
 
     Returns:
-        [M, N], rows that sum to 1, in the dtype of x: a new tensor; computed in float32, so that float16 is right to
-        its last digit (a weight of 0.0005 within 1e-7). The kernel loads each element of x once and stores each weight
-        once. The wrapper allocates and rearranges, and computes nothing itself.
+        [M, N], rows that sum to 1, in the dtype of x: a new tensor; computed in
+        float32, so that float16 is right to its last digit (a weight of 0.0005 within
+        1e-7). The kernel loads each element of x once and stores each weight once. The
+        wrapper allocates and rearranges, and computes nothing itself.
     """
     ### BEGIN SOLUTION
     m, n = x.shape
@@ -754,9 +910,12 @@ def attention_forward_kernel(
     stride_kb, stride_kh, stride_kn, stride_kd,
     stride_vb, stride_vh, stride_vn, stride_vd,
     H, N_q, N_k, scale,
-    D: tl.constexpr, D_PAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr,
+    D: tl.constexpr, D_PAD: tl.constexpr,
+    BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """One program: one query tile of one head. o and lse are contiguous. The signature is yours to change."""
+    """One program: one query tile of one head. o and lse are contiguous. The signature
+    is yours to change.
+    """
     ### BEGIN SOLUTION
     batch = tl.program_id(1) // H
     head = tl.program_id(1) % H
@@ -798,7 +957,8 @@ def attention_forward_kernel(
 
 
 def triton_attention(q, k, v, causal=False):
-    """Scaled dot-product attention by a kernel that never writes the scores (Dao et al., 2022).
+    """Scaled dot-product attention by a kernel that never writes the scores (Dao et
+    al., 2022).
 
     Args:
         q: [B, H, N_q, d], float32 or float16; d need not be a power of two.
@@ -807,13 +967,16 @@ def triton_attention(q, k, v, causal=False):
         causal: query i sees key j only when j <= i + N_k - N_q.
 
     Returns:
-        (o, lse): o [B, H, N_q, d] in the dtype of q; lse [B, H, N_q], float32. A row that sees no key has o = 0 and
-        lse = -inf. The kernel loads each query once, and all keys and values once for each query tile (not causal: it
-        may end earlier then); both products are `tl.dot`. Tiles have 16 to 64 keys and at most 128 queries.
-        The accumulator is float32. The wrapper allocates and rearranges, and computes nothing itself.
+        (o, lse): o [B, H, N_q, d] in the dtype of q; lse [B, H, N_q], float32. A row
+        that sees no key has o = 0 and lse = -inf. The kernel loads each query once, and
+        all keys and values once for each query tile (not causal: it may end earlier
+        then); both products are `tl.dot`. Tiles have 16 to 64 keys and at most 128
+        queries. The accumulator is float32. The wrapper allocates and rearranges, and
+        computes nothing itself.
 
     Raises:
-        ValueError: k or v does not fit q (d, or N_k of k and v); the sizes in the message.
+        ValueError: k or v does not fit q (d, or N_k of k and v); the sizes in the
+            message.
     """
     ### BEGIN SOLUTION
     batch, heads, n_q, d = q.shape
@@ -838,24 +1001,77 @@ def dense_attention(q, k, v, causal=False):
     s = q.double() @ k.double().transpose(-2, -1) / math.sqrt(q.shape[-1])
     if causal:
         n_q, n_k = s.shape[-2:]
-        s = s.masked_fill(torch.ones(n_q, n_k, device=s.device).tril(n_k - n_q) == 0, float("-inf"))
-    return (torch.softmax(s, dim=-1) @ v.double()).float(), torch.logsumexp(s, dim=-1).float()
+        s = s.masked_fill(
+            torch.ones(n_q, n_k, device=s.device).tril(n_k - n_q) == 0,
+            float("-inf"),
+        )
+    return (torch.softmax(s, dim=-1) @ v.double()).float(), torch.logsumexp(
+        s, dim=-1
+    ).float()
 
 
 def try_attention(b, h, n_q, n_k, d, causal, hint):
     torch.manual_seed(n_q)
     q, k, v = (torch.randn(b, h, n, d, device=device) for n in (n_q, n_k, n_k))
-    (o, lse), (o_full, lse_full) = triton_attention(q, k, v, causal), dense_attention(q, k, v, causal)
+    (o, lse), (o_full, lse_full) = (
+        triton_attention(q, k, v, causal),
+        dense_attention(q, k, v, causal),
+    )
     expect(o.cpu(), o_full.cpu(), atol=1e-4, hint=hint)
-    expect(lse.cpu(), lse_full.cpu(), atol=1e-4, hint="The log-sum-exp is m + ln l, float32.")
+    expect(
+        lse.cpu(),
+        lse_full.cpu(),
+        atol=1e-4,
+        hint="The log-sum-exp is m + ln l, float32.",
+    )
 
 
 if kernels_run(triton):
-    try_attention(1, 1, 32, 32, 16, False, hint="One head, one or two tiles, nothing ragged: the plain algorithm.")
-    try_attention(2, 3, 32, 64, 16, False, hint="Several heads: are batch and head in the pointer of every tensor?")
-    try_attention(1, 2, 40, 40, 16, False, hint="40 is no multiple of a tile: keys beyond the end must weigh nothing.")
-    try_attention(1, 1, 32, 32, 24, False, hint="d = 24: lanes beyond d must hold 0 in every load.")
-    try_attention(1, 2, 40, 72, 16, True, hint="Causal, bottom-right: add N_k - N_q to the row.")
+    try_attention(
+        1,
+        1,
+        32,
+        32,
+        16,
+        False,
+        hint="One head, one or two tiles, nothing ragged: the plain algorithm.",
+    )
+    try_attention(
+        2,
+        3,
+        32,
+        64,
+        16,
+        False,
+        hint="Several heads: are batch and head in the pointer of every tensor?",
+    )
+    try_attention(
+        1,
+        2,
+        40,
+        40,
+        16,
+        False,
+        hint="40 is no multiple of a tile: keys beyond the end must weigh nothing.",
+    )
+    try_attention(
+        1,
+        1,
+        32,
+        32,
+        24,
+        False,
+        hint="d = 24: lanes beyond d must hold 0 in every load.",
+    )
+    try_attention(
+        1,
+        2,
+        40,
+        72,
+        16,
+        True,
+        hint="Causal, bottom-right: add N_k - N_q to the row.",
+    )
 
 # %% [markdown]
 # ### The picture of tiles
@@ -873,23 +1089,48 @@ if device == "cpu" and kernels_run(triton):
     n, d = 150, 16
     q, k, v = (torch.randn(1, 1, n, d) for _ in range(3))
     _, seen = trace(triton_attention, q, k, v, causal=True)
-    figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained", width_ratios=(1.2, 1))
-    own_rows = {program: box[2] for program, verb, name, box in seen.steps if name == "q" and verb == "reads"}
+    figure, axes = plt.subplots(
+        1, 2, figsize=(10.5, 4.4), layout="constrained", width_ratios=(1.2, 1)
+    )
+    own_rows = {
+        program: box[2]
+        for program, verb, name, box in seen.steps
+        if name == "q" and verb == "reads"
+    }
     for program, _, name, box in seen.steps:
         if name == "k" and program in own_rows:
             rows, columns = own_rows[program], box[2]
             where, size = (columns.start, rows.start), (len(columns), len(rows))
-            axes[0].add_patch(Rectangle(where, *size, facecolor="tab:green", alpha=0.35, edgecolor="black"))
+            axes[0].add_patch(
+                Rectangle(
+                    where, *size, facecolor="tab:green", alpha=0.35, edgecolor="black"
+                )
+            )
     axes[0].plot([0, n], [0, n], color="tab:red", linestyle="--", label="diagonal")
-    axes[0].set(xlim=(0, n), ylim=(n, 0), xlabel="key", ylabel="query", title="Tiles that were visited")
+    axes[0].set(
+        xlim=(0, n),
+        ylim=(n, 0),
+        xlabel="key",
+        ylabel="query",
+        title="Tiles that were visited",
+    )
     axes[0].legend()
-    axes[1].step(range(n), seen.reads["k"][0, 0, :, 0], where="mid", label="reads of each key")
-    axes[1].step(range(n), seen.reads["q"][0, 0, :, 0], where="mid", label="reads of each query")
-    axes[1].set(xlabel="row", ylabel="times read", ylim=(0, None), title="Traffic, row by row")
+    axes[1].step(
+        range(n), seen.reads["k"][0, 0, :, 0], where="mid", label="reads of each key"
+    )
+    axes[1].step(
+        range(n), seen.reads["q"][0, 0, :, 0], where="mid", label="reads of each query"
+    )
+    axes[1].set(
+        xlabel="row", ylabel="times read", ylim=(0, None), title="Traffic, row by row"
+    )
     axes[1].legend()
     plt.show()
     counted = (seen.loads["q"] + seen.loads["k"] + seen.loads["v"] + n * d) * 4
-    print(f"bytes counted: {counted}; by hbm_traffic, not causal: {hbm_traffic(n, d, 64, 32, 4)}")
+    print(
+        f"bytes counted: {counted}; by hbm_traffic, not causal: "
+        f"{hbm_traffic(n, d, 64, 32, 4)}"
+    )
 
 # %% [markdown]
 # ### What a GPU would say
@@ -915,7 +1156,9 @@ if device == "cpu" and kernels_run(triton):
 # %% demo="what_a_gpu_would_say"
 if device == "cpu" and kernels_run(triton):
     for dtype, d in ((torch.float16, 64), (torch.float16, 128), (torch.float32, 64)):
-        q, k, v = (torch.empty(1, 16, 4096, d, dtype=dtype, device="meta") for _ in range(3))
+        q, k, v = (
+            torch.empty(1, 16, 4096, d, dtype=dtype, device="meta") for _ in range(3)
+        )
         for needs in resources(triton_attention, q, k, v, causal=True):
             print(needs)
 
@@ -934,33 +1177,69 @@ if device == "cpu" and kernels_run(triton):
 # chip answers all but the first: a GPU can be faster than the slope says. And a kernel that spills, or whose tiles are
 # too small for the tensor cores, never reaches the roof. On a GPU the cell measures, instead of counting.
 
+# %% predict="roofline"
+predict(
+    "How many operations for each byte, with B_q = 64?",
+    answer=64,
+    because="A key and its value are 4 d bytes, and each query of the tile does 4 d "
+    "operations with them: B_q in all. The picture shows how far that is from the "
+    "ridge.",
+)
+
 # %% demo="roofline"
 import matplotlib.pyplot as plt
 
 if device == "cpu" and kernels_run(triton):
     figure, axes = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
     for gpu, color in ((H100, "tab:green"), (H200, "tab:blue")):
-        intensities = (4, gpu.half_flops / gpu.bytes_a_second, 2000)  # the ridge in the middle
+        # the ridge in the middle
+        intensities = (4, gpu.half_flops / gpu.bytes_a_second, 2000)
         roof = [min(gpu.half_flops, i * gpu.bytes_a_second) / 1e12 for i in intensities]
         axes.loglog(intensities, roof, color=color, label=f"{gpu.name}, half precision")
-    axes.axhline(H200.float32_flops / 1e12, color="grey", linestyle="--", label="both, float32 without tensor cores")
+    axes.axhline(
+        H200.float32_flops / 1e12,
+        color="grey",
+        linestyle="--",
+        label="both, float32 without tensor cores",
+    )
     for dtype, marker in ((torch.float16, "o"), (torch.float32, "s")):
         q, k, v = (torch.randn(1, 1, 256, 64).to(dtype) for _ in range(3))
         _, seen = trace(triton_attention, q, k, v)
         work = roofline(seen, triton_attention, q, k, v)
         height = work.flops_a_second(H200) / 1e12
-        axes.plot(work.intensity, height, marker, color="tab:red", label=f"your kernel, {work.precision}")
-        print(f"{work.precision}: {work.intensity:.0f} operations a byte; an H200 waits for {work.bound_by(H200)}")
-    axes.set(xlabel="operations for each byte", ylabel="TFLOP/s", title="Roofline of triton_attention, d = 64")
+        axes.plot(
+            work.intensity,
+            height,
+            marker,
+            color="tab:red",
+            label=f"your kernel, {work.precision}",
+        )
+        print(
+            f"{work.precision}: {work.intensity:.0f} operations a byte; "
+            f"an H200 waits for {work.bound_by(H200)}"
+        )
+    axes.set(
+        xlabel="operations for each byte",
+        ylabel="TFLOP/s",
+        title="Roofline of triton_attention, d = 64",
+    )
     axes.legend()
     plt.show()
 elif device == "cuda":
     print("N        ms   TFLOP/s   GB/s by hbm_traffic, B_q = 64")
     for n in (1024, 4096, 16384):
         q, k, v = (torch.randn(1, 16, n, 64, device=device).half() for _ in range(3))
-        milliseconds = triton.testing.do_bench(lambda q=q, k=k, v=v: triton_attention(q, k, v))
-        flops, traffic = 16 * 4 * n * n * 64, 16 * hbm_traffic(n, 64, 64, 32, 2)["tiled"]
-        print(f"{n:<6} {milliseconds:6.3f} {flops / milliseconds / 1e9:9.1f} {traffic / milliseconds / 1e6:6.0f}")
+        milliseconds = triton.testing.do_bench(
+            lambda q=q, k=k, v=v: triton_attention(q, k, v)
+        )
+        flops, traffic = (
+            16 * 4 * n * n * 64,
+            16 * hbm_traffic(n, 64, 64, 32, 2)["tiled"],
+        )
+        print(
+            f"{n:<6} {milliseconds:6.3f} {flops / milliseconds / 1e9:9.1f} "
+            f"{traffic / milliseconds / 1e6:6.0f}"
+        )
 
 # %% [markdown]
 # ## 9. Find the error in the notes
@@ -985,6 +1264,13 @@ elif device == "cuda":
 #
 # **Predict first.** $N = B_q$, so one query tile at $N$ and two at $2N$. By which factor does the traffic grow?
 
+# %% predict="growth_of_costs"
+predict(
+    "By which factor does the traffic grow?",
+    answer=3,
+    because="4 N d before. Then 4 N d for Q and O, and twice 4 N d for K and V.",
+)
+
 
 # %% question="growth_of_costs"
 def growth_of_costs(n, d, block_q, bytes_per_element):
@@ -997,8 +1283,9 @@ def growth_of_costs(n, d, block_q, bytes_per_element):
         bytes_per_element: of Q, K, V and O.
 
     Returns:
-        dict of float: "storage", "traffic" and "flops", the exponent p of each: cost(2n) = 2**p * cost(n). Storage is O
-        and a float32 log-sum-exp a row; traffic is that of hbm_traffic, tiled.
+        dict of float: "storage", "traffic" and "flops", the exponent p of each:
+        cost(2n) = 2**p * cost(n). Storage is O and a float32 log-sum-exp a row; traffic
+        is that of hbm_traffic, tiled.
     """
 
     ### BEGIN SOLUTION
@@ -1016,11 +1303,21 @@ def growth_of_costs(n, d, block_q, bytes_per_element):
 
 # %% check="growth_of_costs"
 growth = growth_of_costs(n=32, d=8, block_q=32, bytes_per_element=2)
-expect(growth["storage"], 1.0, hint="Twice the tokens, twice the rows: the slide is right about storage.")
+expect(
+    growth["storage"],
+    1.0,
+    hint="Twice the tokens, twice the rows: the slide is right about storage.",
+)
 expect(growth["flops"], 2.0, hint="Every query still meets every key.")
-expect(growth["traffic"], math.log2(3), hint="4nd before; then 4nd for Q and O, twice 4nd for K and V: three times.")
+expect(
+    growth["traffic"],
+    math.log2(3),
+    hint="4nd before; then 4nd for Q and O, twice 4nd for K and V: three times.",
+)
 for n in (1024, 16384, 131072):
-    print(n, {name: round(p, 3) for name, p in growth_of_costs(n, 64, 128, 2).items()})
+    print(
+        n, {name: round(p, 3) for name, p in growth_of_costs(n, 64, 128, 2).items()}
+    )
 
 # %% [markdown] written="twice_is_faster" points=5
 # ## 10. In your own words

@@ -61,6 +61,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 # %% given="expect"
 from autograder.student_tools.expect import expect
+from autograder.student_tools.predictions import predict
 
 # %% [markdown]
 # ## The model, without a cache
@@ -81,10 +82,15 @@ from autograder.student_tools.expect import expect
 
 # %% given="library" module="library"
 def layer_norm(x, gamma, beta, eps=1e-5):
-    """Normalize each token of x [..., D], then scale and shift; half precision in float32."""
+    """Normalize each token of x [..., D], then scale and shift; half precision in
+    float32.
+    """
     wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
     centred = wide - wide.mean(dim=-1, keepdim=True)
-    return (centred / torch.sqrt(centred.pow(2).mean(dim=-1, keepdim=True) + eps) * gamma + beta).to(x.dtype)
+    return (
+        centred / torch.sqrt(centred.pow(2).mean(dim=-1, keepdim=True) + eps) * gamma
+        + beta
+    ).to(x.dtype)
 
 
 def split_heads(x, num_heads):
@@ -98,40 +104,55 @@ def merge_heads(x):
 
 
 def rotary_positions(x, positions, theta):
-    """Turn the feature pairs of x [B, H, N, d] by the angles of positions, [N] or [B, N]."""
+    """Turn the feature pairs of x [B, H, N, d] by the angles of positions, [N] or
+    [B, N].
+    """
     wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
-    frequency = theta ** (-torch.arange(0, x.shape[-1], 2, dtype=wide.dtype) / x.shape[-1])  # [d/2]
-    angle = positions.to(wide.dtype).unsqueeze(-1) * frequency  # [N, d/2] or [B, N, d/2]
+    # [d/2]
+    frequency = theta ** (
+        -torch.arange(0, x.shape[-1], 2, dtype=wide.dtype) / x.shape[-1]
+    )
+    # [N, d/2] or [B, N, d/2]
+    angle = positions.to(wide.dtype).unsqueeze(-1) * frequency
     angle = angle.unsqueeze(-3)  # the same for every head
     a, b = wide[..., 0::2], wide[..., 1::2]
-    turned = torch.stack([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1)
+    turned = torch.stack(
+        [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1
+    )
     return turned.flatten(-2).to(x.dtype)
 
 
 def causal_mask(n_q, n_k=None, window=None):
-    """bool [N_q, N_k]: query i may see key j when j <= i + N_k - N_q; with a window only the last `window` of those."""
+    """bool [N_q, N_k]: query i may see key j when j <= i + N_k - N_q; with a window
+    only the last `window` of those.
+    """
     n_k = n_q if n_k is None else n_k
-    own = torch.arange(n_q)[:, None] + (n_k - n_q)  # [N_q, 1]: the key that belongs to query i
+    # [N_q, 1]: the key that belongs to query i
+    own = torch.arange(n_q)[:, None] + (n_k - n_q)
     keys = torch.arange(n_k)
     return (keys <= own) if window is None else (keys <= own) & (keys > own - window)
 
 
 def grouped_attention(q, k, v, mask):
-    """q [B, H, N_q, d], k and v [B, H_kv, N_k, d], mask broadcastable to [B, 1, N_q, N_k] -> [B, H, N_q, d].
+    """q [B, H, N_q, d], k and v [B, H_kv, N_k, d], mask broadcastable to
+    [B, 1, N_q, N_k] -> [B, H, N_q, d].
 
     Computes in the dtype of q. A query with no key allowed gives zeros.
     """
     batch, num_heads, n_q, d = q.shape
     num_kv_heads, n_k = k.shape[1], k.shape[2]
     k, v = k.to(q.dtype), v.to(q.dtype)  # copies nothing where the dtypes agree
-    rows = q.reshape(batch, num_kv_heads, -1, d)  # [B, H_kv, H/H_kv*N_q, d]: a group's queries under each other
+    # [B, H_kv, H/H_kv*N_q, d]: a group's queries under each other
+    rows = q.reshape(batch, num_kv_heads, -1, d)
     scores = (rows / math.sqrt(d)) @ k.transpose(-2, -1)  # [B, H_kv, H/H_kv*N_q, N_k]
     scores = scores.view(batch, num_heads, n_q, n_k)
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     empty = ~mask.any(dim=-1, keepdim=True)
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
     weights = torch.softmax(wide, dim=-1).masked_fill(empty, 0.0).to(q.dtype)
-    return (weights.view(batch, num_kv_heads, -1, n_k) @ v).view(batch, num_heads, n_q, d)
+    return (weights.view(batch, num_kv_heads, -1, n_k) @ v).view(
+        batch, num_heads, n_q, d
+    )
 
 
 def mlp(x, block):
@@ -145,13 +166,17 @@ def unembedding(params):
 
 
 def embed(ids, positions, params):
-    """Into the model: ids and their positions, [B, N] or [N] -> x [B, N, D]. Learned positions are added here."""
+    """Into the model: ids and their positions, [B, N] or [N] -> x [B, N, D]. Learned
+    positions are added here.
+    """
     x = params["embed"][ids]
     return x + params["positions"][positions] if "positions" in params else x
 
 
 def project(x, positions, block, params, config):
-    """The first half of a block: x [B, N, D] -> q [B, H, N, d], k and v [B, H_kv, N, d], q and k turned if rotary."""
+    """The first half of a block: x [B, N, D] -> q [B, H, N, d], k and v
+    [B, H_kv, N, d], q and k turned if rotary.
+    """
     h = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
     q = split_heads(h @ block["w_q"], config.num_heads)
     k = split_heads(h @ block["w_k"], config.num_kv_heads)
@@ -162,7 +187,9 @@ def project(x, positions, block, params, config):
 
 
 def finish_block(x, mixed, block):
-    """The second half: what attention mixed, [B, H, N, d], joins the stream x [B, N, D], then the MLP."""
+    """The second half: what attention mixed, [B, H, N, d], joins the stream x
+    [B, N, D], then the MLP.
+    """
     x = x + merge_heads(mixed) @ block["w_o"]
     return x + mlp(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
 
@@ -173,7 +200,9 @@ def to_logits(x, params):
 
 
 def decoder_lm(ids, params, config, window=None):
-    """The whole model on whole sequences: ids [B, N] -> logits [B, N, V]. It remembers nothing."""
+    """The whole model on whole sequences: ids [B, N] -> logits [B, N, V]. It remembers
+    nothing.
+    """
     positions = torch.arange(ids.shape[1])  # [N]
     x = embed(ids, positions, params)  # [B, N, D]
     mask = causal_mask(ids.shape[1], window=window)  # [N, N]
@@ -198,11 +227,15 @@ def make_config(**changes):
 
 
 def random_params(config, seed=7, learned=False, tied=False, dtype=torch.float64):
-    """Random parameters: rotary unless `learned`; an unembedding of its own unless `tied`."""
+    """Random parameters: rotary unless `learned`; an unembedding of its own unless
+    `tied`.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def draw(*shape, scale=1.0):
-        return (scale * torch.randn(*shape, generator=generator, dtype=torch.float64)).to(dtype)
+        return (
+            scale * torch.randn(*shape, generator=generator, dtype=torch.float64)
+        ).to(dtype)
 
     def around_one(n):
         return 1 + draw(n, scale=0.3)
@@ -213,8 +246,14 @@ def random_params(config, seed=7, learned=False, tied=False, dtype=torch.float64
     if learned:
         params["positions"] = draw(config.context_length, d)
     for _ in range(config.num_layers):
-        block = {"w_q": draw(d, wide, scale=2.5 * d**-0.5), "w_k": draw(d, narrow, scale=2.5 * d**-0.5)}
-        block |= {"w_v": draw(d, narrow, scale=3 * d**-0.5), "w_o": draw(wide, d, scale=3 * wide**-0.5)}
+        block = {
+            "w_q": draw(d, wide, scale=2.5 * d**-0.5),
+            "w_k": draw(d, narrow, scale=2.5 * d**-0.5),
+        }
+        block |= {
+            "w_v": draw(d, narrow, scale=3 * d**-0.5),
+            "w_o": draw(wide, d, scale=3 * wide**-0.5),
+        }
         block |= {"ln1_gamma": around_one(d), "ln1_beta": draw(d, scale=0.3)}
         block |= {"ln2_gamma": around_one(d), "ln2_beta": draw(d, scale=0.3)}
         block |= {"w1": draw(d, f, scale=1.5 * d**-0.5), "b1": draw(f, scale=0.3)}
@@ -227,15 +266,22 @@ def random_params(config, seed=7, learned=False, tied=False, dtype=torch.float64
 
 
 def generate_uncached(params, prompt, num_new, config):
-    """Greedy generation that runs the whole model on everything so far, for every token."""
+    """Greedy generation that runs the whole model on everything so far, for every
+    token.
+    """
     ids = prompt
     for _ in range(num_new):
-        ids = torch.cat([ids, decoder_lm(ids, params, config)[:, -1].argmax(dim=-1, keepdim=True)], dim=1)
+        ids = torch.cat(
+            [ids, decoder_lm(ids, params, config)[:, -1].argmax(dim=-1, keepdim=True)],
+            dim=1,
+        )
     return ids
 
 
 def feed(cache, chunks):
-    """One step of a caller: a chunk (k, v) for every layer, then one advance. Returns what each append returned."""
+    """One step of a caller: a chunk (k, v) for every layer, then one advance. Returns
+    what each append returned.
+    """
     returned = [cache.append(layer, *chunk) for layer, chunk in enumerate(chunks)]
     cache.advance(chunks[0][0].shape[2])
     return returned
@@ -275,6 +321,14 @@ def feed(cache, chunks):
 #
 # **Predict first.** A cache of capacity 4 gets `append(0, …)` with two tokens, `append(0, …)` with three, `advance(1)`,
 # `append(0, …)` with two. How many tokens does the last one return, and from which of the calls do they come?
+
+# %% predict="KVCache"
+predict(
+    "How many tokens does the last append return?",
+    answer=3,
+    because="One token counts, of the second call, since nothing advanced after the "
+    "first. The two new ones follow it.",
+)
 
 
 # %% question="KVCache"
@@ -317,12 +371,13 @@ class KVCache:
             k, v: [B, H_kv, c, d], in any floating dtype.
 
         Returns:
-            (k_all, v_all), each [B, H_kv, length + c, d] in the cache's dtype. `length` stays. They do not
-            change later, whatever is done with the cache; and the cache does not change when the caller's k does.
+            (k_all, v_all), each [B, H_kv, length + c, d] in the cache's dtype. `length`
+            stays. They do not change later, whatever is done with the cache; and the
+            cache does not change when the caller's k does.
 
         Raises:
-            ValueError: k or v is not [B, H_kv, c, d], or length + c is more than the capacity (both in the message).
-                The cache is then as it was.
+            ValueError: k or v is not [B, H_kv, c, d], or length + c is more than the
+                capacity (both in the message). The cache is then as it was.
         """
         ### BEGIN SOLUTION
         keys, values = self._keys[layer], self._values[layer]
@@ -341,7 +396,8 @@ class KVCache:
         ### END SOLUTION
 
     def advance(self, c):
-        """Count the first c tokens of the chunks just appended as finished; once a step, after the last layer.
+        """Count the first c tokens of the chunks just appended as finished; once a
+        step, after the last layer.
 
         Raises:
             ValueError: length + c is more than the capacity; both in the message.
@@ -361,23 +417,49 @@ class KVCache:
 
 # %% check="KVCache"
 def tokens(*numbers):
-    """A chunk with one batch row, one head and head size 1, so that it can be read."""
+    """A chunk with one batch row, one head and head size 1, so that it can be
+    read.
+    """
     return torch.tensor(numbers, dtype=torch.float32).view(1, 1, -1, 1)
 
 
-cache = KVCache(num_layers=2, batch=1, num_kv_heads=1, d_head=1, capacity=4, dtype=torch.float32)
+cache = KVCache(
+    num_layers=2, batch=1, num_kv_heads=1, d_head=1, capacity=4, dtype=torch.float32
+)
 cache.append(0, tokens(1, 2), tokens(10, 20))
-expect(cache.length, 0, hint="append writes; it does not count. Layer 1 of the same step must start at 0 too.")
+expect(
+    cache.length,
+    0,
+    hint="append writes; it does not count. Layer 1 of the same step must start at 0 too.",
+)
 k_all, v_all = cache.append(1, tokens(5, 6), tokens(50, 60))
-expect(k_all.flatten(), torch.tensor([5.0, 6.0]), hint="Layer 1 has keys of its own.")
+expect(
+    k_all.flatten(), torch.tensor([5.0, 6.0]), hint="Layer 1 has keys of its own."
+)
 cache.advance(2)
 expect(cache.length, 2, hint="advance(2), once a step, makes the two tokens count.")
 k_all, v_all = cache.append(0, tokens(3), tokens(30))
-expect(k_all.flatten(), torch.tensor([1.0, 2.0, 3.0]), hint="The two finished tokens of layer 0, then the chunk.")
-expect(v_all.flatten(), torch.tensor([10.0, 20.0, 30.0]), hint="Values are stored beside the keys, not instead.")
+expect(
+    k_all.flatten(),
+    torch.tensor([1.0, 2.0, 3.0]),
+    hint="The two finished tokens of layer 0, then the chunk.",
+)
+expect(
+    v_all.flatten(),
+    torch.tensor([10.0, 20.0, 30.0]),
+    hint="Values are stored beside the keys, not instead.",
+)
 k_again, _ = cache.append(0, tokens(7, 8), tokens(70, 80))
-expect(k_again.flatten(), torch.tensor([1.0, 2.0, 7.0, 8.0]), hint="No advance in between: the 3 is replaced.")
-expect(k_all.flatten(), torch.tensor([1.0, 2.0, 3.0]), hint="What the earlier append returned has changed under us.")
+expect(
+    k_again.flatten(),
+    torch.tensor([1.0, 2.0, 7.0, 8.0]),
+    hint="No advance in between: the 3 is replaced.",
+)
+expect(
+    k_all.flatten(),
+    torch.tensor([1.0, 2.0, 3.0]),
+    hint="What the earlier append returned has changed under us.",
+)
 cache.reset()
 expect(cache.length, 0, hint="After reset nothing counts.")
 
@@ -397,6 +479,13 @@ expect(cache.length, 0, hint="After reset nothing counts.")
 #
 # **Predict first.** The mask of a row is `F F T T T`. Its positions?
 
+# %% predict="ragged_positions"
+predict(
+    "The position of the last token?",
+    answer=2,
+    because="0, 0, 0, 1, 2: padding does not count.",
+)
+
 
 # %% question="ragged_positions"
 def ragged_positions(mask):
@@ -406,7 +495,8 @@ def ragged_positions(mask):
         mask: bool [B, N], True = a real token.
 
     Returns:
-        int64 [B, N]: how many real tokens stand before it in its row; 0 at padding, wherever that is.
+        int64 [B, N]: how many real tokens stand before it in its row; 0 at padding,
+        wherever that is.
 
     Raises:
         ValueError: mask does not have two axes; its shape in the message.
@@ -420,7 +510,11 @@ def ragged_positions(mask):
 
 # %% check="ragged_positions"
 expect(
-    ragged_positions(torch.tensor([[False, False, True, True, True], [True, True, True, True, True]])),
+    ragged_positions(
+        torch.tensor(
+            [[False, False, True, True, True], [True, True, True, True, True]]
+        )
+    ),
     torch.tensor([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]]),
     hint="The first real token of a row is at position 0. Off by one? Count the tokens before it, not with it.",
 )
@@ -469,29 +563,43 @@ expect(
 # **Predict first.** A prompt of 1000 tokens, then 24 steps of one token. How many query–key pairs are scored in a head,
 # against running the model on everything each time?
 
+# %% predict="decode_step"
+predict(
+    "By about which factor are there fewer pairs with the cache?",
+    answer=24.4,
+    atol=1,
+    because="524 800 with the cache; 25 passes of about 512 600 without.",
+)
+
 
 # %% question="decode_step"
 def decode_step(params, ids, cache, config, mask=None, last_only=False):
-    """Send new tokens through the model; the past comes from the cache, and the new keys and values go into it.
+    """Send new tokens through the model; the past comes from the cache, and the new
+    keys and values go into it.
 
     Args:
-        params: embed [V, D], blocks (a list of dicts), lnf_gamma, lnf_beta [D], unembed [D, V] (absent: tied),
-            positions [context_length, D] (absent: rotary with config.theta), as in decoder_lm.
+        params: embed [V, D], blocks (a list of dicts), lnf_gamma, lnf_beta [D], unembed
+            [D, V] (absent: tied), positions [context_length, D] (absent: rotary with
+            config.theta), as in decoder_lm.
         ids: int64 [B, c], the new tokens, c >= 1.
-        cache: has length, append(layer, k, v), which is called once a layer, and advance(c), which is called once, at
-            the end. Keys go into it rotated. A cache with an attribute `window` lets a query see only itself and the
-            window - 1 tokens before it, and returns the newest keys only.
+        cache: has length, append(layer, k, v), which is called once a layer, and
+            advance(c), which is called once, at the end. Keys go into it rotated. A
+            cache with an attribute `window` lets a query see only itself and the window
+            - 1 tokens before it, and returns the newest keys only.
         config: num_heads, num_kv_heads, theta and the other sizes.
-        mask: bool [B, length + c], True = a real token, for left-padded prompts. None: all are real.
+        mask: bool [B, length + c], True = a real token, for left-padded prompts. None:
+            all are real.
         last_only: logits of the chunk's last position only.
 
     Returns:
-        logits [B, c, V], or [B, 1, V] with last_only, in the dtype of the params. The rows at padding may be
-        anything. Afterwards the cache is c tokens longer. The chunk goes through at once: no Python loop over tokens.
+        logits [B, c, V], or [B, 1, V] with last_only, in the dtype of the params. The
+        rows at padding may be anything. Afterwards the cache is c tokens longer. The
+        chunk goes through at once: no Python loop over tokens.
 
     Raises:
-        ValueError: an id outside the vocabulary (the id and V in the message); a position beyond a learned table
-            (the number of positions needed and that of the table); a mask that is not [B, length + c].
+        ValueError: an id outside the vocabulary (the id and V in the message); a
+            position beyond a learned table (the number of positions needed and that of
+            the table); a mask that is not [B, length + c].
     """
     ### BEGIN SOLUTION
     (batch, c), start = ids.shape, cache.length
@@ -528,15 +636,33 @@ ids = torch.tensor([[3, 1, 4, 1, 5, 9, 2], [2, 7, 1, 8, 2, 8, 1]])
 
 def in_chunks(params, *sizes):
     """Logits of ids, cut into chunks of these sizes."""
-    cache = KVCache(config.num_layers, 2, config.num_kv_heads, config.d_head, capacity=7, dtype=torch.float64)
-    return torch.cat([decode_step(params, chunk, cache, config) for chunk in ids.split(sizes, dim=1)], dim=1)
+    cache = KVCache(
+        config.num_layers,
+        2,
+        config.num_kv_heads,
+        config.d_head,
+        capacity=7,
+        dtype=torch.float64,
+    )
+    return torch.cat(
+        [
+            decode_step(params, chunk, cache, config)
+            for chunk in ids.split(sizes, dim=1)
+        ],
+        dim=1,
+    )
 
 
 for learned in (True, False):
     params = random_params(config, learned=learned)
     whole = decoder_lm(ids, params, config)
     kind = "learned" if learned else "rotary"
-    expect(in_chunks(params, 7), whole, atol=1e-10, hint="All tokens in one step on an empty cache: decoder_lm itself.")
+    expect(
+        in_chunks(params, 7),
+        whole,
+        atol=1e-10,
+        hint="All tokens in one step on an empty cache: decoder_lm itself.",
+    )
     expect(
         in_chunks(params, 4, 1, 1, 1),
         whole,
@@ -589,15 +715,31 @@ def prefill(params, prompt, cache, config, mask=None):
 
 
 # %% check="prefill"
-cache = KVCache(config.num_layers, 2, config.num_kv_heads, config.d_head, capacity=9, dtype=torch.float64)
-expect(prefill(params, ids, cache, config), decoder_lm(ids, params, config), atol=1e-10, hint="One step of all tokens.")
+cache = KVCache(
+    config.num_layers,
+    2,
+    config.num_kv_heads,
+    config.d_head,
+    capacity=9,
+    dtype=torch.float64,
+)
+expect(
+    prefill(params, ids, cache, config),
+    decoder_lm(ids, params, config),
+    atol=1e-10,
+    hint="One step of all tokens.",
+)
 expect(cache.length, 7, hint="Afterwards the prompt is in the cache.")
 try:
     prefill(params, ids, cache, config)
     refused = False
 except ValueError:
     refused = True
-expect(refused, True, hint="This cache still holds the first prompt: raise a ValueError.")
+expect(
+    refused,
+    True,
+    hint="This cache still holds the first prompt: raise a ValueError.",
+)
 
 # %% [markdown]
 # ## 5. Generating within a budget
@@ -618,6 +760,14 @@ expect(refused, True, hint="This cache still holds the first prompt: raise a Val
 # **Predict first.** A model of $P$ parameters spends about $2P$ operations a token. For a prompt of 100 and 100
 # new tokens, how many tokens go through the layers with a cache, and how many without?
 
+# %% predict="generate_cached"
+predict(
+    "With a cache, how many tokens go through the layers?",
+    answer=199,
+    because="100 of the prompt, and all new ones but the last. Without it 100 + 101 + …"
+    " + 199 = 14 950.",
+)
+
 
 # %% question="generate_cached"
 def generate_cached(params, prompt, num_new, config):
@@ -629,10 +779,12 @@ def generate_cached(params, prompt, num_new, config):
         num_new: how many tokens to add to each row.
 
     Returns:
-        int64 [B, N + num_new]: the prompt and what follows. Each call starts with an empty cache of its own.
+        int64 [B, N + num_new]: the prompt and what follows. Each call starts with an
+        empty cache of its own.
 
     Raises:
-        ValueError: num_new is negative (it stands in the message) or the prompt has no token.
+        ValueError: num_new is negative (it stands in the message) or the prompt has no
+            token.
     """
     ### BEGIN SOLUTION
     batch, n = prompt.shape
@@ -658,8 +810,10 @@ expect(
 )
 with FlopCounterMode(display=False) as counter:
     generate_cached(params, prompt, 9, config)
-# A token: projections 2·10·(24+8+8) + 2·24·10, MLP 4·10·14, in 2 layers: 3680. Two rows of 3 + 8 tokens: 80 960.
-# Scores and values: 2·2·6·4 = 96 a pair, in 2 layers; pairs 3·3 + (4+5+…+11) = 69 a row: 26 496.
+# A token: projections 2·10·(24+8+8) + 2·24·10, MLP 4·10·14, in 2 layers: 3680. Two
+# rows of 3 + 8 tokens: 80 960.
+# Scores and values: 2·2·6·4 = 96 a pair, in 2 layers; pairs 3·3 + (4+5+…+11) = 69 a
+# row: 26 496.
 # Logits: 2·10·13 a position, 9 positions a row: 4680. Together 112 136.
 expect(
     counter.get_total_flops() <= 1.01 * 112_136,
@@ -688,19 +842,34 @@ class RecordingCache(KVCache):
 
 
 steps = []
-cache = RecordingCache(config.num_layers, 1, config.num_kv_heads, config.d_head, capacity=18, dtype=torch.float64)
+cache = RecordingCache(
+    config.num_layers,
+    1,
+    config.num_kv_heads,
+    config.d_head,
+    capacity=18,
+    dtype=torch.float64,
+)
 chunk = torch.tensor([[3, 1, 4, 1, 5, 9]])
 for _ in range(12):
-    chunk = decode_step(params, chunk, cache, config, last_only=True)[:, -1:].argmax(dim=-1)
+    chunk = decode_step(params, chunk, cache, config, last_only=True)[:, -1:].argmax(
+        dim=-1
+    )
 
 with_cache, without = torch.zeros(12, 18), torch.zeros(12, 18)
 for step, (start, end) in enumerate(steps):
     with_cache[step, start:end] = 1
     without[step, :end] = 1
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
-for axis, work, name in zip(axes, (without, with_cache), ("without a cache", "with a cache"), strict=True):
+for axis, work, name in zip(
+    axes, (without, with_cache), ("without a cache", "with a cache"), strict=True
+):
     axis.imshow(work, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
-    axis.set(xlabel="token", ylabel="step", title=f"{name}: {int(work.sum())} tokens through the layers")
+    axis.set(
+        xlabel="token",
+        ylabel="step",
+        title=f"{name}: {int(work.sum())} tokens through the layers",
+    )
 plt.show()
 
 # %% [markdown]
@@ -717,14 +886,25 @@ import os
 import matplotlib.pyplot as plt
 
 medium = make_config(
-    vocab_size=97, d_model=256, num_layers=3, num_heads=8, num_kv_heads=4, d_head=32, d_ff=1024, context_length=200
+    vocab_size=97,
+    d_model=256,
+    num_layers=3,
+    num_heads=8,
+    num_kv_heads=4,
+    d_head=32,
+    d_ff=1024,
+    context_length=200,
 )
 medium_params = random_params(medium, dtype=torch.float32)
 start = torch.tensor([[1, 2, 3, 4, 5]])
-# Whoever only wants to see whether all cells run sets this variable: two short texts are enough then.
+# Whoever only wants to see whether all cells run sets this variable: two short texts
+# are enough then.
 lengths = [8, 16] if "ATTENTION_KIT_QUICK" in os.environ else [8, 16, 32, 64]
 flops, speed = {}, {}
-for name, generate in (("without a cache", generate_uncached), ("with a cache", generate_cached)):
+for name, generate in (
+    ("without a cache", generate_uncached),
+    ("with a cache", generate_cached),
+):
     flops[name], speed[name] = [], []
     for num_new in lengths:
         with FlopCounterMode(display=False) as counter:  # the run that is not timed
@@ -742,11 +922,24 @@ for name in flops:
     axes[1].loglog(lengths, speed[name], "o-", label=name)
 promised = [
     slow * more / less
-    for slow, more, less in zip(speed["without a cache"], flops["without a cache"], flops["with a cache"], strict=True)
+    for slow, more, less in zip(
+        speed["without a cache"],
+        flops["without a cache"],
+        flops["with a cache"],
+        strict=True,
+    )
 ]
-axes[1].loglog(lengths, promised, "--", color="grey", label="without, times the saved operations")
-axes[0].set(xlabel="new tokens", ylabel="million operations", title="Operations of a whole generation")
-axes[1].set(xlabel="new tokens", ylabel="tokens a second", title="Speed on this machine")
+axes[1].loglog(
+    lengths, promised, "--", color="grey", label="without, times the saved operations"
+)
+axes[0].set(
+    xlabel="new tokens",
+    ylabel="million operations",
+    title="Operations of a whole generation",
+)
+axes[1].set(
+    xlabel="new tokens", ylabel="tokens a second", title="Speed on this machine"
+)
 for axis in axes:
     axis.set_xticks(lengths, lengths)
     axis.minorticks_off()
@@ -764,6 +957,13 @@ plt.show()
 #
 # **Predict first.** GPT-2's largest model (48 layers, 25 heads of 64) holds 1024 tokens in half precision: megabytes or
 # gigabytes? And GPT-3 (96 layers, 96 heads of 128) with 2048?
+
+# %% predict="kv_cache_bytes"
+predict(
+    "How many GiB does GPT-3 hold?",
+    answer=9,
+    because="2 · 96 · 96 · 128 · 2048 numbers of 2 bytes. GPT-2 holds 300 MiB.",
+)
 
 
 # %% question="kv_cache_bytes"
@@ -793,7 +993,11 @@ def kv_cache_bytes(config, n, batch, bytes_per_element):
 # %% check="kv_cache_bytes"
 gpt2_xl = SimpleNamespace(num_layers=48, num_heads=25, num_kv_heads=25, d_head=64)
 gpt3 = SimpleNamespace(num_layers=96, num_heads=96, num_kv_heads=96, d_head=128)
-expect(kv_cache_bytes(gpt2_xl, 1024, 1, 2), 300 * 2**20, hint="300 MiB. Half of it? A token leaves a key and a value.")
+expect(
+    kv_cache_bytes(gpt2_xl, 1024, 1, 2),
+    300 * 2**20,
+    hint="300 MiB. Half of it? A token leaves a key and a value.",
+)
 expect(kv_cache_bytes(gpt3, 2048, 1, 2), 9 * 2**30, hint="9 GiB, for one user.")
 
 # %% demo="cache_memory"
@@ -804,10 +1008,22 @@ figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
 for num_kv_heads, style in ((64, "-"), (8, "--"), (1, ":")):
     shared = SimpleNamespace(num_layers=80, num_kv_heads=num_kv_heads, d_head=128)
     sizes = [kv_cache_bytes(shared, n, 1, 2) / 2**30 for n in lengths]
-    axis.loglog(lengths, sizes, style, color="tab:blue", label=f"{num_kv_heads} key heads")
+    axis.loglog(
+        lengths, sizes, style, color="tab:blue", label=f"{num_kv_heads} key heads"
+    )
 axis.axhline(140e9 / 2**30, color="grey", linewidth=1)
-axis.text(lengths[0], 140e9 / 2**30 * 1.15, "70 billion weights in half precision", color="dimgrey", fontsize=9)
-axis.set(xlabel="tokens", ylabel="GiB", title="Cache of one user: 80 layers, 64 query heads of 128, half precision")
+axis.text(
+    lengths[0],
+    140e9 / 2**30 * 1.15,
+    "70 billion weights in half precision",
+    color="dimgrey",
+    fontsize=9,
+)
+axis.set(
+    xlabel="tokens",
+    ylabel="GiB",
+    title="Cache of one user: 80 layers, 64 query heads of 128, half precision",
+)
 axis.legend(loc="lower right")
 plt.show()
 
@@ -838,20 +1054,32 @@ plt.show()
 #
 # **Predict first.** $W = 3$, chunks of 2, 4 and 1 tokens. How many tokens does `append` return each time?
 
+# %% predict="SlidingWindowCache"
+predict(
+    "How many tokens does `append` return the third time?",
+    answer=3,
+    because="2, then 2 + 4 = 6, then the newest 2 and the new one.",
+)
+
 
 # %% question="SlidingWindowCache"
 class SlidingWindowCache:
-    """A KVCache for models in which a token sees itself and the window - 1 tokens before it.
+    """A KVCache for models in which a token sees itself and the window - 1 tokens
+    before it.
 
-    Its memory and the cost of a step do not grow with text or capacity, and what is forgotten is not kept alive.
+    Its memory and the cost of a step do not grow with text or capacity, and what is
+    forgotten is not kept alive.
 
     Args:
-        num_layers, batch, num_kv_heads, d_head, capacity, dtype: as in KVCache; capacity limits length.
-        window: W, how many tokens a query sees, itself included; at least 1. Also an attribute of the cache.
-            ValueError below 1, with the number in the message.
+        num_layers, batch, num_kv_heads, d_head, capacity, dtype: as in KVCache;
+            capacity limits length.
+        window: W, how many tokens a query sees, itself included; at least 1. Also an
+            attribute of the cache. ValueError below 1, with the number in the message.
     """
 
-    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
+    def __init__(
+        self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window
+    ):
         ### BEGIN SOLUTION
         if window < 1:
             raise ValueError(f"a window of {window} tokens: a token sees at least itself")
@@ -877,11 +1105,13 @@ class SlidingWindowCache:
             k, v: [B, H_kv, c, d], in any floating dtype.
 
         Returns:
-            (k_all, v_all), each [B, H_kv, min(length, window - 1) + c, d] in the cache's dtype, in the order of time.
-            They do not change later. A second append to a layer before advance replaces the first.
+            (k_all, v_all), each [B, H_kv, min(length, window - 1) + c, d] in the
+            cache's dtype, in the order of time. They do not change later. A second
+            append to a layer before advance replaces the first.
 
         Raises:
-            ValueError: k or v is not [B, H_kv, c, d], or length + c is more than the capacity (both in the message).
+            ValueError: k or v is not [B, H_kv, c, d], or length + c is more than the
+                capacity (both in the message).
         """
         ### BEGIN SOLUTION
         batch, num_kv_heads, _, d_head = self._nothing.shape
@@ -897,7 +1127,8 @@ class SlidingWindowCache:
         ### END SOLUTION
 
     def advance(self, c):
-        """Count the first c tokens of the chunks just appended as finished, and forget what no later token sees.
+        """Count the first c tokens of the chunks just appended as finished, and forget
+        what no later token sees.
 
         Called once a step, after every layer had its chunk.
 
@@ -926,18 +1157,38 @@ class SlidingWindowCache:
 
 
 # %% check="SlidingWindowCache"
-cache = SlidingWindowCache(1, batch=1, num_kv_heads=1, d_head=1, capacity=99, dtype=torch.float32, window=3)
+cache = SlidingWindowCache(
+    1, batch=1, num_kv_heads=1, d_head=1, capacity=99, dtype=torch.float32, window=3
+)
 seen = []
 for chunk in (tokens(1, 2), tokens(3, 4, 5, 6), tokens(7)):
     seen.append(feed(cache, [(chunk, -chunk)])[0][0].flatten().tolist())
 expect(seen[0], [1.0, 2.0], hint="Nothing came before.")
-expect(seen[1], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], hint="Two earlier tokens, and all of the chunk.")
+expect(
+    seen[1],
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    hint="Two earlier tokens, and all of the chunk.",
+)
 expect(seen[2], [5.0, 6.0, 7.0], hint="The newest two, in order, and the chunk.")
 expect(cache.length, 7, hint="All seven were seen, though not all are kept.")
 
-cache = SlidingWindowCache(config.num_layers, 2, config.num_kv_heads, config.d_head, 7, torch.float64, window=3)
+cache = SlidingWindowCache(
+    config.num_layers,
+    2,
+    config.num_kv_heads,
+    config.d_head,
+    7,
+    torch.float64,
+    window=3,
+)
 expect(
-    torch.cat([decode_step(params, chunk, cache, config) for chunk in ids.split((4, 1, 2), dim=1)], dim=1),
+    torch.cat(
+        [
+            decode_step(params, chunk, cache, config)
+            for chunk in ids.split((4, 1, 2), dim=1)
+        ],
+        dim=1,
+    ),
     decoder_lm(ids, params, config, window=3),
     atol=1e-10,
     hint="decode_step with this cache is the model with a window of 3. The first chunk wrong? Then decode_step does "
@@ -971,23 +1222,36 @@ expect(
 #
 # **Predict first.** $p = q$ everywhere. How many guesses are accepted? And if $p(x) = 0$ for a drafted $x$ and $u>0$?
 
+# %% predict="speculative_accept"
+predict(
+    "A drafted x with p(x) = 0, and u > 0: what becomes of it?",
+    "accepted",
+    "rejected",
+    answer="rejected",
+    because="u · q(x) ≤ 0 never holds. Where p = q, everything is accepted.",
+)
+
 
 # %% question="speculative_accept"
 def speculative_accept(p, q, drafted, u):
-    """Which drafted tokens to keep, and what to sample from after the first rejection (Leviathan et al., 2023).
+    """Which drafted tokens to keep, and what to sample from after the first rejection
+    (Leviathan et al., 2023).
 
     Args:
         p: [K, V], the target's distribution at each of K places.
-        q: [K, V], the draft's; drafted[i] was sampled from q[i], so q[i, drafted[i]] > 0.
+        q: [K, V], the draft's; drafted[i] was sampled from q[i], so q[i, drafted[i]] >
+            0.
         drafted: int64 [K].
         u: [K], uniform numbers in [0, 1).
 
     Returns:
-        (num_accepted, residual): an int, how many tokens were accepted before the first rejection; and [V] in the
-        dtype of p, max(p - q, 0) at the first rejected place, normalized to sum 1. Zeros where all were accepted.
+        (num_accepted, residual): an int, how many tokens were accepted before the first
+        rejection; and [V] in the dtype of p, max(p - q, 0) at the first rejected place,
+        normalized to sum 1. Zeros where all were accepted.
 
     Raises:
-        ValueError: p and q differ in shape, or drafted and u are not [K]; the sizes in the message.
+        ValueError: p and q differ in shape, or drafted and u are not [K]; the sizes in
+            the message.
     """
     ### BEGIN SOLUTION
     if p.shape != q.shape or drafted.shape != p.shape[:1] or u.shape != p.shape[:1]:
@@ -1006,9 +1270,19 @@ def speculative_accept(p, q, drafted, u):
 # %% check="speculative_accept"
 p = torch.tensor([[0.5, 0.5, 0.0], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
 q = torch.tensor([[0.8, 0.1, 0.1], [0.6, 0.4, 0.0], [0.2, 0.2, 0.6]])
-num_accepted, residual = speculative_accept(p, q, torch.tensor([0, 0, 2]), torch.tensor([0.6, 0.3, 0.9]))
-expect(num_accepted, 1, hint="0.6·0.8 <= 0.5: kept. 0.3·0.6 > 0.1: rejected. The third comes too late.")
-expect(residual, torch.tensor([0.0, 0.4, 0.6]), hint="p - q at the second place: (-0.5, 0.2, 0.3); cut, then to sum 1.")
+num_accepted, residual = speculative_accept(
+    p, q, torch.tensor([0, 0, 2]), torch.tensor([0.6, 0.3, 0.9])
+)
+expect(
+    num_accepted,
+    1,
+    hint="0.6·0.8 <= 0.5: kept. 0.3·0.6 > 0.1: rejected. The third comes too late.",
+)
+expect(
+    residual,
+    torch.tensor([0.0, 0.4, 0.6]),
+    hint="p - q at the second place: (-0.5, 0.2, 0.3); cut, then to sum 1.",
+)
 
 # %% [markdown]
 # ### Does it really leave the distribution alone?
@@ -1021,7 +1295,10 @@ import matplotlib.pyplot as plt
 
 generator = torch.Generator().manual_seed(0)
 target, draft = torch.tensor([0.05, 0.5, 0.15, 0.3]), torch.tensor([0.4, 0.1, 0.4, 0.1])
-counts = {"accept, or sample what is missing": torch.zeros(4), "accept, or sample p": torch.zeros(4)}
+counts = {
+    "accept, or sample what is missing": torch.zeros(4),
+    "accept, or sample p": torch.zeros(4),
+}
 trials = 4_000
 guesses = torch.multinomial(draft, trials, replacement=True, generator=generator)
 uniform = torch.rand(trials, generator=generator)
@@ -1035,7 +1312,12 @@ places = torch.arange(4)
 axis.bar(places - 0.25, target, 0.25, label="the target's p", color="tab:grey")
 for offset, (name, count) in zip((0.0, 0.25), counts.items(), strict=True):
     axis.bar(places + offset, count / trials, 0.25, label=name)
-axis.set(xlabel="token", ylabel="share", title="What speculative sampling says", xticks=places)
+axis.set(
+    xlabel="token",
+    ylabel="share",
+    title="What speculative sampling says",
+    xticks=places,
+)
 axis.legend()
 plt.show()
 
@@ -1062,11 +1344,16 @@ plt.show()
 
 # %% demo="static_step"
 slots = 24  # the capacity: every step attends to all of them
-static = [torch.zeros(2, 1, config.num_kv_heads, slots, config.d_head, dtype=torch.float64) for _ in params["blocks"]]
+static = [
+    torch.zeros(2, 1, config.num_kv_heads, slots, config.d_head, dtype=torch.float64)
+    for _ in params["blocks"]
+]
 
 
 def static_step(ids, position):
-    """One token a row; position is a tensor [1]. No shape and no Python number depends on it."""
+    """One token a row; position is a tensor [1]. No shape and no Python number depends
+    on it.
+    """
     visible = torch.arange(slots) <= position  # [slots]: what the mask lets through
     x = embed(ids, position, params)
     for buffers, block in zip(static, params["blocks"], strict=True):
@@ -1077,12 +1364,21 @@ def static_step(ids, position):
     return to_logits(x, params)
 
 
-cache = KVCache(config.num_layers, 1, config.num_kv_heads, config.d_head, slots, torch.float64)
+cache = KVCache(
+    config.num_layers, 1, config.num_kv_heads, config.d_head, slots, torch.float64
+)
 position, worst = torch.zeros(1, dtype=torch.int64), 0.0
 for token in (3, 1, 4, 1, 5, 9, 2, 6):
     one = torch.tensor([[token]])
-    worst = max(worst, (static_step(one, position) - decode_step(params, one, cache, config)).abs().max().item())
-    position += 1  # in place: a recorded program would read the new number from the same memory
+    worst = max(
+        worst,
+        (static_step(one, position) - decode_step(params, one, cache, config))
+        .abs()
+        .max()
+        .item(),
+    )
+    # in place: a recorded program would read the new number from the same memory
+    position += 1
 print(f"the static step and yours differ by {worst:.1e} at most")
 
 # %% [markdown]
@@ -1114,18 +1410,21 @@ print(f"the static step and yours differ by {worst:.1e} at most")
 
 # %% question="unheard_query"
 def unheard_query(q, k):
-    """A query for the last token that asks for something else, and that the notes' formula cannot tell apart.
+    """A query for the last token that asks for something else, and that the notes'
+    formula cannot tell apart.
 
     Args:
         q: [N, d], float64, queries of N tokens.
         k: [N, d], float64, their keys; the last one is not 0.
 
     Returns:
-        [d]: in the place of q[-1] it leaves softmax over j of q[j]·k[j]/√d as it is, within 1e-9, and moves at least
-        one weight of softmax over j of q[-1]·k[j]/√d by 0.1 or more.
+        [d]: in the place of q[-1] it leaves softmax over j of q[j]·k[j]/√d as it is,
+        within 1e-9, and moves at least one weight of softmax over j of q[-1]·k[j]/√d by
+        0.1 or more.
 
     Raises:
-        ValueError: there is no such query: a single token, or all keys on one line through 0.
+        ValueError: there is no such query: a single token, or all keys on one line
+            through 0.
     """
     ### BEGIN SOLUTION
     d, last = q.shape[1], k[-1]
@@ -1148,10 +1447,19 @@ def unheard_query(q, k):
 q = torch.tensor([[1.0, 0.0], [0.5, 2.0]], dtype=torch.float64)
 k = torch.tensor([[3.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
 other = unheard_query(q, k)
-expect((other @ k[1]).item(), 2.0, atol=1e-8, hint="q_2·k_2 was 2 and must stay 2. What did your step add to it?")
+expect(
+    (other @ k[1]).item(),
+    2.0,
+    atol=1e-8,
+    hint="q_2·k_2 was 2 and must stay 2. What did your step add to it?",
+)
 # The weight on token 1 was 1 / (1 + exp((2 - 1.5)/√2)) = 0.4125.
 weight = torch.softmax(k @ other / math.sqrt(2), dim=0)[0].item()
-expect(abs(weight - 0.4125) >= 0.1, True, hint=f"The weight on token 1 was 0.4125 and is {weight:.4f}: too near.")
+expect(
+    abs(weight - 0.4125) >= 0.1,
+    True,
+    hint=f"The weight on token 1 was 0.4125 and is {weight:.4f}: too near.",
+)
 
 # %% [markdown] written="who_needs_the_cache" points=5
 # ## 11. In your own words

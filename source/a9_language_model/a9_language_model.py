@@ -65,6 +65,7 @@ import torch
 
 # %% given="expect"
 from autograder.student_tools.expect import expect
+from autograder.student_tools.predictions import predict
 
 # %% [markdown]
 # ## From the earlier assignments
@@ -104,16 +105,23 @@ class LMConfig:
     context_length: int  # the longest sequence
 
 
-WORD = re.compile(rb"'(?:ll|ve|re|[sdmt])| ?[A-Za-z\x80-\xff]+| ?[0-9]+| ?[^\sA-Za-z0-9\x80-\xff]+|\s+(?!\S)|\s+")
+WORD = re.compile(
+    rb"'(?:ll|ve|re|[sdmt])| ?[A-Za-z\x80-\xff]+| ?[0-9]+"
+    rb"| ?[^\sA-Za-z0-9\x80-\xff]+|\s+(?!\S)|\s+"
+)
 
 
 def split_words(data):
-    """Cut bytes into words, which glued together are the bytes again. A space belongs to the word that follows it."""
+    """Cut bytes into words, which glued together are the bytes again. A space belongs
+    to the word that follows it.
+    """
     return WORD.findall(data)
 
 
 def join_pair(ids, pair, new_id):
-    """The list ids with new_id in the place of each occurrence of the pair, from left to right (assignment 1)."""
+    """The list ids with new_id in the place of each occurrence of the pair, from left
+    to right (assignment 1).
+    """
     joined, place = [], 0
     while place < len(ids):
         if tuple(ids[place : place + 2]) == pair:
@@ -126,7 +134,9 @@ def join_pair(ids, pair, new_id):
 
 
 def layer_norm(x, gamma, beta, eps=1e-5):
-    """Each token to mean 0 and variance 1 over its features, then times gamma plus beta (assignment 5)."""
+    """Each token to mean 0 and variance 1 over its features, then times gamma plus beta
+    (assignment 5).
+    """
     wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
     centred = wide - wide.mean(dim=-1, keepdim=True)
     variance = centred.pow(2).mean(dim=-1, keepdim=True)
@@ -150,7 +160,9 @@ def causal_mask(n_q, n_k=None):
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets zeros (assignment 3)."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets
+    zeros (assignment 3).
+    """
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -171,13 +183,15 @@ def causal_attention(q, k, v):
 class KVCache:
     """Keys and values of the tokens so far, for every layer (assignment 8).
 
-    append(layer, k, v) takes a chunk's keys and values, [B, H, c, d], and returns all up to and including it,
-    [B, H, length + c, d]. advance(c), once after the last layer, makes the chunk count.
+    append(layer, k, v) takes a chunk's keys and values, [B, H, c, d], and returns all
+    up to and including it, [B, H, length + c, d]. advance(c), once after the last
+    layer, makes the chunk count.
     """
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
         self.length = 0
-        empty = torch.zeros(batch, num_kv_heads, 0, d_head, dtype=dtype)  # grows: this cache makes room as it needs it
+        # grows: this cache makes room as it needs it
+        empty = torch.zeros(batch, num_kv_heads, 0, d_head, dtype=dtype)
         self._stored = [(empty, empty)] * num_layers
 
     def append(self, layer, k, v):
@@ -195,7 +209,14 @@ def empty_cache(params, config, batch):
     """A KVCache for texts of this model, as long as its context."""
     d_head = config.d_model // config.num_heads
     dtype = params["embed"].dtype
-    return KVCache(len(params["blocks"]), batch, config.num_heads, d_head, config.context_length, dtype)
+    return KVCache(
+        len(params["blocks"]),
+        batch,
+        config.num_heads,
+        d_head,
+        config.context_length,
+        dtype,
+    )
 
 
 def check_ids(ids, size):
@@ -206,7 +227,9 @@ def check_ids(ids, size):
 
 
 def embed(table, ids):
-    """Rows of the table [V, D] for ids [...]: [..., D]; ValueError where an id is outside (assignment 1)."""
+    """Rows of the table [V, D] for ids [...]: [..., D]; ValueError where an id is
+    outside (assignment 1).
+    """
     check_ids(ids, len(table))
     return table[ids]
 
@@ -214,26 +237,42 @@ def embed(table, ids):
 def lm_loss(logits, ids, ignore_index=-100):
     """Mean cross-entropy of the next token; the shift happens inside (assignment 6)."""
     predictions, targets = logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()
-    return torch.nn.functional.cross_entropy(predictions, targets, ignore_index=ignore_index)
+    return torch.nn.functional.cross_entropy(
+        predictions, targets, ignore_index=ignore_index
+    )
 
 
 def next_token_loss(logits, targets):
-    """Mean cross-entropy of logits [B, N, V] and targets [B, N], the next token at each place, by lm_loss.
+    """Mean cross-entropy of logits [B, N, V] and targets [B, N], the next token at each
+    place, by lm_loss.
 
-    lm_loss shifts, and here everything is shifted already: so one place more, which lm_loss takes away again.
+    lm_loss shifts, and here everything is shifted already: so one place more, which
+        lm_loss takes away again.
     """
-    return lm_loss(torch.cat([logits, logits[:, -1:]], dim=1), torch.cat([targets[:, :1], targets], dim=1))
+    return lm_loss(
+        torch.cat([logits, logits[:, -1:]], dim=1),
+        torch.cat([targets[:, :1], targets], dim=1),
+    )
 
 
 def filtered_probabilities(logits, temperature, top_k=None):
-    """The distribution to draw from, [B, V]: temperature (0: the likeliest token), then top-k (assignment 6)."""
+    """The distribution to draw from, [B, V]: temperature (0: the likeliest token), then
+    top-k (assignment 6).
+    """
     if temperature < 0 or (top_k is not None and top_k < 1):
-        raise ValueError(f"temperature {temperature} must be at least 0, and top_k {top_k} at least 1")
+        raise ValueError(
+            f"temperature {temperature} must be at least 0, and top_k {top_k} at "
+            "least 1"
+        )
     if temperature == 0:
-        return torch.zeros_like(logits).scatter(-1, logits.argmax(dim=-1, keepdim=True), 1.0)
+        return torch.zeros_like(logits).scatter(
+            -1, logits.argmax(dim=-1, keepdim=True), 1.0
+        )
     if top_k is not None and top_k < logits.shape[-1]:
         kept = logits.topk(top_k, dim=-1)
-        logits = torch.full_like(logits, float("-inf")).scatter(-1, kept.indices, kept.values)
+        logits = torch.full_like(logits, float("-inf")).scatter(
+            -1, kept.indices, kept.values
+        )
     return torch.softmax(logits / temperature, dim=-1)
 
 
@@ -246,7 +285,9 @@ def list_tensors(params):
 
 
 def with_tensors(params, tensors):
-    """The same nesting as params, with these tensors (in the order of list_tensors) in place of its own."""
+    """The same nesting as params, with these tensors (in the order of list_tensors) in
+    place of its own.
+    """
     left = iter(tensors)
 
     def rebuild(node):
@@ -260,9 +301,11 @@ def with_tensors(params, tensors):
 
 
 def random_params(config, seed=0):
-    """Parameters as language_model wants them, with GPT-2's way to begin: normal with a deviation of 0.02.
+    """Parameters as language_model wants them, with GPT-2's way to begin: normal with a
+    deviation of 0.02.
 
-    What is added to the residual stream begins smaller, by the root of the number of additions.
+    What is added to the residual stream begins smaller, by the root of the number of
+    additions.
     """
     g = torch.Generator().manual_seed(seed)
     d, f = config.d_model, config.d_ff
@@ -293,36 +336,58 @@ def random_params(config, seed=0):
 
 
 def fingerprint(*parts):
-    """Twelve letters that differ where one of the parts does: numbers, texts, lists, tensors, functions.
+    """Twelve letters that differ where one of the parts does: numbers, texts, lists,
+    tensors, functions.
 
-    Of a function its compiled code counts, and that of the functions that it calls; comments and local names do not.
+    Of a function its compiled code counts, and that of the functions that it calls;
+    comments and local names do not.
     """
     seen = set()
 
     def describe(part):
         if isinstance(part, torch.Tensor):
-            return f"{list(part.shape)} {hashlib.sha256(part.numpy().tobytes()).hexdigest()}"
+            digest = hashlib.sha256(part.numpy().tobytes()).hexdigest()
+            return f"{list(part.shape)} {digest}"
         if isinstance(part, FunctionType) and part not in seen:
             seen.add(part)
-            called = [part.__globals__.get(name) for name in global_names(part.__code__)]
-            return " ".join(map(describe, [part.__code__, *(f for f in called if isinstance(f, FunctionType))]))
+            called = [
+                part.__globals__.get(name) for name in global_names(part.__code__)
+            ]
+            return " ".join(
+                map(
+                    describe,
+                    [
+                        part.__code__,
+                        *(f for f in called if isinstance(f, FunctionType)),
+                    ],
+                )
+            )
         if isinstance(part, FunctionType):
             return "described already"
         if isinstance(part, CodeType):
-            return f"{part.co_code.hex()} {part.co_names} {list(map(describe, part.co_consts))}"
+            constants = list(map(describe, part.co_consts))
+            return f"{part.co_code.hex()} {part.co_names} {constants}"
         if isinstance(part, frozenset):
-            return str(sorted(map(repr, part)))  # its own order is another one in each session
+            # its own order is another one in each session
+            return str(sorted(map(repr, part)))
         return repr(part)
 
     def global_names(code):
-        inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        return [*code.co_names, *(name for nested in inner for name in global_names(nested))]
+        inner = [
+            constant for constant in code.co_consts if isinstance(constant, CodeType)
+        ]
+        return [
+            *code.co_names,
+            *(name for nested in inner for name in global_names(nested)),
+        ]
 
     return hashlib.sha256("\n".join(map(describe, parts)).encode()).hexdigest()[:12]
 
 
 def save_whole(values, path):
-    """torch.save, so that the file is the old one or the new one, and never a half: it is renamed when it is complete."""
+    """torch.save, so that the file is the old one or the new one, and never a half: it
+    is renamed when it is complete.
+    """
     unfinished = path.with_suffix(".part")
     torch.save(values, unfinished)
     unfinished.replace(path)
@@ -362,19 +427,28 @@ def as_text(data):
 #
 # **Predict first.** `"aaaa"` is one word. Which merges are learned from it, and in how many tokens does it end?
 
+# %% predict="train_byte_bpe"
+predict(
+    "In how many tokens does it end?",
+    answer=1,
+    because="(97, 97) gives 256 256, and (256, 256) gives 257.",
+)
+
 
 # %% question="train_byte_bpe"
 def train_byte_bpe(text, num_merges):
-    """Learn which pairs of ids to join, most frequent first (Sennrich et al., 2016; on bytes: Radford et al., 2019).
+    """Learn which pairs of ids to join, most frequent first (Sennrich et al., 2016; on
+    bytes: Radford et al., 2019).
 
     Args:
         text: uint8 [N], any bytes; may be empty.
         num_merges: how many pairs to join at most, 0 or more.
 
     Returns:
-        list of (left, right) tuples of int, in the order in which they were joined; the pair at place i becomes id
-        256 + i. Pairs are counted inside the words of split_words, each occurrence of a word. Among equally frequent
-        pairs the smallest tuple is joined. Shorter than num_merges where no pair was left.
+        list of (left, right) tuples of int, in the order in which they were joined; the
+        pair at place i becomes id 256 + i. Pairs are counted inside the words of
+        split_words, each occurrence of a word. Among equally frequent pairs the
+        smallest tuple is joined. Shorter than num_merges where no pair was left.
 
     Raises:
         ValueError: num_merges is negative; it stands in the message.
@@ -400,14 +474,23 @@ def train_byte_bpe(text, num_merges):
 
 
 # %% check="train_byte_bpe"
-# "low" twice and " low" once: l·o 3 times, o·w 3 times. l is 108, o is 111, w is 119, a space is 32.
+# "low" twice and " low" once: l·o 3 times, o·w 3 times. l is 108, o is 111, w is
+# 119, a space is 32.
 expect(
     train_byte_bpe(as_bytes("low\nlow low"), 9),
     [(108, 111), (256, 119), (32, 257)],
     hint="l·o and o·w are equally frequent: the smaller pair wins. Then 256·w, then space·257; then nothing is left.",
 )
-expect(train_byte_bpe(as_bytes("aaaa"), 1), [(97, 97)], hint="One word of four bytes: a·a.")
-expect(train_byte_bpe(as_bytes("é"), 5), [(195, 169)], hint="One character, two bytes in UTF-8: 195 and 169.")
+expect(
+    train_byte_bpe(as_bytes("aaaa"), 1),
+    [(97, 97)],
+    hint="One word of four bytes: a·a.",
+)
+expect(
+    train_byte_bpe(as_bytes("é"), 5),
+    [(195, 169)],
+    hint="One character, two bytes in UTF-8: 195 and 169.",
+)
 
 # %% [markdown]
 # ## 2. Text to tokens
@@ -422,6 +505,13 @@ expect(train_byte_bpe(as_bytes("é"), 5), [(195, 169)], hint="One character, two
 #
 # **Predict first.** With `[(97, 97), (256, 97)]`, what are the ids of `"aaaaa"`? (97 is `a`.)
 
+# %% predict="bpe_encode"
+predict(
+    "The last id?",
+    answer=257,
+    because="a a a a a becomes 256 256 a, and then 256 257.",
+)
+
 
 # %% question="bpe_encode"
 def bpe_encode(text, merges):
@@ -432,7 +522,8 @@ def bpe_encode(text, merges):
         merges: list of pairs of ids as from train_byte_bpe, first learned first.
 
     Returns:
-        int64 [M]: ids in 0 … 255 + len(merges). No token reaches across the words of split_words.
+        int64 [M]: ids in 0 … 255 + len(merges). No token reaches across the words of
+        split_words.
     """
     ### BEGIN SOLUTION
     rank = {tuple(pair): place for place, pair in enumerate(merges)}
@@ -461,7 +552,11 @@ expect(
     torch.tensor([256, 257]),
     hint="First all a·a from left to right: 256 256 a. Then 256·a is a pair of the list, too.",
 )
-expect(bpe_encode(as_bytes("höh"), []), torch.tensor([104, 195, 182, 104]), hint="Without merges: the bytes.")
+expect(
+    bpe_encode(as_bytes("höh"), []),
+    torch.tensor([104, 195, 182, 104]),
+    hint="Without merges: the bytes.",
+)
 
 # %% [markdown]
 # ## 3. Tokens to text
@@ -477,6 +572,17 @@ expect(bpe_encode(as_bytes("höh"), []), torch.tensor([104, 195, 182, 104]), hin
 #
 # **Predict first.** Why is that? Find two lists of ids with the same bytes under `[(97, 97)]`.
 
+# %% predict="bpe_decode"
+predict(
+    "Which list has the same bytes as [256]?",
+    "[97, 97]",
+    "[97]",
+    "[256, 256]",
+    answer="[97, 97]",
+    because="256 stands for two bytes 97. Many lists have the same bytes, and only one "
+    "of them comes from the encoder.",
+)
+
 
 # %% question="bpe_decode"
 def bpe_decode(ids, merges):
@@ -490,8 +596,8 @@ def bpe_decode(ids, merges):
         uint8 [N].
 
     Raises:
-        ValueError: an id is outside 0 … 255 + len(merges); the id and the number of ids, 256 + len(merges), in the
-            message.
+        ValueError: an id is outside 0 … 255 + len(merges); the id and the number of
+            ids, 256 + len(merges), in the message.
     """
     ### BEGIN SOLUTION
     check_ids(ids, 256 + len(merges))
@@ -505,31 +611,47 @@ def bpe_decode(ids, merges):
 # %% check="bpe_decode"
 merges = [(108, 111), (256, 119), (32, 257)]
 expect(
-    bpe_decode(torch.tensor([257, 258, 101, 114]), merges), as_bytes("low lower"), hint="257 is 256·w, and 256 is l·o."
+    bpe_decode(torch.tensor([257, 258, 101, 114]), merges),
+    as_bytes("low lower"),
+    hint="257 is 256·w, and 256 is l·o.",
 )
 anything = torch.arange(256, dtype=torch.uint8).flip(0)
 expect(
-    bpe_decode(bpe_encode(anything, merges), merges), anything, hint="All 256 bytes, most of them no text: back again."
+    bpe_decode(bpe_encode(anything, merges), merges),
+    anything,
+    hint="All 256 bytes, most of them no text: back again.",
 )
 
 # %% demo="read_the_text"
 TEXT = Path("data/shakespeare.txt")
 if not TEXT.exists():
-    raise FileNotFoundError("data/shakespeare.txt is missing: it comes with this notebook, in the folder data/")
-# Whoever only wants to see whether all cells run sets this variable: everything is learned for a moment only.
+    raise FileNotFoundError(
+        "data/shakespeare.txt is missing: it comes with this notebook, in the folder "
+        "data/"
+    )
+# Whoever only wants to see whether all cells run sets this variable: everything is
+# learned for a moment only.
 QUICK = "ATTENTION_KIT_QUICK" in os.environ
 
 whole = torch.tensor(list(TEXT.read_bytes()), dtype=torch.uint8)
 cut = len(whole) * 9 // 10
-training_bytes, held_out_bytes = whole[:cut], whole[cut:]  # the last tenth is never trained on
+# the last tenth is never trained on
+training_bytes, held_out_bytes = whole[:cut], whole[cut:]
 if QUICK:
     training_bytes, held_out_bytes = training_bytes[:40_000], held_out_bytes[:4_000]
 
-# A quarter of the text is enough to learn a vocabulary from. It takes about twenty seconds.
+# A quarter of the text is enough to learn a vocabulary from. It takes about twenty
+# seconds.
 vocabulary = train_byte_bpe(training_bytes[: cut // 4], 16 if QUICK else 512)
-training_ids, held_out_ids = bpe_encode(training_bytes, vocabulary), bpe_encode(held_out_bytes, vocabulary)
+training_ids, held_out_ids = (
+    bpe_encode(training_bytes, vocabulary),
+    bpe_encode(held_out_bytes, vocabulary),
+)
 print(f"{len(training_ids)} tokens to train on, {len(held_out_ids)} held out,")
-print(f"{len(held_out_bytes) / len(held_out_ids):.2f} bytes in a token of the held-out text")
+print(
+    f"{len(held_out_bytes) / len(held_out_ids):.2f} bytes in a token of the held-out "
+    "text"
+)
 for n in range(0, len(vocabulary), max(1, len(vocabulary) // 12)):
     print(f"merge {n}: {as_text(bpe_decode(torch.tensor([256 + n]), vocabulary))!r}")
 print([as_text(bpe_decode(token[None], vocabulary)) for token in held_out_ids[:40]])
@@ -550,6 +672,14 @@ print([as_text(bpe_decode(token[None], vocabulary)) for token in held_out_ids[:4
 #
 # **Predict first.** What are gelu(0), gelu(100) and gelu(−100)? And what is left of gelu(−3) in bfloat16, whose numbers
 # just below 1 are 1/256 apart? There $\tanh$ is −0.9976, and its sum with 1 is all that the result has.
+
+# %% predict="gelu"
+predict(
+    "What is gelu(−100)?",
+    answer=0,
+    because="gelu(0) = 0 and gelu(100) = 100. In bfloat16 −0.9976 becomes −0.9961, and "
+    "the small rest that gelu(−3) is made of is wrong by more than a half.",
+)
 
 
 # %% question="gelu"
@@ -574,7 +704,11 @@ expect(
     torch.tensor([0.0, 0.84119199, -0.15880801, 2.99636261], dtype=torch.float64),
     hint="0.84134475 at 1? That is the exact GELU. GPT-2 uses the approximation with tanh.",
 )
-expect(gelu(torch.tensor([100.0, -100.0]).half()), torch.tensor([100.0, 0.0]).half(), hint="A ReLU has the same values.")
+expect(
+    gelu(torch.tensor([100.0, -100.0]).half()),
+    torch.tensor([100.0, 0.0]).half(),
+    hint="A ReLU has the same values.",
+)
 expect(
     gelu(torch.tensor([-3.0]).bfloat16()),
     torch.tensor([-0.00363739]).bfloat16(),
@@ -608,26 +742,41 @@ expect(
 # **Predict first.** Which of the biases $b_q$, $b_k$, $b_v$ can be left out without any change to the output of the
 # attention? (Adding the same number to all scores of a row changes nothing.)
 
+# %% predict="language_model"
+predict(
+    "Which of the biases can be left out?",
+    "b_q",
+    "b_k",
+    "b_v",
+    answer="b_k",
+    because="It adds q · b_k to all scores of a row: the same number, which a softmax "
+    "does not notice.",
+)
+
 
 # %% question="language_model"
 def language_model(ids, params, config, cache=None):
-    """Logits of the next token at every position, by GPT-2's architecture (Radford et al., 2019), without dropout.
+    """Logits of the next token at every position, by GPT-2's architecture (Radford et
+    al., 2019), without dropout.
 
     Args:
-        ids: int64 [B, N], N at least 1; with a cache, the tokens that come after those in it.
-        params: dict with embed [V, D], positions [context_length, D], lnf_gamma, lnf_beta [D], and blocks, a list of
-            dicts with ln1_gamma, ln1_beta, w_q, b_q, w_k, b_k, w_v, b_v, w_o, b_o, ln2_gamma, ln2_beta, w1 [D, F],
-            b1 [F], w2 [F, D], b2.
+        ids: int64 [B, N], N at least 1; with a cache, the tokens that come after those
+            in it.
+        params: dict with embed [V, D], positions [context_length, D], lnf_gamma,
+            lnf_beta [D], and blocks, a list of dicts with ln1_gamma, ln1_beta, w_q,
+            b_q, w_k, b_k, w_v, b_v, w_o, b_o, ln2_gamma, ln2_beta, w1 [D, F], b1 [F],
+            w2 [F, D], b2.
         config: num_heads, vocab_size and context_length are used.
-        cache: None, or an object with length, append(layer, k, v) and advance(c). It is N tokens longer afterwards,
-            and nothing but these N tokens is computed.
+        cache: None, or an object with length, append(layer, k, v) and advance(c). It is
+            N tokens longer afterwards, and nothing but these N tokens is computed.
 
     Returns:
         logits [B, N, V] in the dtype of the weights.
 
     Raises:
-        ValueError: the tokens in the cache and the new ones are more than context_length (both numbers in the
-            message), or an id is outside 0 … V - 1 (the id and V). The cache is not touched then.
+        ValueError: the tokens in the cache and the new ones are more than
+            context_length (both numbers in the message), or an id is outside 0 … V - 1
+            (the id and V). The cache is not touched then.
     """
     ### BEGIN SOLUTION
     n = ids.shape[1]
@@ -652,20 +801,38 @@ def language_model(ids, params, config, cache=None):
 
 
 # %% check="language_model"
-# One block whose attention sees the first token only as itself: with w_v = 0 the values are b_v, whoever is looked at.
-plain = LMConfig(vocab_size=3, d_model=2, num_layers=1, num_heads=1, d_ff=2, context_length=4)
-params = with_tensors(random_params(plain), [torch.zeros_like(t) for t in list_tensors(random_params(plain))])
-params |= {"embed": torch.tensor([[3.0, 1.0], [1.0, 3.0], [0.0, 2.0]]), "lnf_gamma": torch.ones(2)}
-params["blocks"][0] |= {"b_v": torch.tensor([0.0, 2.0]), "w_o": torch.eye(2), "b_o": torch.tensor([0.0, 4.0])}
-# Token 0 is (3, 1); the attention adds (0, 2) and (0, 4): (3, 7), which is normalized to (-1, 1).
+# One block whose attention sees the first token only as itself: with w_v = 0 the
+# values are b_v, whoever is looked at.
+plain = LMConfig(
+    vocab_size=3, d_model=2, num_layers=1, num_heads=1, d_ff=2, context_length=4
+)
+params = with_tensors(
+    random_params(plain),
+    [torch.zeros_like(t) for t in list_tensors(random_params(plain))],
+)
+params |= {
+    "embed": torch.tensor([[3.0, 1.0], [1.0, 3.0], [0.0, 2.0]]),
+    "lnf_gamma": torch.ones(2),
+}
+params["blocks"][0] |= {
+    "b_v": torch.tensor([0.0, 2.0]),
+    "w_o": torch.eye(2),
+    "b_o": torch.tensor([0.0, 4.0]),
+}
+# Token 0 is (3, 1); the attention adds (0, 2) and (0, 4): (3, 7), which is
+# normalized to (-1, 1).
 expect(
     language_model(torch.tensor([[0]]), params, plain),
     torch.tensor([[[-2.0, 2.0, 2.0]]]),
     atol=1e-4,
     hint="(2, -2, -2)? Then a bias of the attention is missing, that of the values or that of the output.",
 )
-params["blocks"][0] |= {"b1": torch.tensor([1.0, -1.0]), "w2": torch.tensor([[10.0, 0.0], [0.0, 0.0]])}
-# The MLP adds 10 gelu(1) = 8.4 to the first feature: (11.4, 7), normalized to (1, -1).
+params["blocks"][0] |= {
+    "b1": torch.tensor([1.0, -1.0]),
+    "w2": torch.tensor([[10.0, 0.0], [0.0, 0.0]]),
+}
+# The MLP adds 10 gelu(1) = 8.4 to the first feature: (11.4, 7), normalized to (1,
+# -1).
 expect(
     language_model(torch.tensor([[0]]), params, plain),
     torch.tensor([[[2.0, -2.0, -2.0]]]),
@@ -673,14 +840,26 @@ expect(
     hint="The MLP's first bias comes before the gelu.",
 )
 g = torch.Generator().manual_seed(0)
-small = LMConfig(vocab_size=11, d_model=6, num_layers=2, num_heads=2, d_ff=10, context_length=9)
+small = LMConfig(
+    vocab_size=11, d_model=6, num_layers=2, num_heads=2, d_ff=10, context_length=9
+)
 params = with_tensors(
-    random_params(small), [t + 0.5 * torch.randn(t.shape, generator=g) for t in list_tensors(random_params(small))]
+    random_params(small),
+    [
+        t + 0.5 * torch.randn(t.shape, generator=g)
+        for t in list_tensors(random_params(small))
+    ],
 )
 ids = torch.tensor([[3, 1, 4, 1, 5, 9]])
 cache = empty_cache(params, small, batch=1)
 expect(
-    torch.cat([language_model(chunk, params, small, cache) for chunk in ids.split((3, 1, 2), dim=1)], dim=1),
+    torch.cat(
+        [
+            language_model(chunk, params, small, cache)
+            for chunk in ids.split((3, 1, 2), dim=1)
+        ],
+        dim=1,
+    ),
     language_model(ids, params, small),
     atol=1e-4,
     hint="In chunks of 3, 1 and 2 tokens through a cache, the logits should be those of the whole text. Only the first "
@@ -702,6 +881,13 @@ expect(
 #
 # **Predict first.** How many different windows has a text of 5 tokens for $L = 4$?
 
+# %% predict="sample_windows"
+predict(
+    "How many different windows are there?",
+    answer=1,
+    because="Four inputs and their four targets take five tokens.",
+)
+
 
 # %% question="sample_windows"
 def sample_windows(ids, batch, length, seed):
@@ -714,11 +900,13 @@ def sample_windows(ids, batch, length, seed):
         seed: int. Equal seeds give equal windows; torch's own dice stay as they were.
 
     Returns:
-        (inputs, targets), both int64 [B, L]; targets[b, i] follows inputs[b, i] in the text. Every start from 0 to
-        N - L - 1 is equally likely, and rows are drawn independently.
+        (inputs, targets), both int64 [B, L]; targets[b, i] follows inputs[b, i] in the
+        text. Every start from 0 to N - L - 1 is equally likely, and rows are drawn
+        independently.
 
     Raises:
-        ValueError: the text has fewer than L + 1 tokens (N and L in the message), or batch or length is below 1.
+        ValueError: the text has fewer than L + 1 tokens (N and L in the message), or
+            batch or length is below 1.
     """
     ### BEGIN SOLUTION
     if batch < 1 or length < 1 or len(ids) < length + 1:
@@ -733,8 +921,16 @@ def sample_windows(ids, batch, length, seed):
 # %% check="sample_windows"
 inputs, targets = sample_windows(torch.arange(100, 110), batch=64, length=3, seed=0)
 expect(list(inputs.shape), [64, 3], hint="A row for each window.")
-expect(targets, inputs + 1, hint="This text counts upwards, so what follows a token is one more.")
-expect(sorted(set(inputs[:, 0].tolist())), list(range(100, 107)), hint="Starts 0 to 6: the last window is 106 107 108.")
+expect(
+    targets,
+    inputs + 1,
+    hint="This text counts upwards, so what follows a token is one more.",
+)
+expect(
+    sorted(set(inputs[:, 0].tolist())),
+    list(range(100, 107)),
+    hint="Starts 0 to 6: the last window is 106 107 108.",
+)
 
 # %% [markdown]
 # ## 7. How large a step, and when
@@ -757,6 +953,14 @@ expect(sorted(set(inputs[:, 0].tolist())), list(range(100, 107)), hint="Starts 0
 #
 # **Predict first.** $W = 10$, $T = 110$, peak 1, floor 0. At which step is the rate 1/2 for the second time?
 
+# %% predict="learning_rate"
+predict(
+    "At which step is the rate 1/2 for the second time?",
+    answer=60,
+    because="Half of the way from step 10 to step 110. The first time is in the "
+    "warm-up, at step 4.",
+)
+
 
 # %% question="learning_rate"
 def learning_rate(step, warmup, total, peak, floor=0.0):
@@ -773,7 +977,8 @@ def learning_rate(step, warmup, total, peak, floor=0.0):
         float.
 
     Raises:
-        ValueError: warmup is negative, or total is not more than warmup (both in the message).
+        ValueError: warmup is negative, or total is not more than warmup (both in the
+            message).
     """
     ### BEGIN SOLUTION
     if warmup < 0 or total <= warmup:
@@ -788,10 +993,22 @@ def learning_rate(step, warmup, total, peak, floor=0.0):
 
 
 # %% check="learning_rate"
-expect(learning_rate(0, 10, 110, 1.0), 0.1, hint="The first step of ten is a tenth, not nothing.")
+expect(
+    learning_rate(0, 10, 110, 1.0),
+    0.1,
+    hint="The first step of ten is a tenth, not nothing.",
+)
 expect(learning_rate(10, 10, 110, 1.0), 1.0, hint="After the warm-up: the peak.")
-expect(learning_rate(60, 10, 110, 1.0, floor=0.2), 0.6, hint="Half way down: the middle of peak and floor.")
-expect(learning_rate(500, 10, 110, 1.0, floor=0.2), 0.2, hint="Long after the end: the floor.")
+expect(
+    learning_rate(60, 10, 110, 1.0, floor=0.2),
+    0.6,
+    hint="Half way down: the middle of peak and floor.",
+)
+expect(
+    learning_rate(500, 10, 110, 1.0, floor=0.2),
+    0.2,
+    hint="Long after the end: the floor.",
+)
 
 # %% [markdown]
 # ## 8. One bound for all gradients
@@ -810,6 +1027,14 @@ expect(learning_rate(500, 10, 110, 1.0, floor=0.2), 0.2, hint="Long after the en
 #
 # **Predict first.** Gradients $(3, 0)$ and $(4)$, $c = 1$. What comes out? What would the wrong way give?
 
+# %% predict="clip_gradients"
+predict(
+    "What comes out of the gradient (4)?",
+    answer=0.8,
+    because="The norm of all three numbers is 5, so everything is divided by 5: (0.6, "
+    "0) and (0.8). Each by itself would give (1, 0) and (1).",
+)
+
 
 # %% question="clip_gradients"
 def clip_gradients(gradients, max_norm):
@@ -820,9 +1045,10 @@ def clip_gradients(gradients, max_norm):
         max_norm: c, above 0.
 
     Returns:
-        (clipped, norm): new tensors in the shapes and dtypes of the gradients, all times min(1, c / norm); and the
-        norm before, a Python float. Squares of half precision are summed in float32. Nothing is added to the norm:
-        gradients of a millionth are bounded too.
+        (clipped, norm): new tensors in the shapes and dtypes of the gradients, all
+        times min(1, c / norm); and the norm before, a Python float. Squares of half
+        precision are summed in float32. Nothing is added to the norm: gradients of a
+        millionth are bounded too.
 
     Raises:
         ValueError: max_norm is not above 0, or the norm is not finite.
@@ -842,10 +1068,18 @@ def clip_gradients(gradients, max_norm):
 # %% check="clip_gradients"
 clipped, norm = clip_gradients([torch.tensor([3.0, 0.0]), torch.tensor([4.0])], 1.0)
 expect(norm, 5.0, hint="9 + 16 = 25: one norm for all tensors.")
-expect(clipped[0], torch.tensor([0.6, 0.0]), hint="(1, 0)? Then each tensor was bounded for itself.")
+expect(
+    clipped[0],
+    torch.tensor([0.6, 0.0]),
+    hint="(1, 0)? Then each tensor was bounded for itself.",
+)
 expect(clipped[1], torch.tensor([0.8]), hint="The same factor for all, 1/5.")
 clipped, norm = clip_gradients([torch.tensor([0.3]), torch.tensor([[0.4]])], 1.0)
-expect(clipped[0], torch.tensor([0.3]), hint="The norm is 0.5, below the bound: nothing is scaled, least of all up.")
+expect(
+    clipped[0],
+    torch.tensor([0.3]),
+    hint="The norm is 0.5, below the bound: nothing is scaled, least of all up.",
+)
 
 # %% [markdown]
 # ## 9. AdamW
@@ -874,20 +1108,33 @@ expect(clipped[0], torch.tensor([0.3]), hint="The norm is 0.5, below the bound: 
 # **Predict first.** $\theta = 1$, $g = 0.001$, first step, $\eta = 0.1$, $\lambda = 0$. Where does $\theta$ go? And
 # with $g = 1000$?
 
+# %% predict="adamw_step"
+predict(
+    "Where does θ go?",
+    answer=0.9,
+    atol=0.0001,
+    because="The first step divides the gradient by its own size: 0.1, and with g = "
+    "1000 too.",
+)
+
 
 # %% question="adamw_step"
-def adamw_step(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1):
+def adamw_step(
+    tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1
+):
     """One step of AdamW (Loshchilov and Hutter, 2019).
 
     Args:
         tensors: list of parameters.
         gradients: list of their gradients, in the same order.
-        state: None before the first step, later what the last step returned: a dict with step (int, how many steps
-            were made), m and v (lists of tensors like the parameters).
+        state: None before the first step, later what the last step returned: a dict
+            with step (int, how many steps were made), m and v (lists of tensors like
+            the parameters).
         lr: eta.
         betas: beta_1 and beta_2.
         eps: epsilon, outside the root.
-        weight_decay: lambda, for tensors with two or more axes; the others do not decay.
+        weight_decay: lambda, for tensors with two or more axes; the others do not
+            decay.
 
     Returns:
         (new_tensors, new_state). Nothing that came in is changed.
@@ -921,7 +1168,12 @@ weights, gradients = (
     [torch.tensor([[0.5, -8.0]]), torch.tensor([2.0])],
 )
 stepped, state = adamw_step(weights, gradients, None, lr=0.1, weight_decay=0.0)
-expect(stepped[0], torch.tensor([[0.9, 1.1]]), atol=1e-5, hint="The first step is lr times the sign of the gradient.")
+expect(
+    stepped[0],
+    torch.tensor([[0.9, 1.1]]),
+    atol=1e-5,
+    hint="The first step is lr times the sign of the gradient.",
+)
 stepped, state = adamw_step(weights, gradients, None, lr=0.1, weight_decay=0.5)
 expect(
     stepped[0],
@@ -929,9 +1181,17 @@ expect(
     atol=1e-5,
     hint="The decay takes 0.1 · 0.5 · 1 besides. (0.9, 1.1) as before? Then it went through the averages.",
 )
-expect(stepped[1], torch.tensor([0.9]), atol=1e-5, hint="A tensor of one axis does not decay.")
-stepped, state = adamw_step(weights, [torch.zeros(1, 2), torch.zeros(1)], state, lr=0.1, weight_decay=0.0)
-# m = 0.9 · 0.1 g = 0.09 g, corrected by 0.19; v = 0.95 · 0.05 g² = 0.0475 g², corrected by 0.0975.
+expect(
+    stepped[1],
+    torch.tensor([0.9]),
+    atol=1e-5,
+    hint="A tensor of one axis does not decay.",
+)
+stepped, state = adamw_step(
+    weights, [torch.zeros(1, 2), torch.zeros(1)], state, lr=0.1, weight_decay=0.0
+)
+# m = 0.9 · 0.1 g = 0.09 g, corrected by 0.19; v = 0.95 · 0.05 g² = 0.0475 g²,
+# corrected by 0.0975.
 expect(
     stepped[1],
     torch.tensor([1 - 0.1 * (0.09 / 0.19) / math.sqrt(0.0475 / 0.0975)]),
@@ -958,6 +1218,13 @@ expect(
 #
 # **Predict first.** A text of 10 tokens in windows of 4 targets: how many windows, and how long is each?
 
+# %% predict="perplexity"
+predict(
+    "How many windows are there?",
+    answer=3,
+    because="Nine targets: 4, 4 and 1.",
+)
+
 
 # %% question="perplexity"
 def perplexity(params, ids, config, window):
@@ -966,14 +1233,15 @@ def perplexity(params, ids, config, window):
     Args:
         params, config: as in language_model.
         ids: int64 [N], N at least 2.
-        window: w, targets in a window, from 1 to context_length. A window begins anew: what stands before it is
-            not seen.
+        window: w, targets in a window, from 1 to context_length. A window begins anew:
+            what stands before it is not seen.
 
     Returns:
         float: exp of the mean loss over the N - 1 targets.
 
     Raises:
-        ValueError: fewer than 2 ids, or window outside 1 … context_length (the numbers in the message).
+        ValueError: fewer than 2 ids, or window outside 1 … context_length (the numbers
+            in the message).
     """
     ### BEGIN SOLUTION
     if len(ids) < 2 or not 1 <= window <= config.context_length:
@@ -990,12 +1258,23 @@ def perplexity(params, ids, config, window):
 
 
 # %% check="perplexity"
-small = LMConfig(vocab_size=11, d_model=6, num_layers=2, num_heads=2, d_ff=10, context_length=9)
-zeros = with_tensors(random_params(small), [torch.zeros_like(t) for t in list_tensors(random_params(small))])
-expect(perplexity(zeros, torch.arange(11), small, 4), 11.0, atol=1e-4, hint="All eleven tokens equally likely: 11.")
+small = LMConfig(
+    vocab_size=11, d_model=6, num_layers=2, num_heads=2, d_ff=10, context_length=9
+)
+zeros = with_tensors(
+    random_params(small),
+    [torch.zeros_like(t) for t in list_tensors(random_params(small))],
+)
+expect(
+    perplexity(zeros, torch.arange(11), small, 4),
+    11.0,
+    atol=1e-4,
+    hint="All eleven tokens equally likely: 11.",
+)
 biased = with_tensors(zeros, list_tensors(zeros)) | {"lnf_beta": torch.eye(6)[0]}
 biased["embed"] = torch.zeros(11, 6)
-biased["embed"][7, 0] = math.log(10.0)  # token 7 has the weight 10, the ten others 1: a half against a twentieth each
+# token 7 has the weight 10, the ten others 1: a half against a twentieth each
+biased["embed"][7, 0] = math.log(10.0)
 # Targets are 7 7 7 | 3: (1/2)^3 · (1/20), so the perplexity is (8 · 20)^(1/4).
 expect(
     perplexity(biased, torch.tensor([3, 7, 7, 7, 3]), small, 3),
@@ -1022,17 +1301,41 @@ expect(
 #
 # **Predict first.** What is the loss before the first step? Write it down, as a number.
 
+# %% predict="train"
+predict(
+    "What is the loss before the first step?",
+    answer=6.64,
+    atol=0.15,
+    because="A model that knows nothing has ln V, and the vocabulary has 256 bytes and "
+    "512 merges: ln 768 = 6.64.",
+)
+
 # %% demo="train"
 import time
 
 import matplotlib.pyplot as plt
 from tqdm import tqdm
 
-config = LMConfig(256 + len(vocabulary), d_model=128, num_layers=4, num_heads=4, d_ff=512, context_length=128)
+config = LMConfig(
+    256 + len(vocabulary),
+    d_model=128,
+    num_layers=4,
+    num_heads=4,
+    d_ff=512,
+    context_length=128,
+)
 STEPS, BATCH, LENGTH = (3, 2, 32) if QUICK else (1200, 12, 128)
 SCHEDULE = {"warmup": STEPS // 12, "total": STEPS, "peak": 3e-3, "floor": 3e-4}
-YOURS = (language_model, next_token_loss, sample_windows, learning_rate, clip_gradients, adamw_step)
-MODEL = Path(f"shakespeare_{fingerprint(config, STEPS, BATCH, LENGTH, SCHEDULE, vocabulary, training_ids, *YOURS)}.pt")
+YOURS = (
+    language_model,
+    next_token_loss,
+    sample_windows,
+    learning_rate,
+    clip_gradients,
+    adamw_step,
+)
+TRAINED_ON = (config, STEPS, BATCH, LENGTH, SCHEDULE, vocabulary, training_ids)
+MODEL = Path(f"shakespeare_{fingerprint(*TRAINED_ON, *YOURS)}.pt")
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -1041,25 +1344,45 @@ def on_device(params, device):
 
 
 def one_step(params, state, step):
-    """The loss of a batch, and parameters and the optimizer's state after a step on it."""
-    inputs, targets = (ids.to(device) for ids in sample_windows(training_ids, BATCH, LENGTH, seed=step))
+    """The loss of a batch, and parameters and the optimizer's state after a step on
+    it.
+    """
+    inputs, targets = (
+        ids.to(device) for ids in sample_windows(training_ids, BATCH, LENGTH, seed=step)
+    )
     leaves = [tensor.detach().requires_grad_() for tensor in list_tensors(params)]
-    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
-        loss = next_token_loss(language_model(inputs, with_tensors(params, leaves), config), targets)
+    with torch.autocast(
+        device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"
+    ):
+        loss = next_token_loss(
+            language_model(inputs, with_tensors(params, leaves), config), targets
+        )
     gradients, _ = clip_gradients(list(torch.autograd.grad(loss, leaves)), max_norm=1.0)
     rate = learning_rate(step, **SCHEDULE)
-    stepped, state = adamw_step([leaf.detach() for leaf in leaves], gradients, state, rate)
+    stepped, state = adamw_step(
+        [leaf.detach() for leaf in leaves], gradients, state, rate
+    )
     return loss.item(), with_tensors(params, stepped), state
 
 
-# All that training knows, in one dict that each step replaces: whenever you interrupt, it is whole.
-run = {"step": 0, "params": random_params(config), "state": None, "losses": [], "held_out": []}
+# All that training knows, in one dict that each step replaces: whenever you interrupt,
+# it is whole.
+run = {
+    "step": 0,
+    "params": random_params(config),
+    "state": None,
+    "losses": [],
+    "held_out": [],
+}
 if MODEL.exists():
     run = torch.load(MODEL, weights_only=True, map_location="cpu")
     print(f"{MODEL}: {run['step']} of {STEPS} steps are made")
 run["params"] = on_device(run["params"], device)
 if run["state"]:
-    run["state"] |= {name: [tensor.to(device) for tensor in run["state"][name]] for name in ("m", "v")}
+    run["state"] |= {
+        name: [tensor.to(device) for tensor in run["state"][name]]
+        for name in ("m", "v")
+    }
 kept = time.monotonic()
 bar = tqdm(total=STEPS, initial=run["step"], desc="training", unit="step")
 try:
@@ -1068,7 +1391,17 @@ try:
         loss, params, state = one_step(run["params"], run["state"], step)
         held_out = run["held_out"]
         if step % 200 == 0 or step == STEPS - 1:
-            held_out = [*held_out, (step, math.log(perplexity(params, held_out_ids[:5_000].to(device), config, LENGTH)))]
+            held_out = [
+                *held_out,
+                (
+                    step,
+                    math.log(
+                        perplexity(
+                            params, held_out_ids[:5_000].to(device), config, LENGTH
+                        )
+                    ),
+                ),
+            ]
             bar.write(f"step {step}: loss {loss:.2f}, held out {held_out[-1][1]:.2f}")
         run = {
             "step": step + 1,
@@ -1083,7 +1416,10 @@ try:
             kept = time.monotonic()
 except KeyboardInterrupt:
     save_whole(run, MODEL)
-    bar.write(f"interrupted after {run['step']} of {STEPS} steps: run this cell again to go on")
+    bar.write(
+        f"interrupted after {run['step']} of {STEPS} steps: run this cell again to "
+        "go on"
+    )
 finally:
     bar.close()
 
@@ -1091,8 +1427,17 @@ trained = on_device(run["params"], "cpu")  # what follows is small, and draws on
 if run["losses"]:
     figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
     axis.plot(run["losses"], linewidth=0.7, label="batches of the training text")
-    axis.plot(*zip(*run["held_out"], strict=True), "o-", color="#c1666b", label="held-out text")
-    axis.set(xlabel="step", ylabel="loss (nats a token)", title="A language model learns Shakespeare")
+    axis.plot(
+        *zip(*run["held_out"], strict=True),
+        "o-",
+        color="#c1666b",
+        label="held-out text",
+    )
+    axis.set(
+        xlabel="step",
+        ylabel="loss (nats a token)",
+        title="A language model learns Shakespeare",
+    )
     axis.legend()
     plt.show()
 
@@ -1116,6 +1461,15 @@ print(f"held-out perplexity {reached:.1f} a token, {bits:.2f} bits a byte")
 #
 # **Predict first.** A prompt of 5 and 4 new tokens in a context of 8: does it fit?
 
+# %% predict="sample"
+predict(
+    "Does it fit?",
+    "yes",
+    "no",
+    answer="yes",
+    because="The last new token is never read: 5 + 3 = 8.",
+)
+
 
 # %% question="sample"
 def sample(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0):
@@ -1132,8 +1486,10 @@ def sample(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0)
         int64 [B, N + num_new]. Each token is read once; the last one is not read.
 
     Raises:
-        ValueError: num_new is negative or the prompt is empty (the number in the message), or more tokens would have
-            to be read than context_length (context_length in the message); and whatever filtered_probabilities refuses.
+        ValueError: num_new is negative or the prompt is empty (the number in the
+            message), or more tokens would have to be read than context_length
+            (context_length in the message); and whatever filtered_probabilities
+            refuses.
     """
     ### BEGIN SOLUTION
     n = prompt.shape[1]
@@ -1154,39 +1510,85 @@ def sample(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0)
 
 
 # %% check="sample"
-# A model in which token i is followed by i + 1, modulo 6: its attention adds nothing, and its MLP turns i into i + 1.
-ring = LMConfig(vocab_size=6, d_model=6, num_layers=1, num_heads=1, d_ff=6, context_length=8)
-blank = with_tensors(random_params(ring), [torch.zeros_like(t) for t in list_tensors(random_params(ring))])
+# A model in which token i is followed by i + 1, modulo 6: its attention adds
+# nothing, and its MLP turns i into i + 1.
+ring = LMConfig(
+    vocab_size=6, d_model=6, num_layers=1, num_heads=1, d_ff=6, context_length=8
+)
+blank = with_tensors(
+    random_params(ring),
+    [torch.zeros_like(t) for t in list_tensors(random_params(ring))],
+)
 chain = blank | {"embed": 10 * torch.eye(6), "lnf_gamma": torch.ones(6)}
-mlp_of_chain = {"ln2_gamma": torch.ones(6), "w1": 5 * torch.eye(6), "w2": 10 * torch.eye(6).roll(1, dims=1)}
+mlp_of_chain = {
+    "ln2_gamma": torch.ones(6),
+    "w1": 5 * torch.eye(6),
+    "w2": 10 * torch.eye(6).roll(1, dims=1),
+}
 chain["blocks"] = [blank["blocks"][0] | mlp_of_chain]
 expect(
     sample(chain, torch.tensor([[2], [5]]), 4, ring, temperature=0.0),
     torch.tensor([[2, 3, 4, 5, 0], [5, 0, 1, 2, 3]]),
     hint="The prompt first, then what follows. Each row goes on from its own last token.",
 )
-expect(list(sample(chain, torch.tensor([[1, 2, 3, 4, 5]]), 4, ring).shape), [1, 9], hint="8 tokens are read: it fits.")
+expect(
+    list(sample(chain, torch.tensor([[1, 2, 3, 4, 5]]), 4, ring).shape),
+    [1, 9],
+    hint="8 tokens are read: it fits.",
+)
 start = torch.zeros(20, 1, dtype=torch.int64)
-texts = sample(blank, start, 7, ring, seed=3)  # all six tokens are equally likely here
-expect(sample(blank, start, 7, ring, seed=3), texts, hint="The same seed gives the same texts.")
-expect(bool((texts[1:] != texts[:1]).any()), True, hint="All rows have the same text: each row throws its own dice.")
+# all six tokens are equally likely here
+texts = sample(blank, start, 7, ring, seed=3)
+expect(
+    sample(blank, start, 7, ring, seed=3),
+    texts,
+    hint="The same seed gives the same texts.",
+)
+expect(
+    bool((texts[1:] != texts[:1]).any()),
+    True,
+    hint="All rows have the same text: each row throws its own dice.",
+)
 
 
 # %% demo="write"
 def write(prompt, num_new, params, config, vocabulary, **settings):
-    """Text that continues the prompt, up to a token that ends it; a full context goes on from its second half."""
+    """Text that continues the prompt, up to a token that ends it; a full context goes
+    on from its second half.
+    """
     ids, seed = bpe_encode(as_bytes(prompt), vocabulary)[None], 0
-    special = 256 + len(vocabulary)  # GPT-2 has one token after all merges, <|endoftext|>, which has no bytes
+    # GPT-2 has one token after all merges, <|endoftext|>, which has no bytes
+    special = 256 + len(vocabulary)
     while num_new > 0 and not (ids >= special).any():
         read = ids[:, -(config.context_length // 2) :]
         fit = min(num_new, config.context_length - read.shape[1] + 1)
-        ids = torch.cat([ids, sample(params, read, fit, config, seed=seed, **settings)[:, read.shape[1] :]], dim=1)
+        ids = torch.cat(
+            [
+                ids,
+                sample(params, read, fit, config, seed=seed, **settings)[
+                    :, read.shape[1] :
+                ],
+            ],
+            dim=1,
+        )
         num_new, seed = num_new - fit, seed + 1
     ends = (ids[0] >= special).nonzero()
-    return as_text(bpe_decode(ids[0, : ends[0, 0]] if len(ends) else ids[0], vocabulary))
+    return as_text(
+        bpe_decode(ids[0, : ends[0, 0]] if len(ends) else ids[0], vocabulary)
+    )
 
 
-print(write("ROMEO:\n", 20 if QUICK else 400, trained, config, vocabulary, temperature=0.8, top_k=50))
+print(
+    write(
+        "ROMEO:\n",
+        20 if QUICK else 400,
+        trained,
+        config,
+        vocabulary,
+        temperature=0.8,
+        top_k=50,
+    )
+)
 
 # %% [markdown]
 # ## 12. Heads that look up what came next last time
@@ -1208,20 +1610,32 @@ print(write("ROMEO:\n", 20 if QUICK else 400, trained, config, vocabulary, tempe
 #
 # **Predict first.** A head that gives equal weight to all tokens up to its own, $N = 6$ and $P = 3$: its score?
 
+# %% predict="induction_score"
+predict(
+    "What is its score?",
+    answer=0.2056,
+    atol=0.001,
+    because="(1/4 + 1/5 + 1/6) / 3.",
+)
+
 
 # %% question="induction_score"
 def induction_score(weights, period):
-    """How much heads attend to the token after the last occurrence of the present one (Olsson et al., 2022).
+    """How much heads attend to the token after the last occurrence of the present one
+    (Olsson et al., 2022).
 
     Args:
-        weights: [..., N, N], attention weights on a sequence that repeats itself with this period.
+        weights: [..., N, N], attention weights on a sequence that repeats itself with
+            this period.
         period: P, from 1 to N - 1.
 
     Returns:
-        [...] in the dtype of weights: the mean over queries i = P … N - 1 of the weight on key i - P + 1.
+        [...] in the dtype of weights: the mean over queries i = P … N - 1 of the weight
+        on key i - P + 1.
 
     Raises:
-        ValueError: weights are not square, or period is outside 1 … N - 1 (the sizes in the message).
+        ValueError: weights are not square, or period is outside 1 … N - 1 (the sizes in
+            the message).
     """
     ### BEGIN SOLUTION
     n_q, n_k = weights.shape[-2:]
@@ -1233,13 +1647,18 @@ def induction_score(weights, period):
 
 
 # %% check="induction_score"
-even = torch.ones(6, 6).tril() / torch.arange(1, 7)[:, None]  # row i: 1 / (i + 1) up to the diagonal
+# row i: 1 / (i + 1) up to the diagonal
+even = torch.ones(6, 6).tril() / torch.arange(1, 7)[:, None]
 expect(
     induction_score(even[None], 3),
     torch.tensor([(1 / 4 + 1 / 5 + 1 / 6) / 3]),
     hint="Queries 3, 4 and 5 have seen their token before. With query 2 it would be a mean over four.",
 )
-expect(induction_score(torch.eye(4).roll(-2, dims=1), 3), torch.tensor(1.0), hint="Query 3 looks at key 1: all of it.")
+expect(
+    induction_score(torch.eye(4).roll(-2, dims=1), 3),
+    torch.tensor(1.0),
+    hint="Query 3 looks at key 1: all of it.",
+)
 
 # %% [markdown]
 # ### What your model looks at
@@ -1259,8 +1678,11 @@ attention_pattern_as_given = attention_pattern
 
 
 def patterns(ids, params):
-    """The attention weights of every layer, [L, H, N, N], while the model reads ids [N]; None where it cannot see them."""
-    places = (causal_attention.__globals__, globals())  # where the library looks the function up, and where you do
+    """The attention weights of every layer, [L, H, N, N], while the model reads ids
+    [N]; None where it cannot see them.
+    """
+    # where the library looks the function up, and where you do
+    places = (causal_attention.__globals__, globals())
     seen = []
 
     def watched(q, k):
@@ -1279,11 +1701,19 @@ def patterns(ids, params):
 
 
 def draw_induction(period):
-    """The scores of all heads on a repeated row of random tokens, and the head with the highest one."""
+    """The scores of all heads on a repeated row of random tokens, and the head with the
+    highest one.
+    """
     g = torch.Generator().manual_seed(0)
-    repeated = torch.randint(config.vocab_size, (period,), generator=g).repeat(3)[: config.context_length - 8]
+    repeated = torch.randint(config.vocab_size, (period,), generator=g).repeat(3)[
+        : config.context_length - 8
+    ]
     now = patterns(repeated, trained)
-    scores = {"at the start": induction_score(patterns(repeated, random_params(config)), period)}
+    scores = {
+        "at the start": induction_score(
+            patterns(repeated, random_params(config)), period
+        )
+    }
     scores["trained"] = induction_score(now, period)
     highest = max(float(score.max()) for score in scores.values())
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
@@ -1295,16 +1725,25 @@ def draw_induction(period):
     figure.colorbar(image, ax=axes[:2])
     layer, head = divmod(int(scores["trained"].argmax()), config.num_heads)
     axes[2].imshow(now[layer, head], cmap="magma")
-    axes[2].set(title=f"layer {layer}, head {head}, on {period} tokens repeated", xlabel="key", ylabel="query")
+    axes[2].set(
+        title=f"layer {layer}, head {head}, on {period} tokens repeated",
+        xlabel="key",
+        ylabel="query",
+    )
     plt.show()
 
 
 def draw_first_layer(text):
     """What every head of the first layer looks at in a text."""
     sentence = bpe_encode(as_bytes(text), vocabulary)
-    pieces = [as_text(bpe_decode(token[None], vocabulary)).replace(" ", "·") for token in sentence]
+    pieces = [
+        as_text(bpe_decode(token[None], vocabulary)).replace(" ", "·")
+        for token in sentence
+    ]
     _, axes = plt.subplots(1, config.num_heads, figsize=(14, 4.2), layout="constrained")
-    for head, (axis, weights) in enumerate(zip(axes, patterns(sentence, trained)[0], strict=True)):
+    for head, (axis, weights) in enumerate(
+        zip(axes, patterns(sentence, trained)[0], strict=True)
+    ):
         axis.imshow(weights, cmap="magma")
         axis.set_xticks(range(len(pieces)), pieces, rotation=90, fontsize=7)
         axis.set_yticks(range(len(pieces)), pieces, fontsize=7)
@@ -1313,7 +1752,10 @@ def draw_first_layer(text):
 
 
 if patterns(torch.arange(4), trained) is None:
-    print("your model computes its attention without attention_pattern, so this cell cannot see the weights")
+    print(
+        "your model computes its attention without attention_pattern, so this cell "
+        "cannot see the weights"
+    )
 else:
     draw_induction(period=40)
     draw_first_layer("But soft, what light through yonder window breaks?")
@@ -1348,23 +1790,33 @@ else:
 #
 # **Predict first.** With $H = 12$ and $d = 64$, in which columns of `c_attn` are the values of head 3?
 
+# %% predict="from_gpt2"
+predict(
+    "The first of these columns?",
+    answer=1728,
+    because="Values begin at 2 · 768 = 1536, and head 3 at 3 · 64 = 192 from there.",
+)
+
 
 # %% question="from_gpt2"
 def from_gpt2(state_dict, config):
     """Parameters of language_model from GPT-2's published layout.
 
     Args:
-        state_dict: dict from name to tensor, as above. All names but lm_head.weight may begin with "transformer.".
-            Names that are not in the table are passed over.
-        config: vocab_size, d_model, num_layers, d_ff and context_length are those of the file.
+        state_dict: dict from name to tensor, as above. All names but lm_head.weight may
+            begin with "transformer.". Names that are not in the table are passed over.
+        config: vocab_size, d_model, num_layers, d_ff and context_length are those of
+            the file.
 
     Returns:
-        params as language_model wants them, in the dtypes of the file; tensors may share the file's memory.
+        params as language_model wants them, in the dtypes of the file; tensors may
+        share the file's memory.
 
     Raises:
-        ValueError: a tensor of the table is missing (its name in the message) or has another shape than the config
-            says (the sizes it has); there is a block num_layers (the number in the message); or lm_head.weight is not
-            equal to wte.weight.
+        ValueError: a tensor of the table is missing (its name in the message) or has
+            another shape than the config says (the sizes it has); there is a block
+            num_layers (the number in the message); or lm_head.weight is not equal to
+            wte.weight.
     """
     ### BEGIN SOLUTION
     prefix = "transformer." if "transformer.wte.weight" in state_dict else ""
@@ -1406,27 +1858,72 @@ def from_gpt2(state_dict, config):
 
 # %% check="from_gpt2"
 g = torch.Generator().manual_seed(0)
-tiny = LMConfig(vocab_size=5, d_model=4, num_layers=1, num_heads=2, d_ff=6, context_length=3)
+tiny = LMConfig(
+    vocab_size=5, d_model=4, num_layers=1, num_heads=2, d_ff=6, context_length=3
+)
 SHAPES = {
-    "ln_1.weight": [4], "ln_1.bias": [4], "attn.c_attn.weight": [4, 12], "attn.c_attn.bias": [12],
-    "attn.c_proj.weight": [4, 4], "attn.c_proj.bias": [4], "ln_2.weight": [4], "ln_2.bias": [4],
-    "mlp.c_fc.weight": [4, 6], "mlp.c_fc.bias": [6], "mlp.c_proj.weight": [6, 4], "mlp.c_proj.bias": [4],
+    "ln_1.weight": [4], "ln_1.bias": [4],
+    "attn.c_attn.weight": [4, 12], "attn.c_attn.bias": [12],
+    "attn.c_proj.weight": [4, 4], "attn.c_proj.bias": [4],
+    "ln_2.weight": [4], "ln_2.bias": [4],
+    "mlp.c_fc.weight": [4, 6], "mlp.c_fc.bias": [6],
+    "mlp.c_proj.weight": [6, 4], "mlp.c_proj.bias": [4],
 }  # fmt: skip
-published = {f"h.0.{name}": torch.randn(shape, generator=g) for name, shape in SHAPES.items()}
-published |= {"wte.weight": torch.randn(5, 4, generator=g), "wpe.weight": torch.randn(3, 4, generator=g)}
-published |= {"ln_f.weight": torch.ones(4), "ln_f.bias": torch.zeros(4), "h.0.attn.bias": torch.ones(1, 1, 3, 3)}
+published = {
+    f"h.0.{name}": torch.randn(shape, generator=g) for name, shape in SHAPES.items()
+}
+published |= {
+    "wte.weight": torch.randn(5, 4, generator=g),
+    "wpe.weight": torch.randn(3, 4, generator=g),
+}
+published |= {
+    "ln_f.weight": torch.ones(4),
+    "ln_f.bias": torch.zeros(4),
+    "h.0.attn.bias": torch.ones(1, 1, 3, 3),
+}
 params = from_gpt2(published, tiny)
-expect(params["embed"], published["wte.weight"], hint="wte is the table of token embeddings, wpe that of positions.")
+expect(
+    params["embed"],
+    published["wte.weight"],
+    hint="wte is the table of token embeddings, wpe that of positions.",
+)
 block = params["blocks"][0]
-expect(block["w_k"], published["h.0.attn.c_attn.weight"][:, 4:8], hint="Columns 4 to 7 of 12: keys come second.")
-expect(block["b_v"], published["h.0.attn.c_attn.bias"][8:], hint="The bias is cut like the columns.")
-expect(block["w_o"], published["h.0.attn.c_proj.weight"], hint="Conv1D stores [in, out], as we do: no transpose.")
-expect(list(language_model(torch.tensor([[0, 4, 2]]), params, tiny).shape), [1, 3, 5], hint="The model runs with it.")
+expect(
+    block["w_k"],
+    published["h.0.attn.c_attn.weight"][:, 4:8],
+    hint="Columns 4 to 7 of 12: keys come second.",
+)
+expect(
+    block["b_v"],
+    published["h.0.attn.c_attn.bias"][8:],
+    hint="The bias is cut like the columns.",
+)
+expect(
+    block["w_o"],
+    published["h.0.attn.c_proj.weight"],
+    hint="Conv1D stores [in, out], as we do: no transpose.",
+)
+expect(
+    list(language_model(torch.tensor([[0, 4, 2]]), params, tiny).shape),
+    [1, 3, 5],
+    hint="The model runs with it.",
+)
 prefixed = {f"transformer.{name}": tensor for name, tensor in published.items()}
 prefixed["lm_head.weight"] = published["wte.weight"]
-expect(from_gpt2(prefixed, tiny)["positions"], published["wpe.weight"], hint='With "transformer." before the names.')
+expect(
+    from_gpt2(prefixed, tiny)["positions"],
+    published["wpe.weight"],
+    hint='With "transformer." before the names.',
+)
 for reason, broken in (
-    ("a missing tensor", {name: tensor for name, tensor in published.items() if name != "h.0.ln_2.bias"}),
+    (
+        "a missing tensor",
+        {
+            name: tensor
+            for name, tensor in published.items()
+            if name != "h.0.ln_2.bias"
+        },
+    ),
     ("a block too many", published | {"h.1.ln_1.weight": torch.ones(4)}),
     ("a head of its own", published | {"lm_head.weight": torch.zeros(5, 4)}),
 ):
@@ -1435,7 +1932,11 @@ for reason, broken in (
         refused = False
     except ValueError:
         refused = True
-    expect(refused, True, hint=f"A file with {reason} should be refused with a ValueError.")
+    expect(
+        refused,
+        True,
+        hint=f"A file with {reason} should be refused with a ValueError.",
+    )
 
 # %% [markdown]
 # ## 14. Find the error in the notes
@@ -1461,18 +1962,20 @@ for reason, broken in (
 
 # %% question="misleading_token"
 def misleading_token(merges):
-    """A next-token distribution whose likeliest token does not begin with the likeliest next byte.
+    """A next-token distribution whose likeliest token does not begin with the likeliest
+    next byte.
 
     Args:
         merges: list of pairs of ids, as in bpe_decode.
 
     Returns:
-        float64 [256 + len(merges)], a tensor or a numpy array, not negative, with sum 1: one token has at least 0.05
-        more than every other token, and some byte is at least 0.05 likelier as the next byte than the first byte of
-        that token.
+        float64 [256 + len(merges)], a tensor or a numpy array, not negative, with sum
+        1: one token has at least 0.05 more than every other token, and some byte is at
+        least 0.05 likelier as the next byte than the first byte of that token.
 
     Raises:
-        ValueError: there is no such distribution: without merges, every token is a byte. 256 in the message.
+        ValueError: there is no such distribution: without merges, every token is a
+            byte. 256 in the message.
     """
     ### BEGIN SOLUTION
     if not merges:
@@ -1489,10 +1992,16 @@ def misleading_token(merges):
 # %% check="misleading_token"
 merges = [(108, 111), (256, 119), (32, 257)]  # lo, low, space low
 p = torch.as_tensor(misleading_token(merges))
-expect([str(p.dtype), list(p.shape)], ["torch.float64", [259]], hint="A number for each of 256 bytes and three merges.")
+expect(
+    [str(p.dtype), list(p.shape)],
+    ["torch.float64", [259]],
+    hint="A number for each of 256 bytes and three merges.",
+)
 expect(p.sum().item(), 1.0, hint="It is a distribution.")
 first, second = p.topk(2).values.tolist()
-expect(first - second >= 0.05, True, hint="One token must be clearly the likeliest.")
+expect(
+    first - second >= 0.05, True, hint="One token must be clearly the likeliest."
+)
 next_byte = torch.zeros(256, dtype=torch.float64)
 for token in range(259):
     next_byte[int(bpe_decode(torch.tensor([token]), merges)[0])] += p[token]
@@ -1519,14 +2028,26 @@ expect(
 import urllib.request
 
 ADDRESS = "https://huggingface.co/openai-community/gpt2/resolve/main/"
-GPT2 = LMConfig(vocab_size=50_257, d_model=768, num_layers=12, num_heads=12, d_ff=3072, context_length=1024)
+GPT2 = LMConfig(
+    vocab_size=50_257,
+    d_model=768,
+    num_layers=12,
+    num_heads=12,
+    d_ff=3072,
+    context_length=1024,
+)
 
 
 def read_merges(lines):
-    """GPT-2's merges as pairs of our ids, and for each of our ids the row of the published table."""
+    """GPT-2's merges as pairs of our ids, and for each of our ids the row of the
+    published table.
+    """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    order = printable + [byte for byte in range(256) if byte not in printable]  # row i is byte order[i]
-    letters = [chr(byte) for byte in printable] + [chr(256 + n) for n in range(256 - len(printable))]
+    # row i is byte order[i]
+    order = printable + [byte for byte in range(256) if byte not in printable]
+    letters = [chr(byte) for byte in printable] + [
+        chr(256 + n) for n in range(256 - len(printable))
+    ]
     id_of = dict(zip(letters, order, strict=True))
     merges = []
     for line in lines:
@@ -1544,15 +2065,25 @@ else:
     try:
         with urllib.request.urlopen(ADDRESS + "merges.txt", timeout=20) as answer:
             lines = answer.read().decode("utf-8").splitlines()[1:]
-        file = torch.hub.load_state_dict_from_url(ADDRESS + "pytorch_model.bin", map_location="cpu", weights_only=True)
+        file = torch.hub.load_state_dict_from_url(
+            ADDRESS + "pytorch_model.bin", map_location="cpu", weights_only=True
+        )
     except OSError as error:
-        print(f"GPT-2's weights could not be loaded ({error}). With a network this cell writes with them.")
+        print(
+            f"GPT-2's weights could not be loaded ({error}). With a network this cell "
+            "writes with them."
+        )
     else:
         gpt2_merges, rows = read_merges([line for line in lines if line])
         published = from_gpt2(file, GPT2)
-        published["embed"] = published["embed"][rows]  # our order of the bytes, at both ends
-        opening = "In a shocking discovery, students of a course on attention found that"
-        print(write(opening, 60, published, GPT2, gpt2_merges, temperature=0.8, top_k=50))
+        # our order of the bytes, at both ends
+        published["embed"] = published["embed"][rows]
+        opening = (
+            "In a shocking discovery, students of a course on attention found that"
+        )
+        print(
+            write(opening, 60, published, GPT2, gpt2_merges, temperature=0.8, top_k=50)
+        )
 
 # %% [markdown] written="what_perplexity_says" points=5
 # ## 15. In your own words

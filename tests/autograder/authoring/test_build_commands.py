@@ -130,7 +130,7 @@ def test_all_broken_assignments_are_named(two: Course) -> None:
 def test_releasing_says_where_it_went(course: Course, tmp_path: Path) -> None:
     build_command(course, ["tiny"], check=False)
     target = tmp_path / "tiny.zip"
-    assert release_command(course, "tiny", target) == [f"tiny: 5 files in {target}"]
+    assert release_command(course, "tiny", target) == [f"tiny: 7 files in {target}"]
     assert target.exists()
 
 

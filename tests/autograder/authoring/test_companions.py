@@ -12,6 +12,7 @@ from tiny_course import HEADER, TINY
 from autograder.authoring.build import BuiltNotebooks, build_assignment, stale_files, write_build
 from autograder.authoring.companions import carried_text, module_name, move_into_companions
 from autograder.authoring.source_notebook import read_source
+from autograder.basics.definitions import bound_names
 from autograder.basics.errors import BadSource
 from autograder.course import Assignment, Course
 from autograder.intake.companion_files import load_companions
@@ -41,7 +42,7 @@ WITH_LIBRARY = TINY.replace('# %% question="double"', LIBRARY + '# %% question="
 def move(tiny: Assignment, text: str) -> tuple[list[str], dict[str, str]]:
     """The texts of the cells, and the companions."""
     tiny.source.write_text(HEADER + text, encoding="utf-8")
-    notebook, companions = move_into_companions(read_source(tiny))
+    notebook, companions = move_into_companions(read_source(tiny), {})
     return [cell.source for cell in notebook.cells], companions
 
 
@@ -62,10 +63,12 @@ def test_the_import_of_a_helper_becomes_one_from_a_file_beside_the_notebook(
         "from autograder.student_tools.expect import expect  # ours\n\n"
     )
     cells, companions = move(tiny, given + QUESTION)
-    assert cells[0] == "import math\nfrom tiny_tools import expect  # ours"
+    assert cells[0] == (
+        "import math\nfrom tiny_tools import check, checking, expect, next_hint, predict, progress  # ours"
+    )
     (path,) = companions
     assert path == "tiny_tools.py"
-    assert '\ndef expect(actual, expected, atol=1e-6, hint=""):\n' in companions[path]
+    assert "\ndef expect(actual: Any, expected: Any, atol: float" in companions[path]
     assert "type: ignore" not in companions[path]
     assert "from autograder" not in companions[path]
 
@@ -83,6 +86,19 @@ def test_the_import_of_the_tracer_ships_the_strict_interpreter(tiny: Assignment)
     assert "from autograder" not in companions["tiny_kernels.py"]
 
 
+def test_files_of_one_companion_share_no_name(tiny: Assignment) -> None:
+    """They become one module: a helper of one file would replace that of another."""
+    given = (
+        '# %% given="expect"\nfrom autograder.student_tools.expect import expect\n'
+        "from autograder.student_tools.no_triton import NoTriton, kernels_run\n\n"
+    )
+    _, companions = move(tiny, given + QUESTION)
+    body = ast.parse(companions["tiny_tools.py"]).body
+    is_import = (ast.Import, ast.ImportFrom)
+    names = [name for node in body if not isinstance(node, is_import) for name in bound_names(node)]
+    assert [name for name in names if names.count(name) > 1] == []
+
+
 def test_a_text_comes_once_and_after_those_that_it_needs() -> None:
     kernels = "autograder.kernels."
     text = carried_text([f"{kernels}compiler", f"{kernels}memory"])
@@ -95,7 +111,7 @@ def test_a_given_cell_becomes_a_module_with_the_imports_that_it_needs(tiny: Assi
     cells, companions = move(tiny, imports + LIBRARY + QUESTION)
     assert cells[:2] == [
         "import math\nimport os",
-        "# Their text is in tiny_library.py; help(halved) shows what one of them does.\n"
+        "# Their text is in tiny_library.py;\n# help(halved) shows what one of them does.\n"
         "from tiny_library import halved",
     ]
     head, _, text = companions["tiny_library.py"].partition("import math")

@@ -48,7 +48,9 @@ NAMES = [
     "README.md",
     "check.py",
     "data/numbers.csv",
+    "environment.yml",
     "figures/line.svg",
+    "requirements.txt",
     "tiny.cells.json",
     "tiny.ipynb",
 ]
@@ -148,6 +150,7 @@ def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(
         "autograder.basics.definitions",
         "autograder.basics.errors",
         "autograder.basics.handed_in",
+        "autograder.intake.companion_files",
         "autograder.intake.magics",
         "autograder.intake.pictures",
         "autograder.intake.reading",

@@ -67,7 +67,7 @@ def test_a_marker_inside_a_string_costs_the_line_numbers_only(tiny: Assignment) 
     )
 
 
-TAGS = "question, check, given, demo"
+TAGS = "question, check, given, demo, predict"
 
 REFUSED = {
     "a code cell without a tag": (

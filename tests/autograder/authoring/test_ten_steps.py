@@ -116,7 +116,7 @@ def test_the_ten_steps_lead_to_a_proven_assignment(
     said = "".join(line for step in [*assignment, *question] for line in follow(step))
 
     assert "a10_my_topic: sound (1 question, 100 points)" in said
-    assert "a10_my_topic: 2 files changed (2 questions, 100 points)" in said
+    assert "a10_my_topic: 4 files changed (2 questions, 100 points)" in said
     assert said.count("answer key 90 points, release 0, 1 mistakes caught, 2 alternates pass") == 3
     assert (
         "answer key 90 points, release 0, 2 mistakes caught, 4 alternates pass, 100.0% of" in said
