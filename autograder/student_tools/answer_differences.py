@@ -13,7 +13,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class AnswerDifference:
+class CheckDifference:
     """How an answer differs from the expected one.
 
     Attributes:
@@ -30,7 +30,7 @@ class AnswerDifference:
     places: tuple[tuple[int, ...], ...] = ()
 
 
-def compare_answers(actual: Any, expected: Any, atol: float) -> AnswerDifference | None:
+def compare_answers(actual: Any, expected: Any, atol: float) -> CheckDifference | None:
     """The difference between an answer and the expected one; None where there is none.
 
     A tuple is as good as a list, a number of numpy's as one of Python's. Of tensors and arrays
@@ -39,41 +39,39 @@ def compare_answers(actual: Any, expected: Any, atol: float) -> AnswerDifference
     if isinstance(expected, (list, tuple)) and any(map(_array_kind, expected)):
         if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
             count = len(expected)
-            return AnswerDifference(f"It should be {count} values, and is {_short(actual)}.")
+            return CheckDifference(f"It should be {count} values, and is {_short(actual)}.")
         pairs = enumerate(zip(actual, expected, strict=True), start=1)
         return _first_difference(((f"value {n}", a, e) for n, (a, e) in pairs), atol)
     if isinstance(expected, dict) and any(map(_array_kind, expected.values())):
         if not isinstance(actual, dict) or actual.keys() != expected.keys():
             found = f"has the keys {list(actual)}" if isinstance(actual, dict) else _is(actual)
-            return AnswerDifference(f"It should have the keys {list(expected)}, and {found}.")
+            return CheckDifference(f"It should have the keys {list(expected)}, and {found}.")
         parts = ((f"the entry {key!r}", actual[key], expected[key]) for key in expected)
         return _first_difference(parts, atol)
     if kind := _array_kind(expected):
         if not _array_kind(actual):
             shape = list(expected.shape)
-            return AnswerDifference(f"It should be {kind} of shape {shape}, and {_is(actual)}.")
+            return CheckDifference(f"It should be {kind} of shape {shape}, and {_is(actual)}.")
         return _compare_arrays(actual, expected, atol)
     return _compare_values(actual, expected, atol)
 
 
-def _first_difference(
-    parts: Iterator[tuple[str, Any, Any]], atol: float
-) -> AnswerDifference | None:
+def _first_difference(parts: Iterator[tuple[str, Any, Any]], atol: float) -> CheckDifference | None:
     """The first difference among the parts of an answer, which have names."""
     for name, actual, expected in parts:
         if difference := compare_answers(actual, expected, atol):
             sentence = f"In {name}: {difference.sentence[0].lower()}{difference.sentence[1:]}"
-            return AnswerDifference(
+            return CheckDifference(
                 sentence, difference.actual, difference.expected, difference.places
             )
     return None
 
 
-def _compare_arrays(actual: Any, expected: Any, atol: float) -> AnswerDifference | None:
+def _compare_arrays(actual: Any, expected: Any, atol: float) -> CheckDifference | None:
     shape, expected_shape = list(actual.shape), list(expected.shape)
     if shape != expected_shape:
         sentence = f"The shape should be {expected_shape}, and is {shape}."
-        return AnswerDifference(sentence, actual, expected)
+        return CheckDifference(sentence, actual, expected)
     values, expected_values = actual.tolist(), expected.tolist()
     places = tuple(_differing_places(values, expected_values, atol))
     if places:
@@ -83,16 +81,16 @@ def _compare_arrays(actual: Any, expected: Any, atol: float) -> AnswerDifference
         how_many = f"{len(places)} of {count} elements differ" if count > 1 else "It differs"
         where = f", first at {list(first)}" if count > 1 else ""
         sentence = f"{how_many}{where}: yours is {show(mine)}, expected {show(right)}."
-        return AnswerDifference(sentence, actual, expected, places)
+        return CheckDifference(sentence, actual, expected, places)
     dtype, expected_dtype = str(actual.dtype), str(expected.dtype)
     if dtype.removeprefix("torch.") != expected_dtype.removeprefix("torch."):
-        return AnswerDifference(
+        return CheckDifference(
             f"The numbers are right; their dtype should be {expected_dtype}, not {dtype}."
         )
     return None
 
 
-def _compare_values(actual: Any, expected: Any, atol: float) -> AnswerDifference | None:
+def _compare_values(actual: Any, expected: Any, atol: float) -> CheckDifference | None:
     mine, right = _plain(actual), _plain(expected)
     if isinstance(right, float):
         is_right = isinstance(mine, (int, float)) and _are_near(mine, right, atol)
@@ -100,7 +98,7 @@ def _compare_values(actual: Any, expected: Any, atol: float) -> AnswerDifference
         is_right = not _array_kind(actual) and mine == right
     if is_right:
         return None
-    return AnswerDifference(f"It should be {_short(expected)}, and {_is(actual)}.")
+    return CheckDifference(f"It should be {_short(expected)}, and {_is(actual)}.")
 
 
 def _array_kind(value: Any) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from autograder.student_tools.answer_differences import AnswerDifference
+from autograder.student_tools.answer_differences import CheckDifference
 from autograder.student_tools.pictures_of_answers import draw_difference, write_difference
 
 _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
@@ -39,7 +39,7 @@ class CheckBox:
     lines: Sequence[str] = ()
     call: str = ""
     inputs: Sequence[str] = ()
-    difference: AnswerDifference | None = None
+    difference: CheckDifference | None = None
     hints: Sequence[str] = ()
 
     def html(self) -> str:

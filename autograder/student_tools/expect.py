@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from autograder.student_tools.answer_differences import AnswerDifference, compare_answers, show
+from autograder.student_tools.answer_differences import CheckDifference, compare_answers, show
 from autograder.student_tools.check_box import CheckBox, running_notebook, show_html
 from autograder.student_tools.course_progress import note_progress, note_totals
 from autograder.student_tools.notebook_facts import FACTS, STUB
@@ -41,7 +41,7 @@ class NotYet(AssertionError):
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
-        self.difference: AnswerDifference | None = None
+        self.difference: CheckDifference | None = None
         self.subject = ""
         self.hints: Sequence[str] = ()
 

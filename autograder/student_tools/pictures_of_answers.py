@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.student_tools.answer_differences import AnswerDifference, show
+from autograder.student_tools.answer_differences import CheckDifference, show
 
 _MOST = 12
 """Rows and columns that a table shows; of a larger array it shows a part."""
@@ -50,7 +50,7 @@ class Part:
         return (*self.index, *inner[max(0, 2 - self.axes) :])
 
 
-def draw_difference(difference: AnswerDifference) -> str:
+def draw_difference(difference: CheckDifference) -> str:
     """Both arrays as HTML, side by side, with the differing elements marked; "" for no arrays."""
     arrays = (difference.actual, difference.expected)
     if not all(hasattr(array, "tolist") and math.prod(array.shape) for array in arrays):
@@ -73,7 +73,7 @@ def draw_difference(difference: AnswerDifference) -> str:
     )
 
 
-def write_difference(difference: AnswerDifference) -> list[str]:
+def write_difference(difference: CheckDifference) -> list[str]:
     """Both arrays as lines of text, under each other."""
     lines = []
     first = difference.places[0] if difference.places else ()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.student_tools.answer_differences import AnswerDifference, compare_answers
+from autograder.student_tools.answer_differences import CheckDifference, compare_answers
 from autograder.student_tools.check_box import CheckBox
 from autograder.student_tools.course_progress import (
     course_notes,
@@ -139,7 +139,7 @@ def test_hints_are_nested_so_that_they_open_one_by_one() -> None:
     assert 'aria-label="`f`: not yet. x &lt; 1"' in page
 
 
-def difference_of(actual: Any, expected: Any) -> AnswerDifference:
+def difference_of(actual: Any, expected: Any) -> CheckDifference:
     difference = compare_answers(actual, expected, 1e-6)
     assert difference is not None
     return difference
