@@ -2992,6 +2992,15 @@ def counts_identical_blocks(): ...
 
 @mistake(
     "explain_model_size",
+    hint="The claim is without the norms: seven decoder and four encoder blocks of D = 1024 have "
+    "59 thousand numbers in theirs, enough to round to another million.",
+    replace=("biases=False, norms=False", "biases=False, norms=True"),
+)
+def counts_the_norms(): ...
+
+
+@mistake(
+    "explain_model_size",
     hint="Encoder and decoder need not have the same depth. Try every division.",
     replace=("range(num_blocks)", "(0, num_blocks // 2)"),
 )

@@ -49,10 +49,13 @@ def test_the_claim_of_the_lecture(student):
 
 @points(1)
 def test_other_encoder_decoders(student):
-    """A base model of D = 512, and models whose encoder and decoder have different depths."""
+    """A base model of D = 512, and models whose encoder and decoder have different depths; one of
+    them would be a million larger if its norms counted.
+    """
     _check(student, 63, 12, 512, 36_500, 37_500)
     _check(student, 33, 9, 500, 9_900, 10_100)  # 8 + 1 blocks: 24 + 4 + 5
     _check(student, 43, 11, 500, 9_950, 10_050)  # 6 + 5 blocks: 18 + 20 + 5
+    _check(student, 198, 11, 1024, 29_950, 29_960)  # 4 + 7 blocks: 198.44, with norms 198.50
 
 
 @points(1)
