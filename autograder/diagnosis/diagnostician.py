@@ -379,14 +379,9 @@ def _find_evidence_elsewhere(
     asker: Asker,
 ) -> Evidence | None:
     """What is known of the answer in the tests that no chosen mistake explains."""
+    sights = {test: asker.sights(run, answer.key_runs[test]) for test, run in answer.failed.items()}
     explained = unite([fit.explained for fit in chosen])
-    return find_evidence(
-        {
-            test: asker.sights(run, answer.key_runs[test])
-            for test, run in answer.failed.items()
-            if test not in explained
-        }
-    )
+    return find_evidence(sights, sights.keys() - explained)
 
 
 def _failed_tests(runs: Mapping[str, TestRun]) -> list[str]:

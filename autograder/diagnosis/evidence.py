@@ -10,7 +10,7 @@ from autograder.diagnosis.asking import PlacedSight
 from autograder.diagnosis.known_sitting import AnswerRecord
 from autograder.diagnosis.mistake_fit import Fit, StudentAnswer
 from autograder.suite.shows import read_shows
-from autograder.suite.sight import Predicate, Sight, look
+from autograder.suite.sight import look, look_safely
 
 _OFTEN = 4
 """How many answers must show a mistake for each that shows the contrary, which a second fault can
@@ -37,6 +37,7 @@ def fit_by_evidence(
     if mistake is None or not mistake.shows:
         return None
     predicate = read_shows(mistake.shows)
+    see = look if is_strict else look_safely
     explained = set()
     telling_tests = 0
     all_verdicts: list[bool | None] = []
@@ -46,7 +47,7 @@ def fit_by_evidence(
         telling = [
             sight for place, sight in sights[test] if place < len(departures) and departures[place]
         ]
-        verdicts = [_look(predicate, sight, is_strict=is_strict) for sight in telling]
+        verdicts = [see(predicate, sight) for sight in telling]
         all_verdicts += verdicts
         telling_tests += bool(verdicts)
         if True in verdicts and False not in verdicts:
@@ -64,12 +65,3 @@ def fit_by_evidence(
         otherwise=frozenset(),
         mismatch=(-len(predicate.parts), 0.0),
     )
-
-
-def _look(predicate: Predicate, sight: Sight, *, is_strict: bool) -> bool | None:
-    try:
-        return look(predicate, sight)
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
-        if is_strict:
-            raise
-        return None

@@ -9,7 +9,7 @@ costs what one fault costs. Where no repair does it, the page still says what is
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ from autograder.suite.probing_predicates import (
     right_once_transposed,
     right_without,
 )
-from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate
+from autograder.suite.sight import Predicate, Sight, Unseen, look_safely, make_predicate
 
 REPAIRED_KEEPS = 0.65
 """The share of its question's points that an answer keeps which a single repair makes right."""
@@ -65,30 +65,39 @@ class Evidence:
     is_repair: bool
 
 
-def find_evidence(sights: Mapping[str, Sequence[PlacedSight]]) -> Evidence | None:
-    """The smallest repair of the answers of a question; else the first thing that is true of them
-    all; None where there are no wrong answers.
+def find_evidence(
+    sights: Mapping[str, Sequence[PlacedSight]],
+    unexplained: Collection[str],
+) -> Evidence | None:
+    """The smallest repair of the answers that no mistake explains; else the first thing that is
+    true of all wrong answers; None where there are no wrong answers.
 
     Args:
-        sights: of the failed tests that nothing explains.
+        sights: of all failed tests.
+        unexplained: the failed tests that no mistake explains.
     """
     seen = {test: [sight for _, sight in placed] for test, placed in sights.items() if placed}
-    if not seen:
+    remaining = {test: of_test for test, of_test in seen.items() if test in unexplained}
+    if not remaining:
         return None
-    every = [sight for of_test in seen.values() for sight in of_test]
+    every = [sight for of_test in remaining.values() for sight in of_test]
+    subject = (
+        "Your answer" if len(remaining) == len(seen) else "Where no hint says more, your answer"
+    )
     if not any(_repeats_an_argument(sight) for sight in every):
         factor = _find_factor(every)
         if factor:
-            return Evidence(factor, frozenset(seen), is_repair=True)
+            return Evidence(f"{subject} {factor}.", frozenset(remaining), is_repair=True)
         for repair in _repairs(every[0]):
-            tests = _tests_that_show(repair, seen)
+            tests = _tests_that_show(repair, remaining)
             if tests:
-                return Evidence(f"Your answer {repair.text}.", tests, is_repair=True)
+                return Evidence(f"{subject} {repair.text}.", tests, is_repair=True)
     for finding in _findings(every[0]):
+        # what is said of the answer must not be false where a mistake is named
         tests = _tests_that_show(finding, seen)
         if tests:
             return Evidence(f"Your answer {finding.text}.", tests, is_repair=False)
-    return Evidence(_count_right_numbers(every), frozenset(seen), is_repair=False)
+    return Evidence(_count_right_numbers(every), frozenset(remaining), is_repair=False)
 
 
 def _tests_that_show(
@@ -100,7 +109,7 @@ def _tests_that_show(
     """
     shown = set()
     for test, sights in seen.items():
-        verdicts = [look(predicate, sight) for sight in sights]
+        verdicts = [look_safely(predicate, sight) for sight in sights]
         if False in verdicts:
             return frozenset()
         if True in verdicts:
@@ -114,7 +123,7 @@ def _repeats_an_argument(sight: Sight) -> bool:
 
 
 def _find_factor(sights: Sequence[Sight]) -> str:
-    """The sentence on one factor that lies between all answers and the right ones; "" where there
+    """What is said of the factor that lies between all answers and the right ones; "" where there
     is none. Answers that are single numbers are taken together.
     """
     try:
@@ -139,11 +148,11 @@ def _find_factor(sights: Sequence[Sight]) -> str:
     if not factors:
         return ""
     if np.ptp(factors) <= 1e-3 * abs(factors[0]):
-        return f"Your answer is right up to one factor everywhere, {factors[0]:.4g}."
+        return f"is right up to one factor everywhere, {factors[0]:.4g}"
     if len(factors) != len(sights):
         return ""
     words = _factor_in_sizes(sights, factors)
-    return f"Your answer is right up to one factor, {words}." if words else ""
+    return f"is right up to one factor, {words}" if words else ""
 
 
 def _factor_in_sizes(sights: Sequence[Sight], factors: Sequence[float]) -> str:

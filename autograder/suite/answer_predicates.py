@@ -40,7 +40,8 @@ def to_array(value: Any) -> Numbers:
     """A tensor, an array, or a number as an array; Unseen for anything else."""
     if is_array(value):
         return numbers_in(value)
-    if isinstance(value, (bool, int, float)):
+    is_number = isinstance(value, (bool, int, float))
+    if is_number and (not isinstance(value, int) or abs(value) < 1 << 63):
         return np.asarray(value)
     raise Unseen("no numbers")
 

@@ -128,3 +128,13 @@ def look(predicate: Predicate, sight: Sight) -> bool | None:
         return bool(predicate.holds(sight))
     except Unseen:
         return None
+
+
+def look_safely(predicate: Predicate, sight: Sight) -> bool | None:
+    """As `look`, and a predicate that raises an exception shows nothing: a fault of the suite must
+    not end the grading of a submission. `verify` tells it.
+    """
+    try:
+        return look(predicate, sight)
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
+        return None

@@ -195,7 +195,7 @@ def test_what_is_true_of_an_answer_that_nothing_repairs(student: Function, text:
 
 
 def test_no_wrong_answers_show_nothing() -> None:
-    assert find_evidence({"first": []}) is None
+    assert find_evidence({"first": []}, ["first"]) is None
 
 
 def test_a_predicate_asks_once_for_each_exchange() -> None:

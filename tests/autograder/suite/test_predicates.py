@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from autograder.suite.shows import PREDICATES, read_shows
-from autograder.suite.sight import Sight, Unseen, look
+from autograder.suite.sight import Sight, Unseen, look, look_safely, make_predicate
 
 HALF = [[0.75, 0.25], [0.25, 0.75]]
 """Rows and columns sum to 1."""
@@ -278,6 +278,22 @@ def test_masks() -> None:
 def test_numpy_and_numbers_show_what_tensors_show() -> None:
     assert see("off_by_a_factor()", np.array([2.0, 4.0]), np.array([1.0, 2.0])) is True
     assert ask("ignores('n')", lambda n: 3, lambda n: n + 1, n=1) is True
+
+
+def test_numbers_beyond_64_bits_are_compared_exactly() -> None:
+    assert see("off_by_a_factor()", 1 << 70, 1 << 69) is None
+    assert ask("ignores('n')", lambda n: 1 << 70, lambda n: n + 1, n=1) is None
+
+
+def test_a_predicate_that_raises_shows_nothing_in_grading() -> None:
+    def broken(_: Sight) -> bool:
+        raise TypeError("a fault of the suite")
+
+    predicate = make_predicate("is broken", broken)
+    sight = Sight({}, tensor([1.0]), tensor([1.0]), still)
+    assert look_safely(predicate, sight) is None
+    with pytest.raises(TypeError):
+        look(predicate, sight)
 
 
 def test_each_predicate_is_in_this_file() -> None:

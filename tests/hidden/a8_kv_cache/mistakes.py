@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from autograder.suite import has_dtype, ignores, mistake, mixes_the_batch, sums_to_one
+from autograder.suite import has_dtype, ignores, mistake, sums_to_one
 
 # ── KVCache
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -1231,7 +1231,6 @@ def clamps_at_zero(): ...
 @mistake(
     "ragged_positions",
     hint="The count runs down the batch. Each row is a text of its own.",
-    shows=mixes_the_batch("mask"),
     replace=("cumsum(dim=1)", "cumsum(dim=0)"),
 )
 def counts_down_the_batch(): ...
@@ -1319,7 +1318,7 @@ def counts_query_heads(): ...
 @mistake(
     "kv_cache_bytes",
     hint="The model width is not what is stored: keys have H_kv·d numbers.",
-    shows=ignores("config.d_head"),
+    shows=ignores("config.d_head") & ignores("config.num_kv_heads"),
     replace=("config.num_kv_heads * config.d_head", "config.d_model"),
 )
 def counts_the_model_width(): ...
@@ -1712,7 +1711,6 @@ def refuses_a_window_of_one(): ...
 @mistake(
     "speculative_accept",
     hint="Only the target's favourite is kept. That is greedy decoding: u is never asked.",
-    shows=ignores("u"),
     replace=("u * q[places, drafted] <= p[places, drafted]", "p.argmax(dim=-1) == drafted"),
 )
 def keeps_the_targets_favourite(): ...
