@@ -42,7 +42,6 @@ def eps_outside_the_root(): ...
 @mistake(
     "layer_norm",
     hint="A token whose features are all equal gives 0/0 in your layer. What is eps for?",
-    shows=ignores("eps"),
     replace=("torch.sqrt(variance + eps)", "torch.sqrt(variance)"),
 )
 def without_eps(): ...
@@ -124,6 +123,7 @@ def shift_before_scale(): ...
 @mistake(
     "layer_norm",
     hint="A mean of shape [N] lines up with the features. Which argument of mean keeps its axis?",
+    shows=mixes_the_batch("x"),
     keeps=0.65,
     replace=[
         ("wide.mean(dim=-1, keepdim=True)", "wide.mean(dim=-1)"),
@@ -150,7 +150,6 @@ def subtracts_the_mean_in_place(): ...
 @mistake(
     "layer_norm",
     hint="You use an eps of your own. The caller's is an argument, 1e-5 unless said otherwise.",
-    shows=ignores("eps"),
     replace=("variance + eps", "variance + 1e-6"),
 )
 def eps_of_its_own(): ...
@@ -159,7 +158,6 @@ def eps_of_its_own(): ...
 @mistake(
     "layer_norm",
     hint="Your default is right, but another eps changes nothing: it is an argument.",
-    shows=ignores("eps"),
     replace=("variance + eps", "variance + 1e-5"),
 )
 def always_the_default_eps(): ...
@@ -435,7 +433,6 @@ def backward_divides_by_d_minus_one(): ...
 @mistake(
     "layer_norm_backward",
     hint="A constant token gives NaN: s has an eps, inside the root, as in the forward pass.",
-    shows=part(0, ignores("eps")),
     replace=(" + eps", ""),
 )
 def backward_without_eps(): ...
@@ -643,7 +640,6 @@ def rms_with_one_plus_gamma(): ...
 @mistake(
     "rms_norm",
     hint="A token of zeros is 0/0 in your layer. What is eps for?",
-    shows=ignores("eps"),
     replace=("torch.sqrt(mean_square + eps)", "torch.sqrt(mean_square)"),
 )
 def rms_without_eps(): ...
@@ -653,7 +649,6 @@ def rms_without_eps(): ...
     "rms_norm",
     hint="The default here is 1e-6, smaller than that of layer_norm, and the caller may give "
     "another.",
-    shows=ignores("eps"),
     replace=("eps=1e-6", "eps=1e-5"),
 )
 def rms_with_the_eps_of_layer_norm(): ...
@@ -691,6 +686,7 @@ def rms_of_absolute_values(): ...
 @mistake(
     "rms_norm",
     hint="Your mean of squares has lost its axis and lines up with the features.",
+    shows=mixes_the_batch("x"),
     keeps=0.65,
     replace=("mean(dim=-1, keepdim=True)", "mean(dim=-1)"),
 )
@@ -892,6 +888,7 @@ def momentum_of_its_own(): ...
 @mistake(
     "batch_norm",
     hint="The new statistics are those of the last batch. They should remember the earlier ones.",
+    shows=part(1, ignores("momentum")),
     keeps=0.65,
     replace=[
         ("(1 - momentum) * running_mean + momentum * mean", "mean"),
@@ -1246,7 +1243,6 @@ def mlp_gelu_without_z(): ...
 @mistake(
     "mlp",
     hint='activation="gelu" changes nothing in your MLP: it is an argument.',
-    shows=ignores("activation"),
     replace=("hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))", "torch.relu(hidden)"),
 )
 def mlp_always_relu(): ...
@@ -1418,7 +1414,6 @@ def sigmoid_gate(): ...
 @mistake(
     "swiglu",
     hint="The gate is x @ w1. Yours is the other projection.",
-    shows=right_once_exchanged("w1", "w3"),
     keeps=0.65,
     replace=[
         ("x @ w1", "x @ w2"),
@@ -1813,7 +1808,6 @@ def one_frequency_for_all_pairs(): ...
 @mistake(
     "rotary_positions",
     hint="Another theta changes nothing in your function: it is an argument.",
-    shows=ignores("theta"),
     replace=("theta ** (", "10000.0 ** ("),
 )
 def ignores_theta(): ...
@@ -2053,7 +2047,6 @@ def post_without_the_first_norm(): ...
 @mistake(
     "post_norm_block",
     hint="The mask never reaches your attention.",
-    shows=ignores("mask"),
     replace=("num_heads, mask)", "num_heads)"),
 )
 def post_forgets_the_mask(): ...
@@ -2181,7 +2174,6 @@ def post_returns_float32(): ...
 @mistake(
     "post_norm_block",
     hint="The number of heads has no effect on your block.",
-    shows=ignores("num_heads"),
     replace=("num_heads, mask)", "1, mask)"),
 )
 def post_ignores_the_heads(): ...
@@ -2288,6 +2280,7 @@ def pre_mlp_reads_x(): ...
 @mistake(
     "pre_norm_block",
     hint="Both norms use ln1. There are two, with parameters of their own.",
+    shows=ignores("params.ln2_gamma"),
     replace=('p["ln2_gamma"], p["ln2_beta"]', 'p["ln1_gamma"], p["ln1_beta"]'),
 )
 def pre_same_norm_twice(): ...
@@ -2339,7 +2332,6 @@ def pre_with_a_final_norm(): ...
 @mistake(
     "pre_norm_block",
     hint="The mask never reaches your attention.",
-    shows=ignores("mask"),
     replace=("num_heads, mask)", "num_heads)"),
 )
 def pre_forgets_the_mask(): ...
@@ -2365,6 +2357,7 @@ def pre_mlp_first(): ...
 @mistake(
     "pre_norm_block",
     hint="Attention and MLP work side by side in your block. The MLP reads what attention made.",
+    shows=ignores("params.ln2_gamma"),
     replace=(
         'normed = layer_norm(y, p["ln2_gamma"], p["ln2_beta"])',
         "# the MLP reads the tokens that the attention reads",
@@ -2416,7 +2409,6 @@ def pre_returns_float32(): ...
 @mistake(
     "pre_norm_block",
     hint="The number of heads has no effect on your block.",
-    shows=ignores("num_heads"),
     replace=("num_heads, mask)", "1, mask)"),
 )
 def pre_ignores_the_heads(): ...
@@ -2730,7 +2722,6 @@ def always_the_token_of_the_notes(): ...
 @mistake(
     "rounding_counterexample",
     hint="Your token does not change with units. What multiplies the error of sigma?",
-    shows=ignores("units"),
     replace=("1 + math.ceil(((units + 1) / 0.4) ** 2)", "30"),
 )
 def ignores_the_units(): ...
@@ -2739,7 +2730,6 @@ def ignores_the_units(): ...
 @mistake(
     "rounding_counterexample",
     hint="Your token is made for two decimals. With others, rounding sigma does no harm.",
-    shows=ignores("decimals"),
     replace=("0.4 * 10**-decimals", "0.004"),
 )
 def ignores_the_decimals(): ...
