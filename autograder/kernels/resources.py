@@ -181,6 +181,7 @@ class GpuCompilation:
         self._backend = make_backend(target)
         bind = create_function_from_signature(kernel.signature, kernel.params, self._backend)
         bound, specialization, options = bind(*launch.arguments, **launch.keywords)
+        options.setdefault("enable_fp_fusion", True)  # the default, about which Triton 3.9 warns
         self._options, signature, constant_values, attributes = kernel._pack_args(
             self._backend, options, bound, specialization, options
         )

@@ -4691,6 +4691,7 @@ _OPTIONS = {
     "debug": True,  # device_assert is checked
     # a check of each operation on integers would be most of the text
     "sanitize_overflow": False,
+    "enable_fp_fusion": True,  # the default, about which Triton 3.9 warns
 }
 _PASSES = ("add_inliner", "add_canonicalizer", "add_cse", "add_licm")
 
@@ -5616,6 +5617,7 @@ class GpuCompilation:
         self._backend = make_backend(target)
         bind = create_function_from_signature(kernel.signature, kernel.params, self._backend)
         bound, specialization, options = bind(*launch.arguments, **launch.keywords)
+        options.setdefault("enable_fp_fusion", True)  # the default, about which Triton 3.9 warns
         self._options, signature, constant_values, attributes = kernel._pack_args(
             self._backend, options, bound, specialization, options
         )
