@@ -30,6 +30,7 @@ from autograder.basics.definitions import top_level_names, used_globals
 from autograder.basics.errors import UnreadableSubmission
 from autograder.intake.cell_text import CellText
 from autograder.intake.reading import Notebook, parse_notebook
+from autograder.student_tools.course_progress import course_notes, progress_rows, progress_text
 from autograder.student_tools.notebook_run import NothingRan, describe_problem, run_steps
 from autograder.student_tools.release_table import (
     TABLE_SUFFIX,
@@ -96,7 +97,9 @@ def main(arguments: Sequence[str], program: Path) -> int:
     findings.to_do += _names_of_checks_needed(matched)
     unwritten = _check_questions(matched, findings)
     findings.to_do += _missing_answers(matched)
-    _run(program, path.parent, matched, unwritten, findings)
+    passed = _run(program, path.parent, matched, unwritten, findings)
+    if matched.submission.companions:
+        _print_progress(path.parent, matched, unwritten, passed)
     status = _print_findings(findings)
     if flag == SUBMIT and (status == 0 or _wants_to_go_on()):
         return submit(path, matched.table.release.assignment, address)
@@ -134,6 +137,13 @@ def _check_file(
     most = matched.table.limits["notebook_mb"]
     if path.name != f"{name}.ipynb":
         findings.to_do.append(f"the file is called {path.name}: hand it in as {name}.ipynb")
+    for companion, text in matched.table.release.companions.items():
+        file = path.parent / companion
+        if file.is_file() and file.read_text(encoding="utf-8", errors="replace") != text:
+            findings.notes.append(
+                f"{companion} beside the notebook is not as it was given out: grading and this "
+                "check use the released one"
+            )
     if path.stat().st_size > most << 20:
         findings.to_do.append(f"the file is larger than {most} MB: clear the outputs and save it")
     copies = [path.parent / ".ipynb_checkpoints" / f"{path.stem}-checkpoint.ipynb"]
@@ -239,9 +249,12 @@ def _run(
     matched: MatchedNotebook,
     unwritten: set[str],
     findings: Findings,
-) -> None:
-    """Run the graded cells and the checks; print the outcome of each check."""
+) -> dict[str, bool]:
+    """Run the graded cells and the checks; print the outcome of each check, and return which
+    checks passed.
+    """
     passed = ran = 0
+    outcomes: dict[str, bool] = {}
     try:
         for step, reply in run_steps(program, folder, matched):
             problem = describe_problem(reply)
@@ -260,6 +273,7 @@ def _run(
             else:
                 ran += 1
                 passed += not problem
+                outcomes[step.id] = not problem
                 outcome = problem or "passes"
                 if problem and step.check_of in unwritten:
                     outcome = "not written yet"
@@ -274,6 +288,25 @@ def _run(
         f"\n{passed} of {ran} visible checks pass. They are a first test: hidden tests run when "
         "it is graded.\n"
     )
+    return outcomes
+
+
+def _print_progress(
+    folder: Path, matched: MatchedNotebook, unwritten: set[str], passed: dict[str, bool]
+) -> None:
+    """Print the course as a table: this notebook as it was found, others as they noted."""
+    release = matched.table.release
+    notes = course_notes(folder)
+    entry = notes.setdefault(release.assignment, {"of": {}})
+    predictions = [cell for cell in release.cells if cell.id.startswith("demo_predict_")]
+    entry["questions"] = {cell.name: cell.name not in unwritten for cell in release.questions}
+    entry["checks"] = passed
+    entry["of"] |= {
+        "questions": len(release.questions),
+        "checks": len(passed),
+        "predictions": len(predictions),
+    }
+    print(f"{progress_text(progress_rows(notes))}\n")
 
 
 def _lost_functions(
