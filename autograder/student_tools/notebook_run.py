@@ -172,6 +172,9 @@ def _run_process(program: Path, job: str, limits: Mapping[str, Any]) -> Iterator
         finally:
             process.kill()
             process.wait()
+            reader.join(GRACE)  # a program that the notebook started may keep the pipe open
+            if process.stdout is not None and not reader.is_alive():
+                process.stdout.close()
         yield {"ended": problem}
 
 
