@@ -29,9 +29,13 @@ way to the right answer.
 """
 _COSTLIER = 1.5
 _AMBIGUOUS_ERRORS = frozenset(
-    {"RuntimeError", "NameError", "UnboundLocalError", "AttributeError", "KeyError"}
+    {"RuntimeError", "NameError", "UnboundLocalError", "AttributeError", "KeyError", "IndexError"}
 )
 """Errors that mean a hundred things: two agree only where their messages do, numbers aside."""
+_KERNEL_ACCESS = re.compile(r"\b(?:reads|writes)\b(?: memory between| an address)?")
+"""What a kernel did, in the message of a fault: the hint of a load that is not masked says nothing
+to somebody whose store is not. A tensor that the wrapper makes has a name of the student's.
+"""
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
@@ -191,9 +195,18 @@ def _faults_agree(first: StudentFault | None, second: StudentFault | None) -> bo
         return type(first) is type(second)
     if first.type_name != second.type_name:
         return False
+    if first.type_name == "KernelFault":
+        return _kernel_accesses(first.message) == _kernel_accesses(second.message)
     if first.type_name not in _AMBIGUOUS_ERRORS:
         return True
     return _words(first.message) == _words(second.message)
+
+
+def _kernel_accesses(message: str) -> list[str]:
+    """What the message of a kernel's fault says was done; of a message about something else its
+    words.
+    """
+    return _KERNEL_ACCESS.findall(message) or _words(message)
 
 
 def _words(message: str) -> list[str]:

@@ -9,7 +9,6 @@ from autograder.suite import (
     is_what,
     mistake,
     needs_softmax,
-    outside,
     parts_exchanged,
     right_once_exchanged,
     scores_off_by,
@@ -131,7 +130,6 @@ def unknown_ids_become_zeros(): ...
 @mistake(
     "cosine_similarity",
     hint="Multiply u by 3: your result triples. What has to be divided out?",
-    shows=outside(-1, 1),
     replace=("(dot / lengths).to(dtype)", "dot.to(dtype)"),
 )
 def plain_dot_product(): ...
@@ -379,7 +377,6 @@ def sorted_by_id(): ...
 @mistake(
     "nearest",
     hint="The words to leave out are still in your answer: is `exclude` used at all?",
-    shows=ignores("exclude"),
     replace=("if excluded:", "if False:"),
 )
 def ignores_exclude(): ...
@@ -999,7 +996,7 @@ def scores_are_distances(): ...
     hint="Logarithms of probabilities come out. Here the probabilities themselves are "
     "asked for; the "
     "logarithm is section 7.",
-    shows=is_what("log"),
+    shows=is_what("log") & needs_softmax(-1),
     keeps=0.65,
     replace=("softmax(scores)", "torch.log(softmax(scores))"),
 )
@@ -1156,7 +1153,6 @@ def near_by_number(): ...
     "skip_gram_pairs",
     hint="Every other word of the sentence is a context in your answer. How far does the "
     "window reach?",
-    shows=ignores("window"),
     replace=[("max(0, i - window)", "0"), ("i + 1 + window", "len(words)")],
 )
 def the_whole_sentence(): ...
@@ -1339,7 +1335,6 @@ def the_tables_are_exchanged(): ...
     "skip_gram_loss",
     keeps=0.65,
     hint="P{b|a} is not P{a|b}: who is given, and who is predicted?",
-    shows=right_once_exchanged("center_ids", "context_ids"),
     replace=(
         "if center_ids.shape != context_ids.shape:",
         """
