@@ -11,7 +11,6 @@ from autograder.suite import (
     right_once_inverted,
     right_once_scaled,
     right_once_transposed,
-    right_without,
     same_along,
     scores_off_by,
     shape_with_axes_exchanged,
@@ -692,7 +691,6 @@ def repeats_the_masks_in_the_wrong_order(): ...
 @mistake(
     "multi_head_attention",
     hint="Changing the mask does not change your answer. Is it passed on?",
-    shows=ignores("mask") & right_without("mask"),
     replace=("masked_attention(q, k, v, mask)", "masked_attention(q, k, v)"),
 )
 def ignores_the_mask(): ...

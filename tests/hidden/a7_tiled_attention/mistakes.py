@@ -4,7 +4,15 @@ import math
 
 import torch
 
-from autograder.suite import mistake
+from autograder.suite import (
+    has_dtype,
+    ignores,
+    mistake,
+    part,
+    scores_off_by,
+    through_unit,
+    triangle_at_the_top_left,
+)
 
 # --- online_softmax_stats
 # ---------------------------------------------------------------------------------------------
@@ -437,6 +445,7 @@ def maximum_starts_from_zero(): ...
 @mistake(
     "tiled_attention",
     hint="Your answer is the same with causal=True and without.",
+    shows=ignores("causal"),
     replace=("if causal:", "if False:"),
 )
 def causal_is_ignored(): ...
@@ -458,6 +467,7 @@ def causal_by_positions_in_the_tile(): ...
     "tiled_attention",
     hint="Your triangle starts at the top left, as torch's is_causal does. The last query sees the "
     "last key: add N_k - N_q to the row. With as many of both it does not show.",
+    shows=through_unit("v", part(0, triangle_at_the_top_left())),
     replace=("rows + (n_k - n_q)", "rows"),
 )
 def causal_from_the_top_left(): ...
@@ -593,6 +603,7 @@ def divides_by_an_empty_sum(): ...
 @mistake(
     "tiled_attention",
     hint="The scores are not scaled: they are divided by √d before anything else.",
+    shows=through_unit("v", part(0, scores_off_by("q[-1]**0.5"))),
     replace=(" / math.sqrt(d)", ""),
     keeps=0.65,
 )
@@ -602,6 +613,7 @@ def scale_is_missing(): ...
 @mistake(
     "tiled_attention",
     hint="The scores are divided by √d; yours are divided by d.",
+    shows=through_unit("v", part(0, scores_off_by("q[-1]**-0.5"))),
     replace=("math.sqrt(d)", "d"),
     keeps=0.65,
 )
@@ -671,6 +683,7 @@ def accumulator_in_half_precision(): ...
 @mistake(
     "tiled_attention",
     hint="What comes in as float16 goes out as float16; only the log-sum-exp is float32.",
+    shows=part(0, has_dtype("float32")),
     replace=(
         "torch.empty(*q.shape[:-1], v.shape[-1], dtype=q.dtype)",
         "torch.empty(*q.shape[:-1], v.shape[-1], dtype=dtype)",
@@ -797,6 +810,7 @@ def nan_for_rows_that_see_nothing(): ...
 @mistake(
     "tiled_attention_backward",
     hint="Scores that the forward pass masked must be masked here too.",
+    shows=ignores("causal"),
     replace=("if causal:", "if False:"),
 )
 def causal_is_forgotten_on_the_way_back(): ...
@@ -892,6 +906,7 @@ def tiles_kept_on_the_way_back(): ...
 @mistake(
     "tiled_attention_backward",
     hint="The gradient of a float16 tensor is float16.",
+    shows=part(0, has_dtype("float32")),
     replace=("return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)", "return dq, dk, dv"),
 )
 def gradients_in_float32(): ...
@@ -1049,6 +1064,7 @@ def queries_are_read_in_every_walk(): ...
 @mistake(
     "hbm_traffic",
     hint="Those are elements. Each has bytes_per_element bytes.",
+    shows=ignores("bytes_per_element"),
     replace=[
         ("(4 * n * d + 4 * n * n) * bytes_per_element", "4 * n * d + 4 * n * n"),
         (
@@ -1392,6 +1408,7 @@ def computes_rows_in_half_precision(): ...
 @mistake(
     "softmax_rows",
     hint="The output has the dtype of x.",
+    shows=has_dtype("float32"),
     replace=("dtype=x.dtype", "dtype=torch.float32"),
 )
 def rows_come_out_as_float32(): ...
