@@ -60,6 +60,7 @@ contract(
             b=tensor("S"),
         ),
     ),
+    gradients=True,
 )
 
 contract(
@@ -83,6 +84,7 @@ contract(
         k=tensor("...", "N_k", "d"),
         v=tensor("...", "N_k", "d_v"),
     ),
+    dtypes=HALF,
     gradients=True,
 )
 

@@ -1942,6 +1942,24 @@ def always_pushes_towards_the_key(q, k):
     return q[-1] + direction * (1000 * math.sqrt(q.shape[1]) / (direction @ direction))
 
 
+@mistake(
+    "unheard_query",
+    hint="The direction is right, and the length of your step depends on the size of the keys: where "
+    "they are small, no weight moves. Divide by direction · direction.",
+    replace=("1000 * math.sqrt(d) / (direction @ direction)", "1000 * math.sqrt(d)"),
+)
+def steps_as_far_as_the_keys_are_long(q, k): ...
+
+
+@mistake(
+    "unheard_query",
+    hint="You move along the part of the first key that is perpendicular to the last one. Where the "
+    "first key is a multiple of the last there is none: another key may have one.",
+    replace=("across[across.norm(dim=1).argmax()]", "across[0]"),
+)
+def takes_the_first_key(q, k): ...
+
+
 @mistake("unheard_query", hint="Where no such query exists a ValueError is asked for.")
 def answers_always(q, k):
     d, last = q.shape[1], k[-1]

@@ -42,12 +42,15 @@ def test_the_notes_formula_cannot_tell_the_two_apart(student):
 @points(1)
 def test_more_tokens_and_larger_sizes(student):
     """Eleven tokens of size 7, as views, and two of size 5; keys that are small, and two keys that
-    are nearly on one line: how far must the query move for a score to move?
+    are nearly on one line: how far must the query move for a score to move? At last an earlier key
+    that is a multiple of the last one, or 0: take another.
     """
     _check(student, randn(7, 11).T, randn(7, 11).T)
     _check(student, randn(2, 5), randn(2, 5))
     _check(student, randn(3, 2), 1e-3 * randn(3, 2))
     _check(student, zeros(2, 2), tensor([[1.5, -0.5], [-2.0, 0.5]]))
+    for first in ([0.0, 0.0, 3.0], [0.0, 0.0, 0.0]):
+        _check(student, zeros(3, 3), tensor([first, [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]))
 
 
 @points(1)
