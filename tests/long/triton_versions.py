@@ -1,7 +1,7 @@
-"""The strict interpreter and a7's answer key with other versions of Triton, each in a folder that
+"""Strict Triton and a7's answer key with other versions of Triton, each in a folder that
 is thrown away.
 
-    python tests/long/triton_versions.py                  those that the interpreter is said to know
+    python tests/long/triton_versions.py                  those that are said to be known
     python tests/long/triton_versions.py 3.7.0 3.9.0
 
 Each is installed by pip without what it asks for: torch and numpy are those of this environment.
@@ -27,6 +27,8 @@ TESTS = [
         "right_kernels",
         "wrong_kernels",
         "strict_triton",
+        "launch_replay",
+        "ttir_operations",
         "without_triton",
         "resources",
     )
@@ -52,7 +54,7 @@ def tried(version: str, folder: Path) -> str:
     )
     if installed.returncode:
         return f"not to be had: {installed.stderr.strip().splitlines()[-1]}"
-    environment = os.environ | {"PYTHONPATH": str(folder), "TRITON_INTERPRET": "1"}
+    environment = os.environ | {"PYTHONPATH": str(folder)}
     call = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
     finished = subprocess.run(
         call, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
