@@ -11,6 +11,7 @@ import pytest
 from autograder.authoring.build_commands import bundle_command
 from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course, load_course
+from autograder.intake.companion_files import companion_metadata
 from autograder.outputs.kit_wheel import kit_wheel
 from autograder.platforms.registry import bundles
 
@@ -106,6 +107,17 @@ def test_the_same_course_gives_the_same_zip(course: Course, tmp_path: Path) -> N
     ]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert [p.name for p in tmp_path.glob("*part")] == []
+
+
+def test_a_classroom_repository_has_the_files_beside_the_notebook(
+    course: Course, tmp_path: Path
+) -> None:
+    text = "def softmax(z): ...\n"
+    release = course.assignment("attention").release
+    release.write_text(json.dumps({"metadata": companion_metadata({"attention_tools.py": text})}))
+    release.with_name("attention_tools.py").write_text(text)
+    folder = bundle(course, course.assignment("attention"), "github", tmp_path / "classroom")
+    assert (folder / "attention_tools.py").read_text() == text
 
 
 def test_a_classroom_repository_holds_nothing_hidden(course: Course, tmp_path: Path) -> None:
