@@ -30,6 +30,7 @@ from autograder.records.submission import FoundSubmission, Submission
 from autograder.sandbox.host_process import HostClient
 from autograder.suite.contracts import Contract, load_contracts
 from autograder.suite.known_answers import KnownAnswer
+from autograder.suite.prerequisites import prerequisites
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +148,20 @@ def hunt_answers(
         lambda find: any(entry.matches(find) for entry in listed),
     )
 
+    uses = {name: question.uses for name, question in grader.questions.items()}
+
     def search(client: HostClient, answer: HuntedAnswer) -> list[Find]:
-        submission = _submission(bench, answer)
-        suite_question = grader.questions[answer.question]
-        find = hunter.search(client, submission, suite_question, answer.kind, answer.name)
+        stand_ins: Sequence[str] = ()
+        if answer.kind == "student":  # whose earlier answers may be wrong
+            stand_ins = prerequisites(answer.question, uses)
+        find = hunter.search(
+            client,
+            _submission(bench, answer),
+            grader.questions[answer.question],
+            answer.kind,
+            answer.name,
+            tuple(stand_ins),
+        )
         return [find] if find else []
 
     jobs = [answer for answer in answers if answer.question in with_contract]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ AnswerKind = Literal["student", "key", "alternate", "mutant", "sample"]
 _ROUND = 100
 """Scripts that are drawn at once; further ones are drawn while there is time."""
 _CALL_SECONDS = 3.0
+_MOST_FAULTS = 4
+"""Calls that hang or end the process while a script shrinks; each takes seconds."""
 _MOST_ROUNDS_KEPT = 200
 _LONGEST_ANSWER = 2000
 """Letters of an answer in a find."""
@@ -160,9 +163,16 @@ class Hunter:
         question: SuiteQuestion,
         kind: AnswerKind,
         answer: str,
+        stand_ins: tuple[str, ...] = (),
     ) -> Find | None:
-        """The first find that is not listed; None where there is none in time."""
-        with contextlib.closing(self._sitting(client, submission, question)) as sitting:
+        """The first find that is not listed; None where there is none in time.
+
+        Args:
+            stand_ins: earlier questions for which the answer key answers, so that a find is about
+                this question.
+        """
+        start_sitting = functools.partial(self._sitting, client, submission, question, stand_ins)
+        with contextlib.closing(start_sitting()) as sitting:
             student = StudentPlayer(sitting.functions(), self._names)
             history: list[Script] = []
             for card in self._cards_in_time(question.name, sitting):
@@ -170,7 +180,7 @@ class Hunter:
                     card.script, student.play(card.script), card.right
                 )
                 if difference is not None:
-                    shrunk = self._shrink(client, submission, question, card, history)
+                    shrunk = self._shrink(start_sitting, card, history)
                     if shrunk is not None:
                         find = _as_find(kind, question.name, answer, shrunk)
                         if not self._is_listed(find):
@@ -199,16 +209,15 @@ class Hunter:
         client: HostClient,
         submission: Submission,
         question: SuiteQuestion,
+        stand_ins: tuple[str, ...],
     ) -> Sitting:
         sitting = Sitting(client, self._limits, self._suite, submission)
-        sitting.workplace.prepare(question.forbidden)
+        sitting.workplace.prepare(question.forbidden, stand_ins)
         return sitting
 
     def _shrink(
         self,
-        client: HostClient,
-        submission: Submission,
-        question: SuiteQuestion,
+        start_sitting: Callable[[], Sitting],
         card: _Card,
         history: Sequence[Script],
     ) -> Shrunk | None:
@@ -217,31 +226,28 @@ class Hunter:
         Where the card's script alone shows none there, an earlier script has left something behind:
         then the smallest pair of an earlier script and this one.
         """
-        with contextlib.closing(self._sitting(client, submission, question)) as sitting:
-            examine = self._examiner(card, sitting)
-            shrunk = shrink(card.script, examine)
+        with contextlib.closing(start_sitting()) as sitting:
+            shrunk = shrink(card.script, self._examiner(card, sitting))
         for candidate in (shrunk.script, card.script) if shrunk is not None else ():
             # the worker that shrank may remember what it was asked before
-            difference = self._first_difference(client, submission, question, card, candidate)
+            difference = self._first_difference(start_sitting, card, candidate)
             if difference is not None:
                 return Shrunk(candidate, difference, 1)
         for earlier in reversed(history[-_MOST_HISTORY:]):
             pair = _in_a_row(earlier, card.script)
-            difference = self._first_difference(client, submission, question, card, pair)
+            difference = self._first_difference(start_sitting, card, pair)
             if difference is not None:
                 return Shrunk(pair, difference, 1)
         return None
 
     def _first_difference(
         self,
-        client: HostClient,
-        submission: Submission,
-        question: SuiteQuestion,
+        start_sitting: Callable[[], Sitting],
         card: _Card,
         script: Script,
     ) -> AnswerDifference | None:
         """The difference that a script shows in a worker that has answered nothing else."""
-        with contextlib.closing(self._sitting(client, submission, question)) as sitting:
+        with contextlib.closing(start_sitting()) as sitting:
             return self._examiner(card, sitting)(script)
 
     def _examiner(
@@ -251,14 +257,20 @@ class Hunter:
     ) -> Callable[[Script], AnswerDifference | None]:
         student = StudentPlayer(sitting.functions(), self._names)
         dtypes = _dtypes(card.script) | set(card.contract.dtypes)
+        faults = 0
 
         def examine(script: Script) -> AnswerDifference | None:
+            nonlocal faults
+            if faults > _MOST_FAULTS:
+                return None
             if not _dtypes(script) <= dtypes or not card.contract.allows(script):
                 return None
             right = card.judge.right_answers(script)
             if right is None:
                 return None
-            return card.judge.difference(script, student.play(script), right)
+            difference = card.judge.difference(script, student.play(script), right)
+            faults += difference is not None and difference.kind == "fault"
+            return difference
 
         return examine
 

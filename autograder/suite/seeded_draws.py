@@ -6,9 +6,11 @@ installation to another, and keep them in a folder `.hypothesis`. Its backend he
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis.errors import Unsatisfiable
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.strategies import SearchStrategy
 
@@ -31,7 +33,11 @@ def draw_examples(
     count: int,
     number: int,
 ) -> list[Example]:
-    """At most `count` examples, all different to hypothesis; `number` is the seed."""
+    """At most `count` examples, all different to hypothesis; none where every draw is rejected.
+
+    Args:
+        number: the seed.
+    """
     examples: list[Example] = []
 
     @seed(number)
@@ -48,5 +54,6 @@ def draw_examples(
     def collect(example: Example) -> None:
         examples.append(example)
 
-    collect()
+    with contextlib.suppress(Unsatisfiable):
+        collect()
     return examples

@@ -133,6 +133,17 @@ def test_the_same_seed_draws_the_same_scripts_and_another_seed_others() -> None:
     assert first != other
 
 
+def test_a_contract_that_allows_nothing_draws_nothing() -> None:
+    contract = Contract("f", "f", calls(n=whole(0, 9)), allowed_if=lambda n: n > 9)
+    assert scripts_of(contract) == []
+
+
+def test_arguments_that_are_not_allowed_are_not_drawn() -> None:
+    contract = Contract("f", "f", calls(n=whole(0, 9)), allowed_if=lambda n: n % 2 == 0)
+    drawn = {step.arguments[0] for script in scripts_of(contract) for step in script.steps}
+    assert drawn == {0, 2, 4, 6, 8}
+
+
 def test_nothing_is_left_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """hypothesis would keep a folder of what it found in sources."""
     monkeypatch.chdir(tmp_path)

@@ -144,10 +144,31 @@ def _scales_tiny(x):
     return 1e-8 * x
 
 
+def _leaks_a_little_into_the_first(x):
+    """A leak of some thousandths of a large row."""
+    moved = 1e6 + 1e5 * x
+    moved[0] = moved[0] + 2e4 * x[-1]
+    return moved
+
+
+def _shuffles_a_little_wrongly(x):
+    """Row 0 differs by a hundredth of the largest output."""
+    moved = 1e5 * x
+    moved[0] = moved[0] + 1e3 * x.abs().max()
+    return moved
+
+
 contract(
     "is_permutation_equivariant",
     calls(
-        fn=choice(_sorts, _subtracts_the_mean, _adds_the_row_number, _shifts_down, _scales_tiny),
+        fn=choice(
+            _sorts,
+            _subtracts_the_mean,
+            _adds_the_row_number,
+            _shifts_down,
+            _scales_tiny,
+            _shuffles_a_little_wrongly,
+        ),
         x=tensor("N", "D", values=("normal",)),
         perm=permutation("N"),
     ),
@@ -162,6 +183,7 @@ contract(
             _subtracts_the_mean,
             _looks_one_ahead,
             _adds_the_last_row_to_the_middle,
+            _leaks_a_little_into_the_first,
             _shifts_down,
             _scales_tiny,
         ),
