@@ -28,6 +28,8 @@ ROUNDINGS = {"float64": 5e-6, "float32": 2e-4, "float16": 2e-2, "bfloat16": 6e-2
 compute in float32 inside, and in another order.
 """
 _LAST_DIGIT = {"float64": 2.0**-23, "float32": 2.0**-22, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+_LAST_DIGIT_OF_FLOAT64 = 2.0**-50
+"""Where an answer may not compute in float32 inside."""
 _MOVES = 8.0
 """How many times as far as the answer key moves by rounding an answer may be from it."""
 _FEW_TRIES = 8
@@ -73,6 +75,7 @@ class ScriptJudge:
         tolerance: shares that replace those of `ROUNDINGS`.
         equals_are_free: whether any of several equal numbers may be chosen.
         right_if: as in `Contract`.
+        may_narrow: whether an answer to float64 may compute in float32 inside.
     """
 
     def __init__(
@@ -81,8 +84,10 @@ class ScriptJudge:
         tolerance: Mapping[str, float] | None = None,
         equals_are_free: bool = False,
         right_if: Callable[[Any, Any, Sequence[Any]], bool] | None = None,
+        may_narrow: bool = True,
     ) -> None:
         self._player = player
+        self._may_narrow = may_narrow
         self._roundings = {**ROUNDINGS, **(tolerance or {})}
         self._equals_are_free = equals_are_free
         self._right_if = right_if
@@ -122,8 +127,9 @@ class ScriptJudge:
         if answer.fault is not None:
             is_error = isinstance(answer.fault, StudentError)
             kind: Kind = "error" if is_error else "fault"
-            name = answer.fault.type_name if isinstance(answer.fault, StudentError) else ""
-            text = f"{name or type(answer.fault).__name__}: {answer.fault}"
+            text = f"{type(answer.fault).__name__}: {answer.fault}"
+            if isinstance(answer.fault, StudentError):
+                text = f"{answer.fault.type_name}: {answer.fault.message}"
             return AnswerDifference(kind, step, text, None, right.value)
         if answer.changed:
             text = f"changes its argument {answer.changed[0]}"
@@ -186,8 +192,6 @@ class ScriptJudge:
         if not apart:
             return None
         moved = self._moved_answers(script, step, leaves_of, coarsest)
-        if moved is None:
-            return None
         for place, allowed in apart:
             leaf, right = pairs[place]
             variants = [answer[place] for answer in moved if place < len(answer)]
@@ -215,24 +219,27 @@ class ScriptJudge:
         step: int,
         leaves_of: Callable[[StepAnswer], Sequence[Any]],
         coarsest: str,
-    ) -> list[Sequence[Any]] | None:
-        """The answer key's answers in float64, and to arguments that differ in the last digit.
-
-        None where the answer key refuses the script in float64.
+    ) -> list[Sequence[Any]]:
+        """The answer key's answers in another precision, and to arguments that differ in the last
+        digit; without those that it refuses.
         """
         wide = script.map_arguments(_in_float64)
-        # an answer in float64 may compute in float32 inside
-        variants = [wide if coarsest != "float64" else script.map_arguments(_in_float32)]
+        digit = _LAST_DIGIT[coarsest]
+        variants = []
+        if coarsest != "float64":
+            variants.append(wide)
+        elif self._may_narrow:
+            variants.append(script.map_arguments(_in_float32))
+        else:
+            digit = _LAST_DIGIT_OF_FLOAT64
         tries = _MANY_TRIES if self._equals_are_free else _FEW_TRIES
         for number in range(tries):
-            mover = _Mover(number, _LAST_DIGIT[coarsest], self._equals_are_free)
-            variants.append(wide.map_arguments(mover))
+            variants.append(wide.map_arguments(_Mover(number, digit, self._equals_are_free)))
         moved = []
         for variant in variants:
             answers = self._player.play(variant)
-            if len(answers) <= step or answers[step].fault is not None:
-                return None
-            moved.append(leaves_of(answers[step]))
+            if len(answers) > step and answers[step].fault is None:
+                moved.append(leaves_of(answers[step]))
         return moved
 
 

@@ -154,6 +154,7 @@ class Hunter:
             contract.tolerance,
             contract.equals == "free",
             contract.right_if,
+            may_narrow=contract.dtypes != ("float64",),
         )
 
     def search(

@@ -135,7 +135,7 @@ class Contract:
     Attributes:
         form: draws the calls of one script.
         sizes: smallest and largest size, by name.
-        dtypes: of float tensors.
+        dtypes: of float tensors. With float64 alone an answer may not compute in float32 inside.
         gradients: whether gradients of the arguments are part of the answer.
         equals: "ordered" where the docstring says what becomes of equal numbers, or no answer
             depends on it; "free" where any of several equal ones may be chosen.
@@ -307,10 +307,10 @@ def deal_scripts(
     """
     share = max(1, count // max(1, len(contracts)))
     dealt: list[tuple[Contract, Script]] = []
-    for place, one_contract in enumerate(contracts):
-        number = zlib.crc32(f"{one_contract.question} {place} {seed}".encode())
-        scripts = draw_examples(one_contract.scripts(), share, number)
-        dealt += [(one_contract, script) for script in pairs_first(scripts)]
+    for place, dealt_contract in enumerate(contracts):
+        number = zlib.crc32(f"{dealt_contract.question} {place} {seed}".encode())
+        scripts = draw_examples(dealt_contract.scripts(), share, number)
+        dealt += [(dealt_contract, script) for script in pairs_first(scripts)]
     return dealt
 
 
