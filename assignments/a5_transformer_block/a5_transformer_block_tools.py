@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckDifference:
     """How an answer differs from the expected one.
 
@@ -186,7 +186,7 @@ _CELL = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class Part:
     """Rows and columns of an array that a picture shows.
 
@@ -371,7 +371,7 @@ _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
     """What a box says.
 
@@ -592,7 +592,6 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
-from unittest import mock
 
 
 class NotAllowed(AssertionError):
@@ -614,6 +613,7 @@ def refusing(names: Sequence[str]) -> Iterator[None]:
             )
 
     mode = importlib.import_module("torch.overrides").TorchFunctionMode
+    mock = importlib.import_module("unittest.mock")  # takes longer to import than all of this file
 
     class Refusal(mode):
         """Looks at the name of each function of torch that is called."""

@@ -2554,6 +2554,8 @@ def find_elementwise(
         return _find_arith(operation, short, sources, target)
     if dialect == "math":
         return _find_math(short, target)
+    if short == "bitcast":
+        return _bitcast(sources[0], target)
     return _find_tt(operation, short, target)
 
 

@@ -52,8 +52,8 @@ _TOOLS = KitCompanion(
         "autograder.student_tools.check_here",
     ),
 )
-_NAMES = ("check", "checking", "expect", "next_hint", "predict", "progress")
-"""What the one import of the visible checks' tools brings."""
+_NAMES = ("check", "checking", "expect", "next_hint", "progress")
+"""What the one import of the visible checks' tools brings; a question may have such a name."""
 _KERNELS = KitCompanion("kernels", "Strict Triton, kernels on a CPU: you need not read it.")
 _PREDICT = "from autograder.student_tools.predictions import predict"
 _BY_ROOM = dict(zip(SHIPPED_ROOMS, (_TOOLS, _KERNELS), strict=True))
@@ -83,7 +83,7 @@ def move_into_companions(
     cells = []
     for cell in notebook.cells:
         if cell.kind == "given":
-            cell = _import_from_companions(cell, notebook.assignment, modules)
+            cell = _import_from_companions(cell, notebook, modules)
             if cell.module:
                 name = module_name(notebook.assignment, cell.module)
                 text = _module_text(cell, imports, notebook.assignment)
@@ -109,7 +109,7 @@ def move_into_companions(
 
 
 def _import_from_companions(
-    cell: SourceCell, assignment: str, modules: dict[KitCompanion, list[str]]
+    cell: SourceCell, notebook: SourceNotebook, modules: dict[KitCompanion, list[str]]
 ) -> SourceCell:
     """The cell with imports from companions in place of imports from the kit; notes the modules
     that the companions must have.
@@ -118,16 +118,32 @@ def _import_from_companions(
     def replace(statement: re.Match[str]) -> str:
         companion = _BY_ROOM[statement["room"]]
         modules.setdefault(companion, []).append(statement["module"])
-        return f"from {module_name(assignment, companion.suffix)} import"
+        return f"from {module_name(notebook.assignment, companion.suffix)} import"
 
     source = re.sub(rf"(?m)^{_PREDICT}\n|\n{_PREDICT}$", "", cell.source)
     if f"{IMPORT} expect" in source:
-        tools = module_name(assignment, _TOOLS.suffix)
+        tools = module_name(notebook.assignment, _TOOLS.suffix)
         modules.setdefault(_TOOLS, [])
-        one_import = "\n".join(wrapped_import(tools, _NAMES))
+        one_import = "\n".join(wrapped_import(tools, _tool_names(notebook)))
         source = source.replace(f"{IMPORT} expect", one_import)
     pattern = r"\bfrom (?P<module>(?P<room>autograder\.\w+)\.\w+) import"
     return dataclasses.replace(cell, source=re.sub(pattern, replace, source))
+
+
+def _tool_names(notebook: SourceNotebook) -> list[str]:
+    """The names of the tools that a notebook imports: none that it asks students to write.
+
+    Raises:
+        BadSource: the notebook has predictions, and a question is called `predict`.
+    """
+    predictions = notebook.of_kind("predict")
+    if predictions and "predict" in notebook.questions:
+        raise BadSource(
+            f"{predictions[0].place}: the notebook has predictions, so no question can be "
+            "called predict"
+        )
+    names = [*_NAMES, "predict"] if predictions else _NAMES
+    return sorted(set(names) - set(notebook.questions))
 
 
 def carried_text(modules: Sequence[str]) -> str:

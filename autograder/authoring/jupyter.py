@@ -40,7 +40,7 @@ def _tag(cells: list[tuple[str, dict[str, Any], str]], file: str) -> Iterator[Ra
     for number, (kind, metadata, source) in enumerate(cells, start=1):
         place = Place(file, None, number)
         source = _NBGRADER_MARKER.sub(r"\1### \2 SOLUTION", source)
-        known_tags = (*CODE_TAGS, "written", "points")
+        known_tags = (*CODE_TAGS, "written", "points", "module")
         tags = {tag: metadata[tag] for tag in known_tags if tag in metadata}
         settings = metadata.get("nbgrader") or {}
         if not tags and kind == "markdown":

@@ -20,7 +20,7 @@ _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
     """What a box says.
 

@@ -27,7 +27,7 @@ _CELL = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class Part:
     """Rows and columns of an array that a picture shows.
 

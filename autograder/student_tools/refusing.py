@@ -11,7 +11,6 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
-from unittest import mock
 
 
 class NotAllowed(AssertionError):
@@ -33,6 +32,7 @@ def refusing(names: Sequence[str]) -> Iterator[None]:
             )
 
     mode = importlib.import_module("torch.overrides").TorchFunctionMode
+    mock = importlib.import_module("unittest.mock")  # takes longer to import than all of this file
 
     class Refusal(mode):  # type: ignore[misc, valid-type]  # torch may be missing
         """Looks at the name of each function of torch that is called."""

@@ -58,7 +58,7 @@ def test_the_question_says_it_and_its_check_refuses_it(
         )
         assert new["given-imports"].startswith(old["given-imports"])
         assert new["given-imports"] == (
-            "import math\nfrom tiny_tools import check, checking, expect, next_hint, predict, progress"
+            "import math\nfrom tiny_tools import check, checking, expect, next_hint, progress"
         )
     facts = json.loads(decode_facts(built.companions["tiny_tools.py"]))
     assert facts["refused"] == {"double": ["softmax", "Softmax"]}

@@ -64,7 +64,7 @@ def test_the_import_of_a_helper_becomes_one_from_a_file_beside_the_notebook(
     )
     cells, companions = move(tiny, given + QUESTION)
     assert cells[0] == (
-        "import math\nfrom tiny_tools import check, checking, expect, next_hint, predict, progress  # ours"
+        "import math\nfrom tiny_tools import check, checking, expect, next_hint, progress  # ours"
     )
     (path,) = companions
     assert path == "tiny_tools.py"
@@ -84,6 +84,22 @@ def test_the_import_of_the_tracer_ships_the_strict_interpreter(tiny: Assignment)
     # files share one namespace there
     assert len(names) == len(set(names))
     assert "from autograder" not in companions["tiny_kernels.py"]
+
+
+def test_a_name_that_students_are_asked_for_is_not_imported(tiny: Assignment) -> None:
+    """A course may ask for a function called `predict`, or `check`."""
+    tools = (
+        '# %% given="expect"\nfrom autograder.student_tools.expect import expect\n'
+        "from autograder.student_tools.predictions import predict\n\n"
+    )
+    asked = QUESTION.replace('"f"', '"check"').replace("def f", "def check")
+    cells, _ = move(tiny, tools + asked)
+    assert cells[0] == "from tiny_tools import checking, expect, next_hint, progress"
+    prediction = '# %% predict="one"\npredict("How many?", answer=1, because="One.")\n\n'
+    with pytest.raises(BadSource, match="so no question can be called predict"):
+        move(tiny, tools + prediction + asked.replace("check", "predict"))
+    cells, _ = move(tiny, tools + prediction + QUESTION)
+    assert cells[0].endswith("import check, checking, expect, next_hint, predict, progress")
 
 
 def test_files_of_one_companion_share_no_name(tiny: Assignment) -> None:
