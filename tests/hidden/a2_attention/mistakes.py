@@ -699,7 +699,7 @@ def leaves_the_bias_out(): ...
     "seq2seq_decode",
     keeps=0.65,
     hint="Your states leave (−1, 1): what does the step apply to the sum?",
-    shows=part(0, outside(-1, 1)),
+    shows=part(0, outside(-1, 1)) & ~part(0, shifted_along(1, 1)),
     replace=("s = torch.tanh(", "s = ("),
 )
 def decodes_without_tanh(): ...
@@ -1396,7 +1396,7 @@ def attention_softmax_over_queries(): ...
     "scaled_dot_product_attention",
     keeps=0.65,
     hint="`dim=1` on the slide is for one matrix. Count axes from the end.",
-    shows=through_unit("v", sums_to_one(1) & ~axes_exchanged()) & ~one_axis_less(),
+    shows=through_unit("v", sums_to_one(-2) & ~axes_exchanged()),
     replace=(
         "return attention_weights(q, k) @ v",
         """
