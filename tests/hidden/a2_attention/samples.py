@@ -384,3 +384,56 @@ def scales_both_sides_by_the_fourth_root(q, k):
         q, k = q.float(), k.float()
     root = q.size(-1) ** 0.25
     return F.softmax((q / root) @ (k / root).transpose(-1, -2), dim=-1).to(kind)
+
+
+# ── two faults in one answer
+# ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@sample(
+    "attention_weights",
+    deserves=(
+        "softmax_over_the_queries",
+        "weights_without_scale",
+        "weights_without_checks",
+        "weights_overflow_in_half",
+    ),
+)
+def einsum_over_the_queries_without_a_scale(q, k):
+    att = torch.einsum("...id,...jd->...ij", q, k)
+    return F.softmax(att, dim=-2)
+
+
+@sample(
+    "scaled_dot_product_attention",
+    deserves=(
+        "attention_softmax_over_queries",
+        "attention_without_checks",
+        "attention_without_scale",
+    ),
+)
+def in_one_go_over_the_queries_without_a_scale(q, k, v):
+    w = torch.softmax(q @ k.transpose(-1, -2), dim=-2)
+    return w @ v
+
+
+@sample("rnn_encode", deserves=("rnn_without_tanh", "forgets_the_bias", "rnn_without_checks"))
+def relu_cell_without_a_bias(x, w_x, w_h, b, h0):
+    h = h0
+    out = []
+    for i in range(x.shape[1]):
+        h = torch.relu(x[:, i] @ w_x + h @ w_h)
+        out.append(h)
+    return torch.stack(out, 1), h
+
+
+@sample(
+    "scaled_dot_product_attention",
+    deserves=("attention_mixes_the_keys", "attention_without_checks"),
+)
+def mixes_keys_and_scales_twice(q, k, v):
+    d = q.size(-1)
+    att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(d))
+    att = F.softmax(att, dim=-1)
+    y = att @ k
+    return y * (1.0 / math.sqrt(d))
