@@ -19,7 +19,7 @@ from distributed import Worker, WorkerPlugin, get_worker, secede
 
 from autograder.basics.errors import KitError
 from autograder.cluster.messages import unpack_course
-from autograder.course.fingerprint import software
+from autograder.course.fingerprint import deciding_software
 from autograder.grading.packed_submission import PackedSubmission
 from autograder.grading.station import MachineFault, Station
 from autograder.sandbox.leftovers import ScratchFolder
@@ -111,16 +111,6 @@ class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
             self._refusal = str(error)
         if self._over:
             self._clear()
-
-
-def deciding_software() -> dict[str, str]:
-    """Versions of what can change a result on this machine: not the build of torch (`+cpu`,
-    `+cu126`), nor the last number of numpy, safetensors and Python, which mends faults alone.
-    """
-    versions = {name: version.partition("+")[0] for name, version in software().items()}
-    return versions | {
-        name: ".".join(versions[name].split(".")[:2]) for name in ("numpy", "safetensors", "Python")
-    }
 
 
 def refuse_other_software(drivers_software: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 _KIT = Path(__file__).resolve().parents[1]
+_KITS_CODE = "the kit's code"
 _LIBRARIES = ("torch", "numpy", "triton", "safetensors")
 CONTRACTS_FILE = "contracts.py"
 _GIVE_NO_POINTS = ("samples.py", CONTRACTS_FILE)
@@ -43,10 +44,33 @@ def software() -> dict[str, str]:
     Python, and the kind of processor.
     """
     return {
-        "the kit's code": files_sha256(_KIT, "**/*.py", "**/*.json")[:32],
+        _KITS_CODE: files_sha256(_KIT, "**/*.py", "**/*.json")[:32],
         **{library: _version(library) for library in _LIBRARIES},
         "Python": sys.version,
         "the processor": platform.machine(),
+    }
+
+
+def deciding_software() -> dict[str, str]:
+    """Versions of what can change a result on a machine: not the build of torch (`+cpu`, `+cu126`),
+    nor the last number of numpy, safetensors and Python, which mends faults alone.
+    """
+    versions = {name: version.partition("+")[0] for name, version in software().items()}
+    return versions | {
+        name: ".".join(versions[name].split(".")[:2]) for name in ("numpy", "safetensors", "Python")
+    }
+
+
+@functools.cache
+def result_software() -> dict[str, str]:
+    """What a result says of the software that made it: of the kit its version and the beginning of
+    a hash of its code.
+    """
+    versions = deciding_software()
+    return {
+        "kit": f"{_version('attention-kit')} {versions[_KITS_CODE][:12]}",
+        "python": versions["Python"],
+        **{library: versions[library] for library in ("torch", "triton", "numpy")},
     }
 
 

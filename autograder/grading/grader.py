@@ -15,6 +15,7 @@ from autograder.authoring.check_names import names_of_checks
 from autograder.basics.errors import BadSuite, OutOfReach, SuiteFault, UnreadableSubmission
 from autograder.basics.points import total
 from autograder.course import Assignment, Course
+from autograder.course.fingerprint import result_software
 from autograder.diagnosis.answer_key import AnswerKey
 from autograder.diagnosis.asking import Asker
 from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
@@ -180,6 +181,7 @@ class AssignmentGrader:
             submission_sha256=submission.sha256,
             suite_sha256=self.sha256,
             isolation=self.isolation(client),
+            made_by={**result_software(), "tier": client.tier},
             score=total([question.score for question in results]),
             max_score=total([question.max_score for question in results]),
             questions=tuple(results),

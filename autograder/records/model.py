@@ -18,7 +18,9 @@ from autograder.basics.points import total
 from autograder.basics.stored_json import decode_stored, encode_stored
 from autograder.records.submission import CellOutcome
 
-RESULT_SCHEMA = 1
+RESULT_SCHEMA = 2
+_READABLE_SCHEMAS = (1, 2)
+"""Results of schema 1 do not say what made them."""
 
 Duration = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 """Seconds, of thirty years at most."""
@@ -104,6 +106,10 @@ class QuestionResult:
 class Result:
     """One submission's result: the content of results/<assignment>/<student>.json, fields in this
     order.
+
+    Attributes:
+        made_by: name → version of the software on which the result depends, and the tier of the
+            walls; left out of the file where it is not known.
     """
 
     schema: int = dataclasses.field(default=RESULT_SCHEMA, kw_only=True)
@@ -112,6 +118,7 @@ class Result:
     submission_sha256: str
     suite_sha256: str
     isolation: str
+    made_by: Mapping[str, str] = dataclasses.field(default_factory=dict, kw_only=True)
     score: float
     max_score: float
     questions: tuple[QuestionResult, ...]
@@ -125,6 +132,8 @@ class Result:
     def to_json(self) -> str:
         """The result file's text: the same bytes for the same result."""
         fields = msgspec.to_builtins(self)
+        if not self.made_by:
+            del fields["made_by"]
         for question in fields["questions"]:
             for name in ("two_answers", "evidence"):
                 if not question[name]:
@@ -159,7 +168,7 @@ class Result:
             ValueError: not a result of this schema.
         """
         result = decode_stored(text, Result)
-        if result.schema != RESULT_SCHEMA:
+        if result.schema not in _READABLE_SCHEMAS:
             raise ValueError(f"result schema {result.schema!r}, expected {RESULT_SCHEMA}")
         return _with_shared_parts(result)
 

@@ -41,7 +41,7 @@ from autograder.cluster.messages import (
     unpack_course,
 )
 from autograder.cluster.scheduler import _SETTINGS, open_cluster
-from autograder.course import Course, load_course
+from autograder.course import Course, fingerprint, load_course
 from autograder.grading.bench import Bench
 from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.packed_submission import PackedSubmission, pack_submission
@@ -155,9 +155,9 @@ HERE = {
 def test_a_build_or_the_last_number_of_a_version_is_no_other_software(
     library: str, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machines, "software", lambda: HERE)
-    drivers = machines.deciding_software()
-    monkeypatch.setattr(machines, "software", lambda: {**HERE, library: version})
+    monkeypatch.setattr(fingerprint, "software", lambda: HERE)
+    drivers = fingerprint.deciding_software()
+    monkeypatch.setattr(fingerprint, "software", lambda: {**HERE, library: version})
     machines.refuse_other_software(drivers)
 
 
@@ -173,9 +173,9 @@ def test_a_build_or_the_last_number_of_a_version_is_no_other_software(
 def test_a_machine_with_other_software_refuses(
     library: str, version: str, named: str, course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machines, "software", lambda: HERE)
+    monkeypatch.setattr(fingerprint, "software", lambda: HERE)
     plugin = a_machine(course)
-    monkeypatch.setattr(machines, "software", lambda: {**HERE, library: version})
+    monkeypatch.setattr(fingerprint, "software", lambda: {**HERE, library: version})
     with pytest.raises(MachineRefuses) as refusal:
         plugin.grade(PackedSubmission("s1", ("s1.ipynb",), b"{}"))
     reason = refusal.value.args[2]

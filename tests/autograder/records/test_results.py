@@ -160,6 +160,21 @@ def test_a_student_needs_a_name() -> None:
         results.path_name("")
 
 
+def test_a_result_of_schema_1_is_read_and_stays_as_it_was(plain: Result) -> None:
+    text = plain.to_json().replace('"schema": 2', '"schema": 1')
+    assert "made_by" not in text
+    old = Result.from_json(text)
+    assert old.made_by == {}
+    assert old.to_json() == text
+
+
+def test_a_result_says_what_made_it(plain: Result) -> None:
+    made_by = {"kit": "0.1.0 0123456789ab", "python": "3.11", "tier": "namespaces"}
+    text = dataclasses.replace(plain, made_by=made_by).to_json()
+    assert json.loads(text)["made_by"] == made_by
+    assert Result.from_json(text).made_by == made_by
+
+
 def test_broken_files_are_named_and_the_rest_is_read(tmp_path: Path, plain: Result) -> None:
     path = results.write_result(tmp_path, plain)
     (path.parent / "student-002.json").write_text("{", encoding="utf-8")
@@ -167,7 +182,7 @@ def test_broken_files_are_named_and_the_rest_is_read(tmp_path: Path, plain: Resu
     # somebody else's result
     (path.parent / "student-004.json").write_text(plain.to_json(), encoding="utf-8")
     (path.parent / "student-005.json").write_text(
-        plain.to_json().replace('"schema": 1', '"schema": 2'), encoding="utf-8"
+        plain.to_json().replace('"schema": 2', '"schema": 3'), encoding="utf-8"
     )
     broken: list[str] = []
     assert results.read_results(tmp_path, "attention", broken.append) == [plain]
