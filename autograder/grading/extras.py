@@ -32,8 +32,10 @@ WITHOUT_TORCH = frozenset({"matplotlib"})
 HELPERS_WITH_TORCH = frozenset(
     {
         "arange",
+        "assert_close_in_turn",
         "assert_same_gradients",
         "eye",
+        "far_apart",
         "full",
         "moved",
         "ones",

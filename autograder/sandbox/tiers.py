@@ -49,6 +49,12 @@ def isolation_name(tier: str) -> str:
     return "strict" if tier in STRICT else tier
 
 
+MOST_DEATHS = 3
+"""So often a host that died while its walls were proven is started again, before a weaker tier is
+tried.
+"""
+
+
 def launch_host(
     course: Course,
     isolation: str,
@@ -92,9 +98,11 @@ def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess
         if tier != host.tier:
             host = start(tier)
         refusal, died = _refusal(course, host)
-        if died:  # a death says nothing about the walls: once more
+        for _ in range(MOST_DEATHS):
+            if not died:  # a death says nothing about the walls
+                break
             host = start(tier)
-            refusal, _ = _refusal(course, host)
+            refusal, died = _refusal(course, host)
         if not refusal:
             return host
         refusals.append(f"{tier}: {refusal}")
