@@ -777,7 +777,7 @@ def state_weight_transposed(): ...
 @mistake(
     "seq2seq_decode",
     hint="You keep the scores. The weights are what attend returns second; they sum to 1.",
-    shows=part(1, needs_softmax(-1)),
+    shows=part(1, needs_softmax(-1) & ~is_what("log")),
     replace=("weights.append(a)", "weights.append(scores)"),
 )
 def returns_scores_for_weights(): ...
@@ -963,7 +963,7 @@ def single_without_a_maximum(): ...
 @mistake(
     "single_query_attention",
     hint="The scores mix the values as they are. A softmax makes them weights with sum 1 first.",
-    shows=through_unit("v", needs_softmax(-1)),
+    shows=through_unit("v", needs_softmax(-1) & ~is_what("log")),
     replace=("softmax(scores)", "scores"),
 )
 def single_without_softmax(): ...
@@ -1184,7 +1184,7 @@ def returns_the_transpose(): ...
 @mistake(
     "attention_weights",
     hint="The softmax is missing: your rows do not sum to 1.",
-    shows=needs_softmax(-1),
+    shows=needs_softmax(-1) & ~is_what("log"),
     replace=("softmax(scores, dim=-1)", "scores"),
 )
 def weights_without_softmax(): ...
