@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.authoring.source_notebook import SHIPPED_ROOMS, SourceCell, SourceNotebook
-from autograder.authoring.visible_checks import IMPORT, encode_facts
+from autograder.authoring.visible_checks import IMPORT, PREDICT_IMPORT, encode_facts
 from autograder.basics.definitions import bound_names, used_globals
 from autograder.basics.errors import BadSource
 from autograder.intake.magics import strip_magics
@@ -55,7 +55,6 @@ _TOOLS = KitCompanion(
 _NAMES = ("check", "checking", "expect", "next_hint", "progress")
 """What the one import of the visible checks' tools brings; a question may have such a name."""
 _KERNELS = KitCompanion("kernels", "Strict Triton, kernels on a CPU: you need not read it.")
-_PREDICT = "from autograder.student_tools.predictions import predict"
 _BY_ROOM = dict(zip(SHIPPED_ROOMS, (_TOOLS, _KERNELS), strict=True))
 """The rooms of the kit whose modules a given cell may import, and the companion that has them."""
 
@@ -120,7 +119,10 @@ def _import_from_companions(
         modules.setdefault(companion, []).append(statement["module"])
         return f"from {module_name(notebook.assignment, companion.suffix)} import"
 
-    source = re.sub(rf"(?m)^{_PREDICT}\n|\n{_PREDICT}$", "", cell.source)
+    source = cell.source
+    if f"{IMPORT} expect" in source:
+        source = re.sub(rf"(?m)^{PREDICT_IMPORT}\n|\n{PREDICT_IMPORT}$", "", source)
+    source = source.replace(PREDICT_IMPORT, f"{IMPORT} expect")
     if f"{IMPORT} expect" in source:
         tools = module_name(notebook.assignment, _TOOLS.suffix)
         modules.setdefault(_TOOLS, [])

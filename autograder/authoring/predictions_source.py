@@ -68,20 +68,20 @@ def read_predictions(notebook: SourceNotebook) -> dict[str, Prediction]:
 
 def read_prediction(cell: SourceCell) -> Prediction:
     """Read the one call of a cell tagged `predict`. Raises: BadSource."""
-    body = ast.parse(cell.source).body
-    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-    is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-    if not is_call or call.func.id != "predict":  # type: ignore[union-attr]  # checked above
-        raise BadSource(f"{cell.place}: {_FORM}")
+    match ast.parse(cell.source).body:
+        case [ast.Expr(ast.Call(func=ast.Name("predict"), args=args, keywords=keywords))]:
+            pass
+        case _:
+            raise BadSource(f"{cell.place}: {_FORM}")
     try:
-        question, *choices = map(ast.literal_eval, call.args)  # type: ignore[union-attr]  # as above
-        keywords = {key.arg: ast.literal_eval(key.value) for key in call.keywords}  # type: ignore[union-attr]  # as above
-        answer, because = keywords.pop("answer"), keywords.pop("because")
-        atol = keywords.pop("atol", 0)
+        question, *choices = map(ast.literal_eval, args)
+        settings = {keyword.arg: ast.literal_eval(keyword.value) for keyword in keywords}
+        answer, because = settings.pop("answer"), settings.pop("because")
+        atol = settings.pop("atol", 0)
     except (ValueError, KeyError) as error:
         raise BadSource(f"{cell.place}: {_FORM}") from error
     texts = (question, because, *choices)
-    if keywords or not all(isinstance(text, str) and text for text in texts):
+    if settings or not all(isinstance(text, str) and text for text in texts):
         raise BadSource(f"{cell.place}: {_FORM}")
     is_number = isinstance(answer, int | float) and not isinstance(answer, bool)
     if choices and answer not in choices:

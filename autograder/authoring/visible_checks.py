@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from autograder.suite.collection import SuiteQuestion
 
 IMPORT = "from autograder.student_tools.expect import"
+PREDICT_IMPORT = "from autograder.student_tools.predictions import predict"
 _HOW_FAR = (
     "# How far am I? What this shows is kept beside the notebook, and nowhere else.\nprogress()"
 )
@@ -62,12 +63,16 @@ def frame_checks(
     """The notebook with framed checks, and the facts for the companion; unchanged where no given
     cell imports `expect` and nothing is forbidden.
     """
+    predictions = read_predictions(notebook)
     refused: dict[str, list[str]] = {}
     for cell in notebook.of_kind("question"):
         if names := names_to_refuse(cell, questions[cell.name].forbidden):
             refused[cell.name] = names
     given = notebook.of_kind("given")
-    has_tools = any(IMPORT in cell.source for cell in given)
+    has_tools = any(IMPORT in cell.source or PREDICT_IMPORT in cell.source for cell in given)
+    if predictions and not has_tools:
+        place = notebook.of_kind("predict")[0].place
+        raise BadSource(f"{place}: a prediction needs a given cell with `{PREDICT_IMPORT}`")
     if not (has_tools or refused):
         return notebook, {}
     if not given:
@@ -87,7 +92,6 @@ def frame_checks(
         elif cell is given[0] and not has_tools:
             cell = dataclasses.replace(cell, source=f"{cell.source.rstrip()}\n{IMPORT} expect")
         cells.append(cell)
-    predictions = read_predictions(notebook)
     facts = {
         "assignment": notebook.assignment,
         "hints": hints,

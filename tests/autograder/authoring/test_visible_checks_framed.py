@@ -121,6 +121,17 @@ def test_a_prediction_of_another_form_is_refused(
         build(course, tiny, f'{TOOLS}# %% predict="p"\n{call}\n\n{QUESTION}')
 
 
+def test_a_prediction_needs_its_import(course: Course, tiny: Assignment) -> None:
+    cell = '# %% predict="p"\npredict("What is f(2)?", answer=2, because="The same.")\n\n'
+    with pytest.raises(BadSource, match="a prediction needs a given cell with `from autograder"):
+        build(course, tiny, f'# %% given="g"\nimport math\n\n{cell}{QUESTION}')
+    given = '# %% given="g"\nfrom autograder.student_tools.predictions import predict\n\n'
+    built = build(course, tiny, given + cell + QUESTION)
+    assert texts(built.release_bytes)["given-g"] == (
+        "from tiny_tools import check, checking, expect, next_hint, predict, progress"
+    )
+
+
 def test_an_answer_in_a_hint_is_a_leak(course: Course, tiny: Assignment) -> None:
     """Hints are encoded, and `leaks` reads them all the same."""
     line = "return weights.unsqueeze(1) @ states"
