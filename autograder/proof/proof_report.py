@@ -114,7 +114,7 @@ FIGURES = FiguresTable("the figures", figures_row)
 TABLES = (FIGURES, FiguresTable("diagnosis", diagnosis_row))
 
 
-def _markdown_table(rows: Sequence[TableRow]) -> str:
+def markdown_table(rows: Sequence[TableRow]) -> str:
     """Rows under their headings as a table of Markdown, numbers to the right."""
     headings = list(rows[0]) if rows else []
     rules = ["---:" for _ in headings]
@@ -178,7 +178,7 @@ def _write_figures(path: Path, proofs: Sequence[Proof]) -> None:
         for proof in proofs:
             old = rows.get(proof.assignment, {})
             rows[proof.assignment] = _update(old, table.row(proof))
-        new_table = _markdown_table([rows[name] for name in sorted(rows)])
+        new_table = markdown_table([rows[name] for name in sorted(rows)])
         head, _, _ = text.partition(table.begin)
         _, _, tail = text.partition(table.end)
         text = f"{head}{table.begin}\n{new_table}\n{table.end}{tail}"
