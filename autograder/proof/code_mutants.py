@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,28 +51,79 @@ class Variant:
         name: unique among the variants of one kind. A code mutant is called by its line and the
             change, so that the name stays as long as the line does.
         cell: the whole new cell; "" for a notebook without the question's cell.
+        parts: the code mutants that a mutant consists of, if it is made of others.
     """
 
     question: str
     name: str
     cell: str
+    parts: tuple[Variant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """One change of a cell.
+
+    Attributes:
+        name: as in `Variant`.
+        head, tail: the source before and after the changed part.
+        new: what stands in the place of the part.
+    """
+
+    name: str
+    head: str
+    new: str
+    tail: str
+
+    def variant(self, question: str) -> Variant:
+        """The mutant with this change alone."""
+        return Variant(question, self.name, self.head + self.new + self.tail)
 
 
 def code_mutants(question: str, source: str) -> list[Variant]:
     """The code mutants of a question's cell `source`, in the order of its lines."""
+    return [edit.variant(question) for edit in _edits(source)]
+
+
+def double_mutants(
+    question: str,
+    source: str,
+    count: int,
+) -> list[Variant]:
+    """At most `count` mutants with two changes each, the same ones each time."""
+    pairs = list(itertools.combinations(_edits(source), 2))
+    random.Random(question).shuffle(pairs)
+    doubles: list[Variant] = []
+    for first, second in pairs:
+        if len(doubles) == count:
+            break
+        first, second = sorted((first, second), key=lambda edit: len(edit.head))
+        first_end, second_start = len(source) - len(first.tail), len(second.head)
+        if second_start < first_end:
+            continue  # they change the same place
+        between = source[first_end:second_start]
+        cell = first.head + first.new + between + second.new + second.tail
+        name = f"{first.name}; {second.name}"
+        parts = (first.variant(question), second.variant(question))
+        doubles.append(Variant(question, name, cell, parts))
+    return doubles
+
+
+def _edits(source: str) -> list[_Edit]:
+    """The changes that become mutants, each with another meaning."""
     tree = ast.parse(source)
     parents: dict[ast.AST, ast.AST] = {}
     for node in ast.walk(tree):
         parents |= dict.fromkeys(ast.iter_child_nodes(node), node)
     seen = {ast.dump(tree)}
     name_counts: Counter[str] = Counter()
-    mutants = []
+    edits = []
     for node in _nodes_to_mutate(tree):
         for part, new in mutations(node, parents):
             head, old, tail = _split_at(source, part)
-            cell = head + _in_parentheses(new, part, parents.get(part)) + tail
+            text = _in_parentheses(new, part, parents.get(part))
             try:
-                dump = ast.dump(ast.parse(cell))
+                dump = ast.dump(ast.parse(head + text + tail))
             except SyntaxError:
                 continue
             if dump in seen:
@@ -81,8 +133,8 @@ def code_mutants(question: str, source: str) -> list[Variant]:
             name_counts[name] += 1
             if name_counts[name] > 1:
                 name += f" ({name_counts[name]})"
-            mutants.append(Variant(question, name, cell))
-    return mutants
+            edits.append(_Edit(name, head, text, tail))
+    return edits
 
 
 def _nodes_to_mutate(node: ast.AST) -> Iterator[ast.AST]:

@@ -46,8 +46,11 @@ class Equivalent:
     reason: str
 
     def matches(self, named: NamedAnswer) -> bool:
-        """Whether the pattern fits the name of a mutant or a find."""
-        if named.question != self.question:
+        """Whether the pattern fits the name of a mutant or a find. Patterns of one change fit no
+        mutant with two.
+        """
+        has_two_changes = bool(getattr(named, "parts", ()))
+        if named.question != self.question or (has_two_changes and "; " not in self.pattern):
             return False
         parts = (re.escape(part) for part in self.pattern.split("…"))
         return re.fullmatch(".*".join(parts), named.name) is not None

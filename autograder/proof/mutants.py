@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from autograder.proof.code_mutants import Variant, code_mutants
+from autograder.proof.code_mutants import Variant, code_mutants, double_mutants
 from autograder.proof.equivalent import FILE, Equivalent
 from autograder.proof.trials import Trial, TrialOutcome
 from autograder.proof.wrappers import ObservedFunction, property_mutants
 
 ENOUGH_KILLED = 0.99
 """The share of the mutants that a suite has to kill, equivalent ones aside."""
+DOUBLES = 12
+"""How many mutants with two changes each question gets."""
 _Item = TypeVar("_Item")
 Fate = Literal[
     "killed",
@@ -46,7 +48,11 @@ def all_mutants(
         cell: the answer key's cell.
         observed: the functions of the cell that the suite calls.
     """
-    return [*code_mutants(question, cell), *property_mutants(question, cell, observed)]
+    return [
+        *code_mutants(question, cell),
+        *double_mutants(question, cell, DOUBLES),
+        *property_mutants(question, cell, observed),
+    ]
 
 
 def sample(
@@ -80,13 +86,27 @@ def judge_mutants(
         if (mutant.question, mutant.name) not in killed:
             continue
         fate: Fate = "survived"
-        reasons = [entry.reason for entry in listed if entry.matches(mutant)]
+        reason = _reason(mutant, listed)
         if killed[mutant.question, mutant.name]:
             fate = "killed"
-        elif reasons:
+        elif reason:
             fate = "equivalent"
-        judged.append(JudgedMutant(mutant, fate, reasons[0] if reasons else ""))
+        judged.append(JudgedMutant(mutant, fate, reason))
     return judged
+
+
+def _reason(
+    mutant: Variant,
+    listed: Sequence[Equivalent],
+) -> str:
+    """Why a mutant computes what the answer key computes: by an entry of its own, or by entries for
+    all its parts; "" where nothing says so.
+    """
+    for entry in listed:
+        if entry.matches(mutant):
+            return entry.reason
+    of_parts = [_reason(part, listed) for part in mutant.parts]
+    return of_parts[0] if of_parts and all(of_parts) else ""
 
 
 def stale_entries(

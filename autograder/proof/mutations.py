@@ -119,7 +119,9 @@ def _number(node: ast.expr, parents: Parents) -> Mutations:
     elif _is_number(node) and not _is_number(parents[node]):
         value = ast.literal_eval(node)
         zero = type(value)()
-        candidates = (value + 1, value - 1, 2 * value, zero)
+        candidates = [value + 1, value - 1, 2 * value, zero]
+        if value == -1 and not isinstance(parents[node], ast.Subscript):
+            candidates.append(1)  # the last axis of a matrix
         for number in dict.fromkeys(candidates):
             if number != value:
                 yield node, repr(number)

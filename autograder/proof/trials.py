@@ -20,7 +20,7 @@ from autograder.grading.pool import Pool
 from autograder.intake.notebook import read_submission
 from autograder.proof.code_mutants import Variant
 from autograder.proof.equivalent import NamedAnswer
-from autograder.proof.wrappers import ObservedFunction, observe
+from autograder.proof.wrappers import ObservedFunction, observe, reachable_names
 from autograder.records.model import QuestionResult
 from autograder.records.submission import FoundSubmission, Submission
 from autograder.sandbox.host_process import HostClient
@@ -166,7 +166,12 @@ class Proctor:
                 if run.suite_fault is not None:
                     raise run.suite_fault
             calls = [call for run in runs.values() for call in run.calls]
-            observed = observe(calls, CallLog(grader.reference).parameter_names)
+            answers = grader.key.cells
+            key = grader.key.submission
+            given = [cell.source for cell in key.cells if cell.role == "given"]
+            given += key.companions.values()
+            reachable = reachable_names(answers.values(), given)
+            observed = observe(calls, CallLog(grader.reference).signature, reachable)
         carried: Sequence[str] = ()
         if not trial.is_hasty:
             if trial.kind == "mistake":

@@ -1,135 +1,40 @@
 """Variants that wrap the answer key's functions: property mutants, which compute the right result
-and hand it over wrongly, and trivial answers, which compute nothing.
+from changed arguments, with a changed torch or out of a memory, or hand it over wrongly; and
+trivial answers, which compute nothing.
 
 The arguments and results of a function's calls in the suite decide which property mutants make
-sense for the function.
+sense for the function (`properties.py`). The wrappers themselves stand in `wrapper_functions.py`
+and `torch_changes.py`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from inspect import Signature
+from pathlib import Path
 
 from autograder.proof.code_mutants import Variant
+from autograder.proof.properties import (
+    FILL,
+    Property,
+    ReachedNames,
+    list_properties,
+    over_last_axis,
+)
 from autograder.suite.calls import Call
-from autograder.wire.libraries import is_tensor
-from autograder.wire.trees import leaves
+from autograder.wire.libraries import loaded_torch
 
-if TYPE_CHECKING:
-    from torch import Tensor
+_TEXTS = ("wrapper_functions.py", "torch_changes.py")
+_END_OF_CELL = """
 
-# runs in a worker, which has the kit's wire loaded
-_WRAPPERS = '''
+import types
 
-import copy as _copy
-import functools as _functools
-import inspect as _inspect
-
-import numpy as _np
-from autograder.wire.libraries import is_tensor as _is_tensor, loaded_torch as _loaded_torch
-from autograder.wire.trees import leaves as _leaves, mapped as _mapped
-
-_torch = _loaded_torch()
-
-
-def _tensors(value):
-    return [leaf for leaf in _leaves(value) if _is_tensor(leaf)]
-
-
-def _arrays(value):
-    return [leaf for leaf in _leaves(value) if isinstance(leaf, _np.ndarray)]
-
-
-def _changing(function, name):
-    """The argument `name` has another value after the call."""
-    signature = _inspect.signature(function)
-
-    @_functools.wraps(function)
-    def answer(*arguments, **keywords):
-        result = function(*arguments, **keywords)
-        argument = signature.bind(*arguments, **keywords).arguments.get(name)
-        tensors = _tensors(argument)
-        storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
-        if any(tensor.untyped_storage().data_ptr() in storages for tensor in _tensors(result)):
-            result = _mapped(lambda leaf: leaf.clone() if _is_tensor(leaf) else leaf, result)
-        for tensor in tensors:
-            if 0 not in tensor.stride():
-                tensor.data.copy_(~tensor if tensor.dtype == _torch.bool else tensor.data + 1)
-        if tensors:
-            return result
-        if isinstance(result, (_np.ndarray, list, tuple, dict, set)):
-            result = _copy.deepcopy(result)
-        for array in _arrays(argument):
-            array[...] = ~array if array.dtype == bool else array + 1
-        if isinstance(argument, list) and not _arrays(argument):
-            argument.append(None)
-        return result
-
-    return answer
-
-
-def _contiguous_only(function):
-    """Fails as `view` does on a tensor whose memory is not in the order of its axes."""
-
-    @_functools.wraps(function)
-    def answer(*arguments, **keywords):
-        if not all(tensor.is_contiguous() for tensor in _tensors((arguments, keywords))):
-            raise RuntimeError("view size is not compatible with input tensor's size and stride")
-        return function(*arguments, **keywords)
-
-    return answer
-
-
-def _handing_over(function, new):
-    """Every tensor, array or number of the result is replaced."""
-
-    @_functools.wraps(function)
-    def answer(*arguments, **keywords):
-        return _mapped(new, function(*arguments, **keywords))
-
-    return answer
-
-
-def _of_tensors(new):
-    return lambda leaf: new(leaf) if _is_tensor(leaf) else leaf
-
-
-def _of_float_arrays(new):
-    return lambda leaf: new(leaf) if isinstance(leaf, _np.ndarray) and leaf.dtype == float else leaf
-
-
-def _of_floats(new):
-    return _of_tensors(lambda tensor: new(tensor) if tensor.is_floating_point() else tensor)
-
-
-def _filled(number):
-    def new(leaf):
-        whole = number if number == number else 0
-        if _is_tensor(leaf):
-            return _torch.full_like(leaf, number if leaf.is_floating_point() else whole)
-        if isinstance(leaf, (_np.ndarray, _np.generic)):
-            return _np.full_like(leaf, number if leaf.dtype.kind in "fc" else whole)[()]
-        if isinstance(leaf, (str, bytes, set, frozenset)):
-            return type(leaf)()
-        if isinstance(leaf, (bool, int, float, complex)):
-            return type(leaf)(number if isinstance(leaf, (float, complex)) else whole)
-        return whole if leaf is None else leaf
-
-    return new
-
-
-def _refusing(*arguments, **keywords):
-    raise ValueError(" ".join(str(number) for number in range(150)))
-
-
-def _first_of(*arguments, **keywords):
-    return [*arguments, *keywords.values()][0]
-
-'''
+_wrappers = types.ModuleType("wrappers")
+exec({text!r}, vars(_wrappers))
+"""
+"""The first lines below a wrapped cell: all wrappers, under a single name of the notebook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,80 +42,115 @@ class ObservedFunction:
     """A function of the answer key that a suite calls, with its property mutants.
 
     Attributes:
-        function: "softmax", or "KVCache.append".
-        properties: the name and the wrapper of each property mutant.
+        function: "softmax", or "KVCache.append"; a class that has such methods too.
+        properties: of each property mutant the name, and the expression of its wrapper.
+        is_class: whether it is a class.
     """
 
     function: str
-    properties: tuple[tuple[str, str], ...]
+    properties: tuple[Property, ...]
+    is_class: bool = False
 
 
 def observe(
-    calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]
+    calls: Iterable[Call],
+    signature: Callable[[str], Signature | None],
+    reachable: Callable[[str], ReachedNames],
 ) -> list[ObservedFunction]:
-    """The functions of the calls that ended without an error.
+    """The functions of the calls that ended without an error, then their classes.
 
     Args:
-        parameters: gives the names of a function's parameters.
+        signature: gives a function's signature, without `self`.
+        reachable: gives the names that a function reaches.
     """
     by_function: dict[str, list[Call]] = {}
     for call in calls:
-        if call.fault is None and not call.of_suite:
+        if call.fault is None and not call.of_suite and not call.is_attribute:
             by_function.setdefault(call.name, []).append(call)
-    return [
-        ObservedFunction(name, tuple(_properties(calls, parameters(name))))
-        for name, calls in by_function.items()
-    ]
+    observed = []
+    classes = {}
+    for name, calls_of_function in by_function.items():
+        properties = list_properties(calls_of_function, signature(name), reachable(name))
+        observed.append(ObservedFunction(name, tuple(properties)))
+        if "." in name:
+            owner = name.split(".")[0]
+            classes[owner] = ObservedFunction(owner, _OF_CLASSES, is_class=True)
+    return [*observed, *classes.values()]
 
 
-def _properties(
-    calls: Sequence[Call],
-    parameters: Sequence[str],
-) -> Iterator[tuple[str, str]]:
-    arguments: dict[str, list[Any]] = {}
-    for call in calls:
-        named = dict(zip(parameters, call.arguments, strict=False))
-        named.update(call.keywords)
-        for name, value in named.items():
-            arguments.setdefault(name, []).append(value)
-    results = [call.result for call in calls]
-    tensors = _tensors(list(arguments.values()))
-    answers, arrays = _tensors(results), _arrays(results)
-    floats = any(answer.is_floating_point() for answer in answers)
-
-    changeable = [name for name, values in arguments.items() if _tensors(values)]
-    for name, values in arguments.items():
-        if name not in changeable and any(map(_is_changeable, values)):
-            changeable.append(name)
-    for name in changeable:
-        yield f"changes {name}", f"_changing({{}}, {name!r})"
-    if any(tensor.dim() > 1 for tensor in tensors):
-        yield "takes contiguous tensors only", "_contiguous_only({})"
-    if any(answer.dim() > 0 for answer in answers):
-        yield "squeezes its result", "_handing_over({}, _of_tensors(_torch.squeeze))"
-    if floats and any(tensor.is_floating_point() for tensor in tensors):
-        yield "detaches its result", "_handing_over({}, _of_tensors(_torch.Tensor.detach))"
-    if floats:
-        yield "returns double precision", "_handing_over({}, _of_floats(_torch.Tensor.double))"
-        yield "returns half precision", "_handing_over({}, _of_floats(_torch.Tensor.half))"
-    if any(array.ndim > 0 for array in arrays):
-        squeeze = "lambda leaf: leaf.squeeze() if _arrays(leaf) else leaf"
-        yield "squeezes its arrays", f"_handing_over({{}}, {squeeze})"
-    if any(array.dtype == np.float64 for array in arrays):
-        to_single = "_of_float_arrays(lambda array: array.astype('float32'))"
-        yield "returns single precision", f"_handing_over({{}}, {to_single})"
+_OF_CLASSES = (("objects share their attributes", "sharing_state(function)"),)
 
 
-def _tensors(value: Any) -> list[Tensor]:
-    return [leaf for leaf in leaves(value) if is_tensor(leaf)]
+def reachable_names(
+    answers: Iterable[str],
+    given: Iterable[str],
+) -> Callable[[str], ReachedNames]:
+    """A function that gives the names that a function of the notebook reaches.
+
+    Args:
+        answers: the answer key's cells of questions.
+        given: the other cells.
+    """
+    of_answers = _definitions(answers)
+    of_given = _definitions(given)
+    everything = of_given | of_answers
+
+    def reachable(function: str) -> ReachedNames:
+        own = _reach(function, of_answers)
+        near = own.union(*[of_given.get(name, set()) for name in own])
+        return ReachedNames(_reach(function, everything), near - everything.keys(), own)
+
+    return reachable
 
 
-def _arrays(value: Any) -> list[np.ndarray[Any, Any]]:
-    return [leaf for leaf in leaves(value) if isinstance(leaf, np.ndarray)]
+def _definitions(sources: Iterable[str]) -> dict[str, frozenset[str]]:
+    """The names, attributes and texts in each function and class that the cells define."""
+    definitions = {}
+    for source in sources:
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                definitions[node.name] = _words(node)
+    return definitions
 
 
-def _is_changeable(value: Any) -> bool:
-    return isinstance(value, list) or bool(_arrays(value))
+def _reach(
+    function: str,
+    definitions: Mapping[str, frozenset[str]],
+) -> frozenset[str]:
+    """The names in a definition and in all definitions that it reaches, without the names of these
+    definitions: what is called `softmax` may be the notebook's own.
+    """
+    reached: set[str] = set()
+    queue = [function.split(".")[0]]
+    while queue:
+        new_words = definitions.get(queue.pop(), frozenset()) - reached
+        reached |= new_words
+        queue += sorted(new_words & definitions.keys())
+    return frozenset(reached - definitions.keys())
+
+
+def _words(definition: ast.AST) -> frozenset[str]:
+    words = set()
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Name):
+            words.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            words.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words.add(node.value)
+        elif isinstance(node, ast.MatMult | ast.Sub):
+            words.add("matmul" if isinstance(node, ast.MatMult) else "sub")
+        elif isinstance(node, ast.Call):
+            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if any(map(_is_infinite, arguments)):
+                words.add(FILL)
+            if "-1" in map(ast.unparse, arguments):
+                words.add(over_last_axis(ast.unparse(node.func).rpartition(".")[2]))
+    return frozenset(words)
+
+
+def _is_infinite(node: ast.expr) -> bool:
+    return ast.unparse(node) in ("-math.inf", "-torch.inf", "float('-inf')", "-float('inf')")
 
 
 def property_mutants(
@@ -227,11 +167,11 @@ def property_mutants(
 
 
 TRIVIAL = {
-    "zeros": "_handing_over({}, _filled(0))",
-    "ones": "_handing_over({}, _filled(1))",
-    "NaN": "_handing_over({}, _filled(float('nan')))",
-    "its first argument": "_first_of",
-    "always ValueError": "_refusing",
+    "zeros": "handing_over(function, filled(0))",
+    "ones": "handing_over(function, filled(1))",
+    "NaN": "handing_over(function, filled(float('nan')))",
+    "its first argument": "first_of",
+    "always ValueError": "refusing",
 }
 """Answers without an idea, and their wrappers."""
 
@@ -241,34 +181,48 @@ def trivial_answers(
 ) -> list[Variant]:
     """Variants in which each function of a question, methods too, answers without an idea.
 
-    `_handing_over` calls the answer key's function for the form of its result. A method would
+    `handing_over` calls the answer key's function for the form of its result. A method would
     change its object then, which is more than nothing, so classes go without these answers.
     """
     defined = _callables(source)
-    functions = [called.function for called in observed if called.function in defined]
+    functions = [
+        called.function for called in observed if called.function in defined and not called.is_class
+    ]
     if not functions:
         return []
     has_methods = any("." in function for function in functions)
     return [
         Variant(question, name, _wrap(source, dict.fromkeys(functions, wrapper)))
         for name, wrapper in TRIVIAL.items()
-        if not (has_methods and "{}" in wrapper)
+        if not (has_methods and "handing_over" in wrapper)
     ]
 
 
 def _callables(source: str) -> set[str]:
-    """Functions of a cell, and its methods without a decorator."""
+    """Functions of a cell, its classes, and their methods without a decorator."""
     names = set()
     for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
-        elif isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef):
             for part in node.body:
                 if isinstance(part, ast.FunctionDef) and not part.decorator_list:
                     names.add(f"{node.name}.{part.name}")
     return names
 
 
-def _wrap(source: str, wrappers: dict[str, str]) -> str:
-    lines = [f"{function} = {wrapper.format(function)}" for function, wrapper in wrappers.items()]
-    return source.rstrip("\n") + _WRAPPERS + "\n".join(lines) + "\n"
+def _wrap(source: str, wrappers: Mapping[str, str]) -> str:
+    """The cell with wrappers around some of its functions.
+
+    Args:
+        wrappers: by the function's name, an expression for what takes the place of `function`.
+    """
+    texts = _TEXTS if loaded_torch() is not None else _TEXTS[:1]
+    folder = Path(__file__).parent
+    text = "\n".join((folder / name).read_text(encoding="utf-8") for name in texts)
+    text = text.replace("from __future__ import annotations\n", "")
+    lines = [
+        f"{function} = eval({wrapper!r}, vars(_wrappers), {{'function': {function}}})"
+        for function, wrapper in wrappers.items()
+    ]
+    return source.rstrip("\n") + _END_OF_CELL.format(text=text) + "\n".join(lines) + "\n"

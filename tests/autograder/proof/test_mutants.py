@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 import torch
 
 from autograder.basics.errors import BadSuite
-from autograder.proof.code_mutants import Variant, code_mutants
+from autograder.proof.code_mutants import Variant, code_mutants, double_mutants
 from autograder.proof.equivalent import Equivalent, load_equivalent
 from autograder.proof.mutants import (
     Fate,
@@ -29,9 +31,10 @@ from autograder.proof.wrappers import (
     ObservedFunction,
     observe,
     property_mutants,
+    reachable_names,
     trivial_answers,
 )
-from autograder.suite.calls import Call
+from autograder.suite.calls import Call, CallLog
 
 
 def plainly(source: str) -> list[str]:
@@ -65,7 +68,8 @@ def changes(body: str) -> set[str]:
         ("return a @ b", {"return a", "return b @ a", "return (a @ b).detach()"}),
         ("return a[1:]", {"return a[2:]", "return a[0:]", "return a[:]"}),
         ("return a[:b]", {"return a[:b + 1]", "return a[:b - 1]", "return a[:]"}),
-        ("return -1", {"return 0", "return -2"}),
+        ("return -1", {"return 0", "return -2", "return 1"}),
+        ("return a[-1]", {"return a[0]", "return a[-2]"}),
         ("return True", {"return False"}),
         ("return not a", {"return a"}),
         ("return a if b else c", {"return a", "return c"}),
@@ -149,6 +153,36 @@ def test_mutants_differ_in_meaning_and_name_and_docstrings_stay() -> None:
     assert 'return x + 1 + (x + 1) * len("ä"): 1 → 2 (2)' in {m.name for m in mutants}
 
 
+def test_two_changes_at_once_lie_apart_and_are_the_same_each_time() -> None:
+    source = "def f(a, b):\n    c = a + 1\n    return c * b\n"
+    doubles = double_mutants("f", source, 7)
+    assert doubles == double_mutants("f", source, 7)
+    assert len(doubles) == 7
+    singles = {mutant.name: mutant.cell for mutant in code_mutants("f", source)}
+    for double in doubles:
+        first, second = double.parts
+        assert double.name == f"{first.name}; {second.name}"
+        assert singles[first.name] == first.cell
+        assert singles[second.name] == second.cell
+        changed = [plainly(cell) for cell in (double.cell, first.cell, second.cell)]
+        assert len({tuple(lines) for lines in changed}) == 3
+
+
+def test_two_equivalent_changes_are_equivalent_together() -> None:
+    one, two = Variant("f", "x: 1 → 2", ""), Variant("f", "y: 1 → 2", "")
+    both = Variant("f", "x: 1 → 2; y: 1 → 2", "", (one, two))
+    entries = [Equivalent("f", "x: …", "x is not read")]
+
+    def fate(listed: list[Equivalent]) -> tuple[Fate, str]:
+        outcome = TrialOutcome(mutant_trials([both])[0])
+        (judged,) = judge_mutants([outcome], [both], listed)
+        return judged.fate, judged.reason
+
+    assert fate(entries) == ("survived", "")
+    entries.append(Equivalent("f", "y: …", "nor is y"))
+    assert fate(entries) == ("equivalent", "x is not read")
+
+
 # What a wrapper makes of the answer key
 
 SOURCE = """
@@ -174,16 +208,17 @@ def seen() -> list[ObservedFunction]:
     calls = [
         Call("scaled", (ROW,), {"mask": ROW > 0}, result=2 * ROW),
         Call("Store.put", (torch.tensor(3),), {"times": 2}, result=torch.tensor(6)),
-        Call("Store.size", (), {}, result=1),
+        Call("Store.size", (), {}, result=1, is_attribute=True),
         Call("other", (ROW,), {}, result=ROW),
     ]
-    parameters = {
-        "scaled": ["x", "mask"],
-        "Store.put": ["x", "times"],
-        "Store.size": [],
-        "other": ["x"],
-    }
-    return observe(calls, parameters.__getitem__)
+    return observe(calls, signatures(SOURCE), reachable_names([SOURCE], []))
+
+
+def signatures(source: str) -> Callable[[str], inspect.Signature | None]:
+    """The signatures of a cell's functions and methods, as the log of calls gives them."""
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    return CallLog(scope).signature
 
 
 def run(cell: str, function: str, *arguments: Any, **keywords: Any) -> Any:
@@ -193,13 +228,7 @@ def run(cell: str, function: str, *arguments: Any, **keywords: Any) -> Any:
 
 
 def test_a_function_is_observed_and_wrapped_where_it_makes_sense() -> None:
-    assert [observed.function for observed in seen()] == [
-        "scaled",
-        "Store.put",
-        "Store.size",
-        "other",
-    ]
-    assert seen()[1] == ObservedFunction("Store.put", (("changes x", "_changing({}, 'x')"),))
+    assert [observed.function for observed in seen()] == ["scaled", "Store.put", "other", "Store"]
     mutants = {mutant.name: mutant.cell for mutant in property_mutants("scaled", SOURCE, seen())}
     assert list(mutants) == [
         "scaled: changes x",
@@ -209,7 +238,15 @@ def test_a_function_is_observed_and_wrapped_where_it_makes_sense() -> None:
         "scaled: detaches its result",
         "scaled: returns double precision",
         "scaled: returns half precision",
+        "scaled: returns lists for tensors",
+        "scaled: keeps answers by x alone",
+        "scaled: keeps answers by mask alone",
+        "scaled: keeps answers by the shapes of tensors",
+        "scaled: remembers mask",
         "Store.put: changes x",
+        "Store.put: returns lists for tensors",
+        "Store.put: returns int32 for int64",
+        "Store: objects share their attributes",
     ]
     x, mask = ROW.clone(), ROW > 0
     assert torch.equal(run(mutants["scaled: changes x"], "scaled", x), 2 * ROW)
@@ -259,7 +296,7 @@ def plain_seen() -> list[ObservedFunction]:
         Call("counted", (words, weights), {}, result={"n": 2, "mean": weights / 2}),
         Call("backwards", (words,), {}, result=["a", "b"]),
     ]
-    return observe(calls, {"counted": ["words", "weights"], "backwards": ["words"]}.__getitem__)
+    return observe(calls, signatures(PLAIN), reachable_names([PLAIN], []))
 
 
 def test_answers_of_arrays_and_plain_values_are_changed_too() -> None:
@@ -271,6 +308,9 @@ def test_answers_of_arrays_and_plain_values_are_changed_too() -> None:
         "counted: changes weights",
         "counted: squeezes its arrays",
         "counted: returns single precision",
+        "counted: returns floats for whole numbers",
+        "counted: keeps answers by words alone",
+        "counted: keeps answers by weights alone",
         "backwards: changes words",
     ]
     words, weights = ["b", "a"], np.array([[2.0, 4.0]])

@@ -52,6 +52,13 @@ def assert_agrees(block, key, x, p, *heads_and_mask):
     assert_close(block(x, p, *heads_and_mask), key(x, p, *heads_and_mask), atol=1e-5)
 
 
+def with_large_scores(p):
+    """The block with scores in the ten thousands: allowed ones lie far below any finite fill, and
+    rows far apart.
+    """
+    return {**p, "w_q": 300 * p["w_q"], "w_k": 300 * p["w_k"]}
+
+
 def masks_of_three_sentences():
     """The causal mask [4, 4], and masks [3, 4, 4], one a sentence. In the third nobody may see the
     first token, so that its first query sees nothing.
@@ -67,8 +74,20 @@ def assert_gradients_agree(block, key):
     assert_same_gradients(block, key, x, p, 2, tolerance=1e-5)
 
 
-def assert_stays_half(block, key):
-    """Assert that float16 comes out where float16 goes in. The MLP is silent."""
+def assert_stays_half(block, key, gain):
+    """Assert that float16 comes out where float16 goes in, and that norms are computed in float32.
+    The MLP is silent.
+
+    Args:
+        gain: a factor of the attention's output beside large tokens.
+    """
     x, p = randn(1, 4, 6), {k: 0.5 * v for k, v in silent(params(), attention=False).items()}
     y = block(x.half(), {k: v.half() for k, v in p.items()}, 2)
     assert_close(y, key(x, p, 2).half(), atol=3e-2, rtol=3e-2)
+    # squares of 400 are beyond float16, and those of 3000 take the digits of float32
+    same_scores = {**p, "w_q": 0 * p["w_q"], "w_k": 0 * p["w_k"], "w_o": gain * p["w_o"]}
+    for dtype, size, offset in ((torch.float16, 400, 0), (torch.float32, 1, 3000)):
+        tokens = (size * x + offset).to(dtype)
+        weights = {name: weight.to(dtype) for name, weight in same_scores.items()}
+        exact = key(tokens.double(), {k: v.double() for k, v in weights.items()}, 2).to(dtype)
+        assert_close(block(tokens, weights, 2), exact, atol=5e-2, rtol=5e-3)

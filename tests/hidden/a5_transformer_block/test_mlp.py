@@ -5,6 +5,7 @@ import torch
 from autograder.suite import (
     arange,
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -37,7 +38,7 @@ def test_relu_between_two_linear_maps(student, reference):
 def test_both_biases_count_where_they_stand(student, reference):
     """b1 moves what the activation sees; b2 is added last."""
     x, weights = randn(2, 5, 3), _weights(3, 7)
-    assert_close(student.mlp(x, *weights), reference.mlp(x, *weights))
+    assert_close_in_turn(student.mlp, reference.mlp, x, *weights)
 
 
 @points(1)
@@ -54,6 +55,8 @@ def test_gelu_is_the_exact_one(student, reference):
     assert_close(
         student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu")
     )
+    answers = [student.mlp(x, *weights, activation=name) for name in ("relu", "gelu")]
+    assert not torch.equal(*answers), "Both activations give one answer."
 
 
 @points(0.5)

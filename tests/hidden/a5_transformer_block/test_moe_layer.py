@@ -7,6 +7,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_equal,
     assert_refused,
     assert_same_gradients,
@@ -47,6 +48,12 @@ def test_weighted_sum_of_the_chosen_experts(student):
     x, w_gate, w1, w2 = _layer()
     y, _ = _pair(call_twice(student.moe_layer, x, w_gate, w1, w2, 2))
     assert_close(y, _slow(x, w_gate, w1, w2, 2), what="y")
+    assert_close_in_turn(
+        lambda *a: _pair(student.moe_layer(*a))[0],
+        _slow,
+        *(x, w_gate, w1, w2, 2),
+        others=(None, None, None, None, 3),
+    )
 
 
 @points(1)
@@ -105,11 +112,19 @@ def test_one_expert_is_an_ordinary_mlp(student):
 
 @points(0.5)
 def test_scores_of_any_size(student):
-    """Gate scores near ±1000 and −60000 in float32: finite answers, the better expert wins."""
+    """Gate scores near ±1000 and −60000 in float32, near ±2000 in float16: finite answers, the
+    better expert wins.
+    """
     w_gate = torch.tensor([[1000.0, -60000.0, 900.0], [-1000.0, -1200.0, -60000.0]])
     w1, w2 = 10 * torch.ones(3, 2, 1), torch.tensor([[[0.1, 0.2]], [[0.3, 0.5]], [[0.7, 0.9]]])
     y, _ = _pair(student.moe_layer(torch.eye(2).unsqueeze(0), w_gate, w1, w2, 2))
     assert_close(y, torch.tensor([[[1.0, 2.0], [1.0, 2.0]]]), atol=1e-4, what="y")
+    w_gate = torch.tensor([[2000.0, 1968.0, 0.0], [-2040.0, -2008.0, -40.0]])
+    for dtype, atol in ((torch.float32, 1e-4), (torch.float16, 1e-2)):
+        tokens, *weights = (t.to(dtype) for t in (torch.eye(2).unsqueeze(0), w_gate, w1, w2))
+        y, _ = _pair(student.moe_layer(tokens, *weights, 3))
+        expected = torch.tensor([[[1.0, 2.0], [7.0, 9.0]]]).to(dtype)
+        assert_close(y, expected, atol=atol, what="y")
 
 
 @points(0.5)

@@ -4,6 +4,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     call_twice,
     points,
@@ -19,6 +20,7 @@ from .blocks import (
     masks_of_three_sentences,
     params,
     silent,
+    with_large_scores,
 )
 
 pytestmark = MARKS
@@ -32,6 +34,9 @@ def test_norms_stand_in_front_of_the_sublayers(student, reference):
     x, p = 2 * randn(2, 5, 6) + 1, params()
     assert_close(
         call_twice(student.pre_norm_block, x, p, 2), reference.pre_norm_block(x, p, 2), atol=1e-5
+    )
+    assert_close_in_turn(
+        student.pre_norm_block, reference.pre_norm_block, x, p, 2, others=(None, None, 1), atol=1e-5
     )
 
 
@@ -70,12 +75,15 @@ def test_the_residual_passes_the_mlp(student, reference):
 
 @points(1)
 def test_the_mask_reaches_the_attention(student, reference):
-    """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing. The MLP is
-    silent.
+    """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing. Scores may
+    be of any size. The MLP is silent.
     """
     x, p = randn(3, 4, 6), silent(params(), attention=False)
     for mask in masks_of_three_sentences():
         assert_agrees(student.pre_norm_block, reference.pre_norm_block, x, p, 2, mask)
+        assert_agrees(
+            student.pre_norm_block, reference.pre_norm_block, x, with_large_scores(p), 2, mask
+        )
 
 
 @points(0.5)
@@ -94,8 +102,8 @@ def test_gradients_reach_the_input_and_all_weights(student, reference):
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
-    """float16 in, float16 out. The MLP is silent."""
-    assert_stays_half(student.pre_norm_block, reference.pre_norm_block)
+    """float16 in, float16 out, and the norms are computed in float32. The MLP is silent."""
+    assert_stays_half(student.pre_norm_block, reference.pre_norm_block, gain=100)
 
 
 @points(0.5)

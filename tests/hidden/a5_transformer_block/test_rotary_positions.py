@@ -65,6 +65,8 @@ def test_theta_is_the_callers(student, reference):
     for theta in (100.0, 500000.0):
         expected = reference.rotary_positions(x, torch.arange(5), theta)
         assert_close(student.rotary_positions(x, torch.arange(5), theta), expected)
+    expected = reference.rotary_positions(x, torch.arange(5))
+    assert_close(student.rotary_positions(x, torch.arange(5)), expected, what="without theta,")
 
 
 @points(1)

@@ -4,6 +4,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -18,6 +19,7 @@ def test_silu_of_the_gate_times_the_other_projection(student, reference):
     """Random x, w1, w2, w3, all sizes different: which of the products go through SiLU?"""
     x, w1, w2, w3 = randn(2, 5, 3), randn(3, 7), randn(3, 7), randn(7, 3)
     assert_close(call_twice(student.swiglu, x, w1, w2, w3), reference.swiglu(x, w1, w2, w3))
+    assert_close_in_turn(student.swiglu, reference.swiglu, x, w1, w2, w3)
 
 
 @points(1)

@@ -30,6 +30,29 @@ def shaken(reference, params, by):
     return reference.with_tensors(params, moved(reference.list_tensors(params), by))
 
 
+def with_large_scores(params):
+    """params with scores in the ten thousands: allowed ones lie far below any finite fill, and rows
+    far apart.
+    """
+    large = {}
+    for side in params.keys() & {"blocks", "encoder", "decoder"}:
+        large[side] = [
+            {
+                name: 300 * weight if name in ("w_q", "w_k", "c_q", "c_k") else weight
+                for name, weight in block.items()
+            }
+            for block in params[side]
+        ]
+    return params | large
+
+
+def with_heads(settings, num_heads):
+    """The config with another number of heads, of as many columns in all."""
+    columns = settings.num_heads * settings.d_head
+    changes = {"num_heads": num_heads, "d_head": columns // num_heads}
+    return config(**vars(settings) | changes)
+
+
 def learned(reference, params):
     """params, all of whose tensors ask for a gradient."""
     for tensor in reference.list_tensors(params):

@@ -6,6 +6,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     call_twice,
     eye,
@@ -34,6 +35,9 @@ def test_heads_with_weights_of_all_sizes(student, reference):
     weights = _weights(3, 2, 15, 15).transpose(0, 1)
     assert_close(
         call_twice(student.attention_distance, weights, 5), reference.attention_distance(weights, 5)
+    )
+    assert_close_in_turn(
+        student.attention_distance, reference.attention_distance, weights, 5, others=(None, 3)
     )
 
 

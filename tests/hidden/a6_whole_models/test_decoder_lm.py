@@ -17,7 +17,7 @@ from autograder.suite import (
     zeros,
 )
 
-from .models import cast, learned, shaken, small_config
+from .models import cast, learned, shaken, small_config, with_heads, with_large_scores
 
 pytestmark = [
     forbid(
@@ -46,12 +46,17 @@ def _model(reference, v=11, d=6, layers=1, heads=2, d_head=5, context=9, tied=Fa
 @points(1.5)
 def test_logits_of_a_whole_model(student, reference):
     """Two blocks, trained norms, an unembedding of its own: the whole formula, in order. Which step
-    is missing?
+    is missing? Scores may be of any size.
     """
     params, settings = _model(reference, layers=2)
     ids = randint(0, 11, (3, 5))
-    expected = reference.decoder_lm(ids, params, settings)
-    assert_close(student.decoder_lm(ids, params, settings), expected, atol=1e-5)
+    for weights, setup in (
+        (params, settings),
+        (with_large_scores(params), settings),
+        (params, with_heads(settings, 5)),
+    ):
+        expected = reference.decoder_lm(ids, weights, setup)
+        assert_close(student.decoder_lm(ids, weights, setup), expected, atol=1e-5)
 
 
 @points(1)

@@ -18,7 +18,7 @@ from autograder.suite import (
     zeros,
 )
 
-from .models import cast, learned, shaken, small_config
+from .models import cast, learned, shaken, small_config, with_heads, with_large_scores
 
 pytestmark = [
     forbid(
@@ -59,12 +59,19 @@ def _mask(*lengths):
 @points(2)
 def test_logits_of_a_whole_model(student, reference):
     """Two encoder blocks, two decoder blocks, five source words, four target words, no mask: all
-    steps in order.
+    steps in order. Scores may be of any size.
     """
     params, settings = _model(reference, encoder=2, decoder=2)
     src, tgt = _words()
-    expected = reference.encoder_decoder(src, tgt, None, params, settings)
-    assert_close(student.encoder_decoder(src, tgt, None, params, settings), expected, atol=1e-5)
+    for source, weights, setup in (
+        (src, params, settings),
+        (8 - src, params, settings),
+        (src, with_large_scores(params), settings),
+        (src, params, with_heads(settings, 5)),
+    ):
+        expected = reference.encoder_decoder(source, tgt, None, weights, setup)
+        answer = student.encoder_decoder(source, tgt, None, weights, setup)
+        assert_close(answer, expected, atol=1e-5)
 
 
 @points(1)

@@ -67,7 +67,7 @@ def test_decoder_only_models(student):
 
 
 @points(1)
-def test_claims_that_nothing_explains(student):
+def test_claims_that_nothing_explains(student, reference):
     """190M with twelve blocks and 36 500 to 37 500 words is more than one kind of model has and
     less than the other; 213M needs other vocabularies than 20 900; and something explains 214M.
     """
@@ -75,3 +75,16 @@ def test_claims_that_nothing_explains(student):
         evidence = student.explain_model_size(*claim)
         assert evidence is None, f"explain_model_size{claim} should be None, and is {evidence!r}."
     _check(student, 214, 12, 1024, 36_500, 37_500)
+    # the claim of the lecture with one number changed, the others as they are
+    for claim in (
+        (213, 12, 1024, 35_500, 37_500),
+        (213, 11, 1024, 35_500, 37_500),
+        (213, 12, 1000, 35_500, 37_500),
+        (213, 12, 1024, 37_490, 37_500),
+        (213, 12, 1024, 35_500, 35_510),
+    ):
+        if reference.explain_model_size(*claim) is None:
+            answer = student.explain_model_size(*claim)
+            assert answer is None, f"explain_model_size{claim} should be None, and is {answer!r}."
+        else:
+            _check(student, *claim)

@@ -6,6 +6,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     call_twice,
     ones,
@@ -48,6 +49,7 @@ def test_temperature_divides_the_logits(student):
     for temperature in (0.5, 1.7, 1):
         answer = call_twice(student.filtered_probabilities, logits, temperature)
         assert_close(answer, torch.softmax(logits / temperature, dim=-1))
+    assert_close_in_turn(student.filtered_probabilities, _slow, logits, 0.5, others=(None, 1.7))
 
 
 @points(1)
@@ -81,6 +83,7 @@ def test_top_k_keeps_exactly_k_where_they_stand(student):
         assert kept == [k, k], (
             f"With equally likely tokens and top_k = {k} your rows keep {kept} tokens."
         )
+    assert_close(student.filtered_probabilities(logits, 1.0), torch.softmax(logits, dim=-1))
 
 
 @points(0.5)
@@ -163,6 +166,9 @@ def test_large_logits_and_half_precision(student):
     assert_close(
         student.filtered_probabilities(narrow, 0.01, 3, 0.9), tensor([[1.0, 0.0, 0.0, 0.0]]).half()
     )
+    rows = tensor([[2000.0, 1968.0, 0.0, 0.0], [-2040.0, -2008.0, -40.0, -40.0]]).half()
+    expected = tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]).half()
+    assert_close(student.filtered_probabilities(rows, 1.0), expected, atol=1e-3)
 
 
 @points(0.5)

@@ -17,7 +17,7 @@ from autograder.suite import (
     uses,
 )
 
-from .models import shaken, small_config
+from .models import shaken, small_config, with_heads, with_large_scores
 
 pytestmark = [uses("vit_logits")]
 
@@ -133,7 +133,9 @@ def test_the_new_head_knows_nothing(student, reference):
 
 @points(0.75)
 def test_the_losses_are_those_before_each_step(student, reference):
-    """Three steps, three Python floats in a list. No blocks."""
+    """Three steps, three Python floats in a list. No blocks; then two, whose scores may be of any
+    size.
+    """
     arguments = (*_task(reference, layers=0), HEAD, 3)
     losses, _ = _tuned(student, reference, *arguments)
     assert isinstance(losses, (list, tuple)), "losses should be a list."
@@ -141,6 +143,21 @@ def test_the_losses_are_those_before_each_step(student, reference):
     assert_close(
         tensor(list(losses)), tensor(reference.fine_tune(*arguments)[0]), what="the losses"
     )
+    params, images, labels, classes, settings = _task(reference, layers=2)
+    large = with_large_scores(params)
+    for arguments in (
+        (params, images, labels, classes, settings, HEAD, 2),
+        (large, images, labels, classes, settings, HEAD, 2),
+        (params, 2 * images, labels, classes, settings, HEAD, 2),
+        (params, images, 0 * labels, classes, settings, HEAD, 2),
+        (params, images, labels, 4, settings, HEAD, 2),
+        (params, images, labels, classes, with_heads(settings, 3), HEAD, 2),
+        (params, images, labels, classes, settings, {"w_head": 0.25}, 2),
+        (params, images, labels, classes, settings, HEAD, 3),
+    ):
+        losses, _ = _parts(student.fine_tune(*arguments), arguments[0], arguments[3])
+        expected = reference.fine_tune(*arguments)[0]
+        assert_close(tensor(list(losses)), tensor(expected), what="the losses")
 
 
 @points(0.5)

@@ -21,7 +21,7 @@ from autograder.suite import (
     zeros,
 )
 
-from .models import shaken, small_config
+from .models import shaken, small_config, with_heads, with_large_scores
 
 pytestmark = [uses("decoder_lm", "filtered_probabilities")]
 
@@ -81,11 +81,11 @@ def _dice(probabilities):
     return params, _settings(v, v)
 
 
-def _random(reference, context=50):
-    """A model with one block whose greedy texts differ between rows and do not repeat
+def _random(reference, context=50, layers=1):
+    """A model whose greedy texts differ between rows and do not repeat
     themselves.
     """
-    settings = _settings(13, 6, layers=1, context=context)
+    settings = _settings(13, 6, layers=layers, context=context)
     params = reference.random_lm(settings)
     return shaken(reference, params, 0.5), settings
 
@@ -105,11 +105,21 @@ def test_the_last_token_of_each_row_decides(student):
 
 @points(1)
 def test_greedy_texts_of_a_whole_model(student, reference):
-    """One block: each new token depends on the whole text so far."""
-    params, settings = _random(reference)
+    """Each new token depends on the whole text so far. Scores may be of any size."""
     prompt = randint(0, 13, (3, 4))
-    expected = reference.generate(params, prompt, 3, settings, temperature=0.0)
-    assert_close(student.generate(params, prompt, 3, settings, temperature=0.0), expected)
+    params, settings = _random(reference)
+    two_blocks, deeper = _random(reference, layers=2)
+    for weights, tokens, num_new, setup in (
+        (params, prompt, 3, settings),
+        (params, 12 - prompt, 3, settings),
+        (params, prompt, 2, settings),
+        (params | {"embed": params["embed"].flip(0)}, prompt, 3, settings),
+        (params, prompt, 3, with_heads(settings, 5)),
+        (with_large_scores(two_blocks), randint(0, 13, (60, 5)), 3, deeper),
+    ):
+        expected = reference.generate(weights, tokens, num_new, setup, temperature=0.0)
+        answer = student.generate(weights, tokens, num_new, setup, temperature=0.0)
+        assert_close(answer, expected)
 
 
 @points(1)
@@ -138,6 +148,8 @@ def test_a_row_that_has_ended_stays_ended(student):
     """
     params, settings = _chain()
     prompt = tensor([[0, 2], [3, 3], [1, 0]])
+    text = student.generate(params, prompt, 4, settings, temperature=0.0)
+    assert_close(text, tensor([[0, 2, 5, 1, 4, 0], [3, 3, 6, 2, 5, 1], [1, 0, 3, 6, 2, 5]]))
     text = student.generate(params, prompt, 4, settings, temperature=0.0, eos_id=5)
     assert_close(text, tensor([[0, 2, 5, 5, 5, 5], [3, 3, 6, 2, 5, 5], [1, 0, 3, 6, 2, 5]]))
     text = student.generate(
@@ -190,7 +202,7 @@ def test_seeds_decide_and_every_token_has_its_own_throw(student):
 @points(1)
 def test_frequencies_follow_the_filtered_probabilities(student):
     """3000 rows with one prompt: how often each token comes, at T = 1, at T = 1/2, with top-k and
-    with top-p.
+    with top-p, and with two of them at once; as often where rows may end, and for other seeds.
     """
     p = [0.4, 0.1, 0.3, 0.15, 0.05]
     params, settings = _dice(p)
@@ -201,16 +213,39 @@ def test_frequencies_follow_the_filtered_probabilities(student):
         ({"temperature": 0.5}, squares),
         ({"top_k": 2}, [4 / 7, 0, 3 / 7, 0, 0]),
         ({"top_p": 0.8}, [0.4 / 0.85, 0, 0.3 / 0.85, 0.15 / 0.85, 0]),
+        ({"top_k": 9999}, p),
+        ({"temperature": 0.5, "top_k": 2}, [0.64, 0, 0.36, 0, 0]),
+        ({"temperature": 0.5, "top_p": 0.8}, [0.64, 0, 0.36, 0, 0]),
+        ({"temperature": 2.0, "top_p": 0.42}, [0.536, 0, 0.464, 0, 0]),
+        ({"top_k": 3, "top_p": 0.8}, [4 / 7, 0, 3 / 7, 0, 0]),
     )
+    unfiltered = student.generate(params, prompt, 2, settings)
     for keywords, expected in cases:
         text = student.generate(params, prompt, 1, settings, seed=11, **keywords)
         said = ", ".join(f"{k} = {v}" for k, v in keywords.items()) or "no filter"
-        for token, share in enumerate(expected):
-            seen = float((text[:, -1] == token).double().mean())
-            assert abs(seen - share) < 0.04, (
-                f"With {said}, token {token} should come in {share:.0%} of the rows, and comes in "
-                f"{seen:.1%}."
-            )
+        _assert_shares(text[:, -1], expected, said)
+        text = student.generate(params, prompt, 2, settings, eos_id=0, **keywords)
+        _assert_shares(text[:, 1], expected, f"{said} and an eos_id")
+        assert bool((text[text[:, 1] == 0, 2] == 0).all()), f"With {said} a row does not end."
+    for setting in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"eos_id": 0}):
+        texts = [
+            student.generate(params, prompt, 2, settings, seed=seed, **setting)
+            for seed in (1, 123_456)
+        ]
+        assert not torch.equal(*texts), f"With {setting} two seeds give one text."
+    ended = texts[1][:, 1] == 0
+    assert bool((texts[1][ended, 2] == 0).all()), "With a seed a row does not end."
+    again = student.generate(params, prompt, 2, settings)
+    assert torch.equal(again, unfiltered), "The first call, made again, has another answer."
+
+
+def _assert_shares(tokens, expected, said):
+    for token, share in enumerate(expected):
+        seen = float((tokens == token).double().mean())
+        assert abs(seen - share) < 0.04, (
+            f"With {said}, token {token} should come in {share:.0%} of the rows, and comes in "
+            f"{seen:.1%}."
+        )
 
 
 @points(0.5)

@@ -17,7 +17,7 @@ from autograder.suite import (
     zeros,
 )
 
-from .models import cast, small_config
+from .models import cast, small_config, with_heads, with_large_scores
 
 pytestmark = [uses("encoder_decoder")]
 
@@ -82,6 +82,18 @@ def test_words_follow_from_the_source_and_all_words_before(student, reference):
         "The suite's own model says one thing to all."
     )
     assert_close(student.greedy_translate(src, None, params, settings, 1, -1, 4), expected)
+    everything, first = torch.ones(4, 5).bool(), (torch.arange(5) < 1).expand(4, 5)
+    for source, mask, weights, setup in (
+        (8 - src, None, params, settings),
+        (src, everything, params, settings),
+        (src, first, params, settings),
+        (src, first, with_large_scores(params), settings),
+        (src, None, with_large_scores(params), settings),
+        (src, None, params, with_heads(settings, 5)),
+    ):
+        expected = reference.greedy_translate(source, mask, weights, setup, 1, -1, 4)
+        answer = student.greedy_translate(source, mask, weights, setup, 1, -1, 4)
+        assert_close(answer, expected)
 
 
 @points(1.5)
@@ -104,6 +116,7 @@ def test_each_row_ends_on_its_own(student, reference):
     eos = max(spread, key=lambda word: spread[word])  # the word with most different first places
     ended = ((free == eos).cumsum(dim=1) > 0).roll(1, dims=1)
     ended[:, 0] = False
+    assert_close(student.greedy_translate(src, None, params, settings, 1, -1, 4), free)
     answer = student.greedy_translate(src, None, params, settings, 1, eos, 4)
     assert_close(answer, torch.where(ended, eos, free))
 

@@ -6,6 +6,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_same_gradients,
     call_twice,
@@ -36,6 +37,7 @@ def test_the_mean_over_all_next_tokens(student):
     for b, n, v in ((3, 5, 7), (1, 2, 11), (3, 3, 3)):
         logits, ids = randn(n, b, v).transpose(0, 1), randint(0, v, (b, n))
         assert_close(call_twice(student.lm_loss, logits, ids), _by_hand(logits, ids))
+        assert_close_in_turn(student.lm_loss, _by_hand, logits, ids, others=(None, v - 1 - ids))
 
 
 @points(1)
@@ -85,11 +87,14 @@ def test_ignored_targets_leave_the_sum_and_the_count(student):
     vocabulary.
     """
     logits, ids = randn(3, 5, 7), randint(1, 7, (3, 5))
-    for ignored in (IGNORED, -1, 0):
+    for ignored in (IGNORED, -1, 0, 1000, IGNORED):
         padded = ids.clone()
         padded[1, 3:], padded[2, 2:] = ignored, ignored
         arguments = (logits, padded) if ignored == IGNORED else (logits, padded, ignored)
         assert_close(student.lm_loss(*arguments), _by_hand(logits, padded, ignored))
+    padded = ids.clone()
+    padded[1, 3:], padded[2, 2:] = 0, 0
+    assert_close(student.lm_loss(logits, padded), _by_hand(logits, padded), what="with no padding,")
 
 
 @points(0.5)
@@ -128,6 +133,12 @@ def test_half_precision_is_computed_wide_and_stays_half(student):
     """float16 logits of size 100 over 601 words: the loss is float16, and right."""
     logits, ids = (30 * randn(2, 4, 601)).half(), randint(0, 601, (2, 4))
     assert_close(student.lm_loss(logits, ids), _by_hand(logits.double(), ids).half(), rtol=4e-3)
+    logits = tensor([[[300.0, 0.0], [-2000.0, -1990.0], [0.0, 0.0]]]).half()
+    assert_close(student.lm_loss(logits, tensor([[0, 0, 0]])), tensor(5.0).half(), atol=1e-2)
+    # a hundred losses of 1000 each are more than float16 can add
+    logits = tensor([[[1000.0, 0.0]]]).half().expand(1, 101, 2)
+    loss = student.lm_loss(logits, torch.ones(1, 101, dtype=torch.int64))
+    assert_close(loss, tensor(1000.0).half())
 
 
 @points(0.5)

@@ -40,7 +40,13 @@ def test_as_many_outputs_as_rows(student):
     """D = C·P·P: a square w, whose transpose has the same shape. And D = C = P, and all three 1,
     for good measure.
     """
-    for w, channels, patch in ((randn(12, 12), 3, 2), (randn(27, 3), 3, 3), (randn(1, 1), 1, 1)):
+    square = randn(12, 12)
+    for w, channels, patch in (
+        (square, 3, 2),
+        (square, 12, 1),
+        (randn(27, 3), 3, 3),
+        (randn(1, 1), 1, 1),
+    ):
         assert_close(student.patch_conv_weight(w, channels, patch), _by_hand(w, channels, patch))
 
 

@@ -10,6 +10,8 @@ def test_the_start_token_then_all_but_the_last(student):
     for start in (1, 0, 11):
         shifted = tensor([[start, 4, 5, 6], [start, 9, 8, 7], [start, 3, 3, 1]])
         assert_close(student.shift_right(targets, start), shifted, same_dtype=False)
+    shifted = tensor([[1, 3, 3, 1], [1, 9, 8, 7], [1, 4, 5, 6]])
+    assert_close(student.shift_right(targets.flip(0), 1), shifted, same_dtype=False)
 
 
 @points(0.5)

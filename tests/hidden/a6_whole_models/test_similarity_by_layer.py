@@ -4,7 +4,7 @@ import torch
 
 from autograder.suite import assert_close, assert_refused, call_twice, ones, points, tensor
 
-from .models import shaken, small_config
+from .models import shaken, small_config, with_heads, with_large_scores
 
 
 def _model(reference, layers=1):
@@ -31,6 +31,14 @@ def test_two_words_of_two_texts_at_every_depth(student, reference):
     assert_close(student.similarity_by_layer(first, 3, second, 2, params, settings), expected)
     expected = reference.similarity_by_layer(first, 4, second, 0, params, settings)
     assert_close(student.similarity_by_layer(first, 4, second, 0, params, settings), expected)
+    for arguments in (
+        (8 - first, 4, second, 0, params, settings),
+        (first, 2, second, 0, params, settings),
+        (first, 4, second, 0, params, with_heads(settings, 5)),
+        (first, 4, second, 0, with_large_scores(params), settings),
+    ):
+        expected = reference.similarity_by_layer(*arguments)
+        assert_close(student.similarity_by_layer(*arguments), expected)
 
 
 @points(0.5)

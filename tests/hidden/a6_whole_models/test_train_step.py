@@ -12,7 +12,7 @@ from autograder.suite import (
     uses,
 )
 
-from .models import shaken, small_config
+from .models import cast, shaken, small_config, with_heads, with_large_scores
 
 pytestmark = [uses("decoder_lm", "lm_loss")]
 
@@ -67,7 +67,9 @@ def _paths(node, path=""):
 
 @points(0.5)
 def test_the_loss_is_the_one_before_the_step(student, reference):
-    """A Python float: what the model that came in loses on this batch."""
+    """A Python float: what the model that came in loses on this batch, whatever the size of its
+    scores and logits.
+    """
     params, settings = _model(reference)
     ids = randint(0, 7, (3, 5))
     loss, _ = _step(student, params, ids, settings, 2.0)
@@ -75,6 +77,20 @@ def test_the_loss_is_the_one_before_the_step(student, reference):
         f"The loss should be a Python float, and is {type(loss).__name__}."
     )
     assert_close(loss, float(reference.lm_loss(reference.decoder_lm(ids, params, settings), ids)))
+    params, settings = _model(reference, layers=2, tied=False)
+    params |= {"unembed": 1000 * params["unembed"]}
+    large = with_large_scores(params)
+    for weights, tokens, setup, dtype in (
+        (params, ids, settings, torch.float64),
+        (params, ids, with_heads(settings, 5), torch.float64),
+        (params, 6 - ids, settings, torch.float64),
+        (large, ids, settings, torch.float64),
+        (large, ids, settings, torch.float32),
+    ):
+        given = cast(reference, weights, dtype)
+        loss, _ = _step(student, given, tokens, setup, 2.0)
+        expected = reference.lm_loss(reference.decoder_lm(tokens, given, setup), tokens)
+        assert_close(loss, float(expected), rtol=1e-4)
 
 
 @points(2)

@@ -16,7 +16,7 @@ from autograder.suite import (
     zeros,
 )
 
-from .models import cast, learned, shaken, small_config
+from .models import cast, learned, shaken, small_config, with_heads, with_large_scores
 
 pytestmark = [uses("patchify")]
 
@@ -38,12 +38,18 @@ def _model(reference, layers=1, d=7, num_patches=6, channels=3, patch=2, classes
 @points(1.5)
 def test_logits_of_a_whole_model(student, reference):
     """Two blocks, colour images of 4 x 6 pixels in six patches, trained norms: the whole formula,
-    in order.
+    in order. Scores may be of any size.
     """
     params, settings = _model(reference, layers=2)
     images = randn(3, 3, 4, 6)
-    expected = reference.vit_logits(images, params, settings)
-    assert_close(student.vit_logits(images, params, settings), expected, atol=1e-5)
+    for pixels, weights, setup in (
+        (images, params, settings),
+        (2 * images, params, settings),
+        (images, with_large_scores(params), settings),
+        (images, params, with_heads(settings, 5)),
+    ):
+        expected = reference.vit_logits(pixels, weights, setup)
+        assert_close(student.vit_logits(pixels, weights, setup), expected, atol=1e-5)
 
 
 @points(1)

@@ -1080,6 +1080,15 @@ def makes_all_logits_of_the_prompt(): ...
 
 @mistake(
     "generate_cached",
+    hint="Keys and values are stored with fewer digits than the model computes with, and close "
+    "decisions fall otherwise. Which dtype have the params?",
+    replace=('params["embed"].dtype', "torch.float16"),
+)
+def stores_keys_and_values_in_half_precision(): ...
+
+
+@mistake(
+    "generate_cached",
     hint="The last new token goes through the model too, and nobody reads the result. It also "
     "needs a position that the table may not have.",
 )

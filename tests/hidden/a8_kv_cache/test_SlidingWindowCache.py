@@ -84,7 +84,10 @@ def test_the_newest_tokens_in_order_one_at_a_time(student):
     """A window of 4: three earlier tokens and the new one, in the order of time, for two layers and
     five steps.
     """
-    _follow(student, _cache(student, 4), 4, [1] * 5)
+    first = _cache(student, 4)
+    _follow(student, first, 4, [1] * 5)
+    _follow(student, _cache(student, 4), 4, [2])  # another cache: another memory
+    assert_equal(first.length, 5, what="the length of the first cache")
 
 
 @points(0.5)

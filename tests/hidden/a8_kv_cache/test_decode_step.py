@@ -106,9 +106,10 @@ def test_everything_at_once_is_the_model(student, reference):
     """Seven tokens on an empty cache, three rows: the logits of the model that knows no cache."""
     params, sizes = _model(reference)
     ids = randint(0, 13, (3, 7))
-    assert_close(
-        _decode(student, params, ids, sizes, [7]), reference.decoder_lm(ids, params, sizes), **EXACT
-    )
+    other = {**params, "embed": params["embed"].flip(0)}
+    for tokens, weights in ((ids, params), (12 - ids, params), (ids, other)):
+        answer = _decode(student, weights, tokens, sizes, [7])
+        assert_close(answer, reference.decoder_lm(tokens, weights, sizes), **EXACT)
 
 
 @points(2)
@@ -258,17 +259,26 @@ def test_a_cache_with_a_window_hides_what_is_older(student, reference):
 @points(2)
 def test_left_padded_rows_decode_like_the_prompts_alone(student, reference):
     """Rows with 0, 2 and 3 pads in front, a table of positions, chunks of 5 and 1. Each row is
-    compared with itself alone: pads are hidden as keys, and do not count as positions.
+    compared with itself alone: pads are hidden as keys, and do not count as positions. Scores may
+    be of any size.
     """
     params, sizes = _model(reference, learned=True, num_layers=1)
-    ids, pads = randint(0, 13, (3, 6)), (0, 2, 3)
-    mask = torch.stack([torch.arange(6) >= p for p in pads])
-    answer = _decode(student, params, ids, sizes, [5, 1], mask=mask)
-    for row, p in enumerate(pads):
-        alone = reference.decoder_lm(ids[row : row + 1, p:], params, sizes)
-        assert_close(
-            answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits"
-        )
+    ids = randint(0, 13, (3, 6))
+    large = [
+        {**block, "w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]}
+        for block in params["blocks"]
+    ]
+    for weights, pads in (
+        (params, (0, 2, 3)),
+        (params, (2, 0, 1)),
+        ({**params, "blocks": large}, (0, 2, 3)),
+    ):
+        mask = torch.stack([torch.arange(6) >= p for p in pads])
+        answer = _decode(student, weights, ids, sizes, [5, 1], mask=mask)
+        for row, p in enumerate(pads):
+            alone = reference.decoder_lm(ids[row : row + 1, p:], weights, sizes)
+            what = f"row {row}, behind its {p} pads, of the logits"
+            assert_close(answer[row : row + 1, p:], alone, what=what)
 
 
 @points(1)
@@ -289,9 +299,20 @@ def test_the_mask_belongs_to_rows_not_to_heads(student, reference):
 
 @points(1)
 def test_last_only_is_the_last_row_at_the_price_of_one(student, reference):
-    """[B, 1, V], equal to the last row; and five unembeddings of six are saved."""
+    """[B, 1, V], equal to the last row, with padding too; and five unembeddings of six are
+    saved.
+    """
     params, sizes = _model(reference, learned=True, num_layers=1)
-    cache, ids = _tape(student, _past(sizes, 2, 3), 3), randint(0, 13, (2, 6))
+    past, ids = _past(sizes, 2, 3), randint(0, 13, (2, 6))
+    for mask in (torch.ones(2, 9).bool(), torch.arange(9) >= tensor([[2], [1]])):
+        every, last = (
+            student.decode_step(params, ids, _tape(student, past, 3), sizes, mask, last_only=short)
+            for short in (False, True)
+        )
+        assert_close(last, every[:, -1:].detach(), what="the last row, with padding")
+    unasked = student.decode_step(params, ids, _tape(student, past, 3), sizes)
+    assert_equal(list(unasked.shape), [2, 6, 13], what="the shape without last_only")
+    cache = _tape(student, past, 3)
     every, dear = student.counted("decode_step", params, ids, cache, sizes, last_only=False)
     assert_varies(every, above=1e-3, what="the logits")
     last, cheap = student.counted("decode_step", params, ids, cache, sizes, last_only=True)
@@ -373,6 +394,9 @@ def test_params_and_tokens_stay_as_they_were(student, reference):
     assert_varies(
         call_twice(student.decode_step, params, ids, cache, sizes), above=1e-3, what="the logits"
     )
+    pasts = past, _past(sizes, 2, 3)
+    answers = [student.decode_step(params, ids, _tape(student, p, 3), sizes) for p in pasts]
+    assert not torch.equal(*answers), "Another past gives the same logits."
 
 
 @points(1)

@@ -57,16 +57,20 @@ def test_the_logits_of_every_position_come_back(student, reference):
     )
     assert_close(answer, reference.decoder_lm(tensor([[3]]), single, sizes), atol=1e-4, rtol=1e-4)
     prompt = randint(0, 13, (7, 3)).T
-    answer = student.prefill(params, prompt, _empty(student, sizes, 3), sizes)
-    assert_close(answer, reference.decoder_lm(prompt, params, sizes))
+    other = {**params, "embed": params["embed"].flip(0)}
+    for tokens, weights in ((prompt, params), (12 - prompt, params), (prompt, other)):
+        answer = student.prefill(weights, tokens, _empty(student, sizes, 3), sizes)
+        assert_close(answer, reference.decoder_lm(tokens, weights, sizes))
 
 
 @points(1)
 def test_the_prompt_is_in_the_cache_afterwards(student, reference):
     """Seven keys and values in every layer, and the cache advanced by seven, in all."""
     params, sizes = _model(reference, num_layers=2)
-    cache = _empty(student, sizes, 2)
-    answer = student.prefill(params, randint(0, 13, (2, 7)), cache, sizes)
+    prompt = randint(0, 13, (2, 7))
+    student.prefill(params, prompt, _empty(student, sizes, 2), sizes)
+    cache = _empty(student, sizes, 2)  # the same prompt again, for another cache
+    answer = student.prefill(params, prompt, cache, sizes)
     assert_equal(list(answer.shape), [2, 7, 13], what="the shape of the logits")
     assert_varies(answer, above=1e-3, what="the logits")
     assert_equal(sum(cache.advanced), 7, what="the tokens that the cache was advanced by")
@@ -91,14 +95,31 @@ def test_a_cache_in_use_is_refused(student, reference):
 @points(0.5)
 def test_a_left_padded_prompt_reads_like_the_prompt_alone(student, reference):
     """The mask is handed on: row 1 has three pads in front, and its last four rows of logits are
-    those without them.
+    those without them. Scores may be of any size.
     """
     params, sizes = _model(reference)
     prompt = randint(0, 13, (2, 7))
-    mask = tensor([[1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1]]).bool()
-    answer = student.prefill(params, prompt, _empty(student, sizes, 2), sizes, mask=mask)
-    assert_close(
-        answer[:1], reference.decoder_lm(prompt[:1], params, sizes), what="the row without padding"
-    )
-    alone = reference.decoder_lm(prompt[1:, 3:], params, sizes)
-    assert_close(answer[1:, 3:], alone, what="the real tokens of the padded row")
+    large = [
+        {**block, "w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]}
+        for block in params["blocks"]
+    ]
+    single = reference.random_params(sizes, learned=True, dtype=torch.float32)
+    large_and_single = [
+        {name: large[0][name].to(weight.dtype) for name, weight in block.items()}
+        for block in single["blocks"]
+    ]
+    for weights, pads in (
+        (params, 3),
+        (params, 2),
+        ({**params, "blocks": large}, 3),
+        ({**single, "blocks": large_and_single}, 3),
+    ):
+        mask = torch.arange(7) >= tensor([[0], [pads]])
+        cache = _empty(student, sizes, 2, dtype=weights["embed"].dtype)
+        answer = student.prefill(weights, prompt, cache, sizes, mask=mask)
+        whole = reference.decoder_lm(prompt[:1], weights, sizes)
+        atol = 2e-6 if weights["embed"].dtype == torch.float64 else 1e-4
+        assert_close(answer[:1], whole, atol=atol, what="the row without padding")
+        alone = reference.decoder_lm(prompt[1:, pads:], weights, sizes)
+        what = "the real tokens of the padded row"
+        assert_close(answer[1:, pads:], alone, atol=atol, what=what)

@@ -2,7 +2,16 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, ones, points, rand, tensor
+from autograder.suite import (
+    assert_close,
+    assert_close_in_turn,
+    assert_refused,
+    call_twice,
+    ones,
+    points,
+    rand,
+    tensor,
+)
 
 
 @points(1)
@@ -24,7 +33,7 @@ def test_padding_is_at_position_zero_wherever_it_stands(student):
 
 
 @points(1)
-def test_any_mask_counts_the_real_tokens_before(student):
+def test_any_mask_counts_the_real_tokens_before(student, reference):
     """A random mask against a plain loop. Five rows, five columns: count along the right axis. (The
     mask is a view.)
     """
@@ -34,6 +43,13 @@ def test_any_mask_counts_the_real_tokens_before(student):
         for i in range(5):
             expected[b, i] = int(mask[b, :i].sum()) if mask[b, i] else 0
     assert_close(student.ragged_positions(mask), expected, same_dtype=False)
+    assert_close_in_turn(
+        student.ragged_positions,
+        reference.ragged_positions,
+        mask,
+        others=(mask.flip(0, 1),),
+        same_dtype=False,
+    )
 
 
 @points(0.5)

@@ -41,6 +41,8 @@ def test_a_token_is_kept_when_u_times_q_is_at_most_p(student):
     p, q = tensor([[0.2, 0.3, 0.5]]), tensor([[0.1, 0.6, 0.3]])
     assert_equal(_kept(student, p, q, 1, 0.49), 1, what="num_accepted")
     assert_equal(_kept(student, p, q, 1, 0.51), 0, what="num_accepted")
+    assert_equal(_kept(student, p - 0.1, q, 1, 0.49), 0, what="num_accepted for a smaller p")
+    assert_equal(_kept(student, p, q + 0.1, 1, 0.49), 0, what="num_accepted for a larger q")
     p, q = tensor([[0.25, 0.75]]), tensor([[0.5, 0.5]])
     assert_equal(_kept(student, p, q, 0, 0.5), 1, what="num_accepted at the border")
 

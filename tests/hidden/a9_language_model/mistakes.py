@@ -227,6 +227,18 @@ def refuses_to_learn_nothing(): ...
 
 @mistake(
     "bpe_encode",
+    hint="Tokens of a word are kept from call to call, and the merges are others by then. What is "
+    "kept has to depend on the merges too, or to be thrown away.",
+    replace=[
+        ("def bpe_encode(text, merges):", "def bpe_encode(text, merges, ids_of={}):"),
+        ("ids_of, tokens = {}, []", "tokens = []"),
+    ],
+)
+def keeps_the_tokens_of_a_word_for_other_merges(): ...
+
+
+@mistake(
+    "bpe_encode",
     hint=(
         "A pair is joined that was learned later than another one in the word. The lowest rank "
         "comes first, neither the place nor the length decides."
@@ -1565,6 +1577,7 @@ def decays_everything(): ...
 
 @mistake(
     "adamw_step",
+    keeps=0.5,
     hint="The weight decay is missing.",
     replace=("weight_decay if theta.dim() >= 2 else 0.0", "0.0"),
 )

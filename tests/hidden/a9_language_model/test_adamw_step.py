@@ -151,7 +151,9 @@ def test_the_defaults_are_those_of_the_signature(student):
 
 @points(1)
 def test_nothing_that_came_in_is_changed(student):
-    """The second step is made twice from the same state: the same parameters come out."""
+    """The second step is made twice from the same state: the same parameters come out; and other
+    ones where any argument is another.
+    """
     tensors, gradients = [randn(2, 2), randn(3)], [randn(2, 2), randn(3)]
     stepped, state = _step(student, tensors, gradients, None, 0.1)
     assert_unchanged()
@@ -160,6 +162,24 @@ def test_nothing_that_came_in_is_changed(student):
     for new, old in zip(first, stepped, strict=True):
         moved = float((new - old).abs().max())
         assert 1e-3 < moved < 1.0, f"A parameter moves by {moved:.3g} in the second step."
+    other = [2 * t for t in stepped]
+    later = {**state, "m": [2 * m for m in state["m"]]}
+    calls = [
+        ((stepped, gradients, state, 0.1), {}),
+        ((other, gradients, state, 0.1), {}),
+        ((stepped, other, state, 0.1), {}),
+        ((stepped, gradients, later, 0.1), {}),
+        ((stepped, gradients, state, 0.2), {}),
+        ((stepped, gradients, state, 0.1), {"betas": (0.5, 0.6)}),
+        ((stepped, gradients, state, 0.1), {"eps": 0.5}),
+        ((stepped, gradients, state, 0.1), {"weight_decay": 0.5}),
+        ((stepped, gradients, state, 0.1), {}),
+    ]
+    answers = [str(_step(student, *given, **settings)[0][0].tolist()) for given, settings in calls]
+    assert answers[-1] == answers[0], "The first call, made again, has another answer."
+    assert len(set(answers)) == len(calls) - 1, (
+        "Two calls that differ in one argument have the same answer."
+    )
 
 
 @points(0.75)

@@ -2,7 +2,14 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, randint
+from autograder.suite import (
+    assert_close,
+    assert_close_in_turn,
+    assert_refused,
+    call_twice,
+    points,
+    randint,
+)
 
 LOW = [(108, 111), (256, 119), (32, 257)]  # lo, low, space low
 
@@ -31,6 +38,13 @@ def test_any_tokens_have_bytes(student, reference):
     ids = torch.cat([randint(0, 259, (40,)), randint(254, 259, (20,))])
     assert_close(
         call_twice(student.bpe_decode, ids, LOW), reference.bpe_decode(ids, LOW), same_dtype=False
+    )
+    assert_close_in_turn(
+        student.bpe_decode,
+        reference.bpe_decode,
+        *(ids, LOW),
+        others=(ids.flip(0), [(108, 111), (256, 120), (33, 257)]),
+        same_dtype=False,
     )
 
 

@@ -22,9 +22,11 @@ def _assert_ids(actual, *expected):
 
 @points(1)
 def test_merges_are_applied_to_merges(student):
-    """lo is 256, low is 257 and low with a space in front 258."""
+    """lo is 256, low is 257 and low with a space in front 258. Other merges make other tokens."""
     ids = student.bpe_encode(_bytes("low\nlower low lowloo"), LOW)
     _assert_ids(ids, 257, 10, 257, 101, 114, 258, 258, 256, 111)
+    ids = student.bpe_encode(_bytes("low\nlower low"), LOW[:1])  # the same words, other merges
+    _assert_ids(ids, 256, 119, 10, 256, 119, 101, 114, 32, 256, 119)
 
 
 @points(1.5)
@@ -33,6 +35,7 @@ def test_the_pair_that_was_learned_first_is_joined_first(student):
     not a·bc·d.
     """
     _assert_ids(student.bpe_encode(_bytes("abc"), [(98, 99), (97, 98)]), 97, 256)
+    _assert_ids(student.bpe_encode(_bytes("abc"), [(97, 98), (98, 99)]), 256, 99)
     _assert_ids(student.bpe_encode(_bytes("abcd"), [(97, 98), (99, 100), (98, 99)]), 256, 257)
 
 
@@ -40,6 +43,7 @@ def test_the_pair_that_was_learned_first_is_joined_first(student):
 def test_a_pair_is_joined_everywhere_from_left_to_right(student):
     """ "aaaaa" with a·a and 256·a is 256·257: first all a·a, then what is left at the end."""
     _assert_ids(student.bpe_encode(_bytes("aaaaa"), [(97, 97), (256, 97)]), 256, 257)
+    _assert_ids(student.bpe_encode(_bytes("aabaa"), [(97, 97), (256, 97)]), 256, 98, 256)
     _assert_ids(student.bpe_encode(_bytes("xyzxy"), [(120, 121)]), 256, 122, 256)
 
 

@@ -64,7 +64,7 @@ def test_small_gradients_are_left_alone(student):
 def test_the_norm_is_the_one_before(student):
     """A Python float, above and below the bound, and below 1. One matrix is transposed."""
     given = [randn(4, 3).T, randn(5), randn(2, 1, 2)]
-    for size, bound in ((1.0, 0.1), (1.0, 100.0), (0.01, 0.001)):
+    for size, bound in ((1.0, 0.1), (2.0, 0.1), (1.0, 100.0), (0.01, 0.001)):
         gradients = [size * g for g in given]
         expected = math.sqrt(sum(float(g.pow(2).sum()) for g in gradients))
         clipped, norm = _clip(student.clip_gradients, gradients, bound)
@@ -110,6 +110,12 @@ def test_half_precision_is_summed_in_float32(student):
     assert_close(clipped[1], torch.full((5,), 100 / expected), atol=1e-4)
     _, norm = _clip(student.clip_gradients, [torch.full((4,), 302.0, dtype=torch.bfloat16)], 1.0)
     assert_close(norm, 604.0, rtol=1e-5)
+    # of one tensor the norm alone is beyond float16, or has more digits than bfloat16
+    for dtype, size, norm_of_many in ((torch.float16, 300.0, 9e4), (torch.bfloat16, 1.0, 300.0)):
+        many = [torch.full((90_000,), size, dtype=dtype), torch.zeros(1)]
+        assert_close(_clip(student.clip_gradients, many, 1.0)[1], norm_of_many, rtol=1e-3)
+    _, norm = _clip(student.clip_gradients, [torch.full((257,), 1.0, dtype=torch.bfloat16)], 1.0)
+    assert_close(norm, math.sqrt(257), rtol=1e-3)
 
 
 @points(0.5)

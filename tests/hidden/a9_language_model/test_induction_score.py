@@ -2,7 +2,16 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, randn, tensor, zeros
+from autograder.suite import (
+    assert_close,
+    assert_close_in_turn,
+    assert_refused,
+    call_twice,
+    points,
+    randn,
+    tensor,
+    zeros,
+)
 
 
 def _expected(weights, period):
@@ -49,6 +58,8 @@ def test_layers_and_heads_are_kept(student):
             call_twice(student.induction_score, weights, period), _expected(weights, period)
         )
     assert_close(student.induction_score(weights.float(), 4), _expected(weights, 4).float())
+    other = _attention(3, 2, 9, 9)
+    assert_close_in_turn(student.induction_score, _expected, weights, 4, others=(other, 5))
 
 
 @points(0.5)

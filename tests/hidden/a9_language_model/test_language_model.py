@@ -61,12 +61,17 @@ def _tape(student, sizes):
 
 @points(1.25)
 def test_the_logits_of_a_whole_text(student, reference):
-    """Two layers, two rows of seven tokens, all parameters away from where they begin."""
+    """Two layers, two rows of seven tokens, all parameters away from where they begin. Scores may
+    be of any size.
+    """
     params, sizes = _model(reference, layers=2)
     ids = randint(0, 11, (2, 7))
-    assert_close(
-        student.language_model(ids, params, sizes), reference.language_model(ids, params, sizes)
-    )
+    large = [
+        block | {"w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]} for block in params["blocks"]
+    ]
+    for weights in (params, params | {"blocks": large}):
+        expected = reference.language_model(ids, weights, sizes)
+        assert_close(student.language_model(ids, weights, sizes), expected)
 
 
 @points(1.25)
@@ -138,9 +143,10 @@ def test_no_position_sees_what_comes_later(student, reference):
 @points(0.5)
 def test_heads_are_as_many_as_the_config_says(student, reference):
     """Three heads of two columns, and one head of six."""
+    params, _ = _model(reference)
+    ids = randint(0, 11, (2, 5))
     for heads in (3, 1):
-        params, sizes = _model(reference, heads=heads)
-        ids = randint(0, 11, (2, 5))
+        _, sizes = _model(reference, heads=heads)
         assert_close(
             student.language_model(ids, params, sizes), reference.language_model(ids, params, sizes)
         )
@@ -158,14 +164,15 @@ def test_through_a_cache_the_logits_are_the_same(student, reference):
     assert not torch.equal(whole[:, :1], whole[:, 1:2]), (
         "Two places of the text have the same logits."
     )
-    whole = whole.detach()
-    for chunks in ([1, 1, 2], [3, 1]):
-        cache = _tape(student, sizes)
-        logits = [
-            student.language_model(chunk, params, sizes, cache)
-            for chunk in ids.split(chunks, dim=1)
-        ]
-        assert_close(torch.cat(logits, dim=1), whole, what=f"the logits in chunks of {chunks}")
+    for tokens in (ids, torch.full_like(ids, 3)):  # then one token everywhere
+        whole = student.language_model(tokens, params, sizes).detach()
+        for chunks in ([1, 1, 2], [3, 1]):
+            cache = _tape(student, sizes)
+            logits = [
+                student.language_model(chunk, params, sizes, cache)
+                for chunk in tokens.split(chunks, dim=1)
+            ]
+            assert_close(torch.cat(logits, dim=1), whole, what=f"the logits in chunks of {chunks}")
 
 
 @points(1.25)

@@ -16,14 +16,14 @@ def test_warm_up_is_linear_and_begins_with_a_step(student):
 
 @points(1.5)
 def test_then_it_falls_along_half_a_cosine(student):
-    """At a quarter, a half and three quarters of the way from the peak 1 to the floor 0.2, and one
+    """At a quarter, a half and three quarters of the way from the peak 4 to the floor 0.2, and one
     step before the end.
     """
     heights = {10: 1.0, 35: 0.5 + math.sqrt(0.125), 60: 0.5, 85: 0.5 - math.sqrt(0.125)}
     heights[109] = 0.5 * (1 + math.cos(0.99 * math.pi))
     for step, height in heights.items():
         assert_close(
-            student.learning_rate(step, 10, 110, 1.0, 0.2), 0.2 + 0.8 * height, what=f"step {step}"
+            student.learning_rate(step, 10, 110, 4.0, 0.2), 0.2 + 3.8 * height, what=f"step {step}"
         )
 
 
@@ -31,13 +31,17 @@ def test_then_it_falls_along_half_a_cosine(student):
 def test_after_the_end_it_stays_on_the_floor(student):
     """At step 110 of 110, at 160, where the cosine would be half way up again, and at 210."""
     for step in (110, 160, 210):
-        assert_close(student.learning_rate(step, 10, 110, 1.0, 0.25), 0.25, what=f"step {step}")
+        assert_close(student.learning_rate(step, 10, 110, 2.0, 0.25), 0.25, what=f"step {step}")
 
 
 @points(0.5)
 def test_without_a_floor_it_ends_at_0(student):
     """The default: half way 1/2, at the end 0.0."""
     assert_close(student.learning_rate(60, 10, 110, 1.0), 0.5)
+    # one argument after the other is another: the peak, the end, the warm-up
+    assert_close(student.learning_rate(60, 10, 110, 3.0), 1.5)
+    assert_close(student.learning_rate(60, 10, 60, 1.0), 0.0)
+    assert_close(student.learning_rate(60, 100, 110, 1.0), 0.61)
     assert_close(student.learning_rate(110, 10, 110, 1.0), 0.0)
 
 

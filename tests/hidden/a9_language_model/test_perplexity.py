@@ -84,10 +84,19 @@ def test_a_window_sees_what_stands_before_in_it_and_nothing_else(student, refere
     5.
     """
     params, sizes = _model(reference)
-    for n, window in ((10, 4), (9, 4), (5, 1), (9, 6)):
-        ids = randint(0, 11, (2 * n,))[::2]
-        expected = reference.perplexity(params, ids, sizes, window)
-        answer = student.perplexity(params, ids, sizes, window)
+    text = randint(0, 11, (20,))[::2]
+    other = params | {"embed": params["embed"].flip(0)}
+    three_heads = config(**vars(sizes) | {"num_heads": 3})
+    for weights, setup, n, window in (
+        (params, sizes, 10, 4),
+        (params, sizes, 9, 4),
+        (params, sizes, 5, 1),
+        (params, sizes, 9, 6),
+        (other, sizes, 9, 6),
+        (params, three_heads, 9, 6),
+    ):
+        expected = reference.perplexity(weights, text[:n], setup, window)
+        answer = student.perplexity(weights, text[:n], setup, window)
         assert_close(answer, expected, what=f"with {n} tokens in windows of {window}, the value")
 
 
@@ -103,8 +112,10 @@ def test_a_short_text_is_one_window(student, reference):
 
 
 @points(0.5)
-def test_a_very_unlikely_text_has_a_finite_perplexity(student):
-    """A probability of e^-200 is 0 in float32 once it is a probability; its logarithm is not."""
+def test_a_very_unlikely_text_has_a_finite_perplexity(student, reference):
+    """A probability of e^-200 is 0 in float32 once it is a probability; its logarithm is not. Then
+    a model with logits and scores in the thousands, and the text that it would write.
+    """
     params, sizes = _dice([0.5, 0.5])
     params = {name: value if name == "blocks" else value.float() for name, value in params.items()}
     params["embed"] = torch.tensor([[0.0, 0.0], [-200.0, 0.0]])
@@ -113,6 +124,19 @@ def test_a_very_unlikely_text_has_a_finite_perplexity(student):
         math.exp(50.0),
         rtol=1e-4,
     )
+    params, sizes = _model(reference)
+    block = params["blocks"][0]
+    large = block | {"w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]}
+    params |= {"embed": 1000 * params["embed"], "blocks": [large]}
+    ids = torch.tensor([3])
+    for _ in range(6):
+        logits = reference.language_model(ids[None], params, sizes)[0, -1]
+        ids = torch.cat([ids, logits.argmax()[None]])
+    for dtype in (torch.float64, torch.float32):
+        weights = reference.with_tensors(
+            params, [t.to(dtype) for t in reference.list_tensors(params)]
+        )
+        assert_close(student.perplexity(weights, ids, sizes, 6), 1.0, atol=1e-4)
 
 
 @points(0.5)

@@ -101,6 +101,18 @@ def test_greedy_texts_are_those_without_a_cache(student, reference):
     prompt = randint(0, 13, (4, 3)).T
     expected = _slowly(reference, params, prompt, 5, sizes)
     assert_close(student.sample(params, prompt, 5, sizes, temperature=0.0), expected)
+    large = [
+        block | {"w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]} for block in params["blocks"]
+    ]
+    three_heads = config(**vars(sizes) | {"num_heads": 3})
+    for weights, tokens, setup in (
+        (params | {"blocks": large}, prompt, sizes),
+        (params | {"embed": params["embed"].flip(0)}, prompt, sizes),
+        (params, prompt, three_heads),
+        (params, 12 - prompt, sizes),
+    ):
+        expected = _slowly(reference, weights, tokens, 5, setup)
+        assert_close(student.sample(weights, tokens, 5, setup, temperature=0.0), expected)
 
 
 @points(1)
@@ -130,14 +142,28 @@ def test_tokens_come_as_often_as_the_model_says(student):
 
 @points(1)
 def test_top_k_leaves_the_likeliest(student):
-    """The two likeliest of four; the two others never come, and the first comes 5 times in 8."""
+    """The two likeliest of four; the two others never come, and the first comes 5 times in 8, or 25
+    times in 34 with a temperature of 1/2. A top_k above the vocabulary leaves all.
+    """
     params, sizes = _dice([0.3, 0.1, 0.5, 0.1])
-    text = student.sample(params, torch.ones(600, 1, dtype=torch.int64), 3, sizes, top_k=2)
-    assert_equal(list(text.shape), [600, 4], what="the shape")
-    new = text[:, 1:].flatten()
-    assert bool(((new == 0) | (new == 2)).all()), "a token outside of the two likeliest comes."
-    share = float((new == 2).double().mean())
-    assert abs(share - 5 / 8) < 0.05, f"the likeliest token has a share of {share:.2f}."
+    prompt, texts = torch.ones(600, 1, dtype=torch.int64), []
+    for settings, expected in (
+        ({}, 5 / 8),
+        ({"temperature": 0.5}, 25 / 34),
+        ({"seed": 123_456}, 5 / 8),
+        ({"temperature": 0.5, "seed": 3}, 25 / 34),
+    ):
+        text = student.sample(params, prompt, 3, sizes, top_k=2, **settings)
+        assert_equal(list(text.shape), [600, 4], what="the shape")
+        new = text[:, 1:].flatten()
+        assert bool(((new == 0) | (new == 2)).all()), "a token outside of the two likeliest comes."
+        share = float((new == 2).double().mean())
+        assert abs(share - expected) < 0.05, f"the likeliest token has a share of {share:.2f}."
+        texts.append(text)
+    assert not torch.equal(texts[0], texts[2]), "with top_k two seeds give the same text."
+    assert not torch.equal(texts[1], texts[3]), "with a temperature two seeds give the same text."
+    text = student.sample(params, prompt, 3, sizes, top_k=9)
+    assert_equal(sorted(set(text[:, 1:].flatten().tolist())), [0, 1, 2, 3], what="the tokens")
 
 
 @points(1)

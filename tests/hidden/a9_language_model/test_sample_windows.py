@@ -66,6 +66,10 @@ def test_the_same_seed_gives_the_same_windows(student):
     assert_close(again, inputs.detach(), what="inputs")
     other, _ = _windows(student, ids, 8, 5, seed=4)
     assert bool((other != inputs).any()), "seeds 3 and 4 give the same windows."
+    for batch, length in ((9, 5), (8, 6)):
+        _windows(student, ids, batch, length, seed=3)
+    later, _ = _windows(student, 1000 + ids, 8, 5, seed=3)
+    assert int(later.min()) >= 1000, "another text gives the windows of the first."
     starts = _windows(student, ids, 400, 5)[0][:, 0]
     steps = (starts[1:] - starts[:-1]).unique(return_counts=True)[1]
     assert int(steps.max()) < 100, (
