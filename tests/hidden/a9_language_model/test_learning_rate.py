@@ -38,7 +38,8 @@ def test_after_the_end_it_stays_on_the_floor(student):
 def test_without_a_floor_it_ends_at_0(student):
     """The default: half way 1/2, at the end 0.0."""
     assert_close(student.learning_rate(60, 10, 110, 1.0), 0.5)
-    # one argument after the other is another: the peak, the end, the warm-up
+    # one argument after the other is another: the floor, the peak, the end, the warm-up
+    assert_close(student.learning_rate(60, 10, 110, 1.0, 0.5), 0.75)
     assert_close(student.learning_rate(60, 10, 110, 3.0), 1.5)
     assert_close(student.learning_rate(60, 10, 60, 1.0), 0.0)
     assert_close(student.learning_rate(60, 100, 110, 1.0), 0.61)
