@@ -126,7 +126,8 @@ def test_a_very_unlikely_text_has_a_finite_perplexity(student, reference):
     )
     params, sizes = _model(reference)
     block = params["blocks"][0]
-    large = block | {"w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]}
+    by = {"w_q": 300, "w_k": 300, "w_o": 1000}
+    large = block | {name: factor * block[name] for name, factor in by.items()}
     params |= {"embed": 1000 * params["embed"], "blocks": [large]}
     single = reference.with_tensors(params, [t.float() for t in reference.list_tensors(params)])
     for start in range(5):
