@@ -47,7 +47,8 @@ def test_the_projections(student):
     answer = _flops(student, 3, 5, 7, 2, 11, keys=("qkv", "output"))
     _assert_count(answer, "qkv", 13_860)  # 2 · 15 · 7 · 66
     _assert_count(answer, "output", 4_620)  # 2 · 15 · 22 · 7
-    # with twice as many heads, then with heads of twice the size
+    # for vectors twice as long, with twice as many heads, then with heads of twice the size
+    _assert_count(_flops(student, 3, 5, 14, 2, 11, keys=("output",)), "output", 9_240)
     _assert_count(_flops(student, 3, 5, 7, 4, 11, keys=("output",)), "output", 9_240)
     _assert_count(_flops(student, 3, 5, 7, 4, 22, keys=("output",)), "output", 18_480)
 

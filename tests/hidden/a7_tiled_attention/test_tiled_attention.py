@@ -6,6 +6,7 @@ import torch
 
 from autograder.suite import (
     assert_close,
+    assert_close_in_turn,
     assert_refused,
     assert_varies,
     call_twice,
@@ -32,6 +33,11 @@ def test_equals_attention_with_the_whole_matrix(student):
     q, k, v = 2 * randn(2, 3, 12, 5), 2 * randn(2, 3, 18, 5), randn(2, 3, 18, 3)
     o, _ = call_twice(student.tiled_attention, q, k, v, 4, 6)
     assert_close(o, _whole(q, k, v)[0], what="o")
+    assert_close_in_turn(
+        lambda *arguments: student.tiled_attention(*arguments)[0],
+        lambda q, k, v, *blocks: _whole(q, k, v)[0],
+        *(q, k, v, 4, 6),
+    )
 
 
 @points(1)
