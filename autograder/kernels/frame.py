@@ -189,10 +189,14 @@ def declare_results(operation: Operation, types: dict[str, TileType]) -> None:
         kinds = [_loaded_type(read_type(operation.types))]
     elif operation.name == "tt.addptr":
         kinds = [read_type(split_types(operation.types)[0])]
+    elif operation.name == "tt.unsplat":  # its text has the type of the tile alone
+        kinds = [TileType((), read_type(operation.types).element)]
     elif operation.name == "arith.constant" and not operation.types:
         kinds = [TileType((), BOOL)]
     else:
         written = operation.result_types()
+        if operation.name == "tt.split":  # one type is written, of both halves
+            written = written[-1:] * 2
         kinds = [read_type(kind) for kind in written[-len(operation.results) :]]
     if len(kinds) != len(operation.results):
         raise Unreadable(f"{operation.name} makes {len(operation.results)} values of no type")

@@ -94,8 +94,10 @@ def read_element_type(text: str) -> ElementType:
         Unreadable: it is none.
     """
     text = text.strip()
-    if text in _SIMPLE:
-        return _SIMPLE[text]
+    # descriptors say whether integers have a sign: "si32", "ui8"
+    simple = _SIMPLE.get(text) or _SIMPLE.get(re.sub(r"^[su](?=i\d)", "", text))
+    if simple is not None:
+        return simple
     if match := re.fullmatch(r"!tt\.ptr<(.*?)(?:, \d+)?>", text):
         return ElementType(text, "pointer", 8, np.dtype("int64"), read_element_type(match[1]))
     raise Unreadable(f"numbers of the type {text[:60]} are not known here")
@@ -115,6 +117,8 @@ def read_type(text: str) -> TileType:
         return _tile_of(match[1], "block")
     if text.startswith("tensor<"):
         return _tile_of(text, "")
+    if re.match(r"<\d+x", text):  # a descriptor, since Triton 3.9
+        return _tile_of(f"tensor{text}", "descriptor")
     if text.startswith("<"):  # in the type of an operation that makes a descriptor
         text = "!tt.ptr" + text
     return TileType((), read_element_type(text))

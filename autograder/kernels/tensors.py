@@ -109,7 +109,8 @@ class ArgumentMemory:
         """
         if hasattr(value, "block_shape"):  # a descriptor
             padding = np.nan if getattr(value, "padding", "zero") == "nan" else 0.0
-            view = self._view(name, value.base, tuple(value.shape), tuple(value.strides))
+            tensor = getattr(value.base, "base", value.base)
+            view = self._view(name, tensor, tuple(value.shape), tuple(value.strides))
             return DescriptorArgument(view, padding)
         tensor = getattr(value, "base", value)  # of a tensor seen in another dtype
         if isinstance(tensor, torch.Tensor):

@@ -14,7 +14,8 @@ from autograder.kernels.faults import SourcePlace, Unreadable
 _NAME = r"%[\w$.-]+(?:#\d+)?"
 _NAMES = re.compile(_NAME)
 _OPERATION = re.compile(
-    r'(?:(?P<results>%[\w$.-]+)(?::(?P<count>\d+))? = )?"?(?P<name>[a-z_]+\.[\w.]+)"?(?P<rest>.*)$'
+    r"(?:(?P<results>%[\w$.-]+(?:, %[\w$.-]+)*)(?::(?P<count>\d+))? = )?"
+    r'"?(?P<name>[a-z_]+\.[\w.]+)"?(?P<rest>.*)$'
 )
 _FUNCTION = re.compile(r'tt\.func (?P<scope>public|private)? ?@(?P<name>"[^"]*"|[\w$.]+)\(')
 _LABEL = re.compile(r"\^(\w+)")
@@ -267,7 +268,7 @@ def _result_names(name: str | None, count: str | None) -> list[str]:
     if name is None:
         return []
     if count is None:
-        return [name]
+        return name.split(", ")
     if int(count) > _MOST_RESULTS:
         raise Unreadable(f"an operation with {count} results")
     return [f"{name}#{number}" for number in range(int(count))]

@@ -156,8 +156,10 @@ def read_element_type(text: str) -> ElementType:
         Unreadable: it is none.
     """
     text = text.strip()
-    if text in _SIMPLE:
-        return _SIMPLE[text]
+    # descriptors say whether integers have a sign: "si32", "ui8"
+    simple = _SIMPLE.get(text) or _SIMPLE.get(re.sub(r"^[su](?=i\d)", "", text))
+    if simple is not None:
+        return simple
     if match := re.fullmatch(r"!tt\.ptr<(.*?)(?:, \d+)?>", text):
         return ElementType(text, "pointer", 8, np.dtype("int64"), read_element_type(match[1]))
     raise Unreadable(f"numbers of the type {text[:60]} are not known here")
@@ -177,6 +179,8 @@ def read_type(text: str) -> TileType:
         return _tile_of(match[1], "block")
     if text.startswith("tensor<"):
         return _tile_of(text, "")
+    if re.match(r"<\d+x", text):  # a descriptor, since Triton 3.9
+        return _tile_of(f"tensor{text}", "descriptor")
     if text.startswith("<"):  # in the type of an operation that makes a descriptor
         text = "!tt.ptr" + text
     return TileType((), read_element_type(text))
@@ -1272,7 +1276,8 @@ from dataclasses import dataclass, field
 _NAME = r"%[\w$.-]+(?:#\d+)?"
 _NAMES = re.compile(_NAME)
 _OPERATION = re.compile(
-    r'(?:(?P<results>%[\w$.-]+)(?::(?P<count>\d+))? = )?"?(?P<name>[a-z_]+\.[\w.]+)"?(?P<rest>.*)$'
+    r"(?:(?P<results>%[\w$.-]+(?:, %[\w$.-]+)*)(?::(?P<count>\d+))? = )?"
+    r'"?(?P<name>[a-z_]+\.[\w.]+)"?(?P<rest>.*)$'
 )
 _FUNCTION = re.compile(r'tt\.func (?P<scope>public|private)? ?@(?P<name>"[^"]*"|[\w$.]+)\(')
 _LABEL = re.compile(r"\^(\w+)")
@@ -1525,7 +1530,7 @@ def _result_names(name: str | None, count: str | None) -> list[str]:
     if name is None:
         return []
     if count is None:
-        return [name]
+        return name.split(", ")
     if int(count) > _MOST_RESULTS:
         raise Unreadable(f"an operation with {count} results")
     return [f"{name}#{number}" for number in range(int(count))]
@@ -1796,10 +1801,14 @@ def declare_results(operation: Operation, types: dict[str, TileType]) -> None:
         kinds = [_loaded_type(read_type(operation.types))]
     elif operation.name == "tt.addptr":
         kinds = [read_type(split_types(operation.types)[0])]
+    elif operation.name == "tt.unsplat":  # its text has the type of the tile alone
+        kinds = [TileType((), read_type(operation.types).element)]
     elif operation.name == "arith.constant" and not operation.types:
         kinds = [TileType((), BOOL)]
     else:
         written = operation.result_types()
+        if operation.name == "tt.split":  # one type is written, of both halves
+            written = written[-1:] * 2
         kinds = [read_type(kind) for kind in written[-len(operation.results) :]]
     if len(kinds) != len(operation.results):
         raise Unreadable(f"{operation.name} makes {len(operation.results)} values of no type")
@@ -4387,7 +4396,8 @@ class ArgumentMemory:
         """
         if hasattr(value, "block_shape"):  # a descriptor
             padding = np.nan if getattr(value, "padding", "zero") == "nan" else 0.0
-            view = self._view(name, value.base, tuple(value.shape), tuple(value.strides))
+            tensor = getattr(value.base, "base", value.base)
+            view = self._view(name, tensor, tuple(value.shape), tuple(value.strides))
             return DescriptorArgument(view, padding)
         tensor = getattr(value, "base", value)  # of a tensor seen in another dtype
         if isinstance(tensor, torch.Tensor):

@@ -9,6 +9,7 @@ import pytest
 from evaluated import evaluate
 
 from autograder.kernels.faults import KernelFault, Unreadable
+from autograder.kernels.number_types import read_type
 
 INF, NAN = math.inf, math.nan
 FOUR = "tensor<4xf32>"
@@ -234,13 +235,17 @@ def test_shapes() -> None:
     assert evaluate(lines, matrix, a=("tensor<2xf32>", [1.0, 2.0])) == [[1.0, 1.0], [2.0, 2.0]]
 
 
+def test_a_tile_of_one_becomes_a_number() -> None:
+    assert evaluate("%r = tt.unsplat %a : tensor<1xf32>", "f32", a=("tensor<1xf32>", [3.0])) == 3.0
+
+
 def test_join_split_and_cat() -> None:
     two = "tensor<2xf32>"
     inputs = {"a": (two, [1.0, 2.0]), "b": (two, [3.0, 4.0])}
     joined = f"%r = tt.join %a, %b : {two} -> tensor<2x2xf32>"
     assert evaluate(joined, "tensor<2x2xf32>", **inputs) == [[1.0, 3.0], [2.0, 4.0]]
-    parted = f"%j{joined[2:]}\n%r:2 = tt.split %j : tensor<2x2xf32> -> {two}, {two}"
-    assert evaluate(parted, f"%r#0, %r#1 : {two}, {two}", **inputs) == [[1.0, 2.0], [3.0, 4.0]]
+    parted = f"%j{joined[2:]}\n%l, %r = tt.split %j : tensor<2x2xf32> -> {two}"
+    assert evaluate(parted, f"%l, %r : {two}, {two}", **inputs) == [[1.0, 2.0], [3.0, 4.0]]
     assert evaluate(f"%r = tt.cat %a, %b : {two} -> {FOUR}", FOUR, **inputs) == [1, 2, 3, 4]
 
 
@@ -395,6 +400,22 @@ cf.cond_br %is, ^bb2(%a : i32), ^bb1
 cf.br ^bb2(%b : i32)
 ^bb2(%r: i32):  // 2 preds: ^bb0, ^bb1"""
     assert evaluate(text, "i32", n=("i32", value)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "element", "reference"),
+    [
+        ("!tt.ptr<bf16>", (), "!tt.ptr<bf16>", ""),
+        ("tensor<4x8x!tt.ptr<f32>>", (4, 8), "!tt.ptr<f32>", ""),
+        ("!tt.ptr<tensor<4x8xf16>>", (4, 8), "f16", "block"),
+        ("!tt.tensordesc<tensor<16x16xsi32>>", (16, 16), "i32", "descriptor"),
+        ("!tt.tensordesc<16x16xf32>", (16, 16), "f32", "descriptor"),  # Triton 3.9
+        ("<16x16xf32>", (16, 16), "f32", "descriptor"),
+    ],
+)
+def test_types(text: str, shape: tuple[int, ...], element: str, reference: str) -> None:
+    kind = read_type(text)
+    assert (kind.shape, kind.element.name, kind.reference) == (shape, element, reference)
 
 
 # what is refused
