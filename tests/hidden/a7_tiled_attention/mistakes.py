@@ -1064,7 +1064,6 @@ def queries_are_read_in_every_walk(): ...
 @mistake(
     "hbm_traffic",
     hint="Those are elements. Each has bytes_per_element bytes.",
-    shows=ignores("bytes_per_element"),
     replace=[
         ("(4 * n * d + 4 * n * n) * bytes_per_element", "4 * n * d + 4 * n * n"),
         (
