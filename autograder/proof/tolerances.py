@@ -37,7 +37,9 @@ def unstated_tolerances(
 
 
 def question_text(release: Release, question: str) -> str:
-    """The text that a student reads for a question: its cell, and the text cells right above it."""
+    """The text that a student reads for a question: its cell, and the text cells right above it.
+    Given cells and demos, such as a prediction, may stand between.
+    """
     cells = release.cells
     places = [
         place
@@ -46,10 +48,10 @@ def question_text(release: Release, question: str) -> str:
     ]
     place = places[0] if places else 0
     first = place
-    while first > 0 and cells[first - 1].role in ("text", "given"):
+    while first > 0 and cells[first - 1].role in ("text", "given", "demo"):
         first -= 1
     shown = cells[first : place + 1]
-    return "\n".join(cell.source for cell in shown if cell.role != "given")
+    return "\n".join(cell.source for cell in shown if cell.role in ("text", "question"))
 
 
 def _states(text: str, allowed: float) -> bool:
