@@ -381,7 +381,8 @@ def _find_evidence_elsewhere(
     """What is known of the answer in the tests that no chosen mistake explains."""
     sights = {test: asker.sights(run, answer.key_runs[test]) for test, run in answer.failed.items()}
     explained = unite([fit.explained for fit in chosen])
-    return find_evidence(sights, sights.keys() - explained)
+    compared = [test for test, run in answer.failed.items() if run.distances]
+    return find_evidence(sights, sights.keys() - explained, compared)
 
 
 def _failed_tests(runs: Mapping[str, TestRun]) -> list[str]:

@@ -8,6 +8,7 @@ costs what one fault costs. Where no repair does it, the page still says what is
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 
 from autograder.diagnosis.asking import PlacedSight
 from autograder.suite.answer_predicates import (
+    Numbers,
     axes_exchanged,
     back_to_front,
     complement,
@@ -42,6 +44,7 @@ from autograder.suite.probing_predicates import (
     right_without,
 )
 from autograder.suite.sight import Predicate, Sight, Unseen, look_safely, make_predicate
+from autograder.wire.trees import leaves
 
 REPAIRED_KEEPS = 0.65
 """The share of its question's points that an answer keeps which a single repair makes right."""
@@ -68,13 +71,17 @@ class Evidence:
 def find_evidence(
     sights: Mapping[str, Sequence[PlacedSight]],
     unexplained: Collection[str],
+    compared: Collection[str],
 ) -> Evidence | None:
     """The smallest repair of the answers that no mistake explains; else the first thing that is
-    true of all wrong answers; None where there are no wrong answers.
+    true of all wrong answers; None where nothing is known of wrong answers.
 
     Args:
         sights: of all failed tests.
         unexplained: the failed tests that no mistake explains.
+        compared: the tests that compared numbers with the right ones. Where a question has many
+            right answers, tests look at properties, and other numbers than the answer key's may
+            be as right.
     """
     seen = {test: [sight for _, sight in placed] for test, placed in sights.items() if placed}
     remaining = {test: of_test for test, of_test in seen.items() if test in unexplained}
@@ -96,8 +103,12 @@ def find_evidence(
         # what is said of the answer must not be false where a mistake is named
         tests = _tests_that_show(finding, seen)
         if tests:
-            return Evidence(f"Your answer {finding.text}.", tests, is_repair=False)
-    return Evidence(_count_right_numbers(every), frozenset(remaining), is_repair=False)
+            # the calls of passed tests are not looked at
+            text = f"In the calls that are wrong, your answer {finding.text}."
+            return Evidence(text, tests, is_repair=False)
+    comparable = [sight for test in remaining if test in compared for sight in seen[test]]
+    text = _count_right_numbers(comparable) or _other_form(every)
+    return Evidence(text, frozenset(remaining), is_repair=False) if text else None
 
 
 def _tests_that_show(
@@ -284,18 +295,38 @@ def _right_in_double_precision() -> Predicate:
 
 
 def _count_right_numbers(sights: Sequence[Sight]) -> str:
-    """How much of the wrong answers is right, where nothing else is known of them."""
+    """How much of the wrong answers is right, where nothing else is known of them; "" where their
+    form differs from that of the right ones.
+    """
     right_numbers, all_numbers = 0, 0
     for sight in sights:
-        try:
-            answer, right = to_array(sight.answer), to_array(sight.right)
-        except Unseen:
-            continue
-        if answer.shape == right.shape:
-            all_numbers += right.size
-            right_numbers += int(np.isclose(answer, right, rtol=1e-4, atol=1e-6).sum())
+        for answer, right in _side_by_side(sight.answer, sight.right):
+            if answer.shape == right.shape:
+                all_numbers += right.size
+                right_numbers += int(np.isclose(answer, right, rtol=1e-4, atol=1e-6).sum())
     if not all_numbers:
-        return "Your answers are of another form than the right ones."
+        return ""
     if not right_numbers:
         return "None of the numbers in your wrong answers is right."
     return f"{right_numbers} of the {all_numbers} numbers in your wrong answers are right."
+
+
+def _other_form(sights: Sequence[Sight]) -> str:
+    """Whether all wrong answers have another form than the right ones; "" where one has not."""
+    for sight in sights:
+        answer, right = leaves([sight.answer]), leaves([sight.right])
+        pairs = [*_side_by_side(sight.answer, sight.right)]
+        is_whole = len(answer) == len(right) == len(pairs)
+        if is_whole and all(one.ndim == other.ndim for one, other in pairs):
+            return ""
+    return "Your answers are of another form than the right ones."
+
+
+def _side_by_side(answer: Any, right: Any) -> Iterator[tuple[Numbers, Numbers]]:
+    """The numbers of an answer and of the right one, part by part, as far as both have parts."""
+    if isinstance(right, (tuple, list)) and isinstance(answer, (tuple, list)):
+        for part, right_part in zip(answer, right, strict=False):
+            yield from _side_by_side(part, right_part)
+        return
+    with contextlib.suppress(Unseen):
+        yield to_array(answer), to_array(right)

@@ -19,7 +19,7 @@ from autograder.sitting.verdict import Verdict
 from autograder.suite.calls import Call
 from autograder.suite.collection import SuiteQuestion, SuiteTest
 from autograder.suite.known_answers import KnownAnswer
-from autograder.suite.sight import Sight
+from autograder.suite.sight import Sight, Unseen
 
 Function = Callable[[torch.Tensor], Any]
 POINTS = {"first": 3.0, "second": 5.0, "third": 2.0}
@@ -57,7 +57,7 @@ def run_all(function: Function) -> dict[str, TestRun]:
         answer = function(x)
         passed = isinstance(answer, torch.Tensor) and torch.equal(answer, key(x))
         verdict = Verdict("passed" if passed else "failed")
-        runs[test] = TestRun(test, verdict, (Call("f", (x,), {}, result=answer),))
+        runs[test] = TestRun(test, verdict, (Call("f", (x,), {}, result=answer),), distances=(9.0,))
     return runs
 
 
@@ -195,7 +195,37 @@ def test_what_is_true_of_an_answer_that_nothing_repairs(student: Function, text:
 
 
 def test_no_wrong_answers_show_nothing() -> None:
-    assert find_evidence({"first": []}, ["first"]) is None
+    assert find_evidence({"first": []}, ["first"], ["first"]) is None
+
+
+def sight_of(answer: Any, right: Any) -> dict[str, list[tuple[int, Sight]]]:
+    def ask_again(*_: object) -> Sight:
+        raise Unseen("nothing can be asked")
+
+    return {"first": [(0, Sight({}, answer, right, ask_again))]}
+
+
+ONE_RIGHT = (torch.tensor([1.0, 7.0]), torch.tensor(9.0))
+RIGHT = (torch.tensor([1.0, 2.0]), torch.tensor(3.0))
+
+
+def test_the_parts_of_an_answer_are_counted() -> None:
+    """Two tensors are no other form than two tensors."""
+    evidence = find_evidence(sight_of(ONE_RIGHT, RIGHT), ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text == "1 of the 3 numbers in your wrong answers are right."
+
+
+def test_numbers_that_may_be_others_are_not_counted() -> None:
+    """Where no test compares numbers, the answer key's are one right answer of many."""
+    assert find_evidence(sight_of(ONE_RIGHT, RIGHT), ["first"], []) is None
+
+
+@pytest.mark.parametrize("answer", [None, torch.ones(3), (torch.ones(2),), (torch.ones(2),) * 2])
+def test_another_form_is_told(answer: Any) -> None:
+    evidence = find_evidence(sight_of(answer, RIGHT), ["first"], [])
+    assert evidence is not None
+    assert evidence.text == "Your answers are of another form than the right ones."
 
 
 def test_a_predicate_asks_once_for_each_exchange() -> None:
