@@ -17,7 +17,7 @@ import wrong_kernels as wrong
 from autograder.kernels import strict_triton
 from autograder.kernels.faults import KernelFault
 from autograder.kernels.memory import Memory
-from autograder.kernels.strict_triton import install
+from autograder.kernels.strict_triton import install, trace
 from autograder.kernels.triton_versions import UnknownTriton
 from autograder.worker.launches import watch_launches
 
@@ -309,3 +309,28 @@ def test_a_triton_that_interprets_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(tl, "max", lambda x: x)
     with pytest.raises(UnknownTriton, match="imported with TRITON_INTERPRET=1"):
         install()
+
+
+# programs that meet
+
+
+def test_programs_that_store_the_same_value_do_no_harm() -> None:
+    y = torch.zeros(2)
+    wrong.meeting_kernel[(4,)](torch.zeros(2), y, HOW="same value")
+    assert y.tolist() == [7.0, 0.0]
+
+
+def test_a_write_after_a_foreign_read_is_found_where_the_reader_is_first() -> None:
+    with pytest.raises(
+        KernelFault, match=r"^program 1 writes x\[1\], which another program has read \(program 0\)"
+    ):
+        wrong.meeting_kernel[(2,)](torch.ones(2), torch.zeros(2), HOW="reader first")
+
+
+def test_integers_that_nobody_has_filled_are_refused() -> None:
+    def from_empty() -> None:
+        x = torch.empty(2, dtype=torch.int32)
+        wrong.meeting_kernel[(2,)](x, torch.zeros(2), HOW="unfilled")
+
+    with pytest.raises(KernelFault, match=r"^program 0 reads x\[0\], which nobody has filled"):
+        trace(from_empty)

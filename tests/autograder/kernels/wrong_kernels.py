@@ -215,3 +215,18 @@ def outvoted_kernel(x_ptr, n, BLOCK: tl.constexpr):
 def many_kernel(x_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(x_ptr + at, 2.0 if BLOCK == 128 else 1.0, mask=at < n)
+
+
+@triton.jit
+def meeting_kernel(x_ptr, y_ptr, HOW: tl.constexpr):
+    """Two programs meet at one element."""
+    program = tl.program_id(0)
+    if HOW == "same value":
+        tl.store(y_ptr, 7.0)
+    elif HOW == "reader first":
+        x = tl.load(x_ptr + 1 - program)  # program 0 reads what program 1 writes
+        tl.store(y_ptr + program, x)
+        if program == 1:
+            tl.store(x_ptr + program, x)
+    elif HOW == "unfilled":
+        tl.store(y_ptr + program, tl.load(x_ptr + program).to(tl.float32))
