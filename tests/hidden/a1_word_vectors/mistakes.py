@@ -118,6 +118,18 @@ def lets_the_id_v_through(): ...
 
 @mistake(
     "one_hot",
+    hint="With V words the ids end at V − 1: your check lets the id V through, and torch complains "
+    "in its own words.",
+    replace=[
+        ("ids >= vocab_size", "ids > vocab_size"),
+        ("(ids[..., None] == words)", "torch.eye(vocab_size)[ids]"),
+    ],
+)
+def indexes_with_the_id_v(): ...
+
+
+@mistake(
+    "one_hot",
     hint="The row of an unknown id is all zeros in your answer. Should that pass unnoticed?",
     replace=("if len(outside) > 0:", "if False:"),
 )

@@ -154,6 +154,24 @@ def loops_over_the_sentences(): ...
 
 @mistake(
     "rnn_encode",
+    keeps=0.65,
+    hint="x is [B, T, D]. Your loop takes sentence after sentence, all positions at once: the state "
+    "goes from a sentence to the next one, and never from a word to the next word.",
+    replace=[
+        ("h = h0", "h = h0[:1]"),
+        ("range(length)", "range(batch)"),
+        ("x[:, t]", "x[t]"),
+        (
+            "return torch.stack(states, dim=1), h",
+            "return torch.stack(states), torch.stack(states)[:, -1]",
+        ),
+    ],
+)
+def carries_the_state_from_sentence_to_sentence(): ...
+
+
+@mistake(
+    "rnn_encode",
     hint="Your states are float32, whatever the inputs are. (torch.zeros(...) without a dtype "
     "makes such a buffer.)",
     shows=part(0, has_dtype("float32")),

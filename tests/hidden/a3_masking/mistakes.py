@@ -889,6 +889,18 @@ def fills_with_minus_ten_thousand(): ...
 
 @mistake(
     "masked_softmax",
+    hint="An allowed score can be below −1e9. Then your fill is the row's maximum, every allowed "
+    "weight underflows, and 0/0 is NaN.",
+    replace=[
+        ("masked_fill(~mask, -math.inf)", "masked_fill(~mask, -1e9)"),
+        ("torch.exp(visible - peak)", "torch.exp(visible - peak).masked_fill(~mask, 0.0)"),
+    ],
+)
+def fills_with_minus_a_billion_before_the_maximum(): ...
+
+
+@mistake(
+    "masked_softmax",
     hint="A row of −inf has the maximum −inf, and −inf − (−inf) is NaN. Ask the mask which "
     "rows are empty.",
     replace=(".masked_fill(empty, 0.0)", ""),

@@ -341,6 +341,16 @@ def assumes_the_width_is_heads_times_head_size(): ...
 @mistake(
     "fused_qkv",
     keeps=0.65,
+    hint="You split at D columns, the width of x. D says nothing about d: a third of the columns of "
+    "w_qkv belongs to each of the three.",
+    replace=("(x @ w_qkv).chunk(3, dim=-1)", "(x @ w_qkv).split(x.shape[-1], dim=-1)"),
+)
+def splits_at_the_width_of_x(): ...
+
+
+@mistake(
+    "fused_qkv",
+    keeps=0.65,
     hint="nn.Linear stores [out, in] and multiplies by the transpose. Here weights are [in, out].",
     replace=("x @ w_qkv", "x @ w_qkv.T"),
 )
