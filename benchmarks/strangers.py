@@ -97,10 +97,10 @@ def print_results(answers: Sequence[StrangersAnswer], graded: dict[str, GradedAn
                 if hint:
                     print(f"    {hint}")
     halves: tuple[Half, ...] = ("seen", "unseen")
-    rows = [
-        figures_of([answer for answer in answers if answer.half == half], graded).row(half)
-        for half in halves
-    ]
+    rows = []
+    for half in halves:
+        if of_half := [answer for answer in answers if answer.half == half]:
+            rows.append(figures_of(of_half, graded).row(half))
     print(markdown_table(rows))
 
 

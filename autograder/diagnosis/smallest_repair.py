@@ -314,10 +314,10 @@ def _count_right_numbers(sights: Sequence[Sight]) -> str:
 def _other_form(sights: Sequence[Sight]) -> str:
     """Whether all wrong answers have another form than the right ones; "" where one has not."""
     for sight in sights:
-        answer, right = leaves([sight.answer]), leaves([sight.right])
         pairs = [*_side_by_side(sight.answer, sight.right)]
-        is_whole = len(answer) == len(right) == len(pairs)
-        if is_whole and all(one.ndim == other.ndim for one, other in pairs):
+        is_whole = len(leaves(sight.answer)) == len(leaves(sight.right)) == len(pairs)
+        # sizes may be free, as those of a counterexample are; a failed comparison names them
+        if is_whole and all(numbers.ndim == right.ndim for numbers, right in pairs):
             return ""
     return "Your answers are of another form than the right ones."
 
