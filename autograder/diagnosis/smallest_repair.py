@@ -51,6 +51,8 @@ REPAIRED_KEEPS = 0.65
 _POWERS = (0.5, -0.5, 1, -1, 2, -2)
 _MOST_ARGUMENTS = 4
 """Arguments that repairs change: functions with more take weights by the dozen."""
+_MOST_ENTRIES = 8
+"""Entries of a batch that are asked one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +251,9 @@ def _other_dtype() -> Predicate:
 
 
 def _right_for_a_batch_of_one() -> Predicate:
-    def first(sight: Sight, name: str) -> Any:
-        return sight.arguments[name][:1]
+    """Each entry of the batch gets the right answer where it stands alone. The first entry says too
+    little: another one may be what the answer is wrong for.
+    """
 
     def holds(sight: Sight) -> bool:
         sizes = {name: sight.arguments[name].shape[:1] for name in _tensors(sight)}
@@ -258,8 +261,14 @@ def _right_for_a_batch_of_one() -> Predicate:
         alike = [name for name, size in sizes.items() if size == batch]
         if batch in ((), (1,)) or len(alike) < len(sizes):
             raise Unseen("no batch")
-        other = sight.ask_again("a batch of one", {name: first(sight, name) for name in alike})
-        return equal(other.answer, other.right)
+        if batch[0] > _MOST_ENTRIES:
+            raise Unseen("too large a batch")
+        for entry in range(batch[0]):
+            changes = {name: sight.arguments[name][entry : entry + 1] for name in alike}
+            alone = sight.ask_again(f"entry {entry} alone", changes)
+            if not equal(alone.answer, alone.right):
+                return False
+        return True
 
     return make_predicate("is right for a batch of one, and wrong for a larger one", holds)
 
@@ -306,6 +315,8 @@ def _count_right_numbers(sights: Sequence[Sight]) -> str:
                 right_numbers += int(np.isclose(answer, right, rtol=1e-4, atol=1e-6).sum())
     if not all_numbers:
         return ""
+    if right_numbers == all_numbers:
+        return "All numbers in your answers are right: what is wrong is something else."
     if not right_numbers:
         return "None of the numbers in your wrong answers is right."
     return f"{right_numbers} of the {all_numbers} numbers in your wrong answers are right."
@@ -327,6 +338,11 @@ def _side_by_side(answer: Any, right: Any) -> Iterator[tuple[Numbers, Numbers]]:
     if isinstance(right, (tuple, list)) and isinstance(answer, (tuple, list)):
         for part, right_part in zip(answer, right, strict=False):
             yield from _side_by_side(part, right_part)
+        return
+    if isinstance(right, dict) and isinstance(answer, dict):
+        for name, right_part in right.items():
+            if name in answer:
+                yield from _side_by_side(answer[name], right_part)
         return
     with contextlib.suppress(Unseen):
         yield to_array(answer), to_array(right)

@@ -186,6 +186,11 @@ def test_an_answer_without_an_idea_is_not_repaired(student: Function) -> None:
             lambda x: torch.where(x == x.max(), 9.0, key(x)),
             "16 of the 19 numbers in your wrong answers are right.",
         ),
+        (
+            # the last entry of both batches is wrong alone, too
+            lambda x: torch.where(x.amax(-1, keepdim=True) > 4, 0.0, key(x)),
+            "8 of the 13 numbers in your wrong answers are right.",
+        ),
     ],
 )
 def test_what_is_true_of_an_answer_that_nothing_repairs(student: Function, text: str) -> None:
@@ -214,6 +219,20 @@ def test_the_parts_of_an_answer_are_counted() -> None:
     evidence = find_evidence(sight_of(ONE_RIGHT, RIGHT), ["first"], ["first"])
     assert evidence is not None
     assert evidence.text == "1 of the 3 numbers in your wrong answers are right."
+
+
+def test_the_entries_of_a_dict_are_counted() -> None:
+    counts, right = {"norms": 14, "mlp": [5, 6]}, {"norms": 0, "mlp": [5, 6]}
+    evidence = find_evidence(sight_of(counts, right), ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text == "2 of the 3 numbers in your wrong answers are right."
+
+
+def test_numbers_that_are_all_right_are_not_called_wrong() -> None:
+    """What fails is another claim: the answer changed its arguments."""
+    evidence = find_evidence(sight_of(RIGHT, RIGHT), ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text.startswith("All numbers in your answers are right")
 
 
 def test_numbers_that_may_be_others_are_not_counted() -> None:

@@ -159,6 +159,17 @@ def counts_norms_that_are_switched_off(): ...
 
 @mistake(
     "count_parameters",
+    hint="The switch `norms` is off, and the final norm is counted all the same. It is a norm, too.",
+    replace=(
+        "norms * 2 * d if c.norms else 0",
+        "norms * 2 * d if c.norms else (2 * d if c.final_norm else 0)",
+    ),
+)
+def counts_a_final_norm_that_is_switched_off(): ...
+
+
+@mistake(
+    "count_parameters",
     hint="The total does not add all seven groups.",
     replace=("sum(counts.values())", 'sum(counts.values()) - counts["norms"]'),
 )
@@ -503,6 +514,15 @@ def crops_a_text_that_is_too_long(): ...
 
 @mistake(
     "decoder_lm",
+    hint="A text of exactly context_length tokens is refused, and it fits: the table has a row for "
+    "each of them.",
+    replace=("if n > config.context_length:", "if n >= config.context_length:"),
+)
+def refuses_a_text_that_fills_the_context(): ...
+
+
+@mistake(
+    "decoder_lm",
     hint="An id of -1 silently fetches the last row of the table. Ids outside are a ValueError.",
     replace=("check_ids(ids, config.vocab_size)", "ids = ids % config.vocab_size"),
 )
@@ -565,6 +585,24 @@ def takes_the_softmax_twice(): ...
     replace=("max(len(targets), 1)", "max(counted.numel(), 1)"),
 )
 def divides_by_all_targets(): ...
+
+
+@mistake(
+    "lm_loss",
+    hint="A place is left out where the token that it has *read* is ignore_index. It should be "
+    "left out where its target is: the next id.",
+    keeps=0.65,
+    replace=[
+        ("counted = targets != ignore_index", "counted = ids[:, :-1] != ignore_index"),
+        (
+            "check_ids(targets, logits.shape[-1])",
+            """
+            check_ids(targets[targets != ignore_index], logits.shape[-1])
+            targets = targets.clamp(0, logits.shape[-1] - 1)""",
+        ),
+    ],
+)
+def leaves_out_by_the_token_that_was_read(): ...
 
 
 @mistake(

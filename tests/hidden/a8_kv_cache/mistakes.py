@@ -351,7 +351,9 @@ class TakesAnyShape(_Slots):
 
 
 @mistake(
-    "KVCache", hint="advance can pass the capacity: then length promises tokens that are nowhere."
+    "KVCache",
+    hint="advance beyond the capacity is not refused: length would promise tokens that are "
+    "nowhere.",
 )
 class AdvancesBeyondTheCapacity(_Slots):
     def advance(self, c):
@@ -1226,6 +1228,15 @@ def counts_the_token_itself(): ...
     keeps=0.65,
 )
 def padding_at_minus_one(): ...
+
+
+@mistake(
+    "ragged_positions",
+    hint="Padding is at 1, as some libraries fill it in. 0 is asked for.",
+    replace=("masked_fill(~mask, 0)", "masked_fill(~mask, 1)"),
+    keeps=0.65,
+)
+def padding_at_one(): ...
 
 
 @mistake(

@@ -949,6 +949,19 @@ def triangle_at_the_top_left(): ...
 
 @mistake(
     "language_model",
+    hint="Behind a cache, a chunk of several tokens sees the oldest keys: is_causal of torch's "
+    "scaled_dot_product_attention starts its triangle at the top left. The newest query belongs to "
+    "the newest key.",
+    replace=(
+        "causal_attention(q, k, v)",
+        "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=q.shape[-2] > 1)",
+    ),
+)
+def triangle_at_the_top_left_of_a_chunk(): ...
+
+
+@mistake(
+    "language_model",
     hint="Scores are divided by the root of the head's width; causal_attention does that.",
     replace=("causal_attention(q, k, v)", "causal_attention(q * math.sqrt(q.shape[-1]), k, v)"),
 )
