@@ -256,14 +256,15 @@ def _right_for_a_batch_of_one() -> Predicate:
     """
 
     def holds(sight: Sight) -> bool:
-        sizes = {name: sight.arguments[name].shape[:1] for name in _tensors(sight)}
-        batch = max(sizes.values(), default=())
-        alike = [name for name, size in sizes.items() if size == batch]
-        if batch in ((), (1,)) or len(alike) < len(sizes):
+        shapes = {name: sight.arguments[name].shape for name in _tensors(sight)}
+        sizes = [shape[0] for shape in shapes.values() if shape]
+        batch = max(sizes, default=0)
+        alike = [name for name, shape in shapes.items() if shape[:1] == (batch,)]
+        if batch < 2 or len(alike) < len(shapes):
             raise Unseen("no batch")
-        if batch[0] > _MOST_ENTRIES:
+        if batch > _MOST_ENTRIES:
             raise Unseen("too large a batch")
-        for entry in range(batch[0]):
+        for entry in range(batch):
             changes = {name: sight.arguments[name][entry : entry + 1] for name in alike}
             alone = sight.ask_again(f"entry {entry} alone", changes)
             if not equal(alone.answer, alone.right):
