@@ -108,6 +108,13 @@ class Gradescope:
 
 
 @dataclass(frozen=True, slots=True)
+class FeedbackSettings:
+    """When feedback shows a small call with a wrong answer and the right one."""
+
+    examples: Annotated[str, one_of("always", "after due", "never")] = "always"
+
+
+@dataclass(frozen=True, slots=True)
 class Submit:
     """How often students hand in at `autograder serve`, which attempt counts, and what they see of
     a result before the due time.
@@ -208,6 +215,7 @@ class Course:
     late: Late = field(default_factory=Late)
     totals: Totals = field(default_factory=Totals)
     gradescope: Gradescope = field(default_factory=Gradescope)
+    feedback_settings: FeedbackSettings = field(default_factory=FeedbackSettings)
     on_server: GradebookAddress = field(default_factory=GradebookAddress)
     submit: Submit = field(default_factory=Submit)
     server: ServerSettings = field(default_factory=ServerSettings)
@@ -303,6 +311,7 @@ _SECTIONS = {
     "late": ("late", Late),
     "totals": ("totals", Totals),
     "gradescope": ("gradescope", Gradescope),
+    "feedback": ("feedback_settings", FeedbackSettings),
     "submit": ("submit", Submit),
     "gradebook": ("on_server", GradebookAddress),
     "server": ("server", ServerSettings),

@@ -56,6 +56,12 @@ class Asker:
         self._student: Student | None = None
         self._asked = 0
 
+    def functions(self) -> Student | None:
+        """The submission's functions for further calls; None where nothing may be asked."""
+        if self._student is None and self._open_functions is not None:
+            self._student = self._open_functions()
+        return self._student
+
     def sights(self, run: TestRun, key_run: TestRun) -> list[PlacedSight]:
         """The sights of the calls of a test whose answer is not the right one."""
         sights: list[PlacedSight] = []
@@ -125,9 +131,7 @@ class Asker:
         right = self._ask_key(function, arguments)
         keywords = {key: value for key, value in arguments.items() if key not in positional}
         try:
-            if self._student is None:
-                self._student = self._open_functions()
-            ask = getattr(self._student, name)
+            ask = getattr(self.functions(), name)
             by_position = [arguments[key] for key in positional]
             answer = contextvars.copy_context().run(_call, ask, by_position, keywords)
         except StudentError:

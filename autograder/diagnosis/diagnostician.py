@@ -30,7 +30,7 @@ from autograder.diagnosis.mistake_fit import (
 )
 from autograder.diagnosis.partial import fit_in_part
 from autograder.diagnosis.smallest_repair import REPAIRED_KEEPS, Evidence, find_evidence
-from autograder.records.model import Diagnosis
+from autograder.records.model import Diagnosis, SmallExample
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.pricing import Price, price_mistake
 from autograder.sitting.sitting import TestRun
@@ -61,12 +61,14 @@ class NamedMistakes:
         slips: further mistakes, each for its own tests.
         prices: what each of them costs by itself, and what a repair costs.
         evidence: what is known of the answer where no mistake is the first.
+        example: a small call that shows the fault.
     """
 
     first: Diagnosis | None = None
     slips: tuple[Diagnosis, ...] = ()
     prices: tuple[Price, ...] = ()
     evidence: str = ""
+    example: SmallExample | None = None
 
 
 class Diagnostician:

@@ -27,6 +27,7 @@ from autograder.basics.stored_json import decode_stored, encode_line
 from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
 from autograder.course.fingerprint import software
+from autograder.diagnosis.suite_inputs import call_fingerprint
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Cause, Verdict
 from autograder.suite.calls import Call, Cost, Launch
@@ -55,6 +56,7 @@ class _StoredCall:
     """
 
     name: str
+    inputs: str
     changed: tuple[str, ...]
     error: tuple[str, str] | None = None
     fault: _StoredFault | None = None
@@ -168,14 +170,16 @@ def _pack_run(run: TestRun) -> bytes:
 
 
 def _store_call(call: Call, encoder: Encoder) -> _StoredCall:
+    inputs = call_fingerprint(call)
     if isinstance(call.fault, StudentError):
         error = call.fault.type_name, call.fault.message
-        return _StoredCall(call.name, call.changed, error=error)
+        return _StoredCall(call.name, inputs, call.changed, error=error)
     if call.fault is not None:
         fault = cast("_StoredFault", call.fault.outcome)
-        return _StoredCall(call.name, call.changed, fault=fault)
+        return _StoredCall(call.name, inputs, call.changed, fault=fault)
     return _StoredCall(
         call.name,
+        inputs,
         call.changed,
         result=encoder.encode(call.result),
         gradients=encoder.encode(call.gradients),
@@ -185,7 +189,7 @@ def _store_call(call: Call, encoder: Encoder) -> _StoredCall:
 
 
 def _restore_call(stored: _StoredCall, decoder: Decoder) -> Call:
-    call = Call(stored.name, (), {}, changed=stored.changed)
+    call = Call(stored.name, (), {}, changed=stored.changed, inputs=stored.inputs)
     if stored.error is not None:
         call.fault = StudentError(*stored.error)
     elif stored.fault is not None:

@@ -76,6 +76,7 @@ class ScriptJudge:
         equals_are_free: whether any of several equal numbers may be chosen.
         right_if: as in `Contract`.
         may_narrow: whether an answer to float64 may compute in float32 inside.
+        tries: how often arguments are moved by their last digit.
     """
 
     def __init__(
@@ -85,12 +86,14 @@ class ScriptJudge:
         equals_are_free: bool = False,
         right_if: Callable[[Any, Any, Sequence[Any]], bool] | None = None,
         may_narrow: bool = True,
+        tries: int | None = None,
     ) -> None:
         self._player = player
         self._may_narrow = may_narrow
         self._roundings = {**ROUNDINGS, **(tolerance or {})}
         self._equals_are_free = equals_are_free
         self._right_if = right_if
+        self._tries = tries if tries is not None else _usual_tries(equals_are_free)
 
     def right_answers(self, script: Script) -> list[StepAnswer] | None:
         """The answer key's answers; None where it refuses a call, or has NaN for an answer to
@@ -232,8 +235,7 @@ class ScriptJudge:
             variants.append(script.map_arguments(_in_float32))
         else:
             digit = _LAST_DIGIT_OF_FLOAT64
-        tries = _MANY_TRIES if self._equals_are_free else _FEW_TRIES
-        for number in range(tries):
+        for number in range(self._tries):
             variants.append(wide.map_arguments(_Mover(number, digit, self._equals_are_free)))
         moved = []
         for variant in variants:
@@ -241,6 +243,10 @@ class ScriptJudge:
             if len(answers) > step and answers[step].fault is None:
                 moved.append(leaves_of(answers[step]))
         return moved
+
+
+def _usual_tries(equals_are_free: bool) -> int:
+    return _MANY_TRIES if equals_are_free else _FEW_TRIES
 
 
 class _Mover:

@@ -22,6 +22,7 @@ from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
 from autograder.diagnosis.known_runs import KnownRuns
 from autograder.diagnosis.known_sitting import KnownSitting
 from autograder.grading.carried_points import SettledQuestion, passed_tests, settle_questions
+from autograder.grading.examples import Examples
 from autograder.grading.gpu_sitting import GpuSitting
 from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.speed_meter import SpeedMeter
@@ -85,6 +86,9 @@ class AssignmentGrader:
         self.known_runs = KnownRuns(course, assignment, self.sha256)
         self._known = KnownSitting(self.key, self.suite, course.limits, self.known_runs)
         self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells)
+        self._examples = Examples(
+            assignment, self._known, self.reference, self.questions, course.limits
+        )
         self._key_runs: dict[tuple[str, str], TestRun] = {}
         self._device: DeviceHost | None = None
         self._speed_meter: SpeedMeter | None = None
@@ -311,7 +315,7 @@ class AssignmentGrader:
         sitting: Sitting,
         runs: Mapping[str, Mapping[str, TestRun]],
     ) -> dict[str, NamedMistakes]:
-        """The mistakes that explain each question's failures.
+        """The mistakes that explain each question's failures, with examples that show them.
 
         Args:
             sitting: the submission's, for further calls of its functions.
@@ -324,7 +328,9 @@ class AssignmentGrader:
                 stand_ins = max(run.stand_ins for run in question_runs.values())
                 open_functions = partial(sitting.open_functions, question, stand_ins)
                 asker = Asker(open_functions, self.reference, self.course.limits)
-                named[name] = self.diagnostician.name_mistakes(question, question_runs, asker)
+                mistakes = self.diagnostician.name_mistakes(question, question_runs, asker)
+                example = self._examples.find(question, question_runs, asker)
+                named[name] = dataclasses.replace(mistakes, example=example)
                 sitting.close()
         return named
 
@@ -386,4 +392,5 @@ class AssignmentGrader:
             kept=kept_points,
             two_answers=two_answers,
             evidence=mistakes.evidence,
+            example=mistakes.example,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from autograder.basics.errors import UnreadableSubmission
@@ -22,6 +22,7 @@ from autograder.course.due import extension_length, find_extension
 from autograder.course.roster import Person
 from autograder.intake.collected import Arrival, read_collected
 from autograder.ledger import Ledger, find_in_class_list, read_ledger
+from autograder.records.model import Result
 
 TIMESTAMP_FILE = "timestamp.txt"
 """nbgrader's note of when a submission arrived, beside the notebook."""
@@ -181,6 +182,28 @@ def listed_extension(
     """The student's extension in course.toml, listed by name or by the id of the class list."""
     names = (student, person.id) if person else (student,)
     return find_extension(course.extensions.get(assignment, {}), names)
+
+
+def due_time(
+    course: Course, assignment: str, student: str, person: Person | None
+) -> datetime | None:
+    """When an assignment is due for a student by course.toml; None where it does not say."""
+    due = course.due.get(assignment)
+    if due is None:
+        return None
+    extension = listed_extension(course, assignment, student, person)
+    return due if extension is None else due + extension_length(extension, due)
+
+
+def shown_now(
+    course: Course, assignment: str, student: str, person: Person | None, result: Result
+) -> Result:
+    """The result as the student may see it now: with examples, or without."""
+    examples = course.feedback_settings.examples
+    due = due_time(course, assignment, student, person)
+    is_past_due = due is not None and datetime.now(UTC) > due
+    is_shown = examples == "always" or (examples == "after due" and is_past_due)
+    return result if is_shown else result.without_examples()
 
 
 def describe_conflicts(

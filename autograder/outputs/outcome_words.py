@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from autograder.basics.points import format_points, is_full
 from autograder.basics.safe_text import clean, describe_test, one_line, shorten
-from autograder.records.model import Outcome, QuestionResult, Result, TestOutcome
+from autograder.records.model import Outcome, QuestionResult, Result, SmallExample, TestOutcome
 from autograder.records.submission import CellState
 
 LONGEST_MESSAGE = 2000
@@ -64,6 +64,17 @@ def question_text(question: QuestionResult, result: Result) -> str:
             lines += [f"    {line}" for line in message.splitlines()]
         lines += [f"    {one_line(hint)}" for hint in slip_hints(question, test)]
     return "\n\n".join([*paragraphs, "\n".join(lines)])
+
+
+def example_text(example: SmallExample) -> str:
+    """An example as plain text: the call, and both answers or how they differ."""
+    if not example.yours:
+        return f"{clean(example.call)} {one_line(example.note)}"
+    lines = ["Try this:", *[f"    {line}" for line in clean(example.call).splitlines()]]
+    lines += [f"yours: {one_line(example.yours)}", f"right: {one_line(example.expected)}"]
+    if example.note:
+        lines.append(one_line(example.note))
+    return "\n".join(lines)
 
 
 def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] = ()) -> str:

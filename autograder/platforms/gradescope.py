@@ -43,6 +43,7 @@ from autograder.outputs.outcome_words import (
     COULD_NOT_BE_GRADED,
     LONGEST_MESSAGE,
     WITHOUT_WALLS,
+    example_text,
     question_text,
 )
 from autograder.platforms.platform import Bundle, Download, DownloadFormat, Platform
@@ -232,13 +233,16 @@ def _json(score: float, output: str, tests: list[dict[str, Any]]) -> str:
 
 
 def _entry(question: QuestionResult, result: Result) -> dict[str, Any]:
+    output = question_text(question, result)
+    if question.example is not None:
+        output += f"\n\n{example_text(question.example)}"
     return {
         "name": one_line(question.name),
         "name_format": "text",
         "score": question.score,
         "max_score": question.max_score,
         **_status(question),
-        "output": question_text(question, result),
+        "output": output,
         "output_format": "text",
     }
 
@@ -315,7 +319,7 @@ def grade_submission(
             timing = read_timing(Path(out), assignment, tell)
         if results:
             return results_json(
-                results[0],
+                _shown(settings, results[0]),
                 _note(results[0]),
                 written=written,
                 visibility=settings.gradescope.visibility,
@@ -326,6 +330,12 @@ def grade_submission(
         error_text = clean(grading.stderr).strip()[-LONGEST_MESSAGE:]
         tell(f"isolation {isolation}: {error_text}")
     raise IsolationUnavailable(f"this container cannot grade: {error_text}")
+
+
+def _shown(settings: Course, result: Result) -> Result:
+    """The result as Gradescope shows it. A bundle knows no due time."""
+    is_always = settings.feedback_settings.examples == "always"
+    return result if is_always else result.without_examples()
 
 
 def _note(result: Result) -> str:

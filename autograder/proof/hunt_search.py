@@ -25,8 +25,7 @@ from autograder.sitting.sitting import Sitting
 from autograder.suite.collection import SuiteQuestion
 from autograder.suite.contracts import Contract, deal_scripts
 from autograder.suite.script_text import script_lines, script_title, value_text
-from autograder.suite.scripts import Made, Script, is_float_tensor
-from autograder.wire.values import dtype_name
+from autograder.suite.scripts import Made, Script, float_dtypes
 
 AnswerKind = Literal["student", "key", "alternate", "mutant", "sample"]
 _ROUND = 100
@@ -257,14 +256,14 @@ class Hunter:
         sitting: Sitting,
     ) -> Callable[[Script], AnswerDifference | None]:
         student = StudentPlayer(sitting.functions(), self._names)
-        dtypes = _dtypes(card.script) | set(card.contract.dtypes)
+        dtypes = float_dtypes(card.script) | set(card.contract.dtypes)
         faults = 0
 
         def examine(script: Script) -> AnswerDifference | None:
             nonlocal faults
             if faults > _MOST_FAULTS:
                 return None
-            if not _dtypes(script) <= dtypes or not card.contract.allows(script):
+            if not float_dtypes(script) <= dtypes or not card.contract.allows(script):
                 return None
             right = card.judge.right_answers(script)
             if right is None:
@@ -274,11 +273,6 @@ class Hunter:
             return difference
 
         return examine
-
-
-def _dtypes(script: Script) -> set[str]:
-    """The dtypes of float tensors among the arguments."""
-    return {dtype_name(leaf.dtype) for leaf in script.leaves() if is_float_tensor(leaf)}
 
 
 def _in_a_row(first: Script, second: Script) -> Script:

@@ -76,6 +76,41 @@ class TwoAnswers:
 
 
 @dataclass(frozen=True, slots=True)
+class DifferenceTable:
+    """Two arrays of numbers in rows and columns, and where they differ.
+
+    Attributes:
+        yours, expected: the numbers as text, row by row.
+        differs: whether the numbers of a place differ.
+    """
+
+    yours: tuple[tuple[str, ...], ...]
+    expected: tuple[tuple[str, ...], ...]
+    differs: tuple[tuple[bool, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SmallExample:
+    """A call in which an answer differs from the right one, for the student to try.
+
+    Attributes:
+        call: lines of Python to paste below the notebook; where `yours` is "", the call of a test
+            with shapes in place of tensors.
+        yours: the student's answer, or what happens in its place; "" where the difference is no
+            value.
+        expected: the right answer.
+        note: a remark; how the answer differs where the difference is no value.
+        table: the two answers where they have rows and columns.
+    """
+
+    call: str
+    yours: str = ""
+    expected: str = ""
+    note: str = ""
+    table: DifferenceTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionResult:
     """One question's score.
 
@@ -88,6 +123,8 @@ class QuestionResult:
             file where there are none.
         evidence: what is true of the answer where no known mistake is named first; left out of the
             result's file where it is "".
+        example: a small call that shows the question's own fault; left out of the result's file
+            where there is none.
     """
 
     name: str
@@ -100,6 +137,7 @@ class QuestionResult:
     kept: float = 0.0
     two_answers: tuple[TwoAnswers, ...] = ()
     evidence: str = ""
+    example: SmallExample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +173,7 @@ class Result:
         if not self.made_by:
             del fields["made_by"]
         for question in fields["questions"]:
-            for name in ("two_answers", "evidence"):
+            for name in ("two_answers", "evidence", "example"):
                 if not question[name]:
                     del question[name]
         return encode_stored(fields)
@@ -144,6 +182,11 @@ class Result:
     def flagged(self) -> tuple[str, ...]:
         """Questions with two answers to one call, at which a person should look."""
         return tuple(question.name for question in self.questions if question.two_answers)
+
+    def without_examples(self) -> Result:
+        """The result for readers who may not see examples yet."""
+        questions = [dataclasses.replace(question, example=None) for question in self.questions]
+        return dataclasses.replace(self, questions=tuple(questions))
 
     def headline(self) -> Result:
         """The result without tests and cells, for summaries: a class of thousands fits into

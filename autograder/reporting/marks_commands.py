@@ -11,6 +11,7 @@ from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Assignment, Course
 from autograder.course.platform_names import NAMES, PUSH_PLATFORMS
 from autograder.intake.collected import read_collected
+from autograder.marks.late_policy import shown_now
 from autograder.marks.marks import Mark
 from autograder.marks.rubric import expand_comments, read_rubrics
 from autograder.outputs.class_report import write_report
@@ -88,7 +89,8 @@ def report_command(
         for mark in expand_comments(marks, rubrics):
             page = None  # a page of an earlier version would show a score that no longer holds
             if (result := mark.own_result) is not None:
-                page = render_feedback(result, uses, speeds.get(mark.holder, ""), mark)
+                shown = shown_now(course, assignment.name, mark.student, mark.person, result)
+                page = render_feedback(shown, uses, speeds.get(mark.holder, ""), mark)
                 pages += 1
             _replace_feedback(files, stored, mark, page)
         report = write_report(

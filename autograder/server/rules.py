@@ -9,9 +9,15 @@ from datetime import UTC, datetime, timedelta
 
 from autograder.basics.times import shown_time
 from autograder.course import Course
-from autograder.course.due import extension_length
 from autograder.ledger import Ledger
-from autograder.marks.late_policy import apply_late, listed_extension, measure_lateness
+from autograder.marks.late_policy import (
+    apply_late,
+    due_time,
+    listed_extension,
+    measure_lateness,
+    shown_now,
+)
+from autograder.records.model import Result
 from autograder.server.attempts import Attempt
 
 
@@ -24,11 +30,7 @@ class AttemptRules:
 
     def due(self, student: str, assignment: str) -> datetime | None:
         """When the assignment is due for this student; None where nobody says."""
-        due = self._course.due.get(assignment)
-        if due is None:
-            return None
-        extension = self._extension(student, assignment)
-        return due if extension is None else due + extension_length(extension, due)
+        return due_time(self._course, assignment, student, self._ledger.listed.get(student))
 
     def _extension(self, student: str, assignment: str) -> timedelta | datetime | None:
         person = self._ledger.listed.get(student)
@@ -38,6 +40,11 @@ class AttemptRules:
         """Whether the student's due time is over."""
         due = self.due(student, assignment)
         return due is not None and datetime.now(UTC) > due
+
+    def shown_result(self, attempt: Attempt, result: Result) -> Result:
+        """The result of an attempt as the student may see it now: with examples, or without."""
+        person = self._ledger.listed.get(attempt.student)
+        return shown_now(self._course, attempt.assignment, attempt.student, person, result)
 
     def why_not_now(self, attempts: Sequence[Attempt]) -> str:
         """Why the student may not hand in at this moment, for the student; "" where they may.

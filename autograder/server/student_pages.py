@@ -134,6 +134,8 @@ def feedback_page(request: Request) -> Response:
     if result is None or not is_shown:
         raise HTTPException(404)
     back = f"{request.scope.get('root_path', '')}/attempts/{attempt.id}"
+    if not visitor.is_instructor:
+        result = office.rules().shown_result(attempt, result)
     text = office.feedback(attempt, result, back)
     return HTMLResponse(text, headers={"content-security-policy": _FEEDBACK_POLICY})
 

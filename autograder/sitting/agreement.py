@@ -126,7 +126,12 @@ def _error_text(fault: StudentFault | None) -> str:
     """An error's text without addresses: an object has another address in each process."""
     if not isinstance(fault, StudentError):
         return ""
-    return _ADDRESS.sub("0x…", f"{fault.type_name}: {fault.message}")
+    return without_addresses(f"{fault.type_name}: {fault.message}")
+
+
+def without_addresses(text: str) -> str:
+    """A text without addresses in memory, which differ from one run to the next."""
+    return _ADDRESS.sub("0x…", text)
 
 
 def find_departures(call: Call, key: Call) -> frozenset[str]:

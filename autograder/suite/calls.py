@@ -80,6 +80,7 @@ class Call:
         cost: the cost of the call, where the test asked for it.
         gradients: gradients of the call's inputs, one list for each backward pass.
         was_dropped: whether the result was too large to be stored.
+        inputs: the fingerprint of the arguments, where a run was stored without them.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Call:
     cost: Cost | None = None
     gradients: list[Any] = field(default_factory=list)
     was_dropped: bool = False
+    inputs: str = ""
 
 
 @dataclass(slots=True)

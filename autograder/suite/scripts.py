@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 from autograder.wire.libraries import is_tensor
+from autograder.wire.values import dtype_name
 
 Settings = Mapping[str, str]
 """What was drawn for a script, by the name of the choice: `{"dtype": "float32"}`."""
@@ -97,3 +98,8 @@ def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
 def is_float_tensor(value: Any) -> bool:
     """Whether the value is a tensor of floats."""
     return is_tensor(value) and value.is_floating_point()
+
+
+def float_dtypes(script: Script) -> set[str]:
+    """The dtypes of float tensors among the arguments."""
+    return {dtype_name(leaf.dtype) for leaf in script.leaves() if is_float_tensor(leaf)}

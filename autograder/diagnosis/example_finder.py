@@ -1,0 +1,382 @@
+"""Finds for a failed question a small call that shows the fault, for the student to try.
+
+The call of a failed test is made smaller as long as the answer differs from the right one in the
+same way. Where the call cannot be made again (it is a method, or has objects among its arguments),
+calls that the question's contract allows are tried. The search is bounded by counts and not by
+time, so the same submission gets the same example.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.basics.errors import StudentError
+from autograder.basics.safe_text import clean, one_line
+from autograder.course import Limits
+from autograder.diagnosis.example_texts import write_example
+from autograder.diagnosis.script_judge import ROUNDINGS, AnswerDifference, ScriptJudge
+from autograder.diagnosis.script_play import KeyPlayer, StudentPlayer
+from autograder.diagnosis.shrinking import Shrunk, shrink
+from autograder.diagnosis.suite_inputs import is_of_suite, script_fingerprints
+from autograder.records.model import SmallExample
+from autograder.sandbox.bounds import OutOfTime, memory_bound, time_bound
+from autograder.sandbox.student import Student
+from autograder.sitting.agreement import find_departures
+from autograder.sitting.charges import adjust_verdicts
+from autograder.sitting.sitting import TestRun
+from autograder.suite.calls import Call, CallLog, size_in_bytes
+from autograder.suite.contracts import Contract, deal_scripts, load_contracts
+from autograder.suite.scripts import Script, ScriptStep, float_dtypes
+from autograder.wire.cost_counter import CostCounter
+
+MOST_CANDIDATES = 60
+"""Calls that are tried to make one call smaller."""
+_MOST_OPERATIONS = 4000
+"""Torch operations of the answer key for all candidates: fewer candidates where a call is long."""
+_FEWEST_CANDIDATES = 8
+_MOST_FLOPS = 20_000_000
+_LARGEST_CALL = 1 << 16
+"""Bytes of the arguments of a call that is made smaller."""
+_FAILED_CALLS = 2
+"""Calls of failed tests that are tried."""
+_DRAWN_SCRIPTS = 12
+"""Scripts of a question's contracts that are tried."""
+_CLEAR = {dtype: max(0.02, rounding) for dtype, rounding in ROUNDINGS.items()}
+"""The difference, as a share of the largest number of a row, that a person sees at once."""
+_DATA = (bool, int, float, str, bytes, type(None), torch.dtype, np.ndarray)
+_COSTS = {
+    "operations": "it takes more torch operations than it needs",
+    "flops": "it multiplies more than it needs",
+    "largest": "it makes a larger tensor than it needs",
+    "peak": "it holds more numbers at once than it needs",
+    "moved": "it writes more numbers than it needs",
+    "torch": "it computes outside of the kernel",
+    "unfilled": "it loads masked lanes without `other`",
+    "dots": "it does not use `tl.dot`",
+    "loads": "it does not load as many numbers as it needs",
+    "stores": "it does not store as many numbers as it needs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FailedQuestion:
+    """What is known of a question that failed by its own fault.
+
+    Attributes:
+        runs: all tests of the question, with right prerequisites.
+        key_runs: the answer key's runs of the failed ones.
+        suite_inputs: fingerprints of the calls of all tests.
+    """
+
+    name: str
+    runs: Mapping[str, TestRun]
+    key_runs: Mapping[str, TestRun]
+    suite_inputs: Collection[str]
+
+
+class ExampleFinder:
+    """Finds examples for the questions of one suite.
+
+    Args:
+        suite: the suite's folder.
+        reference: the answer key's names.
+        questions: the names of all questions.
+    """
+
+    def __init__(
+        self,
+        suite: Path,
+        reference: Mapping[str, Any],
+        questions: Collection[str],
+        limits: Limits,
+    ) -> None:
+        self._contracts = load_contracts(suite)
+        self._reference = reference
+        self._questions = questions
+        self._limits = limits
+        self._drawn: dict[str, list[Script]] = {}
+
+    def find(
+        self,
+        question: FailedQuestion,
+        open_functions: Callable[[], Student | None],
+    ) -> SmallExample | None:
+        """The example of a question; None where no call shows the fault.
+
+        Args:
+            open_functions: gives the submission's functions when the first call is made.
+        """
+        calls, other_ways = self._wrong_calls(question)
+        if not calls:
+            return other_ways
+        student = open_functions()
+        if student is None:
+            return None
+        player = StudentPlayer(student, self._reference)
+        has_stand_ins = any(run.stand_ins for run in question.runs.values())
+        note = ""
+        if has_stand_ins:
+            note = "Seen with right answers in place of earlier questions that are not right yet."
+        for script in self._scripts(question.name, calls):
+            search = _Search(self._player_of(script, question.name), script)
+            example = search.find(player, question.suite_inputs, self._limits)
+            if search.is_over:
+                return None
+            if example is not None:
+                return write_example(example.script, example.difference, note)
+        return None
+
+    def _wrong_calls(self, question: FailedQuestion) -> tuple[list[Call], SmallExample | None]:
+        """The calls of failed tests with a wrong value or an exception; and the first call that
+        differs in another way, in words.
+        """
+        calls: list[Call] = []
+        in_words: SmallExample | None = None
+        for test, run in adjust_verdicts(question.runs).items():
+            key_run = question.key_runs.get(test)
+            if run.passed or key_run is None or not run.answered:
+                continue
+            call_pairs = zip(run.calls, key_run.calls, strict=False)
+            for call, key_call in itertools.takewhile(_is_same_call, call_pairs):
+                if call.of_suite or call.is_attribute or self._is_of_other(question.name, call):
+                    continue
+                ways = find_departures(call, key_call)
+                is_error = isinstance(call.fault, StudentError) and key_call.fault is None
+                if ways & {"value", "dtype", "changed"} or is_error:
+                    calls.append(call)
+                elif ways and in_words is None:
+                    in_words = self._in_words(call, key_call, ways)
+        return calls, in_words
+
+    def _is_of_other(self, question: str, call: Call) -> bool:
+        function = call.name.partition(".")[0]
+        return function != question and function in self._questions
+
+    def _in_words(self, call: Call, key_call: Call, ways: Collection[str]) -> SmallExample | None:
+        """A difference that is no value: one of costs, of gradients, or of exceptions."""
+        if isinstance(key_call.fault, StudentError):
+            note = f"must raise {key_call.fault.type_name}; yours returns an answer."
+            if isinstance(call.fault, StudentError):
+                raised = clean(one_line(call.fault.type_name), 60)
+                note = f"must raise {key_call.fault.type_name}; yours raises {raised}."
+            elif call.fault is not None:
+                return None
+        elif "gradient" in ways:
+            note = "has the right value; its gradients are not right."
+        else:
+            costs = [words for cost, words in _COSTS.items() if f"cost of {cost}" in ways]
+            if not costs:
+                return None
+            note = f"has the right value; {costs[0]}."
+        return SmallExample(CallLog(self._reference).describe(call), note=note)
+
+    def _scripts(self, question: str, calls: Sequence[Call]) -> Iterator[Script]:
+        """The scripts to make smaller: calls of tests, then what the contracts allow."""
+        of_tests = filter(None, map(_as_script, calls))
+        yield from itertools.islice(of_tests, _FAILED_CALLS)
+        if question not in self._drawn:
+            contracts = self._contracts_of(question)
+            dealt = deal_scripts(contracts, _DRAWN_SCRIPTS, seed=0) if contracts else []
+            self._drawn[question] = [script for _, script in dealt]
+        yield from self._drawn[question]
+
+    def _contracts_of(self, question: str) -> list[Contract]:
+        return [contract for contract in self._contracts if contract.question == question]
+
+    def _player_of(self, script: Script, question: str) -> _Rules:
+        functions = {step.name for step in script.steps}
+        contracts = [
+            contract for contract in self._contracts_of(question) if contract.function in functions
+        ]
+        names = dict(self._reference)
+        for contract in contracts:
+            if contract.definition is not None:
+                names[contract.function] = contract.definition
+        return _Rules(KeyPlayer(names), contracts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The answer key, and the contracts that say which calls are allowed.
+
+    Attributes:
+        contracts: none where nobody says.
+    """
+
+    player: KeyPlayer
+    contracts: Sequence[Contract]
+
+    def judge(self, tolerance: Mapping[str, float]) -> ScriptJudge:
+        """A judge that moves the answer key's arguments as rarely as it may."""
+        first = self.contracts[0] if self.contracts else None
+        # nobody says which of several equal numbers is chosen: then any may be
+        is_free = first is None or first.equals == "free"
+        right_if = first.right_if if first is not None else None
+        return ScriptJudge(self.player, tolerance, is_free, right_if, tries=4 if is_free else 0)
+
+    def allows(self, script: Script) -> bool:
+        if not self.contracts:
+            return True
+        try:
+            return any(contract.allows(script) for contract in self.contracts)
+        except Exception:  # the suite's own function, on arguments that it does not expect
+            return False
+
+
+class _Search:
+    """Makes one script smaller.
+
+    Attributes:
+        is_over: whether the submission hung or crashed: it is asked nothing more.
+    """
+
+    def __init__(self, rules: _Rules, script: Script) -> None:
+        self._rules = rules
+        self._script = script
+        self._dtypes = float_dtypes(script).union(
+            *[contract.dtypes for contract in rules.contracts] or [("float32", "float64")]
+        )
+        self.is_over = False
+
+    def find(
+        self,
+        student: StudentPlayer,
+        suite_inputs: Collection[str],
+        limits: Limits,
+    ) -> Shrunk | None:
+        """The smallest script that shows a difference twice, and is no test's."""
+        most = self._most_candidates(limits)
+        contracts = self._rules.contracts
+        tolerance = contracts[0].tolerance if contracts else {}
+        for allowed in (_CLEAR, tolerance):
+            # the first script may be a test's; what it becomes may be no other test's
+            others = set(suite_inputs).difference(script_fingerprints(self._script))
+            examine = self._examiner(self._rules.judge(allowed), student, others, limits)
+            shrunk = shrink(self._script, examine, most) if most else None
+            if self.is_over:
+                return None
+            if shrunk is not None:
+                return self._settle(shrunk, examine, suite_inputs)
+        return None
+
+    def _most_candidates(self, limits: Limits) -> int:
+        """How many candidates are tried: fewer for long calls; 0 where the key refuses the call or
+        works too long on it.
+        """
+        try:
+            bounds = memory_bound(limits.memory_mb), time_bound(limits.call_seconds)
+            with bounds[0], bounds[1], CostCounter() as counter:
+                answers = self._rules.player.play(self._script)
+        except OutOfTime:
+            return 0
+        is_long = counter.operations > _MOST_OPERATIONS // 4 or counter.flops > _MOST_FLOPS
+        if is_long or any(answer.fault is not None for answer in answers):
+            return 0
+        share = _MOST_OPERATIONS // max(1, counter.operations)
+        return max(_FEWEST_CANDIDATES, min(MOST_CANDIDATES, share))
+
+    def _examiner(
+        self,
+        judge: ScriptJudge,
+        student: StudentPlayer,
+        suite_inputs: Collection[str],
+        limits: Limits,
+    ) -> Callable[[Script], AnswerDifference | None]:
+        def examine(script: Script) -> AnswerDifference | None:
+            if self.is_over or not self._is_allowed(script, suite_inputs):
+                return None
+            try:
+                with memory_bound(limits.memory_mb), time_bound(limits.call_seconds):
+                    right = judge.right_answers(script)
+                    if right is None:
+                        return None
+                    answers = student.play(script)
+                    difference = judge.difference(script, answers, right)
+            except OutOfTime:
+                self.is_over = True
+                return None
+            self.is_over = difference is not None and difference.kind == "fault"
+            return None if self.is_over else difference
+
+        return examine
+
+    def _is_allowed(self, script: Script, suite_inputs: Collection[str]) -> bool:
+        # nobody says whether the axes of a batch may be left out
+        if not float_dtypes(script) <= self._dtypes or not _axes(script) <= _axes(self._script):
+            return False
+        if not self._rules.allows(script):
+            return False
+        return not is_of_suite(script, suite_inputs)
+
+    def _settle(
+        self,
+        shrunk: Shrunk,
+        examine: Callable[[Script], AnswerDifference | None],
+        suite_inputs: Collection[str],
+    ) -> Shrunk | None:
+        """The script with other numbers if it is a test's; None where the difference does not show
+        again.
+        """
+        candidates: Iterator[Script] = iter([shrunk.script])
+        if is_of_suite(shrunk.script, suite_inputs):
+            candidates = _with_other_numbers(shrunk.script)
+        for script in candidates:
+            if is_of_suite(script, suite_inputs):
+                continue
+            first = examine(script)
+            second = examine(script) if first is not None else None
+            if first is None or second is None or not first.is_like(shrunk.difference):
+                continue
+            if write_example(script, first, "") == write_example(script, second, ""):
+                return Shrunk(script, second, shrunk.candidates)
+        return None
+
+
+def _is_same_call(pair: tuple[Call, Call]) -> bool:
+    call, key_call = pair
+    return call.name == key_call.name
+
+
+def _as_script(call: Call) -> Script | None:
+    """The call as a script; None where it cannot be made again: a method, an object, much data."""
+    arguments = [*call.arguments, *call.keywords.values()]
+    if "." in call.name or size_in_bytes(arguments) > _LARGEST_CALL:
+        return None
+    script = Script((ScriptStep(call.name, call.arguments, call.keywords),))
+    if not all(isinstance(leaf, (*_DATA, torch.Tensor)) for leaf in script.leaves()):
+        return None
+    return script.map_arguments(_detached)
+
+
+def _axes(script: Script) -> set[int]:
+    """The numbers of axes of the tensors."""
+    return {leaf.ndim for leaf in script.leaves() if isinstance(leaf, torch.Tensor)}
+
+
+def _detached(leaf: Any) -> Any:
+    return leaf.detach() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _with_other_numbers(script: Script) -> Iterator[Script]:
+    """The script with other numbers of the same sizes."""
+    changes: tuple[Callable[[Any], Any], ...] = (
+        lambda number: number + 1,
+        lambda number: 2 * number,
+        lambda number: -number,
+        lambda number: number + 2,
+    )
+    for change in changes:
+
+        def changed(leaf: Any, change: Callable[[Any], Any] = change) -> Any:
+            is_number = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return change(leaf) if is_number or type(leaf) is float else leaf
+
+        yield script.map_arguments(changed)
+    yield script.map_arguments(lambda leaf: leaf + 1 if type(leaf) is int else leaf)

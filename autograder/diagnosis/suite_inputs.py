@@ -1,0 +1,70 @@
+"""Fingerprints of the arguments of calls: an example for a student is no input of a hidden test."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from autograder.suite.calls import Call
+from autograder.suite.scripts import Script
+from autograder.wire.libraries import is_tensor
+
+_MOST_NUMBERS = 500
+"""Numbers of a tensor in a fingerprint. No example has a larger tensor."""
+
+
+def call_fingerprint(call: Call) -> str:
+    """The fingerprint of a call's arguments; of a call whose run was stored, the stored one."""
+    return call.inputs or _fingerprint(call.name, [*call.arguments, *call.keywords.values()])
+
+
+def is_of_suite(script: Script, suite_inputs: Collection[str]) -> bool:
+    """Whether every call of a script is a call of some test.
+
+    Args:
+        suite_inputs: the fingerprints of the tests' calls.
+    """
+    return all(fingerprint in suite_inputs for fingerprint in script_fingerprints(script))
+
+
+def script_fingerprints(script: Script) -> list[str]:
+    """The fingerprints of a script's calls."""
+    return [
+        _fingerprint(step.name, [*step.arguments, *step.keywords.values()])
+        for step in script.steps
+        if step.kind == "call"
+    ]
+
+
+def _fingerprint(name: str, values: list[Any]) -> str:
+    """Equal for calls with equal numbers, whatever their dtype and whether they are keywords."""
+    method = name.rpartition(".")[2]
+    text = "\0".join([method, *_pieces(values)])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    if isinstance(value, SimpleNamespace):
+        value = vars(value)
+    if is_tensor(value):
+        value = value.detach()
+    if is_tensor(value) or isinstance(value, np.ndarray):
+        yield str(tuple(value.shape))
+        is_small = (value.numel() if is_tensor(value) else value.size) <= _MOST_NUMBERS
+        yield from _pieces(value.tolist()) if is_small else ()
+    elif isinstance(value, dict):
+        yield from _pieces([*value.keys(), *value.values()])
+    elif isinstance(value, (list, tuple)):
+        yield str(len(value))
+        for part in value:
+            yield from _pieces(part)
+    elif isinstance(value, (bool, int, float)):
+        yield f"{float(value) + 0.0:.6g}"  # a double beside the same number as a float; 0 beside -0
+    elif isinstance(value, (str, bytes)) or value is None:
+        yield repr(value)
+    else:
+        yield type(value).__name__

@@ -1,0 +1,235 @@
+"""Examples for students: the call, both answers and their differences, worked out by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Collection
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autograder.basics.errors import StudentError, StudentTimeout
+from autograder.course import Limits
+from autograder.diagnosis.example_finder import ExampleFinder, FailedQuestion
+from autograder.diagnosis.suite_inputs import call_fingerprint
+from autograder.records.model import SmallExample
+from autograder.sitting.sitting import TestRun
+from autograder.sitting.verdict import Verdict
+from autograder.suite.calls import Call, Cost
+
+Function = Callable[..., Any]
+QUERIES = torch.arange(15.0).view(3, 5).sin()
+KEYS = torch.arange(20.0).view(4, 5).cos()
+SMALLEST = "f(torch.tensor([[0.], [0.]]), torch.tensor([[0.]]))"
+
+
+def attention_weights(q: Tensor, k: Tensor) -> Tensor:
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError("widths differ")
+    return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+
+
+def over_the_queries(q: Tensor, k: Tensor) -> Tensor:
+    return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-2)
+
+
+def call_of(function: Function, *arguments: Any) -> Call:
+    call = Call("f", arguments, {})
+    try:
+        call.result = function(*arguments)
+    except StudentError as fault:
+        call.fault = fault
+    except ValueError as error:
+        call.fault = StudentError("ValueError", str(error))
+    return call
+
+
+def run_of(name: str, outcome: Any, *calls: Call) -> TestRun:
+    return TestRun(name, Verdict(outcome), calls)
+
+
+def find(
+    key: Function,
+    student: Function,
+    *arguments: Any,
+    suite: Path = Path("/nowhere"),
+    suite_inputs: Collection[str] = (),
+    **changes: Any,
+) -> SmallExample | None:
+    """The example for a question `f` with one failed test, which makes one call."""
+    call = dataclasses.replace(call_of(student, *arguments), **changes)
+    key_call = call_of(key, *arguments)
+    failed = FailedQuestion(
+        "f",
+        {"test": run_of("test", "failed", call)},
+        {"test": run_of("test", "passed", key_call)},
+        {call_fingerprint(call), *suite_inputs},
+    )
+    finder = ExampleFinder(suite, {"f": key}, ["f"], Limits())
+    worker: Any = SimpleNamespace(f=student)
+    return finder.find(failed, lambda: worker)
+
+
+def test_softmax_over_the_queries() -> None:
+    """Two queries of 0 and one key: each query has weight 1; over the queries, each has 1/2."""
+    example = find(attention_weights, over_the_queries, QUERIES, KEYS)
+    assert example is not None
+    assert example.call == SMALLEST
+    assert example.yours == "torch.tensor([[0.5], [0.5]])"
+    assert example.expected == "torch.tensor([[1.], [1.]])"
+    assert example.table is not None
+    assert example.table.yours == (("0.5",), ("0.5",))
+    assert example.table.expected == (("1",), ("1",))
+    assert example.table.differs == ((True,), (True,))
+    assert example == find(attention_weights, over_the_queries, QUERIES, KEYS)
+
+
+def test_doubles_become_floats() -> None:
+    example = find(attention_weights, over_the_queries, QUERIES.double(), KEYS.double())
+    assert example is not None
+    assert example.call == SMALLEST
+
+
+def test_no_input_of_a_test() -> None:
+    """Where the smallest call is a test's, the numbers or sizes are others."""
+    smallest = Call("f", (torch.zeros(2, 1).double(), torch.zeros(1, 1).double()), {})
+    inputs = {call_fingerprint(smallest)}
+    example = find(attention_weights, over_the_queries, QUERIES, KEYS, suite_inputs=inputs)
+    assert example is not None
+    assert example.call != SMALLEST
+    only = find(attention_weights, over_the_queries, *smallest.arguments)
+    assert only is not None
+    assert only.call == SMALLEST.replace("0.", "1.")
+
+
+def test_a_wrong_number_stays_a_number() -> None:
+    """The sample variance of one number is NaN, another mistake. 0 and -1 lie 1/2
+    from their mean: the variance is 1/4, and divided by one less 1/2.
+    """
+
+    def variance(x: Tensor) -> Tensor:
+        return (x - x.mean()).square().mean()
+
+    def sample_variance(x: Tensor) -> Tensor:
+        return (x - x.mean()).square().sum() / (x.numel() - 1)
+
+    example = find(variance, sample_variance, torch.tensor([0.5, -1.25, 3.0, 2.0]))
+    assert example is not None
+    assert example.call == "f(torch.tensor([0., -1.]))"
+    assert example.yours == "torch.tensor(0.5)"
+    assert example.expected == "torch.tensor(0.25)"
+
+
+def test_the_answer_key_accepts_the_call() -> None:
+    """The key refuses fewer than three rows; an answer that takes two does not make it two."""
+
+    def total(x: Tensor) -> Tensor:
+        if x.shape[0] < 3:
+            raise ValueError("too few")
+        return x.sum(0) + 1
+
+    example = find(total, lambda x: x.sum(0), torch.arange(10.0).view(5, 2))
+    assert example is not None
+    assert example.call == "f(torch.tensor([[0.], [0.], [0.]]))"
+    assert (example.yours, example.expected) == ("torch.tensor([0.])", "torch.tensor([1.])")
+
+
+def test_an_exception_in_place_of_an_answer() -> None:
+    def square_only(x: Tensor) -> Tensor:
+        if x.shape[0] != x.shape[1]:
+            raise StudentError("RuntimeError", "square, please, at 0x7f001122aabb")
+        return x
+
+    example = find(lambda x: x, square_only, torch.arange(12.0).view(3, 4))
+    assert example is not None
+    assert example.yours == "raises RuntimeError: square, please, at 0x…"
+    assert example.expected in ("torch.tensor([[0.], [0.]])", "torch.tensor([[0., 0.]])")
+    assert example.table is None
+
+
+def test_a_refusal_in_words() -> None:
+    """The difference is no value: one line with the call's shapes."""
+    example = find(attention_weights, lambda q, k: q, QUERIES, KEYS[:, :3])
+    assert example is not None
+    assert example.call == "f(q[3, 5] float32, k[4, 3] float32)"
+    assert example.note == "must raise ValueError; yours returns an answer."
+    assert example.yours == ""
+
+
+def test_a_cost_in_words() -> None:
+    example = find_costly(operations=40)
+    assert example is not None
+    assert example.note == "has the right value; it takes more torch operations than it needs."
+    assert find_costly(operations=10) is None
+
+
+def find_costly(operations: int) -> SmallExample | None:
+    key_call = dataclasses.replace(
+        call_of(attention_weights, QUERIES, KEYS), cost=Cost(10, 600, 60, 60, 60)
+    )
+    cost = Cost(operations, 600, 60, 60, 60)
+    failed = FailedQuestion(
+        "f",
+        {"test": run_of("test", "failed", dataclasses.replace(key_call, cost=cost))},
+        {"test": run_of("test", "passed", key_call)},
+        (),
+    )
+    finder = ExampleFinder(Path("/nowhere"), {"f": attention_weights}, ["f"], Limits())
+    return finder.find(failed, lambda: None)
+
+
+def test_an_answer_that_changes_by_itself_has_no_example() -> None:
+    numbers = itertools.count(1.0)
+    assert find(lambda x: x, lambda x: x + next(numbers), torch.ones(2, 2)) is None
+
+
+def test_a_hang_ends_the_search() -> None:
+    """The submission is asked nothing more after it hung."""
+    asked = []
+
+    def slow(x: Tensor) -> Tensor:
+        asked.append(x)
+        if x.numel() < 6:
+            raise StudentTimeout("no answer")
+        return x + 1
+
+    assert find(lambda x: x, slow, torch.ones(3, 4)) is None
+    assert sum(x.numel() < 6 for x in asked) == 1
+
+
+CONTRACT = """
+from autograder.suite.contracts import calls, contract, tensor
+
+contract("f", calls(x=tensor("N", "D")), allowed_if=lambda x: x.shape[1] > 1)
+"""
+
+
+def test_the_contract_says_which_calls_are_allowed(tmp_path: Path) -> None:
+    (tmp_path / "contracts.py").write_text(CONTRACT)
+    example = find(lambda x: x, lambda x: x + 1, torch.ones(3, 4), suite=tmp_path)
+    assert example is not None
+    assert example.call == "f(torch.tensor([[0., 0.]]))"
+
+
+def test_a_call_that_cannot_be_made_again(tmp_path: Path) -> None:
+    """The contract's own calls take the place of a call with an object among its arguments."""
+    (tmp_path / "contracts.py").write_text(CONTRACT)
+
+    def of_anything(x: Any) -> Any:
+        return x if isinstance(x, Tensor) else torch.zeros(2)
+
+    def wrong(x: Any) -> Any:
+        return of_anything(x) + 1
+
+    example = find(of_anything, wrong, object(), suite=tmp_path)
+    assert example is not None
+    assert example.call == "f(torch.tensor([[0., 0.]]))"
+    assert (example.yours, example.expected) == (
+        "torch.tensor([[1., 1.]])",
+        "torch.tensor([[0., 0.]])",
+    )
