@@ -1,10 +1,11 @@
 """What the examples of failed questions cost when a class is graded.
 
-    python benchmarks/example_costs.py ASSIGNMENT [--rounds 3] [--show] [--most 20]
+    python benchmarks/example_costs.py ASSIGNMENT FOLDER [--rounds 3] [--show]
 
-In a course. The failing submissions of the assignment's demo class are graded by one process behind
-this machine's best walls, with examples and without, in turns. Printed are milliseconds of CPU of
-grader, host and workers for each failed question, and with `--show` the examples.
+In a course. FOLDER holds submissions, such as those of `autograder demo`. Those that get an example
+are graded by one process behind this machine's best walls, with examples and without, in turns.
+Printed are milliseconds of CPU of grader, host and workers for each example, and with `--show` the
+examples.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -20,7 +20,6 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "long"))
 
 from process_tree import cpu_of
 
-from autograder.authoring.demo_class import write_demo_class
 from autograder.course import load_course
 from autograder.grading.bench import Bench
 from autograder.intake.find import find_submissions
@@ -30,21 +29,21 @@ from autograder.records.model import Result
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("assignment")
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--most", type=int, default=20)
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     course = load_course(Path.cwd())
     assignment = course.assignment(options.assignment)
-    with tempfile.TemporaryDirectory() as folder, Bench(course, assignment) as bench:
-        write_demo_class(course, assignment, Path(folder))
-        found = find_submissions(course, assignment, [Path(folder)])
+    found = find_submissions(course, assignment, [options.folder])
+    with Bench(course, assignment) as bench:
         graded = [(each, bench.grade(each).result) for each in found]
         failing = [
             (each, result)
             for each, result in graded
-            if result is not None and result.score < result.max_score
-        ][: options.most]
+            if result is not None
+            and any(question.example is not None for question in result.questions)
+        ]
         if options.show:
             for _, result in failing:
                 show(result)

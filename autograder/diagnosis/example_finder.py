@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.basics.errors import StudentError
+from autograder.basics.errors import BadSuite, StudentError
 from autograder.basics.safe_text import clean, one_line
 from autograder.course import Limits
 from autograder.diagnosis.example_texts import write_example
@@ -97,7 +97,7 @@ class ExampleFinder:
         questions: Collection[str],
         limits: Limits,
     ) -> None:
-        self._contracts = load_contracts(suite)
+        self._contracts = _load_sound_contracts(suite)
         self._reference = reference
         self._questions = questions
         self._limits = limits
@@ -279,7 +279,7 @@ class _Search:
         is_long = counter.operations > _MOST_OPERATIONS // 4 or counter.flops > _MOST_FLOPS
         if is_long or any(answer.fault is not None for answer in answers):
             return 0
-        share = _MOST_OPERATIONS // max(1, counter.operations)
+        share: int = _MOST_OPERATIONS // max(1, counter.operations)
         return max(_FEWEST_CANDIDATES, min(MOST_CANDIDATES, share))
 
     def _examiner(
@@ -337,6 +337,14 @@ class _Search:
             if write_example(script, first, "") == write_example(script, second, ""):
                 return Shrunk(script, second, shrunk.candidates)
         return None
+
+
+def _load_sound_contracts(suite: Path) -> list[Contract]:
+    """The contracts of a suite; none where the file does not run, which `verify` tells."""
+    try:
+        return load_contracts(suite)
+    except BadSuite:
+        return []
 
 
 def _is_same_call(pair: tuple[Call, Call]) -> bool:

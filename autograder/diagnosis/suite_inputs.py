@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Collection, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -54,8 +55,8 @@ def _pieces(value: Any) -> Iterator[str]:
         value = value.detach()
     if is_tensor(value) or isinstance(value, np.ndarray):
         yield str(tuple(value.shape))
-        is_small = (value.numel() if is_tensor(value) else value.size) <= _MOST_NUMBERS
-        yield from _pieces(value.tolist()) if is_small else ()
+        if math.prod(value.shape) <= _MOST_NUMBERS:
+            yield from _pieces(value.tolist())
     elif isinstance(value, dict):
         yield from _pieces([*value.keys(), *value.values()])
     elif isinstance(value, (list, tuple)):

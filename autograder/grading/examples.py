@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from autograder.basics.errors import KitError
 from autograder.course import Assignment, Limits
 from autograder.diagnosis.asking import Asker
 from autograder.diagnosis.known_sitting import KnownSitting
@@ -64,4 +65,11 @@ class Examples:
             calls = [call for run in key_runs.values() for call in run.calls]
             self._suite_inputs[question.name] = frozenset(map(call_fingerprint, calls))
         failed = FailedQuestion(question.name, runs, key_runs, self._suite_inputs[question.name])
-        return self._finder.find(failed, asker.functions)
+        try:
+            return self._finder.find(failed, asker.functions)
+        except KitError:
+            raise
+        except Exception:
+            # An answer in a form that nobody foresaw (an integer of 5000 digits cannot be printed)
+            # has no example, and its points stand.
+            return None

@@ -20,6 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from test_architecture import IMPORTS, PACKAGE
 
+APPLY_FUNCTIONS = ("diagnosis/shrinking.py", "suite/scripts.py")
+"""Modules that apply a function of their caller's to parts of a script: the caller counts."""
+
 
 def modules_below() -> dict[str, set[str]]:
     """For each module the modules that it imports, directly or not."""
@@ -44,8 +47,8 @@ class UpwardCalls:
         if event != "call" or not callee:
             return
         caller_frame = frame.f_back
-        while caller_frame is not None and not self._module(caller_frame.f_code):
-            caller_frame = caller_frame.f_back  # through a library
+        while caller_frame is not None and self._is_passed(caller_frame.f_code):
+            caller_frame = caller_frame.f_back
         if caller_frame is None:
             return
         pair = (self._module(caller_frame.f_code), callee)
@@ -53,6 +56,11 @@ class UpwardCalls:
             self._pairs.add(pair)
             if pair[0] in self._below.get(callee, ()):
                 os.write(self._file, f"{pair[0]} -> {callee}\n".encode())
+
+    def _is_passed(self, code: CodeType) -> bool:
+        """Whether calls go through this code: a library's, or what applies a function."""
+        module = self._module(code)
+        return not module or module in APPLY_FUNCTIONS
 
     def _module(self, code: CodeType) -> str:
         if code not in self._modules:
