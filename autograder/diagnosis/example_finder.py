@@ -184,7 +184,8 @@ class ExampleFinder:
         if question not in self._drawn:
             contracts = self._contracts_of(question)
             dealt = deal_scripts(contracts, _DRAWN_SCRIPTS, seed=0) if contracts else []
-            self._drawn[question] = [script for _, script in dealt]
+            # helpers of the suite's own would be most of what the student reads
+            self._drawn[question] = [script for _, script in dealt if not script.helpers]
         yield from self._drawn[question]
 
     def _contracts_of(self, question: str) -> list[Contract]:

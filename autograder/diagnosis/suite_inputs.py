@@ -16,6 +16,8 @@ from autograder.wire.libraries import is_tensor
 
 _MOST_NUMBERS = 500
 """Numbers of a tensor in a fingerprint. No example has a larger tensor."""
+_LARGE_NUMBER = 1 << 24
+"""Whole numbers from here on have no float of their own."""
 
 
 def call_fingerprint(call: Call) -> str:
@@ -63,9 +65,13 @@ def _pieces(value: Any) -> Iterator[str]:
         yield str(len(value))
         for part in value:
             yield from _pieces(part)
-    elif isinstance(value, (bool, int, float)):
-        yield f"{float(value) + 0.0:.6g}"  # a double beside the same number as a float; 0 beside -0
+    elif isinstance(value, float) or (isinstance(value, int) and abs(value) < _LARGE_NUMBER):
+        with np.errstate(over="ignore"):
+            # a double beside the same number as a float; 0 beside -0
+            yield repr(float(np.float32(value)) + 0.0)
     elif isinstance(value, (str, bytes)) or value is None:
         yield repr(value)
+    elif isinstance(value, int):
+        yield hex(value)
     else:
         yield type(value).__name__

@@ -107,6 +107,14 @@ def test_no_input_of_a_test() -> None:
     assert only.call == SMALLEST.replace("0.", "1.")
 
 
+def test_a_double_and_its_float_are_one_input() -> None:
+    """Of a test's doubles, the call with the floats next to them is the test's call too."""
+    doubles = torch.arange(400.0).double().sin()
+    fingerprints = {call_fingerprint(Call("f", (x,), {})) for x in (doubles, doubles.float())}
+    assert len(fingerprints) == 1
+    assert call_fingerprint(Call("f", (doubles + 1e-3,), {})) not in fingerprints
+
+
 def test_a_wrong_number_stays_a_number() -> None:
     """The sample variance of one number is NaN, another mistake. 0 and -1 lie 1/2
     from their mean: the variance is 1/4, and divided by one less 1/2.
