@@ -220,7 +220,14 @@ class _Rules:
         # nobody says which of several equal numbers is chosen: then any may be
         is_free = first is None or first.equals == "free"
         right_if = first.right_if if first is not None else None
-        return ScriptJudge(self.player, tolerance, is_free, right_if, tries=4 if is_free else 0)
+        return ScriptJudge(
+            self.player,
+            tolerance,
+            is_free,
+            right_if,
+            may_narrow=first is None or first.dtypes != ("float64",),
+            tries=4 if is_free else 0,
+        )
 
     def allows(self, script: Script) -> bool:
         if not self.contracts:
