@@ -45,8 +45,7 @@ def write_example(script: Script, difference: AnswerDifference, note: str) -> Sm
     if difference.kind == "changed":
         return SmallExample(call, one_line(difference.text), "leaves it as it is", note)
     if difference.kind == "error":
-        _, _, text = difference.text.partition(": ")  # the text begins with the type again
-        error = clean(one_line(without_addresses(text)), _LONGEST_ERROR)
+        error = clean(one_line(without_addresses(difference.text)), _LONGEST_ERROR)
         expected = _answer_text(difference.right, is_rounded=True)
         return SmallExample(call, f"raises {error}", expected, note)
     yours, expected = (
