@@ -42,6 +42,8 @@ _PYTHON_MAGICS = frozenset(
     {"time", "timeit", "capture", "prun", "python", "python3", "px", "debug"}
 )
 _LINE_MAGIC = re.compile(r"^[ \t]*[%!][^\n]*$", re.MULTILINE)
+_PREDICTION = re.compile(r"^predict\([^\n]*$", re.MULTILINE)
+"""A student's prediction in a cell of the release: words, but no written answer."""
 _TOOL = re.compile(
     r"[ \t]*[%!]+[ "
     r"\t]*(?:pip3?|conda|mamba|apt(?:-get)?|git|wget|curl|nvidia-smi|ls|pwd|cd|python3?)\b"
@@ -143,6 +145,7 @@ def lines_in_words(source: str) -> list[str]:
         source = source[magic.end() :]
         if magic[1] not in _PYTHON_MAGICS:
             return _drop_empty(source.split("\n"))
+    source = _PREDICTION.sub("", source)
     commands = [line[0] for line in _LINE_MAGIC.finditer(source)]
     lines = [line for line in commands if not _TOOL.match(line) and _is_shell_or_words(line)]
     code: list[str] = []

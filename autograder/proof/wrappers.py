@@ -184,10 +184,11 @@ def trivial_answers(
     `handing_over` calls the answer key's function for the form of its result. A method would
     change its object then, which is more than nothing, so classes go without these answers.
     """
-    defined = _callables(source)
-    functions = [
-        called.function for called in observed if called.function in defined and not called.is_class
-    ]
+    observed = list(observed)
+    # a class is observed as a function too
+    classes = {called.function for called in observed if called.is_class}
+    defined = _callables(source) - classes
+    functions = [called.function for called in observed if called.function in defined]
     if not functions:
         return []
     has_methods = any("." in function for function in functions)

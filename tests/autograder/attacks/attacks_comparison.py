@@ -53,7 +53,11 @@ ATTACKS = [
     ),
     _returns("nan_everywhere", "z * float('nan')"),
     _returns("infinities", "z.abs() / 0"),
-    _returns("wrong_dtype", "torch.exp(z.float()) / torch.exp(z.float()).sum(dim, keepdim=True)"),
+    _returns(  # right but for the dtype: a slip, 35 % of four points
+        "wrong_dtype",
+        "torch.exp(z.float()) / torch.exp(z.float()).sum(dim, keepdim=True)",
+        loses=1.4,
+    ),
     _returns("complex_dtype", "z * 1j"),
     _returns("wrong_shape_that_broadcasts", "torch.ones(1, dtype=z.dtype)"),
     _returns("expanded_scalar", "torch.ones(1, dtype=z.dtype).expand(3, 10**9)"),

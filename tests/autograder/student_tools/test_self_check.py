@@ -253,6 +253,7 @@ def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path)
         "intake.written",
         "kernels",
         "records.submission",
+        "student_tools.course_progress",
         "student_tools.notebook_run",
         "student_tools.release_table",
         "student_tools.self_check",

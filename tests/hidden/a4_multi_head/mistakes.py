@@ -1627,6 +1627,7 @@ def tries_honest_units_only(): ...
 
 @mistake(
     "explain_memory_figure",
+    keeps=0.65,
     hint="Only elements of two bytes are tried. Figures are told for others too.",
     replace=("(1, 2, 4, 8)", "(2,)"),
 )
