@@ -137,8 +137,10 @@ async def read_form(request: Request) -> SentForm:
         HTTPException: it came from elsewhere, or too many came.
     """
     visitor = visitor_or_none(request)
-    client = request.client.host if request.client else ""
-    rates_of(request).forms.check(visitor.student if visitor else client)
+    if visitor is not None:
+        rates_of(request).forms.check(visitor.student)
+    else:
+        rates_of(request).sign_ins.check(request.client.host if request.client else "")
     async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
         fields = {}
         file = b""
