@@ -43,6 +43,7 @@ class Attempt:
     Attributes:
         number: 1 for the student's first attempt at the assignment.
         state: "waiting", "started", "graded" or "failed".
+        runs: how often a machine has begun it.
         sha256: hash of the notebook.
         suite_sha256: hash of the suite and settings that graded it, as results have it.
         score, max_score: points of the tests; None without a result.
@@ -57,6 +58,7 @@ class Attempt:
     received: float
     sha256: str
     state: str
+    runs: int
     machine: str
     started: float | None
     finished: float | None
@@ -190,10 +192,21 @@ class AttemptStore:
 
     def result(self, attempt_id: int) -> Result | None:
         """The attempt's result; None where it has none."""
-        answer = self.answer(attempt_id)
-        if answer is None or not answer[1]:
-            return None
-        return Result.from_json(answer[1].decode())
+        return self.results([attempt_id]).get(attempt_id)
+
+    def results(self, attempt_ids: Sequence[int]) -> dict[int, Result]:
+        """The results of those attempts that have one."""
+        query = select(attempts.c.id, attempts.c.answer).where(
+            attempts.c.id.in_(attempt_ids), attempts.c.answer.is_not(None)
+        )
+        with self._engine.connect() as connection:
+            answers = connection.execute(query).all()
+        contents = {row.id: unpack_graded(bytes(row.answer))[1] for row in answers}
+        return {
+            attempt_id: Result.from_json(content.decode())
+            for attempt_id, content in contents.items()
+            if content
+        }
 
     # What graders do
 
@@ -283,10 +296,7 @@ class AttemptStore:
             problem: why; stored where nothing is tried any more.
             is_final: whether another try would end like this one.
         """
-        attempt = claim.attempt
-        with self._engine.connect() as connection:
-            query = select(attempts.c.runs).where(attempts.c.id == attempt.id)
-            runs = connection.execute(query).scalar_one()
+        runs = claim.attempt.runs
         if runs < MOST_RUNS and not is_final:
             pause = FIRST_PAUSE * 2 ** (runs - 1)
             values = {"state": "waiting", "machine": "", "leased_until": self._clock() + pause}

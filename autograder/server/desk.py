@@ -19,11 +19,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
 from autograder.grading.bench import extras_for_any
-from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.packed_submission import PackedSubmission
 from autograder.grading.station import MachineFault, Station
 from autograder.ledger import read_ledger
-from autograder.records.model import Graded
 from autograder.records.results import course_sha256
 from autograder.server.attempts import LEASE_SECONDS, AttemptStore, Claim
 
@@ -147,10 +145,6 @@ class GradingDesk:
     ) -> bytes:
         student = claim.attempt.student
         name = assignment.name
-        limit = course.limits.notebook_mb << 20
-        if len(claim.notebook) > limit:
-            problem = f"the notebook is larger than {course.limits.notebook_mb} MB"
-            return pack_graded(Graded(student, problem=problem))
         folder = read_ledger(course).folder(student)
         packed = PackedSubmission(student, (folder, name, f"{name}.ipynb"), claim.notebook)
         with self._use_station(course, assignment, suite) as station:
@@ -176,8 +170,8 @@ class GradingDesk:
         if open_station is not None:
             if open_station.suite_sha256 == suite and not open_station.station.ended:
                 return open_station
-            del self._stations[assignment.name]
-            self._close_when_unused(open_station)
+            # its suite is of yesterday, or it has ended: what it was grading begins again
+            self._stations.pop(assignment.name).station.close()
         self._make_room()
         station = Station(
             course.root,
@@ -196,7 +190,3 @@ class GradingDesk:
         if len(self._stations) >= MOST_STATIONS and idle:
             oldest = min(idle, key=lambda name: self._stations[name].last_use)
             self._stations.pop(oldest).station.close()
-
-    def _close_when_unused(self, open_station: _OpenStation) -> None:
-        """End a station whose suite is of yesterday; attempts that it grades begin again."""
-        open_station.station.close()

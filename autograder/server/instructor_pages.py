@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -29,6 +29,7 @@ from autograder.server.pages_base import (
     read_form,
 )
 from autograder.server.people import Role
+from autograder.server.rules import AttemptRules
 from autograder.server.student_pages import assignment_of
 
 _RECENT = 20
@@ -57,19 +58,12 @@ class ClassView:
 def view_class(office: Office, assignment: str) -> ClassView:
     """Look at everybody's attempts at an assignment."""
     attempts = office.attempts.of_assignment(assignment)
-    rules = office.rules()
-    by_student: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        by_student.setdefault(attempt.student, []).append(attempt)
-    counting = []
-    for student in sorted(by_student):
-        chosen = rules.counting(by_student[student])
-        if chosen is not None:
-            counting.append(chosen)
+    counting = counting_attempts(office.rules(), attempts)
+    results = office.attempts.results([attempt.id for attempt in counting])
     mistakes: Counter[tuple[str, str]] = Counter()
     stuck: dict[str, list[str]] = {}
     for attempt in counting:
-        result = office.attempts.result(attempt.id)
+        result = results.get(attempt.id)
         for question in result.questions if result else ():
             if question.diagnosis is not None:
                 mistakes[question.name, question.diagnosis.hint] += 1
@@ -78,7 +72,7 @@ def view_class(office: Office, assignment: str) -> ClassView:
     scores = [attempt.score for attempt in counting if attempt.score is not None]
     return ClassView(
         counting=counting,
-        missing=_who_is_missing(office, by_student),
+        missing=_who_is_missing(office, {attempt.student for attempt in attempts}),
         recent=attempts[:_RECENT],
         mean=statistics.fmean(scores) if scores else None,
         mistakes=mistakes.most_common(10),
@@ -86,9 +80,18 @@ def view_class(office: Office, assignment: str) -> ClassView:
     )
 
 
-def _who_is_missing(office: Office, handing_in: Collection[str]) -> list[str]:
+def counting_attempts(rules: AttemptRules, attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Of each student the attempt that counts, where one does, by student."""
+    by_student: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        by_student.setdefault(attempt.student, []).append(attempt)
+    chosen = [rules.counting(by_student[student]) for student in sorted(by_student)]
+    return [attempt for attempt in chosen if attempt is not None]
+
+
+def _who_is_missing(office: Office, handing_in: Set[str]) -> list[str]:
     """Students of the class list without an attempt."""
-    absent = office.ledger().listed.keys() - set(handing_in)
+    absent = office.ledger().listed.keys() - handing_in
     return sorted(student for student in absent if office.role_of(student) == "student")
 
 
@@ -173,8 +176,8 @@ async def grade_again(request: Request) -> Response:
     office = office_of(request)
     assignment = await run_in_threadpool(assignment_of, request)
     attempts = await run_in_threadpool(office.attempts.of_assignment, assignment.name)
-    view = await run_in_threadpool(view_class, office, assignment.name)
-    chosen = [attempt.id for attempt in view.counting]
+    rules = await run_in_threadpool(office.rules)
+    chosen = [attempt.id for attempt in counting_attempts(rules, attempts)]
     chosen += [attempt.id for attempt in attempts if attempt.state == "failed"]
     await run_in_threadpool(office.attempts.grade_again, chosen)
     detail = f"{len(chosen)} attempts at {assignment.name}"

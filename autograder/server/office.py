@@ -16,7 +16,6 @@ from sqlalchemy import Engine
 from autograder.basics.errors import KitError
 from autograder.basics.times import shown_time
 from autograder.course import COURSE_FILE, Assignment, Course, load_course
-from autograder.course.roster import ROSTER_FILE
 from autograder.intake.reading import parse_notebook
 from autograder.ledger import Ledger, read_ledger
 from autograder.outputs.feedback_page import render_feedback
@@ -40,11 +39,14 @@ class HandInRefused(KitError):
 
 @dataclass(frozen=True, slots=True)
 class AssignmentView:
-    """One assignment as a student's list of assignments shows it.
+    """One assignment as a student sees it now.
 
     Attributes:
         due: when it is due for this student, in words; "" where nobody says.
+        attempts: the newest first.
         counting: the attempt that counts; None before one does.
+        refusal: why the student may not hand in now; "" where they may.
+        tries_left: None where there is no limit.
     """
 
     name: str
@@ -52,6 +54,8 @@ class AssignmentView:
     is_past_due: bool
     attempts: tuple[Attempt, ...]
     counting: Attempt | None
+    refusal: str
+    tries_left: int | None
 
 
 class Office:
@@ -105,9 +109,9 @@ class Office:
                     self._tell(f"the settings from before stay: {error}")
             return self._course
 
-    def _stamp(self) -> tuple[int, ...]:
-        paths = (self._root / COURSE_FILE, self._root / ROSTER_FILE)
-        return tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
+    def _stamp(self) -> int:
+        path = self._root / COURSE_FILE
+        return path.stat().st_mtime_ns if path.exists() else 0
 
     def ledger(self) -> Ledger:
         """Who is who, as the files say now."""
@@ -175,8 +179,20 @@ class Office:
 
     def assignment_view(self, student: str, name: str) -> AssignmentView:
         """One assignment for a student."""
+        return self._view(self.rules(), student, name, self.attempts.of_student(student, name))
+
+    def assignment_views(self, student: str) -> list[AssignmentView]:
+        """Every assignment for a student: files and database are read once."""
         rules = self.rules()
-        attempts = self.attempts.of_student(student, name)
+        by_assignment: dict[str, list[Attempt]] = {}
+        for attempt in self.attempts.of_student(student):
+            by_assignment.setdefault(attempt.assignment, []).append(attempt)
+        names = [assignment.name for assignment in self.assignments()]
+        return [self._view(rules, student, name, by_assignment.get(name, [])) for name in names]
+
+    def _view(
+        self, rules: AttemptRules, student: str, name: str, attempts: list[Attempt]
+    ) -> AssignmentView:
         due = rules.due(student, name)
         return AssignmentView(
             name=name,
@@ -184,6 +200,8 @@ class Office:
             is_past_due=rules.is_past_due(student, name),
             attempts=tuple(attempts),
             counting=rules.counting(attempts),
+            refusal=rules.why_not_now(attempts),
+            tries_left=rules.tries_left(attempts),
         )
 
     def feedback(self, attempt: Attempt, result: Result, back: str) -> str:

@@ -34,9 +34,7 @@ def home(request: Request) -> Response:
     """Everybody's first page: the assignments."""
     visitor = visitor_of(request)
     office = office_of(request)
-    names = [assignment.name for assignment in office.assignments()]
-    views = [office.assignment_view(visitor.student, name) for name in names]
-    return page(request, "home.html", views=views)
+    return page(request, "home.html", views=office.assignment_views(visitor.student))
 
 
 def assignment_of(request: Request) -> Assignment:
@@ -69,16 +67,12 @@ def assignment_page(request: Request, problem: str = "") -> Response:
     visitor = visitor_of(request)
     assignment = assignment_of(request)
     office = office_of(request)
-    view = office.assignment_view(visitor.student, assignment.name)
-    rules = office.rules()
     return page(
         request,
         "assignment.html",
         status=400 if problem else 200,
-        view=view,
+        view=office.assignment_view(visitor.student, assignment.name),
         submit=office.course.submit,
-        refusal=rules.why_not_now(view.attempts),
-        tries_left=rules.tries_left(view.attempts),
         problem=problem,
     )
 
@@ -130,12 +124,13 @@ def feedback_page(request: Request) -> Response:
     attempt = attempt_of(request, visitor)
     office = office_of(request)
     result = office.attempts.result(attempt.id)
-    is_shown = visitor.is_instructor or office.rules().shown(attempt) == "all"
-    if result is None or not is_shown:
+    if result is not None and not visitor.is_instructor:
+        rules = office.rules()
+        is_shown = rules.shown(attempt) == "all"
+        result = rules.shown_result(attempt, result) if is_shown else None
+    if result is None:
         raise HTTPException(404)
     back = f"{request.scope.get('root_path', '')}/attempts/{attempt.id}"
-    if not visitor.is_instructor:
-        result = office.rules().shown_result(attempt, result)
     text = office.feedback(attempt, result, back)
     return HTMLResponse(text, headers={"content-security-policy": _FEEDBACK_POLICY})
 
