@@ -26,6 +26,8 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
+_MOST_REMEMBERED = 10_000
+"""So many people or addresses a limit remembers, before it forgets those who were quiet."""
 TOKEN = "form_token"
 """The name of a form's hidden field, and of the session's entry that it must equal."""
 
@@ -116,8 +118,11 @@ class RateLimit:
                     429, f"too often: wait {wait} seconds", {"retry-after": str(wait)}
                 )
             times.append(now)
-            if len(self._times) > 10_000:
-                self._times = {name: kept for name, kept in self._times.items() if kept}
+            if len(self._times) > _MOST_REMEMBERED:
+                begin = now - self._seconds
+                self._times = {
+                    name: last for name, last in self._times.items() if last[-1] >= begin
+                }
 
 
 class RateLimits:
