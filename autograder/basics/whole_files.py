@@ -51,6 +51,17 @@ def write_whole(
             raise
 
 
+def make_private(path: Path, content: str) -> None:
+    """Make a file that nobody else on the machine may read.
+
+    Raises:
+        FileExistsError: there is one already.
+    """
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(content)
+
+
 def part_path(path: Path) -> Path:
     """A new name for a temporary file beside `path`."""
     return path.with_name(f"{_prefix(path.name)}{secrets.token_hex(8)}{_PART}")

@@ -57,16 +57,13 @@ attempts = Table(
 )
 """One row for each notebook that was handed in; `attempts.py` explains the columns."""
 
-people = Table(
-    "people",
+api_keys = Table(
+    "api_keys",
     metadata,
     Column("student", String(300), primary_key=True),
-    Column("name", String(300), nullable=False, default=""),
-    Column("email", String(300), nullable=False, default=""),
-    Column("api_key_sha256", String(64), nullable=False, default=""),
-    Column("lti", Text, nullable=False, default=""),
+    Column("key_sha256", String(64), nullable=False),
 )
-"""People who have signed in, or who got a link."""
+"""Keys of `check.py --submit`. Names and emails of people stand in the ledger alone."""
 
 links = Table(
     "links",
@@ -105,16 +102,6 @@ audit = Table(
     Column("detail", Text, nullable=False),
 )
 """Who changed what: marks, extensions, links."""
-
-machines = Table(
-    "machines",
-    metadata,
-    Column("name", String(300), primary_key=True),
-    Column("seen", Float, nullable=False),
-    Column("graders", Integer, nullable=False),
-    Column("problem", Text, nullable=False, default=""),
-)
-"""The machines that grade, as each of them tells."""
 
 lti_states = Table(
     "lti_states",

@@ -15,9 +15,10 @@ from autograder.basics.errors import KitError
 from autograder.cluster.messages import pack_course, unpack_course
 from autograder.course import COURSE_FILE, Course, load_course
 from autograder.course.roster import ROSTER_FILE
+from autograder.records.results import Tell
 from autograder.sandbox.leftovers import ScratchFolder
 from autograder.server.office import Office
-from autograder.server.serve_command import ServeRequest, Tell, serve_command
+from autograder.server.serve_command import ServeRequest, serve_command
 
 INSTRUCTOR = "instructor"
 STUDENT = "student-001"

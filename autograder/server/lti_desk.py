@@ -7,12 +7,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import os
 import secrets
 import time
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -24,6 +22,7 @@ from starlette.exceptions import HTTPException
 
 from autograder.basics.errors import KitError, PlatformUnavailable
 from autograder.basics.locks import hold_lock
+from autograder.basics.whole_files import make_private
 from autograder.course import LtiRegistration
 from autograder.ledger import Identity, link_download, read_ledger
 from autograder.platforms.lti import LtiServices, Score
@@ -88,7 +87,7 @@ class LtiDesk:
         """This server's key, made when it is first needed; nobody else may read the file."""
         path = self._office.course.kept / "lti-key.pem"
         if not path.exists():
-            _write_key(path)
+            make_private(path, _make_key())
         return path.read_text(encoding="utf-8")
 
     def key_set(self) -> dict[str, Any]:
@@ -139,10 +138,7 @@ class LtiDesk:
             with self._services(issuer) as services:
                 identities = services.roster(address)
             for identity in identities:
-                student = self.link(identity)
-                email = identity.accounts[0] if identity.accounts else ""
-                self._office.people.remember(student, identity.name, email)
-                students.append(student)
+                students.append(self.link(identity))
         return students
 
     # Marks
@@ -253,13 +249,11 @@ def _key_client(address: str) -> jwt.PyJWKClient:
     return jwt.PyJWKClient(address, timeout=_TIMEOUT)
 
 
-def _write_key(path: Path) -> None:
+def _make_key() -> str:
     key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
     pem = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(pem)
+    return pem.decode()

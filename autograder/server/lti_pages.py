@@ -7,7 +7,6 @@ and in a cookie of its own: the session's cookie does not come along when anothe
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -155,9 +154,6 @@ def _enter(office: Office, desk: LtiDesk, claims: dict[str, Any]) -> tuple[Visit
     student = desk.link(identity)
     if office.role_of(student) == "instructor":
         role = "instructor"
-    office.people.remember(
-        student, claims.get("name", ""), claims.get("email", ""), json.dumps(claims["iss"])
-    )
     assignment = _assignment_of(office, claims)
     grades = claims.get(_GRADES, {})
     roster = claims.get(_ROSTER, {})

@@ -1,6 +1,4 @@
-"""Who may sign in, and with what: one-time links, keys of `check.py --submit`, and the names that
-other systems give.
-"""
+"""Who may sign in, and with what: one-time links, and keys of `check.py --submit`."""
 
 from __future__ import annotations
 
@@ -12,9 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sqlalchemy import Engine, delete, select, update
-from sqlalchemy.exc import IntegrityError
 
-from autograder.server.database import audit, links, people
+from autograder.server.database import api_keys, audit, links
 
 Role = Literal["student", "instructor"]
 LINK_DAYS = 14.0
@@ -54,7 +51,7 @@ def hash_key(key: str) -> str:
 
 
 class PeopleStore:
-    """People, links and the audit log in the database."""
+    """Links, keys and the audit log in the database."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         self._engine = engine
@@ -91,47 +88,24 @@ class PeopleStore:
                 .values(used=now)
                 .returning(links.c.student, links.c.role)
             ).first()
-        if row is None:
-            return None
-        self.remember(row.student)
-        return Visitor(row.student, row.role)
-
-    def remember(self, student: str, name: str = "", email: str = "", lti: str = "") -> None:
-        """Note that a person has signed in, and what the other system says of them."""
-        facts = {"name": name, "email": email, "lti": lti}
-        values = {column: value for column, value in facts.items() if value}
-        try:
-            with self._engine.begin() as connection:
-                connection.execute(people.insert().values(student=student, **values))
-        except IntegrityError:
-            if values:
-                with self._engine.begin() as connection:
-                    own = people.c.student == student
-                    connection.execute(update(people).where(own).values(**values))
+        return None if row is None else Visitor(row.student, row.role)
 
     def make_api_key(self, student: str) -> str:
         """A new key with which `check.py --submit` hands in for the student, who had one before
         perhaps: that one ends.
         """
-        self.remember(student)
         key = secrets.token_urlsafe(24)
         with self._engine.begin() as connection:
-            own = people.c.student == student
-            connection.execute(update(people).where(own).values(api_key_sha256=hash_key(key)))
+            connection.execute(delete(api_keys).where(api_keys.c.student == student))
+            connection.execute(api_keys.insert().values(student=student, key_sha256=hash_key(key)))
         return key
 
     def find_by_api_key(self, key: str) -> str | None:
         """The student to whom a key belongs; None for nobody's."""
         with self._engine.connect() as connection:
-            query = select(people.c.student).where(people.c.api_key_sha256 == hash_key(key))
+            query = select(api_keys.c.student).where(api_keys.c.key_sha256 == hash_key(key))
             student: str | None = connection.execute(query).scalar()
         return student
-
-    def lti_record(self, student: str) -> str:
-        """What LTI launches have told of the student, as JSON; "" for nothing."""
-        with self._engine.connect() as connection:
-            query = select(people.c.lti).where(people.c.student == student)
-            return connection.execute(query).scalar() or ""
 
     def log(self, person: str, action: str, detail: str) -> None:
         """Add a line to the audit log."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 import socket
@@ -13,7 +12,9 @@ from dataclasses import dataclass
 import uvicorn
 
 from autograder.basics.locks import hold_lock
+from autograder.basics.whole_files import make_private
 from autograder.course import Course, load_course
+from autograder.records.results import Tell
 from autograder.server.attempts import AttemptStore
 from autograder.server.database import open_database
 from autograder.server.desk import GradingDesk
@@ -22,8 +23,6 @@ from autograder.server.lti_desk import LtiDesk
 from autograder.server.office import Office
 from autograder.server.people import Role
 from autograder.server.web_app import make_app
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,5 @@ def _secret(course: Course) -> str:
     """The secret that signs cookies, made once; nobody else on the machine may read it."""
     path = course.kept / "server-secret"
     if not path.exists():
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(secrets.token_urlsafe(32))
+        make_private(path, secrets.token_urlsafe(32))
     return path.read_text(encoding="utf-8")
