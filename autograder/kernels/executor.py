@@ -15,7 +15,7 @@ from autograder.kernels.frame import ProgramFrame, Step, Translation
 from autograder.kernels.number_types import INT32, TileType
 from autograder.kernels.products import find_product_step
 from autograder.kernels.tile_references import find_reference_step
-from autograder.kernels.tiles import find_tile_step
+from autograder.kernels.tiles import find_tile_step, give_constant
 from autograder.kernels.ttir_text import CodeBlock, Module, Operation, read_module
 
 _SILENT = frozenset({"llvm.intr.assume", "tt.assume", "gpu.barrier.noop", "ttg.warp_yield"})
@@ -149,10 +149,10 @@ def _find_simple(operation: Operation, types: Translation) -> Step | None:
     name = operation.name
     if name == "arith.constant":
         kind = types.type_of(operation.results[0])
-        return _give(operation, constant(operation.text, kind.shape, kind.element))
+        return give_constant(operation, constant(operation.text, kind.shape, kind.element))
     if name == "ub.poison":
         kind = types.type_of(operation.results[0])
-        return _give(operation, np.zeros((1, *kind.shape), kind.element.array))
+        return give_constant(operation, np.zeros((1, *kind.shape), kind.element.array))
     if name == "tt.get_program_id":
         return _program_id(operation)
     if name == "tt.get_num_programs":
@@ -168,15 +168,6 @@ def _find_simple(operation: Operation, types: Translation) -> Step | None:
             "inline_asm_elementwise is a GPU's own assembler: it has no meaning on a CPU"
         )
     return None
-
-
-def _give(operation: Operation, value: np.ndarray) -> Step:
-    (result,) = operation.results
-
-    def step(frame: ProgramFrame) -> None:
-        frame.values[result] = value
-
-    return step
 
 
 def _axis_of(operation: Operation) -> int:

@@ -83,7 +83,7 @@ _SIMPLE = {
         _simple("f8E4M3B11FNUZ", "float", 1, "float32"),
     )
 }
-BOOL, INT32, INT64, FLOAT32 = (_SIMPLE[name] for name in ("i1", "i32", "i64", "f32"))
+BOOL, INT32 = (_SIMPLE[name] for name in ("i1", "i32"))
 
 
 @functools.cache

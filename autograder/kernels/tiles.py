@@ -66,10 +66,11 @@ def _make_range(operation: Operation, types: Translation) -> Step:
     if start is None or end is None or shape != (end - start,):
         raise Unreadable(f"no range: {operation.text[:60]}")
     numbers = np.arange(start, end, dtype=np.int32)[None]
-    return _constant(operation, numbers)
+    return give_constant(operation, numbers)
 
 
-def _constant(operation: Operation, value: Array) -> Step:
+def give_constant(operation: Operation, value: Array) -> Step:
+    """The step of an operation whose result is always the same."""
     (result,) = operation.results
 
     def step(frame: ProgramFrame) -> None:

@@ -145,7 +145,7 @@ _SIMPLE = {
         _simple("f8E4M3B11FNUZ", "float", 1, "float32"),
     )
 }
-BOOL, INT32, INT64, FLOAT32 = (_SIMPLE[name] for name in ("i1", "i32", "i64", "f32"))
+BOOL, INT32 = (_SIMPLE[name] for name in ("i1", "i32"))
 
 
 @functools.cache
@@ -3478,10 +3478,11 @@ def _make_range(operation: Operation, types: Translation) -> Step:
     if start is None or end is None or shape != (end - start,):
         raise Unreadable(f"no range: {operation.text[:60]}")
     numbers = np.arange(start, end, dtype=np.int32)[None]
-    return _constant(operation, numbers)
+    return give_constant(operation, numbers)
 
 
-def _constant(operation: Operation, value: Array) -> Step:
+def give_constant(operation: Operation, value: Array) -> Step:
+    """The step of an operation whose result is always the same."""
     (result,) = operation.results
 
     def step(frame: ProgramFrame) -> None:
@@ -3844,10 +3845,10 @@ def _find_simple(operation: Operation, types: Translation) -> Step | None:
     name = operation.name
     if name == "arith.constant":
         kind = types.type_of(operation.results[0])
-        return _give(operation, constant(operation.text, kind.shape, kind.element))
+        return give_constant(operation, constant(operation.text, kind.shape, kind.element))
     if name == "ub.poison":
         kind = types.type_of(operation.results[0])
-        return _give(operation, np.zeros((1, *kind.shape), kind.element.array))
+        return give_constant(operation, np.zeros((1, *kind.shape), kind.element.array))
     if name == "tt.get_program_id":
         return _program_id(operation)
     if name == "tt.get_num_programs":
@@ -3863,15 +3864,6 @@ def _find_simple(operation: Operation, types: Translation) -> Step | None:
             "inline_asm_elementwise is a GPU's own assembler: it has no meaning on a CPU"
         )
     return None
-
-
-def _give(operation: Operation, value: np.ndarray) -> Step:
-    (result,) = operation.results
-
-    def step(frame: ProgramFrame) -> None:
-        frame.values[result] = value
-
-    return step
 
 
 def _axis_of(operation: Operation) -> int:
