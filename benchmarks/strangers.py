@@ -38,7 +38,7 @@ from autograder.proof.proof_report import markdown_table
 from autograder.proof.trials import examine_each, grade_answer
 from autograder.records.submission import FoundSubmission
 from autograder.sandbox.host_process import HostClient
-from autograder.suite.prerequisites import prerequisites
+from autograder.suite.prerequisites import affected_questions
 
 BEGIN, END = "<!-- begin of strangers -->", "<!-- end of strangers -->"
 GRADERS = 2
@@ -56,11 +56,7 @@ def grade(
         uses = {name: question.uses for name, question in bench.grader.questions.items()}
 
         def grade_variant(client: HostClient, variant: Variant) -> GradedAnswer:
-            affected = [
-                name
-                for name in uses
-                if name == variant.question or variant.question in prerequisites(name, uses)
-            ]
+            affected = affected_questions(variant.question, uses)
             results = grade_answer(bench, client, variant, affected)
             questions = {result.name: result for result in results}
             question = questions.pop(variant.question)

@@ -38,8 +38,8 @@ class StepAnswer:
     gradients: list[Tensor | None] = field(default_factory=list)
 
 
-Answering = Callable[[ScriptStep, list[Any], tuple[Any, ...], dict[str, Any]], Any]
-"""Makes the call of a step: (step, objects made so far, arguments, keywords)."""
+FindFunction = Callable[[ScriptStep], Any]
+"""The function of a step that is called on no object: a question's, or a helper of the script."""
 
 
 class KeyPlayer:
@@ -56,17 +56,11 @@ class KeyPlayer:
     def play(self, script: Script) -> list[StepAnswer]:
         """The answers up to the first exception."""
 
-        def call(
-            step: ScriptStep, made: list[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
-        ) -> Any:
-            if step.on is not None:
-                target = getattr(made[step.on.step], step.name)
-                return target if step.kind == "read" else target(*arguments, **keywords)
-            if step.kind == "helper":
-                return self._helper_names(script.helpers)[step.name](*arguments)
-            return self._names[step.name](*arguments, **keywords)
+        def find(step: ScriptStep) -> Any:
+            names = self._helper_names(script.helpers) if step.kind == "helper" else self._names
+            return names[step.name]
 
-        return _play(script, call)
+        return _play(script, find)
 
     def _helper_names(self, text: str) -> dict[str, Any]:
         if text not in self._helpers:
@@ -92,17 +86,12 @@ class StudentPlayer:
         """The answers up to the first fault."""
         log = start_log(self._signatures)
 
-        def call(
-            step: ScriptStep, made: list[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
-        ) -> Any:
-            if step.on is not None:
-                target = getattr(made[step.on.step], step.name)
-                return target if step.kind == "read" else target(*arguments, **keywords)
+        def find(step: ScriptStep) -> Any:
             if step.kind == "helper":
-                return self._student.define(script.helpers, step.name)(*arguments)
-            return getattr(self._student, step.name)(*arguments, **keywords)
+                return self._student.define(script.helpers, step.name)
+            return getattr(self._student, step.name)
 
-        answers = _play(script, call)
+        answers = _play(script, find)
         noted_calls = iter([call for call in log.calls if not call.is_attribute])
         for step, answer in zip(script.steps, answers, strict=False):
             noted = None if step.kind == "read" else next(noted_calls, None)
@@ -110,11 +99,11 @@ class StudentPlayer:
         return answers
 
 
-def _play(script: Script, call: Answering) -> list[StepAnswer]:
+def _play(script: Script, find: FindFunction) -> list[StepAnswer]:
     answers: list[StepAnswer] = []
     made: list[Any] = []
     for step in script.steps:
-        answer, answer_object = _play_step(step, made, call, script.gradients)
+        answer, answer_object = _play_step(step, made, find, script.gradients)
         answers.append(answer)
         made.append(answer_object)
         if answer.fault is not None:
@@ -125,7 +114,7 @@ def _play(script: Script, call: Answering) -> list[StepAnswer]:
 def _play_step(
     step: ScriptStep,
     made: list[Any],
-    call: Answering,
+    find: FindFunction,
     with_gradients: bool,
 ) -> tuple[StepAnswer, Any]:
     """The answer of a step, and the object that it made, for later steps."""
@@ -145,7 +134,7 @@ def _play_step(
     keywords = {name: map_leaves(fill_in, part) for name, part in step.keywords.items()}
     answer = StepAnswer()
     try:
-        result = call(step, made, arguments, keywords)
+        result = _call(step, made, find, arguments, keywords)
         if inputs:
             answer.gradients = _gradients(result, inputs)
     except KitError:
@@ -155,6 +144,21 @@ def _play_step(
         return answer, None
     answer.value = map_leaves(_as_data, result)
     return answer, result
+
+
+def _call(
+    step: ScriptStep,
+    made: list[Any],
+    find: FindFunction,
+    arguments: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Any:
+    if step.on is not None:
+        target = getattr(made[step.on.step], step.name)
+        return target if step.kind == "read" else target(*arguments, **keywords)
+    if step.kind == "helper":
+        return find(step)(*arguments)
+    return find(step)(*arguments, **keywords)
 
 
 def _fresh(tensor: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from autograder.proof.trials import Replacement, examine_each, grade_answer
 from autograder.records.model import QuestionResult
 from autograder.sandbox.host_process import HostClient
 from autograder.suite.known_answers import KnownAnswer
-from autograder.suite.prerequisites import prerequisites
+from autograder.suite.prerequisites import affected_questions
 
 SAMPLES_FILE = "samples.py"
 MOST_UNNAMED = 0.1
@@ -145,11 +145,7 @@ def grade_alone(
     uses = {name: question.uses for name, question in bench.grader.questions.items()}
 
     def grade(client: HostClient, answer: Replacement) -> LoneAnswer:
-        affected = [
-            name
-            for name in uses
-            if name == answer.question or answer.question in prerequisites(name, uses)
-        ]
+        affected = affected_questions(answer.question, uses)
         graded = grade_answer(bench, client, answer, affected)
         questions = {question.name: question for question in graded}
         question = questions.pop(answer.question)

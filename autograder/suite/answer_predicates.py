@@ -137,13 +137,7 @@ def off_by_a_factor(factor: str = "") -> Predicate:
 
     def holds(sight: Sight) -> bool:
         answer, right = _floats_of_one_shape(sight)
-        measured = measure_factor(answer, right)
-        if factor:
-            expected = read_factor(factor, sight)
-            if abs(expected - 1) < _FACTOR_ROUNDING:
-                raise Unseen("a factor of 1")
-            return measured is not None and _is_near(measured, expected)
-        return measured is not None and not _is_near(measured, 1)
+        return _is_factor(measure_factor(answer, right), factor, sight)
 
     return make_predicate(f"is off by the factor {factor or 'of all numbers'}", holds)
 
@@ -180,6 +174,16 @@ def read_factor(text: str, sight: Sight) -> float:
     return value
 
 
+def _is_factor(measured: float | None, factor: str, sight: Sight) -> bool:
+    """Whether a measured factor is the one that a text names, or any but 1 where it names none."""
+    if factor:
+        expected = read_factor(factor, sight)
+        if abs(expected - 1) < _FACTOR_ROUNDING:
+            raise Unseen("a factor of 1")
+        return measured is not None and _is_near(measured, expected)
+    return measured is not None and not _is_near(measured, 1)
+
+
 def _is_near(first: float, second: float) -> bool:
     return abs(first - second) <= 2 * _FACTOR_ROUNDING * abs(second)
 
@@ -212,12 +216,7 @@ def scores_off_by(factor: str = "") -> Predicate:
             raise Unseen("no weights")
         logs = [np.log(np.where(visible, weights, 1.0)) for weights in (answer, right)]
         measured = measure_factor(*[_centered(array, visible) for array in logs])
-        if factor:
-            expected = read_factor(factor, sight)
-            if abs(expected - 1) < _FACTOR_ROUNDING:
-                raise Unseen("a factor of 1")
-            return measured is not None and _is_near(measured, expected)
-        return measured is not None and not _is_near(measured, 1)
+        return _is_factor(measured, factor, sight)
 
     return make_predicate(f"has scores off by the factor {factor or 'of all scores'}", holds)
 

@@ -17,3 +17,13 @@ def prerequisites(
             collected.append(name)
             queue += uses.get(name, ())
     return collected
+
+
+def affected_questions(
+    question: str,
+    uses: Mapping[str, Sequence[str]],
+) -> list[str]:
+    """The question and all that build on it, in the order of `uses`: those that another answer to
+    the question can change.
+    """
+    return [name for name in uses if name == question or question in prerequisites(name, uses)]

@@ -22,16 +22,21 @@ Change = Callable[[Any, Sight], Any]
 """Makes the new value of an argument."""
 
 
+def _stays(sight: Sight, other: Sight) -> bool:
+    """Whether the answer is the same for other arguments, for which the right one is not."""
+    if equal(other.right, sight.right):
+        raise Unseen("the right answer stays the same too")
+    if not _is_finite(sight.answer):
+        raise Unseen("not finite")
+    return equal(other.answer, sight.answer)
+
+
 def ignores(argument: str) -> Predicate:
     """The answer stays the same whatever an argument is, and the right answer does not."""
 
     def holds(sight: Sight) -> bool:
         other = sight.ask_with(f"other {argument}", {argument: other_values(sight, argument)})
-        if equal(other.right, sight.right):
-            raise Unseen("the right answer stays the same too")
-        if not _is_finite(sight.answer):
-            raise Unseen("not finite")
-        return equal(other.answer, sight.answer)
+        return _stays(sight, other)
 
     return make_predicate(f"is the same whatever `{argument}` is", holds)
 
@@ -42,11 +47,7 @@ def ignores_the_size_of(argument: str) -> Predicate:
     def holds(sight: Sight) -> bool:
         doubled = rebuilt(sight.argument(argument), lambda values: 2.0 * values)
         other = sight.ask_with(f"twice {argument}", {argument: doubled})
-        if equal(other.right, sight.right):
-            raise Unseen("the right answer stays the same too")
-        if not _is_finite(sight.answer):
-            raise Unseen("not finite")
-        return equal(other.answer, sight.answer)
+        return _stays(sight, other)
 
     return make_predicate(f"is the same for twice `{argument}`", holds)
 
@@ -117,11 +118,7 @@ def needs_the_first_only(argument: str, axis: int = 0) -> Predicate:
         first = _entry(value, axis, 0)
         other_value = with_other_entry(others, axis, 0, first, whole=False)
         other = sight.ask_with(f"only the first {argument} along {axis}", {argument: other_value})
-        if equal(other.right, sight.right):
-            raise Unseen("the right answer stays the same too")
-        if not _is_finite(sight.answer):
-            raise Unseen("not finite")
-        return equal(other.answer, sight.answer)
+        return _stays(sight, other)
 
     return make_predicate(f"depends on the first entry of `{argument}` along axis {axis}", holds)
 
