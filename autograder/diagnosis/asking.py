@@ -55,6 +55,7 @@ class Asker:
         self._log = CallLog(reference)
         self._student: Student | None = None
         self._asked = 0
+        self._sights: dict[str, list[PlacedSight]] = {}
 
     def functions(self) -> Student | None:
         """The submission's functions for further calls; None where nothing may be asked."""
@@ -62,8 +63,20 @@ class Asker:
             self._student = self._open_functions()
         return self._student
 
-    def sights(self, run: TestRun, key_run: TestRun) -> list[PlacedSight]:
-        """The sights of the calls of a test whose answer is not the right one."""
+    def sights(
+        self,
+        runs: Mapping[str, TestRun],
+        key_runs: Mapping[str, TestRun],
+    ) -> dict[str, list[PlacedSight]]:
+        """By test, the sights of its calls whose answer is not the right one. A test's sights are
+        made once: they keep what they were told of further calls.
+        """
+        for test, run in runs.items():
+            if test not in self._sights:
+                self._sights[test] = self._make_sights(run, key_runs[test])
+        return {test: self._sights[test] for test in runs}
+
+    def _make_sights(self, run: TestRun, key_run: TestRun) -> list[PlacedSight]:
         sights: list[PlacedSight] = []
         for place, (call, key_call) in enumerate(zip(run.calls, key_run.calls, strict=False)):
             if call.name != key_call.name or len(sights) == _MOST_SIGHTS:

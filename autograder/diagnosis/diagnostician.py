@@ -370,7 +370,7 @@ def _fit_all_by_evidence(
     is_strict: bool = False,
 ) -> list[Fit]:
     """The mistakes that the failed tests of an answer show."""
-    sights = {test: asker.sights(run, answer.key_runs[test]) for test, run in answer.failed.items()}
+    sights = asker.sights(answer.failed, answer.key_runs)
     fits = [fit_by_evidence(record, answer, sights, is_strict=is_strict) for record in records]
     return [fit for fit in fits if fit is not None]
 
@@ -381,7 +381,7 @@ def _find_evidence_elsewhere(
     asker: Asker,
 ) -> Evidence | None:
     """What is known of the answer in the tests that no chosen mistake explains."""
-    sights = {test: asker.sights(run, answer.key_runs[test]) for test, run in answer.failed.items()}
+    sights = asker.sights(answer.failed, answer.key_runs)
     explained = unite([fit.explained for fit in chosen])
     compared = [test for test, run in answer.failed.items() if run.distances]
     return find_evidence(sights, sights.keys() - explained, compared)
