@@ -24,14 +24,13 @@ from autograder.suite.answer_predicates import (
     complement,
     equal,
     is_what,
-    measure_factor,
     needs_softmax,
-    off_by_a_constant,
     one_axis_less,
     one_axis_more,
     parts_exchanged,
     to_array,
 )
+from autograder.suite.factor_predicates import measure_factor, off_by_a_constant
 from autograder.suite.kinds import is_array
 from autograder.suite.probing_predicates import (
     depends_on_later,

@@ -21,8 +21,6 @@ from autograder.suite.answer_predicates import (
     needs_softmax,
     not_finite,
     nothing_where_something_is_right,
-    off_by_a_constant,
-    off_by_a_factor,
     one_axis_less,
     one_axis_more,
     one_hot,
@@ -31,7 +29,6 @@ from autograder.suite.answer_predicates import (
     parts_exchanged,
     repeats,
     same_along,
-    scores_off_by,
     shape_with_axes_exchanged,
     shifted_along,
     something_only_where_nothing_is_right,
@@ -49,6 +46,11 @@ from autograder.suite.compare import (
     call_twice,
 )
 from autograder.suite.decorators import alternate, forbid, mistake, points, sample, uses
+from autograder.suite.factor_predicates import (
+    off_by_a_constant,
+    off_by_a_factor,
+    scores_off_by,
+)
 from autograder.suite.probing_predicates import (
     depends_on_later,
     ignores,

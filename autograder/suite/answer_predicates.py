@@ -1,11 +1,10 @@
-"""Predicates on an answer beside the right one: sums, factors, axes, order, dtypes.
+"""Predicates on an answer beside the right one: sums, axes, order, dtypes.
 
 Each is Unseen where the right answer has the property too.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,14 +12,10 @@ import numpy as np
 
 from autograder.suite.kinds import is_array, numbers_in
 from autograder.suite.rounding import array_distance
-from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate
+from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate, read_factor
 from autograder.wire.values import dtype_name
 
 Numbers = np.ndarray[Any, Any]
-_FACTOR_ROUNDING = 1e-3
-"""How far a factor may lie from 1, and one element's from another's, and still be the same: coarse
-enough for single precision, and finer than any factor that a formula misses.
-"""
 
 
 def equal(first: Any, second: Any) -> bool:
@@ -54,7 +49,8 @@ def _floats(sight: Sight) -> tuple[Numbers, Numbers]:
     return answer.astype(np.float64), right.astype(np.float64)
 
 
-def _floats_of_one_shape(sight: Sight) -> tuple[Numbers, Numbers]:
+def floats_of_one_shape(sight: Sight) -> tuple[Numbers, Numbers]:
+    """The answer and the right answer in double precision, where their shapes are equal."""
     answer, right = _floats(sight)
     if answer.shape != right.shape:
         raise Unseen("another shape")
@@ -125,110 +121,6 @@ def sums_to(total: str, axis: int = -1) -> Predicate:
         )
 
     return make_predicate(f"sums to {total} along axis {axis}", holds)
-
-
-def off_by_a_factor(factor: str = "") -> Predicate:
-    """One factor lies between the answer and the right one, and it is not 1.
-
-    Args:
-        factor: the factor in sizes of arguments, "q[-1]**0.5 * num_heads**-0.5"; any where it is
-            left out.
-    """
-
-    def holds(sight: Sight) -> bool:
-        answer, right = _floats_of_one_shape(sight)
-        return _is_factor(measure_factor(answer, right), factor, sight)
-
-    return make_predicate(f"is off by the factor {factor or 'of all numbers'}", holds)
-
-
-def measure_factor(answer: Numbers, right: Numbers) -> float | None:
-    """The factor that lies between all numbers of two arrays; None where there is none, and Unseen
-    where there are too few numbers to tell.
-    """
-    large = abs(right) > 1e-2 * abs(right).max(initial=0)
-    if large.sum() < 2 or np.ptp(right) == 0 or not np.isfinite(right).all():
-        raise Unseen("too few numbers")
-    if not np.isfinite(answer).all():
-        return None
-    factor = float(np.median(answer[large] / right[large]))
-    size = abs(factor) * abs(right).max()
-    is_same = bool((abs(answer - factor * right) <= _FACTOR_ROUNDING * size).all())
-    return factor if is_same and factor else None
-
-
-def read_factor(text: str, sight: Sight) -> float:
-    """The value of a factor in sizes of a call's arguments: "q[-1]**0.5 * v[-1]**-0.5"."""
-    value = 1.0
-    for term in text.split(" * "):
-        size = re.fullmatch(r"([a-z_]\w*)(?:\[(-?\d+)\])?(?:\*\*(-?[\d.]+))?", term)
-        if size is None:
-            raise ValueError(f"{text} is no product of sizes")
-        name, axis, power = size.groups()
-        argument = sight.argument(name)
-        try:
-            base = argument.shape[int(axis)] if axis else float(argument)
-        except (AttributeError, IndexError, TypeError, ValueError):
-            raise Unseen("no such size") from None
-        value *= base ** float(power or 1)
-    return value
-
-
-def _is_factor(measured: float | None, factor: str, sight: Sight) -> bool:
-    """Whether a measured factor is the one that a text names, or any but 1 where it names none."""
-    if factor:
-        expected = read_factor(factor, sight)
-        if abs(expected - 1) < _FACTOR_ROUNDING:
-            raise Unseen("a factor of 1")
-        return measured is not None and _is_near(measured, expected)
-    return measured is not None and not _is_near(measured, 1)
-
-
-def _is_near(first: float, second: float) -> bool:
-    return abs(first - second) <= 2 * _FACTOR_ROUNDING * abs(second)
-
-
-def off_by_a_constant() -> Predicate:
-    """The same number lies between the answer and the right one everywhere."""
-
-    def holds(sight: Sight) -> bool:
-        answer, right = _floats_of_one_shape(sight)
-        if answer.size < 2 or np.ptp(right) == 0 or not np.isfinite(answer).all():
-            raise Unseen("too few numbers")
-        difference = answer - right
-        return bool(np.ptp(difference) <= 1e-4 * np.ptp(right) and abs(difference).max() > 1e-6)
-
-    return make_predicate("is off by the same number everywhere", holds)
-
-
-def scores_off_by(factor: str = "") -> Predicate:
-    """The logarithms of weights differ by a factor, whichever axis they are normalized along: rows
-    and columns are centered first. Of masked weights, rows alone.
-
-    Args:
-        factor: as in `off_by_a_factor`; any where it is left out.
-    """
-
-    def holds(sight: Sight) -> bool:
-        answer, right = _floats_of_one_shape(sight)
-        visible = (answer > 1e-30) & (right > 1e-30)
-        if answer.ndim < 2 or min(answer.shape[-2:]) < 2 or not visible.any():
-            raise Unseen("no weights")
-        logs = [np.log(np.where(visible, weights, 1.0)) for weights in (answer, right)]
-        measured = measure_factor(*[_centered(array, visible) for array in logs])
-        return _is_factor(measured, factor, sight)
-
-    return make_predicate(f"has scores off by the factor {factor or 'of all scores'}", holds)
-
-
-def _centered(array: Numbers, visible: Numbers) -> Numbers:
-    """The array without the means of its rows, and of its columns where all of it is visible."""
-    counts = np.maximum(visible.sum(-1, keepdims=True), 1)
-    means = (array * visible).sum(-1, keepdims=True) / counts
-    centered: Numbers = np.where(visible, array - means, 0.0)
-    if visible.all():
-        centered = centered - centered.mean(-2, keepdims=True)
-    return centered
 
 
 def _after(text: str, change: Callable[[Numbers], Numbers]) -> Predicate:
@@ -332,7 +224,7 @@ def needs_softmax(axis: int = -1) -> Predicate:
     """A softmax along an axis makes the answer right."""
 
     def holds(sight: Sight) -> bool:
-        answer, right = _floats_of_one_shape(sight)
+        answer, right = floats_of_one_shape(sight)
         if not -answer.ndim <= axis < answer.ndim or not np.isfinite(answer).all():
             raise Unseen("no such axis")
         if answer.shape[axis] < 2:
@@ -481,7 +373,7 @@ def something_where_nothing_is_right() -> Predicate:
     """Not 0 somewhere where 0 is right, and nearly nowhere the other way round."""
 
     def holds(sight: Sight) -> bool:
-        answer, right = _floats_of_one_shape(sight)
+        answer, right = floats_of_one_shape(sight)
         nothing = right == 0
         if not nothing.any():
             raise Unseen("nothing is right nowhere")
@@ -494,7 +386,7 @@ def nothing_where_something_is_right() -> Predicate:
     """0 somewhere where another number is right, and nowhere the other way round."""
 
     def holds(sight: Sight) -> bool:
-        answer, right = _floats_of_one_shape(sight)
+        answer, right = floats_of_one_shape(sight)
         return bool((answer[right != 0] == 0).any() and (answer[right == 0] == 0).all())
 
     return make_predicate("has nothing where something is right", holds)
@@ -506,7 +398,7 @@ def something_only_where_nothing_is_right() -> Predicate:
     """
 
     def holds(sight: Sight) -> bool:
-        answer, right = _floats_of_one_shape(sight)
+        answer, right = floats_of_one_shape(sight)
         nothing = abs(right) < 1e-6
         # a row that hides everything, or shows everything, has nothing to exchange
         mixed = nothing.any(-1) & (~nothing).any(-1) & np.isfinite(answer).all(-1)
@@ -526,7 +418,7 @@ def triangle_at_the_top_left() -> Predicate:
     """
 
     def holds(sight: Sight) -> bool:
-        answer, right = _floats_of_one_shape(sight)
+        answer, right = floats_of_one_shape(sight)
         if answer.ndim < 2:
             raise Unseen("no mask")
         queries, keys = answer.shape[-2:]

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from autograder.suite.answer_predicates import Numbers, equal, read_factor, to_array
+from autograder.suite.answer_predicates import Numbers, equal, to_array
 from autograder.suite.kinds import is_array, numbers_in
-from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate
+from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate, read_factor
 from autograder.wire.libraries import is_tensor, loaded_torch
 
 LARGEST_UNIT = 256

@@ -2,8 +2,8 @@
 
     shows=sums_to_one(-2) & ~ignores("k")
 
-Names are those of the predicates (`answer_predicates.py`, `probing_predicates.py`); arguments are
-plain values or predicates.
+Names are those of the predicates (`answer_predicates.py`, `factor_predicates.py`,
+`probing_predicates.py`); arguments are plain values or predicates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from autograder.suite import answer_predicates, probing_predicates
+from autograder.suite import answer_predicates, factor_predicates, probing_predicates
 from autograder.suite.sight import Predicate
 
 _FOR_CODE = ("right_with",)
@@ -35,7 +35,11 @@ def _makers(module: ModuleType) -> dict[str, Callable[..., Predicate]]:
     }
 
 
-PREDICATES = {**_makers(answer_predicates), **_makers(probing_predicates)}
+PREDICATES = {
+    **_makers(answer_predicates),
+    **_makers(factor_predicates),
+    **_makers(probing_predicates),
+}
 """What suites may use, by name."""
 
 

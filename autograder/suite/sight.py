@@ -7,6 +7,7 @@ evaluated in the trusted process.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -138,3 +139,20 @@ def look_safely(predicate: Predicate, sight: Sight) -> bool | None:
         return look(predicate, sight)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
         return None
+
+
+def read_factor(text: str, sight: Sight) -> float:
+    """The value of a factor in sizes of a call's arguments: "q[-1]**0.5 * v[-1]**-0.5"."""
+    value = 1.0
+    for term in text.split(" * "):
+        size = re.fullmatch(r"([a-z_]\w*)(?:\[(-?\d+)\])?(?:\*\*(-?[\d.]+))?", term)
+        if size is None:
+            raise ValueError(f"{text} is no product of sizes")
+        name, axis, power = size.groups()
+        argument = sight.argument(name)
+        try:
+            base = argument.shape[int(axis)] if axis else float(argument)
+        except (AttributeError, IndexError, TypeError, ValueError):
+            raise Unseen("no such size") from None
+        value *= base ** float(power or 1)
+    return value
