@@ -10,7 +10,7 @@ from pathlib import Path
 from autograder.basics.definitions import top_level_names
 from autograder.suite.collection import SuiteQuestion
 
-_CALLS_BY_NAME = frozenset({"cost", "counted", "launch"})
+_CALLS_BY_NAME = frozenset({"cost", "counted", "counted_lines", "launch"})
 """Attributes of `student` that call a function of the submission, by the name in an argument."""
 _OWN_ATTRIBUTES = _CALLS_BY_NAME | {"define", "repeat", "source"}
 """Attributes of `student` that are no function of the submission."""

@@ -57,6 +57,7 @@ _COSTS = {
     "largest": "it makes a larger tensor than it needs",
     "peak": "it holds more numbers at once than it needs",
     "moved": "it writes more numbers than it needs",
+    "lines": "it takes more steps of Python than it needs",
     "torch": "it computes outside of the kernel",
     "unfilled": "it loads masked lanes without `other`",
     "dots": "it does not use `tl.dot`",

@@ -63,6 +63,7 @@ class _StoredCall:
     result: Any = None
     gradients: Any = None
     cost: Cost | None = None
+    lines: int | None = None
     launch: Launch | None = None
 
 
@@ -184,6 +185,7 @@ def _store_call(call: Call, encoder: Encoder) -> _StoredCall:
         result=encoder.encode(call.result),
         gradients=encoder.encode(call.gradients),
         cost=call.cost,
+        lines=call.lines,
         launch=call.launch,
     )
 
@@ -200,5 +202,6 @@ def _restore_call(stored: _StoredCall, decoder: Decoder) -> Call:
         if not isinstance(call.gradients, list):
             raise ValueError("gradients are a list")
         call.cost = stored.cost
+        call.lines = stored.lines
         call.launch = stored.launch
     return call

@@ -142,7 +142,8 @@ class ScriptJudge:
             if self._is_right(answer.value, right.value, script.steps[step].arguments):
                 return None
             return AnswerDifference("value", step, "is not right", answer.value, right.value)
-        if problem := describe_other_kind(answer.value, right.value):
+        problem = describe_other_kind(answer.value, right.value)
+        if problem and not _are_equal_numbers(answer.value, right.value):
             return AnswerDifference("form", step, problem, answer.value, right.value)
         pairs = _paired(answer.value, right.value)
         wrong = self._wrong_leaf(script, step, pairs, _value_leaves)
@@ -315,6 +316,17 @@ def _smallest_worth_telling(dtype: str) -> float:
     """Below this, a number of the dtype has lost digits; in float64 one of float32."""
     limits = torch.finfo(torch.float32 if dtype == "float64" else getattr(torch, dtype))
     return float(limits.smallest_normal / limits.eps)
+
+
+def _are_equal_numbers(answer: Any, right: Any) -> bool:
+    """Whether two answers are numbers, or lists of numbers, that comparisons take for equal: 65.0
+    for 65.
+    """
+    if isinstance(right, (list, tuple)) and type(answer) is type(right):
+        same_length = len(answer) == len(right)
+        return same_length and all(map(_are_equal_numbers, answer, right))
+    is_number = type(right) in (int, float) and type(answer) in (int, float)
+    return is_number and bool(answer == right)
 
 
 def _excess(leaf: Any, right: Any, allowed: Any) -> bool:

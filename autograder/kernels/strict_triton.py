@@ -62,10 +62,10 @@ class Strict:
         self._autotuned = Autotuned(self._quietly)
         strict = self
 
-        def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+        def run(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
             strict.launch(kernel, args, kwargs, grid, warmup)
 
-        def run_tuned(tuner: Any, *args: Any, **kwargs: Any) -> None:
+        def run_tuned(tuner: Any, /, *args: Any, **kwargs: Any) -> None:
             strict._autotuned.run(tuner, args, kwargs)
 
         hook_launches(self, run, run_tuned)

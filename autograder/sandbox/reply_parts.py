@@ -48,6 +48,17 @@ def read_cost(raw: Any) -> Cost:
     return Cost(*raw)
 
 
+def read_lines(raw: Any) -> int:
+    """The count of the lines that a call ran.
+
+    Raises:
+        WireError: this is no count.
+    """
+    if not _is_count(raw):
+        raise WireError("the count of its lines cannot be read")
+    return raw
+
+
 def read_launch(raw: Any, call: str) -> Launch:
     """The record of a call's kernels.
 

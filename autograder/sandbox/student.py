@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from autograder.basics.errors import StudentCrashed, StudentFault, StudentForbidden, StudentMissing
 from autograder.basics.safe_text import clean
-from autograder.sandbox.reply_parts import read_cost, read_error, read_launch, read_texts
+from autograder.sandbox.reply_parts import (
+    read_cost,
+    read_error,
+    read_launch,
+    read_lines,
+    read_texts,
+)
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log
 from autograder.suite.objects import NotData, is_data_name
@@ -104,6 +110,23 @@ class Student:
         if call.cost is None:
             raise StudentCrashed(f"{name} came back without its cost")
         return call.result, call.cost
+
+    def counted_lines(
+        self,
+        name: str,
+        /,
+        *arguments: Any,
+        **keywords: Any,
+    ) -> tuple[Any, int]:
+        """Call `name`, and return the result and how many lines of the notebook's Python ran.
+
+        A line counts each time that it runs, a turn of a comprehension as one. For plain Python,
+        where there are no operations of torch to count.
+        """
+        call = self._call(name, {"name": name, "lines": True}, arguments, keywords)
+        if call.lines is None:
+            raise StudentCrashed(f"{name} came back without the count of its lines")
+        return call.result, call.lines
 
     def launch(
         self,
@@ -246,6 +269,8 @@ class Student:
             value = decoder.decode(header.get("value"))
             if "cost" in header:
                 call.cost = read_cost(header["cost"])
+            if "lines" in header:
+                call.lines = read_lines(header["lines"])
         except WireError as error:
             worker.kill()
             raise StudentCrashed(

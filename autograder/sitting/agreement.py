@@ -136,7 +136,7 @@ def without_addresses(text: str) -> str:
 
 def find_departures(call: Call, key: Call) -> frozenset[str]:
     """In which ways a call departs from the answer key's: "fault", "value", "dtype", "changed",
-    "gradient", and "cost of …" for each figure of its cost or of its kernels that is larger.
+    "gradient", and "cost of …" for each figure of its cost, lines or kernels that is larger.
     """
     if call.fault is not None or key.fault is not None:
         return frozenset() if _faults_agree(call.fault, key.fault) else frozenset({"fault"})
@@ -154,6 +154,8 @@ def find_departures(call: Call, key: Call) -> frozenset[str]:
         for name, figure in asdict(call.cost).items():
             if figure > _COSTLIER * allowed[name]:
                 ways.add(f"cost of {name}")
+    if call.lines is not None and key.lines is not None and call.lines > _COSTLIER * key.lines:
+        ways.add("cost of lines")
     if call.launch is not None and key.launch is not None:
         ways |= _launch_departures(call.launch, key.launch)
     return frozenset(ways)

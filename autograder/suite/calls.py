@@ -78,6 +78,7 @@ class Call:
         refused: whether the call ended in a ValueError that the test had asked for.
         launch: the work of the call's kernels, where the test asked for it.
         cost: the cost of the call, where the test asked for it.
+        lines: lines of the notebook's Python that the call ran, where the test asked for them.
         gradients: gradients of the call's inputs, one list for each backward pass.
         was_dropped: whether the result was too large to be stored.
         inputs: the fingerprint of the arguments, where a run was stored without them.
@@ -94,6 +95,7 @@ class Call:
     refused: bool = False
     launch: Launch | None = None
     cost: Cost | None = None
+    lines: int | None = None
     gradients: list[Any] = field(default_factory=list)
     was_dropped: bool = False
     inputs: str = ""

@@ -162,7 +162,7 @@ def through_unit(argument: str, predicate: Predicate) -> Predicate:
     return make_predicate(f"with a unit matrix as `{argument}` {predicate.text}", holds)
 
 
-def right_with(text: str, **changes: Change) -> Predicate:
+def right_with(text: str, /, **changes: Change) -> Predicate:
     """The student's function gives the right answer once its arguments are changed: the right
     answer to the arguments as they are.
 

@@ -26,6 +26,11 @@ def cell_file(cell_id: str) -> str:
     return f"{_PREFIX}{cell_id}>"
 
 
+def is_cell_file(file: str) -> bool:
+    """Whether code with this file name was compiled from a cell."""
+    return file.startswith(_PREFIX)
+
+
 def compile_ahead(cells: Mapping[str, str]) -> None:
     """Compile cells (id to text) that most submissions have alike, before the first worker is
     forked.

@@ -37,6 +37,11 @@ def _file(path: str) -> str:
     return f"<{path}>"
 
 
+def is_companion_file(file: str) -> bool:
+    """Whether code with this file name was compiled from a companion."""
+    return file.startswith("<") and file.endswith(".py>")
+
+
 class CompanionModules(MetaPathFinder, Loader):
     """Imports companions, in front of everything else.
 

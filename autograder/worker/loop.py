@@ -18,6 +18,7 @@ from autograder.worker.arguments import changed_arguments, copy_data
 from autograder.worker.cells import describe_error, run_cell
 from autograder.worker.companion_modules import CompanionModules
 from autograder.worker.forbidden import Ban
+from autograder.worker.line_counter import LineCounter
 from autograder.worker.notebook_world import (
     fresh_seeds,
     install_colab,
@@ -163,6 +164,7 @@ class Loop:
         if self._ban is not None:
             self._ban.called = None
         launch = None
+        lines = LineCounter() if frame.header.get("lines") else None
         try:
             with contextlib.ExitStack() as watchers:
                 if self._ban is not None:
@@ -172,6 +174,8 @@ class Loop:
                 if (names := frame.header.get("launch")) is not None:
                     launch = watchers.enter_context(_watch(target, args, kwargs, names))
                 self._launch = launch
+                if lines is not None:  # the last to watch: the others' own code is not counted
+                    watchers.enter_context(lines)
                 result = target(*args, **kwargs)
             self._synchronize()
         except BaseException as error:
@@ -183,6 +187,8 @@ class Loop:
         notes["changed"] = changed_arguments(target, copies, (args, kwargs))
         if counter is not None:
             notes["cost"] = counter.figures()
+        if lines is not None:
+            notes["lines"] = lines.count
         if launch is not None:
             notes["launch"] = launch.figures()
             notes["tape"] = launch.tape.finish(result)

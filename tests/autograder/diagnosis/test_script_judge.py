@@ -70,6 +70,15 @@ def test_either_of_two_equal_ones_where_the_docstring_leaves_it_free() -> None:
     assert kind(first, lambda x: 0, torch.tensor([1.0, 3.0, 2.0]), equals_are_free=True) == "value"
 
 
+def test_whole_floats_are_equal_to_whole_numbers_as_in_comparisons() -> None:
+    x = torch.zeros(2)
+    right = lambda x: [(97, 98), (256, 99)]  # noqa: E731
+    assert kind(right, lambda x: [(97.0, 98.0), (256.0, 99.0)], x) == ""
+    assert kind(right, lambda x: [(97.0, 98.5), (256.0, 99.0)], x) == "form"
+    assert kind(right, lambda x: [(97, 98)], x) == "form"
+    assert kind(lambda x: 1, lambda x: True, x) == "form"
+
+
 def test_not_finite_form_and_error_are_kinds_of_their_own() -> None:
     x = torch.zeros(2)
     assert kind(lambda x: x, lambda x: x / x, x) == "not finite"

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 pytest.importorskip("triton")
-from small_kernels import chain_kernel, count_kernel, product, twice
+from small_kernels import chain_kernel, count_kernel, product, sums_kernel, twice
 
 from autograder.kernels.faults import KernelFault
 from autograder.kernels.strict_triton import install, trace
@@ -25,6 +25,12 @@ def test_a_right_kernel_is_right_with_any_strides() -> None:
     assert torch.equal(twice(X), 2 * X)
     assert torch.equal(twice(X.T), 2 * X.T)
     assert torch.equal(twice(X[::2, 1::2]), 2 * X[::2, 1::2])
+
+
+def test_a_parameter_may_be_called_kernel() -> None:
+    y = torch.empty(3)
+    sums_kernel[(3,)](torch.tensor([1.0, 2.0, 4.0, 8.0]), y, kernel=2)
+    assert y.tolist() == [3.0, 6.0, 12.0]
 
 
 def test_reads_past_the_end_name_program_tensor_and_row() -> None:

@@ -397,6 +397,15 @@ def test_costs_are_counted(student: Student) -> None:
     assert torch.equal(product, a @ b)
 
 
+def test_lines_are_counted(student: Student) -> None:
+    few, few_lines = student.counted_lines("rows", torch.ones(3, 4), torch.ones(4, 5))
+    assert few.tolist() == [[4.0] * 5] * 3
+    _, many_lines = student.counted_lines("rows", torch.ones(50, 4), torch.ones(4, 5))
+    assert 40 <= many_lines - few_lines <= 50
+    _, product_lines = student.counted_lines("product", torch.ones(50, 4), torch.ones(4, 5))
+    assert product_lines == 1
+
+
 def stand_in(worker: Worker, **names: Any) -> None:
     answers = StandIns(names, Limits())
     worker.stand_ins = answers

@@ -265,6 +265,11 @@ def test_weights_that_do_not_sum_to_one() -> None:
     assert ask("is_no_average('v')", doubled, softmax_average, k=k, v=v) is False
 
 
+def test_an_argument_may_have_any_name() -> None:
+    columns, rows = lambda text: text.sum(0), lambda text: text.sum(1)
+    assert ask("right_once_transposed('text')", columns, rows, text=tensor(ROWS)) is True
+
+
 def test_masks() -> None:
     mask = torch.tensor([True, False, True])
     kept = lambda x, mask=None: x if mask is None else x * mask  # noqa: E731

@@ -1,5 +1,6 @@
 """Other right answers, really written differently from the answer key."""
 
+import heapq
 import math
 from collections import Counter, defaultdict
 from itertools import pairwise
@@ -43,46 +44,43 @@ def keeps_the_counts_up_to_date(text, num_merges):
 
 
 @alternate("train_byte_bpe")
-def sorts_all_pairs(text, num_merges):
-    if num_merges < 0:
-        raise ValueError(f"cannot learn {num_merges} merges")
-    words = [list(word) for word in split_words(bytes(text.tolist()))]
-    merges = []
-    for new_id in range(256, 256 + num_merges):
-        pairs = Counter(pair for ids in words for pair in zip(ids, ids[1:]))
-        ranked = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
-        if not ranked:
-            return merges
-        merges.append(ranked[0][0])
-        words = [join_pair(ids, ranked[0][0], new_id) for ids in words]
-    return merges
-
-
-@alternate("train_byte_bpe")
-def joins_by_hand(text, num_merges):
+def takes_pairs_from_a_heap(text, num_merges):
     if num_merges < 0:
         raise ValueError(f"num_merges must be 0 or more, not {num_merges}")
-    vocabulary = Counter(tuple(word) for word in split_words(text.numpy().tobytes()))
+    tally = Counter(split_words(text.numpy().tobytes()))
+    words, times = [list(word) for word in tally], list(tally.values())
+    counts, where = defaultdict(int), defaultdict(set)
+    for n, ids in enumerate(words):
+        for pair in zip(ids, ids[1:]):
+            counts[pair] += times[n]
+            where[pair].add(n)
+    heap = [(-count, pair) for pair, count in counts.items()]
+    heapq.heapify(heap)
     merges = []
-    while len(merges) < num_merges:
-        pairs = Counter()
-        for ids, count in vocabulary.items():
-            for i in range(len(ids) - 1):
-                pairs[ids[i], ids[i + 1]] += count
-        if not pairs:
-            break
-        best = min(sorted(pairs), key=lambda pair: -pairs[pair])
-        new_id, joined = 256 + len(merges), Counter()
-        for ids, count in vocabulary.items():
-            out = []
+    while heap and len(merges) < num_merges:
+        count, (left, right) = heapq.heappop(heap)
+        if counts[left, right] != -count:
+            continue  # counted before another merge
+        new_id, changed = 256 + len(merges), set()
+        for n in where.pop((left, right)):
+            ids, out = words[n], []
+            for pair in zip(ids, ids[1:]):
+                counts[pair] -= times[n]
+                changed.add(pair)
             for token in ids:
-                if out and (out[-1], token) == best:
+                if out and out[-1] == left and token == right:
                     out[-1] = new_id
                 else:
                     out.append(token)
-            joined[tuple(out)] += count
-        vocabulary = joined
-        merges.append(best)
+            words[n] = out
+            for pair in zip(out, out[1:]):
+                counts[pair] += times[n]
+                where[pair].add(n)
+                changed.add(pair)
+        for pair in changed:
+            if counts[pair] > 0:
+                heapq.heappush(heap, (-counts[pair], pair))
+        merges.append((left, right))
     return merges
 
 

@@ -16,7 +16,10 @@ from autograder.suite import (
 @mistake(
     "train_byte_bpe",
     hint="A word that occurs 200 times has its pairs 200 times. You count each distinct word once.",
-    replace=("counts[pair] += words[word]", "counts[pair] += 1"),
+    replace=(
+        "Counter(split_words(bytes(text.tolist())))",
+        "dict.fromkeys(split_words(bytes(text.tolist())), 1)",
+    ),
 )
 def counts_each_word_once(): ...
 
@@ -40,9 +43,15 @@ def takes_the_larger_pair_of_equals(): ...
         "tuple is joined."
     ),
     replace=(
-        "best = min(counts, key=lambda pair: (-counts[pair], pair))",
-        "best = max(counts, key=counts.get)",
+        (
+            "best = min(counts, key=lambda pair: (-counts[pair], pair))",
+            "best = max(counts, key=counts.get)",
+        ),
+        # a set has another order in each process
+        ("defaultdict(set)", "defaultdict(dict)"),
+        ("places[pair].add(word)", "places[pair][word] = True"),
     ),
+    keeps=0.65,
 )
 def takes_the_first_found_of_equals(): ...
 
@@ -107,18 +116,13 @@ def splits_at_whitespace(): ...
     ),
     replace=(
         """
-        counts = Counter()
-        for word, ids in pieces.items():
-            for pair in pairwise(ids):
-                counts[pair] += words[word]
+        for word in places.pop(best):  # no other word changes
+            count_pairs(word, -words[word])
+            pieces[word] = join_pair(pieces[word], best, 256 + len(merges))
+            count_pairs(word, words[word])
+        counts = +counts  # without the pairs that stand nowhere any more
         """,
-        """
-        counts = Counter()
-        for word in pieces:
-            for pair in pairwise(word):
-                if pair not in merges:
-                    counts[pair] += words[word]
-        """,
+        "del counts[best]\n",
     ),
 )
 def counts_only_once(): ...
@@ -127,7 +131,7 @@ def counts_only_once(): ...
 @mistake(
     "train_byte_bpe",
     hint="A pair that stands twice in a word counts twice: every position counts.",
-    replace=("in pairwise(ids)", "in set(pairwise(ids))"),
+    replace=("in pairwise(pieces[word])", "in set(pairwise(pieces[word]))"),
 )
 def counts_distinct_pairs_of_a_word(): ...
 
@@ -135,7 +139,7 @@ def counts_distinct_pairs_of_a_word(): ...
 @mistake(
     "train_byte_bpe",
     hint="A pair that occurs once is joined too, as long as merges are asked for.",
-    replace=("if not counts:", "if not counts or max(counts.values()) < 2:"),
+    replace=("while counts and", "while counts and max(counts.values()) > 1 and"),
 )
 def leaves_pairs_that_occur_once(): ...
 
@@ -143,7 +147,7 @@ def leaves_pairs_that_occur_once(): ...
 @mistake(
     "train_byte_bpe",
     hint="num_merges merges are asked for, and you stop one earlier.",
-    replace=("while len(merges) < num_merges:", "while len(merges) < num_merges - 1:"),
+    replace=("len(merges) < num_merges:", "len(merges) < num_merges - 1:"),
     keeps=0.65,
 )
 def learns_one_merge_too_few(): ...
@@ -183,8 +187,8 @@ def leaves_the_refused_number_out(): ...
     "train_byte_bpe",
     hint="Pairs are joined from left to right: three a in a row are a pair and an a.",
     replace=(
-        "join_pair(ids, best, 256 + len(merges))",
-        "join_pair(ids[::-1], best[::-1], 256 + len(merges))[::-1]",
+        "join_pair(pieces[word], best, 256 + len(merges))",
+        "join_pair(pieces[word][::-1], best[::-1], 256 + len(merges))[::-1]",
     ),
 )
 def joins_words_from_the_right(): ...
@@ -194,7 +198,10 @@ def joins_words_from_the_right(): ...
     "train_byte_bpe",
     hint="Pairs with byte 0 are left out. It is a byte like all others, though Python takes 0 for "
     "false.",
-    replace=("for pair in pairwise(ids):", "for pair in filter(all, pairwise(ids)):"),
+    replace=(
+        "for pair in pairwise(pieces[word]):",
+        "for pair in filter(all, pairwise(pieces[word])):",
+    ),
 )
 def takes_byte_0_for_nothing(): ...
 
@@ -219,6 +226,85 @@ def fails_on_an_empty_text(): ...
     replace=("if num_merges < 0:", "if num_merges <= 0:"),
 )
 def refuses_to_learn_nothing(): ...
+
+
+@mistake(
+    "train_byte_bpe",
+    hint=(
+        "All words are counted anew for each merge. A merge changes only the words that its pair "
+        "stands in: keep the counts, and correct them for these."
+    ),
+)
+def counts_all_words_anew(text, num_merges):
+    if num_merges < 0:
+        raise ValueError(f"num_merges = {num_merges} is negative")
+    words = Counter(split_words(bytes(text.tolist())))
+    pieces = {word: list(word) for word in words}
+    merges = []
+    while len(merges) < num_merges:
+        counts = Counter()
+        for word, ids in pieces.items():
+            for pair in pairwise(ids):
+                counts[pair] += words[word]
+        if not counts:
+            break
+        best = min(counts, key=lambda pair: (-counts[pair], pair))
+        pieces = {word: join_pair(ids, best, 256 + len(merges)) for word, ids in pieces.items()}
+        merges.append(best)
+    return merges
+
+
+@mistake(
+    "train_byte_bpe",
+    hint=(
+        "Each merge asks every word whether the pair stands in it. Note for each pair its words, "
+        "and ask these."
+    ),
+    replace=(
+        "for word in places.pop(best):",
+        "for word in [word for word in words if best in pairwise(pieces[word])]:",
+    ),
+)
+def asks_every_word_for_the_pair(): ...
+
+
+@mistake(
+    "train_byte_bpe",
+    hint="The pairs that a word had before the join are still counted: take them off first.",
+    replace=(
+        """
+            count_pairs(word, -words[word])
+            pieces[word] = join_pair(pieces[word], best, 256 + len(merges))
+        """,
+        "pieces[word] = join_pair(pieces[word], best, 256 + len(merges))\n",
+    ),
+    keeps=0.65,
+)
+def leaves_the_old_pairs_in_the_counts(): ...
+
+
+@mistake(
+    "train_byte_bpe",
+    hint="The pairs that a word has after the join are not counted: the new token is in some.",
+    replace=(
+        """
+            pieces[word] = join_pair(pieces[word], best, 256 + len(merges))
+            count_pairs(word, words[word])
+        """,
+        """
+            pieces[word] = join_pair(pieces[word], best, 256 + len(merges))
+        """,
+    ),
+)
+def never_counts_the_new_pairs(): ...
+
+
+@mistake(
+    "train_byte_bpe",
+    hint="The words of a pair of new tokens are not noted, so a merge of it changes no word.",
+    replace=("places[pair].add(word)", "places[pair].update([word] if max(pair) < 256 else [])"),
+)
+def notes_no_words_of_new_pairs(): ...
 
 
 # ── bpe_encode

@@ -47,7 +47,7 @@ def one_long_list_of_bytes(text, num_merges):
     return merges
 
 
-@sample("train_byte_bpe", deserves="takes_the_first_found_of_equals")
+@sample("train_byte_bpe", deserves=("takes_the_first_found_of_equals", "counts_all_words_anew"))
 def strictly_more_frequent(text, num_merges):
     if num_merges < 0:
         raise ValueError(f"cannot learn {num_merges} merges")
@@ -70,6 +70,50 @@ def strictly_more_frequent(text, num_merges):
             splits[w] = _merge(splits[w], best_pair, 256 + len(learned))
         learned.append(best_pair)
     return learned
+
+
+@sample("train_byte_bpe", deserves="counts_all_words_anew")
+def sorts_all_pairs(text, num_merges):
+    if num_merges < 0:
+        raise ValueError(f"cannot learn {num_merges} merges")
+    words = [list(word) for word in split_words(bytes(text.tolist()))]
+    merges = []
+    for new_id in range(256, 256 + num_merges):
+        pairs = Counter(pair for ids in words for pair in zip(ids, ids[1:]))
+        ranked = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
+        if not ranked:
+            return merges
+        merges.append(ranked[0][0])
+        words = [join_pair(ids, ranked[0][0], new_id) for ids in words]
+    return merges
+
+
+@sample("train_byte_bpe", deserves="counts_all_words_anew")
+def joins_by_hand(text, num_merges):
+    if num_merges < 0:
+        raise ValueError(f"num_merges must be 0 or more, not {num_merges}")
+    vocabulary = Counter(tuple(word) for word in split_words(text.numpy().tobytes()))
+    merges = []
+    while len(merges) < num_merges:
+        pairs = Counter()
+        for ids, count in vocabulary.items():
+            for i in range(len(ids) - 1):
+                pairs[ids[i], ids[i + 1]] += count
+        if not pairs:
+            break
+        best = min(sorted(pairs), key=lambda pair: -pairs[pair])
+        new_id, joined = 256 + len(merges), Counter()
+        for ids, count in vocabulary.items():
+            out = []
+            for token in ids:
+                if out and (out[-1], token) == best:
+                    out[-1] = new_id
+                else:
+                    out.append(token)
+            joined[tuple(out)] += count
+        vocabulary = joined
+        merges.append(best)
+    return merges
 
 
 @sample("bpe_encode", deserves=("joins_the_leftmost_pair", "returns_floats_for_nothing"))

@@ -1,5 +1,7 @@
 """train_byte_bpe: the most frequent pair of ids inside words, again and again."""
 
+from itertools import product
+
 import torch
 
 from autograder.suite import assert_equal, assert_refused, call_twice, points, randint
@@ -33,7 +35,7 @@ def test_among_equals_the_smaller_pair_of_ids_wins(student):
     )
 
 
-@points(0.75)
+@points(0.5)
 def test_merges_are_made_of_merges(student):
     """One word, "abababab": a·b becomes 256, then 256·256 becomes 257, then 257·257."""
     assert_equal(student.train_byte_bpe(_bytes("abababab"), 3), [(97, 98), (256, 256), (257, 257)])
@@ -65,7 +67,7 @@ def test_pairs_are_counted_anew_after_every_join(student, reference):
     )
 
 
-@points(0.75)
+@points(0.5)
 def test_it_ends_when_no_pair_is_left(student):
     """Two merges make "on" and " on" tokens; nine were asked for. And none where none is asked for,
     or in an empty text."""
@@ -75,7 +77,7 @@ def test_it_ends_when_no_pair_is_left(student):
     assert_equal(student.train_byte_bpe(_bytes(""), 3), [])
 
 
-@points(0.75)
+@points(0.5)
 def test_any_bytes_are_a_text(student, reference):
     """Bytes at random, 0 and 255 among them: no text in any encoding."""
     data = randint(0, 4, (300,)) * 85
@@ -85,8 +87,36 @@ def test_any_bytes_are_a_text(student, reference):
     assert_equal(call_twice(student.train_byte_bpe, data, 12), expected)
 
 
-@points(0.75)
+@points(0.5)
 def test_a_negative_number_of_merges_is_refused(student):
     """num_merges = -1: ValueError with the number in it."""
     assert_equal(student.train_byte_bpe(_bytes("on"), 3), [(111, 110)])
     assert_refused(student.train_byte_bpe, _bytes("on"), -1, sizes=(-1,))
+
+
+def _with_idle_words(count):
+    """Four words of two letters, 60 to 90 times, and others once each: none of their 49 pairs is
+    frequent enough to be joined, and all of them stand in few words as well.
+    """
+    busy = ["ab"] * 60 + ["cd"] * 70 + ["ef"] * 80 + ["gh"] * 90
+    idle = ["".join(letters) for letters in product("tuvwxyz", repeat=6)]
+    return _bytes("\n".join(busy + [idle[n * 7919 % len(idle)] for n in range(count)]))
+
+
+@points(1)
+def test_a_merge_costs_what_the_words_with_its_pair_cost(student, reference):
+    """Twenty or three hundred words that no merge changes: the third and the fourth merge run as
+    many lines of Python.
+    """
+    later_lines = []
+    for count in (20, 300):
+        text = _with_idle_words(count)
+        merges, lines = student.counted_lines("train_byte_bpe", text, 4)
+        assert_equal(merges, reference.train_byte_bpe(text, 4))
+        _, first_lines = student.counted_lines("train_byte_bpe", text, 2)
+        later_lines.append(lines - first_lines)
+    few, many = later_lines
+    assert many < 2 * few, (
+        f"Merges 3 and 4 run {few} lines of your Python where 20 other words stand in the text, and "
+        f"{many} where 300 do. A merge changes the words of its pair: count and ask no others."
+    )
