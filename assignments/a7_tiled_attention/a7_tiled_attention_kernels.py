@@ -19,6 +19,12 @@ class KernelFault(Exception):
     is_located = False  # whether the message names the line already
 
 
+class MemoryFault(KernelFault):
+    """A kernel touches memory that is not its own, or that another program or lane may touch at the
+    same time, or reads what nobody has put there.
+    """
+
+
 class StaticAssertion(KernelFault):
     """tl.static_assert fails for the constants of a launch."""
 
@@ -1118,7 +1124,7 @@ class Memory:
                 place = lanes.among.words(int(conflict.others[lane]))
                 other = f" (program {program_in_words(place)})"
             element = f"{region.name}{index}"
-            raise KernelFault(conflict.words(_who(lanes, lane), element, other)) from None
+            raise MemoryFault(conflict.words(_who(lanes, lane), element, other)) from None
 
     def _refuse_unfilled(self, region: Region, offsets: Array, places: Array, lanes: Lanes) -> None:
         """Refuse numbers that nobody has put there; floating point ones are NaN, and show."""
@@ -1128,7 +1134,7 @@ class Memory:
         if unfilled.any():
             lane = int(np.flatnonzero(unfilled)[0])
             index, _ = region.index_of(int(offsets[lane]))
-            raise KernelFault(
+            raise MemoryFault(
                 f"{_who(lanes, lane)} reads {region.name}{index}, which nobody has filled: "
                 "torch.empty leaves what was there before"
             )
@@ -1169,7 +1175,7 @@ class Memory:
         if region is None and number < _FIRST:
             region = self._region_of_real_address(address, element)
         if region is None:
-            raise KernelFault(f"{_who(lanes, lane)} {verb} an address that belongs to no tensor")
+            raise MemoryFault(f"{_who(lanes, lane)} {verb} an address that belongs to no tensor")
         if region.size != element.size and region.is_whole:
             return self._in_other_elements(number, region, element.size)
         return region
@@ -1228,7 +1234,7 @@ class Memory:
                 region, int(offsets[lane]), bool(misaligned[lane]), lanes, lane, verb
             )
         if element.size != region.size:
-            raise KernelFault(
+            raise MemoryFault(
                 f"{_who(lanes, 0)} {verb} {region.name} as elements of {element.size} bytes, and "
                 f"they have {region.size}"
             )
@@ -1236,21 +1242,21 @@ class Memory:
 
     def _outside(
         self, region: Region, offset: int, is_misaligned: bool, lanes: Lanes, lane: int, verb: str
-    ) -> KernelFault:
+    ) -> MemoryFault:
         name, shape, who = region.name, region.shape, _who(lanes, lane)
         index, remainder = region.index_of(offset)
         if remainder or is_misaligned:
-            return KernelFault(
+            return MemoryFault(
                 f"{who} {verb} memory between the elements of {name} (shape {shape}, strides "
                 f"{region.strides}): do the strides belong to {name}?"
             )
         row = max(len(shape) - 2, 0)
         if shape and index[row] >= shape[row]:
-            return KernelFault(
+            return MemoryFault(
                 f"{who} {verb} {name}{index}, and {name} has {shape[row]} rows (its shape is "
                 f"{shape})"
             )
-        return KernelFault(f"{who} {verb} {name}{index}, and the shape of {name} is {shape}")
+        return MemoryFault(f"{who} {verb} {name}{index}, and the shape of {name} is {shape}")
 
 
 def _who(lanes: Lanes, lane: int) -> str:
@@ -3224,7 +3230,7 @@ def _naming_unchecked_axes(fault: KernelFault, axes: int, checked: Sequence[int]
     left_out = [str(axis) for axis in range(axes) if axis not in checked]
     if not left_out:
         return fault
-    return KernelFault(
+    return type(fault)(
         f"{fault}; boundary_check of this block pointer leaves out axis {' and '.join(left_out)}"
     )
 
@@ -4565,7 +4571,8 @@ class Autotuned:
 
 def _with_configuration(config: Any, error: Exception) -> KernelFault:
     message = str(error) if isinstance(error, KernelFault) else f"{type(error).__name__}: {error}"
-    fault = KernelFault(f"with the configuration {_words(config)}: {message}")
+    kind = type(error) if isinstance(error, KernelFault) else KernelFault
+    fault = kind(f"with the configuration {_words(config)}: {message}")
     fault.is_located = True
     return fault
 

@@ -35,7 +35,7 @@ from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.tiers import isolation_name
 from autograder.sitting.loaded_suite import LoadedSuite
-from autograder.sitting.pricing import points_lost
+from autograder.sitting.pricing import least_loss, points_lost
 from autograder.sitting.reference import load_reference
 from autograder.sitting.replay import replay
 from autograder.sitting.sitting import Sitting, TestRun
@@ -377,19 +377,26 @@ class AssignmentGrader:
         credit = self.course.grading.carry_credit
         carried_points = total([credit * points[test] for test in settled.carried])
         own_failures = points.keys() - passed - settled.carried
-        lost = points_lost(own_failures, points, mistakes.prices)
-        # a named mistake may cost less than the tests that it fails
-        kept_points = total([*[points[test] for test in own_failures], -lost])
+        by_tests = total([points[test] for test in own_failures])
+        failed_runs = [settled.runs[test] for test in own_failures]
+        lost = max(
+            points_lost(own_failures, points, mistakes.prices),
+            least_loss(failed_runs, total(points.values())),
+        )
+        # a named mistake may cost less than the tests that it fails, a memory fault more
+        kept_points = max(0.0, total([by_tests, -lost]))
+        capped_points = max(0.0, total([lost, -by_tests]))
         reached_points = [test.points for test in tests]
         return QuestionResult(
             name=question.name,
-            score=total([*reached_points, carried_points, kept_points]),
+            score=total([*reached_points, carried_points, kept_points, -capped_points]),
             max_score=total(points.values()),
             carried=carried_points,
             diagnosis=mistakes.first,
             tests=tuple(tests),
             slips=mistakes.slips,
             kept=kept_points,
+            capped=capped_points,
             two_answers=two_answers,
             evidence=mistakes.evidence,
             example=mistakes.example,

@@ -120,7 +120,8 @@ class Autotuned:
 
 def _with_configuration(config: Any, error: Exception) -> KernelFault:
     message = str(error) if isinstance(error, KernelFault) else f"{type(error).__name__}: {error}"
-    fault = KernelFault(f"with the configuration {_words(config)}: {message}")
+    kind = type(error) if isinstance(error, KernelFault) else KernelFault
+    fault = kind(f"with the configuration {_words(config)}: {message}")
     fault.is_located = True
     return fault
 

@@ -16,6 +16,12 @@ class KernelFault(Exception):
     is_located = False  # whether the message names the line already
 
 
+class MemoryFault(KernelFault):
+    """A kernel touches memory that is not its own, or that another program or lane may touch at the
+    same time, or reads what nobody has put there.
+    """
+
+
 class StaticAssertion(KernelFault):
     """tl.static_assert fails for the constants of a launch."""
 

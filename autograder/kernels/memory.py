@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.kernels.faults import KernelFault, program_in_words
+from autograder.kernels.faults import MemoryFault, program_in_words
 from autograder.kernels.number_types import Array, ElementType
 from autograder.kernels.order import ProgramOrder
 from autograder.kernels.program_lanes import Lanes, Programs
@@ -187,7 +187,7 @@ class Memory:
                 place = lanes.among.words(int(conflict.others[lane]))
                 other = f" (program {program_in_words(place)})"
             element = f"{region.name}{index}"
-            raise KernelFault(conflict.words(_who(lanes, lane), element, other)) from None
+            raise MemoryFault(conflict.words(_who(lanes, lane), element, other)) from None
 
     def _refuse_unfilled(self, region: Region, offsets: Array, places: Array, lanes: Lanes) -> None:
         """Refuse numbers that nobody has put there; floating point ones are NaN, and show."""
@@ -197,7 +197,7 @@ class Memory:
         if unfilled.any():
             lane = int(np.flatnonzero(unfilled)[0])
             index, _ = region.index_of(int(offsets[lane]))
-            raise KernelFault(
+            raise MemoryFault(
                 f"{_who(lanes, lane)} reads {region.name}{index}, which nobody has filled: "
                 "torch.empty leaves what was there before"
             )
@@ -238,7 +238,7 @@ class Memory:
         if region is None and number < _FIRST:
             region = self._region_of_real_address(address, element)
         if region is None:
-            raise KernelFault(f"{_who(lanes, lane)} {verb} an address that belongs to no tensor")
+            raise MemoryFault(f"{_who(lanes, lane)} {verb} an address that belongs to no tensor")
         if region.size != element.size and region.is_whole:
             return self._in_other_elements(number, region, element.size)
         return region
@@ -297,7 +297,7 @@ class Memory:
                 region, int(offsets[lane]), bool(misaligned[lane]), lanes, lane, verb
             )
         if element.size != region.size:
-            raise KernelFault(
+            raise MemoryFault(
                 f"{_who(lanes, 0)} {verb} {region.name} as elements of {element.size} bytes, and "
                 f"they have {region.size}"
             )
@@ -305,21 +305,21 @@ class Memory:
 
     def _outside(
         self, region: Region, offset: int, is_misaligned: bool, lanes: Lanes, lane: int, verb: str
-    ) -> KernelFault:
+    ) -> MemoryFault:
         name, shape, who = region.name, region.shape, _who(lanes, lane)
         index, remainder = region.index_of(offset)
         if remainder or is_misaligned:
-            return KernelFault(
+            return MemoryFault(
                 f"{who} {verb} memory between the elements of {name} (shape {shape}, strides "
                 f"{region.strides}): do the strides belong to {name}?"
             )
         row = max(len(shape) - 2, 0)
         if shape and index[row] >= shape[row]:
-            return KernelFault(
+            return MemoryFault(
                 f"{who} {verb} {name}{index}, and {name} has {shape[row]} rows (its shape is "
                 f"{shape})"
             )
-        return KernelFault(f"{who} {verb} {name}{index}, and the shape of {name} is {shape}")
+        return MemoryFault(f"{who} {verb} {name}{index}, and the shape of {name} is {shape}")
 
 
 def _who(lanes: Lanes, lane: int) -> str:

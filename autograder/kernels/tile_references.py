@@ -98,7 +98,7 @@ def _naming_unchecked_axes(fault: KernelFault, axes: int, checked: Sequence[int]
     left_out = [str(axis) for axis in range(axes) if axis not in checked]
     if not left_out:
         return fault
-    return KernelFault(
+    return type(fault)(
         f"{fault}; boundary_check of this block pointer leaves out axis {' and '.join(left_out)}"
     )
 

@@ -13,6 +13,7 @@ from autograder.outputs.outcome_words import (
     CELL_WORDS,
     WHAT_HAPPENED,
     WITHOUT_WALLS,
+    cap_note,
     carried_note,
     kept_note,
     slip_hints,
@@ -34,6 +35,7 @@ class QuestionView:
     Attributes:
         carried: explains regained points, or "".
         kept: says which points a slip keeps, or "".
+        capped: says what a kernel's memory fault costs beyond the failed tests, or "".
         only_inherited: whether the failed tests failed for another question's mistake alone, and
             cost nothing.
     """
@@ -44,6 +46,7 @@ class QuestionView:
     passed: Sequence[TestOutcome]
     carried: str
     kept: str
+    capped: str
     only_inherited: bool
 
 
@@ -109,5 +112,6 @@ def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> Ques
         passed=passed,
         carried=carried_note(question, result, uses),
         kept=kept_note(question),
+        capped=cap_note(question),
         only_inherited=question.carried > 0 and is_full(question.score, question.max_score),
     )

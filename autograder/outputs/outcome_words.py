@@ -55,7 +55,8 @@ def question_text(question: QuestionResult, result: Result) -> str:
         paragraphs.append(f"Look here first: {one_line(question.diagnosis.hint)}")
     elif question.evidence:
         paragraphs.append(one_line(question.evidence))
-    paragraphs += filter(None, [kept_note(question), carried_note(question, result)])
+    notes = [kept_note(question), cap_note(question), carried_note(question, result)]
+    paragraphs += filter(None, notes)
     lines = []
     for test in question.tests:
         lines.append(outcome_line(test))
@@ -112,6 +113,20 @@ def kept_note(question: QuestionResult) -> str:
     return (
         f"You keep {points}: a known slip costs what it costs by itself, and whatever else failed "
         "costs its own tests."
+    )
+
+
+def cap_note(question: QuestionResult) -> str:
+    """Explain the points that a memory fault or a race costs beyond the failed tests; "" without
+    such.
+    """
+    if question.capped <= 0:
+        return ""
+    points = f"{format_points(question.score)} of {format_points(question.max_score)} points"
+    return (
+        "A kernel that touches memory which is not its own, or whose programs depend on which of "
+        f"them is first, gets at most half of its question's points: {points} here. On a GPU it "
+        "would change other tensors, or be wrong now and then, and nobody would see where."
     )
 
 

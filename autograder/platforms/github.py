@@ -38,6 +38,7 @@ from autograder.outputs.bundle import files_below, render_script
 from autograder.outputs.outcome_words import (
     WHAT_HAPPENED,
     WITHOUT_WALLS,
+    cap_note,
     carried_note,
     kept_note,
     slip_hints,
@@ -310,6 +311,8 @@ def _failures(question: QuestionResult, result: Result) -> list[str]:
         lines += [escape(note), ""]
     if kept := kept_note(question):
         lines += [kept, ""]
+    if capped := cap_note(question):
+        lines += [capped, ""]
     for test in failed:
         claim = escape(describe_test(test.name))
         line = f"- **{claim}** ({WHAT_HAPPENED[test.outcome]})"

@@ -12,6 +12,7 @@ from autograder.proof.cost_exceptions import FILE, CostException, CostExceptions
 from autograder.proof.mutants import JudgedMutant
 from autograder.proof.trials import TrialOutcome
 from autograder.proof.wrappers import TRIVIAL
+from autograder.sitting.pricing import MEMORY_FAULT_KEEPS
 from autograder.suite.collection import SuiteQuestion
 
 MOST_FOR_A_SLIP = 1 / 2
@@ -145,7 +146,10 @@ def _cost(
     tests = tuple(test for test in points if test in outcome.failed)
     all_points = sum(points.values()) or 1
     lost = sum(points[test] for test in tests) / all_points
-    return MistakeCost(trial.name, min(lost, 1 - trial.keeps), tests, exception)
+    lost = min(lost, 1 - trial.keeps)
+    if any(test.has_memory_fault for test in outcome.tests if test.name in tests):
+        lost = max(lost, 1 - MEMORY_FAULT_KEEPS)
+    return MistakeCost(trial.name, lost, tests, exception)
 
 
 def flaky(outcomes: Iterable[TrialOutcome]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from autograder.proof.wrappers import ObservedFunction, observe, reachable_names
 from autograder.records.model import QuestionResult
 from autograder.records.submission import FoundSubmission, Submission
 from autograder.sandbox.host_process import HostClient
+from autograder.sitting.pricing import has_memory_fault
 from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.calls import CallLog
 from autograder.suite.collection import SuiteQuestion, SuiteTest
@@ -85,6 +86,7 @@ class TrialTest:
         distances: between values compared, as multiples of what is allowed.
         seconds: wall time; 0 where nobody needs it.
         tolerance: the least that a comparison allowed, where that was less than the default.
+        has_memory_fault: whether a kernel touched memory that it may not.
     """
 
     name: str
@@ -93,6 +95,7 @@ class TrialTest:
     distances: tuple[float, ...]
     seconds: float
     tolerance: float | None = None
+    has_memory_fault: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,7 @@ class Proctor:
                 run.distances,
                 seconds.get(name, 0.0),
                 run.tolerance,
+                has_memory_fault(run),
             )
             tests.append(test)
         return TrialOutcome(trial, tuple(tests), tuple(observed), tuple(carried))

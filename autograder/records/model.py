@@ -117,6 +117,8 @@ class QuestionResult:
     Attributes:
         carried: the points regained with stand-ins for failed prerequisites.
         kept: the points that an answer with a slip keeps beyond the points of passed tests.
+        capped: the points of passed tests that do not count, since a kernel of the question has a
+            memory fault; left out of the result's file where there are none.
         diagnosis: the mistake that explains at least half of the points lost.
         slips: further mistakes, each for its own tests.
         two_answers: calls that were answered differently in two runs; left out of the result's
@@ -135,6 +137,7 @@ class QuestionResult:
     tests: tuple[TestOutcome, ...]
     slips: tuple[Diagnosis, ...] = ()
     kept: float = 0.0
+    capped: float = 0.0
     two_answers: tuple[TwoAnswers, ...] = ()
     evidence: str = ""
     example: SmallExample | None = None
@@ -173,7 +176,7 @@ class Result:
         if not self.made_by:
             del fields["made_by"]
         for question in fields["questions"]:
-            for name in ("two_answers", "evidence", "example"):
+            for name in ("two_answers", "evidence", "example", "capped"):
                 if not question[name]:
                     del question[name]
         return encode_stored(fields)

@@ -69,6 +69,11 @@ def _check_question(question: QuestionResult) -> None:
         question.max_score,
     )
     _check_range(
+        f"{name}: capped",
+        question.capped,
+        question.max_score,
+    )
+    _check_range(
         name,
         question.score,
         question.max_score,
@@ -82,7 +87,7 @@ def _check_question(question: QuestionResult) -> None:
     _check_sum(
         f"{name}: score",
         question.score,
-        (*points, question.carried, question.kept),
+        (*points, question.carried, question.kept, -question.capped),
     )
 
 

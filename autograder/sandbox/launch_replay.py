@@ -308,7 +308,7 @@ def replay_call(call: Call, tape: Any, has_stand_ins: bool) -> None:
         call.result = _replace(call.result, replay.results)
     except KernelFault as fault:
         kinds = tuple(kind.__name__ for kind in type(fault).__mro__)
-        raise StudentError("KernelFault", clean(str(fault), 600), (), kinds) from None
+        raise StudentError(kinds[0], clean(str(fault), 600), (), kinds) from None
     except BadTape as error:
         raise StudentCrashed(
             f"{call.name} came back with a record of its kernels that is none ({error})"

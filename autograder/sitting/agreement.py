@@ -32,9 +32,11 @@ _AMBIGUOUS_ERRORS = frozenset(
     {"RuntimeError", "NameError", "UnboundLocalError", "AttributeError", "KeyError", "IndexError"}
 )
 """Errors that mean a hundred things: two agree only where their messages do, numbers aside."""
-_KERNEL_ACCESS = re.compile(r"\b(?:reads|writes)\b(?: memory between| an address)?")
+_KERNEL_FAULTS = frozenset({"KernelFault", "MemoryFault"})
+_KERNEL_ACCESS = re.compile(r"\b(?:reads(?: \w+(?=\[))?|writes)\b(?: memory between| an address)?")
 """What a kernel did, in the message of a fault: the hint of a load that is not masked says nothing
-to somebody whose store is not. A tensor that the wrapper makes has a name of the student's.
+to somebody whose store is not, or whose load of another tensor. A tensor that is written has a name
+of the student's: the wrapper makes it.
 """
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
@@ -202,7 +204,7 @@ def _faults_agree(first: StudentFault | None, second: StudentFault | None) -> bo
         return type(first) is type(second)
     if first.type_name != second.type_name:
         return False
-    if first.type_name == "KernelFault":
+    if first.type_name in _KERNEL_FAULTS:
         return _kernel_accesses(first.message) == _kernel_accesses(second.message)
     if first.type_name not in _AMBIGUOUS_ERRORS:
         return True

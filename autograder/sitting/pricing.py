@@ -8,6 +8,9 @@ the tests that m fails by itself, a question loses the smaller of
 
 So a missing check beside a slip costs what the check costs by itself, and a second fault never
 makes the first one dearer.
+
+A kernel that touches memory which is not its own, or whose programs race, costs its question half
+of the points at least, however few tests see it: on a GPU such a kernel is wrong anywhere.
 """
 
 from __future__ import annotations
@@ -15,7 +18,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from autograder.basics.errors import StudentError
 from autograder.basics.points import total
+from autograder.sitting.sitting import TestRun
+
+MEMORY_FAULT_KEEPS = 0.5
+"""The share of a question's points that a kernel with a memory fault or a race keeps at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +75,21 @@ def points_lost(
     by_prices = [price.points for price in prices]
     by_prices += [points[test] for test in failed if test not in priced_tests]
     return min(total(by_tests), total(by_prices))
+
+
+def least_loss(failed_runs: Iterable[TestRun], worth: float) -> float:
+    """The points that a question loses at least, however few of its tests fail.
+
+    Args:
+        failed_runs: runs of the tests that are charged.
+        worth: the points of the question.
+    """
+    if any(has_memory_fault(run) for run in failed_runs):
+        return total([(1 - MEMORY_FAULT_KEEPS) * worth])
+    return 0.0
+
+
+def has_memory_fault(run: TestRun) -> bool:
+    """Whether a kernel touched memory that it may not in a failed test."""
+    faults = [call.fault for call in run.calls if not call.of_suite]
+    return any(isinstance(fault, StudentError) and "MemoryFault" in fault.kinds for fault in faults)

@@ -352,11 +352,15 @@ def test_errors_that_mean_a_hundred_things_agree_by_their_words() -> None:
     )
     assert answers_agree(raising("ValueError", "mine"), raising("ValueError", "theirs"), None)
     assert not answers_agree(raising("ValueError", ""), raising("TypeError", ""), None)
-    load = raising("KernelFault", "program 1 reads k[5, 0], and k has 5 rows (its shape is [5, 4])")
-    other_load = raising("KernelFault", "program 0 reads q[7, 0], and q has 7 rows")
-    store = raising("KernelFault", "program 1 writes out[5, 0], and out has 5 rows")
-    stride = raising("KernelFault", "program 1 reads memory between the elements of k")
-    assert answers_agree(load, other_load, None)
+    load = raising("MemoryFault", "program 1 reads k[5, 0], and k has 5 rows (its shape is [5, 4])")
+    same_load = raising("MemoryFault", "program 0 reads k[7, 2], and k has 7 rows")
+    other_load = raising("MemoryFault", "program 0 reads q[7, 0], and q has 7 rows")
+    store = raising("MemoryFault", "program 1 writes out[5, 0], and out has 5 rows")
+    other_store = raising("MemoryFault", "program 2 writes y[9, 1], and y has 9 rows")
+    stride = raising("MemoryFault", "program 1 reads memory between the elements of k")
+    assert answers_agree(load, same_load, None)
+    assert not answers_agree(load, other_load, None)  # its hint would name k
+    assert answers_agree(store, other_store, None)  # the wrapper's tensor has any name
     assert not answers_agree(load, store, None)
     assert not answers_agree(load, stride, None)
 

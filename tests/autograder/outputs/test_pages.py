@@ -17,7 +17,7 @@ from autograder.marks.late_policy import Lateness
 from autograder.marks.marks import Mark, mark_from_result
 from autograder.outputs.class_report import render_report, write_report
 from autograder.outputs.feedback_page import feedback_path, render_feedback
-from autograder.outputs.outcome_words import carried_note, kept_note
+from autograder.outputs.outcome_words import cap_note, carried_note, kept_note
 from autograder.outputs.pages import prose
 from autograder.outputs.statistics import (
     class_shares,
@@ -411,6 +411,10 @@ def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Re
         softmax, slips=(), diagnosis=dataclasses.replace(softmax.diagnosis, tests=failed)
     )
     assert kept_note(alone) == "You keep 3 of 6 points for this slip."
+    capped = dataclasses.replace(softmax, capped=1.0)
+    page = words(render_feedback(dataclasses.replace(plain, questions=(capped,))))
+    assert "gets at most half of its question's points: 3 of 6 points here." in page
+    assert cap_note(softmax) == ""
     assert "softmax(z[4, 7]) differs first at [0, 1]. Which sizes cannot be right?" in text
     statistics = summarize_questions([dataclasses.replace(plain, questions=(softmax,))])[0]
     assert statistics.kept == 1

@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.sitting.pricing import Price, points_lost, price_mistake
+from autograder.basics.errors import StudentError
+from autograder.sitting.pricing import Price, least_loss, points_lost, price_mistake
+from autograder.sitting.sitting import TestRun
+from autograder.sitting.verdict import Verdict
+from autograder.suite.calls import Call
 
 POINTS = {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}
 EXCHANGED = price_mistake("abc", POINTS, keeps=0.5)
@@ -57,3 +61,21 @@ def test_together_mistakes_cost_at_most_their_sum_and_at_least_the_dearest(
         for some in itertools.combinations(prices, size):
             assert together(some) <= sum(price.points for price in some) + 1e-9
             assert together(some) <= together(tuple(prices)) + 1e-9
+
+
+def test_a_memory_fault_costs_half_of_the_question_at_least() -> None:
+    """However few tests see the fault; a kernel that does not compile has touched no memory."""
+
+    def failed_by(kinds: tuple[str, ...], *, of_suite: bool = False) -> TestRun:
+        fault = StudentError(kinds[0], "program 1 writes y[5, 0], and y has 5 rows", (), kinds)
+        call = Call("f", (), {}, fault=fault, of_suite=of_suite)
+        return TestRun("d", Verdict("error"), (call,))
+
+    out_of_bounds = failed_by(("MemoryFault", "KernelFault", "Exception"))
+    wrong_value = TestRun("a", Verdict("failed"), (Call("f", (), {}, result=1.0),))
+    assert least_loss([wrong_value, out_of_bounds], 19.0) == 9.5
+    assert least_loss([wrong_value], 19.0) == 0.0
+    does_not_compile = failed_by(("KernelFault", "Exception"))
+    assert least_loss([does_not_compile], 19.0) == 0.0
+    of_the_suite = failed_by(("MemoryFault", "KernelFault"), of_suite=True)
+    assert least_loss([of_the_suite], 19.0) == 0.0

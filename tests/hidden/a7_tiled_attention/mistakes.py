@@ -510,6 +510,23 @@ def future_scores_are_finite(): ...
 
 @mistake(
     "tiled_attention",
+    hint="-1000000 is a score like any other: of a row that sees nothing it is the largest one, and "
+    "has the weight 1. What has weight 0 beside every score, and is told from all?",
+    replace=('rows + (n_k - n_q), float("-inf"))', "rows + (n_k - n_q), -1e6)"),
+)
+def future_scores_are_minus_a_million(): ...
+
+
+@mistake(
+    "tiled_attention",
+    hint="The log-sum-exp is m + ln l: torch.log, not torch.log2.",
+    replace=("m + torch.log(l)", "m + torch.log2(l)"),
+)
+def log_sum_exp_in_base_2(): ...
+
+
+@mistake(
+    "tiled_attention",
     hint="2^x is not e^x. With exp2 the scores (and only the scores) need the factor "
     "log2(e), everywhere.",
     replace=("p = torch.exp(s", "p = torch.exp2(s"),
@@ -1738,6 +1755,15 @@ def masked_scores_are_zero(): ...
     replace=('tl.where(seen, s, float("-inf"))', "tl.where(seen, s, -1.0e4)"),
 )
 def masked_scores_are_finite(): ...
+
+
+@mistake(
+    "triton_attention",
+    hint="-1000000 is a score like any other: of a row that sees nothing it is the largest one, and "
+    "has the weight 1. What has weight 0 beside every score, and is told from all?",
+    replace=('tl.where(seen, s, float("-inf"))', "tl.where(seen, s, -1.0e6)"),
+)
+def masked_scores_are_minus_a_million(): ...
 
 
 @mistake(

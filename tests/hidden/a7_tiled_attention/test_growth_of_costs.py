@@ -27,13 +27,19 @@ def test_operations_are_quadratic(student):
 @points(1.5)
 def test_traffic_grows_faster_with_a_second_tile(student):
     """One query tile at n and two at 2n: three times the bytes. As long as one tile takes all,
-    twice the bytes. The exponents of the two are as ln 3 to ln 2.
+    twice the bytes. The exponents of the two are as ln 3 to ln 2. Tiles of half that size count
+    again.
     """
     second, first = _traffic(student, 96), _traffic(student, 13)
     assert_close(
         second / first,
         math.log2(3),
         what="traffic from 96 to 192 in tiles of 96, over that from 13 to 26,",
+    )
+    assert_close(
+        _traffic(student, 96, 48) / first,
+        math.log2(10 / 3),  # two tiles: 2 + 4 units; then four tiles of twice the size: 2 (2 + 8)
+        what="traffic from 96 to 192 in tiles of 48, over that from 13 to 26,",
     )
 
 
@@ -61,9 +67,9 @@ def test_traffic_nears_the_square(student):
     )
 
 
-def _traffic(student, n):
-    """The exponent of the traffic from n to 2n tokens, in tiles of 96."""
-    exponent = student.growth_of_costs(n, 8, 96, 2)["traffic"]
+def _traffic(student, n, block_q=96):
+    """The exponent of the traffic from n to 2n tokens, in tiles of block_q."""
+    exponent = student.growth_of_costs(n, 8, block_q, 2)["traffic"]
     assert isinstance(exponent, float), "The exponent of the traffic should be a float."
     assert exponent > 0, (
         "Twice the tokens have more traffic: the exponent of the traffic should be above 0."

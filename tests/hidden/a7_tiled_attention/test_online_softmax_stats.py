@@ -58,6 +58,11 @@ def test_large_elements_do_not_overflow(student):
     """
     x = tensor([[1e3], [-1e3]]) + 0.4 * arange(12)
     _check(student.online_softmax_stats(x, 4), x)
+    steep = tensor([[1e3], [-1e3]]) + tensor([0.0, 0.0, 0.0, 400.0] * 2)  # in blocks of four
+    for dtype in (torch.float32, torch.float16):
+        m, total = student.online_softmax_stats(steep.to(dtype), 4)
+        assert_close(m, tensor([1400.0, -600.0]).float(), what="m")
+        assert_close(total, tensor([2.0, 2.0]).float(), atol=2e-4, what="l")
 
 
 @points(0.5)

@@ -69,6 +69,8 @@ def test_causal_over_several_tiles(student):
     tiles.
     """
     q, k, v = _equal_scores(12, 12, -3.0)
+    o, _ = student.tiled_attention(q, k, v, 3, 3)
+    assert_close(o, v.mean(dim=0).expand(12, 3), what="o without a mask")
     for block_q, block_k in ((3, 3), (6, 2), (2, 6)):
         o, _ = student.tiled_attention(q, k, v, block_q, block_k, causal=True)
         assert_close(o, _means(v, 12), what="o")
@@ -104,8 +106,9 @@ def test_large_scores_do_not_overflow(student):
     q[:, 0], q[1::2, 1] = 2000.0, -4000.0  # √d = 2
     k[:, 0], k[:, 1] = -2.0 - randn(12).abs(), 1.0
     k[::4, 0] = torch.tensor([1.0, 0.1, -1.0])
-    o, _ = student.tiled_attention(q, k, v, 4, 4)
-    assert_close(o, v[0].expand(4, 3), what="o")
+    for dtype in (torch.float64, torch.float32, torch.float16):
+        o, _ = student.tiled_attention(*(t.to(dtype) for t in (q, k, v)), 4, 4)
+        assert_close(o, v[0].to(dtype).expand(4, 3), what="o")
 
 
 @points(0.5)
@@ -173,7 +176,8 @@ def test_half_precision_stays_half_precision(student):
 @points(0.5)
 def test_half_precision_computes_in_float32(student):
     """float16 ends at 65504. Scores are larger before they are scaled, and so are sums of exp(score
-    - m) v. bfloat16 does not end there, and has two or three digits: the lse has more.
+    - m) v. bfloat16 does not end there, and has two or three digits: the lse has more. A sum of
+    3003 ones is 3003, and float16 has no such number.
     """
     q, k = (full((n, 100), 27.0).half() for n in (4, 48))
     v = (2000 + 10 * randn(48, 3)).half()
@@ -181,6 +185,8 @@ def test_half_precision_computes_in_float32(student):
     assert_close(o, v.double().mean(dim=0).expand(4, 3).half(), rtol=2e-3, what="o")
     _, lse = student.tiled_attention(q.bfloat16(), k.bfloat16(), v.bfloat16(), 4, 12)
     assert_close(lse, full((4,), 7290 + math.log(48)).float(), rtol=1e-5, what="lse")
+    _, lse = student.tiled_attention(*(zeros(n, 4).half() for n in (2, 3003, 3003)), 2, 3003)
+    assert_close(lse, full((2,), math.log(3003)).float(), atol=5e-5, what="lse")
 
 
 @points(0.5)

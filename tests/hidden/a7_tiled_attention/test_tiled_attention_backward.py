@@ -5,6 +5,7 @@ import math
 import torch
 
 from autograder.suite import (
+    arange,
     assert_close,
     assert_varies,
     call_twice,
@@ -43,7 +44,21 @@ def test_the_gradient_of_q(student):
     assert_close(student.tiled_attention_backward(*given, 3, 4)[0], expected[0], what="dq")
 
 
-@points(1.5)
+@points(0.25)
+def test_every_argument_counts(student):
+    """All scores are 0, and stay so where q, k, v or dO alone is another: what an answer was is
+    wrong for the next.
+    """
+    q, k, v, do = zeros(4, 5), randn(6, 5), arange(18).view(6, 3) ** 2, randn(4, 3)
+    k[:, 4], q[:, 4] = 0.0, randn(4)
+    others = {"q": torch.cat([q[:, :4], randn(4, 1)], dim=1), "v": v.flip(0), "do": randn(4, 3)}
+    others["k"] = torch.cat([randn(6, 4), k[:, 4:]], dim=1)
+    for changes in ({}, *({name: value} for name, value in others.items())):
+        inputs, expected = _equal_weights(**{"q": q, "k": k, "v": v, "do": do, **changes})
+        _assert_all(student.tiled_attention_backward(*inputs, 2, 3), expected)
+
+
+@points(1.25)
 def test_ragged_tiles(student):
     """7 queries and 5 keys: tiles that leave a rest, tiles of one row, tiles that are larger than
     everything.
@@ -181,6 +196,15 @@ def _case(shape_q, shape_k, shape_v, causal=False, size=1.0):
     ds = p * (dp - (p * dp).sum(dim=-1, keepdim=True)) / math.sqrt(q.shape[-1])
     gradients = ds @ k, ds.transpose(-2, -1) @ q, p.transpose(-2, -1) @ do
     return (q, k, v, o, torch.logsumexp(s, dim=-1), do), gradients
+
+
+def _equal_weights(q, k, v, do):
+    """The arguments and the gradients as `_case` has them, where all scores are 0."""
+    n_k, root = k.shape[0], math.sqrt(q.shape[-1])
+    o = v.mean(dim=0).expand(do.shape)
+    ds = (do @ v.T - (do * o).sum(dim=-1, keepdim=True)) / n_k / root
+    gradients = ds @ k, ds.T @ q, do.sum(dim=0).expand(v.shape) / n_k
+    return (q, k, v, o, full((q.shape[0],), math.log(n_k)), do), gradients
 
 
 def _assert_answers(gradients):
