@@ -6,8 +6,9 @@ files.
 
 `autograder/requirements/` travels with the kit into every bundle: `torch.txt`, `kit.txt` with all
 else that grading needs, and `cuda.txt` with the libraries that PyPI's build of torch needs on Linux
-and a CPU-only build does not. `requirements/dev.txt` is `kit.txt` and what the tests need,
-`requirements/tools.txt` what looks for known vulnerabilities and lists what is shipped.
+and a CPU-only build does not. `requirements/dev.txt` is `kit.txt`, what the extras bring and what
+the tests need; `requirements/tools.txt` looks for known vulnerabilities and lists what is shipped.
+`requirements/constraints.txt` has the same versions without hashes, for `pip install -c`.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ def main() -> None:
                 if not any(packages.match(block) for packages in apart.values())
             ],
         )
+    versions = [block.split(" \\\n")[0] for block in everything]
+    _write(OWN / "constraints.txt", versions)
     with tempfile.TemporaryDirectory() as folder:
         tools = Path(folder, "tools.in")
         tools.write_text(TOOLS, encoding="utf-8")

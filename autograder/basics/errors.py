@@ -77,7 +77,7 @@ class DeviceUnavailable(KitError):
 
 
 class ClusterUnavailable(KitError):
-    """No scheduler answers, no machine of the cluster can grade, or Dask is not installed."""
+    """No scheduler answers, or no machine of the cluster can grade."""
 
 
 class PlatformUnavailable(KitError):

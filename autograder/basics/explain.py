@@ -7,6 +7,7 @@ import sqlite3
 import sys
 
 from autograder.basics.errors import KitError
+from autograder.basics.missing_extras import missing_extra
 
 _NO_SPACE = (
     "there is no space left there; free some and run the command again. What was there before "
@@ -55,7 +56,7 @@ def explain_error(error: BaseException) -> str | None:
     if _is_database_error(error):
         database = "; ".join(getattr(error, "__notes__", ())) or "the gradebook"
         return f"{database}: {_explain_database_error(error)}"
-    return None
+    return missing_extra(error)
 
 
 def _is_database_error(error: BaseException) -> bool:

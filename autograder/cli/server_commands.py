@@ -6,7 +6,6 @@ import os
 
 import click
 
-from autograder.basics.errors import KitError
 from autograder.cli.base import beside, find_course, main
 from autograder.sandbox.tiers import ISOLATIONS
 
@@ -47,12 +46,7 @@ def serve(
     demo: bool,
 ) -> None:
     """Let students hand in on a page, see their result at once, and try again."""
-    try:
-        from autograder.server.serve_command import ServeRequest, grade_for_server, serve_command
-    except ImportError as error:
-        raise KitError(
-            f"{error}: `pip install attention-kit[server]` installs what `serve` needs"
-        ) from error
+    from autograder.server.serve_command import ServeRequest, grade_for_server, serve_command
 
     count = graders if graders is not None else os.cpu_count() or 1
     if demo:

@@ -10,18 +10,13 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 
+import dask.config
+from distributed import Client, LocalCluster
+from distributed.comm.core import FatalCommClosedError
+from distributed.security import Security
+
 from autograder.basics.errors import ClusterUnavailable
 from autograder.sandbox.leftovers import ScratchFolder
-
-try:
-    import dask.config
-    from distributed import Client, LocalCluster
-    from distributed.comm.core import FatalCommClosedError
-    from distributed.security import Security
-except ImportError as error:
-    raise ClusterUnavailable(
-        f"`--cluster` needs Dask ({error}): pip install 'attention-kit[cluster]'"
-    ) from error
 
 _LOCAL = re.compile(r"local:([1-9]\d{0,3})")
 

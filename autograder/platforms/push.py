@@ -102,7 +102,7 @@ def open_interface(course: Course, platform: str, title: str) -> Interface:
     """The platform's interface, with the address from course.toml and the token from where it lies.
 
     Raises:
-        KitError: there is no address, no course, no token, or a package is missing.
+        KitError: there is no address, no course or no token.
     """
     settings = course.platforms[platform]
     interface = platforms()[platform].interface
@@ -114,12 +114,7 @@ def open_interface(course: Course, platform: str, title: str) -> Interface:
             f"`course` under [{platform}]"
         )
     token = read_token(course.root, platform)
-    try:
-        return interface.connect(url, settings.course, title, token)
-    except ImportError as error:
-        raise KitError(
-            f"{error.name} is not installed: pip install 'attention-kit[platforms]'"
-        ) from error
+    return interface.connect(url, settings.course, title, token)
 
 
 def read_token(root: Path, platform: str) -> str:

@@ -5,17 +5,16 @@ at a commit.
 from __future__ import annotations
 
 import re
-import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
+from project_file import ROOT, core_requirements, extra_requirements
 
 from autograder.outputs.bundle import render_script
 
-ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "autograder" / "platforms" / "templates"
 SETUP, CLASSROOM, COURSE = (
     render_script(TEMPLATES / name, assignment="a1", prefix="a1-")
@@ -57,20 +56,33 @@ def test_every_line_of_a_lock_file_is_a_version_or_a_hash(path: Path) -> None:
         assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}", line) for line in hashes)
 
 
-def test_the_lock_files_are_those_of_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    groups = [
-        (project["dependencies"], locked(SHIPPED / "kit.txt", SHIPPED / "torch.txt")),
-        (
-            [line for extra in project["optional-dependencies"].values() for line in extra],
-            locked(ROOT / "requirements/dev.txt"),
-        ),
-    ]
-    for lines, versions in groups:
-        for requirement in map(Requirement, lines):
-            assert versions[canonicalize_name(requirement.name)] in requirement.specifier, (
-                requirement
-            )
+@pytest.mark.parametrize(
+    ("requirements", "files"),
+    [
+        (core_requirements(), (SHIPPED / "kit.txt", SHIPPED / "torch.txt")),
+        (extra_requirements("dev"), (ROOT / "requirements/dev.txt",)),
+    ],
+    ids=["grading", "all extras"],
+)
+def test_the_lock_files_are_those_of_the_project(
+    requirements: set[Requirement], files: tuple[Path, ...]
+) -> None:
+    versions = locked(*files)
+    for requirement in requirements:
+        version = versions[canonicalize_name(requirement.name)]
+        assert version in requirement.specifier, requirement
+
+
+def test_what_grading_needs_is_small() -> None:
+    """An autograder's container, a CI job and a machine of a cluster install it each time."""
+    versions = locked(SHIPPED / "kit.txt", SHIPPED / "torch.txt")
+    assert len(versions) <= 40
+    assert not {"nbgrader", "jupyterlab", "sqlalchemy", "notebook"} & versions.keys()
+
+
+def test_constraints_are_the_versions_of_the_locks() -> None:
+    everything = locked(*SHIPPED.glob("*.txt"), ROOT / "requirements/dev.txt")
+    assert locked(ROOT / "requirements/constraints.txt") == everything
 
 
 def test_what_is_tested_is_what_bundles_install() -> None:

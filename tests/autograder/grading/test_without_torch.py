@@ -11,47 +11,17 @@ from typing import Any
 import pytest
 from courses import handed_in
 from numpy_course import RIGHT, SUITE, write_course
+from refusing_python import refusing_python
 
 from autograder.course import load_course
 from autograder.grading.extras import HELPERS_WITH_TORCH, find_extras, needs_torch
 
-PYTHON_WITHOUT_TORCH = """\
-#!/bin/sh
-exec {python} -I -c '
-import os, runpy, sys
-
-class NoTorch:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "torchgen", "functorch", "triton"):
-            raise ModuleNotFoundError("No module named " + repr(name), name=name)
-
-sys.meta_path.insert(0, NoTorch())
-sys.executable = "{itself}"
-arguments = [argument for argument in sys.argv[1:] if argument != "-I"]
-if arguments[0] == "-c":
-    sys.argv = arguments[1:]
-    exec(arguments[1])
-elif arguments[0] == "-m":
-    sys.argv = arguments[1:]
-    runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
-else:
-    sys.argv = arguments
-    runpy.run_path(arguments[0], run_name="__main__")
-' "$@"
-"""
-
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python in which torch and Triton cannot be imported; it starts itself where it starts
-    another.
-    """
-    itself = tmp_path_factory.mktemp("bin") / "python"
-    itself.write_text(
-        PYTHON_WITHOUT_TORCH.format(python=sys.executable, itself=itself), encoding="utf-8"
-    )
-    itself.chmod(0o755)
-    return itself
+    """A Python in which torch and Triton cannot be imported."""
+    refused = ("torch", "torchgen", "functorch", "triton")
+    return refusing_python(tmp_path_factory.mktemp("bin"), refused)
 
 
 def run(python: Path, course: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
