@@ -20,8 +20,11 @@ grade: $(VENV)/ready   ## grade what lies in submitted/ (a demo class where it i
 	$(AUTOGRADER) export $(ASSIGNMENT) --format gradebook
 	$(AUTOGRADER) report $(ASSIGNMENT)
 
+LEFT_OUT := build/left-out.txt
 test: $(VENV)/ready    ## run the kit's own tests
-	@$(MAKE) --no-print-directory --jobs=$(shell expr $$(nproc) + 1) --keep-going --output-sync $(TESTS)
+	@mkdir -p build && rm -f $(LEFT_OUT)
+	@LEFT_OUT=$(abspath $(LEFT_OUT)) $(MAKE) --no-print-directory --jobs=$(shell expr $$(nproc) + 1) --keep-going --output-sync $(TESTS); \
+	  status=$$?; $(VENV)/bin/python tests/left_out.py $(LEFT_OUT); exit $$status
 
 $(filter %/,$(TESTS)):
 	$(VENV)/bin/python -m pytest $@

@@ -7,7 +7,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autograder.proof.mutations import mutations
@@ -61,8 +61,8 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class _Edit:
-    """One change of a cell.
+class CodeEdit:
+    """One change of a program's text.
 
     Attributes:
         name: as in `Variant`.
@@ -75,9 +75,14 @@ class _Edit:
     new: str
     tail: str
 
+    @property
+    def edited(self) -> str:
+        """The whole text with the change."""
+        return self.head + self.new + self.tail
+
     def variant(self, question: str) -> Variant:
         """The mutant with this change alone."""
-        return Variant(question, self.name, self.head + self.new + self.tail)
+        return Variant(question, self.name, self.edited)
 
 
 def code_mutants(question: str, source: str) -> list[Variant]:
@@ -109,35 +114,52 @@ def double_mutants(
     return doubles
 
 
-def _edits(source: str) -> list[_Edit]:
-    """The changes that become mutants, each with another meaning."""
-    tree = ast.parse(source)
+def find_parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """Node → the node that it is a part of."""
     parents: dict[ast.AST, ast.AST] = {}
     for node in ast.walk(tree):
-        parents |= dict.fromkeys(ast.iter_child_nodes(node), node)
+        parents.update(dict.fromkeys(ast.iter_child_nodes(node), node))
+    return parents
+
+
+def edit_part(
+    source: str,
+    part: ast.AST,
+    new: str,
+    parent: ast.AST | None,
+) -> CodeEdit:
+    """The edit that puts a new text in the place of a part of the program."""
+    head, old, tail = _split_at(source, part)
+    name = _describe_change(head, old, tail, new)
+    return CodeEdit(name, head, _in_parentheses(new, part, parent), tail)
+
+
+def _edits(source: str) -> list[CodeEdit]:
+    """The changes that become mutants, each with another meaning."""
+    tree = ast.parse(source)
+    parents = find_parents(tree)
     seen = {ast.dump(tree)}
     name_counts: Counter[str] = Counter()
     edits = []
-    for node in _nodes_to_mutate(tree):
+    for node in nodes_to_mutate(tree):
         for part, new in mutations(node, parents):
-            head, old, tail = _split_at(source, part)
-            text = _in_parentheses(new, part, parents.get(part))
+            edit = edit_part(source, part, new, parents.get(part))
             try:
-                dump = ast.dump(ast.parse(head + text + tail))
+                dump = ast.dump(ast.parse(edit.edited))
             except SyntaxError:
                 continue
             if dump in seen:
                 continue
             seen.add(dump)
-            name = _describe_change(head, old, tail, new)
-            name_counts[name] += 1
-            if name_counts[name] > 1:
-                name += f" ({name_counts[name]})"
-            edits.append(_Edit(name, head, text, tail))
+            name_counts[edit.name] += 1
+            count = name_counts[edit.name]
+            if count > 1:
+                edit = replace(edit, name=f"{edit.name} ({count})")
+            edits.append(edit)
     return edits
 
 
-def _nodes_to_mutate(node: ast.AST) -> Iterator[ast.AST]:
+def nodes_to_mutate(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes whose mutants a test could see: no docstrings, annotations, decorators, nor words
     of messages.
     """
@@ -151,7 +173,7 @@ def _nodes_to_mutate(node: ast.AST) -> Iterator[ast.AST]:
             if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
                 is_text = True
             if isinstance(child, ast.AST) and not is_text:
-                yield from _nodes_to_mutate(child)
+                yield from nodes_to_mutate(child)
 
 
 def _split_at(

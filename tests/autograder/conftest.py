@@ -11,7 +11,9 @@ import os
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import hypothesis
 import pytest
 from courses import built_course, handed_in
 from small_course import ANSWERS, write_course
@@ -24,6 +26,24 @@ from autograder.records.model import Graded, Result
 from autograder.records.submission import FoundSubmission
 
 __all__ = ["hostile", "plain", "problem"]
+
+# The gate draws the same examples each time. `--hypothesis-profile=any-seed` draws others.
+hypothesis.settings.register_profile("any-seed", database=None, deadline=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "gate", hypothesis.settings.get_profile("any-seed"), derandomize=True
+)
+hypothesis.settings.load_profile("gate")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Add the skipped tests to the file that `make test` lists at its end (tests/left_out.py)."""
+    path = os.environ.get("LEFT_OUT")
+    if not path:
+        return
+    with Path(path).open("a", encoding="utf-8") as file:
+        for report in terminalreporter.stats.get("skipped", []):
+            reason = report.longrepr[2].removeprefix("Skipped: ")
+            file.write(f"{' '.join(reason.split())}\t{report.nodeid}\n")
 
 
 @pytest.fixture(scope="session")

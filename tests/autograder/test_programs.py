@@ -18,7 +18,7 @@ TEXTS = {
     for folder in (ROOT / "benchmarks", LONG)
     for path in sorted(folder.glob("*.py"))
 }
-PROGRAMS = [path for path, text in TEXTS.items() if "__main__" in text]
+PROGRAMS = [path for path, text in TEXTS.items() if '__name__ == "__main__"' in text]
 
 
 def start(monkeypatch: pytest.MonkeyPatch, program: Path, *arguments: str) -> int:
@@ -63,3 +63,39 @@ def test_the_page_of_long_proofs_names_each_of_them() -> None:
         for path in PROGRAMS
         if path.parent == LONG and f"tests/long/{path.name}" not in page
     ] == []
+
+
+NIGHTLY = (ROOT / ".github/workflows/nightly.yml").read_text(encoding="utf-8")
+NIGHTLY_COMMANDS = re.findall(r"tests/long/(\w+\.py)([^\n]*)", NIGHTLY)
+
+
+def test_the_nightly_workflow_runs_every_long_proof_that_needs_nothing_more() -> None:
+    """security_peers.py needs two other graders in an environment of their own."""
+    nightly = {name for name, _ in NIGHTLY_COMMANDS}
+    programs = {path.name for path in PROGRAMS if path.parent == LONG}
+    assert programs - nightly == {"security_peers.py"}
+    assert nightly <= programs
+
+
+@pytest.mark.parametrize(("name", "options"), NIGHTLY_COMMANDS)
+def test_the_nightly_workflow_knows_the_options_of_a_long_proof(
+    name: str, options: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start(monkeypatch, LONG / name, "--help")
+    usage = capsys.readouterr().out
+    for option in re.findall(r"--[\w-]+", options):
+        assert f"{option} " in usage
+
+
+def test_what_a_run_left_out_is_listed_by_reason() -> None:
+    """Three tests for two reasons, in two files."""
+    text = (
+        "no jq\ttests/autograder/platforms/test_bundle.py::test_a\n"
+        "no GPU\ttests/autograder/kernels/test_gpu.py::test_b[1]\n"
+        "no GPU\ttests/autograder/kernels/test_gpu.py::test_b[2]\n"
+    )
+    assert runpy.run_path(str(ROOT / "tests/left_out.py"))["list_left_out"](text) == [
+        "Tests left out: 3",
+        "  2 x no GPU (tests/autograder/kernels/test_gpu.py)",
+        "  1 x no jq (tests/autograder/platforms/test_bundle.py)",
+    ]

@@ -1,0 +1,174 @@
+"""Which lines of the engine each test runs, measured once and kept in `build/engine_coverage/`.
+
+A test file is measured again when it changed, or a module that it runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import line_marks
+import pytest
+from forked_tests import ROOT, run_tests
+
+STORE = ROOT / "build" / "engine_coverage"
+COLLECTION = "collection"
+"""Stands for a test's name: lines that run while the test file is imported."""
+MOST_SECONDS = 900.0
+"""The limit of one test file while its lines are traced."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestLines:
+    """The lines of the engine that one test runs.
+
+    Attributes:
+        test: its node id.
+        seconds: what it takes while it is traced, with the fixtures that it is first to ask for.
+        lines: module, as "grading/pool.py" → line numbers.
+    """
+
+    __test__ = False  # no test class, whatever its name
+
+    test: str
+    seconds: float
+    lines: dict[str, list[int]]
+
+
+@dataclass(slots=True)
+class FileCoverage:
+    """The tests of one file that passed, and the files whose change makes this outdated."""
+
+    hashes: dict[str, str] = field(default_factory=dict)
+    tests: list[TestLines] = field(default_factory=list)
+    not_passed: list[str] = field(default_factory=list)
+
+    def is_current(self) -> bool:
+        """Whether the test file and all modules that it ran are what they were."""
+        return bool(self.hashes) and all(
+            _hash(ROOT / name) == value for name, value in self.hashes.items()
+        )
+
+
+class _Recorder:
+    """A pytest plugin: takes the marked lines after each test and writes them to a file."""
+
+    def __init__(self, folder: Path, tree: Path) -> None:
+        self.folder = folder
+        self.package = tree / "autograder"
+        self.marks = line_marks.start_marking(str(folder))
+        self.passed = False
+        self.records: list[dict[str, Any]] = []
+        self.not_passed: list[str] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        if not self.records:
+            self.records.append(self._record(COLLECTION, 0.0))
+        self.passed = True
+        start = time.monotonic()
+        result = yield
+        record = self._record(item.nodeid, time.monotonic() - start)
+        if self.passed:
+            self.records.append(record)
+        else:
+            self.not_passed.append(item.nodeid)
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test that is skipped or fails is no proof against a mutant."""
+        if not report.passed:
+            self.passed = False
+
+    def pytest_sessionfinish(self) -> None:
+        """Hand over what was recorded: this process ends soon."""
+        sys.settrace(None)
+        text = json.dumps({"tests": self.records, "not_passed": self.not_passed})
+        (self.folder / "records.json").write_text(text, encoding="utf-8")
+
+    def _record(self, test: str, seconds: float) -> dict[str, Any]:
+        lines = {
+            Path(path).relative_to(self.package).as_posix(): numbers
+            for path, numbers in self.marks.take().items()
+        }
+        return {"test": test, "seconds": round(seconds, 3), "lines": lines}
+
+
+def measure_coverage(tree: Path, names: list[str]) -> dict[str, FileCoverage]:
+    """Test file → its coverage, measured where none is stored or the stored one is outdated."""
+    coverage = {}
+    for name in names:
+        coverage[name] = _load(name)
+        if coverage[name].is_current():
+            continue
+        start = time.monotonic()
+        coverage[name] = _measure_file(tree, name)
+        _store(name, coverage[name])
+        seconds = time.monotonic() - start
+        passed, not_passed = len(coverage[name].tests), len(coverage[name].not_passed)
+        print(f"{name}: {passed} tests, {not_passed} left out, {seconds:.0f} s", flush=True)
+    return coverage
+
+
+def _measure_file(tree: Path, name: str) -> FileCoverage:
+    folder = tree.with_suffix(".marks")
+    shutil.rmtree(folder, ignore_errors=True)
+    line_marks.lay_out(tree, folder)
+
+    def prepare() -> list[object]:
+        os.environ["PYTHONPATH"] += os.pathsep + str(folder)
+        os.environ[line_marks.FOLDER] = str(folder)
+        return [_Recorder(folder, tree)]
+
+    run_tests(tree, ["--maxfail=1000", name], MOST_SECONDS, prepare)
+    records = folder / "records.json"
+    coverage = FileCoverage({name: _hash(ROOT / name)})
+    if not records.exists():
+        coverage.not_passed.append(name)
+        return coverage
+    recorded = json.loads(records.read_text(encoding="utf-8"))
+    coverage.tests = [TestLines(**test) for test in recorded["tests"]]
+    coverage.not_passed = recorded["not_passed"]
+    for module in {module for test in coverage.tests for module in test.lines}:
+        coverage.hashes[f"autograder/{module}"] = _hash(ROOT / "autograder" / module)
+    return coverage
+
+
+def _stored_at(name: str) -> Path:
+    """Names of test modules stand once in the package, so that folders need not tell them apart."""
+    return STORE / f"{Path(name).stem}.json"
+
+
+def _load(name: str) -> FileCoverage:
+    path = _stored_at(name)
+    if not path.exists():
+        return FileCoverage()
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    return FileCoverage(
+        stored["hashes"],
+        [TestLines(**test) for test in stored["tests"]],
+        stored["not_passed"],
+    )
+
+
+def _store(name: str, coverage: FileCoverage) -> None:
+    STORE.mkdir(parents=True, exist_ok=True)
+    path = _stored_at(name)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(asdict(coverage)), encoding="utf-8")
+    partial.replace(path)
+
+
+def _hash(path: Path) -> str:
+    if not path.exists():
+        return ""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

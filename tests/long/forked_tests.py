@@ -1,0 +1,137 @@
+"""Runs tests of a copied tree in forks of this process, which has loaded the kit's libraries.
+
+A start of pytest with torch takes four seconds here and a fork takes none. The kit itself is not
+loaded before the fork: each fork imports the tree's own, which may be a mutant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[2]
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_LIBRARIES = (
+    "torch",
+    "safetensors.torch",
+    "hypothesis",
+    "jinja2",
+    "msgspec",
+    "nbconvert",
+    "nbformat",
+    "pytest",
+    "rich",
+    "sqlalchemy",
+    "starlette.applications",
+)
+TIMED_OUT = -1
+
+
+def load_libraries() -> None:
+    """Load what every fork needs. One thread: a fork of a process with more can hang."""
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    for name in _LIBRARIES:
+        importlib.import_module(name)
+
+
+def copy_tree(target: Path) -> None:
+    """Copy the files of this working tree that git tracks or would track."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    for name in filter(None, listing.stdout.split("\0")):
+        source = ROOT / name
+        if source.is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target / name)
+    # by the hash of the source: a mutant can have its original's size and time
+    command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "checked-hash"]
+    subprocess.run([*command, "autograder", "tests/autograder"], cwd=target, check=False)
+
+
+def run_tests(
+    tree: Path,
+    tests: list[str],
+    seconds: float,
+    prepare: Callable[[], list[object]] = list,
+) -> int:
+    """Run tests of a tree in a fork until the first fails; its output is in `tree`.log.
+
+    Args:
+        tests: files or node ids, as pytest takes them.
+        prepare: called in the fork; the pytest plugins that it returns take part.
+
+    Returns:
+        pytest's exit status; TIMED_OUT after so many seconds.
+    """
+    child = os.fork()
+    if child == 0:
+        status = 70
+        try:
+            status = _run_here(tree, tests, prepare)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return _await_child(child, seconds)
+
+
+def _run_here(
+    tree: Path,
+    tests: list[str],
+    prepare: Callable[[], list[object]],
+) -> int:
+    import pytest
+
+    os.setsid()  # one signal ends the tests and what they started
+    scratch = tree.with_suffix(".tmp")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    output = os.open(tree.with_suffix(".log"), os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    paths = [str(tree), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ.update(
+        PYTHONPATH=os.pathsep.join(paths),
+        PYTHONDONTWRITEBYTECODE="1",
+        TMPDIR=str(scratch),
+    )
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(tree))
+    sys.modules["__main__"] = ModuleType("__main__")  # a spawned process runs this one's again
+    os.chdir(tree)
+    options = ["-x", "-q", "--no-header", "--tb=short"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # libraries are loaded
+    return int(pytest.main([*options, *tests], plugins=prepare()))
+
+
+def _await_child(child: int, seconds: float) -> int:
+    end = time.monotonic() + seconds
+    status = None
+    while status is None and time.monotonic() < end:
+        process, wait_status = os.waitpid(child, os.WNOHANG)
+        if process:
+            status = os.waitstatus_to_exitcode(wait_status)
+        else:
+            time.sleep(0.02)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    if status is None:
+        os.waitpid(child, 0)
+        return TIMED_OUT
+    return status
