@@ -8,13 +8,10 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from autograder.basics.errors import KitError
 from autograder.outputs.class_report import render_report
 from autograder.reporting.stored_marks import StoredMarks
 from autograder.server.attempts import Attempt
@@ -22,13 +19,15 @@ from autograder.server.extensions import grant_extension
 from autograder.server.lti_desk import LtiDesk
 from autograder.server.office import Office
 from autograder.server.pages_base import (
+    SentForm,
     go_to,
     instructor_of,
     office_of,
+    own_address,
     page,
-    read_form,
+    takes_form,
 )
-from autograder.server.people import Role
+from autograder.server.people import Role, Visitor
 from autograder.server.rules import AttemptRules
 from autograder.server.student_pages import assignment_of
 
@@ -138,95 +137,81 @@ def report_page(request: Request) -> Response:
     return HTMLResponse(text, headers={"content-security-policy": _REPORT_POLICY})
 
 
-async def reply(request: Request) -> Response:
+@takes_form(instructor_of)
+def reply(request: Request, visitor: Visitor, form: SentForm) -> Response:
     """Reply to a student's request."""
-    visitor = instructor_of(request)
-    form = await read_form(request)
     office = office_of(request)
     request_id = request.path_params["request"]
     text = form.text("reply")
-    await run_in_threadpool(office.requests.reply, request_id, text, visitor.student)
-    await run_in_threadpool(
-        office.people.log, visitor.student, "reply", f"to request {request_id}: {text}"
-    )
+    office.requests.reply(request_id, text, visitor.student)
+    office.people.log(visitor.student, "reply", f"to request {request_id}: {text}")
     return go_to(request, f"{class_address(form.text('assignment'))}#requests")
 
 
-async def extend(request: Request) -> Response:
+@takes_form(instructor_of)
+def extend(request: Request, visitor: Visitor, form: SentForm) -> Response:
     """Give a student more days; it is written into course.toml."""
-    visitor = instructor_of(request)
-    form = await read_form(request)
     office = office_of(request)
-    assignment = await run_in_threadpool(assignment_of, request)
+    assignment = assignment_of(request).name
     student = form.text("student")
-    try:
-        line = await run_in_threadpool(
-            grant_extension, office.course, assignment.name, student, form.text("days")
-        )
-    except KitError as error:
-        raise HTTPException(400, str(error)) from error
-    await run_in_threadpool(office.people.log, visitor.student, "extension", line)
-    return go_to(request, f"{class_address(assignment.name)}/students/{quote(student)}")
+    line = grant_extension(office.course, assignment, student, form.text("days"))
+    office.people.log(visitor.student, "extension", line)
+    return go_to(request, f"{class_address(assignment)}/students/{quote(student)}")
 
 
-async def grade_again(request: Request) -> Response:
+@takes_form(instructor_of)
+def grade_again(request: Request, visitor: Visitor, _: SentForm) -> Response:
     """Put the attempts of an assignment that count into the queue once more."""
-    visitor = instructor_of(request)
-    await read_form(request)
     office = office_of(request)
-    assignment = await run_in_threadpool(assignment_of, request)
-    attempts = await run_in_threadpool(office.attempts.of_assignment, assignment.name)
-    rules = await run_in_threadpool(office.rules)
-    chosen = [attempt.id for attempt in counting_attempts(rules, attempts)]
+    assignment = assignment_of(request).name
+    attempts = office.attempts.of_assignment(assignment)
+    chosen = [attempt.id for attempt in counting_attempts(office.rules(), attempts)]
     chosen += [attempt.id for attempt in attempts if attempt.state == "failed"]
-    await run_in_threadpool(office.attempts.grade_again, chosen)
-    detail = f"{len(chosen)} attempts at {assignment.name}"
-    await run_in_threadpool(office.people.log, visitor.student, "grade again", detail)
-    return go_to(request, class_address(assignment.name))
+    office.attempts.grade_again(chosen)
+    office.people.log(visitor.student, "grade again", f"{len(chosen)} attempts at {assignment}")
+    return go_to(request, class_address(assignment))
 
 
-def people_page(request: Request) -> Response:
-    """Everybody of the class list, and a form that makes links for signing in."""
+def people_page(request: Request, made: Sequence[tuple[str, Role, str]] = ()) -> Response:
+    """Everybody of the class list, and a form that makes links for signing in.
+
+    Args:
+        made: person, role and link of the links that were made just now.
+    """
     instructor_of(request)
     office = office_of(request)
-    listed = office.ledger().listed.values()
-    has_lti = bool(office.course.lti)
-    log = office.people.log_lines()
-    return page(request, "people.html", listed=listed, made=(), log=log, has_lti=has_lti)
+    return page(
+        request,
+        "people.html",
+        listed=office.ledger().listed.values(),
+        made=made,
+        log=office.people.log_lines(),
+        has_lti=bool(office.course.lti),
+    )
 
 
-async def make_links(request: Request) -> Response:
+@takes_form(instructor_of)
+def make_links(request: Request, visitor: Visitor, form: SentForm) -> Response:
     """Make links for the students that the form names, and show them once."""
-    visitor = instructor_of(request)
-    form = await read_form(request)
     office = office_of(request)
-    listed = await run_in_threadpool(lambda: office.ledger().listed)
-    named = form.text("students").split()
-    students = named or list(listed)
-    address = str(request.base_url).rstrip("/")
+    students = form.text("students").split() or list(office.ledger().listed)
     made = []
     for student in students:
-        role: Role = office.role_of(student)
-        key = await run_in_threadpool(office.people.make_link, student, role)
-        made.append((student, role, f"{address}/sign-in?key={key}"))
+        role = office.role_of(student)
+        key = office.people.make_link(student, role)
+        made.append((student, role, f"{own_address(request)}/sign-in?key={key}"))
     detail = f"for {len(students)}: {', '.join(students[:20])}"
-    await run_in_threadpool(office.people.log, visitor.student, "links", detail)
-    log = await run_in_threadpool(office.people.log_lines)
-    has_lti = bool(office.course.lti)
-    return page(request, "people.html", listed=listed.values(), made=made, log=log, has_lti=has_lti)
+    office.people.log(visitor.student, "links", detail)
+    return people_page(request, made)
 
 
-async def fetch_roster(request: Request) -> Response:
+@takes_form(instructor_of)
+def fetch_roster(request: Request, visitor: Visitor, _: SentForm) -> Response:
     """Ask the learning platforms who is in the course."""
-    visitor = instructor_of(request)
-    await read_form(request)
     office = office_of(request)
-    try:
-        students = await run_in_threadpool(LtiDesk(office).fetch_roster)
-    except KitError as error:
-        raise HTTPException(400, str(error)) from error
+    students = LtiDesk(office).fetch_roster()
     detail = f"{len(students)} people: {', '.join(students[:20])}"
-    await run_in_threadpool(office.people.log, visitor.student, "roster", detail)
+    office.people.log(visitor.student, "roster", detail)
     return go_to(request, "/people")
 
 
@@ -236,7 +221,7 @@ ROUTES = [
     Route("/class/{assignment}/students/{student:path}", student_page),
     Route("/class/{assignment}/extensions", extend, methods=["POST"]),
     Route("/class/{assignment}/grade-again", grade_again, methods=["POST"]),
-    Route("/requests/{request:int}", reply, methods=["POST"]),
+    Route("/requests/{request:row}", reply, methods=["POST"]),
     Route("/people", people_page),
     Route("/people/roster", fetch_roster, methods=["POST"]),
     Route("/people", make_links, methods=["POST"]),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from autograder.basics.safe_text import clean
 from autograder.basics.times import shown_time
 from autograder.outputs.pages import TEMPLATES as OUTPUT_TEMPLATES
 from autograder.outputs.pages import make_environment
@@ -24,6 +27,15 @@ from autograder.server.protection import RateLimits, check_token, form_token
 
 TEMPLATES = Path(__file__).parent / "templates"
 _MOST_FIELDS = 20
+
+
+class RowNumber(IntegerConvertor):
+    """The number of a database's row in an address: as many digits as every database compares."""
+
+    regex = "[0-9]{1,9}"
+
+
+register_url_convertor("row", RowNumber())
 
 
 class SignInNeeded(Exception):
@@ -70,7 +82,7 @@ def page(
             course_name=office.course.about.name,
             visitor=visitor_or_none(request),
             token=form_token(request),
-            root=request.scope.get("root_path", ""),
+            root=root_of(request),
             refresh=refresh,
             when=lambda seconds: shown_time(datetime.fromtimestamp(seconds, UTC), zone),
             **values,
@@ -126,8 +138,10 @@ class SentForm:
     file: bytes
 
     def text(self, name: str) -> str:
-        """A field without the spaces around it; "" where it was not sent."""
-        return self.fields.get(name, "").strip()
+        """A field without the spaces around it, and without characters that a database or a
+        terminal chokes on; "" where it was not sent.
+        """
+        return clean(self.fields.get(name, "")).strip()
 
 
 async def read_form(request: Request) -> SentForm:
@@ -153,9 +167,48 @@ async def read_form(request: Request) -> SentForm:
     return SentForm(fields, file)
 
 
+def takes_form(
+    who: Callable[[Request], Visitor],
+) -> Callable[
+    [Callable[[Request, Visitor, SentForm], Response]], Callable[[Request], Awaitable[Response]]
+]:
+    """Decorate a function of request, visitor and form that answers a form.
+
+    It runs in a thread, since it waits for files and for the database.
+
+    Args:
+        who: `visitor_of` or `instructor_of`; asked before anything of the form is read.
+    """
+
+    def decorate(
+        answer: Callable[[Request, Visitor, SentForm], Response],
+    ) -> Callable[[Request], Awaitable[Response]]:
+        @functools.wraps(answer)
+        async def endpoint(request: Request) -> Response:
+            visitor = who(request)
+            form = await read_form(request)
+            return await run_in_threadpool(answer, request, visitor, form)
+
+        return endpoint
+
+    return decorate
+
+
+def root_of(request: Request) -> str:
+    """The path below which all pages are: "" but for a service of JupyterHub."""
+    root: str = request.scope.get("root_path", "")
+    return root
+
+
+def own_address(request: Request) -> str:
+    """The address of the first page as people type it, without the last slash."""
+    server = office_of(request).course.server
+    return f"{server.address or str(request.base_url)}".rstrip("/") + root_of(request)
+
+
 def go_to(request: Request, path: str) -> RedirectResponse:
     """Have the browser get another page of this server."""
-    return RedirectResponse(f"{request.scope.get('root_path', '')}{path}", 303)
+    return RedirectResponse(f"{root_of(request)}{path}", 303)
 
 
 def download(data: bytes, name: str) -> Response:

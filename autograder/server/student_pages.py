@@ -12,12 +12,15 @@ from autograder.course import Assignment
 from autograder.server.attempts import Attempt
 from autograder.server.office import HandInRefused, Office
 from autograder.server.pages_base import (
+    SentForm,
     download,
     go_to,
     office_of,
+    own_address,
     page,
     rates_of,
-    read_form,
+    root_of,
+    takes_form,
     visitor_of,
 )
 from autograder.server.people import Visitor
@@ -77,17 +80,15 @@ def assignment_page(request: Request, problem: str = "") -> Response:
     )
 
 
-async def hand_in(request: Request) -> Response:
+@takes_form(visitor_of)
+def hand_in(request: Request, visitor: Visitor, form: SentForm) -> Response:
     """Take a notebook from the form, and show it being graded."""
-    visitor = visitor_of(request)
-    form = await read_form(request)
     rates_of(request).hand_ins.check(visitor.student)
-    assignment = await run_in_threadpool(assignment_of, request)
-    office = office_of(request)
+    assignment = assignment_of(request)
     try:
-        attempt = await run_in_threadpool(office.hand_in, visitor.student, assignment, form.file)
+        attempt = office_of(request).hand_in(visitor.student, assignment, form.file)
     except HandInRefused as refusal:
-        return await run_in_threadpool(assignment_page, request, str(refusal))
+        return assignment_page(request, str(refusal))
     return go_to(request, f"/attempts/{attempt.id}")
 
 
@@ -130,8 +131,7 @@ def feedback_page(request: Request) -> Response:
         result = rules.shown_result(attempt, result) if is_shown else None
     if result is None:
         raise HTTPException(404)
-    back = f"{request.scope.get('root_path', '')}/attempts/{attempt.id}"
-    text = office.feedback(attempt, result, back)
+    text = office.feedback(attempt, result, f"{root_of(request)}/attempts/{attempt.id}")
     return HTMLResponse(text, headers={"content-security-policy": _FEEDBACK_POLICY})
 
 
@@ -142,27 +142,20 @@ def notebook_file(request: Request) -> Response:
     return download(data, f"{attempt.assignment}-{attempt.number}.ipynb")
 
 
-async def ask(request: Request) -> Response:
+@takes_form(visitor_of)
+def ask(request: Request, visitor: Visitor, form: SentForm) -> Response:
     """Store a student's request about a question."""
-    visitor = visitor_of(request)
-    form = await read_form(request)
-    attempt = await run_in_threadpool(attempt_of, request, visitor)
-    office = office_of(request)
-    text = form.text("text")
-    question = form.text("question")[:200]
-    if text:
-        await run_in_threadpool(office.requests.ask, attempt, question, text)
+    attempt = attempt_of(request, visitor)
+    if text := form.text("text"):
+        office_of(request).requests.ask(attempt, form.text("question")[:200], text)
     return go_to(request, f"/attempts/{attempt.id}#requests")
 
 
-async def make_api_key(request: Request) -> Response:
+@takes_form(visitor_of)
+def make_api_key(request: Request, visitor: Visitor, _: SentForm) -> Response:
     """Make the key with which `check.py --submit` hands in, and show it once."""
-    visitor = visitor_of(request)
-    await read_form(request)
-    office = office_of(request)
-    key = await run_in_threadpool(office.people.make_api_key, visitor.student)
-    address = str(request.base_url).rstrip("/")
-    return await run_in_threadpool(page, request, "api_key.html", key=key, address=address)
+    key = office_of(request).people.make_api_key(visitor.student)
+    return page(request, "api_key.html", key=key, address=own_address(request))
 
 
 # For check.py --submit: a key in the header in place of a session
@@ -216,11 +209,11 @@ ROUTES = [
     Route("/", home),
     Route("/assignments/{assignment}", assignment_page),
     Route("/assignments/{assignment}/hand-in", hand_in, methods=["POST"]),
-    Route("/attempts/{attempt:int}", attempt_page, name="attempt"),
-    Route("/attempts/{attempt:int}/page", feedback_page),
-    Route("/attempts/{attempt:int}/notebook", notebook_file),
-    Route("/attempts/{attempt:int}/ask", ask, methods=["POST"]),
+    Route("/attempts/{attempt:row}", attempt_page, name="attempt"),
+    Route("/attempts/{attempt:row}/page", feedback_page),
+    Route("/attempts/{attempt:row}/notebook", notebook_file),
+    Route("/attempts/{attempt:row}/ask", ask, methods=["POST"]),
     Route("/key", make_api_key, methods=["POST"]),
     Route("/api/assignments/{assignment}/attempts", hand_in_by_key, methods=["POST"]),
-    Route("/api/attempts/{attempt:int}", attempt_by_key),
+    Route("/api/attempts/{attempt:row}", attempt_by_key),
 ]

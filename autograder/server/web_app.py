@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from autograder.basics.errors import KitError
 from autograder.server import (
     hub_pages,
     instructor_pages,
@@ -23,13 +24,20 @@ from autograder.server import (
 from autograder.server.hub_pages import Hub
 from autograder.server.metrics import metrics_page
 from autograder.server.office import Office
-from autograder.server.pages_base import SignInNeeded, go_to, page, style_sheet
+from autograder.server.pages_base import (
+    SignInNeeded,
+    go_to,
+    page,
+    style_sheet,
+    visitor_or_none,
+)
 from autograder.server.protection import AddHeaders, LimitBodies, RateLimits
 
 _FORM_BYTES = 64 << 10
 """What a form puts around a notebook."""
 _SESSION_DAYS = 14
 _WORDS = {
+    400: "This cannot be understood.",
     403: "This is not possible for you.",
     404: "There is no such page, or it is somebody else's.",
     405: "This page cannot be used like that.",
@@ -80,6 +88,7 @@ def make_app(office: Office, secret: str, *, is_https: bool, hub: Hub | None = N
         exception_handlers={
             HTTPException: explain_http_error,
             SignInNeeded: ask_to_sign_in,
+            KitError: explain_kit_error,
             Exception: explain_crash,
         },
     )
@@ -112,6 +121,16 @@ def explain_http_error(request: Request, error: Exception) -> Response:
     answer = page(request, "refused.html", status=status, message=detail)
     answer.headers.update(error.headers or {})
     return answer
+
+
+def explain_kit_error(request: Request, error: Exception) -> Response:
+    """For instructors the reason why something cannot be done; it may name files of the course, so
+    for everybody else it is a fault of this server.
+    """
+    visitor = visitor_or_none(request)
+    if visitor is None or not visitor.is_instructor:
+        raise error
+    return page(request, "refused.html", status=400, message=str(error))
 
 
 def explain_crash(request: Request, _: Exception) -> Response:

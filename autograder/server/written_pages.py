@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,7 +26,15 @@ from autograder.reporting.gradebook_export import export_gradebook
 from autograder.reporting.stored_marks import StoredMarks
 from autograder.server.instructor_pages import class_address
 from autograder.server.office import Office
-from autograder.server.pages_base import go_to, instructor_of, office_of, page, read_form
+from autograder.server.pages_base import (
+    SentForm,
+    go_to,
+    instructor_of,
+    office_of,
+    page,
+    takes_form,
+)
+from autograder.server.people import Visitor
 from autograder.server.student_pages import assignment_of
 
 
@@ -106,25 +113,17 @@ def list_page(request: Request) -> Response:
     return page(request, "written.html", assignment=assignment.name, rows=rows, problem=problem)
 
 
-async def bring_in(request: Request) -> Response:
+@takes_form(instructor_of)
+def bring_in(request: Request, visitor: Visitor, _: SentForm) -> Response:
     """Fill the gradebook with the attempts that count now. Points that were given stay; those for
     an answer that has changed since wait for another look.
     """
-    visitor = instructor_of(request)
-    await read_form(request)
     office = office_of(request)
-    assignment = await run_in_threadpool(assignment_of, request)
-    try:
-        await run_in_threadpool(_fill_gradebook, office, assignment)
-    except KitError as error:
-        raise HTTPException(400, str(error)) from error
-    await run_in_threadpool(office.people.log, visitor.student, "gradebook", assignment.name)
-    return go_to(request, f"{class_address(assignment.name)}/written")
-
-
-def _fill_gradebook(office: Office, assignment: Assignment) -> None:
+    assignment = assignment_of(request)
     stored = StoredMarks(office.course, assignment, office.course.results, lambda line: None)
     list(export_gradebook(stored, None))
+    office.people.log(visitor.student, "gradebook", assignment.name)
+    return go_to(request, f"{class_address(assignment.name)}/written")
 
 
 def question_page(request: Request, problem: str = "") -> Response:
@@ -151,36 +150,29 @@ def question_page(request: Request, problem: str = "") -> Response:
     )
 
 
-async def save_mark(request: Request) -> Response:
+@takes_form(instructor_of)
+def save_mark(request: Request, visitor: Visitor, form: SentForm) -> Response:
     """Store one answer's points and comment."""
-    visitor = instructor_of(request)
-    form = await read_form(request)
     office = office_of(request)
-    assignment = await run_in_threadpool(assignment_of, request)
+    assignment = assignment_of(request)
     question = request.path_params["question"]
-    marks = await run_in_threadpool(written_marks, office, assignment)
     code = form.text("code")
-    mark = next(
-        (
-            entry
-            for entry in marks.get(question, ())
-            if code_of(assignment.name, entry.student) == code
-        ),
-        None,
-    )
-    if mark is None:
+    marks = written_marks(office, assignment).get(question, ())
+    by_code = {code_of(assignment.name, mark.student): mark for mark in marks}
+    if code not in by_code:
         raise HTTPException(404)
+    mark = by_code[code]
     guide = read_rubrics(assignment).get(question, ())
     try:
         changed = mark_from_form(mark, form.text("points"), form.text("comment"), guide)
     except ValueError as error:
-        return await run_in_threadpool(question_page, request, str(error))
-    await run_in_threadpool(write_hand_marks, office.course, assignment, [changed])
+        return question_page(request, str(error))
+    write_hand_marks(office.course, assignment, [changed])
     detail = (
         f"{assignment.name}, {question}, {mark.student}: {_describe(mark)} became "
         f"{_describe(changed)}"
     )
-    await run_in_threadpool(office.people.log, visitor.student, "mark", detail)
+    office.people.log(visitor.student, "mark", detail)
     return go_to(request, f"{class_address(assignment.name)}/written/{question}#{code}")
 
 
