@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,17 +34,31 @@ _CLOSE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """The change of one student's mark.
+
+    Attributes:
+        change: the scores, as in "85 → 87 of 95 (+2)".
+        reasons: the tests that moved it, one each.
+    """
+
+    student: str
+    change: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The changes that a regrade would make.
 
     Attributes:
-        moves: a line for each student whose mark moves: by how much, and why.
+        moves: of each student whose mark moves.
         same: how many students keep their mark.
         untried: students whom this run did not grade; while there are any, no result is applied.
         suites: hash of a suite → how many of the results that count came from it.
     """
 
-    moves: tuple[str, ...]
+    moves: tuple[Move, ...]
     same: int
     untried: tuple[str, ...]
     suites: Mapping[str, int]
@@ -53,7 +67,8 @@ class Comparison:
         """The lines for the person: suites, then whose mark moves, by how much and why."""
         suites = [f"{count} of suite {suite[:12]}" for suite, count in sorted(self.suites.items())]
         yield f"results that count: {', '.join(suites) or 'none'}"
-        yield from self.moves
+        for move in self.moves:
+            yield f"{move.student} {move.change}: {'; '.join(move.reasons)}"
         for student in self.untried:
             yield f"{student}: not graded by this run"
         yield f"marks that move: {len(self.moves)}, that stay: {self.same}"
@@ -82,18 +97,33 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
         {result.student: result for result in read_results(folder, name, watcher.warn)}
         for folder in (request.results, side)
     )
+    return compare_results(students, counting, regraded, problems, untried)
+
+
+def compare_results(
+    students: Collection[str],
+    counting: Mapping[str, Result],
+    regraded: Mapping[str, Result],
+    problems: Mapping[str, str],
+    untried: Sequence[str] = (),
+) -> Comparison:
+    """The changes for these students, of results that count and new ones.
+
+    Args:
+        problems: why a student has no new result.
+        untried: students who were not graded again.
+    """
     moves = []
-    for student in sorted(students.difference(untried)):
+    for student in sorted(set(students).difference(untried)):
         old = counting.get(student)
         new = regraded.get(student)
-        reasons = explain_move(old, new, problems.get(student, ""))
-        if reasons:
-            moves.append(f"{student} {_describe_change(old, new)}: {'; '.join(reasons)}")
+        if reasons := explain_move(old, new, problems.get(student, "")):
+            moves.append(Move(student, _describe_change(old, new), tuple(reasons)))
     suites = Counter(
         [result.suite_sha256 for result in counting.values() if result.student in students]
     )
     same = len(students) - len(untried) - len(moves)
-    return Comparison(tuple(moves), same, untried, suites)
+    return Comparison(tuple(moves), same, tuple(untried), suites)
 
 
 def apply_regrade(request: GradeRequest) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, Select, func, or_, select, update
+from sqlalchemy import Engine, Select, case, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from autograder.grading.graded_bytes import unpack_graded
@@ -49,6 +49,7 @@ class Attempt:
         score, max_score: points of the tests; None without a result.
         problem: why there is no result.
         filed: whether the class's folders know of it.
+        aside: whether it is part of a regrade, whose new result does not count yet.
     """
 
     id: int
@@ -67,6 +68,7 @@ class Attempt:
     max_score: float | None
     problem: str
     filed: bool
+    aside: bool
 
     @property
     def handed_in(self) -> datetime:
@@ -77,6 +79,11 @@ class Attempt:
     def is_open(self) -> bool:
         """Whether a result is still to come."""
         return self.state in ("waiting", "started")
+
+    @property
+    def may_count(self) -> bool:
+        """Whether it was graded; while it is graded again, the result from before counts."""
+        return self.state == "graded" or self.aside or self.score is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,23 @@ class QueueState:
 _COLUMNS = [attempts.c[name] for name in Attempt.__dataclass_fields__]
 
 
+def answer_columns(answer: bytes) -> dict[str, object]:
+    """The columns of an attempt that follow from what graders packed, for an attempt that counts
+    with it from now on.
+    """
+    graded, _ = unpack_graded(answer)
+    result = graded.result
+    return {
+        "answer": answer,
+        "state": "failed" if graded.untried else "graded",
+        "problem": graded.problem,
+        "score": result.score if result else None,
+        "max_score": result.max_score if result else None,
+        "suite_sha256": result.suite_sha256 if result else "",
+        "filed": False,
+    }
+
+
 class AttemptStore:
     """The attempts in the database. Every method is one transaction.
 
@@ -129,7 +153,7 @@ class AttemptStore:
         with self._engine.begin() as connection:
             connection.execute(
                 update(attempts)
-                .where(own, attempts.c.state == "waiting")
+                .where(own, attempts.c.state == "waiting", attempts.c.priority == NEWEST)
                 .values(priority=SUPERSEDED)
             )
             last = connection.execute(select(func.max(attempts.c.number)).where(own)).scalar()
@@ -170,7 +194,8 @@ class AttemptStore:
 
     def unfiled(self) -> list[Attempt]:
         """Graded attempts that the class's folders do not know of yet."""
-        query = select(*_COLUMNS).where(attempts.c.state == "graded", attempts.c.filed.is_(False))
+        is_graded = or_(attempts.c.state == "graded", attempts.c.aside)
+        query = select(*_COLUMNS).where(is_graded, attempts.c.filed.is_(False))
         return self._all(query.order_by(attempts.c.id))
 
     def _all(self, query: Select[Any]) -> list[Attempt]:
@@ -252,15 +277,23 @@ class AttemptStore:
                     attempts.c.leased_until < now,
                     attempts.c.runs >= MOST_RUNS,
                 )
-                .values(state="failed", finished=now, problem=problem)
+                .values(
+                    state=case((attempts.c.aside, "graded"), else_="failed"),
+                    problem=case((attempts.c.aside, attempts.c.problem), else_=problem),
+                    finished=now,
+                )
             )
 
-    def renew(self, machine: str) -> None:
+    def renew(self, machine: str, attempt_ids: Sequence[int]) -> None:
         """Keep what this machine is grading from going to another one."""
         with self._engine.begin() as connection:
             connection.execute(
                 update(attempts)
-                .where(attempts.c.state == "started", attempts.c.machine == machine)
+                .where(
+                    attempts.c.id.in_(attempt_ids),
+                    attempts.c.state == "started",
+                    attempts.c.machine == machine,
+                )
                 .values(leased_until=self._clock() + LEASE_SECONDS)
             )
 
@@ -279,15 +312,9 @@ class AttemptStore:
         Args:
             answer: the record and the result, as graders pack them.
         """
-        graded, _ = unpack_graded(answer)
-        result = graded.result
-        values: dict[str, object] = {"state": "graded", "problem": graded.problem}
-        if graded.untried:
-            values["state"] = "failed"
-        if result is not None:
-            values |= {"score": result.score, "max_score": result.max_score}
-            values["suite_sha256"] = result.suite_sha256
-        return self._end(claim, {**values, "answer": answer, "filed": False})
+        if claim.attempt.aside:
+            return self._end(claim, {"state": "graded", "proposal": answer})
+        return self._end(claim, answer_columns(answer))
 
     def fail(self, claim: Claim, problem: str, *, is_final: bool = False) -> bool:
         """Give an attempt back that could not be graded, to be begun again after a pause.
@@ -301,6 +328,8 @@ class AttemptStore:
             pause = FIRST_PAUSE * 2 ** (runs - 1)
             values = {"state": "waiting", "machine": "", "leased_until": self._clock() + pause}
             return self._end(claim, values)
+        if claim.attempt.aside:
+            return self._end(claim, {"state": "graded"})
         return self._end(claim, {"state": "failed", "problem": problem})
 
     def _end(self, claim: Claim, values: dict[str, object]) -> bool:

@@ -22,8 +22,11 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
+    false,
     inspect,
+    text,
 )
+from sqlalchemy.schema import CreateColumn
 
 from autograder.basics.errors import KitError
 
@@ -52,6 +55,9 @@ attempts = Table(
     Column("problem", Text, nullable=False, default=""),
     Column("answer", LargeBinary),
     Column("filed", Boolean, nullable=False, default=False),
+    Column("aside", Boolean, nullable=False, server_default=false()),
+    Column("proposal", LargeBinary),
+    Column("handed_in_by", String(300), nullable=False, server_default=""),
     UniqueConstraint("student", "assignment", "number"),
     Index("attempts_by_state", "state", "priority", "received"),
 )
@@ -135,13 +141,13 @@ sent_marks = Table(
 
 
 def open_database(address: str) -> Engine:
-    """Open the database, and make its tables where they are missing.
+    """Open the database, and make tables and columns that are missing.
 
     Args:
         address: as SQLAlchemy writes it, `sqlite:////path/to/file` or `postgresql+psycopg://…`.
 
     Raises:
-        KitError: a table of an earlier version is there, and lacks columns.
+        KitError: a table of another version lacks a column that cannot be filled.
     """
     is_sqlite = address.startswith("sqlite")
     options: dict[str, Any] = {"connect_args": {"timeout": 30}} if is_sqlite else {}
@@ -149,7 +155,7 @@ def open_database(address: str) -> Engine:
     if is_sqlite:
         event.listen(engine, "connect", _prepare_sqlite)
     metadata.create_all(engine)
-    _check_columns(engine)
+    _add_columns(engine)
     return engine
 
 
@@ -159,13 +165,18 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.execute("PRAGMA synchronous = FULL")
 
 
-def _check_columns(engine: Engine) -> None:
+def _add_columns(engine: Engine) -> None:
+    """Add the columns that a database of an earlier version lacks."""
     inspector = inspect(engine)
     for table in metadata.sorted_tables:
         present = {column["name"] for column in inspector.get_columns(table.name)}
-        missing = [column.name for column in table.columns if column.name not in present]
-        if missing:
-            raise KitError(
-                f"the server's database is of another version: {table.name} lacks "
-                f"{', '.join(missing)}; move the database away, and students hand in anew"
-            )
+        missing = [column for column in table.columns if column.name not in present]
+        for column in missing:
+            if not column.nullable and column.server_default is None:
+                raise KitError(
+                    f"the server's database is of another version: {table.name} lacks "
+                    f"{column.name}; move the database away, and students hand in anew"
+                )
+            definition = CreateColumn(column).compile(engine)
+            with engine.begin() as connection:
+                connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))

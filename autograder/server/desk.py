@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.basics.errors import KitError
+from autograder.basics.safe_text import one_line
 from autograder.course import Assignment, Course
 from autograder.grading.bench import extras_for_any
 from autograder.grading.packed_submission import PackedSubmission
@@ -71,6 +72,7 @@ class GradingDesk:
         self._isolation = isolation
         self._tell = tell
         self._stations: dict[str, _OpenStation] = {}
+        self._at_work: set[int] = set()
         self._opening = threading.Lock()
         self._has_work = threading.Condition()
         self._closed = threading.Event()
@@ -108,18 +110,30 @@ class GradingDesk:
             try:
                 claim = self._store.claim(self.machine)
                 if claim is not None:
+                    self._at_work.add(claim.attempt.id)
                     self._grade(claim)
-            except SQLAlchemyError as error:
-                self._tell(f"the database does not answer, tried again: {error}")
-                self._closed.wait(POLL_SECONDS)
+            except Exception as error:
+                # whatever it is: a thread that ended would leave everybody waiting
+                self._tell(f"tried again: {one_line(str(error))}")
+                self._give_back(claim, error)
+            finally:
+                if claim is not None:
+                    self._at_work.discard(claim.attempt.id)
             if claim is None and not self._closed.is_set():
                 with self._has_work:
                     self._has_work.wait(POLL_SECONDS)
 
+    def _give_back(self, claim: Claim | None, error: Exception) -> None:
+        """Have an attempt begun again later. Where the database does not answer, its lease ends."""
+        self._closed.wait(POLL_SECONDS)
+        if claim is not None:
+            with contextlib.suppress(SQLAlchemyError):
+                self._store.fail(claim, one_line(str(error)))
+
     def _keep_leases(self) -> None:
         while not self._closed.wait(LEASE_SECONDS / 3):
             with contextlib.suppress(SQLAlchemyError):
-                self._store.renew(self.machine)
+                self._store.renew(self.machine, tuple(self._at_work))
 
     def _grade(self, claim: Claim) -> None:
         """Grade one attempt and store the answer."""
@@ -128,7 +142,8 @@ class GradingDesk:
         try:
             assignment = course.assignment(attempt.assignment)
             suite = course_sha256(course, assignment)
-            answer = self._store.equal_answer(attempt, suite)
+            # a regrade grades: the suite may be the same, and the kit or torch another one
+            answer = None if attempt.aside else self._store.equal_answer(attempt, suite)
             if answer is None:
                 answer = self._grade_at_station(course, assignment, suite, claim)
         except (KitError, OSError, MachineFault) as error:

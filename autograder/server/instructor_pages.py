@@ -28,7 +28,6 @@ from autograder.server.pages_base import (
     takes_form,
 )
 from autograder.server.people import Role, Visitor
-from autograder.server.rules import AttemptRules
 from autograder.server.student_pages import assignment_of
 
 _RECENT = 20
@@ -42,6 +41,7 @@ class ClassView:
 
     Attributes:
         missing: students of the class list without an attempt.
+        failed: how many attempts this server could not grade.
         mistakes: the commonest mistakes in the attempts that count, with their questions.
         stuck: question → students whose counting attempt has none of its points.
     """
@@ -49,6 +49,7 @@ class ClassView:
     counting: Sequence[Attempt]
     missing: Sequence[str]
     recent: Sequence[Attempt]
+    failed: int
     mean: float | None
     mistakes: Sequence[tuple[tuple[str, str], int]]
     stuck: Sequence[tuple[str, list[str]]]
@@ -57,7 +58,7 @@ class ClassView:
 def view_class(office: Office, assignment: str) -> ClassView:
     """Look at everybody's attempts at an assignment."""
     attempts = office.attempts.of_assignment(assignment)
-    counting = counting_attempts(office.rules(), attempts)
+    counting = list(office.rules().counting_by_student(attempts).values())
     results = office.attempts.results([attempt.id for attempt in counting])
     mistakes: Counter[tuple[str, str]] = Counter()
     stuck: dict[str, list[str]] = {}
@@ -73,19 +74,11 @@ def view_class(office: Office, assignment: str) -> ClassView:
         counting=counting,
         missing=_who_is_missing(office, {attempt.student for attempt in attempts}),
         recent=attempts[:_RECENT],
+        failed=sum(attempt.state == "failed" for attempt in attempts),
         mean=statistics.fmean(scores) if scores else None,
         mistakes=mistakes.most_common(10),
         stuck=sorted(stuck.items(), key=lambda entry: -len(entry[1])),
     )
-
-
-def counting_attempts(rules: AttemptRules, attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Of each student the attempt that counts, where one does, by student."""
-    by_student: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        by_student.setdefault(attempt.student, []).append(attempt)
-    chosen = [rules.counting(by_student[student]) for student in sorted(by_student)]
-    return [attempt for attempt in chosen if attempt is not None]
 
 
 def _who_is_missing(office: Office, handing_in: Set[str]) -> list[str]:
@@ -161,12 +154,11 @@ def extend(request: Request, visitor: Visitor, form: SentForm) -> Response:
 
 @takes_form(instructor_of)
 def grade_again(request: Request, visitor: Visitor, _: SentForm) -> Response:
-    """Put the attempts of an assignment that count into the queue once more."""
+    """Put the attempts that this server could not grade into the queue once more."""
     office = office_of(request)
     assignment = assignment_of(request).name
     attempts = office.attempts.of_assignment(assignment)
-    chosen = [attempt.id for attempt in counting_attempts(office.rules(), attempts)]
-    chosen += [attempt.id for attempt in attempts if attempt.state == "failed"]
+    chosen = [attempt.id for attempt in attempts if attempt.state == "failed"]
     office.attempts.grade_again(chosen)
     office.people.log(visitor.student, "grade again", f"{len(chosen)} attempts at {assignment}")
     return go_to(request, class_address(assignment))

@@ -22,6 +22,7 @@ from starlette.exceptions import HTTPException
 
 from autograder.basics.errors import KitError, PlatformUnavailable
 from autograder.basics.locks import hold_lock
+from autograder.basics.safe_text import one_line
 from autograder.basics.whole_files import make_private
 from autograder.course import LtiRegistration
 from autograder.ledger import Identity, link_download, read_ledger
@@ -113,7 +114,9 @@ class LtiDesk:
         with hold_lock(course.kept / "locks" / "collect", "links people"):
             ledger = read_ledger(course)
             label = identity.accounts[0].partition("@")[0] if identity.accounts else identity.name
-            suggested = unicodedata.normalize("NFC", label or identity.ids[0][1].split()[-1])
+            suggested = unicodedata.normalize(
+                "NFC", one_line(label) or identity.ids[0][1].split()[-1]
+            )
             student = link_download(ledger, "lti", "", [identity], [suggested], "LTI")[0]
             ledger.save()
         return student

@@ -25,6 +25,7 @@ from autograder.server.attempts import Attempt, AttemptStore
 from autograder.server.filing import file_attempts
 from autograder.server.people import PeopleStore, Role, Visitor
 from autograder.server.questions_asked import RequestStore
+from autograder.server.regrades import RegradeStore
 from autograder.server.rules import AttemptRules
 
 FILING_SECONDS = 2.0
@@ -83,6 +84,7 @@ class Office:
         self.attempts = AttemptStore(engine)
         self.people = PeopleStore(engine)
         self.requests = RequestStore(engine)
+        self.regrades = RegradeStore(engine)
         self._wake_graders = wake_graders
         self._tell = tell
         self._lock = threading.Lock()
@@ -174,6 +176,12 @@ class Office:
         """How many attempts are graded before this one, and about how many seconds they take."""
         before = self.attempts.waiting_before(attempt)
         return before, (before + 1) * self.attempts.queue_state().seconds_each
+
+    def begin_regrade(self, assignment: str) -> int:
+        """Grade every attempt at an assignment again, aside; returns how many."""
+        count = self.regrades.begin(assignment)
+        self._wake_graders()
+        return count
 
     # What students see
 

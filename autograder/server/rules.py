@@ -4,7 +4,7 @@ of a result before the due time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from autograder.basics.times import shown_time
@@ -73,7 +73,7 @@ class AttemptRules:
         penalty, and of equal ones the earliest. Attempts without a result count only where no other
         is there.
         """
-        graded = [attempt for attempt in attempts if attempt.state == "graded"]
+        graded = [attempt for attempt in attempts if attempt.may_count]
         with_result = [attempt for attempt in graded if attempt.score is not None]
         if not graded:
             return None
@@ -82,6 +82,14 @@ class AttemptRules:
         if not with_result:
             return max(graded, key=lambda attempt: attempt.number)
         return max(with_result, key=lambda attempt: (self._total(attempt), -attempt.number))
+
+    def counting_by_student(self, attempts: Iterable[Attempt]) -> dict[str, Attempt]:
+        """Of each student the attempt that counts, where one does, in the order of students."""
+        by_student: dict[str, list[Attempt]] = {}
+        for attempt in attempts:
+            by_student.setdefault(attempt.student, []).append(attempt)
+        chosen = {student: self.counting(by_student[student]) for student in sorted(by_student)}
+        return {student: attempt for student, attempt in chosen.items() if attempt is not None}
 
     def _total(self, attempt: Attempt) -> float:
         """The points of the tests after the late penalty, before late days."""

@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
@@ -17,6 +17,7 @@ from autograder.server import (
     hub_pages,
     instructor_pages,
     lti_pages,
+    regrade_pages,
     sign_in_pages,
     student_pages,
     written_pages,
@@ -76,6 +77,7 @@ def make_app(office: Office, secret: str, *, is_https: bool, hub: Hub | None = N
         *instructor_pages.ROUTES,
         *lti_pages.ROUTES,
         *written_pages.ROUTES,
+        *regrade_pages.ROUTES,
         *hub_pages.ROUTES,
         Route("/style.css", style),
         Route("/metrics", metrics_page),
@@ -89,6 +91,7 @@ def make_app(office: Office, secret: str, *, is_https: bool, hub: Hub | None = N
             HTTPException: explain_http_error,
             SignInNeeded: ask_to_sign_in,
             KitError: explain_kit_error,
+            ClientDisconnect: forget_upload,
             Exception: explain_crash,
         },
     )
@@ -131,6 +134,13 @@ def explain_kit_error(request: Request, error: Exception) -> Response:
     if visitor is None or not visitor.is_instructor:
         raise error
     return page(request, "refused.html", status=400, message=str(error))
+
+
+def forget_upload(_: Request, __: Exception) -> Response:
+    """The answer to an upload that was broken off, which nobody gets: without it the log would have
+    a traceback for each.
+    """
+    return Response(status_code=400)
 
 
 def explain_crash(request: Request, _: Exception) -> Response:

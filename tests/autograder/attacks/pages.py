@@ -53,30 +53,37 @@ def _terminal(results: list[Result]) -> str:
 
 
 class _Tags(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, own: str) -> None:
         super().__init__()
+        self._own = own
         self.bad: list[str] = []
         self.tags: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         for name, value in attrs:
-            link = name in ("href", "src", "action", "formaction") and not (value or "").startswith(
-                "#"
-            )
-            if name.startswith("on") or link:
+            is_link = name in ("href", "src", "action", "formaction")
+            if name.startswith("on") or (is_link and not self._is_own(value or "")):
                 self.bad.append(f"<{tag} {name}={value!r}>")
 
+    def _is_own(self, address: str) -> bool:
+        is_path = bool(self._own) and address.startswith(self._own)
+        return address.startswith("#") or (is_path and not address.startswith("//"))
 
-def live_parts(page: str) -> list[str]:
-    """What a page would run or fetch."""
-    parser = _Tags()
+
+def live_parts(page: str, own: str = "") -> list[str]:
+    """What a page would run, fetch or send.
+
+    Args:
+        own: how links and forms to the page's own server begin, as "/"; "" for a page that stands
+            alone, and has none.
+    """
+    parser = _Tags(own)
     parser.feed(page)
-    return parser.bad + [
-        tag
-        for tag in parser.tags
-        if tag in ("script", "iframe", "object", "embed", "form", "base", "img")
-    ]
+    live = {"script", "iframe", "object", "embed", "base", "img"}
+    if not own:
+        live.add("form")
+    return parser.bad + [tag for tag in parser.tags if tag in live]
 
 
 def formulas(table: str) -> list[str]:

@@ -66,10 +66,15 @@ class Batch:
 
 
 class Yard:
-    """Everything that an attack may try to reach, and whether it did."""
+    """Everything that an attack may try to reach, and whether it did.
+
+    Attributes:
+        grader: the process that attacks try to harm.
+    """
 
     def __init__(self, course: Course, folder: Path) -> None:
         self.course, self.folder = course, folder
+        self.grader = os.getpid()
         self.mark = f"mark{os.getpid()}"
         self._trap = Path("/dev/shm") / f"{self.mark}-canary"
         if self._trap.parent.is_dir():
@@ -154,10 +159,11 @@ class Yard:
         elif attack.link:
             path.symlink_to(self._filled(attack.link))
         else:
-            path.write_bytes(self._notebook(attack))
+            path.write_bytes(self.notebook(attack))
         return FoundSubmission(student, path)
 
-    def _notebook(self, attack: Attack) -> bytes:
+    def notebook(self, attack: Attack) -> bytes:
+        """The file that the attack hands in."""
         if attack.whole is not None:
             return attack.whole
         made = whole("", notebook({**ANSWERS, **attack.cells}, attack.extra)).whole or b""
@@ -167,7 +173,7 @@ class Yard:
         words = {
             "@COURSE@": str(self.course.root),
             "@MARK@": self.mark,
-            "@GRADER@": str(os.getpid()),
+            "@GRADER@": str(self.grader),
             "@TCP@": str(self._tcp.getsockname()[1]),
             "@UDP@": str(self._udp.getsockname()[1]),
             "@UNIX@": str(self._unix_path),

@@ -98,12 +98,16 @@ def test_an_attempt_of_a_lost_machine_is_graded_by_another_one(
 def test_a_machine_that_renews_its_lease_keeps_its_attempt(
     store: AttemptStore, clock: Clock
 ) -> None:
-    store.add("ada", "a1", b"{}")
+    attempt = store.add("ada", "a1", b"{}")
     claimed(store, "m1")
     for _ in range(5):
         clock.now += LEASE_SECONDS / 2
-        store.renew("m1")
+        store.renew("m1", [attempt.id])
         assert store.claim("m2") is None
+    clock.now += LEASE_SECONDS / 2
+    store.renew("m1", [])  # the machine lives, and has lost this attempt
+    clock.now += LEASE_SECONDS / 2
+    assert claimed(store, "m2").attempt.id == attempt.id
 
 
 def test_what_a_killed_server_was_grading_is_graded_after_its_start(store: AttemptStore) -> None:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from courses import handed_in
-from served_course import Served
+from served_course import NOTEBOOK, Served
 
+from autograder.grading.graded_bytes import pack_graded
+from autograder.grading.packed_submission import PackedSubmission
+from autograder.records.model import Graded
 from autograder.records.results import course_sha256
-from autograder.server.attempts import Attempt
+from autograder.server.attempts import MOST_RUNS, Attempt
 from autograder.server.desk import GradingDesk
 from autograder.server.filing import file_attempts
 
@@ -86,3 +89,41 @@ def test_a_suite_that_cannot_grade_fails_the_attempt_in_words(
         path.unlink()
     attempt = wait_for(served, hand_in(served, desk, "ada", notebooks["right"]), "failed")
     assert "no tests found" in attempt.problem
+
+
+class BrokenFor:
+    """A station that breaks down, in a way that nobody foresaw, over one student's notebook."""
+
+    ended = False
+
+    def __init__(self, *order: object) -> None:
+        pass
+
+    def grade(self, packed: PackedSubmission) -> bytes:
+        if packed.student == "ada":
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+        return pack_graded(Graded(packed.student, problem="has no cell of this assignment"))
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_fault_that_nobody_foresaw_costs_its_attempt_alone(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autograder.server.desk.Station", BrokenFor)
+    monkeypatch.setattr("autograder.server.desk.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("autograder.server.attempts.FIRST_PAUSE", 0.001)
+    lines: list[str] = []
+    store = served.office.attempts
+    assignment = served.office.course.assignment("tiny")
+    with GradingDesk(
+        lambda: served.office.course, store, "machine-1", 1, "auto", lines.append
+    ) as desk:
+        hers = served.office.hand_in("ada", assignment, NOTEBOOK)
+        his = served.office.hand_in("bob", assignment, NOTEBOOK)
+        desk.wake()
+        assert wait_for(served, his).problem == "has no cell of this assignment"
+        failed = wait_for(served, hers, "failed")
+    assert "surrogates not allowed" in failed.problem
+    assert len(lines) == MOST_RUNS

@@ -1,14 +1,17 @@
-"""Limits on how often somebody may do something."""
+"""Limits on how often somebody may do something, and on how long a body takes to arrive."""
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
 from autograder.server import protection
-from autograder.server.protection import RateLimit
+from autograder.server.protection import LimitBodies, RateLimit
 
 
 @pytest.fixture
@@ -39,3 +42,26 @@ def test_those_who_were_quiet_are_forgotten(
     clock.now += 61
     limit.check("dan")
     assert set(limit._times) == {"dan"}
+
+
+def test_a_body_that_does_not_arrive_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two bytes come, and the third never does."""
+    monkeypatch.setattr(protection, "UPLOAD_SECONDS", 0.01)
+    messages: list[Message] = [{"type": "http.request", "body": b"x", "more_body": True}] * 2
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets this event")
+
+    async def read_body(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+
+    async def send(message: Message) -> None:
+        raise AssertionError("nothing is answered")
+
+    app = LimitBodies(read_body, most_bytes=lambda: 10)
+    with pytest.raises(HTTPException) as refused:
+        asyncio.run(app({"type": "http"}, receive, send))
+    assert refused.value.status_code == 408

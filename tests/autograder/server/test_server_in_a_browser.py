@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
-import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from courses import handed_in
+from running_server import running_server
 from served_course import SETTINGS, write_class
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
@@ -24,31 +20,6 @@ from devtools import Tab, open_tab
 WRONG = {"double": "def double(x):\n    return x + 1\n", "half": "def half(x):\n    return x / 2\n"}
 RIGHT = {**WRONG, "double": "def double(x):\n    return 2 * x\n"}
 _BODY = "document.body.innerText"
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
-@contextlib.contextmanager
-def running_server(root: Path, *people: str) -> Iterator[dict[str, str]]:
-    """`autograder serve` in a course; gives everybody's link."""
-    command = [sys.executable, "-m", "autograder", "serve", "--port", str(free_port())]
-    command += ["--graders", "1", *[word for person in people for word in ("--link", person)]]
-    log = root / "server.log"
-    with log.open("wb") as stream:
-        server = subprocess.Popen(command, cwd=root, stderr=stream, stdout=stream)
-    try:
-        while "serving" not in (text := log.read_text(encoding="utf-8")):
-            assert server.poll() is None, text
-            os.sched_yield()
-        yield dict(re.findall(r"^(\w+) \(\w+\): (\S+)$", text, re.MULTILINE))
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(60)
 
 
 def fits(tab: Tab) -> None:
@@ -86,9 +57,9 @@ def test_the_day(built: Path, tmp_path: Path) -> None:
     notebooks = {"wrong": WRONG, "right": RIGHT}
     for name, cells in notebooks.items():
         (tmp_path / f"{name}.ipynb").write_text(handed_in(cells), encoding="utf-8")
-    with running_server(root, "ada", "prof") as links:
+    with running_server(root, "ada", "prof") as server:
         with open_tab() as tab:
-            sign_in(tab, links["ada"])
+            sign_in(tab, server.links["ada"])
             tab.click("td a")
             hand_in(tab, tmp_path / "wrong.ipynb")
             assert "3 of 5.5 points" in tab.look(_BODY)
@@ -104,7 +75,7 @@ def test_the_day(built: Path, tmp_path: Path) -> None:
             hand_in(tab, tmp_path / "right.ipynb")
             assert "5.5 of 5.5 points" in tab.look(_BODY)
         with open_tab() as tab:
-            sign_in(tab, links["prof"])
+            sign_in(tab, server.links["prof"])
             tab.click("a[href='/class/tiny']")
             tab.wait_for(f"{_BODY}.includes('in my book')")
             assert "5.5 of 5.5 points" in tab.look(_BODY)
