@@ -71,7 +71,7 @@ class RegradeStore:
                     leased_until=0.0,
                 )
             )
-        return begun.rowcount
+        return int(begun.rowcount)
 
     def look(self, assignment: str, rules: AttemptRules) -> Regrade | None:
         """The regrade of an assignment; None where none was begun."""

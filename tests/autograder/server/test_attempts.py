@@ -194,3 +194,17 @@ def test_two_machines_never_get_the_same_attempt(store: AttemptStore) -> None:
         thread.join()
     assert len(claimed_ids) == 40
     assert len(set(claimed_ids)) == 40
+
+
+def test_a_database_of_the_version_before_gets_the_new_columns(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 'server.db'}"
+    engine = open_database(address)
+    AttemptStore(engine).add("ada", "a1", b"{}")
+    with engine.begin() as connection:
+        for column in ("aside", "proposal", "handed_in_by"):
+            connection.exec_driver_sql(f"ALTER TABLE attempts DROP COLUMN {column}")
+    engine.dispose()
+    engine = open_database(address)
+    (attempt,) = AttemptStore(engine).of_student("ada")
+    assert attempt.aside is False
+    engine.dispose()
