@@ -8,10 +8,10 @@ AUTOGRADER := $(VENV)/bin/autograder
 # limit. Not threads, nor a library that has some: tests fork graders, and a fork of a process with threads can hang.
 TESTS := $(sort $(dir $(wildcard tests/autograder/*/test_*.py))) tests-of-no-folder
 
-.PHONY: grade test $(TESTS) long check build build-check verify lint venv lock audit licences wheel sbom clean help
+.PHONY: grade test $(TESTS) long check build build-check verify lint venv lock audit licences wheel page-check publish sbom clean help
 
 help:            ## what there is
-	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
 
 grade: $(VENV)/ready   ## grade what lies in submitted/ (a demo class where it is empty), fill the gradebook, write the reports
 	$(AUTOGRADER) build
@@ -65,6 +65,7 @@ venv: $(VENV)/ready    ## only set up the environment
 # What is installed is what the lock files name, to the byte. A build of torch that lies in a folder of PIP_FIND_LINKS
 # goes before PyPI's, which on Linux needs CUDA's libraries beside it: `pip check` tells. `make lock` writes the files.
 PIP := $(VENV)/bin/python -m pip
+TOOLS := build/tools
 LOCKED := install --quiet --no-compile --no-deps --require-hashes --requirement
 SHIPPED := autograder/requirements
 
@@ -81,10 +82,9 @@ $(VENV)/ready: pyproject.toml requirements/dev.txt $(wildcard $(SHIPPED)/*.txt)
 	@$(VENV)/bin/python -m compileall -qq -j 0 -x '/(tests?|pip)/' $(VENV)/lib || true  # what pip would do on one core, but for libraries' own tests; some bring files that are no Python
 	@touch $@
 
-lock:            ## write the lock files anew; UPGRADE=--upgrade takes the newest versions
-	$(PYTHON) requirements/lock.py $(UPGRADE)
+lock: $(TOOLS)/ready   ## write the lock files anew; UPGRADE=--upgrade takes the newest versions
+	PATH="$(TOOLS)/bin:$$PATH" $(PYTHON) requirements/lock.py $(UPGRADE)
 
-TOOLS := build/tools
 $(TOOLS)/ready: requirements/tools.txt
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/python -m pip $(LOCKED) requirements/tools.txt
@@ -96,9 +96,18 @@ audit: $(TOOLS)/ready  ## look up known vulnerabilities of what is installed
 licences: $(VENV)/ready ## the licence of every package that the kit needs
 	@$(VENV)/bin/python requirements/licences.py $(SHIPPED)/*.txt
 
-wheel: $(VENV)/ready   ## the kit as a wheel
+wheel: $(VENV)/ready   ## the kit and the course as wheels, and the kit's source distribution
 	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir build/release .
+	$(VENV)/bin/python distribution/course_package.py --to build/release
+	$(VENV)/bin/python -c 'from setuptools import build_meta; build_meta.build_sdist("build/release")' > /dev/null
 	@rm -rf attention_kit.egg-info build/lib build/bdist.*  # Python would take the first for the installed kit's
+
+page-check: $(TOOLS)/ready  ## whether the page of each package in build/release can be shown
+	$(TOOLS)/bin/twine check --strict build/release/*.whl build/release/*.tar.gz
+
+PACKAGES := build/release
+publish: $(TOOLS)/ready  ## publish what lies in PACKAGES: in the workflow `release`, which the index trusts
+	$(TOOLS)/bin/uv publish --trusted-publishing always $(PACKAGES)/*.whl $(PACKAGES)/*.tar.gz
 
 SBOM := build/release/locked
 sbom: $(TOOLS)/ready   ## a bill of materials in CycloneDX's form

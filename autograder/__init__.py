@@ -13,8 +13,6 @@ All other names are the kit's own and may change without notice.
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
-
 _ROOMS = {
     "Assignment": "autograder.course",
     "Course": "autograder.course",
@@ -37,8 +35,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """A name of `__all__`, imported when it is asked for: a sandbox host imports this package too,
-    and must know nothing of courses.
+    and must know nothing of courses. The version is that of pyproject.toml, as pip noted it.
     """
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("attention-kit")
     if name not in _ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ROOMS[name]), name)

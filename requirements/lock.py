@@ -1,13 +1,13 @@
 """Write the lock files: one version of every package that the kit installs, with the hashes of its
 files.
 
-    pip install uv
-    python requirements/lock.py [--upgrade]
+    make lock [UPGRADE=--upgrade]
 
 `autograder/requirements/` travels with the kit into every bundle: `torch.txt`, `kit.txt` with all
 else that grading needs, and `cuda.txt` with the libraries that PyPI's build of torch needs on Linux
 and a CPU-only build does not. `requirements/dev.txt` is `kit.txt`, what the extras bring and what
-the tests need; `requirements/tools.txt` looks for known vulnerabilities and lists what is shipped.
+the tests need; `requirements/tools.txt` looks for known vulnerabilities, lists what is shipped, and
+locks and publishes.
 `requirements/constraints.txt` has the same versions without hashes, for `pip install -c`.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "autograder" / "requirements"
 OWN = ROOT / "requirements"
-TOOLS = "pip-audit~=2.9\ncyclonedx-bom~=7.1\n"
+TOOLS = "pip-audit~=2.9\ncyclonedx-bom~=7.1\ntwine~=7.0\nuv~=0.13.9\n"
 
 MORE_HASHES = {
     # PyTorch's own index has CPU-only builds, some gigabytes smaller: version 2.13.0+cpu, which

@@ -1,13 +1,17 @@
-"""Write a new course (`autograder init`) or a new assignment that works (`autograder new`)."""
+"""Write a new course (`autograder init`), with the assignments of an installed package where one is
+named, or a new assignment that works (`autograder new`).
+"""
 
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from autograder.basics.errors import KitError
 from autograder.basics.file_transaction import FileTransaction
+from autograder.basics.whole_files import Content
 from autograder.course import ASSIGNMENT_NAME, COURSE_FILE, Assignment, Course
 from autograder.course.folders import GRADEBOOK, LEDGER_FILE, Folder
 
@@ -24,25 +28,32 @@ _NEVER_COMMITTED = (
 """Files of a course outside its folders with names, marks and answer keys."""
 
 
-def new_course(root: Path) -> list[str]:
-    """Write a course without assignments into a folder, and name it after the folder.
+def new_course(root: Path, archive: Path | None = None) -> list[str]:
+    """Write a course into a folder, and name it after the folder.
+
+    Args:
+        archive: sources and suites of assignments; None for a course without assignments.
 
     Raises:
         KitError: one of the files exists already; nothing is written then.
     """
     name = json.dumps(root.resolve().name, ensure_ascii=False)[1:-1]  # JSON's escapes are TOML's
     course, suites = Course(root), Folder.TESTS.path
-    texts = {
+    contents: dict[Path, Content] = {
         root / COURSE_FILE: _template("course/course.toml").replace("COURSE", name),
         root / "README.md": _template("course/README.md").replace("COURSE", root.resolve().name),
         root / "nbgrader_config.py": _template("course/nbgrader_config.py"),
         root / ".gitignore": _gitignore(),
         course.suites / "pytest.ini": _template("course/pytest.ini"),
     }
-    _write(course, "`autograder init`", texts, course.sources)
+    if archive is not None:
+        with zipfile.ZipFile(archive) as files:
+            contents |= {root / path: files.read(path) for path in files.namelist()}
+    _write(course, "`autograder init`", contents, course.sources)
+    next_command = "autograder new my_topic" if archive is None else "autograder build"
     return [
         f"a new course in {root}: settings in {COURSE_FILE}, suites in {suites}/hidden/",
-        "next, in that folder: `autograder new my_topic`",
+        f"next, in that folder: `{next_command}`",
     ]
 
 
@@ -58,7 +69,7 @@ def new_assignment(course: Course, name: str) -> list[str]:
         )
     assignment = Assignment(name, course.root)
     source = _template("assignment/source.py").replace("ASSIGNMENT", name)
-    texts = {assignment.source.with_suffix(".py"): source}
+    texts: dict[Path, Content] = {assignment.source.with_suffix(".py"): source}
     files = ("test_centered.py", "mistakes.py", "alternates.py", "contracts.py", "costs.toml")
     for file in files:
         texts[assignment.suite / file] = _template(f"assignment/{file}")
@@ -85,15 +96,15 @@ def _gitignore() -> str:
     return "\n".join((comment, *folders, *_NEVER_COMMITTED, ""))
 
 
-def _write(course: Course, command: str, texts: Mapping[Path, str], *folders: Path) -> None:
-    for path in texts:
+def _write(course: Course, command: str, contents: Mapping[Path, Content], *folders: Path) -> None:
+    for path in contents:
         if path.exists():
             raise KitError(
                 f"{path} is there already, and nothing was written: take another folder, or "
                 "move it away"
             )
     with FileTransaction(course.kept, command) as files:
-        for path, text in texts.items():
-            files.write(path, text)
+        for path, content in contents.items():
+            files.write(path, content)
         for folder in folders:
             files.make_folder(folder)

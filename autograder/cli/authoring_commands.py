@@ -24,12 +24,20 @@ def count_option(name: str, text: str) -> Callable[[Callable[..., Any]], Callabl
 
 @main.command()
 @click.argument("folder", type=LocalPath())
-def init(folder: Path) -> Iterable[str]:
-    """Make a new course without assignments in FOLDER."""
+@click.option(
+    "--with",
+    "package",
+    metavar="NAME",
+    help="Bring the assignments of an installed package: `attention`, from attention-kit-course.",
+)
+def init(folder: Path, package: str | None) -> Iterable[str]:
+    """Make a new course in FOLDER, without assignments unless --with names some."""
     from autograder.authoring.scaffold import new_course
+    from autograder.course.course_packages import find_archive
 
+    archive = None if package is None else find_archive(package)
     recover_transactions(Course(folder).kept, beside)
-    return new_course(folder)
+    return new_course(folder, archive)
 
 
 @main.command()

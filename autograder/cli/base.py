@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 
-from autograder import __version__
 from autograder.basics.errors import KitError
 from autograder.basics.explain import explain_error
 from autograder.basics.file_transaction import recover_transactions
@@ -77,7 +76,7 @@ class Commands(click.Group):
 @click.group(
     cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(__version__)
+@click.version_option(package_name="attention-kit")
 def main() -> None:
     """Attention Kit: build assignments, grade what students hand in, behind walls."""
 

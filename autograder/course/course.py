@@ -27,6 +27,7 @@ from autograder.course.allowed import (
     read_table,
     suggest,
 )
+from autograder.course.course_packages import archive_folders
 from autograder.course.due import Extension, read_due_times, read_extensions
 from autograder.course.folders import BUCKET_ADVICE, GRADEBOOK, Folder
 from autograder.course.platform_names import PUSH_PLATFORMS
@@ -283,7 +284,8 @@ class Course:
     @property
     def hidden(self) -> list[Path]:
         """Folders that no worker may see. The kit's package is no secret."""
-        return [self.root / folder.path for folder in Folder if folder.hidden]
+        folders = [self.root / folder.path for folder in Folder if folder.hidden]
+        return [*folders, *filter(Path.is_dir, archive_folders())]
 
     def assignments(self) -> list[Assignment]:
         """Every assignment that has a source notebook, by name."""

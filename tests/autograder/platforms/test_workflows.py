@@ -334,7 +334,10 @@ def test_every_workflow_has_the_form_that_github_reads(name: str) -> None:
             "outputs",
             "steps",
             "strategy",
+            "needs",
+            "permissions",
         }
+        assert set(job.get("permissions", {})) <= {"contents", "id-token", "packages", "pages"}
         ids = {step["id"] for step in job["steps"] if "id" in step}
         for step in job["steps"]:
             assert ("run" in step) != ("uses" in step)
