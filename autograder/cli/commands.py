@@ -289,6 +289,25 @@ def marks(
 
 
 @main.command()
+@click.argument("assignment")
+@click.option("--students", is_flag=True, help="Say who is who, and why somebody is not ranked.")
+@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+@results_option
+def leaderboard(
+    assignment: str, students: bool, workers: int | None, results: Path | None
+) -> Iterable[str]:
+    """Rank a class by counts, and by the weights that people trained; never part of a mark."""
+    from autograder.leaderboard.leaderboard_command import leaderboard_command
+    from autograder.leaderboard.ranking import LeaderboardRequest
+
+    course = find_course()
+    request = LeaderboardRequest(
+        course, course.assignment(assignment), results or course.results, workers
+    )
+    return leaderboard_command(request, beside, with_students=students)
+
+
+@main.command()
 @click.option("--to", type=LocalPath(), help="A file (default: standard output).")
 @results_option
 @click.option(

@@ -116,6 +116,14 @@ class FeedbackSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderboardSettings:
+    """What `autograder leaderboard` calls people, and how large their weights may be."""
+
+    names: Annotated[str, one_of("nicknames", "names", "ids")] = "nicknames"
+    weights_mb: Annotated[int, between(1, 1_000)] = 16
+
+
+@dataclass(frozen=True, slots=True)
 class Submit:
     """How often students hand in at `autograder serve`, which attempt counts, and what they see of
     a result before the due time.
@@ -218,6 +226,7 @@ class Course:
     gradescope: Gradescope = field(default_factory=Gradescope)
     feedback_settings: FeedbackSettings = field(default_factory=FeedbackSettings)
     on_server: GradebookAddress = field(default_factory=GradebookAddress)
+    leaderboard: LeaderboardSettings = field(default_factory=LeaderboardSettings)
     submit: Submit = field(default_factory=Submit)
     server: ServerSettings = field(default_factory=ServerSettings)
     platforms: Mapping[str, PlatformAddress] = field(default_factory=dict)
@@ -314,6 +323,7 @@ _SECTIONS = {
     "totals": ("totals", Totals),
     "gradescope": ("gradescope", Gradescope),
     "feedback": ("feedback_settings", FeedbackSettings),
+    "leaderboard": ("leaderboard", LeaderboardSettings),
     "submit": ("submit", Submit),
     "gradebook": ("on_server", GradebookAddress),
     "server": ("server", ServerSettings),

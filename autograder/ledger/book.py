@@ -358,7 +358,8 @@ class Ledger:
         """The person's name, as the class list or a platform writes it; else the student's name
         here.
         """
-        return self.record(student).name or student
+        listed = self.listed.get(student)
+        return self.record(student).name or (listed.name if listed else "") or student
 
     def describe(self, student: str, assignment: str) -> str:
         """The student as messages about conflicts write them."""

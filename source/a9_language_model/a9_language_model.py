@@ -1608,6 +1608,36 @@ print(
 )
 
 # %% [markdown]
+# **For the leaderboard**, if your course has one. The cell below writes your weights and your vocabulary to a file; hand
+# it in beside the notebook. What counts is how many bits your `language_model` needs for each byte of a text that you have
+# not seen, cut by your `bpe_encode`. Everything that is yours may differ from this notebook's: sizes, steps, optimizer,
+# schedule, merges. The file may have 16 MB, and the model 4 million operations a byte, unless your course says otherwise.
+
+# %% demo="weights"
+import json
+from dataclasses import asdict
+
+from safetensors.torch import save_file
+
+
+def by_name(value, name):
+    """The tensors in nested dicts and lists, by names like params.blocks.0.w_q."""
+    if isinstance(value, torch.Tensor):
+        return {name: value.contiguous()}
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    tensors = {}
+    for key, part in parts:
+        tensors |= by_name(part, f"{name}.{key}")
+    return tensors
+
+
+save_file(
+    by_name(trained, "params") | {"merges": torch.tensor(vocabulary)},
+    "a9_language_model.safetensors",
+    metadata={"settings": json.dumps(asdict(config))},
+)
+
+# %% [markdown]
 # ## 12. Heads that look up what came next last time
 #
 # ★★☆ · about 15 minutes

@@ -1,0 +1,118 @@
+"""Reads the weights that a student hands in beside a notebook: a safetensors file within limits.
+
+The names of its tensors say where they stand in nested dicts and lists ("params.blocks.0.w_q"), and
+its metadata has settings as JSON, as the last training cell of a9 writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError
+
+from autograder.basics.errors import UnreadableSubmission
+from autograder.basics.handed_in import printable_name, read_handed_in
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WEIGHTS_SUFFIX = ".safetensors"
+_MAX_HEADER = 1 << 20
+_MAX_TENSORS = 10_000
+_MAX_LEVELS = 8
+_MAX_SETTINGS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class HandedInWeights:
+    """Weights that were handed in.
+
+    Attributes:
+        tensors: tensors in nested dicts and lists, as they were saved.
+        settings: numbers and words, such as the sizes of a model.
+        sha256: the hash of the file.
+    """
+
+    tensors: dict[str, Any]
+    settings: SimpleNamespace
+    sha256: str
+
+
+def weights_path(notebook: Path, assignment: str) -> Path:
+    """Where a notebook's weights lie: beside it, called like the assignment."""
+    return notebook.with_name(f"{assignment}{WEIGHTS_SUFFIX}")
+
+
+def read_weights(path: Path, limit_mb: int) -> HandedInWeights:
+    """Read the weights at `path`, which must be a regular file and no link.
+
+    Raises:
+        UnreadableSubmission: the file is missing, too large, or holds no such weights.
+    """
+    name = printable_name(path.name)
+    try:
+        data = read_handed_in(path, limit_mb << 20)
+    except UnreadableSubmission:
+        raise UnreadableSubmission(
+            f"{name}: weights are a regular file of at most {limit_mb} MB, no link and no folder"
+        ) from None
+    settings = _read_settings(data, name)
+    # torch is loaded by whoever measures weights, and by nobody else who reads submissions
+    from safetensors.torch import load
+
+    try:
+        flat = load(data)
+    except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
+        raise UnreadableSubmission(f"{name}: is no safetensors file; save it again") from error
+    return HandedInWeights(_nest(flat, name), settings, hashlib.sha256(data).hexdigest())
+
+
+def _read_settings(data: bytes, name: str) -> SimpleNamespace:
+    """The settings in the header of a safetensors file, which is checked before it is parsed."""
+    length = int.from_bytes(data[:8], "little")
+    if length > min(_MAX_HEADER, len(data)):
+        raise UnreadableSubmission(f"{name}: is no safetensors file; save it again")
+    try:
+        header = json.loads(data[8 : 8 + length])
+        settings = json.loads(header.get("__metadata__", {}).get("settings", "{}"))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        raise UnreadableSubmission(f"{name}: its header cannot be read; save it again") from None
+    if len(header) > _MAX_TENSORS:
+        raise UnreadableSubmission(f"{name}: has more than {_MAX_TENSORS} tensors")
+    is_plain = isinstance(settings, dict) and len(settings) <= _MAX_SETTINGS
+    if not is_plain or not all(type(value) in (int, float, str) for value in settings.values()):
+        raise UnreadableSubmission(f"{name}: its settings are no numbers and words; save it again")
+    return SimpleNamespace(**settings)
+
+
+def _nest(flat: dict[str, Tensor], name: str) -> dict[str, Any]:
+    """Tensors by place in nested dicts; a dict whose keys are 0, 1, 2 … is a list."""
+    tree: dict[str, Any] = {}
+    for place, tensor in flat.items():
+        *parents, last = place.split(".")
+        if len(parents) >= _MAX_LEVELS:
+            raise UnreadableSubmission(f"{name}: is nested too deeply")
+        level = tree
+        for parent in parents:
+            level = level.setdefault(parent, {})
+            if not isinstance(level, dict):
+                raise UnreadableSubmission(f"{name}: {printable_name(place)} has two meanings")
+        if last in level:
+            raise UnreadableSubmission(f"{name}: {printable_name(place)} has two meanings")
+        level[last] = tensor
+    return {key: _with_lists(value) for key, value in tree.items()}
+
+
+def _with_lists(tree: Any) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    children = {key: _with_lists(value) for key, value in tree.items()}
+    numbers = [str(number) for number in range(len(children))]
+    if children.keys() == set(numbers):
+        return [children[number] for number in numbers]
+    return children

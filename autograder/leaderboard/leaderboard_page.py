@@ -1,0 +1,86 @@
+"""The page of a leaderboard, and what people are called on it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.basics.errors import UnreadableSubmission
+from autograder.basics.handed_in import read_handed_in
+from autograder.basics.safe_text import one_line, shorten
+from autograder.course import Course
+from autograder.leaderboard.measures import Measure
+from autograder.leaderboard.standings import RankedClass
+from autograder.ledger import read_ledger
+from autograder.outputs.pages import render_pieces
+from autograder.records.submission import FoundSubmission
+
+NICKNAME_FILE = "nickname.txt"
+_LONGEST_NICKNAME = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table: equal numbers have equal places."""
+
+    place: int
+    student: str
+    shown: str
+    number: str
+
+
+def shown_names(
+    course: Course, files: Sequence[FoundSubmission], standings: RankedClass
+) -> dict[str, str]:
+    """What each student is called, as the course's settings say."""
+    students = [standing.student for standing in standings.standings]
+    if course.leaderboard.names == "ids":
+        return {student: student for student in students}
+    if course.leaderboard.names == "names":
+        ledger = read_ledger(course)
+        return {student: ledger.name(student) for student in students}
+    paths = {found.student: found.path.with_name(NICKNAME_FILE) for found in files}
+    names: dict[str, str] = {}
+    for student in students:
+        nickname = _read_nickname(paths[student]) if student in paths else ""
+        if not nickname or nickname in names.values():
+            # the suite's hash is known to nobody else: the number does not tell the student
+            digest = hashlib.sha256(f"{standings.suite_sha256} {student}".encode()).hexdigest()
+            nickname = f"nobody {int(digest[:8], 16) % 10_000:04}"
+        names[student] = nickname
+    return names
+
+
+def _read_nickname(path: Path) -> str:
+    try:
+        text = read_handed_in(path, 1000).decode("utf-8", "replace")
+    except UnreadableSubmission:
+        return ""
+    return shorten(one_line(text.strip().partition("\n")[0]), _LONGEST_NICKNAME).strip()
+
+
+def rank_rows(measure: Measure, standings: RankedClass, names: Mapping[str, str]) -> list[Row]:
+    """The rows of a measure's table, the smallest number first."""
+    numbers = {
+        standing.student: standing.numbers[measure.name]
+        for standing in standings.standings
+        if measure.name in standing.numbers
+    }
+    in_order = sorted(numbers.values())
+    rows = []
+    for student, number in sorted(numbers.items(), key=lambda item: (item[1], names[item[0]])):
+        place = in_order.index(number) + 1
+        rows.append(Row(place, student, names[student], f"{number:,.{measure.decimals}f}"))
+    return rows
+
+
+def render_leaderboard(
+    assignment: str, measures: Sequence[Measure], standings: RankedClass, names: Mapping[str, str]
+) -> Iterator[str]:
+    """The page as HTML, in pieces: names and numbers, and of nobody why there is no number."""
+    tables = [(measure, rank_rows(measure, standings, names)) for measure in measures]
+    return render_pieces(
+        "leaderboard.html", assignment=assignment, tables=tables, people=len(standings.standings)
+    )

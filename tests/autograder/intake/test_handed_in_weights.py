@@ -1,0 +1,72 @@
+"""Weights of students are read as data: nested names, plain settings, nothing that is too much."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save
+
+from autograder.basics.errors import UnreadableSubmission
+from autograder.intake.handed_in_weights import read_weights
+
+
+def write(path: Path, names: list[str], settings: str = "{}") -> Path:
+    tensors = {name: torch.tensor([number]) for number, name in enumerate(names)}
+    path.write_bytes(save(tensors, metadata={"settings": settings}))
+    return path
+
+
+def test_names_with_points_are_dicts_and_lists(tmp_path: Path) -> None:
+    names = ["params.blocks.0.w", "params.blocks.1.w", "params.embed", "merges", "x.1.a", "x.2.a"]
+    weights = read_weights(write(tmp_path / "w.safetensors", names, '{"d": 3, "n": "x"}'), 1)
+    assert [block["w"].item() for block in weights.tensors["params"]["blocks"]] == [0, 1]
+    assert weights.tensors["params"]["embed"].item() == 2
+    assert weights.tensors["merges"].item() == 3
+    assert sorted(weights.tensors["x"]) == ["1", "2"]  # no list: 0 is missing
+    assert (weights.settings.d, weights.settings.n) == (3, "x")
+
+
+def header(description: object, body: bytes = b"") -> bytes:
+    text = json.dumps(description).encode()
+    return len(text).to_bytes(8, "little") + text + body
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "its header cannot be read"),
+        (b"\xff" * 100, "is no safetensors file"),
+        (header([1]), "its header cannot be read"),
+        (header({"__metadata__": {"settings": "{"}}), "its header cannot be read"),
+        (header({"__metadata__": {"settings": "[1]"}}), "its settings are no numbers and words"),
+        (header({"__metadata__": {"settings": '{"a": [1]}'}}), "its settings are no numbers"),
+        (header({"w": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}), "is no safetens"),
+        (b"x" * 2_000_000, "weights are a regular file of at most 1 MB"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableSubmission, match=reason):
+        read_weights(path, 1)
+
+
+@pytest.mark.parametrize("names", [["a", "a.b"], ["a.b", "a"], ["a.b.c", "a.b"]])
+def test_a_name_has_one_meaning(tmp_path: Path, names: list[str]) -> None:
+    with pytest.raises(UnreadableSubmission, match="has two meanings"):
+        read_weights(write(tmp_path / "w.safetensors", names), 1)
+
+
+def test_names_are_not_nested_without_end(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableSubmission, match="is nested too deeply"):
+        read_weights(write(tmp_path / "w.safetensors", [".".join("abcdefghijk")]), 1)
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    target = write(tmp_path / "key.safetensors", ["w"])
+    (tmp_path / "w.safetensors").symlink_to(target)
+    with pytest.raises(UnreadableSubmission, match="no link"):
+        read_weights(tmp_path / "w.safetensors", 1)
