@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 
 from autograder.basics.errors import StudentError
-from autograder.diagnosis.script_play import KeyPlayer, StepAnswer
+from autograder.diagnosis.script_play import KeyPlayer
 from autograder.suite.kinds import describe_other_kind, is_array, numbers_in
+from autograder.suite.script_steps import StepAnswer
 from autograder.suite.scripts import Script, is_float_tensor
+from autograder.wire.libraries import dtype_name
 from autograder.wire.trees import leaves
-from autograder.wire.values import dtype_name
 
 Kind = Literal["value", "not finite", "form", "error", "fault", "changed", "gradient"]
 ROUNDINGS = {"float64": 5e-6, "float32": 2e-4, "float16": 2e-2, "bfloat16": 6e-2}

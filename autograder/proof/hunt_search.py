@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from autograder.course import Limits
 from autograder.diagnosis.script_judge import AnswerDifference, ScriptJudge
-from autograder.diagnosis.script_play import KeyPlayer, StepAnswer, StudentPlayer
+from autograder.diagnosis.script_play import KeyPlayer, StudentPlayer
 from autograder.diagnosis.shrinking import Shrunk, shrink
 from autograder.records.submission import Submission
 from autograder.sandbox.host_process import HostClient
@@ -24,6 +24,7 @@ from autograder.sitting.loaded_suite import LoadedSuite
 from autograder.sitting.sitting import Sitting
 from autograder.suite.collection import SuiteQuestion
 from autograder.suite.contracts import Contract, deal_scripts
+from autograder.suite.script_steps import StepAnswer
 from autograder.suite.script_text import script_lines, script_title, value_text
 from autograder.suite.scripts import Made, Script, float_dtypes
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from autograder.suite.calls import Call
-from autograder.wire.libraries import is_tensor
+from autograder.wire.libraries import dtype_name, is_tensor
 from autograder.wire.trees import leaves
-from autograder.wire.values import dtype_name
 
 if TYPE_CHECKING:
     from torch import Tensor

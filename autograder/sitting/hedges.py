@@ -20,9 +20,8 @@ from autograder.records.model import TwoAnswers
 from autograder.sitting.agreement import distance, same_answer
 from autograder.suite.calls import Call, CallLog, size_in_bytes
 from autograder.suite.kinds import is_array, numbers_in
-from autograder.wire.libraries import is_tensor
+from autograder.wire.libraries import dtype_name, is_tensor
 from autograder.wire.trees import leaves
-from autograder.wire.values import dtype_name
 
 SHARED = "a worker that had served other questions"
 FRESH = "a fresh worker, which counts"

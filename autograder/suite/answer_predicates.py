@@ -13,7 +13,7 @@ import numpy as np
 from autograder.suite.kinds import is_array, numbers_in
 from autograder.suite.rounding import array_distance
 from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate, read_factor
-from autograder.wire.values import dtype_name
+from autograder.wire.libraries import dtype_name
 
 Numbers = np.ndarray[Any, Any]
 

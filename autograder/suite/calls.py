@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from autograder.basics.errors import StudentFault
-from autograder.wire.libraries import is_tensor, loaded_torch
-from autograder.wire.values import dtype_name
+from autograder.wire.libraries import dtype_name, is_tensor, loaded_torch
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,7 @@ from autograder.suite.array_differences import (
 )
 from autograder.suite.calls import current_log, describe_last, none_may_be_right
 from autograder.suite.kinds import count_entries, describe_other_form, is_array, kind_of
-from autograder.wire.libraries import is_tensor
-from autograder.wire.values import dtype_name
+from autograder.wire.libraries import dtype_name, is_tensor
 
 
 class WrongValue(AssertionError):

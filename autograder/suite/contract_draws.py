@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
-from hypothesis import reject
-from hypothesis import strategies as st
 
 FEW = (1, 5)
 """Smallest and largest size where a contract names no other; now and then a large one is drawn."""
 LARGE_SIZES = (9, 17, 33, 66)
 MOST_LEADING = 3
 _LARGEST_TENSOR = 60_000
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+WholeNumbers = Callable[[int, int], int]
+"""A source of whole numbers, from a lowest to a highest one: hypothesis, or random ones."""
+
+
+class CallRejected(Exception):  # no error: another call is drawn
+    """What was drawn so far makes no call that is allowed."""
 
 
 class Parameter(Protocol):
@@ -44,7 +47,7 @@ class Scope:
     """What was drawn so far for a script.
 
     Args:
-        draw: hypothesis's draw.
+        draw: the source of all that is chosen.
         ranges: smallest and largest size, by name; `FEW` for the others.
         dtypes: dtypes of the float tensors; one is drawn for the script.
 
@@ -53,11 +56,12 @@ class Scope:
         arguments: of the call that is being drawn, by name.
         settings: what was chosen, for messages and to cover pairs.
         is_tame: whether all floats are of the style "normal"; gradients at others say little.
+        free: the tensors that may have any other floats in their place.
     """
 
     def __init__(
         self,
-        draw: Draw,
+        draw: WholeNumbers,
         ranges: Mapping[str, tuple[int, int]],
         dtypes: Sequence[str],
     ) -> None:
@@ -69,6 +73,7 @@ class Scope:
         self.arguments: dict[str, Any] = {}
         self.settings: dict[str, str] = {}
         self.is_tame = False
+        self.free: list[torch.Tensor] = []
         self.dtype: torch.dtype = getattr(torch, self.choose("dtype", dtypes))
 
     def __call__(self, parameter: Parameter, name: str = "") -> Any:
@@ -85,8 +90,8 @@ class Scope:
     def whole(self, low: int, high: int) -> int:
         """A whole number from low to high, both included."""
         if low > high:
-            reject()
-        return int(self._draw(st.integers(low, high)))
+            raise CallRejected
+        return self._draw(low, high)
 
     def number(self, low: float, high: float) -> float:
         """A float from low to high, of few digits."""
@@ -143,7 +148,7 @@ class Scope:
         for size in sizes:
             count *= size
         if count > _LARGEST_TENSOR:
-            reject()
+            raise CallRejected
         return tuple(sizes)
 
     def leading(self) -> tuple[int, ...]:

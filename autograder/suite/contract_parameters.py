@@ -36,11 +36,13 @@ class Drawn:
         function: draws a value for the argument of a name.
         can_change: whether a second call may have another value where all else stays.
         by_keyword: whether a call gives the argument by its name.
+        axes: of a tensor, as the contract names them; () for other kinds.
     """
 
     function: Callable[[Scope, str], Any]
     can_change: bool = True
     by_keyword: bool = False
+    axes: tuple[str | int, ...] = ()
 
     def draw(self, scope: Scope, name: str) -> Any:
         """A value for the argument `name`."""
@@ -73,9 +75,12 @@ def tensor(
         special = scope.choose(f"{name}: some are", ("usual", *may_have)) if may_have else "usual"
         if special != "usual" and not scope.is_tame:
             numbers[torch.rand(shape, generator=generator) < 0.4] = float(special)
-        return shuffle_layout(numbers, scope.choose(f"{name}: layout", _LAYOUTS))
+        numbers = shuffle_layout(numbers, scope.choose(f"{name}: layout", _LAYOUTS))
+        if "whole" in values:
+            scope.free.append(numbers)
+        return numbers
 
-    return Drawn(draw)
+    return Drawn(draw, axes=axes)
 
 
 def tokens(*axes: str | int, below: str | int, low: int = 0) -> Drawn:
@@ -87,7 +92,7 @@ def tokens(*axes: str | int, below: str | int, low: int = 0) -> Drawn:
         style = scope.choose(f"{name}: values", WHOLE)
         return draw_whole(style, shape, low, high, scope.generator())
 
-    return Drawn(draw)
+    return Drawn(draw, axes=axes)
 
 
 def mask(
@@ -117,7 +122,7 @@ def mask(
                 allowed = allowed[0]
         return allowed.clone()
 
-    return Drawn(draw)
+    return Drawn(draw, axes=() if broadcasts else axes)
 
 
 def permutation(axis: str) -> Drawn:
@@ -161,7 +166,7 @@ def maybe(parameter: Parameter) -> Drawn:
         is_there = scope.choose(f"{name} is", ("left out", "there")) == "there"
         return parameter.draw(scope, name) if is_there else LEFT_OUT
 
-    return Drawn(draw, by_keyword=True)
+    return Drawn(draw, by_keyword=True, axes=getattr(parameter, "axes", ()))
 
 
 def list_of(

@@ -26,10 +26,10 @@ from hypothesis import strategies as st
 
 from autograder.basics.errors import BadSuite
 from autograder.course.fingerprint import CONTRACTS_FILE
-from autograder.suite.contract_draws import Draw, Parameter, Scope
+from autograder.suite.contract_calls import FULL, HALF, Form, Play, calls
+from autograder.suite.contract_draws import CallRejected, Scope, WholeNumbers
 from autograder.suite.contract_numbers import EDGES, FLOATS
 from autograder.suite.contract_parameters import (
-    LEFT_OUT,
     choice,
     computed,
     config_of,
@@ -47,7 +47,7 @@ from autograder.suite.contract_parameters import (
     tokens,
     whole,
 )
-from autograder.suite.scripts import Made, Script, ScriptStep
+from autograder.suite.scripts import Script
 from autograder.suite.seeded_draws import draw_examples
 
 __all__ = [
@@ -77,55 +77,8 @@ __all__ = [
     "whole",
 ]
 
-FULL = ("float64", "float32")
-HALF = (*FULL, "float16")
-"""Dtypes of a docstring that promises something for half precision too; add "bfloat16" where it
-names that.
-"""
-_CALLS_TWICE = 25
-"""Percent of scripts with a second call, which differs from the first in one argument."""
 _WITH_GRADIENTS = 20
 """Percent of scripts with gradients, where a contract asks for them."""
-
-
-class Play:
-    """Writes a script down, call by call.
-
-    Attributes:
-        steps: the calls so far.
-        helpers: Python text with functions of the suite's own, for `helper`.
-    """
-
-    def __init__(self) -> None:
-        self.steps: list[ScriptStep] = []
-        self.helpers = ""
-
-    def call(
-        self,
-        name: str,
-        /,
-        *arguments: Any,
-        on: Made | None = None,
-        **keywords: Any,
-    ) -> Made:
-        """Call a function or a class of the notebook, or a method of an object that was made."""
-        return self._add(ScriptStep(name, arguments, keywords, on))
-
-    def read(self, name: str, on: Made) -> None:
-        """Look at an attribute of an object that was made."""
-        self._add(ScriptStep(name, on=on, kind="read"))
-
-    def helper(self, name: str, /, *arguments: Any) -> Made:
-        """Call a function of the helpers; it runs beside the student's code."""
-        return self._add(ScriptStep(name, arguments, kind="helper"))
-
-    def _add(self, step: ScriptStep) -> Made:
-        self.steps.append(step)
-        return Made(len(self.steps) - 1)
-
-
-Form = Callable[[Scope, Play, str], None]
-"""Draws the calls of a script: (draws, script, name of the question's function)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +120,14 @@ class Contract:
 
         @st.composite
         def script(draw: st.DrawFn) -> Script:
-            return self._draw_script(draw)
+            try:
+                return self._draw_script(lambda low, high: draw(st.integers(low, high)))
+            except CallRejected:
+                reject()
 
         return script()
 
-    def _draw_script(self, draw: Draw) -> Script:
+    def _draw_script(self, draw: WholeNumbers) -> Script:
         scope = Scope(draw, self.sizes, self.dtypes)
         has_digits = str(scope.dtype).removeprefix("torch.") in FULL
         scope.is_tame = self.gradients and has_digits and scope.happens(_WITH_GRADIENTS)
@@ -179,7 +135,7 @@ class Contract:
         self.form(scope, play, self.function)
         script = Script(tuple(play.steps), dict(scope.settings), play.helpers, scope.is_tame)
         if not self.allows(script):
-            reject()
+            raise CallRejected
         return script
 
     def allows(self, script: Script) -> bool:
@@ -231,46 +187,6 @@ def contract(
             definition,
         )
     )
-
-
-def calls(**parameters: Parameter) -> Form:
-    """One call with these arguments, in the order of the signature; now and then a second call that
-    differs in one of them.
-
-    Arguments in `maybe(…)` are given by keyword, the others by position.
-    """
-
-    def draw_call(scope: Scope, play: Play, name: str) -> None:
-        for key, parameter in parameters.items():
-            scope.arguments[key] = parameter.draw(scope, key)
-        _write_call(play, name, parameters, scope.arguments)
-        changeable = [key for key in parameters if getattr(parameters[key], "can_change", False)]
-        if not changeable or not scope.happens(_CALLS_TWICE):
-            return
-        key = changeable[scope.whole(0, len(changeable) - 1)]
-        second = {**scope.arguments, key: parameters[key].draw(scope, key)}
-        scope.settings["second call differs in"] = key
-        _write_call(play, name, parameters, second)
-
-    return draw_call
-
-
-def _write_call(
-    play: Play,
-    name: str,
-    parameters: Mapping[str, Parameter],
-    values: Mapping[str, Any],
-) -> None:
-    positional: list[Any] = []
-    keywords: dict[str, Any] = {}
-    for key, value in values.items():
-        if value is LEFT_OUT:
-            continue
-        if getattr(parameters[key], "by_keyword", False):
-            keywords[key] = value
-        else:
-            positional.append(value)
-    play.call(name, *positional, **keywords)
 
 
 def load_contracts(suite: Path) -> list[Contract]:

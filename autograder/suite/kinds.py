@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.suite.objects import NotData
-from autograder.wire.libraries import is_tensor, loaded_torch
-from autograder.wire.values import dtype_name
+from autograder.wire.libraries import dtype_name, is_tensor, loaded_torch
 
 CUT_OFF = (
     "is cut off from its arguments, so that no gradient reaches them. Was it detached, made under "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.suite.kinds import numbers_in
-from autograder.wire.values import dtype_name
+from autograder.wire.libraries import dtype_name
 
 ROUNDING = {"float64": 1e-6, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
 """The difference that counts as rounding, relative to the largest element of a row.

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograder.suite.scripts import Made, Script, ScriptStep, map_leaves
-from autograder.wire.libraries import is_tensor, loaded_torch
-from autograder.wire.values import dtype_name
+from autograder.wire.libraries import dtype_name, is_tensor, loaded_torch
 
 _UNSAID_DTYPES = ("float32", "int64", "bool")
 """Dtypes that `torch.tensor` chooses by itself."""

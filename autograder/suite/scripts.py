@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
 
-from autograder.wire.libraries import is_tensor
-from autograder.wire.values import dtype_name
+from autograder.wire.libraries import dtype_name, is_tensor
 
 Settings = Mapping[str, str]
 """What was drawn for a script, by the name of the choice: `{"dtype": "float32"}`."""

@@ -22,3 +22,8 @@ def is_tensor(value: Any) -> TypeGuard[Tensor]:
     """Whether the value is a tensor of torch's."""
     torch = loaded_torch()
     return torch is not None and isinstance(value, torch.Tensor)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype of torch's or numpy's: "float64" rather than "torch.float64"."""
+    return str(dtype).removeprefix("torch.")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from autograder.wire.frames import MAX_TENSORS, Block, WireError
-from autograder.wire.libraries import is_tensor, loaded_torch
+from autograder.wire.libraries import dtype_name, is_tensor, loaded_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -155,11 +155,6 @@ class Encoder:
         key = str(len(self.tensors))
         self.tensors[key] = block
         return key
-
-
-def dtype_name(dtype: Any) -> str:
-    """The name of a dtype of torch's or numpy's: "float64" rather than "torch.float64"."""
-    return str(dtype).removeprefix("torch.")
 
 
 def _block_of_array(value: np.ndarray[Any, Any]) -> Block:

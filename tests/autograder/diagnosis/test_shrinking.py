@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from autograder.diagnosis.script_judge import AnswerDifference, ScriptJudge
-from autograder.diagnosis.script_play import KeyPlayer, StepAnswer
+from autograder.diagnosis.script_play import KeyPlayer
 from autograder.diagnosis.shrinking import Shrunk, shrink
+from autograder.suite.script_steps import StepAnswer
 from autograder.suite.script_text import script_lines
 from autograder.suite.scripts import Script, ScriptStep
 
