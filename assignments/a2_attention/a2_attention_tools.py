@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -967,6 +982,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
 
 
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
+
+
 import html
 import sys
 import types
@@ -1126,107 +1263,111 @@ def _answered(
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImEyX2F0dGVudGlvbiIsICJoaW50cyI6IHsiYWRkaXRpdmVfc2NvcmVzIjog"
-    "W1siMiDCtyB0YW5oKDAuNSArIDAuNSkgYW5kIDIgwrcgdGFuaCgwLjUg4oiSIDAuNSkuIiwgIkdvdCAw"
-    "Ljk2NCBmaXJzdD8gVGhhdCBpcyB0YW5oKDIgwrcgMSk6IHYgY29tZXMgbGFzdC4iXSwgWyJTZW50ZW5j"
-    "ZSAwIGFza3Mgd2l0aCArMiwgc2VudGVuY2UgMSB3aXRoIOKIkjIuIiwgIklmIHRoZSBzaWduIGNoYW5n"
-    "ZXMgKndpdGhpbiogYSByb3csIGEgZGVjb2RlciBzdGF0ZSBtZXQgdGhlIHdyb25nIGF4aXM6IHdoaWNo"
-    "IGF4aXMgb2YgYHN0YXRlc2AgaXMgbWlzc2luZyBmcm9tIGBzdGF0ZWA/Il1dLCAiYXR0ZW5kIjogW1si"
-    "VGhlIHBvc2l0aW9ucyBvZiBvbmUgc2VudGVuY2Ugc2hhcmUgdGhlIHdlaWdodCAxLiJdLCBbIjAuMyDC"
-    "tyAoMTAsIDApICsgMC41IMK3ICgwLCAxMCkgKyAwLjIgwrcgKOKIkjEwLCAxMCkuIiwgIklzIGl0IHRo"
-    "ZSB3ZWlnaHRzIHRoYXQgbWl4LCBvciBzdGlsbCB0aGUgc2NvcmVzPyJdLCBbIk5hTj8gZXhwKDEwMDAp"
-    "IG92ZXJmbG93czogb25seSBkaWZmZXJlbmNlcyBvZiBzY29yZXMgbWF0dGVyLiJdXSwgImF0dGVudGlv"
-    "bl93ZWlnaHRzIjogW1siVHdvIHF1ZXJpZXMsIHRocmVlIGtleXM6IHR3byByb3dzLCBlYWNoIHdpdGgg"
-    "c3VtIDEuIiwgIlRoZSBmaXJzdCBpcyB0aGUgMC4zLCAwLjUsIDAuMiBvZiBxdWVzdGlvbiAzLiJdLCBb"
-    "IldpdGggYSBiYXRjaCBpbiBmcm9udCwgdGhlIGtleXMgYXJlIHN0aWxsIG9uIHRoZSBsYXN0IGF4aXMu"
-    "Il1dLCAiY29tcGFyZV9sYXllcnMiOiBbWyJbMSwgNF0gWzQsIDRdIHRha2VzIDMyLCB0d2ljZSBmb3Ig"
-    "ZWFjaCBvZiA3IHRva2VuczsgdGhlbiB0aHJlZSB0aW1lczsgdGhlbiBbNywgNF0gWzQsIDddIGFuZCBb"
-    "NywgN10gWzcsIDRdLiJdLCBbIlRoZSBzZXZlbnRoIHN0YXRlIG5lZWRzIHRoZSBzaXh0aCwgYW5kIHNv"
-    "IG9uLiJdLCBbIkxheWVyIDIgcmVhZHMgdGhyZWUgb3V0cHV0cyBvZiBsYXllciAxLiJdLCBbIlNpeCBw"
-    "bGFjZXMgYmFjaywgdHdvIGEgbGF5ZXIuIl0sIFsiVGhlIGxhc3QgcXVlcnkgbWVldHMgdGhlIGZpcnN0"
-    "IGtleSBkaXJlY3RseS4iXV0sICJsaW5lYXJfc2NvcmVzIjogW1siMTAgwrcgMSArIDIwIMK3IDAuNSBm"
-    "cm9tIHRoZSBzdGF0ZSwgMTAwIMK3IGhfaSBmcm9tIHRoZSBlbmNvZGVyIHN0YXRlLCA0IGZyb20gdGhl"
-    "IGJpYXMuIl1dLCAicXVlcnlfZWZmZWN0IjogW1siQ29tcGFyZSB0aGUgd2VpZ2h0cyBhZnRlciB0aGUg"
-    "c29mdG1heCwgbm90IHRoZSBzY29yZXMuIl0sIFsiVGhlIGxhcmdlc3QgZGlmZmVyZW5jZSwgYXMgYW4g"
-    "YWJzb2x1dGUgdmFsdWUuIl1dLCAicm5uX2VuY29kZSI6IFtbIlRoZSBmaXJzdCBzdGF0ZSBpcyB0YW5o"
-    "KDAuNSkuIiwgIlRoZSBzZWNvbmQgaXMgdGFuaCgyIMK3IDAuNDYyMSk6IHRoZSB3b3JkIGlzIHplcm8s"
-    "IHRoZSBtZW1vcnkgaXMgbm90LiJdLCBbImBsYXN0YCBpcyB0aGUgc3RhdGUgYWZ0ZXIgdGhlIGxhc3Qg"
-    "cG9zaXRpb24sIGZvciBldmVyeSBzZW50ZW5jZS4iXSwgWyJXaXRoIHdfaCA9IDAgb25seSB0aGUgbGFz"
-    "dCB3b3JkIGNvdW50cy4iLCAiR290IDAuNzYgZmlyc3Q/IFRoZW4geW91IGxvb3Agb3ZlciBzZW50ZW5j"
-    "ZXMgb3IgcnVuIGJhY2t3YXJkcy4iXV0sICJzY2FsZWRfZG90X3Byb2R1Y3RfYXR0ZW50aW9uIjogW1si"
-    "Um93IDAgaXMgMC4zIHZfMSArIDAuNSB2XzIgKyAwLjIgdl8zLCByb3cgMSB0aGUgcGxhaW4gbWVhbiBv"
-    "ZiB0aGUgdGhyZWUgdmFsdWVzLiJdLCBbIktleXMgYW5kIHZhbHVlcyBtb3ZlZCB0b2dldGhlciwgc28g"
-    "ZWFjaCBxdWVyeSBmaW5kcyB0aGUgc2FtZSB2YWx1ZXM6IHRoZSByZXN1bHQgbXVzdCBub3QgbW92ZS4i"
-    "XV0sICJzY29yZV9zdGQiOiBbWyJBYm91dCBzcXJ0KGQpLiIsICJOZWFyIGQ6IGRpZCB5b3UgcmV0dXJu"
-    "IHRoZSB2YXJpYW5jZSwgb3IgY29tcGFyZSBhIHZlY3RvciB3aXRoIGl0c2VsZj8iXSwgWyJFcXVhbCBz"
-    "ZWVkcywgZXF1YWwgcmVzdWx0cy4iXV0sICJzZXEyc2VxX2RlY29kZSI6IFtbIldpdGggdiA9IDAgYWxs"
-    "IHNjb3JlcyBhcmUgZXF1YWwsIHNvIGJvdGggcG9zaXRpb25zIGdldCBoYWxmLiJdLCBbImMgaXMgMiBh"
-    "dCBib3RoIHN0ZXBzLiIsICJTdGVwIDE6IHRhbmgoMCArIDAuMjUgwrcgMiArIDApLiIsICJTdGVwIDI6"
-    "IHRhbmgoMC41ICsgMC4yNSDCtyAyICsgMC40NjIxKS4iLCAiVGhlIHdvcmQgOSBiZWxvbmdzIHRvIG5v"
-    "IHN0ZXAgaGVyZTogaXQgd291bGQgYmUgcmVhZCBieSB0aGUgdGhpcmQuIiwgIkV2ZXJ5dGhpbmcgbmVh"
-    "ciAxPyBUaGVuIGEgc3RlcCBzYXcgaXQuIl1dLCAic2luZ2xlX3F1ZXJ5X2F0dGVudGlvbiI6IFtbIlRo"
-    "ZSB0YWJsZSBhYm92ZSBoYXMgdGhlIHNjb3JlcyBhbmQgdGhlIHdlaWdodHMuIDY0NiBraWxvY2Fsb3Jp"
-    "ZXM/IFRoZW4gdGhlIHNjb3JlcyBhcmUgdHdpY2UgYXMgbGFyZ2UgYXMgdGhleSBzaG91bGQgYmUuIDQ3"
-    "OT8gVGhlbiB0aGV5IGFyZSBoYWxmIGFzIGxhcmdlLiAzNDU/IFRoZW4gZXZlcnkgZGlzaCBjb3VudHMg"
-    "dGhlIHNhbWUuIl0sIFsiRXF1YWwga2V5cyBnZXQgZXF1YWwgd2VpZ2h0czogMS8zIGVhY2guIiwgIlRo"
-    "ZSByZXN1bHQgaXMgYSBtZWFuLCBub3QgYSBzdW0uIl1dLCAic29mdG1heF9ncmFkaWVudF9ub3JtIjog"
-    "W1sicCA9ICgzLzQsIDEvNCk6IGFsbCBmb3VyIGVudHJpZXMgb2YgSiBhcmUgwrEzLzE2LiAwLjI2NT8g"
-    "VGhlbiB0aGUgb2ZmLWRpYWdvbmFsIGVudHJpZXMgYXJlIG1pc3NpbmcuIl0sIFsicCA9IDEvNSBlYWNo"
-    "OiBKIGhhcyA0LzI1IG9uIHRoZSBkaWFnb25hbCBhbmQg4oiSMS8yNSBlbHNld2hlcmUuIl0sIFsiU2F0"
-    "dXJhdGVkLCBub3QgTmFOLiJdXX0sICJvZiI6IHsiY2hlY2tzIjogMTIsICJwcmVkaWN0aW9ucyI6IDEz"
-    "LCAicXVlc3Rpb25zIjogMTJ9LCAicHJlZGljdGlvbnMiOiB7ImFkZGl0aXZlX3Njb3JlcyI6IHsiYW5z"
-    "d2VyIjogMiwgImJlY2F1c2UiOiAiaCA9IDAuNSBzY29yZXMgaGlnaGVyLCAyIMK3IHRhbmgoMSkgPSAx"
-    "LjUyIGFnYWluc3QgMC4gQSB0YW5oIHN0YXlzIGJlbG93IDEsIHNvIG5vIHNjb3JlIHJlYWNoZXMgdiA9"
-    "IDIuIn0sICJhbGlnbm1lbnQiOiB7ImFuc3dlciI6ICJhdCB0aGUgbGFzdCBwb3NpdGlvbiIsICJiZWNh"
-    "dXNlIjogIldyaXR0ZW4gaW4gcmV2ZXJzZSwgdGhlIGxhc3QgbGV0dGVyIGNvbWVzIGZpcnN0OiB0aGUg"
-    "ZGFyayBjZWxscyBsaWUgb24gdGhlIGRpYWdvbmFsIGZyb20gdGhlIHRvcCByaWdodCB0byB0aGUgYm90"
-    "dG9tIGxlZnQuIENvcHlpbmcgZ2l2ZXMgdGhlIG90aGVyIGRpYWdvbmFsLCBhbmQgdHdvIGxhbmd1YWdl"
-    "cyB0aGF0IHN3YXAgYWRqZWN0aXZlIGFuZCBub3VuIGEgZGlhZ29uYWwgd2l0aCBzd2FwcGVkIHBhaXJz"
-    "LiIsICJjaG9pY2VzIjogWyJhdCB0aGUgZmlyc3QgcG9zaXRpb24iLCAiYXQgdGhlIGxhc3QgcG9zaXRp"
-    "b24iLCAiZXZlcnl3aGVyZSBhbGlrZSJdfSwgImF0dGVuZCI6IHsiYW5zd2VyIjogNywgImJlY2F1c2Ui"
-    "OiAiMC4zIMK3ICgxMCwgMCkgKyAwLjUgwrcgKDAsIDEwKSArIDAuMiDCtyAo4oiSMTAsIDEwKSA9ICgx"
-    "LCA3KS4ifSwgImF0dGVudGlvbl93ZWlnaHRzIjogeyJhbnN3ZXIiOiAiYWxsIGtleXMgYWxpa2UiLCAi"
-    "YmVjYXVzZSI6ICJBbGwgaXRzIHNjb3JlcyBhcmUgMCwgc28gYWxsIHdlaWdodHMgYXJlIGVxdWFsLiIs"
-    "ICJjaG9pY2VzIjogWyJub3RoaW5nIiwgImFsbCBrZXlzIGFsaWtlIiwgInRoZSBmaXJzdCBrZXkiXX0s"
-    "ICJjb21wYXJlX2xheWVycyI6IHsiYW5zd2VyIjogNTAwLCAiYmVjYXVzZSI6ICJFYWNoIGxheWVyIGxv"
-    "b2tzIHR3byB0b2tlbnMgZnVydGhlciBiYWNrLCBhbmQgOTk5IC8gMiBpcyByb3VuZGVkIHVwLiBBdHRl"
-    "bnRpb24gdGFrZXMgbW9yZSBvcGVyYXRpb25zIGZyb20gbiA9IGQgb24uIn0sICJxdWVyeV9lZmZlY3Qi"
-    "OiB7ImFuc3dlciI6ICJ0aGUgY2hhbmdlIG9mIHRoZSB3ZWlnaHRzIiwgImJlY2F1c2UiOiAiVGhlIGRl"
-    "Y29kZXIncyBwYXJ0IGlzIG9uZSBudW1iZXIsIGFkZGVkIHRvIGFsbCBzY29yZXMgb2YgYSByb3csIGFu"
-    "ZCBhIHNvZnRtYXggZG9lcyBub3Qgbm90aWNlLiBUaGUgdGFuaCBtYWtlcyB0aGUgdHdvIHBhcnRzIGlu"
-    "dGVyYWN0LiIsICJjaG9pY2VzIjogWyJ0aGUgY2hhbmdlIG9mIHRoZSBzY29yZXMiLCAidGhlIGNoYW5n"
-    "ZSBvZiB0aGUgd2VpZ2h0cyJdfSwgInJubl9lbmNvZGUiOiB7ImFuc3dlciI6ICJubyIsICJiZWNhdXNl"
-    "IjogIkl0IGlzIHRhbmgoMiDCtyAwLjQ2MjEpID0gMC43Mjc5OiB0aGUgd29yZCBpcyB6ZXJvLCB0aGUg"
-    "bWVtb3J5IGlzIG5vdC4iLCAiY2hvaWNlcyI6IFsieWVzIiwgIm5vIl19LCAic2NhbGVkX2RvdF9wcm9k"
-    "dWN0X2F0dGVudGlvbiI6IHsiYW5zd2VyIjogIml0IHN0YXlzIiwgImJlY2F1c2UiOiAiRWFjaCBxdWVy"
-    "eSBzdGlsbCBmaW5kcyB0aGUgc2FtZSBwYWlycyBvZiBrZXkgYW5kIHZhbHVlOyBhIHN1bSBkb2VzIG5v"
-    "dCBjYXJlIGFib3V0IHRoZWlyIG9yZGVyLiIsICJjaG9pY2VzIjogWyJpdCBzdGF5cyIsICJpdHMgcm93"
-    "cyBhcmUgc2h1ZmZsZWQiXX0sICJzY29yZV9zdGQiOiB7ImFuc3dlciI6IDEuNDE0MiwgImF0b2wiOiAw"
-    "LjAyLCAiYmVjYXVzZSI6ICJCeSDiiJoyOiB0aGUgdmFyaWFuY2VzIG9mIHRoZSBkIHByb2R1Y3RzIGFk"
-    "ZCB1cCwgYW5kIHRoZSBzcHJlYWQgaXMgdGhlIHJvb3Qgb2YgdGhlIHN1bS4ifSwgInNlcTJzZXFfZGVj"
-    "b2RlIjogeyJhbnN3ZXIiOiAyLCAiYmVjYXVzZSI6ICJXaXRoIHYgPSAwIGFsbCBzY29yZXMgYXJlIGVx"
-    "dWFsOiBib3RoIHdlaWdodHMgYXJlIDAuNSwgYW5kIGMgaXMgdGhlIG1lYW4gb2YgMSBhbmQgMy4ifSwg"
-    "InNpbmdsZV9xdWVyeV9hdHRlbnRpb24iOiB7ImFuc3dlciI6ICJmZXdlciIsICJiZWNhdXNlIjogIkFi"
-    "b3V0IDU2NTogdGhlIGRpc2ggd2l0aCA3MDAgd2VpZ2hzIG1vc3QsIGFuZCB0aGUgb3RoZXJzIHB1bGwg"
-    "dGhlIG1lYW4gZG93bi4iLCAiY2hvaWNlcyI6IFsibW9yZSIsICJmZXdlciJdfSwgInNvZnRtYXhfZ3Jh"
-    "ZGllbnRfbm9ybSI6IHsiYW5zd2VyIjogIigwLCAwKSIsICJiZWNhdXNlIjogIjAuNSBhZ2FpbnN0IDAu"
-    "MDEzOiBhIHNvZnRtYXggdGhhdCBoYXMgZGVjaWRlZCBoYXJkbHkgbW92ZXMuIFdpdGggYSBzaW5nbGUg"
-    "ZW50cnkgaXQgY2Fubm90IG1vdmUgYXQgYWxsLiIsICJjaG9pY2VzIjogWyIoMCwgMCkiLCAiKDUsIDAp"
-    "Il19LCAidGhyZWVfd2F5cyI6IHsiYW5zd2VyIjogIml0IGlzIG5lYXJseSBmb3Jnb3R0ZW4iLCAiYmVj"
-    "YXVzZSI6ICJFYWNoIHN0ZXAgbXVsdGlwbGllcyBpdHMgaW5mbHVlbmNlIGJ5IGEgbWF0cml4IGFuZCBh"
-    "IHNsb3BlIGJlbG93IDEsIGFuZCAzOSBzdGVwcyBsZWF2ZSBuZXh0IHRvIG5vdGhpbmcuIiwgImNob2lj"
-    "ZXMiOiBbIml0IGlzIG5lYXJseSBmb3Jnb3R0ZW4iLCAiaXQgY291bnRzIGFzIG11Y2ggYXMgdGhlIGxh"
-    "c3QiXX19LCAicXVlc3Rpb25zIjogWyJybm5fZW5jb2RlIiwgImFkZGl0aXZlX3Njb3JlcyIsICJhdHRl"
-    "bmQiLCAic2VxMnNlcV9kZWNvZGUiLCAic2luZ2xlX3F1ZXJ5X2F0dGVudGlvbiIsICJhdHRlbnRpb25f"
-    "d2VpZ2h0cyIsICJzY2FsZWRfZG90X3Byb2R1Y3RfYXR0ZW50aW9uIiwgInNjb3JlX3N0ZCIsICJzb2Z0"
-    "bWF4X2dyYWRpZW50X25vcm0iLCAiY29tcGFyZV9sYXllcnMiLCAibGluZWFyX3Njb3JlcyIsICJxdWVy"
-    "eV9lZmZlY3QiXSwgInJlZnVzZWQiOiB7ImF0dGVudGlvbl93ZWlnaHRzIjogWyJzY2FsZWRfZG90X3By"
-    "b2R1Y3RfYXR0ZW50aW9uIiwgImZsZXhfYXR0ZW50aW9uIiwgIm11bHRpX2hlYWRfYXR0ZW50aW9uX2Zv"
-    "cndhcmQiLCAiTXVsdGloZWFkQXR0ZW50aW9uIl0sICJybm5fZW5jb2RlIjogWyJSTk4iLCAiUk5OQ2Vs"
-    "bCIsICJybm5fdGFuaCIsICJybm5fdGFuaF9jZWxsIl0sICJzY2FsZWRfZG90X3Byb2R1Y3RfYXR0ZW50"
-    "aW9uIjogWyJzY2FsZWRfZG90X3Byb2R1Y3RfYXR0ZW50aW9uIiwgImZsZXhfYXR0ZW50aW9uIiwgIm11"
-    "bHRpX2hlYWRfYXR0ZW50aW9uX2ZvcndhcmQiLCAiTXVsdGloZWFkQXR0ZW50aW9uIl0sICJzaW5nbGVf"
-    "cXVlcnlfYXR0ZW50aW9uIjogWyJzY2FsZWRfZG90X3Byb2R1Y3RfYXR0ZW50aW9uIiwgImZsZXhfYXR0"
-    "ZW50aW9uIiwgIm11bHRpX2hlYWRfYXR0ZW50aW9uX2ZvcndhcmQiLCAiTXVsdGloZWFkQXR0ZW50aW9u"
-    "Il19fQ=="
+    "eyJhc3NpZ25tZW50IjogImEyX2F0dGVudGlvbiIsICJoYXJkZXIiOiBbInJubl9lbmNvZGUiLCAiYWRk"
+    "aXRpdmVfc2NvcmVzIiwgImF0dGVuZCIsICJzZXEyc2VxX2RlY29kZSIsICJzaW5nbGVfcXVlcnlfYXR0"
+    "ZW50aW9uIiwgImF0dGVudGlvbl93ZWlnaHRzIiwgInNjYWxlZF9kb3RfcHJvZHVjdF9hdHRlbnRpb24i"
+    "LCAic2NvcmVfc3RkIiwgInNvZnRtYXhfZ3JhZGllbnRfbm9ybSIsICJjb21wYXJlX2xheWVycyIsICJs"
+    "aW5lYXJfc2NvcmVzIiwgInF1ZXJ5X2VmZmVjdCJdLCAiaGFyZGVyX21vZHVsZSI6ICJhMl9hdHRlbnRp"
+    "b25faGFyZGVyIiwgImhpbnRzIjogeyJhZGRpdGl2ZV9zY29yZXMiOiBbWyIyIMK3IHRhbmgoMC41ICsg"
+    "MC41KSBhbmQgMiDCtyB0YW5oKDAuNSDiiJIgMC41KS4iLCAiR290IDAuOTY0IGZpcnN0PyBUaGF0IGlz"
+    "IHRhbmgoMiDCtyAxKTogdiBjb21lcyBsYXN0LiJdLCBbIlNlbnRlbmNlIDAgYXNrcyB3aXRoICsyLCBz"
+    "ZW50ZW5jZSAxIHdpdGgg4oiSMi4iLCAiSWYgdGhlIHNpZ24gY2hhbmdlcyAqd2l0aGluKiBhIHJvdywg"
+    "YSBkZWNvZGVyIHN0YXRlIG1ldCB0aGUgd3JvbmcgYXhpczogd2hpY2ggYXhpcyBvZiBgc3RhdGVzYCBp"
+    "cyBtaXNzaW5nIGZyb20gYHN0YXRlYD8iXV0sICJhdHRlbmQiOiBbWyJUaGUgcG9zaXRpb25zIG9mIG9u"
+    "ZSBzZW50ZW5jZSBzaGFyZSB0aGUgd2VpZ2h0IDEuIl0sIFsiMC4zIMK3ICgxMCwgMCkgKyAwLjUgwrcg"
+    "KDAsIDEwKSArIDAuMiDCtyAo4oiSMTAsIDEwKS4iLCAiSXMgaXQgdGhlIHdlaWdodHMgdGhhdCBtaXgs"
+    "IG9yIHN0aWxsIHRoZSBzY29yZXM/Il0sIFsiTmFOPyBleHAoMTAwMCkgb3ZlcmZsb3dzOiBvbmx5IGRp"
+    "ZmZlcmVuY2VzIG9mIHNjb3JlcyBtYXR0ZXIuIl1dLCAiYXR0ZW50aW9uX3dlaWdodHMiOiBbWyJUd28g"
+    "cXVlcmllcywgdGhyZWUga2V5czogdHdvIHJvd3MsIGVhY2ggd2l0aCBzdW0gMS4iLCAiVGhlIGZpcnN0"
+    "IGlzIHRoZSAwLjMsIDAuNSwgMC4yIG9mIHF1ZXN0aW9uIDMuIl0sIFsiV2l0aCBhIGJhdGNoIGluIGZy"
+    "b250LCB0aGUga2V5cyBhcmUgc3RpbGwgb24gdGhlIGxhc3QgYXhpcy4iXV0sICJjb21wYXJlX2xheWVy"
+    "cyI6IFtbIlsxLCA0XSBbNCwgNF0gdGFrZXMgMzIsIHR3aWNlIGZvciBlYWNoIG9mIDcgdG9rZW5zOyB0"
+    "aGVuIHRocmVlIHRpbWVzOyB0aGVuIFs3LCA0XSBbNCwgN10gYW5kIFs3LCA3XSBbNywgNF0uIl0sIFsi"
+    "VGhlIHNldmVudGggc3RhdGUgbmVlZHMgdGhlIHNpeHRoLCBhbmQgc28gb24uIl0sIFsiTGF5ZXIgMiBy"
+    "ZWFkcyB0aHJlZSBvdXRwdXRzIG9mIGxheWVyIDEuIl0sIFsiU2l4IHBsYWNlcyBiYWNrLCB0d28gYSBs"
+    "YXllci4iXSwgWyJUaGUgbGFzdCBxdWVyeSBtZWV0cyB0aGUgZmlyc3Qga2V5IGRpcmVjdGx5LiJdXSwg"
+    "ImxpbmVhcl9zY29yZXMiOiBbWyIxMCDCtyAxICsgMjAgwrcgMC41IGZyb20gdGhlIHN0YXRlLCAxMDAg"
+    "wrcgaF9pIGZyb20gdGhlIGVuY29kZXIgc3RhdGUsIDQgZnJvbSB0aGUgYmlhcy4iXV0sICJxdWVyeV9l"
+    "ZmZlY3QiOiBbWyJDb21wYXJlIHRoZSB3ZWlnaHRzIGFmdGVyIHRoZSBzb2Z0bWF4LCBub3QgdGhlIHNj"
+    "b3Jlcy4iXSwgWyJUaGUgbGFyZ2VzdCBkaWZmZXJlbmNlLCBhcyBhbiBhYnNvbHV0ZSB2YWx1ZS4iXV0s"
+    "ICJybm5fZW5jb2RlIjogW1siVGhlIGZpcnN0IHN0YXRlIGlzIHRhbmgoMC41KS4iLCAiVGhlIHNlY29u"
+    "ZCBpcyB0YW5oKDIgwrcgMC40NjIxKTogdGhlIHdvcmQgaXMgemVybywgdGhlIG1lbW9yeSBpcyBub3Qu"
+    "Il0sIFsiYGxhc3RgIGlzIHRoZSBzdGF0ZSBhZnRlciB0aGUgbGFzdCBwb3NpdGlvbiwgZm9yIGV2ZXJ5"
+    "IHNlbnRlbmNlLiJdLCBbIldpdGggd19oID0gMCBvbmx5IHRoZSBsYXN0IHdvcmQgY291bnRzLiIsICJH"
+    "b3QgMC43NiBmaXJzdD8gVGhlbiB5b3UgbG9vcCBvdmVyIHNlbnRlbmNlcyBvciBydW4gYmFja3dhcmRz"
+    "LiJdXSwgInNjYWxlZF9kb3RfcHJvZHVjdF9hdHRlbnRpb24iOiBbWyJSb3cgMCBpcyAwLjMgdl8xICsg"
+    "MC41IHZfMiArIDAuMiB2XzMsIHJvdyAxIHRoZSBwbGFpbiBtZWFuIG9mIHRoZSB0aHJlZSB2YWx1ZXMu"
+    "Il0sIFsiS2V5cyBhbmQgdmFsdWVzIG1vdmVkIHRvZ2V0aGVyLCBzbyBlYWNoIHF1ZXJ5IGZpbmRzIHRo"
+    "ZSBzYW1lIHZhbHVlczogdGhlIHJlc3VsdCBtdXN0IG5vdCBtb3ZlLiJdXSwgInNjb3JlX3N0ZCI6IFtb"
+    "IkFib3V0IHNxcnQoZCkuIiwgIk5lYXIgZDogZGlkIHlvdSByZXR1cm4gdGhlIHZhcmlhbmNlLCBvciBj"
+    "b21wYXJlIGEgdmVjdG9yIHdpdGggaXRzZWxmPyJdLCBbIkVxdWFsIHNlZWRzLCBlcXVhbCByZXN1bHRz"
+    "LiJdXSwgInNlcTJzZXFfZGVjb2RlIjogW1siV2l0aCB2ID0gMCBhbGwgc2NvcmVzIGFyZSBlcXVhbCwg"
+    "c28gYm90aCBwb3NpdGlvbnMgZ2V0IGhhbGYuIl0sIFsiYyBpcyAyIGF0IGJvdGggc3RlcHMuIiwgIlN0"
+    "ZXAgMTogdGFuaCgwICsgMC4yNSDCtyAyICsgMCkuIiwgIlN0ZXAgMjogdGFuaCgwLjUgKyAwLjI1IMK3"
+    "IDIgKyAwLjQ2MjEpLiIsICJUaGUgd29yZCA5IGJlbG9uZ3MgdG8gbm8gc3RlcCBoZXJlOiBpdCB3b3Vs"
+    "ZCBiZSByZWFkIGJ5IHRoZSB0aGlyZC4iLCAiRXZlcnl0aGluZyBuZWFyIDE/IFRoZW4gYSBzdGVwIHNh"
+    "dyBpdC4iXV0sICJzaW5nbGVfcXVlcnlfYXR0ZW50aW9uIjogW1siVGhlIHRhYmxlIGFib3ZlIGhhcyB0"
+    "aGUgc2NvcmVzIGFuZCB0aGUgd2VpZ2h0cy4gNjQ2IGtpbG9jYWxvcmllcz8gVGhlbiB0aGUgc2NvcmVz"
+    "IGFyZSB0d2ljZSBhcyBsYXJnZSBhcyB0aGV5IHNob3VsZCBiZS4gNDc5PyBUaGVuIHRoZXkgYXJlIGhh"
+    "bGYgYXMgbGFyZ2UuIDM0NT8gVGhlbiBldmVyeSBkaXNoIGNvdW50cyB0aGUgc2FtZS4iXSwgWyJFcXVh"
+    "bCBrZXlzIGdldCBlcXVhbCB3ZWlnaHRzOiAxLzMgZWFjaC4iLCAiVGhlIHJlc3VsdCBpcyBhIG1lYW4s"
+    "IG5vdCBhIHN1bS4iXV0sICJzb2Z0bWF4X2dyYWRpZW50X25vcm0iOiBbWyJwID0gKDMvNCwgMS80KTog"
+    "YWxsIGZvdXIgZW50cmllcyBvZiBKIGFyZSDCsTMvMTYuIDAuMjY1PyBUaGVuIHRoZSBvZmYtZGlhZ29u"
+    "YWwgZW50cmllcyBhcmUgbWlzc2luZy4iXSwgWyJwID0gMS81IGVhY2g6IEogaGFzIDQvMjUgb24gdGhl"
+    "IGRpYWdvbmFsIGFuZCDiiJIxLzI1IGVsc2V3aGVyZS4iXSwgWyJTYXR1cmF0ZWQsIG5vdCBOYU4uIl1d"
+    "fSwgIm9mIjogeyJjaGVja3MiOiAxMiwgImhhcmRlciI6IDEyLCAicHJlZGljdGlvbnMiOiAxMywgInF1"
+    "ZXN0aW9ucyI6IDEyfSwgInByZWRpY3Rpb25zIjogeyJhZGRpdGl2ZV9zY29yZXMiOiB7ImFuc3dlciI6"
+    "IDIsICJiZWNhdXNlIjogImggPSAwLjUgc2NvcmVzIGhpZ2hlciwgMiDCtyB0YW5oKDEpID0gMS41MiBh"
+    "Z2FpbnN0IDAuIEEgdGFuaCBzdGF5cyBiZWxvdyAxLCBzbyBubyBzY29yZSByZWFjaGVzIHYgPSAyLiJ9"
+    "LCAiYWxpZ25tZW50IjogeyJhbnN3ZXIiOiAiYXQgdGhlIGxhc3QgcG9zaXRpb24iLCAiYmVjYXVzZSI6"
+    "ICJXcml0dGVuIGluIHJldmVyc2UsIHRoZSBsYXN0IGxldHRlciBjb21lcyBmaXJzdDogdGhlIGRhcmsg"
+    "Y2VsbHMgbGllIG9uIHRoZSBkaWFnb25hbCBmcm9tIHRoZSB0b3AgcmlnaHQgdG8gdGhlIGJvdHRvbSBs"
+    "ZWZ0LiBDb3B5aW5nIGdpdmVzIHRoZSBvdGhlciBkaWFnb25hbCwgYW5kIHR3byBsYW5ndWFnZXMgdGhh"
+    "dCBzd2FwIGFkamVjdGl2ZSBhbmQgbm91biBhIGRpYWdvbmFsIHdpdGggc3dhcHBlZCBwYWlycy4iLCAi"
+    "Y2hvaWNlcyI6IFsiYXQgdGhlIGZpcnN0IHBvc2l0aW9uIiwgImF0IHRoZSBsYXN0IHBvc2l0aW9uIiwg"
+    "ImV2ZXJ5d2hlcmUgYWxpa2UiXX0sICJhdHRlbmQiOiB7ImFuc3dlciI6IDcsICJiZWNhdXNlIjogIjAu"
+    "MyDCtyAoMTAsIDApICsgMC41IMK3ICgwLCAxMCkgKyAwLjIgwrcgKOKIkjEwLCAxMCkgPSAoMSwgNyku"
+    "In0sICJhdHRlbnRpb25fd2VpZ2h0cyI6IHsiYW5zd2VyIjogImFsbCBrZXlzIGFsaWtlIiwgImJlY2F1"
+    "c2UiOiAiQWxsIGl0cyBzY29yZXMgYXJlIDAsIHNvIGFsbCB3ZWlnaHRzIGFyZSBlcXVhbC4iLCAiY2hv"
+    "aWNlcyI6IFsibm90aGluZyIsICJhbGwga2V5cyBhbGlrZSIsICJ0aGUgZmlyc3Qga2V5Il19LCAiY29t"
+    "cGFyZV9sYXllcnMiOiB7ImFuc3dlciI6IDUwMCwgImJlY2F1c2UiOiAiRWFjaCBsYXllciBsb29rcyB0"
+    "d28gdG9rZW5zIGZ1cnRoZXIgYmFjaywgYW5kIDk5OSAvIDIgaXMgcm91bmRlZCB1cC4gQXR0ZW50aW9u"
+    "IHRha2VzIG1vcmUgb3BlcmF0aW9ucyBmcm9tIG4gPSBkIG9uLiJ9LCAicXVlcnlfZWZmZWN0IjogeyJh"
+    "bnN3ZXIiOiAidGhlIGNoYW5nZSBvZiB0aGUgd2VpZ2h0cyIsICJiZWNhdXNlIjogIlRoZSBkZWNvZGVy"
+    "J3MgcGFydCBpcyBvbmUgbnVtYmVyLCBhZGRlZCB0byBhbGwgc2NvcmVzIG9mIGEgcm93LCBhbmQgYSBz"
+    "b2Z0bWF4IGRvZXMgbm90IG5vdGljZS4gVGhlIHRhbmggbWFrZXMgdGhlIHR3byBwYXJ0cyBpbnRlcmFj"
+    "dC4iLCAiY2hvaWNlcyI6IFsidGhlIGNoYW5nZSBvZiB0aGUgc2NvcmVzIiwgInRoZSBjaGFuZ2Ugb2Yg"
+    "dGhlIHdlaWdodHMiXX0sICJybm5fZW5jb2RlIjogeyJhbnN3ZXIiOiAibm8iLCAiYmVjYXVzZSI6ICJJ"
+    "dCBpcyB0YW5oKDIgwrcgMC40NjIxKSA9IDAuNzI3OTogdGhlIHdvcmQgaXMgemVybywgdGhlIG1lbW9y"
+    "eSBpcyBub3QuIiwgImNob2ljZXMiOiBbInllcyIsICJubyJdfSwgInNjYWxlZF9kb3RfcHJvZHVjdF9h"
+    "dHRlbnRpb24iOiB7ImFuc3dlciI6ICJpdCBzdGF5cyIsICJiZWNhdXNlIjogIkVhY2ggcXVlcnkgc3Rp"
+    "bGwgZmluZHMgdGhlIHNhbWUgcGFpcnMgb2Yga2V5IGFuZCB2YWx1ZTsgYSBzdW0gZG9lcyBub3QgY2Fy"
+    "ZSBhYm91dCB0aGVpciBvcmRlci4iLCAiY2hvaWNlcyI6IFsiaXQgc3RheXMiLCAiaXRzIHJvd3MgYXJl"
+    "IHNodWZmbGVkIl19LCAic2NvcmVfc3RkIjogeyJhbnN3ZXIiOiAxLjQxNDIsICJhdG9sIjogMC4wMiwg"
+    "ImJlY2F1c2UiOiAiQnkg4oiaMjogdGhlIHZhcmlhbmNlcyBvZiB0aGUgZCBwcm9kdWN0cyBhZGQgdXAs"
+    "IGFuZCB0aGUgc3ByZWFkIGlzIHRoZSByb290IG9mIHRoZSBzdW0uIn0sICJzZXEyc2VxX2RlY29kZSI6"
+    "IHsiYW5zd2VyIjogMiwgImJlY2F1c2UiOiAiV2l0aCB2ID0gMCBhbGwgc2NvcmVzIGFyZSBlcXVhbDog"
+    "Ym90aCB3ZWlnaHRzIGFyZSAwLjUsIGFuZCBjIGlzIHRoZSBtZWFuIG9mIDEgYW5kIDMuIn0sICJzaW5n"
+    "bGVfcXVlcnlfYXR0ZW50aW9uIjogeyJhbnN3ZXIiOiAiZmV3ZXIiLCAiYmVjYXVzZSI6ICJBYm91dCA1"
+    "NjU6IHRoZSBkaXNoIHdpdGggNzAwIHdlaWdocyBtb3N0LCBhbmQgdGhlIG90aGVycyBwdWxsIHRoZSBt"
+    "ZWFuIGRvd24uIiwgImNob2ljZXMiOiBbIm1vcmUiLCAiZmV3ZXIiXX0sICJzb2Z0bWF4X2dyYWRpZW50"
+    "X25vcm0iOiB7ImFuc3dlciI6ICIoMCwgMCkiLCAiYmVjYXVzZSI6ICIwLjUgYWdhaW5zdCAwLjAxMzog"
+    "YSBzb2Z0bWF4IHRoYXQgaGFzIGRlY2lkZWQgaGFyZGx5IG1vdmVzLiBXaXRoIGEgc2luZ2xlIGVudHJ5"
+    "IGl0IGNhbm5vdCBtb3ZlIGF0IGFsbC4iLCAiY2hvaWNlcyI6IFsiKDAsIDApIiwgIig1LCAwKSJdfSwg"
+    "InRocmVlX3dheXMiOiB7ImFuc3dlciI6ICJpdCBpcyBuZWFybHkgZm9yZ290dGVuIiwgImJlY2F1c2Ui"
+    "OiAiRWFjaCBzdGVwIG11bHRpcGxpZXMgaXRzIGluZmx1ZW5jZSBieSBhIG1hdHJpeCBhbmQgYSBzbG9w"
+    "ZSBiZWxvdyAxLCBhbmQgMzkgc3RlcHMgbGVhdmUgbmV4dCB0byBub3RoaW5nLiIsICJjaG9pY2VzIjog"
+    "WyJpdCBpcyBuZWFybHkgZm9yZ290dGVuIiwgIml0IGNvdW50cyBhcyBtdWNoIGFzIHRoZSBsYXN0Il19"
+    "fSwgInF1ZXN0aW9ucyI6IFsicm5uX2VuY29kZSIsICJhZGRpdGl2ZV9zY29yZXMiLCAiYXR0ZW5kIiwg"
+    "InNlcTJzZXFfZGVjb2RlIiwgInNpbmdsZV9xdWVyeV9hdHRlbnRpb24iLCAiYXR0ZW50aW9uX3dlaWdo"
+    "dHMiLCAic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiIsICJzY29yZV9zdGQiLCAic29mdG1heF9n"
+    "cmFkaWVudF9ub3JtIiwgImNvbXBhcmVfbGF5ZXJzIiwgImxpbmVhcl9zY29yZXMiLCAicXVlcnlfZWZm"
+    "ZWN0Il0sICJyZWZ1c2VkIjogeyJhdHRlbnRpb25fd2VpZ2h0cyI6IFsic2NhbGVkX2RvdF9wcm9kdWN0"
+    "X2F0dGVudGlvbiIsICJmbGV4X2F0dGVudGlvbiIsICJtdWx0aV9oZWFkX2F0dGVudGlvbl9mb3J3YXJk"
+    "IiwgIk11bHRpaGVhZEF0dGVudGlvbiJdLCAicm5uX2VuY29kZSI6IFsiUk5OIiwgIlJOTkNlbGwiLCAi"
+    "cm5uX3RhbmgiLCAicm5uX3RhbmhfY2VsbCJdLCAic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiI6"
+    "IFsic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiIsICJmbGV4X2F0dGVudGlvbiIsICJtdWx0aV9o"
+    "ZWFkX2F0dGVudGlvbl9mb3J3YXJkIiwgIk11bHRpaGVhZEF0dGVudGlvbiJdLCAic2luZ2xlX3F1ZXJ5"
+    "X2F0dGVudGlvbiI6IFsic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiIsICJmbGV4X2F0dGVudGlv"
+    "biIsICJtdWx0aV9oZWFkX2F0dGVudGlvbl9mb3J3YXJkIiwgIk11bHRpaGVhZEF0dGVudGlvbiJdfX0="
 )

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 from autograder.authoring import regions
 from autograder.authoring.bans import state_ban
 from autograder.authoring.check_names import find_misplaced_names
-from autograder.authoring.companions import move_into_companions
+from autograder.authoring.companions import (
+    harder_companion,
+    harder_facts,
+    move_into_companions,
+)
+from autograder.authoring.harder_source import read_harder
 from autograder.authoring.predictions_source import read_prediction
 from autograder.authoring.source_notebook import SourceCell, SourceNotebook, read_source
 from autograder.authoring.visible_checks import frame_checks
@@ -97,8 +102,14 @@ def build_assignment(
     points = _sum_points(course, assignment, notebook, questions)
     files = dict(_read_shipped_files(assignment.source.parent, assignment.root))
     _check_links(notebook, set(files))
+    harder = read_harder(assignment, notebook.questions)
     framed, facts = frame_checks(_state_bans(notebook, questions), questions)
+    if harder is not None and facts:
+        facts |= harder_facts(notebook.assignment, harder)
+        facts["of"]["harder"] = len(harder.questions)
     shown, companions = move_into_companions(framed, facts)
+    if harder is not None:
+        companions |= harder_companion(notebook.assignment, harder)
     files |= {path: text.encode() for path, text in companions.items()}
     planned = list(_plan(shown, questions))
     _check_grade_ids(planned)

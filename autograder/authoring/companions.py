@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.authoring.harder_source import MACHINERY, HarderSource
 from autograder.authoring.source_notebook import SHIPPED_ROOMS, SourceCell, SourceNotebook
 from autograder.authoring.visible_checks import IMPORT, PREDICT_IMPORT, encode_facts
 from autograder.basics.definitions import bound_names, used_globals
@@ -48,12 +49,14 @@ _TOOLS = KitCompanion(
     (
         "autograder.student_tools.expect",
         "autograder.student_tools.predictions",
+        "autograder.student_tools.harder",
         "autograder.student_tools.progress_table",
         "autograder.student_tools.check_here",
     ),
 )
 _NAMES = ("check", "checking", "expect", "next_hint", "progress")
 """What the one import of the visible checks' tools brings; a question may have such a name."""
+_HARDER = KitCompanion("harder", "What `harder(…)` tries: you need not read it.", MACHINERY)
 _KERNELS = KitCompanion("kernels", "Strict Triton, kernels on a CPU: you need not read it.")
 _BY_ROOM = dict(zip(SHIPPED_ROOMS, (_TOOLS, _KERNELS), strict=True))
 """The rooms of the kit whose modules a given cell may import, and the companion that has them."""
@@ -77,12 +80,13 @@ def move_into_companions(
         BadSource: a cell that becomes a module needs a name that it does not define.
     """
     companions: dict[str, str] = {}
+    tools = _tool_names(notebook, has_harder="harder" in facts)
     imports: list[ast.stmt] = []
     modules: dict[KitCompanion, list[str]] = {}
     cells = []
     for cell in notebook.cells:
         if cell.kind == "given":
-            cell = _import_from_companions(cell, notebook, modules)
+            cell = _import_from_companions(cell, notebook, modules, tools)
             if cell.module:
                 name = module_name(notebook.assignment, cell.module)
                 text = _module_text(cell, imports, notebook.assignment)
@@ -108,7 +112,10 @@ def move_into_companions(
 
 
 def _import_from_companions(
-    cell: SourceCell, notebook: SourceNotebook, modules: dict[KitCompanion, list[str]]
+    cell: SourceCell,
+    notebook: SourceNotebook,
+    modules: dict[KitCompanion, list[str]],
+    tool_names: Sequence[str],
 ) -> SourceCell:
     """The cell with imports from companions in place of imports from the kit; notes the modules
     that the companions must have.
@@ -126,13 +133,13 @@ def _import_from_companions(
     if f"{IMPORT} expect" in source:
         tools = module_name(notebook.assignment, _TOOLS.suffix)
         modules.setdefault(_TOOLS, [])
-        one_import = "\n".join(wrapped_import(tools, _tool_names(notebook)))
+        one_import = "\n".join(wrapped_import(tools, tool_names))
         source = source.replace(f"{IMPORT} expect", one_import)
     pattern = r"\bfrom (?P<module>(?P<room>autograder\.\w+)\.\w+) import"
     return dataclasses.replace(cell, source=re.sub(pattern, replace, source))
 
 
-def _tool_names(notebook: SourceNotebook) -> list[str]:
+def _tool_names(notebook: SourceNotebook, *, has_harder: bool) -> list[str]:
     """The names of the tools that a notebook imports: none that it asks students to write.
 
     Raises:
@@ -144,8 +151,24 @@ def _tool_names(notebook: SourceNotebook) -> list[str]:
             f"{predictions[0].place}: the notebook has predictions, so no question can be "
             "called predict"
         )
-    names = [*_NAMES, "predict"] if predictions else _NAMES
-    return sorted(set(names) - set(notebook.questions))
+    names = {*_NAMES, *(["predict"] if predictions else []), *(["harder"] if has_harder else [])}
+    return sorted(names - set(notebook.questions))
+
+
+def harder_facts(assignment: str, harder: HarderSource) -> dict[str, Any]:
+    """What the visible checks' tools know of harder inputs."""
+    return {
+        "harder": list(harder.questions),
+        "harder_module": module_name(assignment, _HARDER.suffix),
+    }
+
+
+def harder_companion(assignment: str, harder: HarderSource) -> dict[str, str]:
+    """The companion that `harder(…)` loads: file name → text."""
+    header = _HEADER.format(title=_HARDER.title, notebook=assignment)
+    parts = [header, carried_text(_HARDER.modules), f"# the questions\n\n{harder.text}"]
+    name = module_name(assignment, _HARDER.suffix)
+    return {f"{name}.py": "\n\n\n".join(parts) + "\n"}
 
 
 def carried_text(modules: Sequence[str]) -> str:

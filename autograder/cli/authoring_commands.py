@@ -122,6 +122,31 @@ def verify(names: tuple[str, ...], report: Path | None, as_json: bool, **options
 
 
 @main.command()
+@click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
+@click.option("--question", default="", metavar="NAME", help="Only this question.")
+@click.option("--seeds", type=click.IntRange(1), default=3, help="With so many draws of calls.")
+@click.option("--report", type=LocalPath(), help="Put the figures into the table of this .md file.")
+@click.option("--missed", is_flag=True, help="List the mistakes that nothing in a notebook shows.")
+def harder(
+    names: tuple[str, ...], question: str, seeds: int, report: Path | None, missed: bool
+) -> Iterable[str]:
+    """Prove the harder inputs of notebooks, and count the mistakes that they catch."""
+    from autograder.basics.errors import NotProven
+    from autograder.proof.harder_proof import prove_harder
+    from autograder.proof.harder_report import write_harder_rows
+
+    proven = prove_harder(find_course(), names, seeds, question)
+    problems = [f"{one.assignment}: {text}" for one in proven for text in one.problems]
+    if problems:
+        raise NotProven("\n".join(problems))
+    if report is not None:
+        write_harder_rows(report, proven)
+    for figures in proven:
+        yield str(figures)
+        yield from (f"  nothing shows {name}" for name in figures.missed if missed)
+
+
+@main.command()
 @click.argument("assignment")
 @click.option("--question", default="", metavar="NAME", help="Only this question.")
 @click.option(

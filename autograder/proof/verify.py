@@ -14,6 +14,7 @@
   only, where that is asked for; so do questions that are not finished.
 * A short hunt finds no allowed call in which an alternate, or a mutant that survives, differs from
   the answer key.
+* Harder inputs of the notebook refuse no right answer.
 * Two known mistakes in one answer cost no more than their sum and no less than the dearer one,
   where that is asked for.
 * Predicates of mistakes (`shows=`) are true of their mistakes and false of everything else, where
@@ -222,6 +223,7 @@ class _Prover:
         lone_mistakes = self._grade_alone()
         if not self._problems:
             self._problems += self._hunt(mutants)
+            self._problems += self._try_harder_inputs()
         self._price_together()
         self._prove_evidence()
         return Proof(
@@ -252,6 +254,15 @@ class _Prover:
                 f"{find.question}: {find.kind} {find.answer} differs from the answer key "
                 f"({find.way}) in {find.title}; `autograder hunt` shows the call"
             )
+
+    def _try_harder_inputs(self) -> list[str]:
+        """Right answers that harder inputs of the notebook refuse. They need torch."""
+        if not (self._bench.assignment.suite / CONTRACTS_FILE).exists():
+            return []
+        from autograder.proof.harder_proof import refused_right_answers
+
+        question = self._request.question
+        return refused_right_answers(self._bench.course, self._bench.assignment, question)
 
     def _asked_for(self, answers: Sequence[_OfQuestion]) -> list[_OfQuestion]:
         """The answers to questions that the request asks for."""

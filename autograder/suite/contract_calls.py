@@ -77,6 +77,7 @@ def calls(**parameters: Parameter) -> Form:
         scope.settings["second call differs in"] = key
         _write_call(play, name, parameters, second)
 
+    draw_call.parameters = parameters  # type: ignore[attr-defined]  # harder inputs read axes there
     return draw_call
 
 

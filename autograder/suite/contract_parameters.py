@@ -122,7 +122,7 @@ def mask(
                 allowed = allowed[0]
         return allowed.clone()
 
-    return Drawn(draw, axes=() if broadcasts else axes)
+    return Drawn(draw, axes=axes)
 
 
 def permutation(axis: str) -> Drawn:

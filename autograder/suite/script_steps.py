@@ -93,17 +93,27 @@ def _fresh(tensor: Tensor) -> Tensor:
 
 def _gradients(result: Any, inputs: Sequence[Tensor]) -> list[Tensor | None]:
     """Gradients of a weighted sum of the result's floats."""
-    total: Tensor | None = None
-    for place, leaf in enumerate(leaves(result)):
-        if not is_float_tensor(leaf) or not leaf.requires_grad:
-            continue
-        weights = torch.cos(torch.arange(leaf.numel(), dtype=torch.float64) + place)
-        part = (leaf.double() * weights.view(leaf.shape)).sum()
-        total = part if total is None else total + part
+    total = weighted_sum(result, with_gradient=True)
     if total is None:
         return [None for _ in inputs]
     total.backward()
     return [None if tensor.grad is None else tensor.grad.detach().clone() for tensor in inputs]
+
+
+def weighted_sum(answer: Any, *, with_gradient: bool = False) -> Tensor | None:
+    """The sum of all floats of an answer, each with its own weight; None where there are none.
+
+    Args:
+        with_gradient: only of tensors that a gradient passes through.
+    """
+    total: Tensor | None = None
+    for place, leaf in enumerate(leaves(answer)):
+        if not is_float_tensor(leaf) or (with_gradient and not leaf.requires_grad):
+            continue
+        weights = torch.cos(torch.arange(leaf.numel(), dtype=torch.float64) + place)
+        part = (leaf.double() * weights.view(leaf.shape)).sum()
+        total = part if total is None else total + part
+    return total
 
 
 def _as_data(leaf: Any) -> Any:

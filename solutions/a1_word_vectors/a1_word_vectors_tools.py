@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -967,6 +982,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
 
 
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
+
+
 import html
 import sys
 import types
@@ -1126,93 +1263,97 @@ def _answered(
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImExX3dvcmRfdmVjdG9ycyIsICJoaW50cyI6IHsiYW5hbG9neSI6IFtbIlRo"
-    "ZSB0YXJnZXQgaXMgKDQsIDMpOiBiIOKIkiBhICsgYywgdGhlbiB0aGUgbmVhcmVzdCBvZiB0aGUgb3Ro"
-    "ZXIgd29yZHMuIl0sIFsid29tYW4gaXMgdG8gcXVlZW4gYXMgbWFuIGlzIHRvIOKApjogdGhlIHNhbWUg"
-    "cGFyYWxsZWxvZ3JhbSwgdXBzaWRlIGRvd24uIl0sIFsiUm93IDEgaXMgbmVhcmVzdCB0byB0aGUgdGFy"
-    "Z2V0LCBhbmQgaXQgaXMgb25lIG9mIHRoZSB3b3JkcyB3ZSBhc2tlZCB3aXRoLiJdXSwgImJyZWFrX3Ro"
-    "ZV9lcXVpdmFsZW5jZSI6IFtbIklzIGxvdWQgbG9uZyBlbm91Z2g/IFJvdyAxIGhhcyB0aGUgZG90IHBy"
-    "b2R1Y3QgMjUwLiJdLCBbIk1ha2luZyBhIHZlY3RvciBsb25nZXIgbmV2ZXIgY2hhbmdlcyBpdHMgY29z"
-    "aW5lLiIsICJDaGFuZ2UgdGhlIGRpcmVjdGlvbiBmaXJzdCwgdGhlbiB0aGUgbGVuZ3RoLiJdLCBbIlRo"
-    "ZSBzbWFsbGVzdCBwb3NpdGl2ZSBkb3QgcHJvZHVjdCBvZiB0aGUgdGFibGUgaXMgMiwgd2l0aCByb3cg"
-    "Mi4iXSwgWyJXaGljaCB2ZWN0b3JzIGhhdmUgY29zaW5lIDEgd2l0aCB2PyJdXSwgImNvc2luZV9zaW1p"
-    "bGFyaXR5IjogW1siKDPCtzQgKyA0wrczKSAvICg1wrc1KS4iLCAiRGlkIHlvdSBkaXZpZGUgYnkgYm90"
-    "aCBsZW5ndGhzPyJdLCBbIkEgbGVuZ3RoIG11c3QgY2FuY2VsLCBhIHNpZ24gbXVzdCBzdGF5LiJdLCBb"
-    "Ik9uZSBudW1iZXIgZm9yIGVhY2ggcm93LiIsICJUaGUgbGFzdCByb3cgaXMgdGhlIHplcm8gdmVjdG9y"
-    "OiBuYW4gdGhlcmUgbWVhbnMgMC8wLiJdXSwgImVtYmVkIjogW1siT25lIHJvdyBvZiB0aGUgdGFibGUg"
-    "Zm9yIGVhY2ggaWQsIGluIHRoZSBvcmRlciBvZiB0aGUgaWRzLCByZXBlYXRlZCB3aGVyZSBhbiBpZCBy"
-    "ZXBlYXRzLiJdXSwgImVuY29kZV9icGUiOiBbWyJhwrd0LCB0aGVuIGXCt2F0LCB0aGVuIGnCt24sIHRo"
-    "ZW4gaW7Ct2cuIl0sIFsiQSBwYWlyIGlzIGpvaW5lZCB3aGVyZXZlciBpdCBvY2N1cnM7IHMgc3RheXMg"
-    "YWxvbmUuIl0sIFsiKHQsIGUpIGFuZCAoZSwgYSkgYXJlIG5vIHBhaXJzIG9mIHRoZSBsaXN0OiB0aGUg"
-    "b3JkZXIgbWF0dGVycy4iXV0sICJuZWFyZXN0IjogW1siUm93IDEgaGFzIHRoZSBsYXJnZXIgZG90IHBy"
-    "b2R1Y3QuIiwgIklzIGl0cyBhbmdsZSBzbWFsbGVyPyJdLCBbIlJvdyAzIGlzIGxlZnQsIGFsdGhvdWdo"
-    "IGl0cyBzaW1pbGFyaXR5IGlzIG5lZ2F0aXZlLiIsICJBbmQgaXQgaXMgc3RpbGwgcm93IDMgb2YgdGhl"
-    "IHRhYmxlLiJdXSwgIm9uZV9ob3QiOiBbWyJSb3cgbiBiZWxvbmdzIHRvIHRoZSBuLXRoIGlkOiBpdHMg"
-    "MSBzdGFuZHMgaW4gdGhlIGNvbHVtbiB0aGF0IHRoZSBpZCBuYW1lcywgY291bnRlZCBmcm9tIDAuIl0s"
-    "IFsiV2VpZ2h0cyBhcmUgZmxvYXRzLCBhbmQgYSB3aG9sZS1udW1iZXIgbWF0cml4IGNhbm5vdCBiZSBt"
-    "dWx0aXBsaWVkIHdpdGggdGhlbS4iXSwgWyJUd28gZGlmZmVyZW50IHdvcmRzIHNoYXJlIG5vIGNvb3Jk"
-    "aW5hdGUuIl0sIFsiVHdvIGNvb3JkaW5hdGVzIGRpZmZlciwgZWFjaCBieSAxLiJdXSwgInNraXBfZ3Jh"
-    "bV9sb3NzIjogW1siUCBpcyA0LzcgYW5kIDEvNywgc28gdGhlIGxvc3MgaXMgwr0gKGxuIDcvNCArIGxu"
-    "IDcpID0gbG4gMy41LiIsICJUd2ljZSBhcyBtdWNoPyBUaGF0IGlzIHRoZSBzdW0uIl0sIFsiVGhlIHNj"
-    "b3JlcyBhcmUgNDUwMCwgNzIwMCBhbmQg4oiSOTAwLiBpbmYgbWVhbnMgdGhhdCB0aGUgcHJvYmFiaWxp"
-    "dHkgd2FzIHJvdW5kZWQgdG8gMCBiZWZvcmUgaXRzIGxvZ2FyaXRobS4iXV0sICJza2lwX2dyYW1fcGFp"
-    "cnMiOiBbWyJDZW50ZXIgd29yZHMsIGVhY2ggYXMgb2Z0ZW4gYXMgaXRzIHdpbmRvdyBoYXMgb3RoZXIg"
-    "d29yZHMuIl0sIFsidGhlOiBjYXQuIGNhdDogdGhlLCBzYXQuIHNhdDogY2F0LCBvbi4gb246IHNhdC4i"
-    "XSwgWyJzYXQgaGFzIHR3byB3b3JkcyBiZWZvcmUgaXQgYW5kIHR3byBiZWhpbmQgaXQuIl0sIFsiQSB3"
-    "aW5kb3cgZW5kcyB3aXRoIGl0cyBzZW50ZW5jZTogNyBpcyBhbG9uZS4gOCBpcyBiZXNpZGUgOC4iXSwg"
-    "WyJFYWNoIHdvcmQgaXMgdGhlIGNvbnRleHQgb2YgdGhlIG90aGVyIG9uZSBpbiBpdHMgc2VudGVuY2Uu"
-    "Il1dLCAic2tpcF9ncmFtX3Byb2JhYmlsaXRpZXMiOiBbWyJUaGUgZG90IHByb2R1Y3RzIGFyZSAwLCBs"
-    "biAyIGFuZCAyIGxuIDIsIHNvIHRoZSBleHBvbmVudGlhbHMgYXJlIDEsIDIgYW5kIDQuIl1dLCAic29m"
-    "dG1heCI6IFtbIlRoZSBleHBvbmVudGlhbHMgYXJlIDEsIDIgYW5kIDUuIiwgIkRpdmlkZSBlYWNoIGJ5"
-    "IHRoZWlyIHN1bS4iXSwgWyJuYW4gaW4gcm93IDA6IHdoaWNoIG51bWJlciBjYW4gYmUgdGFrZW4gYXdh"
-    "eSBmcm9tIGEgcm93IHdpdGhvdXQgY2hhbmdpbmcgaXRzIHNvZnRtYXg/IG5hbiBpbiByb3cgMjogZm9s"
-    "bG93IOKIkmluZiDiiJIgKOKIkmluZikgYW5kIDAvMC4iXSwgWyJXaXRoIGRpbT0wIGVhY2ggY29sdW1u"
-    "IHN1bXMgdG8gMS4iXV0sICJ0cmFpbl9icGUiOiBbWyJGb2xsb3cgdGhlIHRhYmxlIGFib3ZlLiIsICJT"
-    "dGVwIDEgYW5kIHN0ZXAgMyBhcmUgdGllczsgc3RlcCAyIGFscmVhZHkgdXNlcyB0aGUgbmV3IHRva2Vu"
-    "LiJdLCBbIk9uZSBwYWlyIHRvIGpvaW4sIHRoZW4gbm90aGluZyBpcyBsZWZ0OiBzdG9wIHRoZXJlLiJd"
-    "LCBbIlRoZSBjYWxsZXIncyBjb3VudHMgbXVzdCBzdGF5IGFzIHRoZXkgd2VyZS4iXV19LCAib2YiOiB7"
-    "ImNoZWNrcyI6IDEyLCAicHJlZGljdGlvbnMiOiAxMiwgInF1ZXN0aW9ucyI6IDEyfSwgInByZWRpY3Rp"
-    "b25zIjogeyJhbmFsb2d5IjogeyJhbnN3ZXIiOiAid29tYW4iLCAiYmVjYXVzZSI6ICJraW5nIOKIkiBt"
-    "YW4gKyB3b21hbiA9ICg0LCAzKSBpcyB3aGVyZSBxdWVlbiBsaWVzLiBCYWNrd2FyZHMsIG1hbiDiiJIg"
-    "a2luZyArIHF1ZWVuID0gKDEsIDMpLCB3aGljaCBpcyB3b21hbi4iLCAiY2hvaWNlcyI6IFsid29tYW4i"
-    "LCAibWFuIiwgImtpbmciXX0sICJjb3NpbmVfc2ltaWxhcml0eSI6IHsiYW5zd2VyIjogMC45NiwgImJl"
-    "Y2F1c2UiOiAiKDEyICsgMTIpIC8gKDUgwrcgNSkgPSAwLjk2LiBXaXRoIOKIkjEwdSBpdCBpcyDiiJIw"
-    "Ljk2OiB0aGUgbGVuZ3RoIGRvZXMgbm90IGNvdW50LCB0aGUgZGlyZWN0aW9uIGRvZXMuIn0sICJlbWJl"
-    "ZCI6IHsiYW5zd2VyIjogMywgImJlY2F1c2UiOiAiVGhyZWUgb3V0cHV0cyBhcmUgY29waWVzIG9mIHJv"
-    "dyAyLCBhbmQgZWFjaCBhZGRzIGl0cyBncmFkaWVudCBvZiAxLiBSb3dzIHRoYXQgdGhlIHNlbnRlbmNl"
-    "IGRvZXMgbm90IHVzZSBnZXQgMC4ifSwgImVuY29kZV9icGUiOiB7ImFuc3dlciI6IDMsICJiZWNhdXNl"
-    "IjogInPCt2luZ8K3aW5nLiBUaGUgb3RoZXJzIGFyZSBlYXTCt2luZywgZWF0wrdzIGFuZCB0wrdlwrdh"
-    "OiBubyBtZXJnZSBmaXRzICp0ZWEqLiJ9LCAibGVhc3RfbG9zcyI6IHsiYW5zd2VyIjogInRoZSBlbnRy"
-    "b3B5IG9mIHRoZSB0cnVlIG5laWdoYm91cnMiLCAiYmVjYXVzZSI6ICJTZXZlcmFsIG5laWdoYm91cnMg"
-    "YXJlIGVxdWFsbHkgcmlnaHQsIGFuZCBubyBtb2RlbCBjYW4ga25vdyB3aGljaCBvbmUgY29tZXMuIEl0"
-    "IGNhbiBvbmx5IGdpdmUgZWFjaCBpdHMgc2hhcmUuIiwgImNob2ljZXMiOiBbIjAiLCAidGhlIGVudHJv"
-    "cHkgb2YgdGhlIHRydWUgbmVpZ2hib3VycyIsICJ0aGUgbG9nYXJpdGhtIG9mIHRoZSB2b2NhYnVsYXJ5"
-    "J3Mgc2l6ZSJdfSwgIm5lYXJlc3QiOiB7ImFuc3dlciI6IDEsICJiZWNhdXNlIjogIkJ5IGNvc2luZSB0"
-    "aGUgb3JkZXIgaXMgMCwgMSwgMiwgMy4gVGhlIGRvdCBwcm9kdWN0IHB1dHMgcm93IDEgZmlyc3QsIDIw"
-    "IGFnYWluc3QgMjogaXQgcmV3YXJkcyBsZW5ndGguIn0sICJvbmVfaG90IjogeyJhbnN3ZXIiOiAxLjQx"
-    "NDIsICJhdG9sIjogMC4wMSwgImJlY2F1c2UiOiAi4oiaMiBmb3IgZXZlcnkgcGFpciwgYW5kIGV2ZXJ5"
-    "IGRvdCBwcm9kdWN0IGlzIDA6IG5vIHR3byB3b3JkcyBhcmUgY2xvc2VyIHRoYW4gYW55IG90aGVycy4i"
-    "fSwgInNraXBfZ3JhbV9sb3NzIjogeyJhbnN3ZXIiOiAxLjI1MjgsICJhdG9sIjogMC4wMDEsICJiZWNh"
-    "dXNlIjogIlAgaXMgNC83IGFuZCAxLzcsIHNvIHRoZSBtZWFuIG9mIGxuIDcvNCBhbmQgbG4gNyBpcyBs"
-    "biAzLjUgPSAxLjI1MjguIn0sICJza2lwX2dyYW1fcGFpcnMiOiB7ImFuc3dlciI6IDE4LCAiYmVjYXVz"
-    "ZSI6ICJUaGUgc2l4IHdvcmRzIGhhdmUgMiwgMywgNCwgNCwgMyBhbmQgMiBuZWlnaGJvdXJzLiBBIHNl"
-    "bnRlbmNlIG9mIG9uZSB3b3JkIGdpdmVzIG5vbmUuIn0sICJza2lwX2dyYW1fcHJvYmFiaWxpdGllcyI6"
-    "IHsiYW5zd2VyIjogMC41NzE0LCAiYXRvbCI6IDAuMDAxLCAiYmVjYXVzZSI6ICJUaGUgc2NvcmVzIGFy"
-    "ZSAwLCBsbiAyIGFuZCAyIGxuIDIsIHRoZSBleHBvbmVudGlhbHMgMSwgMiBhbmQgNDogNC83LiBXaGF0"
-    "IHN0YW5kcyBpbiB0aGUgc2Vjb25kIGNvbHVtbiBkb2VzIG5vdCBjb3VudC4ifSwgInNvZnRtYXgiOiB7"
-    "ImFuc3dlciI6IDAuNjI1LCAiYXRvbCI6IDAuMDAxLCAiYmVjYXVzZSI6ICJUaGUgZXhwb25lbnRpYWxz"
-    "IGFyZSAxLCAyIGFuZCA1LCBvZiA4IGluIGFsbC4gT2YgKDEwMDAsIDEwMDApIGJvdGggYXJlIDAuNSwg"
-    "YW5kIG9mICg3LCDiiJLiiJ4pIHRoZXkgYXJlIDEgYW5kIDAuIn0sICJ0cmFpbl9icGUiOiB7ImFuc3dl"
-    "ciI6ICJnwrdvIiwgImJlY2F1c2UiOiAiZ8K3byBhbmQgb8K3aW5nIGJvdGggb2NjdXIgNCB0aW1lcywg"
-    "YW5kIHRoZSB0aWUgZ29lcyB0byB0aGUgc21hbGxlciBwYWlyLiIsICJjaG9pY2VzIjogWyJnwrdvIiwg"
-    "Im/Ct2luZyIsICJlYXTCt2luZyJdfX0sICJxdWVzdGlvbnMiOiBbIm9uZV9ob3QiLCAiY29zaW5lX3Np"
-    "bWlsYXJpdHkiLCAibmVhcmVzdCIsICJhbmFsb2d5IiwgInNvZnRtYXgiLCAic2tpcF9ncmFtX3Byb2Jh"
-    "YmlsaXRpZXMiLCAic2tpcF9ncmFtX3BhaXJzIiwgInNraXBfZ3JhbV9sb3NzIiwgInRyYWluX2JwZSIs"
-    "ICJlbmNvZGVfYnBlIiwgImVtYmVkIiwgImJyZWFrX3RoZV9lcXVpdmFsZW5jZSJdLCAicmVmdXNlZCI6"
-    "IHsiY29zaW5lX3NpbWlsYXJpdHkiOiBbImNvc2luZV9zaW1pbGFyaXR5IiwgIkNvc2luZVNpbWlsYXJp"
-    "dHkiXSwgImVtYmVkIjogWyJlbWJlZGRpbmciLCAiRW1iZWRkaW5nIl0sICJvbmVfaG90IjogWyJvbmVf"
-    "aG90Il0sICJza2lwX2dyYW1fbG9zcyI6IFsiY3Jvc3NfZW50cm9weSIsICJDcm9zc0VudHJvcHlMb3Nz"
-    "IiwgIk5MTExvc3MiLCAibmxsX2xvc3MiLCAibG9nX3NvZnRtYXgiLCAiTG9nU29mdG1heCJdLCAic29m"
-    "dG1heCI6IFsic29mdG1heCIsICJzb2Z0bWluIiwgImd1bWJlbF9zb2Z0bWF4IiwgIlNvZnRtYXgiLCAi"
-    "bG9nX3NvZnRtYXgiLCAiTG9nU29mdG1heCJdfX0="
+    "eyJhc3NpZ25tZW50IjogImExX3dvcmRfdmVjdG9ycyIsICJoYXJkZXIiOiBbIm9uZV9ob3QiLCAiY29z"
+    "aW5lX3NpbWlsYXJpdHkiLCAibmVhcmVzdCIsICJhbmFsb2d5IiwgInNvZnRtYXgiLCAic2tpcF9ncmFt"
+    "X3Byb2JhYmlsaXRpZXMiLCAic2tpcF9ncmFtX3BhaXJzIiwgInNraXBfZ3JhbV9sb3NzIiwgInRyYWlu"
+    "X2JwZSIsICJlbmNvZGVfYnBlIiwgImVtYmVkIiwgImJyZWFrX3RoZV9lcXVpdmFsZW5jZSJdLCAiaGFy"
+    "ZGVyX21vZHVsZSI6ICJhMV93b3JkX3ZlY3RvcnNfaGFyZGVyIiwgImhpbnRzIjogeyJhbmFsb2d5Ijog"
+    "W1siVGhlIHRhcmdldCBpcyAoNCwgMyk6IGIg4oiSIGEgKyBjLCB0aGVuIHRoZSBuZWFyZXN0IG9mIHRo"
+    "ZSBvdGhlciB3b3Jkcy4iXSwgWyJ3b21hbiBpcyB0byBxdWVlbiBhcyBtYW4gaXMgdG8g4oCmOiB0aGUg"
+    "c2FtZSBwYXJhbGxlbG9ncmFtLCB1cHNpZGUgZG93bi4iXSwgWyJSb3cgMSBpcyBuZWFyZXN0IHRvIHRo"
+    "ZSB0YXJnZXQsIGFuZCBpdCBpcyBvbmUgb2YgdGhlIHdvcmRzIHdlIGFza2VkIHdpdGguIl1dLCAiYnJl"
+    "YWtfdGhlX2VxdWl2YWxlbmNlIjogW1siSXMgbG91ZCBsb25nIGVub3VnaD8gUm93IDEgaGFzIHRoZSBk"
+    "b3QgcHJvZHVjdCAyNTAuIl0sIFsiTWFraW5nIGEgdmVjdG9yIGxvbmdlciBuZXZlciBjaGFuZ2VzIGl0"
+    "cyBjb3NpbmUuIiwgIkNoYW5nZSB0aGUgZGlyZWN0aW9uIGZpcnN0LCB0aGVuIHRoZSBsZW5ndGguIl0s"
+    "IFsiVGhlIHNtYWxsZXN0IHBvc2l0aXZlIGRvdCBwcm9kdWN0IG9mIHRoZSB0YWJsZSBpcyAyLCB3aXRo"
+    "IHJvdyAyLiJdLCBbIldoaWNoIHZlY3RvcnMgaGF2ZSBjb3NpbmUgMSB3aXRoIHY/Il1dLCAiY29zaW5l"
+    "X3NpbWlsYXJpdHkiOiBbWyIoM8K3NCArIDTCtzMpIC8gKDXCtzUpLiIsICJEaWQgeW91IGRpdmlkZSBi"
+    "eSBib3RoIGxlbmd0aHM/Il0sIFsiQSBsZW5ndGggbXVzdCBjYW5jZWwsIGEgc2lnbiBtdXN0IHN0YXku"
+    "Il0sIFsiT25lIG51bWJlciBmb3IgZWFjaCByb3cuIiwgIlRoZSBsYXN0IHJvdyBpcyB0aGUgemVybyB2"
+    "ZWN0b3I6IG5hbiB0aGVyZSBtZWFucyAwLzAuIl1dLCAiZW1iZWQiOiBbWyJPbmUgcm93IG9mIHRoZSB0"
+    "YWJsZSBmb3IgZWFjaCBpZCwgaW4gdGhlIG9yZGVyIG9mIHRoZSBpZHMsIHJlcGVhdGVkIHdoZXJlIGFu"
+    "IGlkIHJlcGVhdHMuIl1dLCAiZW5jb2RlX2JwZSI6IFtbImHCt3QsIHRoZW4gZcK3YXQsIHRoZW4gacK3"
+    "biwgdGhlbiBpbsK3Zy4iXSwgWyJBIHBhaXIgaXMgam9pbmVkIHdoZXJldmVyIGl0IG9jY3VyczsgcyBz"
+    "dGF5cyBhbG9uZS4iXSwgWyIodCwgZSkgYW5kIChlLCBhKSBhcmUgbm8gcGFpcnMgb2YgdGhlIGxpc3Q6"
+    "IHRoZSBvcmRlciBtYXR0ZXJzLiJdXSwgIm5lYXJlc3QiOiBbWyJSb3cgMSBoYXMgdGhlIGxhcmdlciBk"
+    "b3QgcHJvZHVjdC4iLCAiSXMgaXRzIGFuZ2xlIHNtYWxsZXI/Il0sIFsiUm93IDMgaXMgbGVmdCwgYWx0"
+    "aG91Z2ggaXRzIHNpbWlsYXJpdHkgaXMgbmVnYXRpdmUuIiwgIkFuZCBpdCBpcyBzdGlsbCByb3cgMyBv"
+    "ZiB0aGUgdGFibGUuIl1dLCAib25lX2hvdCI6IFtbIlJvdyBuIGJlbG9uZ3MgdG8gdGhlIG4tdGggaWQ6"
+    "IGl0cyAxIHN0YW5kcyBpbiB0aGUgY29sdW1uIHRoYXQgdGhlIGlkIG5hbWVzLCBjb3VudGVkIGZyb20g"
+    "MC4iXSwgWyJXZWlnaHRzIGFyZSBmbG9hdHMsIGFuZCBhIHdob2xlLW51bWJlciBtYXRyaXggY2Fubm90"
+    "IGJlIG11bHRpcGxpZWQgd2l0aCB0aGVtLiJdLCBbIlR3byBkaWZmZXJlbnQgd29yZHMgc2hhcmUgbm8g"
+    "Y29vcmRpbmF0ZS4iXSwgWyJUd28gY29vcmRpbmF0ZXMgZGlmZmVyLCBlYWNoIGJ5IDEuIl1dLCAic2tp"
+    "cF9ncmFtX2xvc3MiOiBbWyJQIGlzIDQvNyBhbmQgMS83LCBzbyB0aGUgbG9zcyBpcyDCvSAobG4gNy80"
+    "ICsgbG4gNykgPSBsbiAzLjUuIiwgIlR3aWNlIGFzIG11Y2g/IFRoYXQgaXMgdGhlIHN1bS4iXSwgWyJU"
+    "aGUgc2NvcmVzIGFyZSA0NTAwLCA3MjAwIGFuZCDiiJI5MDAuIGluZiBtZWFucyB0aGF0IHRoZSBwcm9i"
+    "YWJpbGl0eSB3YXMgcm91bmRlZCB0byAwIGJlZm9yZSBpdHMgbG9nYXJpdGhtLiJdXSwgInNraXBfZ3Jh"
+    "bV9wYWlycyI6IFtbIkNlbnRlciB3b3JkcywgZWFjaCBhcyBvZnRlbiBhcyBpdHMgd2luZG93IGhhcyBv"
+    "dGhlciB3b3Jkcy4iXSwgWyJ0aGU6IGNhdC4gY2F0OiB0aGUsIHNhdC4gc2F0OiBjYXQsIG9uLiBvbjog"
+    "c2F0LiJdLCBbInNhdCBoYXMgdHdvIHdvcmRzIGJlZm9yZSBpdCBhbmQgdHdvIGJlaGluZCBpdC4iXSwg"
+    "WyJBIHdpbmRvdyBlbmRzIHdpdGggaXRzIHNlbnRlbmNlOiA3IGlzIGFsb25lLiA4IGlzIGJlc2lkZSA4"
+    "LiJdLCBbIkVhY2ggd29yZCBpcyB0aGUgY29udGV4dCBvZiB0aGUgb3RoZXIgb25lIGluIGl0cyBzZW50"
+    "ZW5jZS4iXV0sICJza2lwX2dyYW1fcHJvYmFiaWxpdGllcyI6IFtbIlRoZSBkb3QgcHJvZHVjdHMgYXJl"
+    "IDAsIGxuIDIgYW5kIDIgbG4gMiwgc28gdGhlIGV4cG9uZW50aWFscyBhcmUgMSwgMiBhbmQgNC4iXV0s"
+    "ICJzb2Z0bWF4IjogW1siVGhlIGV4cG9uZW50aWFscyBhcmUgMSwgMiBhbmQgNS4iLCAiRGl2aWRlIGVh"
+    "Y2ggYnkgdGhlaXIgc3VtLiJdLCBbIm5hbiBpbiByb3cgMDogd2hpY2ggbnVtYmVyIGNhbiBiZSB0YWtl"
+    "biBhd2F5IGZyb20gYSByb3cgd2l0aG91dCBjaGFuZ2luZyBpdHMgc29mdG1heD8gbmFuIGluIHJvdyAy"
+    "OiBmb2xsb3cg4oiSaW5mIOKIkiAo4oiSaW5mKSBhbmQgMC8wLiJdLCBbIldpdGggZGltPTAgZWFjaCBj"
+    "b2x1bW4gc3VtcyB0byAxLiJdXSwgInRyYWluX2JwZSI6IFtbIkZvbGxvdyB0aGUgdGFibGUgYWJvdmUu"
+    "IiwgIlN0ZXAgMSBhbmQgc3RlcCAzIGFyZSB0aWVzOyBzdGVwIDIgYWxyZWFkeSB1c2VzIHRoZSBuZXcg"
+    "dG9rZW4uIl0sIFsiT25lIHBhaXIgdG8gam9pbiwgdGhlbiBub3RoaW5nIGlzIGxlZnQ6IHN0b3AgdGhl"
+    "cmUuIl0sIFsiVGhlIGNhbGxlcidzIGNvdW50cyBtdXN0IHN0YXkgYXMgdGhleSB3ZXJlLiJdXX0sICJv"
+    "ZiI6IHsiY2hlY2tzIjogMTIsICJoYXJkZXIiOiAxMiwgInByZWRpY3Rpb25zIjogMTIsICJxdWVzdGlv"
+    "bnMiOiAxMn0sICJwcmVkaWN0aW9ucyI6IHsiYW5hbG9neSI6IHsiYW5zd2VyIjogIndvbWFuIiwgImJl"
+    "Y2F1c2UiOiAia2luZyDiiJIgbWFuICsgd29tYW4gPSAoNCwgMykgaXMgd2hlcmUgcXVlZW4gbGllcy4g"
+    "QmFja3dhcmRzLCBtYW4g4oiSIGtpbmcgKyBxdWVlbiA9ICgxLCAzKSwgd2hpY2ggaXMgd29tYW4uIiwg"
+    "ImNob2ljZXMiOiBbIndvbWFuIiwgIm1hbiIsICJraW5nIl19LCAiY29zaW5lX3NpbWlsYXJpdHkiOiB7"
+    "ImFuc3dlciI6IDAuOTYsICJiZWNhdXNlIjogIigxMiArIDEyKSAvICg1IMK3IDUpID0gMC45Ni4gV2l0"
+    "aCDiiJIxMHUgaXQgaXMg4oiSMC45NjogdGhlIGxlbmd0aCBkb2VzIG5vdCBjb3VudCwgdGhlIGRpcmVj"
+    "dGlvbiBkb2VzLiJ9LCAiZW1iZWQiOiB7ImFuc3dlciI6IDMsICJiZWNhdXNlIjogIlRocmVlIG91dHB1"
+    "dHMgYXJlIGNvcGllcyBvZiByb3cgMiwgYW5kIGVhY2ggYWRkcyBpdHMgZ3JhZGllbnQgb2YgMS4gUm93"
+    "cyB0aGF0IHRoZSBzZW50ZW5jZSBkb2VzIG5vdCB1c2UgZ2V0IDAuIn0sICJlbmNvZGVfYnBlIjogeyJh"
+    "bnN3ZXIiOiAzLCAiYmVjYXVzZSI6ICJzwrdpbmfCt2luZy4gVGhlIG90aGVycyBhcmUgZWF0wrdpbmcs"
+    "IGVhdMK3cyBhbmQgdMK3ZcK3YTogbm8gbWVyZ2UgZml0cyAqdGVhKi4ifSwgImxlYXN0X2xvc3MiOiB7"
+    "ImFuc3dlciI6ICJ0aGUgZW50cm9weSBvZiB0aGUgdHJ1ZSBuZWlnaGJvdXJzIiwgImJlY2F1c2UiOiAi"
+    "U2V2ZXJhbCBuZWlnaGJvdXJzIGFyZSBlcXVhbGx5IHJpZ2h0LCBhbmQgbm8gbW9kZWwgY2FuIGtub3cg"
+    "d2hpY2ggb25lIGNvbWVzLiBJdCBjYW4gb25seSBnaXZlIGVhY2ggaXRzIHNoYXJlLiIsICJjaG9pY2Vz"
+    "IjogWyIwIiwgInRoZSBlbnRyb3B5IG9mIHRoZSB0cnVlIG5laWdoYm91cnMiLCAidGhlIGxvZ2FyaXRo"
+    "bSBvZiB0aGUgdm9jYWJ1bGFyeSdzIHNpemUiXX0sICJuZWFyZXN0IjogeyJhbnN3ZXIiOiAxLCAiYmVj"
+    "YXVzZSI6ICJCeSBjb3NpbmUgdGhlIG9yZGVyIGlzIDAsIDEsIDIsIDMuIFRoZSBkb3QgcHJvZHVjdCBw"
+    "dXRzIHJvdyAxIGZpcnN0LCAyMCBhZ2FpbnN0IDI6IGl0IHJld2FyZHMgbGVuZ3RoLiJ9LCAib25lX2hv"
+    "dCI6IHsiYW5zd2VyIjogMS40MTQyLCAiYXRvbCI6IDAuMDEsICJiZWNhdXNlIjogIuKImjIgZm9yIGV2"
+    "ZXJ5IHBhaXIsIGFuZCBldmVyeSBkb3QgcHJvZHVjdCBpcyAwOiBubyB0d28gd29yZHMgYXJlIGNsb3Nl"
+    "ciB0aGFuIGFueSBvdGhlcnMuIn0sICJza2lwX2dyYW1fbG9zcyI6IHsiYW5zd2VyIjogMS4yNTI4LCAi"
+    "YXRvbCI6IDAuMDAxLCAiYmVjYXVzZSI6ICJQIGlzIDQvNyBhbmQgMS83LCBzbyB0aGUgbWVhbiBvZiBs"
+    "biA3LzQgYW5kIGxuIDcgaXMgbG4gMy41ID0gMS4yNTI4LiJ9LCAic2tpcF9ncmFtX3BhaXJzIjogeyJh"
+    "bnN3ZXIiOiAxOCwgImJlY2F1c2UiOiAiVGhlIHNpeCB3b3JkcyBoYXZlIDIsIDMsIDQsIDQsIDMgYW5k"
+    "IDIgbmVpZ2hib3Vycy4gQSBzZW50ZW5jZSBvZiBvbmUgd29yZCBnaXZlcyBub25lLiJ9LCAic2tpcF9n"
+    "cmFtX3Byb2JhYmlsaXRpZXMiOiB7ImFuc3dlciI6IDAuNTcxNCwgImF0b2wiOiAwLjAwMSwgImJlY2F1"
+    "c2UiOiAiVGhlIHNjb3JlcyBhcmUgMCwgbG4gMiBhbmQgMiBsbiAyLCB0aGUgZXhwb25lbnRpYWxzIDEs"
+    "IDIgYW5kIDQ6IDQvNy4gV2hhdCBzdGFuZHMgaW4gdGhlIHNlY29uZCBjb2x1bW4gZG9lcyBub3QgY291"
+    "bnQuIn0sICJzb2Z0bWF4IjogeyJhbnN3ZXIiOiAwLjYyNSwgImF0b2wiOiAwLjAwMSwgImJlY2F1c2Ui"
+    "OiAiVGhlIGV4cG9uZW50aWFscyBhcmUgMSwgMiBhbmQgNSwgb2YgOCBpbiBhbGwuIE9mICgxMDAwLCAx"
+    "MDAwKSBib3RoIGFyZSAwLjUsIGFuZCBvZiAoNywg4oiS4oieKSB0aGV5IGFyZSAxIGFuZCAwLiJ9LCAi"
+    "dHJhaW5fYnBlIjogeyJhbnN3ZXIiOiAiZ8K3byIsICJiZWNhdXNlIjogImfCt28gYW5kIG/Ct2luZyBi"
+    "b3RoIG9jY3VyIDQgdGltZXMsIGFuZCB0aGUgdGllIGdvZXMgdG8gdGhlIHNtYWxsZXIgcGFpci4iLCAi"
+    "Y2hvaWNlcyI6IFsiZ8K3byIsICJvwrdpbmciLCAiZWF0wrdpbmciXX19LCAicXVlc3Rpb25zIjogWyJv"
+    "bmVfaG90IiwgImNvc2luZV9zaW1pbGFyaXR5IiwgIm5lYXJlc3QiLCAiYW5hbG9neSIsICJzb2Z0bWF4"
+    "IiwgInNraXBfZ3JhbV9wcm9iYWJpbGl0aWVzIiwgInNraXBfZ3JhbV9wYWlycyIsICJza2lwX2dyYW1f"
+    "bG9zcyIsICJ0cmFpbl9icGUiLCAiZW5jb2RlX2JwZSIsICJlbWJlZCIsICJicmVha190aGVfZXF1aXZh"
+    "bGVuY2UiXSwgInJlZnVzZWQiOiB7ImNvc2luZV9zaW1pbGFyaXR5IjogWyJjb3NpbmVfc2ltaWxhcml0"
+    "eSIsICJDb3NpbmVTaW1pbGFyaXR5Il0sICJlbWJlZCI6IFsiZW1iZWRkaW5nIiwgIkVtYmVkZGluZyJd"
+    "LCAib25lX2hvdCI6IFsib25lX2hvdCJdLCAic2tpcF9ncmFtX2xvc3MiOiBbImNyb3NzX2VudHJvcHki"
+    "LCAiQ3Jvc3NFbnRyb3B5TG9zcyIsICJOTExMb3NzIiwgIm5sbF9sb3NzIiwgImxvZ19zb2Z0bWF4Iiwg"
+    "IkxvZ1NvZnRtYXgiXSwgInNvZnRtYXgiOiBbInNvZnRtYXgiLCAic29mdG1pbiIsICJndW1iZWxfc29m"
+    "dG1heCIsICJTb2Z0bWF4IiwgImxvZ19zb2Z0bWF4IiwgIkxvZ1NvZnRtYXgiXX19"
 )

@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -967,6 +982,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
 
 
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
+
+
 import html
 import sys
 import types
@@ -1126,68 +1263,73 @@ def _answered(
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImEzX21hc2tpbmciLCAiaGludHMiOiB7ImNhdXNhbF9tYXNrIjogW1siUm93"
-    "cyBhcmUgcXVlcmllcywgY29sdW1ucyBhcmUga2V5czsgZWFjaCB0b2tlbiBzZWVzIGl0c2VsZi4iXSwg"
-    "WyJUd28gcXVlcmllcyBhbmQgZml2ZSBrZXlzOiB0aGUgcXVlcmllcyBhcmUgcG9zaXRpb25zIDMgYW5k"
-    "IDQuIiwgIlRoZSBsYXN0IG9uZSBzZWVzIGV2ZXJ5IGtleS4iXV0sICJjb21iaW5lX21hc2tzIjogW1si"
-    "QSBrZXkgaXMgc2VlbiBvbmx5IHdoZXJlIGV2ZXJ5IG1hc2sgc2F5cyBUcnVlLiIsICJJbiB0aGUgc2Vj"
-    "b25kIHNlcXVlbmNlLCBrZXkgMiBpcyBwYWRkaW5nIGZvciBldmVyeSBxdWVyeS4iXV0sICJjcm9zc19h"
-    "dHRlbnRpb24iOiBbWyJPbmUgcXVlcnksIHRocmVlIGtleXM6IHdlaWdodHMgMS84LCAyLzgsIDUvOCBv"
-    "dmVyIHRoZSB2YWx1ZXMgOCwgMCwgMTYuIiwgIldoaWNoIGlucHV0IGRvIHRoZSBrZXlzIGNvbWUgZnJv"
-    "bT8iXV0sICJmaXJzdF9sZWFrIjogW1siQSBydW5uaW5nIHN1bSBuZXZlciBsb29rcyBhaGVhZC4iXSwg"
-    "WyJUaGUgbWVhbiBvdmVyIGFsbCB0b2tlbnMgdGVsbHMgZXZlbiByb3cgMCBhYm91dCB0aGUgZnV0dXJl"
-    "LiIsICIoQW5kIDAgaXMgYSByb3csIG5vdCBhICdubycuKSJdLCBbIk91dHB1dCByb3cgMiBsb29rcyBh"
-    "dCB0b2tlbiA0LiIsICJSZXBvcnQgdGhlIHJvdyBvZiB0aGUgb3V0cHV0LiJdXSwgImlzX3Blcm11dGF0"
-    "aW9uX2VxdWl2YXJpYW50IjogW1siRG91YmxpbmcgZG9lcyBub3QgY2FyZSBhYm91dCBvcmRlci4iXSwg"
-    "WyJBIHJ1bm5pbmcgc3VtIGRlcGVuZHMgb24gd2hvIGNhbWUgZmlyc3QuIl1dLCAibWFza2VkX2F0dGVu"
-    "dGlvbiI6IFtbIlRoZSB2YWx1ZSAoMTAwLCAxMDApIGJlbG9uZ3MgdG8gdGhlIGxhc3QgcG9zaXRpb246"
-    "IGRvZXMgaXQgcmVhY2ggdGhlIGZpcnN0IHR3byByb3dzPyJdLCBbIldpdGhvdXQgYSBtYXNrIHRoaXMg"
-    "aXMgdGhlIGF0dGVudGlvbiBvZiB0aGUgbGFzdCBhc3NpZ25tZW50LiJdXSwgIm1hc2tlZF9zb2Z0bWF4"
-    "IjogW1siUHJpbnQgeW91ciBzZWNvbmQgcm93OiBpdCBzaG91bGQgYmUgMC43LCAwLjMsIDAuIiwgIkRv"
-    "ZXMgdGhlIGZvcmJpZGRlbiBzY29yZSBvZiA2MCB0YWtlIHBhcnQgaW4gdGhlIHN1bT8iXSwgWyJObyBr"
-    "ZXkgaXMgYWxsb3dlZCwgc28gdGhlcmUgaXMgbm90aGluZyB0byBzaGFyZS4iLCAiV2hpY2ggcm93IGlz"
-    "IHRoaXMsIHNheXMgdGhlIG1hc2s/Il1dLCAicGFkZGluZ19tYXNrIjogW1siVHJ1ZSA9IGEgcmVhbCB0"
-    "b2tlbiwgaW4gdGhlIHNoYXBlIFtCLCAxLCBOXS4iLCAiQSBzZXF1ZW5jZSBvZiBsZW5ndGggMyBoYXMg"
-    "dGhlIHJlYWwga2V5cyAwLCAxIGFuZCAyLiJdXSwgInByb2R1Y3RfbWFza19ldmlkZW5jZSI6IFtbIldo"
-    "YXQgZG9lcyBldmVyeSBlbnRyeSBhYm92ZSB0aGUgZGlhZ29uYWwgaGF2ZSB0byBiZT8iXSwgWyJXaGlj"
-    "aCBzY29yZSB0dXJucyAtaW5mIGludG8gK2luZj8iXSwgWyJXaGljaCBudW1iZXIgdGltZXMgaW5maW5p"
-    "dHkgaGFzIG5vIHZhbHVlPyJdXSwgInNlbGZfYXR0ZW50aW9uIjogW1siVG9rZW4gMSBoYXMgdGhlIHNj"
-    "b3JlcyAoMiBsbiAzLCAwKSBiZWZvcmUgc2NhbGluZyBhbmQgKGxuIDMsIDApIGFmdGVyLiAzLjYgaW5z"
-    "dGVhZCBvZiAzOiBubyBzY2FsaW5nLiJdXSwgInNpbXBsZV9zZWxmX2F0dGVudGlvbiI6IFtbIlRoZSBm"
-    "aXJzdCB0b2tlbiBzZWVzIG9ubHkgaXRzZWxmLCBzbyBpdCBzdGF5cyB3aGF0IGl0IGlzLiIsICJXaGlj"
-    "aCBrZXlzIHRha2UgcGFydCBpbiBpdHMgc29mdG1heD8iXSwgWyJSb3cgMyBtaXhlcyB3aXRoIHdlaWdo"
-    "dHMgZS8oMmUgKyBlXjIpLCBlLygyZSArIGVeMiksIGVeMi8oMmUgKyBlXjIpLiIsICJEbyB5b3Ugc2Nh"
-    "bGU/IFdoaWNoIGF4aXMgc3VtcyB0byAxPyJdXSwgInNpbnVzb2lkYWxfcG9zaXRpb25zIjogW1siV2l0"
-    "aCBEID0gNCB0aGUgdHdvIHNwZWVkcyBhcmUgMSBhbmQgMS8xMDAuIiwgIlJvdyAxIGlzIHNpbiAxLCBj"
-    "b3MgMSwgc2luIDAuMDEsIGNvcyAwLjAxLiJdXX0sICJvZiI6IHsiY2hlY2tzIjogMTIsICJwcmVkaWN0"
-    "aW9ucyI6IDcsICJxdWVzdGlvbnMiOiAxMn0sICJwcmVkaWN0aW9ucyI6IHsiY2F1c2FsX21hc2siOiB7"
-    "ImFuc3dlciI6IDMsICJiZWNhdXNlIjogIlF1ZXJ5IGkgbWF5IHNlZSBrZXkgaiB3aGVuIGog4omkIGkg"
-    "4oiSIDM6IHF1ZXJpZXMgMCwgMSBhbmQgMiBzZWUgbm90aGluZy4ifSwgImVxdWl2YXJpYW5jZSI6IHsi"
-    "YW5zd2VyIjogIm5vIiwgImJlY2F1c2UiOiAiVGhlIG1hc2sgc2F5cyB3aG8gc3RhbmRzIGJlZm9yZSB3"
-    "aG9tOiB0aGF0IGlzIGtub3dsZWRnZSBvZiB0aGUgb3JkZXIgdG9vLiIsICJjaG9pY2VzIjogWyJ5ZXMi"
-    "LCAibm8iXX0sICJtYXNrZWRfc29mdG1heCI6IHsiYW5zd2VyIjogIm5vIiwgImJlY2F1c2UiOiAiQSBm"
-    "b3JiaWRkZW4gc2NvcmUgdGFrZXMgbm8gcGFydCwgd2hhdGV2ZXIgaXQgaXMuIEl0IG11c3Qgbm90IGV2"
-    "ZW4gZGVjaWRlIHRoZSBtYXhpbXVtIHRoYXQgaXMgc3VidHJhY3RlZC4iLCAiY2hvaWNlcyI6IFsieWVz"
-    "IiwgIm5vIl19LCAicHJvZHVjdF9tYXNrX2RhbWFnZSI6IHsiYW5zd2VyIjogMiwgImF0b2wiOiAwLjUs"
-    "ICJiZWNhdXNlIjogIkEgcm93IHN1cnZpdmVzIHdoZW4gYWxsIGl0cyBmb3JiaWRkZW4gc2NvcmVzIGFy"
-    "ZSBwb3NpdGl2ZTogd2l0aCBrIG9mIHRoZW0sIG9uY2UgaW4gMl5rLiAxICsgMS8yICsgMS80ICsg4oCm"
-    "IGlzIDIsIGhvd2V2ZXIgbG9uZyB0aGUgc2VxdWVuY2UgaXMuIn0sICJzZWxmX2F0dGVudGlvbiI6IHsi"
-    "YW5zd2VyIjogNiwgImJlY2F1c2UiOiAiMC43NSDCtyAoNCwgMCwgOCkgKyAwLjI1IMK3ICgwLCA0LCAw"
-    "KSA9ICgzLCAxLCA2KSwgYW5kIHRoZSBzZWNvbmQgcm93IGlzICgyLCAyLCA0KS4ifSwgInNpbXBsZV9z"
-    "ZWxmX2F0dGVudGlvbiI6IHsiYW5zd2VyIjogMywgImJlY2F1c2UiOiAiSXRzIHNjb3JlcyBhcmUgMSwg"
-    "MSBhbmQgMjogdGhlIHRva2VuIGl0c2VsZi4gQW5kIGFfMSBpcyBhbHdheXMgdGhlIGZpcnN0IHRva2Vu"
-    "LCAoMSwgMCkuIn0sICJzaW51c29pZGFsX3Bvc2l0aW9ucyI6IHsiYW5zd2VyIjogMC4wMSwgImJlY2F1"
-    "c2UiOiAiMSBhbmQgMTAwMDBeKOKIkjIvNCkgPSAwLjAxLiBSb3cgMCBpcyAoMCwgMSwgMCwgMSkuIn19"
-    "LCAicXVlc3Rpb25zIjogWyJzaW1wbGVfc2VsZl9hdHRlbnRpb24iLCAic2VsZl9hdHRlbnRpb24iLCAi"
-    "Y3Jvc3NfYXR0ZW50aW9uIiwgImNhdXNhbF9tYXNrIiwgInBhZGRpbmdfbWFzayIsICJjb21iaW5lX21h"
-    "c2tzIiwgIm1hc2tlZF9zb2Z0bWF4IiwgIm1hc2tlZF9hdHRlbnRpb24iLCAic2ludXNvaWRhbF9wb3Np"
-    "dGlvbnMiLCAiaXNfcGVybXV0YXRpb25fZXF1aXZhcmlhbnQiLCAiZmlyc3RfbGVhayIsICJwcm9kdWN0"
-    "X21hc2tfZXZpZGVuY2UiXSwgInJlZnVzZWQiOiB7ImNyb3NzX2F0dGVudGlvbiI6IFsic2NhbGVkX2Rv"
-    "dF9wcm9kdWN0X2F0dGVudGlvbiIsICJmbGV4X2F0dGVudGlvbiIsICJtdWx0aV9oZWFkX2F0dGVudGlv"
-    "bl9mb3J3YXJkIiwgIk11bHRpaGVhZEF0dGVudGlvbiJdLCAibWFza2VkX2F0dGVudGlvbiI6IFsic2Nh"
-    "bGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiIsICJmbGV4X2F0dGVudGlvbiJdLCAic2VsZl9hdHRlbnRp"
-    "b24iOiBbInNjYWxlZF9kb3RfcHJvZHVjdF9hdHRlbnRpb24iLCAiZmxleF9hdHRlbnRpb24iLCAibXVs"
-    "dGlfaGVhZF9hdHRlbnRpb25fZm9yd2FyZCIsICJNdWx0aWhlYWRBdHRlbnRpb24iXSwgInNpbXBsZV9z"
-    "ZWxmX2F0dGVudGlvbiI6IFsic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiIsICJmbGV4X2F0dGVu"
-    "dGlvbiJdfX0="
+    "eyJhc3NpZ25tZW50IjogImEzX21hc2tpbmciLCAiaGFyZGVyIjogWyJzaW1wbGVfc2VsZl9hdHRlbnRp"
+    "b24iLCAic2VsZl9hdHRlbnRpb24iLCAiY3Jvc3NfYXR0ZW50aW9uIiwgImNhdXNhbF9tYXNrIiwgInBh"
+    "ZGRpbmdfbWFzayIsICJjb21iaW5lX21hc2tzIiwgIm1hc2tlZF9zb2Z0bWF4IiwgIm1hc2tlZF9hdHRl"
+    "bnRpb24iLCAic2ludXNvaWRhbF9wb3NpdGlvbnMiLCAiaXNfcGVybXV0YXRpb25fZXF1aXZhcmlhbnQi"
+    "LCAiZmlyc3RfbGVhayIsICJwcm9kdWN0X21hc2tfZXZpZGVuY2UiXSwgImhhcmRlcl9tb2R1bGUiOiAi"
+    "YTNfbWFza2luZ19oYXJkZXIiLCAiaGludHMiOiB7ImNhdXNhbF9tYXNrIjogW1siUm93cyBhcmUgcXVl"
+    "cmllcywgY29sdW1ucyBhcmUga2V5czsgZWFjaCB0b2tlbiBzZWVzIGl0c2VsZi4iXSwgWyJUd28gcXVl"
+    "cmllcyBhbmQgZml2ZSBrZXlzOiB0aGUgcXVlcmllcyBhcmUgcG9zaXRpb25zIDMgYW5kIDQuIiwgIlRo"
+    "ZSBsYXN0IG9uZSBzZWVzIGV2ZXJ5IGtleS4iXV0sICJjb21iaW5lX21hc2tzIjogW1siQSBrZXkgaXMg"
+    "c2VlbiBvbmx5IHdoZXJlIGV2ZXJ5IG1hc2sgc2F5cyBUcnVlLiIsICJJbiB0aGUgc2Vjb25kIHNlcXVl"
+    "bmNlLCBrZXkgMiBpcyBwYWRkaW5nIGZvciBldmVyeSBxdWVyeS4iXV0sICJjcm9zc19hdHRlbnRpb24i"
+    "OiBbWyJPbmUgcXVlcnksIHRocmVlIGtleXM6IHdlaWdodHMgMS84LCAyLzgsIDUvOCBvdmVyIHRoZSB2"
+    "YWx1ZXMgOCwgMCwgMTYuIiwgIldoaWNoIGlucHV0IGRvIHRoZSBrZXlzIGNvbWUgZnJvbT8iXV0sICJm"
+    "aXJzdF9sZWFrIjogW1siQSBydW5uaW5nIHN1bSBuZXZlciBsb29rcyBhaGVhZC4iXSwgWyJUaGUgbWVh"
+    "biBvdmVyIGFsbCB0b2tlbnMgdGVsbHMgZXZlbiByb3cgMCBhYm91dCB0aGUgZnV0dXJlLiIsICIoQW5k"
+    "IDAgaXMgYSByb3csIG5vdCBhICdubycuKSJdLCBbIk91dHB1dCByb3cgMiBsb29rcyBhdCB0b2tlbiA0"
+    "LiIsICJSZXBvcnQgdGhlIHJvdyBvZiB0aGUgb3V0cHV0LiJdXSwgImlzX3Blcm11dGF0aW9uX2VxdWl2"
+    "YXJpYW50IjogW1siRG91YmxpbmcgZG9lcyBub3QgY2FyZSBhYm91dCBvcmRlci4iXSwgWyJBIHJ1bm5p"
+    "bmcgc3VtIGRlcGVuZHMgb24gd2hvIGNhbWUgZmlyc3QuIl1dLCAibWFza2VkX2F0dGVudGlvbiI6IFtb"
+    "IlRoZSB2YWx1ZSAoMTAwLCAxMDApIGJlbG9uZ3MgdG8gdGhlIGxhc3QgcG9zaXRpb246IGRvZXMgaXQg"
+    "cmVhY2ggdGhlIGZpcnN0IHR3byByb3dzPyJdLCBbIldpdGhvdXQgYSBtYXNrIHRoaXMgaXMgdGhlIGF0"
+    "dGVudGlvbiBvZiB0aGUgbGFzdCBhc3NpZ25tZW50LiJdXSwgIm1hc2tlZF9zb2Z0bWF4IjogW1siUHJp"
+    "bnQgeW91ciBzZWNvbmQgcm93OiBpdCBzaG91bGQgYmUgMC43LCAwLjMsIDAuIiwgIkRvZXMgdGhlIGZv"
+    "cmJpZGRlbiBzY29yZSBvZiA2MCB0YWtlIHBhcnQgaW4gdGhlIHN1bT8iXSwgWyJObyBrZXkgaXMgYWxs"
+    "b3dlZCwgc28gdGhlcmUgaXMgbm90aGluZyB0byBzaGFyZS4iLCAiV2hpY2ggcm93IGlzIHRoaXMsIHNh"
+    "eXMgdGhlIG1hc2s/Il1dLCAicGFkZGluZ19tYXNrIjogW1siVHJ1ZSA9IGEgcmVhbCB0b2tlbiwgaW4g"
+    "dGhlIHNoYXBlIFtCLCAxLCBOXS4iLCAiQSBzZXF1ZW5jZSBvZiBsZW5ndGggMyBoYXMgdGhlIHJlYWwg"
+    "a2V5cyAwLCAxIGFuZCAyLiJdXSwgInByb2R1Y3RfbWFza19ldmlkZW5jZSI6IFtbIldoYXQgZG9lcyBl"
+    "dmVyeSBlbnRyeSBhYm92ZSB0aGUgZGlhZ29uYWwgaGF2ZSB0byBiZT8iXSwgWyJXaGljaCBzY29yZSB0"
+    "dXJucyAtaW5mIGludG8gK2luZj8iXSwgWyJXaGljaCBudW1iZXIgdGltZXMgaW5maW5pdHkgaGFzIG5v"
+    "IHZhbHVlPyJdXSwgInNlbGZfYXR0ZW50aW9uIjogW1siVG9rZW4gMSBoYXMgdGhlIHNjb3JlcyAoMiBs"
+    "biAzLCAwKSBiZWZvcmUgc2NhbGluZyBhbmQgKGxuIDMsIDApIGFmdGVyLiAzLjYgaW5zdGVhZCBvZiAz"
+    "OiBubyBzY2FsaW5nLiJdXSwgInNpbXBsZV9zZWxmX2F0dGVudGlvbiI6IFtbIlRoZSBmaXJzdCB0b2tl"
+    "biBzZWVzIG9ubHkgaXRzZWxmLCBzbyBpdCBzdGF5cyB3aGF0IGl0IGlzLiIsICJXaGljaCBrZXlzIHRh"
+    "a2UgcGFydCBpbiBpdHMgc29mdG1heD8iXSwgWyJSb3cgMyBtaXhlcyB3aXRoIHdlaWdodHMgZS8oMmUg"
+    "KyBlXjIpLCBlLygyZSArIGVeMiksIGVeMi8oMmUgKyBlXjIpLiIsICJEbyB5b3Ugc2NhbGU/IFdoaWNo"
+    "IGF4aXMgc3VtcyB0byAxPyJdXSwgInNpbnVzb2lkYWxfcG9zaXRpb25zIjogW1siV2l0aCBEID0gNCB0"
+    "aGUgdHdvIHNwZWVkcyBhcmUgMSBhbmQgMS8xMDAuIiwgIlJvdyAxIGlzIHNpbiAxLCBjb3MgMSwgc2lu"
+    "IDAuMDEsIGNvcyAwLjAxLiJdXX0sICJvZiI6IHsiY2hlY2tzIjogMTIsICJoYXJkZXIiOiAxMiwgInBy"
+    "ZWRpY3Rpb25zIjogNywgInF1ZXN0aW9ucyI6IDEyfSwgInByZWRpY3Rpb25zIjogeyJjYXVzYWxfbWFz"
+    "ayI6IHsiYW5zd2VyIjogMywgImJlY2F1c2UiOiAiUXVlcnkgaSBtYXkgc2VlIGtleSBqIHdoZW4gaiDi"
+    "iaQgaSDiiJIgMzogcXVlcmllcyAwLCAxIGFuZCAyIHNlZSBub3RoaW5nLiJ9LCAiZXF1aXZhcmlhbmNl"
+    "IjogeyJhbnN3ZXIiOiAibm8iLCAiYmVjYXVzZSI6ICJUaGUgbWFzayBzYXlzIHdobyBzdGFuZHMgYmVm"
+    "b3JlIHdob206IHRoYXQgaXMga25vd2xlZGdlIG9mIHRoZSBvcmRlciB0b28uIiwgImNob2ljZXMiOiBb"
+    "InllcyIsICJubyJdfSwgIm1hc2tlZF9zb2Z0bWF4IjogeyJhbnN3ZXIiOiAibm8iLCAiYmVjYXVzZSI6"
+    "ICJBIGZvcmJpZGRlbiBzY29yZSB0YWtlcyBubyBwYXJ0LCB3aGF0ZXZlciBpdCBpcy4gSXQgbXVzdCBu"
+    "b3QgZXZlbiBkZWNpZGUgdGhlIG1heGltdW0gdGhhdCBpcyBzdWJ0cmFjdGVkLiIsICJjaG9pY2VzIjog"
+    "WyJ5ZXMiLCAibm8iXX0sICJwcm9kdWN0X21hc2tfZGFtYWdlIjogeyJhbnN3ZXIiOiAyLCAiYXRvbCI6"
+    "IDAuNSwgImJlY2F1c2UiOiAiQSByb3cgc3Vydml2ZXMgd2hlbiBhbGwgaXRzIGZvcmJpZGRlbiBzY29y"
+    "ZXMgYXJlIHBvc2l0aXZlOiB3aXRoIGsgb2YgdGhlbSwgb25jZSBpbiAyXmsuIDEgKyAxLzIgKyAxLzQg"
+    "KyDigKYgaXMgMiwgaG93ZXZlciBsb25nIHRoZSBzZXF1ZW5jZSBpcy4ifSwgInNlbGZfYXR0ZW50aW9u"
+    "IjogeyJhbnN3ZXIiOiA2LCAiYmVjYXVzZSI6ICIwLjc1IMK3ICg0LCAwLCA4KSArIDAuMjUgwrcgKDAs"
+    "IDQsIDApID0gKDMsIDEsIDYpLCBhbmQgdGhlIHNlY29uZCByb3cgaXMgKDIsIDIsIDQpLiJ9LCAic2lt"
+    "cGxlX3NlbGZfYXR0ZW50aW9uIjogeyJhbnN3ZXIiOiAzLCAiYmVjYXVzZSI6ICJJdHMgc2NvcmVzIGFy"
+    "ZSAxLCAxIGFuZCAyOiB0aGUgdG9rZW4gaXRzZWxmLiBBbmQgYV8xIGlzIGFsd2F5cyB0aGUgZmlyc3Qg"
+    "dG9rZW4sICgxLCAwKS4ifSwgInNpbnVzb2lkYWxfcG9zaXRpb25zIjogeyJhbnN3ZXIiOiAwLjAxLCAi"
+    "YmVjYXVzZSI6ICIxIGFuZCAxMDAwMF4o4oiSMi80KSA9IDAuMDEuIFJvdyAwIGlzICgwLCAxLCAwLCAx"
+    "KS4ifX0sICJxdWVzdGlvbnMiOiBbInNpbXBsZV9zZWxmX2F0dGVudGlvbiIsICJzZWxmX2F0dGVudGlv"
+    "biIsICJjcm9zc19hdHRlbnRpb24iLCAiY2F1c2FsX21hc2siLCAicGFkZGluZ19tYXNrIiwgImNvbWJp"
+    "bmVfbWFza3MiLCAibWFza2VkX3NvZnRtYXgiLCAibWFza2VkX2F0dGVudGlvbiIsICJzaW51c29pZGFs"
+    "X3Bvc2l0aW9ucyIsICJpc19wZXJtdXRhdGlvbl9lcXVpdmFyaWFudCIsICJmaXJzdF9sZWFrIiwgInBy"
+    "b2R1Y3RfbWFza19ldmlkZW5jZSJdLCAicmVmdXNlZCI6IHsiY3Jvc3NfYXR0ZW50aW9uIjogWyJzY2Fs"
+    "ZWRfZG90X3Byb2R1Y3RfYXR0ZW50aW9uIiwgImZsZXhfYXR0ZW50aW9uIiwgIm11bHRpX2hlYWRfYXR0"
+    "ZW50aW9uX2ZvcndhcmQiLCAiTXVsdGloZWFkQXR0ZW50aW9uIl0sICJtYXNrZWRfYXR0ZW50aW9uIjog"
+    "WyJzY2FsZWRfZG90X3Byb2R1Y3RfYXR0ZW50aW9uIiwgImZsZXhfYXR0ZW50aW9uIl0sICJzZWxmX2F0"
+    "dGVudGlvbiI6IFsic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiIsICJmbGV4X2F0dGVudGlvbiIs"
+    "ICJtdWx0aV9oZWFkX2F0dGVudGlvbl9mb3J3YXJkIiwgIk11bHRpaGVhZEF0dGVudGlvbiJdLCAic2lt"
+    "cGxlX3NlbGZfYXR0ZW50aW9uIjogWyJzY2FsZWRfZG90X3Byb2R1Y3RfYXR0ZW50aW9uIiwgImZsZXhf"
+    "YXR0ZW50aW9uIl19fQ=="
 )
