@@ -97,6 +97,11 @@ class LtiDesk:
         public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(private.public_key()))  # type: ignore[arg-type]
         return {"keys": [{**public, "kid": self.key_id, "alg": "RS256", "use": "sig"}]}
 
+    def sign(self, claims: Mapping[str, Any]) -> str:
+        """A message of this server's to a platform."""
+        headers = {"kid": self.key_id}
+        return jwt.encode(dict(claims), self.private_key(), algorithm="RS256", headers=headers)
+
     @property
     def key_id(self) -> str:
         """The name of this server's key in its key set."""

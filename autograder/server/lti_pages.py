@@ -21,15 +21,19 @@ from starlette.routing import Route
 from autograder.basics.errors import KitError
 from autograder.course import LtiRegistration
 from autograder.platforms.lti import platform_identity
+from autograder.server.lti_choice import choice_claims, content_item, read_wish
 from autograder.server.lti_desk import LtiDesk
 from autograder.server.office import Office
-from autograder.server.pages_base import go_to, office_of, sign_in
+from autograder.server.pages_base import go_to, office_of, own_address, page, sign_in
 from autograder.server.people import Role, Visitor
+from autograder.server.protection import policy_for_forms_to
 
 _CLAIM = "https://purl.imsglobal.org/spec/lti/claim/"
 _GRADES = "https://purl.imsglobal.org/spec/lti-ags/claim/endpoint"
 _ROSTER = "https://purl.imsglobal.org/spec/lti-nrps/claim/namesroleservice"
 _TEACHERS = ("Instructor", "Administrator", "TeachingAssistant", "ContentDeveloper")
+_LINK = "LtiResourceLinkRequest"
+_CHOICE = "LtiDeepLinkingRequest"
 _COOKIE = "attention_kit_lti"
 _CLOCK_SKEW = 60  # seconds
 
@@ -79,7 +83,9 @@ async def login(request: Request) -> Response:
 
 
 async def launch(request: Request) -> Response:
-    """The second step: check what the platform signed, and sign the person in."""
+    """The second step: check what the platform signed, and sign the person in, or let an
+    instructor choose an assignment for the platform's course.
+    """
     parameters = await _parameters(request)
     state = parameters.get("state", "")
     cookie = request.cookies.get(_COOKIE, "")
@@ -90,6 +96,8 @@ async def launch(request: Request) -> Response:
     issuer, nonce = await run_in_threadpool(desk.use_state, state)
     token = parameters.get("id_token", "")
     claims = await run_in_threadpool(check_launch, office, desk, issuer, nonce, token)
+    if claims[f"{_CLAIM}message_type"] == _CHOICE:
+        return await run_in_threadpool(choice_page, request, claims)
     try:
         visitor, path = await run_in_threadpool(_enter, office, desk, claims)
     except KitError as error:
@@ -127,13 +135,16 @@ def check_launch(
     expected = {
         "nonce": nonce,
         f"{_CLAIM}version": "1.3.0",
-        f"{_CLAIM}message_type": "LtiResourceLinkRequest",
         f"{_CLAIM}deployment_id": registration.deployment_id,
     }
-    for name, value in expected.items():
-        if claims.get(name) != value:
-            raise HTTPException(400, f"the platform's launch has another {name.rpartition('/')[2]}")
-    if not claims.get(f"{_CLAIM}resource_link", {}).get("id"):
+    wrong = [name for name, value in expected.items() if claims.get(name) != value]
+    kind = f"{_CLAIM}message_type"
+    if claims.get(kind) not in (_LINK, _CHOICE):
+        wrong.append(kind)
+    if wrong:
+        name = wrong[0].rpartition("/")[2]
+        raise HTTPException(400, f"the platform's launch has another {name}")
+    if claims[kind] == _LINK and not claims.get(f"{_CLAIM}resource_link", {}).get("id"):
         raise HTTPException(400, "the platform's launch has no resource link")
     return claims
 
@@ -184,6 +195,39 @@ def _assignment_of(office: Office, claims: dict[str, Any]) -> str:
     )
     known = {assignment.name for assignment in office.assignments()}
     return next((str(name) for name in names if name in known), "")
+
+
+def choice_page(request: Request, claims: dict[str, Any]) -> Response:
+    """The page on which an instructor chooses an assignment for the platform's course (IMS LTI Deep
+    Linking 2.0). Each button sends the platform an answer that is signed already, so nothing is
+    kept here and nobody is signed in.
+
+    Raises:
+        HTTPException: 400 or 403, there is nothing to choose, or not for this person.
+    """
+    office = office_of(request)
+    if role_of(claims.get(f"{_CLAIM}roles", [])) != "instructor":
+        raise HTTPException(403, "only somebody who teaches in the platform's course chooses here")
+    wish = read_wish(claims)
+    if not wish.takes_links:
+        raise HTTPException(400, "the platform wants something else than a link here")
+    address = own_address(request)
+    due_times = office.course.due
+    items = [
+        content_item(assignment, due_times.get(assignment.name), address, wish)
+        for assignment in office.assignments()
+    ]
+    choices = [(item["title"], [item]) for item in items]
+    if wish.takes_several and len(items) > 1:
+        choices.append((f"All {len(items)}", items))
+    desk = LtiDesk(office)
+    registration = _registration(office, claims["iss"], "")
+    answers = [
+        (label, desk.sign(choice_claims(registration, wish, chosen))) for label, chosen in choices
+    ]
+    answer = page(request, "choice.html", answers=answers, return_url=wish.return_url)
+    answer.headers["content-security-policy"] = policy_for_forms_to(wish.return_url)
+    return answer
 
 
 def key_set(request: Request) -> Response:

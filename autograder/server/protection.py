@@ -11,17 +11,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action {forms}; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
-    "content-security-policy": _POLICY,
+    "content-security-policy": _POLICY.format(forms="'self'"),
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
@@ -33,6 +34,12 @@ _MOST_REMEMBERED = 10_000
 """So many people or addresses a limit remembers, before it forgets those who were quiet."""
 TOKEN = "form_token"
 """The name of a form's hidden field, and of the session's entry that it must equal."""
+
+
+def policy_for_forms_to(address: str) -> str:
+    """The policy of a page whose forms go to another site."""
+    parts = urlsplit(address)
+    return _POLICY.format(forms=f"{parts.scheme}://{parts.netloc}")
 
 
 class UploadTooLarge(HTTPException):

@@ -66,6 +66,8 @@ def make_app(office: Office, secret: str, *, is_https: bool, hub: Hub | None = N
             SessionMiddleware,
             secret_key=secret,
             session_cookie="attention_kit",
+            # students' own servers answer at other paths of a Hub, and must not get the cookie
+            path=hub.prefix if hub else "/",
             max_age=_SESSION_DAYS * 86_400,
             same_site="lax",
             https_only=is_https,

@@ -80,6 +80,7 @@ class LtiPlatform:
             .set_client_id(CLIENT)
             .set_deployment_id(DEPLOYMENT)
             .set_launch_url(f"{tool}/assignments/tiny")
+            .set_deeplink_launch_url(f"{tool}/lti/launch")
             .set_oidc_login_url(f"{tool}/lti/login")
             .set_platform_private_key(private)
             .set_platform_public_key(public)
@@ -116,6 +117,23 @@ class LtiPlatform:
         launch.set_nrps(f"{self.address}/members")
         data: dict[str, Any] = launch.lti_launch()
         return data
+
+    def launch_choice(
+        self, preflight: dict[str, str], user: str, role: str = "Instructor", **settings: Any
+    ) -> dict[str, Any]:
+        """The form that it posts for a person who wants to choose a link."""
+        request = SimpleNamespace(get_data=preflight, form_data={})
+        launch = _Launch(request, self.configuration)
+        launch.set_user_data(user, [f"{MEMBERSHIP}{role}"])
+        launch.set_dl(f"{self.address}/chosen", **settings)
+        launch.set_resource_link_claim("none", title="none")
+        data: dict[str, Any] = launch.lti_launch()
+        return data
+
+    def read_choice(self, answer: str) -> list[dict[str, Any]]:
+        """The items that the tool sends back, where the library takes its message."""
+        items: list[dict[str, Any]] = self.configuration.validate_deeplinking_resp({"JWT": answer})
+        return items
 
     # What it serves
 

@@ -79,6 +79,27 @@ def test_the_hubs_user_is_the_student(browser: Browser, monkeypatch: pytest.Monk
     assert browser.get("/services/hand-in/class/tiny").status_code == 404
 
 
+def test_other_servers_of_the_hub_get_no_cookie(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every student has one at /user/NAME/, on the same host."""
+    answer_as(monkeypatch, {"name": "ada", "admin": False})
+    come_back(browser)
+    assert {cookie.path for cookie in browser.client.cookies.jar} == {"/services/hand-in/"}
+
+
+def test_addresses_for_programs_are_below_the_prefix(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_as(monkeypatch, {"name": "prof", "admin": True})
+    come_back(browser)
+    key = browser.send("/services/hand-in/", "/services/hand-in/key").text
+    assert "--submit http://testserver/services/hand-in</pre>" in key
+    people = "/services/hand-in/people"
+    made = browser.send(people, people, students="ada").text
+    assert "http://testserver/services/hand-in/sign-in?key=" in made
+
+
 def test_an_administrator_of_the_hub_sees_the_class(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

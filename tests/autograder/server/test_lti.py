@@ -128,7 +128,8 @@ def signed(
         ({"sub": None}, "sub"),
         ({f"{CLAIM}version": "1.1"}, "another version"),
         ({f"{CLAIM}deployment_id": "another"}, "another deployment_id"),
-        ({f"{CLAIM}message_type": "LtiDeepLinkingRequest"}, "another message_type"),
+        ({f"{CLAIM}message_type": "LtiSubmissionReviewRequest"}, "another message_type"),
+        ({f"{CLAIM}message_type": None}, "another message_type"),
         ({f"{CLAIM}resource_link": None}, "no resource link"),
     ],
 )
