@@ -127,12 +127,16 @@ class LeaderboardSettings:
 class Submit:
     """How often students hand in at `autograder serve`, which attempt counts, and what they see of
     a result before the due time.
+
+    Attributes:
+        groups: assignments that the groups of the class list hand in together, with spaces between.
     """
 
     tries: Annotated[int, between(0, 10_000)] = 0
     pause_minutes: Annotated[float, between(0, 100_000)] = 0.0
     counts: Annotated[str, one_of("best", "last")] = "best"
     show: Annotated[str, one_of("all", "failed questions", "score")] = "all"
+    groups: Annotated[str, NAMES_IN_A_LINE] = ""
 
 
 @dataclass(frozen=True, slots=True)

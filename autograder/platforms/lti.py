@@ -33,6 +33,8 @@ _SCORE_TYPE = "application/vnd.ims.lis.v1.score+json"
 _LINE_ITEM_TYPE = "application/vnd.ims.lis.v2.lineitem+json"
 _ASSERTION_SECONDS = 300
 _MOST_PAGES = 1000
+_LONGEST_WORDS = 300
+"""Characters of what a platform says when it refuses."""
 
 PLATFORM = Platform()
 """Nothing is downloaded or uploaded by hand: `autograder serve` speaks with these platforms."""
@@ -113,7 +115,12 @@ class LtiServices:
         """
         content = {"scoreMaximum": maximum, "label": title, "resourceId": title}
         answer = self._ask(
-            "POST", line_items_url, LINE_ITEM_SCOPE, content=content, kind=_LINE_ITEM_TYPE
+            "POST",
+            line_items_url,
+            LINE_ITEM_SCOPE,
+            content=content,
+            kind=_LINE_ITEM_TYPE,
+            accept=_LINE_ITEM_TYPE,  # Open edX answers 406 to any other
         )
         return str(answer.json()["id"])
 
@@ -155,6 +162,9 @@ class LtiServices:
                 method, address, headers=headers, json=content if kind else None
             )
             answer.raise_for_status()
+        except httpx.HTTPStatusError as error:
+            words = f"{error} {error.response.text[:_LONGEST_WORDS]}"
+            raise PlatformUnavailable(one_line(f"{self._registration.issuer}: {words}")) from error
         except httpx.HTTPError as error:
             raise PlatformUnavailable(one_line(f"{self._registration.issuer}: {error}")) from error
         return answer

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, Select, case, func, or_, select, update
+from sqlalchemy import Engine, Select, case, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from autograder.grading.graded_bytes import unpack_graded
@@ -41,6 +41,7 @@ class Attempt:
     """One notebook that was handed in, without its bytes.
 
     Attributes:
+        student: whose it is; for a group's the group's name.
         number: 1 for the student's first attempt at the assignment.
         state: "waiting", "started", "graded" or "failed".
         runs: how often a machine has begun it.
@@ -50,6 +51,7 @@ class Attempt:
         problem: why there is no result.
         filed: whether the class's folders know of it.
         aside: whether it is part of a regrade, whose new result does not count yet.
+        handed_in_by: who of a group handed it in; "" where the student did.
     """
 
     id: int
@@ -69,6 +71,7 @@ class Attempt:
     problem: str
     filed: bool
     aside: bool
+    handed_in_by: str
 
     @property
     def handed_in(self) -> datetime:
@@ -140,15 +143,17 @@ class AttemptStore:
         self._engine = engine
         self._clock = clock
 
-    def add(self, student: str, assignment: str, notebook: bytes) -> Attempt:
+    def add(
+        self, student: str, assignment: str, notebook: bytes, handed_in_by: str = ""
+    ) -> Attempt:
         """Store a notebook that was handed in just now. It is on disk when this returns."""
         while True:
             try:
-                return self._add(student, assignment, notebook)
+                return self._add(student, assignment, notebook, handed_in_by)
             except IntegrityError:
                 continue  # two tabs handed in at once: the other one has the number
 
-    def _add(self, student: str, assignment: str, notebook: bytes) -> Attempt:
+    def _add(self, student: str, assignment: str, notebook: bytes, handed_in_by: str) -> Attempt:
         own = (attempts.c.student == student) & (attempts.c.assignment == assignment)
         with self._engine.begin() as connection:
             connection.execute(
@@ -168,6 +173,7 @@ class AttemptStore:
                     notebook=notebook,
                     state="waiting",
                     priority=NEWEST,
+                    handed_in_by=handed_in_by,
                 )
                 .returning(*_COLUMNS)
             ).one()
@@ -180,12 +186,19 @@ class AttemptStore:
             row = connection.execute(query).first()
         return Attempt(*row) if row else None
 
-    def of_student(self, student: str, assignment: str = "") -> list[Attempt]:
-        """The student's attempts, the newest first."""
-        query = select(*_COLUMNS).where(attempts.c.student == student)
-        if assignment:
-            query = query.where(attempts.c.assignment == assignment)
-        return self._all(query.order_by(attempts.c.received.desc(), attempts.c.id.desc()))
+    def of_student(self, student: str, assignment: str) -> list[Attempt]:
+        """The student's attempts at an assignment, the newest first."""
+        return self.of_owners({assignment: student})[assignment]
+
+    def of_owners(self, owners: Mapping[str, str]) -> dict[str, list[Attempt]]:
+        """By assignment, the attempts of its student, or group, the newest first."""
+        query = select(*_COLUMNS).where(
+            tuple_(attempts.c.assignment, attempts.c.student).in_(list(owners.items()))
+        )
+        by_assignment: dict[str, list[Attempt]] = {assignment: [] for assignment in owners}
+        for attempt in self._all(query.order_by(attempts.c.received.desc(), attempts.c.id.desc())):
+            by_assignment[attempt.assignment].append(attempt)
+        return by_assignment
 
     def of_assignment(self, assignment: str) -> list[Attempt]:
         """Everybody's attempts, the newest first."""

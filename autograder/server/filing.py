@@ -8,15 +8,16 @@ attempt; the folders can be made again from it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from autograder.basics.errors import KitError
 from autograder.basics.file_transaction import FileTransaction
+from autograder.basics.locks import hold_lock
 from autograder.course import Course
-from autograder.ledger import Ledger, read_ledger
+from autograder.ledger import Identity, Ledger, read_ledger
 from autograder.platforms.submission_folder import SubmissionFolder
 from autograder.records.model import Graded
 from autograder.records.results import TimingFile, lock_results, store_result
@@ -57,19 +58,39 @@ def _file_assignment(
     course: Course, store: AttemptStore, assignment: str, unfiled: list[Attempt]
 ) -> None:
     folder = course.results
-    ledger = read_ledger(course)
+    students = list(dict.fromkeys(attempt.student for attempt in unfiled))
+    ledger = _read_ledger_with(course, students)
     rules = AttemptRules(course, ledger)
     course.submitted.mkdir(exist_ok=True)
     with lock_results(course.kept / "locks", folder, assignment):
         timing = TimingFile(folder, assignment)
         records: list[Graded] = []
-        for student in dict.fromkeys(attempt.student for attempt in unfiled):
+        for student in students:
             attempts = store.of_student(student, assignment)
             counting = rules.counting(attempts)
             if counting is not None:
                 records += _file_attempt(course, store, ledger, counting)
         timing.note(records)
     store.mark_filed([attempt.id for attempt in unfiled])
+
+
+def _read_ledger_with(course: Course, students: Sequence[str]) -> Ledger:
+    """The ledger, which also knows whose folder it is where a student's name, or a group's, cannot
+    be a folder's.
+    """
+    ledger = read_ledger(course)
+    renamed = [
+        student
+        for student in students
+        if ledger.folder(student) != student and not ledger.has_record(student)
+    ]
+    if renamed:
+        with hold_lock(course.kept / "locks" / "collect", "files attempts"):
+            ledger = read_ledger(course)
+            for student in renamed:
+                ledger.learn(student, Identity(name=student), "", "new", "the server")
+            ledger.save()
+    return ledger
 
 
 def _file_attempt(

@@ -58,7 +58,10 @@ class ClassView:
 def view_class(office: Office, assignment: str) -> ClassView:
     """Look at everybody's attempts at an assignment."""
     attempts = office.attempts.of_assignment(assignment)
-    counting = list(office.rules().counting_by_student(attempts).values())
+    rules = office.rules()
+    counting = list(rules.counting_by_student(attempts).values())
+    owners = {attempt.student for attempt in attempts}
+    handing_in = {member for owner in owners for member in rules.members(owner, assignment)}
     results = office.attempts.results([attempt.id for attempt in counting])
     mistakes: Counter[tuple[str, str]] = Counter()
     stuck: dict[str, list[str]] = {}
@@ -72,7 +75,7 @@ def view_class(office: Office, assignment: str) -> ClassView:
     scores = [attempt.score for attempt in counting if attempt.score is not None]
     return ClassView(
         counting=counting,
-        missing=_who_is_missing(office, {attempt.student for attempt in attempts}),
+        missing=_who_is_missing(office, handing_in),
         recent=attempts[:_RECENT],
         failed=sum(attempt.state == "failed" for attempt in attempts),
         mean=statistics.fmean(scores) if scores else None,

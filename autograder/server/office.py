@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,7 @@ class AssignmentView:
     """One assignment as a student sees it now.
 
     Attributes:
+        members: with whom the student hands in; the student alone, or a group.
         due: when it is due for this student, in words; "" where nobody says.
         attempts: the newest first.
         counting: the attempt that counts; None before one does.
@@ -51,6 +52,7 @@ class AssignmentView:
     """
 
     name: str
+    members: tuple[str, ...]
     due: str
     is_past_due: bool
     attempts: tuple[Attempt, ...]
@@ -144,8 +146,12 @@ class Office:
         return not ledger.listed or is_known or self.role_of(student) == "instructor"
 
     def may_see(self, visitor: Visitor, attempt: Attempt) -> bool:
-        """Whether the visitor may know that the attempt exists."""
-        return visitor.is_instructor or visitor.student == attempt.student
+        """Whether the visitor may know that the attempt exists: it is their own, or their
+        group's.
+        """
+        if visitor.is_instructor or visitor.student == attempt.student:
+            return True
+        return self.rules().owner(visitor.student, attempt.assignment) == attempt.student
 
     # Handing in
 
@@ -162,13 +168,16 @@ class Office:
             raise HandInRefused(
                 f"the notebook is larger than {course.limits.notebook_mb} MB: clear its outputs"
             )
-        if refusal := self.rules().why_not_now(self.attempts.of_student(student, assignment.name)):
+        rules = self.rules()
+        owner = rules.owner(student, assignment.name)
+        if refusal := rules.why_not_now(self.attempts.of_student(owner, assignment.name)):
             raise HandInRefused(refusal)
         try:
             parse_notebook(data, f"{assignment.name}.ipynb")
         except (KitError, ValueError) as error:
             raise HandInRefused(str(error)) from error
-        attempt = self.attempts.add(student, assignment.name, data)
+        by = "" if owner == student else student
+        attempt = self.attempts.add(owner, assignment.name, data, by)
         self._wake_graders()
         return attempt
 
@@ -187,16 +196,18 @@ class Office:
 
     def assignment_view(self, student: str, name: str) -> AssignmentView:
         """One assignment for a student."""
-        return self._view(self.rules(), student, name, self.attempts.of_student(student, name))
+        return self._views(student, [name])[0]
 
     def assignment_views(self, student: str) -> list[AssignmentView]:
-        """Every assignment for a student: files and database are read once."""
+        """Every assignment for a student."""
+        return self._views(student, [assignment.name for assignment in self.assignments()])
+
+    def _views(self, student: str, names: Sequence[str]) -> list[AssignmentView]:
+        """Assignments for a student: files and database are read once."""
         rules = self.rules()
-        by_assignment: dict[str, list[Attempt]] = {}
-        for attempt in self.attempts.of_student(student):
-            by_assignment.setdefault(attempt.assignment, []).append(attempt)
-        names = [assignment.name for assignment in self.assignments()]
-        return [self._view(rules, student, name, by_assignment.get(name, [])) for name in names]
+        owners = {name: rules.owner(student, name) for name in names}
+        attempts = self.attempts.of_owners(owners)
+        return [self._view(rules, student, name, attempts[name]) for name in names]
 
     def _view(
         self, rules: AttemptRules, student: str, name: str, attempts: list[Attempt]
@@ -204,6 +215,7 @@ class Office:
         due = rules.due(student, name)
         return AssignmentView(
             name=name,
+            members=rules.members(rules.owner(student, name), name),
             due=shown_time(due, self.course.about.timezone) if due else "",
             is_past_due=rules.is_past_due(student, name),
             attempts=tuple(attempts),

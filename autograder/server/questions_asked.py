@@ -41,13 +41,13 @@ class RequestStore:
         self._engine = engine
         self._clock = clock
 
-    def ask(self, attempt: Attempt, question: str, text: str) -> None:
-        """Store a request."""
+    def ask(self, attempt: Attempt, student: str, question: str, text: str) -> None:
+        """Store a student's request."""
         with self._engine.begin() as connection:
             connection.execute(
                 requests.insert().values(
                     attempt=attempt.id,
-                    student=attempt.student,
+                    student=student,
                     assignment=attempt.assignment,
                     question=question,
                     text=text[:LONGEST_TEXT],

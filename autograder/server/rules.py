@@ -4,7 +4,7 @@ of a result before the due time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime, timedelta
 
 from autograder.basics.times import shown_time
@@ -27,6 +27,36 @@ class AttemptRules:
     def __init__(self, course: Course, ledger: Ledger) -> None:
         self._course = course
         self._ledger = ledger
+        self._own_work: dict[str, Set[str]] = {}
+
+    def owner(self, student: str, assignment: str) -> str:
+        """Whose the student's attempts at an assignment are: those of the group with which the
+        student hands in, under the group's name, or the student's own.
+        """
+        ledger = self._ledger
+        holder = ledger.holder(student, assignment)
+        person = ledger.listed.get(student)
+        is_in_groups = assignment in self._course.submit.groups.split()
+        if holder != student or person is None or not person.group or not is_in_groups:
+            return holder
+        group = ledger.listed[ledger.listed_group(person.group)[0]].group  # as its first row has it
+        is_alone = student in self._students_with_own_work(assignment)
+        return student if is_alone or group in ledger.listed else group
+
+    def members(self, owner: str, assignment: str) -> tuple[str, ...]:
+        """The students to whom a group's attempts belong, or the student alone."""
+        together = tuple(
+            student
+            for student in self._ledger.listed_group(owner)
+            if self.owner(student, assignment) == owner
+        )
+        return together or self._ledger.members(owner, assignment)
+
+    def _students_with_own_work(self, assignment: str) -> Set[str]:
+        """Students in whose own folder a notebook lies: for them that counts, not a group's."""
+        if assignment not in self._own_work:
+            self._own_work[assignment] = self._ledger.students_with_notebooks(assignment)
+        return self._own_work[assignment]
 
     def due(self, student: str, assignment: str) -> datetime | None:
         """When the assignment is due for this student; None where nobody says."""

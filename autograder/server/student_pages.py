@@ -147,7 +147,8 @@ def ask(request: Request, visitor: Visitor, form: SentForm) -> Response:
     """Store a student's request about a question."""
     attempt = attempt_of(request, visitor)
     if text := form.text("text"):
-        office_of(request).requests.ask(attempt, form.text("question")[:200], text)
+        question = form.text("question")[:200]
+        office_of(request).requests.ask(attempt, visitor.student, question, text)
     return go_to(request, f"/attempts/{attempt.id}#requests")
 
 

@@ -69,6 +69,7 @@ class LtiPlatform:
         address: where its services are.
         scores: what came, by column, in order.
         members: its roster.
+        columns: what the tool wanted in its gradebook.
     """
 
     def __init__(self, address: str, tool: str) -> None:
@@ -88,6 +89,7 @@ class LtiPlatform:
         self.configuration = _Configuration(registration=self.registration)
         self.scores: dict[str, list[dict[str, Any]]] = {}
         self.members: list[dict[str, Any]] = []
+        self.columns: list[dict[str, Any]] = []
 
     @property
     def settings(self) -> str:
@@ -106,14 +108,24 @@ class LtiPlatform:
         return address
 
     def launch(
-        self, preflight: dict[str, str], user: str, role: str = "Learner", **person: str
+        self,
+        preflight: dict[str, str],
+        user: str,
+        role: str = "Learner",
+        column: str | None = "1",
+        **person: str,
     ) -> dict[str, Any]:
-        """The form that it posts for a person, in answer to the tool's request."""
+        """The form that it posts for a person, in answer to the tool's request.
+
+        Args:
+            column: the link's column in the gradebook; None for a link without one.
+        """
         request = SimpleNamespace(get_data=preflight, form_data={})
         launch = _Launch(request, self.configuration)
         launch.set_user_data(user, [f"{MEMBERSHIP}{role}"], **person)
         launch.set_resource_link_claim("link-1", title="Tiny things")
-        launch.set_ags(f"{self.address}/lines", f"{self.address}/lines/1")
+        lines = f"{self.address}/lines"
+        launch.set_ags(lines, f"{lines}/{column}" if column else None)
         launch.set_nrps(f"{self.address}/members")
         data: dict[str, Any] = launch.lti_launch()
         return data
@@ -143,6 +155,7 @@ class LtiPlatform:
             routes=[
                 Route("/keys", self._keys),
                 Route("/token", self._token, methods=["POST"]),
+                Route("/lines", self._make_line, methods=["POST"]),
                 Route("/lines/{line}/scores", self._score, methods=["POST"]),
                 Route("/members", self._members),
             ]
@@ -159,6 +172,16 @@ class LtiPlatform:
     def _check(self, request: Request, scope: str) -> None:
         token = request.headers["authorization"].removeprefix("Bearer ")
         assert self.configuration.validate_token(token, [scope])
+
+    async def _make_line(self, request: Request) -> Response:
+        """A new column, whose address has a query, as Moodle's have."""
+        self._check(request, "https://purl.imsglobal.org/spec/lti-ags/scope/lineitem")
+        kind = "application/vnd.ims.lis.v2.lineitem+json"
+        assert (request.headers["content-type"], request.headers["accept"]) == (kind, kind)
+        line = await request.json()
+        self.columns.append(line)
+        made = {**line, "id": f"{self.address}/lines/made-{len(self.columns)}?type_id=3"}
+        return JSONResponse(made, 201, media_type=kind)
 
     async def _score(self, request: Request) -> Response:
         self._check(request, "https://purl.imsglobal.org/spec/lti-ags/scope/score")

@@ -205,6 +205,6 @@ def test_a_database_of_the_version_before_gets_the_new_columns(tmp_path: Path) -
             connection.exec_driver_sql(f"ALTER TABLE attempts DROP COLUMN {column}")
     engine.dispose()
     engine = open_database(address)
-    (attempt,) = AttemptStore(engine).of_student("ada")
+    (attempt,) = AttemptStore(engine).of_student("ada", "a1")
     assert attempt.aside is False
     engine.dispose()

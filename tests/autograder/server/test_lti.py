@@ -44,7 +44,7 @@ def begin(browser: Browser, platform: LtiPlatform, user: str) -> dict[str, str]:
 
 
 def enter(
-    served: Served, platform: LtiPlatform, user: str, role: str = "Learner", **person: str
+    served: Served, platform: LtiPlatform, user: str, role: str = "Learner", **person: Any
 ) -> Browser:
     browser = served.browser()
     preflight = begin(browser, platform, user)
@@ -195,6 +195,36 @@ def test_marks_go_back_once_and_again_when_they_change(
     file_attempts(served.office.course, served.office.attempts)
     desk.send_marks(["tiny"])
     assert [score["scoreGiven"] for score in platform.scores["1"]] == [2.0, 2.5]
+
+
+def test_a_link_without_a_column_gets_one(served: Served, platform: LtiPlatform) -> None:
+    ada = enter(served, platform, "u-1", column=None, email_address="ada@school.example")
+    ada.hand_in()
+    served.grade(2.0)
+    file_attempts(served.office.course, served.office.attempts)
+    desk = LtiDesk(served.office)
+    assert desk.send_marks(["tiny"]) == []
+    assert platform.columns == [{"scoreMaximum": 7.5, "label": "tiny", "resourceId": "tiny"}]
+    assert [score["scoreGiven"] for score in platform.scores["made-1"]] == [2.0]
+
+
+def test_the_mark_of_a_group_goes_to_each_member(
+    platform: LtiPlatform, serve_with: Callable[[str], Served]
+) -> None:
+    platform.scores.clear()
+    served = serve_with(platform.settings + '[submit]\ngroups = "tiny"\n')
+    platform.registration.set_tool_key_set(served.browser().get("/lti/keys").json())
+    (served.root / "students.csv").write_text(
+        "id,email,group\nada,ada@school.example,Team 1\nbob,bob@school.example,Team 1\n"
+    )
+    ada = enter(served, platform, "u-1", email_address="ada@school.example")
+    enter(served, platform, "u-2", email_address="bob@school.example")
+    ada.hand_in()
+    served.grade(2.0)
+    file_attempts(served.office.course, served.office.attempts)
+    assert LtiDesk(served.office).send_marks(["tiny"]) == []
+    sent = {score["userId"]: score["scoreGiven"] for score in platform.scores["1"]}
+    assert sent == {"u-1": 2.0, "u-2": 2.0}
 
 
 def test_the_roster_comes_page_by_page(served: Served, platform: LtiPlatform) -> None:

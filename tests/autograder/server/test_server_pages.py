@@ -79,7 +79,7 @@ def test_what_is_no_notebook_is_refused_at_once(served: Served, data: bytes) -> 
     answer = served.browser("ada").hand_in(data)
     assert answer.status_code == 400
     assert "It was not handed in." in answer.text
-    assert served.office.attempts.of_student("ada") == []
+    assert served.office.attempts.of_student("ada", "tiny") == []
 
 
 def test_another_students_attempt_is_no_page(served: Served) -> None:
@@ -106,7 +106,7 @@ def test_a_form_of_another_site_changes_nothing(served: Served) -> None:
             "/assignments/tiny/hand-in", data={"token": token}, files={"notebook": NOTEBOOK}
         )
         assert answer.status_code == 403
-    assert served.office.attempts.of_student("ada") == []
+    assert served.office.attempts.of_student("ada", "tiny") == []
 
 
 def test_every_answer_forbids_scripts_and_frames(served: Served) -> None:
