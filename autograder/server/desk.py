@@ -1,9 +1,10 @@
 """The grading desk of one machine: threads that take attempts from the queue and have stations
 grade them.
 
-A station is a program that keeps the suite of one assignment loaded and grades on every core; the
-desk starts it when the first attempt at its assignment comes. Where there are too many stations, it
-ends the one that was idle for longest.
+A station is a program that keeps the suite of one assignment loaded and grades on every core. The
+desk starts the stations of assignments that are due next before anybody hands in, and others when
+the first attempt at their assignment comes. Where there are too many stations, it ends the one that
+was idle for longest.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -30,6 +33,23 @@ MOST_STATIONS = 3
 """Each holds torch and a suite in memory: about half a gigabyte."""
 POLL_SECONDS = 0.5
 """How long an idle desk waits before it looks again for attempts of other machines' students."""
+
+
+def likely_assignments(course: Course, now: datetime) -> list[Assignment]:
+    """The built assignments, the likeliest to be handed in first: those due soonest, then those
+    without a due time, then those whose due time is over, the latest first.
+    """
+    built = [assignment for assignment in course.assignments() if assignment.release.exists()]
+    due = {name: time.timestamp() for name, time in course.due.items()}
+    begin = now.timestamp()
+
+    def rank(assignment: Assignment) -> tuple[int, float]:
+        time = due.get(assignment.name)
+        if time is None:
+            return 1, 0.0
+        return (0, time) if time >= begin else (2, -time)
+
+    return sorted(built, key=rank)
 
 
 @dataclass
@@ -73,7 +93,11 @@ class GradingDesk:
         self._tell = tell
         self._stations: dict[str, _OpenStation] = {}
         self._at_work: set[int] = set()
-        self._opening = threading.Lock()
+        self._table = threading.Lock()
+        """Guards the stations and their users, and is held for moments: a station starts outside
+        it, so that others grade meanwhile.
+        """
+        self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._has_work = threading.Condition()
         self._closed = threading.Event()
         self._threads = [
@@ -81,6 +105,8 @@ class GradingDesk:
             for number in range(graders)
         ]
         self._threads.append(threading.Thread(target=self._keep_leases, name="leases"))
+        if graders:
+            self._threads.append(threading.Thread(target=self._open_first, name="first stations"))
 
     def __enter__(self) -> GradingDesk:
         self._store.release(self.machine)
@@ -92,7 +118,7 @@ class GradingDesk:
         """End the stations. What they were grading goes back into the queue."""
         self._closed.set()
         self.wake()
-        with self._opening:
+        with self._table:
             for open_station in self._stations.values():
                 open_station.station.close()
         for thread in self._threads:
@@ -122,6 +148,18 @@ class GradingDesk:
             if claim is None and not self._closed.is_set():
                 with self._has_work:
                     self._has_work.wait(POLL_SECONDS)
+
+    def _open_first(self) -> None:
+        """Start the stations of assignments at which people will hand in first."""
+        course = self._load_course()
+        for assignment in likely_assignments(course, datetime.now(UTC))[:MOST_STATIONS]:
+            try:
+                suite = course_sha256(course, assignment)
+                with self._use_station(course, assignment, suite):
+                    pass
+            except (KitError, OSError, MachineFault) as error:
+                if not self._closed.is_set():
+                    self._tell(f"{assignment.name}: {one_line(str(error))}")
 
     def _give_back(self, claim: Claim | None, error: Exception) -> None:
         """Have an attempt begun again later. Where the database does not answer, its lease ends."""
@@ -168,26 +206,34 @@ class GradingDesk:
     @contextlib.contextmanager
     def _use_station(self, course: Course, assignment: Assignment, suite: str) -> Iterator[Station]:
         """The station of an assignment, with the suite as it is now."""
-        with self._opening:
-            open_station = self._find_or_open(course, assignment, suite)
-            open_station.users += 1
+        with self._starting[assignment.name]:  # one thread starts it, the others wait for it
+            open_station = self._find(assignment, suite)
+            if open_station is None:
+                open_station = self._open(course, assignment, suite)
         try:
             yield open_station.station
         finally:
-            with self._opening:
+            with self._table:
                 open_station.users -= 1
                 open_station.last_use = time.monotonic()
 
-    def _find_or_open(self, course: Course, assignment: Assignment, suite: str) -> _OpenStation:
-        if self._closed.is_set():
-            raise KitError("the server ends")
-        open_station = self._stations.get(assignment.name)
-        if open_station is not None:
+    def _find(self, assignment: Assignment, suite: str) -> _OpenStation | None:
+        """The station that runs with this suite, with one user more; None where none does."""
+        with self._table:
+            open_station = self._stations.get(assignment.name)
+            if open_station is None:
+                return None
             if open_station.suite_sha256 == suite and not open_station.station.ended:
+                open_station.users += 1
                 return open_station
             # its suite is of yesterday, or it has ended: what it was grading begins again
             self._stations.pop(assignment.name).station.close()
-        self._make_room()
+            return None
+
+    def _open(self, course: Course, assignment: Assignment, suite: str) -> _OpenStation:
+        """Start a station, which takes seconds, for one user."""
+        with self._table:
+            self._make_room()
         station = Station(
             course.root,
             assignment.name,
@@ -195,8 +241,12 @@ class GradingDesk:
             self._graders,
             extras_for_any(course, assignment),
         )
-        open_station = _OpenStation(station, suite)
-        self._stations[assignment.name] = open_station
+        with self._table:
+            if self._closed.is_set():
+                station.close()
+                raise KitError("the server ends")
+            open_station = _OpenStation(station, suite, users=1)
+            self._stations[assignment.name] = open_station
         return open_station
 
     def _make_room(self) -> None:

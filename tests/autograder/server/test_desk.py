@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from courses import handed_in
 from served_course import NOTEBOOK, Served
 
+from autograder.course import load_course
 from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.packed_submission import PackedSubmission
 from autograder.records.model import Graded
 from autograder.records.results import course_sha256
 from autograder.server.attempts import MOST_RUNS, Attempt
-from autograder.server.desk import GradingDesk
+from autograder.server.desk import GradingDesk, likely_assignments
 from autograder.server.filing import file_attempts
 
 RIGHT = {"double": "def double(x):\n    return 2 * x\n", "half": "def half(x):\n    return x / 2\n"}
@@ -127,3 +131,63 @@ def test_a_fault_that_nobody_foresaw_costs_its_attempt_alone(
         failed = wait_for(served, hers, "failed")
     assert "surrogates not allowed" in failed.problem
     assert len(lines) == MOST_RUNS
+
+
+def test_stations_start_before_anybody_hands_in(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = threading.Event()
+
+    class Starting(BrokenFor):
+        def __init__(self, *order: object) -> None:
+            assert order[1] == "tiny"
+            started.set()
+
+    monkeypatch.setattr("autograder.server.desk.Station", Starting)
+    store = served.office.attempts
+    with GradingDesk(lambda: served.office.course, store, "machine-1", 1, "auto", print):
+        assert started.wait(PATIENCE)
+
+
+def test_a_station_that_starts_lets_others_grade(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bob's is graded while the station of another assignment takes for ever to start."""
+    may_start = threading.Event()
+
+    class SlowFor(BrokenFor):
+        def __init__(self, *order: object) -> None:
+            if order[1] == "other":
+                may_start.wait(PATIENCE)
+
+    root = served.root
+    for folder in ("assignments", "source", "solutions"):
+        shutil.copytree(root / folder / "tiny", root / folder / "other")
+    for path in root.glob("*/other/tiny*"):
+        path.rename(path.with_name(path.name.replace("tiny", "other")))
+    shutil.copytree(root / "tests" / "hidden" / "tiny", root / "tests" / "hidden" / "other")
+    monkeypatch.setattr("autograder.server.desk.Station", SlowFor)
+    store = served.office.attempts
+    with GradingDesk(lambda: served.office.course, store, "machine-1", 1, "auto", print) as desk:
+        attempt = hand_in(served, desk, "bob", NOTEBOOK)
+        assert wait_for(served, attempt).problem == "has no cell of this assignment"
+        may_start.set()
+
+
+def test_what_is_due_next_is_likeliest(served: Served) -> None:
+    names = ("over", "soon", "later", "never", "long_over")
+    due = {"over": 9, "soon": 11, "later": 30, "long_over": 1}
+    root = served.root
+    for name in names:
+        release = root / "assignments" / name / f"{name}.ipynb"
+        release.parent.mkdir()
+        release.write_bytes(NOTEBOOK)
+        (root / "source" / name).mkdir()
+        (root / "source" / name / f"{name}.py").write_text("")
+    with (root / "course.toml").open("a", encoding="utf-8") as settings:
+        settings.write("[due]\n")
+        for name, day in due.items():
+            settings.write(f'{name} = "2026-10-{day:02d} 12:00 UTC"\n')
+    now = datetime(2026, 10, 10, tzinfo=UTC)
+    ranked = [entry.name for entry in likely_assignments(load_course(root), now)]
+    assert ranked == ["soon", "later", "never", "tiny", "over", "long_over"]
