@@ -143,12 +143,12 @@ NEVER = [
 def test_what_no_setting_can_be_is_refused_in_one_line(
     tmp_path: Path, setting: str, value: str
 ) -> None:
-    may_be_empty = ("course.timezone", "gradebook.db_url")
+    may_be_empty = ("course.timezone", "gradebook.db_url", "submit.groups")
     if value == '""' and (
         setting in may_be_empty
         or setting.startswith(("canvas.", "moodle.", "classroom.", "server."))
     ):
-        return  # no zone, no server, no address, no platform, no instructor
+        return  # no zone, server, group, platform or instructor
     section, key = setting.split(".")
     with pytest.raises(BadCourseFile) as caught:
         load_course(write(tmp_path, f"[{section}]\n{key} = {value}\n"))
