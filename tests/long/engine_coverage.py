@@ -18,7 +18,7 @@ from typing import Any
 
 import line_marks
 import pytest
-from forked_tests import ROOT, run_tests
+from forked_tests import ROOT, forget_modules, kit_modules, run_tests
 
 STORE = ROOT / "build" / "engine_coverage"
 COLLECTION = "collection"
@@ -65,7 +65,8 @@ class _Recorder:
     def __init__(self, folder: Path, tree: Path) -> None:
         self.folder = folder
         self.package = tree / "autograder"
-        self.marks = line_marks.start_marking(str(folder))
+        self.marks = line_marks.LineMarks(folder)
+        self.marks.start()
         self.passed = False
         self.records: list[dict[str, Any]] = []
         self.not_passed: list[str] = []
@@ -75,6 +76,7 @@ class _Recorder:
         if not self.records:
             self.records.append(self._record(COLLECTION, 0.0))
         self.passed = True
+        self.marks.start()
         start = time.monotonic()
         result = yield
         record = self._record(item.nodeid, time.monotonic() - start)
@@ -125,13 +127,14 @@ def _measure_file(tree: Path, name: str) -> FileCoverage:
     line_marks.lay_out(tree, folder)
 
     def prepare() -> list[object]:
+        forget_modules(kit_modules())  # this process has those of another tree
         os.environ["PYTHONPATH"] += os.pathsep + str(folder)
         os.environ[line_marks.FOLDER] = str(folder)
         return [_Recorder(folder, tree)]
 
     run_tests(tree, ["--maxfail=1000", name], MOST_SECONDS, prepare)
     records = folder / "records.json"
-    coverage = FileCoverage({name: _hash(ROOT / name)})
+    coverage = FileCoverage({name: _hash(tree / name)})
     if not records.exists():
         coverage.not_passed.append(name)
         return coverage
@@ -139,7 +142,7 @@ def _measure_file(tree: Path, name: str) -> FileCoverage:
     coverage.tests = [TestLines(**test) for test in recorded["tests"]]
     coverage.not_passed = recorded["not_passed"]
     for module in {module for test in coverage.tests for module in test.lines}:
-        coverage.hashes[f"autograder/{module}"] = _hash(ROOT / "autograder" / module)
+        coverage.hashes[f"autograder/{module}"] = _hash(tree / "autograder" / module)
     return coverage
 
 

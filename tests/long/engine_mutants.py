@@ -25,7 +25,16 @@ from pathlib import Path
 
 from engine_coverage import COLLECTION, FileCoverage, TestLines, measure_coverage
 from engine_mutations import EngineMutant, sample_mutants
-from forked_tests import ROOT, TIMED_OUT, copy_tree, load_libraries, run_tests
+from forked_tests import (
+    ROOT,
+    TIMED_OUT,
+    copy_tree,
+    find_importers,
+    forget_modules,
+    load_kit,
+    load_libraries,
+    run_tests,
+)
 
 from autograder.proof.equivalent import Equivalent, load_equivalent
 from autograder.proof.proof_report import markdown_table
@@ -97,6 +106,7 @@ class Trial:
         self.coverage = coverage
         self.budget = budget
         self.equivalent = load_equivalent(Path(__file__).parent, EQUIVALENT)
+        self.importers = find_importers(tree)
 
     def judge(self, mutant: EngineMutant) -> MutantResult:
         """Run the tests that run the mutant's line, until one fails."""
@@ -111,6 +121,13 @@ class Trial:
             path.write_bytes(original)
 
     def _run_tests_on(self, mutant: EngineMutant) -> MutantResult:
+        name = mutant.module.removesuffix(".py").removesuffix("/__init__")
+        outdated = self.importers["autograder." + name.replace("/", ".")]
+
+        def prepare() -> list[object]:
+            forget_modules(outdated)
+            return []
+
         spent = 0.0
         files = 0
         left = 0
@@ -122,7 +139,7 @@ class Trial:
             spent += seconds
             files += 1
             limit = 20.0 + 5.0 * seconds  # measured on a machine that may be slower now
-            status = run_tests(self.tree, affordable, limit)
+            status = run_tests(self.tree, affordable, limit, prepare)
             if status != 0:
                 in_time = status != TIMED_OUT
                 return MutantResult(mutant.module, mutant.name, KILLED, name, in_time, files)
@@ -248,7 +265,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--survivors", action="store_true", help="those of earlier runs, again")
     parser.add_argument("--only", default="", help="all mutants with this in module and name")
-    parser.add_argument("--budget", type=float, default=120.0, help="seconds of tests a mutant")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests a mutant")
     parser.add_argument("--least", type=float, default=0.0, help="percent that must be killed")
     parser.add_argument("--report", type=Path, help="a page whose table is written anew")
     arguments = parser.parse_args()
@@ -259,7 +276,9 @@ def main() -> int:
         Path(folder).chmod(0o755)  # workers of another user import the kit from there
         tree = Path(folder) / "tree"
         copy_tree(tree)
-        trial = Trial(tree, measure_coverage(tree, test_files()), arguments.budget)
+        coverage = measure_coverage(tree, test_files())
+        load_kit(tree)
+        trial = Trial(tree, coverage, arguments.budget)
         for mutant in mutants:
             result = trial.judge(mutant)
             results.append(result)

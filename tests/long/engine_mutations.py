@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +159,8 @@ class _Module:
 
 def _engine_mutations(node: ast.AST, parents: Parents) -> Mutations:
     """The mutations of a node that tests of the engine should notice."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr) and _is_type(node):
+        return
     if isinstance(node, _SHARED_WITH_SUITES):
         yield from mutations(node, parents)
     if isinstance(node, ast.Return):
@@ -169,6 +172,16 @@ def _engine_mutations(node: ast.AST, parents: Parents) -> Mutations:
         yield node, "pass"
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield from _word(node, node.value, parents[node])
+
+
+def _is_type(node: ast.BinOp) -> bool:
+    """Whether `|` stands between types, as in `str | None`."""
+    return bool(
+        re.fullmatch(
+            r"[\w.]*\b(?:[A-Z]\w*|str|int|float|bytes|bool|None)(?:\[.*\])?",
+            ast.unparse(node.right),
+        )
+    )
 
 
 def _return(node: ast.Return) -> Mutations:

@@ -1,11 +1,12 @@
-"""Runs tests of a copied tree in forks of this process, which has loaded the kit's libraries.
+"""Runs tests of a copied tree in forks of this process, which has loaded what they import.
 
-A start of pytest with torch takes four seconds here and a fork takes none. The kit itself is not
-loaded before the fork: each fork imports the tree's own, which may be a mutant.
+A start of pytest with torch and the kit takes four seconds, a fork none. Where a module of the tree
+is changed, its fork imports that module anew, and all that import it.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import os
@@ -34,6 +35,8 @@ _LIBRARIES = (
     "sqlalchemy",
     "starlette.applications",
 )
+_ROOMS_APART = ("worker", "kernels", "student_tools", "templates")
+"""They run in other processes, or load Triton, whose settings are a test's business."""
 TIMED_OUT = -1
 
 
@@ -42,6 +45,62 @@ def load_libraries() -> None:
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     for name in _LIBRARIES:
         importlib.import_module(name)
+
+
+def load_kit(tree: Path) -> None:
+    """Load a tree's modules in place of those that this process was started with."""
+    forget_modules(kit_modules())
+    sys.path.insert(0, str(tree))
+    for path in sorted((tree / "autograder").rglob("*.py")):
+        if path.stem != "__main__" and not set(path.parts).intersection(_ROOMS_APART):
+            importlib.import_module(_module_name(tree, path))
+
+
+def kit_modules() -> set[str]:
+    """Names of the kit's modules that this process has loaded."""
+    return {name for name in sys.modules if name.partition(".")[0] == "autograder"}
+
+
+def forget_modules(names: set[str]) -> None:
+    """Have the next import of these modules run their files."""
+    for name in names:
+        sys.modules.pop(name, None)
+        package, _, attribute = name.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(attribute, None)
+
+
+def find_importers(tree: Path) -> dict[str, set[str]]:
+    """Module → the modules that import it, themselves or through others, and itself."""
+    paths = sorted((tree / "autograder").rglob("*.py"))
+    imports = {_module_name(tree, path): _imported_names(path) for path in paths}
+    importers = {}
+    for name in imports:
+        reached = {name}
+        waiting = [name]
+        while waiting:
+            module = waiting.pop()
+            nearest = {other for other, names in imports.items() if module in names} - reached
+            reached |= nearest
+            waiting += nearest
+        importers[name] = reached
+    return importers
+
+
+def _module_name(tree: Path, path: Path) -> str:
+    parts = path.relative_to(tree).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def _imported_names(path: Path) -> set[str]:
+    """Every name that may be a module's, of all import statements."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
 
 
 def copy_tree(target: Path) -> None:
@@ -108,10 +167,8 @@ def _run_here(
     paths = [str(tree), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ.update(
         PYTHONPATH=os.pathsep.join(paths),
-        PYTHONDONTWRITEBYTECODE="1",
         TMPDIR=str(scratch),
     )
-    sys.dont_write_bytecode = True
     sys.path.insert(0, str(tree))
     sys.modules["__main__"] = ModuleType("__main__")  # a spawned process runs this one's again
     os.chdir(tree)

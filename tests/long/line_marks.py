@@ -20,10 +20,11 @@ FOLDER = "LINE_MARKS"
 """The environment variable that names the folder of the marks."""
 _START = f"""\
 import os, sys
+from pathlib import Path
 if {FOLDER!r} in os.environ:
     sys.path.append({str(Path(__file__).parent)!r})
     import line_marks
-    line_marks.start_marking(os.environ[{FOLDER!r}])
+    line_marks.LineMarks(Path(os.environ[{FOLDER!r}])).start()
 """
 
 Trace = Callable[[FrameType, str, Any], Any]
@@ -37,6 +38,22 @@ class LineMarks:
         self.offsets: dict[str, int] = json.loads(text)
         with (folder / "marks").open("r+b") as file:
             self.marks = mmap.mmap(file.fileno(), 0)
+        self._tracers: dict[str, Trace] = {}
+        for path, offset in self.offsets.items():
+            self._tracers[path] = _tracer(self.marks, offset)
+
+    def start(self) -> None:
+        """Mark lines from here on in this process, its threads and its forks.
+
+        Python stops tracing where a trace function raises: after a RecursionError, say. So each
+        test starts it anew.
+        """
+        threading.settrace(self._enter)
+        sys.settrace(self._enter)
+
+    def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
+        tracer = self._tracers.get(frame.f_code.co_filename)
+        return tracer and tracer(frame, event, argument)
 
     def take(self) -> dict[str, list[int]]:
         """Path of a module → its marked lines in order; then no line is marked."""
@@ -62,23 +79,6 @@ def lay_out(tree: Path, folder: Path) -> None:
     (folder / "offsets.json").write_text(json.dumps(offsets), encoding="utf-8")
     (folder / "marks").write_bytes(bytes(end))
     (folder / "sitecustomize.py").write_text(_START, encoding="utf-8")
-
-
-def start_marking(folder: str) -> LineMarks:
-    """Mark lines from here on in this process, its threads and its forks."""
-    line_marks = LineMarks(Path(folder))
-    marks = line_marks.marks
-    tracers: dict[str, Trace] = {}
-    for path, offset in line_marks.offsets.items():
-        tracers[path] = _tracer(marks, offset)
-
-    def enter(frame: FrameType, event: str, argument: Any) -> Any:
-        tracer = tracers.get(frame.f_code.co_filename)
-        return tracer and tracer(frame, event, argument)
-
-    threading.settrace(enter)
-    sys.settrace(enter)
-    return line_marks
 
 
 def _tracer(marks: mmap.mmap, offset: int) -> Trace:

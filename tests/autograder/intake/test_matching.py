@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,8 +25,11 @@ from multiples import (
 )
 
 from autograder.basics.errors import UnreadableSubmission
+from autograder.course import Assignment, Course
 from autograder.intake.cell_matching import find_answer_cell
-from autograder.records.submission import Answer, Submission
+from autograder.intake.notebook import read_submission
+from autograder.intake.released_notebook import load_release
+from autograder.records.submission import Answer, FoundSubmission, Submission
 
 Read = Callable[..., Submission]
 
@@ -79,6 +83,40 @@ def test_own_cells_run_in_their_place(read: Read) -> None:
         "extra-2",
     ]
     assert source(submission, "extra-2") == "print(helper)"
+
+
+# A question's cell without its label
+
+
+KEPT = """def double(x):
+    # a first hint
+    half = x / 2
+    whole = x + half
+    rest = x - half
+    raise NotImplementedError
+"""
+RENAMED = {
+    # of the stub's 5 lines of code
+    3: "def doubled(x):\n    half = x / 2\n    whole = x + half\n    rest = x - half\n    return 2 * x",
+    2: "def doubled(x):\n    half = x / 2\n    whole = x + half\n    return 2 * x",
+}
+
+
+@pytest.mark.parametrize(("lines", "is_found"), [(3, True), (2, False)])
+def test_a_renamed_answer_without_its_label_is_found_by_three_of_five_lines(
+    course: Course, assignment: Assignment, tmp_path: Path, lines: int, is_found: bool
+) -> None:
+    released = sheet({})
+    released[AT["double"]] = question("double", KEPT)
+    assignment.release.write_text(json.dumps(notebook(released)))
+    cells = sheet(ANSWERS)
+    cells[AT["double"]] = code(RENAMED[lines])
+    path = tmp_path / "student-001.ipynb"
+    path.write_text(json.dumps(notebook(cells)))
+    found = FoundSubmission("student-001", path)
+    submission = read_submission(found, load_release(assignment), course.limits)
+    assert ("double" in ids(submission)) is is_found
+    assert (("double", "missing") in told(submission)) is not is_found
 
 
 # Given and check cells

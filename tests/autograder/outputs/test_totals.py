@@ -48,6 +48,14 @@ def test_weights_count_without_categories_too(plain: Result) -> None:
     assert [row.total for row in totals(marks(plain, a1=50, a2=90), 1, weights)] == [90.0]
 
 
+def test_an_assignment_of_no_points_has_no_percent_and_no_total(plain: Result) -> None:
+    """A first draft whose questions have no points yet: 0 of 0 is neither 0 nor 100 percent."""
+    by_assignment = marks(plain, a1=80, a2=0)
+    by_assignment["a2"] = [dataclasses.replace(by_assignment["a2"][0], max_score=0.0)]
+    (row,) = totals(by_assignment, 0)
+    assert (row.percents, row.total) == ({"a1": 80.0, "a2": None}, None)
+
+
 def test_a_category_without_marks_does_not_count(plain: Result) -> None:
     """In the middle of the term: homework alone, (80 + 90) / 2 with 50 dropped."""
     (row,) = totals(marks(plain, a1=50, a2=80, a4=90), 0, Weights({}, (HOMEWORK, PROJECT)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from stored_results import outcome, question, result_of
 
 from autograder.basics.errors import IsolationUnavailable
 from autograder.outputs.junit import junit_xml
@@ -50,6 +51,22 @@ def test_junit_keeps_markup_as_text(hostile: Result) -> None:
     assert "<script>" not in text
 
 
+def test_junit_of_a_class_where_nobody_could_be_graded(problem: Graded) -> None:
+    root = ElementTree.fromstring("".join(junit_xml([], [problem])).encode())
+    assert root.attrib == {"tests": "1", "failures": "0", "errors": "1"}
+    assert [suite.attrib["errors"] for suite in root] == ["1"]
+    assert [case.get("name") for case in root.iter("testcase")] == ["can be graded"]
+
+
+def test_junit_of_no_submission_has_no_suite() -> None:
+    root = ElementTree.fromstring("".join(junit_xml([])).encode())
+    assert (root.tag, root.attrib, list(root)) == (
+        "testsuites",
+        {"tests": "0", "failures": "0", "errors": "0"},
+        [],
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -67,6 +84,26 @@ def test_junit_keeps_markup_as_text(hostile: Result) -> None:
 )
 def test_markdown_is_escaped(text: str, expected: str) -> None:
     assert escape(text) == expected
+
+
+def test_summary_of_a_fully_right_submission_is_its_table() -> None:
+    right = result_of(
+        "ada",
+        question("softmax", outcome("test_rows", 2.0, 2.0), outcome("test_shift", 1.0, 1.0)),
+        cells=[],
+        isolation="strict",
+        suite="suite-1",
+    )
+    assert job_summary([right]).splitlines() == [
+        "## attention: 3 of 3 points",
+        "",
+        "Student: <code>ada</code>",
+        "",
+        "| question | points | look here first |",
+        "| --- | ---: | --- |",
+        "| <code>softmax</code> | 3 / 3 |  |",
+        "",
+    ]
 
 
 def test_summary_of_a_result(plain: Result) -> None:

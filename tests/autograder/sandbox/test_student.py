@@ -277,6 +277,14 @@ def test_one_text_of_the_suite_is_defined_once(student: Student) -> None:
     assert student.define(text, "f")(7) == 2
 
 
+def test_a_text_of_the_suite_that_makes_no_function_is_a_fault(student: Student) -> None:
+    """Only a submission that has changed Python can bring this about."""
+    with pytest.raises(StudentCrashed, match="f could not be defined"):
+        student.define("f = 3\n", "f")
+    with pytest.raises(SyntaxError):
+        student.define("def f(x)\n", "f")
+
+
 def test_functions_of_the_suite_are_defined_there(student: Student) -> None:
     tripled = student.define("def f(x):\n    return 3 * x\n", "f")
     assert student.apply(tripled, 5) == 16
@@ -418,6 +426,23 @@ def test_a_stand_in_answers_with_gradients(student: Student, worker: Worker) -> 
     y = student.use_helper(x)
     y.backward()
     assert (y.item(), x.grad.tolist()) == (14.0, [2.0, 4.0, 6.0])  # type: ignore[union-attr]
+
+
+def test_each_question_to_a_stand_in_has_gradients_of_its_own(
+    student: Student, worker: Worker
+) -> None:
+    """The sum of (2x)² and of (3x)²: 8x and 18x, whichever was asked first."""
+    factors = iter([2.0, 3.0, 3.0, 2.0])
+
+    def helper(x: torch.Tensor) -> torch.Tensor:
+        return (next(factors) * x) ** 2
+
+    stand_in(worker, helper=helper)
+    for first, second in ((8.0, 18.0), (18.0, 8.0)):
+        x = torch.tensor([1.0], requires_grad=True)
+        y = torch.tensor([10.0], requires_grad=True)
+        (student.use_helper(x) + student.use_helper(y)).backward()
+        assert (x.grad.tolist(), y.grad.tolist()) == ([first], [10 * second])  # type: ignore[union-attr]
 
 
 def test_a_stand_in_refuses_what_the_answer_key_refuses(student: Student, worker: Worker) -> None:

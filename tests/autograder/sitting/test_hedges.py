@@ -318,3 +318,24 @@ def test_answers_beyond_a_bound_are_let_go() -> None:
     large = torch.zeros(LARGEST_ATTEMPT // 2 + 1000, dtype=torch.uint8)
     attempt.add("t", [call(large), call(large), call(1)])
     assert [answer.was_dropped for answer in attempt.answers["t"]] == [False, True, False]
+
+
+def test_an_answer_of_many_parts_or_numbers_shows_the_first() -> None:
+    """Four parts of an answer, six numbers of an array."""
+    many = call([1, 2, 3, 4, 5])
+    (flag,) = find_two_answers({"t": [many]}, {"t": [call([1, 2, 3, 4])]}, ("a", "b"), {})
+    assert flag.answers == ("list of 5: 1, 2, 3, 4, …", "list of 4: 1, 2, 3, 4")
+    (flag,) = find_two_answers(
+        {"t": [call(torch.arange(7.0))]}, {"t": [call(torch.arange(6.0))]}, ("a", "b"), {}
+    )
+    assert flag.answers == ("float32[7]: 0, 1, 2, 3, 4, 5, …", "float32[6]: 0, 1, 2, 3, 4, 5")
+    empty = torch.zeros(0, 2)
+    (flag,) = find_two_answers({"t": [call(empty)]}, {"t": [call(3)]}, ("a", "b"), {})
+    assert flag.answers == ("float32[0, 2]", "3")
+
+
+def test_an_argument_that_one_run_changed_is_named() -> None:
+    changed, kept = call(1), call(1)
+    changed.changed = ("x", "y")
+    (flag,) = find_two_answers({"t": [changed]}, {"t": [kept]}, ("a", "b"), {})
+    assert flag.answers == ("1, and it changed x, y", "1, and it changed no argument")
