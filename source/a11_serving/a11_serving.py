@@ -519,7 +519,8 @@ class PagedCache:
     def append(self, name, layer, k, v):
         """Write a chunk behind the first `length` tokens of a text, in one layer.
 
-        Takes the blocks that are missing; the other layers of the step find them there.
+        Takes the blocks that are missing, the copy of a shared one first; the other
+        layers of the step find them there.
 
         Args:
             name: which text.

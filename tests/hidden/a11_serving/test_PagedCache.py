@@ -66,7 +66,7 @@ def _assert_holds(cache, name, fed, layers=(0, 1), what="", same_dtype=False):
             )
 
 
-@points(2)
+@points(1.5)
 def test_tokens_come_back_in_order(student):
     """Chunks of 3, 1, 6 and 2 tokens in blocks of 4: gather returns the twelve keys and values."""
     cache = _cache(student, layers=1)
@@ -97,6 +97,8 @@ def test_blocks_are_taken_when_they_are_needed(student):
     cache.start("a")
     assert_equal(cache.num_free, 9, what="the free blocks while the text is empty")
     assert_equal(cache.table("a"), [], what="the table of an empty text")
+    for part in cache.gather("a", 1):
+        assert_equal(list(part.shape), [3, 0, 5], what="the shape of an empty text's keys")
     for c, blocks in ((3, 1), (1, 1), (1, 2), (7, 3), (1, 4)):
         chunks = _chunks(c)
         for layer in (0, 1):
@@ -273,6 +275,10 @@ def test_only_a_block_that_is_shared_and_written_is_copied(student):
     _text(student, cache, "d", 4)
     cache.fork("d", "e")
     student.feed(cache, "e", _chunks(5))
+    cache.fork("e", "f")
+    cache.free("a")
+    student.feed(cache, "f", _chunks(5))
+    assert_equal(cache.table("f"), [4, 5, 1, 7], what="a copy first, and then a new block")
     assert_equal(cache.table("e"), [4, 5, 6], what="a fork of a full block")
     assert_equal(cache.table("d"), [4], what="the text that it was forked from")
 
@@ -366,8 +372,8 @@ def test_what_was_returned_stays_and_the_cache_keeps_its_own_numbers(student):
 
 @points(0.5)
 def test_the_cache_decides_the_dtype(student):
-    """A float16 cache is given float32: it returns float16, rounded once. Keys that are no
-    contiguous tensors are as good.
+    """A float16 cache is given float32: it returns float16, rounded once, and its blocks are float16.
+    Keys that are no contiguous tensors are as good.
     """
     cache = _cache(student, dtype=torch.float16, layers=1)
     fed = [_chunks(3, 1, torch.float32), [(randn(2, 3, 5).transpose(0, 1),) * 2]]
@@ -376,6 +382,27 @@ def test_the_cache_decides_the_dtype(student):
         student.feed(cache, "a", chunks)
     halves = [[tuple(t.half() for t in pair) for pair in chunks] for chunks in fed]
     _assert_holds(cache, "a", halves, layers=(0,), same_dtype=True)
+    for stored in cache.blocks(0):
+        assert_equal(stored.dtype, torch.float16, what="the dtype of the blocks")
+
+
+@points(0.5)
+def test_the_smallest_cache_and_a_second_one(student):
+    """A block of one token, one head of size 1: all shapes keep their axes. Another cache of the same
+    sizes knows nothing of it.
+    """
+    one, other = (student.PagedCache(1, 1, 1, 1, 1, torch.float64) for _ in "ab")
+    k, v = randn(1, 1, 1), randn(1, 1, 1)
+    for cache in (one, other):
+        assert_equal(cache.num_free, 1, what="the free blocks of a cache that nobody has used")
+        cache.start("a")
+        student.feed(cache, "a", [(k, v)])
+        k, v = k + 1, v + 1
+    for cache, more in ((one, 0), (other, 1)):
+        answer = cache.gather("a", 0)
+        assert_close(answer[0], k - 2 + more, what="the keys")
+        assert_close(answer[1], v - 2 + more, what="the values")
+        assert_equal(list(cache.blocks(0)[1].shape), [1, 1, 1, 1], what="the shape of the blocks")
 
 
 @points(0.5)
