@@ -649,10 +649,9 @@ cache = PagedCache(1, 24, block_size=4, num_kv_heads=1, d_head=1, dtype=torch.fl
 generator = torch.Generator().manual_seed(3)
 steps, wanted = 60, {}
 owners = torch.full((24, steps), float("nan"))
-names = itertools.count()
 for step in range(steps):
     if step % 4 == 0 and cache.num_free > 8:
-        name = next(names)
+        name = step // 4
         wanted[name] = int(torch.randint(6, 40, (1,), generator=generator))
         cache.start(name)
     for name in list(wanted):
@@ -1001,9 +1000,9 @@ def serve(requests, cache, step, max_running, eos_id=None):
         running.
 
     Raises:
-        ValueError: max_running is below 1; a prompt is empty or max_new below 1; or a
-            text does not fit although nothing else is in the cache (the blocks that it
-            needs and those there are in the message).
+        ValueError: max_running or a max_new is below 1 (it stands in the message), or
+            a prompt has 0 tokens; or a text does not fit although nothing else is in
+            the cache (the blocks that it needs and those there are in the message).
     """
     ### BEGIN SOLUTION
     if max_running < 1:
@@ -1341,8 +1340,8 @@ def beam_search(prompt, cache, step, num_beams, max_new, alpha, eos_id):
     chunks = [(beams[0][0], list(prompt))]
     for _ in range(max_new):
         log_p = torch.log_softmax(step(chunks), dim=-1)  # [beams, V]
-        so_far = torch.tensor([total for _, _, total in beams], dtype=log_p.dtype)
-        totals = so_far[:, None] + log_p
+        so_far = log_p.new_tensor([total for _, _, total in beams])
+        totals = so_far[:, None] + log_p  # [beams, V]
         best = totals.flatten().topk(min(num_beams, totals.numel()))
         going_on = []
         for total, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):

@@ -353,8 +353,9 @@ def joins_tensors(): ...
 def objects_in_a_queue(requests, cache, step, max_running, eos_id=None):
     if max_running <= 0:
         raise ValueError(f"no place: {max_running}")
-    if any(len(p) == 0 or m <= 0 for p, m in requests):
-        raise ValueError("a request with 0 tokens")
+    for p, m in requests:
+        if len(p) == 0 or m <= 0:
+            raise ValueError(f"prompt of {len(p)} tokens, {m} new ones")
     size = cache.block_size
     written = {i: [] for i in range(len(requests))}
     queue, active, log = list(range(len(requests)))[::-1], [], []

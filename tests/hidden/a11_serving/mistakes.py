@@ -1084,6 +1084,19 @@ def remembers_what_it_gave_back(): ...
 
 @mistake(
     "PrefixIndex",
+    hint="Two indexes share what they know, and each hands out blocks of the other's pool. (A dictionary of "
+    "the class is made once, for all objects.)",
+    replace=(
+        "self._known = {}  # all tokens up to the end of a block: the block",
+        "self._known = vars(type(self)).get('_all', {}); type(self)._all = self._known",
+    ),
+    keeps=0.6,
+)
+def knows_for_the_whole_class(): ...
+
+
+@mistake(
+    "PrefixIndex",
     hint="match adds holders. Whoever starts a text with these blocks is counted there.",
     replace=("blocks.append(block)", "blocks.append(block); self._pool.share([block])"),
 )

@@ -33,7 +33,7 @@ def _last_logits(reference, params, sizes, *texts):
     return torch.stack(rows)
 
 
-@points(1.5)
+@points(1)
 def test_a_prompt_and_then_token_after_token(student, reference):
     """One text: a prompt of five, then three single tokens, each equal to the whole model."""
     params, sizes = _model(reference)
@@ -70,7 +70,7 @@ def test_each_text_gets_what_it_gets_alone(student, reference):
     assert_equal(lengths, [7, 1, 3], what="the lengths")
 
 
-@points(1.5)
+@points(1)
 def test_chunks_of_all_sizes_go_together(student, reference):
     """A prompt of five beside a single token and a chunk of three: the last token of each chunk has the
     logits. Then another step.
@@ -152,6 +152,54 @@ def test_other_models_and_single_precision(student, reference):
     answer = student.batched_step(params, [("a", B)], cache, sizes)
     expected = _last_logits(reference, params, sizes, B)
     assert_close(answer, expected, atol=1e-3, rtol=1e-3)
+
+
+@points(0.5)
+def test_scores_of_any_size(student, reference):
+    """Weights of queries and keys that are 300 times as large, in float64 and float32; matrices that
+    are no contiguous tensors.
+    """
+    for dtype, tolerance in ((torch.float64, 2e-6), (torch.float32, 2e-2)):
+        sizes = reference.make_config(num_layers=1)
+        params = reference.random_params(sizes, dtype=dtype)
+        block = params["blocks"][0]
+        for name, factor in (("w_q", 300), ("w_k", 300), ("w_v", 1)):
+            block[name] = (factor * block[name]).T.contiguous().T
+        cache = _cache(student, sizes, dtype=dtype)
+        for name in ("a", "b"):
+            cache.start(name)
+        student.batched_step(params, [("a", A[:5])], cache, sizes)
+        answer = student.batched_step(params, [("b", B), ("a", A[5:])], cache, sizes)
+        expected = _last_logits(reference, params, sizes, B, A)
+        assert_close(answer, expected, atol=tolerance, rtol=tolerance)
+
+
+@points(0.5)
+def test_one_step_does_not_see_another(student, reference):
+    """The same chunk again: in the same cache, in another cache, with other params, with another
+    config.
+    """
+    params, sizes = _model(reference)
+    other_params, other_sizes = (
+        reference.random_params(sizes, seed=5),
+        reference.make_config(theta=9.0),
+    )
+    pairs = [(_cache(student, sizes), _cache(reference, sizes)) for _ in "ab"]
+    for i, (cache, right_cache) in enumerate(pairs):
+        for each, step in ((cache, student.batched_step), (right_cache, reference.batched_step)):
+            each.start("a")
+            step(params, [("a", A[i : i + 3])], each, sizes)
+    for weights, place, config in (
+        (params, 0, sizes),
+        (params, 0, sizes),
+        (params, 1, sizes),
+        (other_params, 1, sizes),
+        (other_params, 1, other_sizes),
+    ):
+        cache, right_cache = pairs[place]
+        answer = student.batched_step(weights, [("a", [7])], cache, config)
+        right = reference.batched_step(weights, [("a", [7])], right_cache, config)
+        assert_close(answer, right)
 
 
 @points(0.5)

@@ -9,14 +9,15 @@ import torch
 
 from autograder.suite import assert_close, assert_equal, assert_refused, points, uses
 
-from .toy import alone, logits_of, setting
+from .toy import STEP, alone, logits_of, setting
 
 pytestmark = uses("PagedCache")
 
 
-def _log_p(text, vocab_size):
+def _log_p(text, vocab_size, scale=2.0):
     """log P [V] of the next token."""
-    return logits_of(torch.tensor(text, dtype=torch.float64), vocab_size).log_softmax(dim=-1)
+    ids = torch.tensor(text, dtype=torch.float64)
+    return logits_of(ids, vocab_size, scale).log_softmax(dim=-1)
 
 
 def _score(tokens, total, alpha):
@@ -24,14 +25,14 @@ def _score(tokens, total, alpha):
     return total / ((5 + len(tokens)) / 6) ** alpha
 
 
-def _best_beams(prompt, num_beams, max_new, alpha, eos_id, vocab_size=7):
+def _best_beams(prompt, num_beams, max_new, alpha, eos_id, vocab_size=7, scale=2.0):
     """The same search on whole texts, without a cache."""
     beams, done = [([], 0.0)], []
     for _ in range(max_new):
         longer = [
             ([*tokens, token], total + float(row))
             for tokens, total in beams
-            for token, row in enumerate(_log_p(prompt + tokens, vocab_size))
+            for token, row in enumerate(_log_p(prompt + tokens, vocab_size, scale))
         ]
         longer = sorted(longer, key=lambda text: -text[1])[:num_beams]
         done += [text for text in longer if text[0][-1] == eos_id]
@@ -55,9 +56,9 @@ def _all_texts(prompt, max_new, alpha, eos_id, vocab_size):
     return sorted(([list(t), s] for t, s in texts.items()), key=lambda text: -text[1])
 
 
-def _run(student, prompt, num_beams, max_new, alpha, eos_id, vocab_size=7, num_blocks=60):
+def _run(student, prompt, num_beams, max_new, alpha, eos_id, num_blocks=60, **model):
     """What the search returns: (list of tokens, list of scores)."""
-    cache, step = setting(student, num_blocks, vocab_size=vocab_size)
+    cache, step = setting(student, num_blocks, **model)
     answer = student.beam_search(prompt, cache, step, num_beams, max_new, alpha, eos_id)
     assert_equal(cache.num_free, num_blocks, what="the free blocks at the end")
     return [tokens for tokens, _ in answer], [score for _, score in answer], step
@@ -77,7 +78,7 @@ def test_one_beam_is_greedy(student):
         _check(answer, _best_beams(prompt, 1, 5, 0.0, -1))
 
 
-@points(2)
+@points(1.5)
 def test_a_beam_as_wide_as_all_texts_is_exhaustive(student):
     """Three tokens of which one ends the text, at most three new ones, 40 beams: all texts there
     are, in the order of their scores.
@@ -89,7 +90,7 @@ def test_a_beam_as_wide_as_all_texts_is_exhaustive(student):
         _check(answer, expected)
 
 
-@points(2)
+@points(1.5)
 def test_each_beam_goes_on_with_its_own_keys(student):
     """Three beams over five steps, of which some have two continuations and some none. No end token, so
     nothing else can differ.
@@ -117,6 +118,9 @@ def test_a_text_that_has_ended_is_left_alone(student):
         for tokens in answer[0]:
             assert eos_id not in tokens[:-1], "a text goes on behind the end token"
         _check(answer, _best_beams(prompt, 4, 5, 0.0, eos_id))
+    greedy = alone([1, 2, 3], 5)
+    answer = _run(student, [1, 2, 3], 1, 5, 0.0, greedy[1])
+    assert_equal(answer[0], [greedy[:2]], what="the only beam, which has ended")
 
 
 @points(1)
@@ -139,6 +143,35 @@ def test_beams_share_the_blocks_of_the_prompt(student):
     prompt = [1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5]
     answer = _run(student, prompt, 4, 3, 0.0, -1, num_blocks=21)
     _check(answer, _best_beams(prompt, 4, 3, 0.0, -1))
+
+
+@points(0.5)
+def test_logits_of_any_size(student):
+    """Logits of some thousands: log P without a maximum overflows."""
+    for prompt in ([1, 2, 3], [6]):
+        answer = _run(student, prompt, 3, 3, 0.5, 2, scale=2000.0)
+        _check(answer, _best_beams(prompt, 3, 3, 0.5, 2, scale=2000.0))
+
+
+@points(0.5)
+def test_one_search_does_not_see_another(student):
+    """The same cache and step search again, with one argument exchanged in turn."""
+    cache, step = setting(student, 60)
+    for prompt, num_beams, max_new, alpha, eos_id in (
+        ([1, 2], 3, 3, 0.5, 2),
+        ([1, 3], 3, 3, 0.5, 2),
+        ([1, 3], 2, 3, 0.5, 2),
+        ([1, 3], 2, 4, 0.5, 2),
+        ([1, 3], 2, 4, 0.9, 2),
+        ([1, 3], 2, 4, 0.9, -1),
+    ):
+        answer = student.beam_search(prompt, cache, step, num_beams, max_new, alpha, eos_id)
+        pair = [tokens for tokens, _ in answer], [score for _, score in answer]
+        _check(pair, _best_beams(prompt, num_beams, max_new, alpha, eos_id))
+    other = student.define(STEP, "make_step")(cache, 5, 2.0)
+    answer = student.beam_search([1, 3], cache, other, 2, 4, 0.9, -1)
+    pair = [tokens for tokens, _ in answer], [score for _, score in answer]
+    _check(pair, _best_beams([1, 3], 2, 4, 0.9, -1, vocab_size=5))
 
 
 @points(0.5)

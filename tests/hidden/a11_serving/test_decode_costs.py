@@ -2,7 +2,13 @@
 
 from types import SimpleNamespace
 
-from autograder.suite import assert_close, assert_equal, assert_refused, points
+from autograder.suite import (
+    assert_close,
+    assert_close_in_turn,
+    assert_equal,
+    assert_refused,
+    points,
+)
 
 SIZES = SimpleNamespace(
     num_layers=3, d_model=11, num_heads=6, num_kv_heads=2, d_head=5, d_ff=17, vocab_size=23
@@ -39,12 +45,16 @@ def test_operations_of_all_texts(student):
 
 
 @points(0.5)
-def test_the_intensity_is_operations_for_each_byte(student):
+def test_the_intensity_is_operations_for_each_byte(student, reference):
     """396 270 operations for 8030 + 108 000 bytes; and of one text."""
     answer = student.decode_costs(SIZES, 9, 100, 2)
     assert_close(answer["intensity"], 396_270 / 116_030, what='"intensity"')
     answer = student.decode_costs(SIZES, 1, 1, 4)
     assert_close(answer["intensity"], 8390 / 16_300, what='"intensity"')
+    other = SimpleNamespace(**{**vars(SIZES), "num_kv_heads": 3})
+    assert_close_in_turn(
+        student.decode_costs, reference.decode_costs, SIZES, 5, 30, 2, others=(other, 6, 31, 4)
+    )
 
 
 @points(0.5)

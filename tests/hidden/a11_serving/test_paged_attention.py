@@ -89,11 +89,16 @@ def test_query_heads_share_key_heads_in_groups(student, reference):
 
 @points(1)
 def test_scores_of_any_size(student, reference):
-    """Scores near 1000 in the first block, in the last, or all near -2000; and in float32."""
-    for factor, place in ((600.0, 0), (600.0, 8), (-1500.0, slice(None))):
-        q, k, v = randn(1, 1, 5).abs() + 1, randn(1, 9, 5), randn(1, 9, 5)
+    """Scores near 1000 in the first block or in the last, all near -2000 or below -1e10; of one head
+    large and of the other small; and in float32.
+    """
+    for factor, place in ((600.0, 0), (600.0, 8), (-1500.0, slice(None)), (-3e10, slice(None))):
+        q, k, v = randn(1, 2, 5).abs() + 1, randn(1, 9, 5), randn(1, 9, 5)
         k[:, place] = factor * (1 + 0.001 * k[:, place])
         _check(student, reference, q, k, v, [3, 0, 5], 3, rest=0.5)
+    q, k, v = randn(2, 2, 5).abs() + 1, 600 + randn(1, 9, 5), randn(1, 9, 5)
+    q[0] = -q[0]
+    _check(student, reference, q, k, v, [3, 0, 5], 3, rest=0.5, what="heads of unlike scores")
     k, v = randn(1, 9, 5, dtype=torch.float32), randn(1, 9, 5, dtype=torch.float32)
     q = 40 * randn(1, 2, 5, dtype=torch.float32)
     keys, values = _in_blocks(k, v, [3, 0, 5], 3, 9)

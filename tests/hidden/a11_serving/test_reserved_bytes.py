@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from autograder.suite import assert_equal, assert_refused, points
+from autograder.suite import assert_close_in_turn, assert_equal, assert_refused, points
 
 CONFIG = SimpleNamespace(num_layers=3, num_kv_heads=5, d_head=7)
 """A token has 2 · 3 · 5 · 7 = 210 numbers."""
@@ -39,7 +39,7 @@ def test_blocks_are_rounded_up_for_each_text(student):
 
 
 @points(0.5)
-def test_lengths_that_cannot_be_are_refused(student):
+def test_lengths_that_cannot_be_are_refused(student, reference):
     """0 tokens, and 101 where 100 are possible: ValueError with the length and the capacity."""
     assert_refused(student.reserved_bytes, [9, 0], CONFIG, 8, 100, 2, sizes=(0, 100))
     assert_refused(student.reserved_bytes, [9, 101], CONFIG, 8, 100, 2, sizes=(101, 100))
@@ -47,6 +47,18 @@ def test_lengths_that_cannot_be_are_refused(student):
     assert_equal(answer["needed"], 42_420, what='"needed", of a text as long as the capacity')
     answer = student.reserved_bytes([], CONFIG, 8, 100, 2)
     assert_equal(answer["contiguous"], 0, what='"contiguous", of no text')
-    large = SimpleNamespace(num_layers=2**20, num_kv_heads=2**15, d_head=2**10)
-    answer = student.reserved_bytes([2**10 - 1], large, 3, 2**10, 2)
-    assert_equal(answer["needed"], (2**10 - 1) * 2**47, what='"needed", beyond 2**53')
+    large = SimpleNamespace(num_layers=1, num_kv_heads=2**30 + 1, d_head=2**30 + 1)
+    answer = student.reserved_bytes([1], large, 1, 1, 1)
+    expected = dict.fromkeys(answer, 2 * (2**30 + 1) ** 2)
+    assert_equal(answer, expected, what="bytes beyond 2**53")
+    other = SimpleNamespace(num_layers=3, num_kv_heads=4, d_head=7)
+    assert_close_in_turn(
+        student.reserved_bytes,
+        reference.reserved_bytes,
+        [9, 17, 1],
+        CONFIG,
+        8,
+        100,
+        2,
+        others=([9, 16, 1], other, 7, 99, 4),
+    )

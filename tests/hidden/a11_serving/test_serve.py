@@ -5,7 +5,7 @@ Blocks hold two tokens. The model's logits follow from what lies in the cache.
 
 from autograder.suite import assert_equal, assert_refused, points, uses
 
-from .toy import alone, make_step, setting
+from .toy import STEP, alone, make_step, setting
 
 pytestmark = uses("PagedCache")
 
@@ -111,7 +111,40 @@ def test_the_last_one_gives_way_and_reads_its_text_again(student):
     assert_equal(texts, _alone(requests), what="the texts")
 
 
-@points(1.5)
+@points(0.5)
+def test_no_more_give_way_than_must(student):
+    """Two blocks, which two texts have filled; both need another. One gives way, and that is enough."""
+    requests = [([1, 2], 2), ([3, 4], 2)]
+    texts, history = _run(student, requests, 2, 2)
+    assert_equal(history, [[(0, 2), (1, 2)], [(0, 1)], [(1, 3)]], what="the history")
+    assert_equal(texts, _alone(requests), what="the texts")
+
+
+@points(0.5)
+def test_one_call_does_not_see_another(student):
+    """The same cache and step serve again, with other requests, another number of places, and with an
+    end token and without.
+    """
+    cache, step = setting(student, 30)
+    eos_id = alone([3, 1], 12)[2]
+    few, many = [([3, 1], 5), ([2, 5], 3)], [([3, 1], 5), ([2, 5], 3), ([6], 2)]
+    for requests, places, end in (
+        (few, 1, None),
+        (few, 2, None),
+        (few, 2, eos_id),
+        (few, 2, None),
+        (many, 2, None),
+    ):
+        texts, history = student.serve(requests, cache, step, places, eos_id=end)
+        assert_equal(texts, _alone(requests, end), what="the texts")
+        assert_equal(len(history[0]), places, what="the members of the first step")
+    step_of_five = student.define(STEP, "make_step")(cache, 5, 2.0)
+    texts, _ = student.serve(few, cache, step_of_five, 2)
+    expected = [alone(prompt, max_new, vocab_size=5) for prompt, max_new in few]
+    assert_equal(texts, expected, what="the texts of another model")
+
+
+@points(1)
 def test_many_requests_in_little_memory(student, reference):
     """Nine requests, four places, five blocks: the whole history, and each text as if alone."""
     requests = [([(3 * i + j) % 7 for j in range(1 + i % 4)], 1 + (5 * i) % 6) for i in range(9)]
@@ -135,7 +168,7 @@ def reference_in(reference):
     return Reference
 
 
-@points(1)
+@points(0.5)
 def test_what_cannot_be_served_is_refused(student):
     """No place; an empty prompt; no new token; a text that needs three blocks where there are two, at
     once or after it has grown.
@@ -143,7 +176,8 @@ def test_what_cannot_be_served_is_refused(student):
     for requests, places, sizes in (
         ([([1], 1)], 0, (0,)),
         ([([1], 1), ([], 3)], 2, (0,)),
-        ([([1], 0)], 2, (0,)),
+        ([([1], 1), ([1], 0)], 2, (0,)),
+        ([([1], -4)], 2, (-4,)),
         ([([1], 1), ([1, 2, 3, 4, 5], 1)], 2, (3, 2)),
         ([([1, 2, 3], 4)], 2, (3, 2)),
     ):

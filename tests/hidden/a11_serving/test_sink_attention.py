@@ -5,7 +5,6 @@ import torch
 from autograder.suite import (
     assert_close,
     assert_close_in_turn,
-    assert_equal,
     assert_refused,
     call_twice,
     points,
@@ -69,7 +68,7 @@ def test_positions_are_counted_inside_the_cache(student, reference):
     assert_close(student.sink_attention(q, k, v, 1, 7, 10.0), expected)
 
 
-@points(1)
+@points(0.5)
 def test_no_sink_and_the_shortest_window(student, reference):
     """No sink is a plain window; a window of 1 with no sink gives the newest value. One token more
     than fits drops one.
@@ -88,9 +87,27 @@ def test_no_sink_and_the_shortest_window(student, reference):
         _whole(reference, q, k[:, :, kept], v[:, :, kept]),
         what="one token more than fits",
     )
-    large = _draw(9, dtype=torch.float32)
-    answer = student.sink_attention(*large, 2, 3, 100.0)
-    assert_equal(answer.dtype, torch.float32, what="the dtype")
+
+
+@points(0.5)
+def test_scores_of_any_size_and_layout(student, reference):
+    """Scores of several hundreds, in float64 and float32; one key only, with a score of 1000 for one
+    head and of -1000 for another; heads and tokens that are no contiguous tensors.
+    """
+    kept = [0, 1, 6, 7, 8]
+    for dtype, tolerance in ((torch.float64, 2e-6), (torch.float32, 2e-2)):
+        q, k, v = _draw(9, dtype=dtype)
+        q = 300 * q
+        expected = _whole(reference, q, k[:, :, kept], v[:, :, kept])
+        answer = student.sink_attention(q, k, v, 2, 3, 100.0)
+        assert_close(answer, expected, atol=tolerance, rtol=tolerance)
+        signs = torch.tensor([1.0, -1.0, 1.0], dtype=dtype).view(1, 3, 1, 1)
+        q, k = signs * 1000 * (1 + q.abs() / 300), torch.ones_like(k)
+        answer = student.sink_attention(q, k, v, 0, 1, 100.0)
+        assert_close(answer, v[:, :, -1:].expand(2, 3, 1, 4), atol=1e-5)
+    q, k, v = (randn(2, n, h, 4).transpose(1, 2) for n, h in ((1, 3), (9, 1), (9, 1)))
+    expected = _whole(reference, q, k[:, :, kept], v[:, :, kept])
+    assert_close(student.sink_attention(q, k, v, 2, 3, 100.0), expected)
 
 
 @points(0.5)

@@ -2,7 +2,15 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, rand, tensor
+from autograder.suite import (
+    assert_close,
+    assert_close_in_turn,
+    assert_refused,
+    call_twice,
+    points,
+    rand,
+    tensor,
+)
 
 
 def _causal(batch, heads, n, dtype=torch.float64):
@@ -36,6 +44,8 @@ def test_the_mean_is_over_the_batch(student, reference):
         assert_close(answer, reference.sink_mass(weights, 2), atol=tolerance)
     weights = _causal(5, 2, 4).transpose(0, 1)
     assert_close(student.sink_mass(weights, 3), reference.sink_mass(weights, 3))
+    weights = _causal(2, 3, 5)
+    assert_close_in_turn(student.sink_mass, reference.sink_mass, weights, 2, others=(None, 3))
 
 
 @points(0.5)

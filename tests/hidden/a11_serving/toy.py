@@ -7,19 +7,19 @@ import inspect
 import torch
 
 
-def logits_of(text, vocab_size):
+def logits_of(text, vocab_size, scale=2.0):
     """Logits [V] of the token behind a text, a float64 tensor [n]: any token changes them."""
     places = torch.arange(1, len(text) + 1, dtype=torch.float64)
     mixed = ((text + 1) * torch.sin(1.3 * places * (text + 2))).sum() + 0.37 * len(text)
     ids = torch.arange(1, vocab_size + 1, dtype=torch.float64)
-    return 2.0 * torch.sin(ids * (mixed + 0.1 * ids))
+    return scale * torch.sin(ids * (mixed + 0.1 * ids))
 
 
 class make_step:  # noqa: N801 - a class that is called like a function
     """A step of the toy model: keys are token ids, and `fed` has what each step was given."""
 
-    def __init__(self, cache, vocab_size):
-        self.cache, self.vocab_size, self.fed = cache, vocab_size, []
+    def __init__(self, cache, vocab_size, scale):
+        self.cache, self.vocab_size, self.scale, self.fed = cache, vocab_size, scale, []
 
     def __call__(self, chunks):
         self.fed.append([[int(token) for token in new] for _, new in chunks])
@@ -29,7 +29,7 @@ class make_step:  # noqa: N801 - a class that is called like a function
             self.cache.append(name, 0, ids, ids)
             self.cache.advance(name, ids.shape[1])
             text = self.cache.gather(name, 0)[0].flatten()
-            rows.append(logits_of(text, self.vocab_size))
+            rows.append(logits_of(text, self.vocab_size, self.scale))
         return torch.stack(rows)
 
 
@@ -37,10 +37,10 @@ STEP = inspect.getsource(logits_of) + "\n\n" + inspect.getsource(make_step)
 """Runs beside the student's code, on the cache that the loop was given."""
 
 
-def setting(student, num_blocks, block_size=2, vocab_size=7):
+def setting(student, num_blocks, vocab_size=7, scale=2.0):
     """(cache, step) in the worker: keys are token ids."""
-    cache = student.PagedCache(1, num_blocks, block_size, 1, 1, torch.float64)
-    return cache, student.define(STEP, "make_step")(cache, vocab_size)
+    cache = student.PagedCache(1, num_blocks, 2, 1, 1, torch.float64)
+    return cache, student.define(STEP, "make_step")(cache, vocab_size, scale)
 
 
 def alone(prompt, max_new, eos_id=None, vocab_size=7):
