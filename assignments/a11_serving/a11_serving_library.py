@@ -164,7 +164,8 @@ def generate_alone(params, prompt, max_new, config, eos_id=None):
     """
     text = list(prompt)
     for _ in range(max_new):
-        text.append(int(decoder_lm(torch.tensor([text]), params, config)[0, -1].argmax()))
+        logits = decoder_lm(torch.tensor([text]), params, config)
+        text.append(int(logits[0, -1].argmax()))
         if text[-1] == eos_id:
             break
     return text[len(prompt) :]
@@ -172,7 +173,8 @@ def generate_alone(params, prompt, max_new, config, eos_id=None):
 
 def kv_bytes_a_token(config, bytes_per_element):
     """Bytes of one token's keys and values, in all layers (assignment 8)."""
-    return 2 * config.num_layers * config.num_kv_heads * config.d_head * bytes_per_element
+    numbers = 2 * config.num_layers * config.num_kv_heads * config.d_head
+    return numbers * bytes_per_element
 
 
 def feed(cache, name, chunks):

@@ -227,7 +227,8 @@ def generate_alone(params, prompt, max_new, config, eos_id=None):
     """
     text = list(prompt)
     for _ in range(max_new):
-        text.append(int(decoder_lm(torch.tensor([text]), params, config)[0, -1].argmax()))
+        logits = decoder_lm(torch.tensor([text]), params, config)
+        text.append(int(logits[0, -1].argmax()))
         if text[-1] == eos_id:
             break
     return text[len(prompt) :]
@@ -235,7 +236,8 @@ def generate_alone(params, prompt, max_new, config, eos_id=None):
 
 def kv_bytes_a_token(config, bytes_per_element):
     """Bytes of one token's keys and values, in all layers (assignment 8)."""
-    return 2 * config.num_layers * config.num_kv_heads * config.d_head * bytes_per_element
+    numbers = 2 * config.num_layers * config.num_kv_heads * config.d_head
+    return numbers * bytes_per_element
 
 
 def feed(cache, name, chunks):
@@ -663,7 +665,9 @@ for step in range(steps):
             continue
         owners[cache.table(name), step] = name % 10
 figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
-axis.imshow(owners, cmap="tab10", aspect="auto", interpolation="nearest", vmin=0, vmax=9)
+axis.imshow(
+    owners, cmap="tab10", aspect="auto", interpolation="nearest", vmin=0, vmax=9
+)
 axis.set(xlabel="step", ylabel="block", title="Who holds which block")
 plt.show()
 
@@ -703,8 +707,8 @@ def reserved_bytes(lengths, config, block_size, capacity, bytes_per_element):
         bytes_per_element: 2 for float16 and bfloat16.
 
     Returns:
-        dict of int, in bytes: "needed" by the tokens, reserved "contiguous" for the full
-        capacity of each text, reserved "paged" in whole blocks.
+        dict of int, in bytes: "needed" by the tokens, reserved "contiguous" for the
+        full capacity of each text, reserved "paged" in whole blocks.
 
     Raises:
         ValueError: a length is below 1 or above the capacity; both in the message.
@@ -726,7 +730,7 @@ def reserved_bytes(lengths, config, block_size, capacity, bytes_per_element):
 # %% check="reserved_bytes"
 small = SimpleNamespace(num_layers=1, num_kv_heads=1, d_head=1)
 expect(
-    reserved_bytes([3, 4, 5], small, block_size=4, capacity=10, bytes_per_element=2),
+    reserved_bytes([3, 4, 5], small, 4, capacity=10, bytes_per_element=2),
     {"needed": 48, "contiguous": 120, "paged": 64},
     hint="A token takes 4 bytes here: a key and a value of 2 bytes. 12 tokens; 3 times "
     "10 slots; 1 + 1 + 2 blocks of 4.",
@@ -801,7 +805,8 @@ def paged_attention(q, keys, values, table, length):
 # %% check="paged_attention"
 torch.manual_seed(0)
 k, v = torch.randn(2, 2, 5, 3, dtype=torch.float64)  # two key heads, five tokens
-q = torch.randn(4, 2, 3, dtype=torch.float64)  # four query heads, the last two tokens
+# four query heads, of the last two tokens
+q = torch.randn(4, 2, 3, dtype=torch.float64)
 keys = torch.full((6, 2, 2, 3), float("nan"), dtype=torch.float64)  # blocks of two
 values = keys.clone()
 for block, first in ((4, 0), (1, 2), (3, 4)):
@@ -1099,9 +1104,9 @@ for first in range(0, len(many), places):
     for step in range(max(many[i][1] for i in batch)):
         static.append([(i, 1) for i in batch if step < many[i][1]])
 runs = {"static batches": static}
-for name, num_blocks in (("continuous, 100 blocks", 100), ("continuous, 24 blocks", 24)):
+for num_blocks in (100, 24):
     cache = new_cache(num_blocks)
-    runs[name] = serve(many, cache, any_token, places)[1]
+    runs[f"continuous, {num_blocks} blocks"] = serve(many, cache, any_token, places)[1]
 figure, axes = plt.subplots(3, 1, figsize=(9, 6), layout="constrained", sharex=True)
 for axis, (name, history) in zip(axes, runs.items(), strict=True):
     picture, holder = torch.full((places, len(history)), float("nan")), {}
@@ -1117,8 +1122,8 @@ for axis, (name, history) in zip(axes, runs.items(), strict=True):
     axis.imshow(picture, cmap="tab20", aspect="auto", interpolation="nearest")
     axis.set(
         ylabel="place",
-        title=f"{name}: {len(history)} steps, {work / places / len(history):.0%} of the "
-        f"places used, {fed} tokens fed",
+        title=f"{name}: {len(history)} steps, {fed} tokens fed, "
+        f"{work / places / len(history):.0%} of the places used",
     )
 axes[-1].set(xlabel="step")
 plt.show()
@@ -1486,9 +1491,9 @@ def sink_mass(weights, num_first):
 
 
 # %% check="sink_mass"
-weights = torch.tensor([[1.0, 0.0, 0.0], [0.8, 0.2, 0.0], [0.1, 0.3, 0.6]])[None, None]
+weights = torch.tensor([[1.0, 0.0, 0.0], [0.8, 0.2, 0.0], [0.1, 0.3, 0.6]])
 expect(
-    sink_mass(weights, 1),
+    sink_mass(weights[None, None], 1),
     torch.tensor([0.45]),
     hint="Queries 1 and 2 put 0.8 and 0.1 on the first token. Query 0 does not count.",
 )
@@ -1570,12 +1575,11 @@ expect(
     hint="Nine tokens, of which 0, 1, 6, 7, 8 stay: as if the others had never been "
     "there, with positions 0 to 4.",
 )
-turned = rotary_positions(k[:, :, kept], torch.arange(5), 100.0)
+turned_q = rotary_positions(q, torch.tensor([4]), 100.0)
+turned_k = rotary_positions(k[:, :, kept], torch.arange(5), 100.0)
 expect(
     short,
-    grouped_attention(
-        rotary_positions(q, torch.tensor([4]), 100.0), turned, v[:, :, kept], causal_mask(1, 5)
-    ),
+    grouped_attention(turned_q, turned_k, v[:, :, kept], causal_mask(1, 5)),
     atol=1e-10,
     hint="A short text stays whole. Keys at 0 to 4, the query at 4.",
 )
@@ -1683,7 +1687,13 @@ def decode_costs(config, batch, n, bytes_per_element):
 
 # %% check="decode_costs"
 tiny = SimpleNamespace(
-    num_layers=1, d_model=3, num_heads=2, num_kv_heads=1, d_head=2, d_ff=5, vocab_size=7
+    num_layers=1,
+    d_model=3,
+    num_heads=2,
+    num_kv_heads=1,
+    d_head=2,
+    d_ff=5,
+    vocab_size=7,
 )
 costs = decode_costs(tiny, batch=2, n=10, bytes_per_element=2)
 expect(
