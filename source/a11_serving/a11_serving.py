@@ -1609,13 +1609,13 @@ scores = scores - 1e9 * torch.eye(length, dtype=torch.float64)  # earlier tokens
 scores[:, 0] = 18.0  # more than chance likeness, less than equality
 later = torch.ones(length, length, dtype=torch.bool).triu(1)
 full = scores.masked_fill(later, float("-inf")).softmax(dim=-1)
-errors = {"window of 16": [], "window of 15 and one sink": []}
-for i in range(2, length):
-    for name, sinks, window in ((list(errors)[0], 0, 16), (list(errors)[1], 1, 15)):
+errors = {}
+for name, sinks, window in (("window of 16", 0, 16), ("15 and one sink", 1, 15)):
+    errors[name] = []
+    for i in range(2, length):
         kept = [j for j in range(i + 1) if j < sinks or j > i - window]
         row = scores[i, kept].softmax(dim=-1)
-        right = full[i] @ v
-        errors[name].append(float((row @ v[kept] - right).norm()))
+        errors[name].append(float((row @ v[kept] - full[i] @ v).norm()))
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 axes[0].imshow(full, cmap="Blues", vmin=0, vmax=1)
 axes[0].set(
