@@ -21,6 +21,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     create_engine,
+    delete,
     event,
     false,
     inspect,
@@ -180,3 +181,11 @@ def _add_columns(engine: Engine) -> None:
             definition = CreateColumn(column).compile(engine)
             with engine.begin() as connection:
                 connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
+
+
+def replace_row(engine: Engine, table: Table, **values: object) -> None:
+    """Write a row, in place of the one with the same primary key where there is one."""
+    key = [column == values[column.name] for column in table.primary_key.columns]
+    with engine.begin() as connection:
+        connection.execute(delete(table).where(*key))
+        connection.execute(table.insert().values(values))

@@ -13,7 +13,6 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from autograder.outputs.class_report import render_report
-from autograder.reporting.stored_marks import StoredMarks
 from autograder.server.attempts import Attempt
 from autograder.server.extensions import grant_extension
 from autograder.server.lti_desk import LtiDesk
@@ -124,12 +123,9 @@ def student_page(request: Request) -> Response:
 def report_page(request: Request) -> Response:
     """The class report, as `autograder report` writes it."""
     instructor_of(request)
-    office = office_of(request)
     assignment = assignment_of(request)
-    lines: list[str] = []
-    stored = StoredMarks(office.course, assignment, office.course.results, lines.append)
-    marks = stored.marks()
-    text = "".join(render_report(assignment.name, marks, stored.timing))
+    stored = office_of(request).stored_marks(assignment)
+    text = "".join(render_report(assignment.name, stored.marks(), stored.timing))
     return HTMLResponse(text, headers={"content-security-policy": _REPORT_POLICY})
 
 

@@ -27,8 +27,7 @@ from autograder.basics.whole_files import make_private
 from autograder.course import LtiRegistration
 from autograder.ledger import Identity, link_download, read_ledger
 from autograder.platforms.lti import LtiServices, Score
-from autograder.reporting.stored_marks import StoredMarks
-from autograder.server.database import lti_columns, lti_states, sent_marks
+from autograder.server.database import lti_columns, lti_states, replace_row, sent_marks
 from autograder.server.office import Office
 
 _STATE_SECONDS = 600.0
@@ -155,18 +154,15 @@ class LtiDesk:
         self, issuer: str, assignment: str, grades: Mapping[str, Any], roster_url: str
     ) -> None:
         """Keep what a launch says of the gradebook's column and of the roster."""
-        with self._engine.begin() as connection:
-            own = (lti_columns.c.issuer == issuer) & (lti_columns.c.assignment == assignment)
-            connection.execute(delete(lti_columns).where(own))
-            connection.execute(
-                lti_columns.insert().values(
-                    issuer=issuer,
-                    assignment=assignment,
-                    line_item=str(grades.get("lineitem", "")),
-                    line_items=str(grades.get("lineitems", "")),
-                    roster_url=roster_url,
-                )
-            )
+        replace_row(
+            self._engine,
+            lti_columns,
+            issuer=issuer,
+            assignment=assignment,
+            line_item=str(grades.get("lineitem", "")),
+            line_items=str(grades.get("lineitems", "")),
+            roster_url=roster_url,
+        )
 
     def send_marks(self, assignments: Collection[str]) -> list[str]:
         """Send the marks in these assignments that have changed since they were last sent; a line
@@ -190,8 +186,7 @@ class LtiDesk:
         assignment = office.assignment(name)
         if assignment is None or not (line_item or line_items):
             return
-        stored = StoredMarks(office.course, assignment, office.course.results, lambda line: None)
-        marks = stored.marks()
+        marks = office.stored_marks(assignment).marks()
         changed: dict[str, Score] = {}
         before = self._sent(name)
         for mark in marks:
@@ -226,12 +221,7 @@ class LtiDesk:
             return {row.student: row.mark for row in rows}
 
     def _note_sent(self, assignment: str, student: str, mark: str) -> None:
-        own = (sent_marks.c.assignment == assignment) & (sent_marks.c.student == student)
-        with self._engine.begin() as connection:
-            connection.execute(delete(sent_marks).where(own))
-            connection.execute(
-                sent_marks.insert().values(assignment=assignment, student=student, mark=mark)
-            )
+        replace_row(self._engine, sent_marks, assignment=assignment, student=student, mark=mark)
 
     @contextlib.contextmanager
     def _services(self, issuer: str) -> Iterator[LtiServices]:

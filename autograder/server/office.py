@@ -21,6 +21,7 @@ from autograder.ledger import Ledger, read_ledger
 from autograder.outputs.feedback_page import render_feedback
 from autograder.records.model import Result
 from autograder.reporting.marks_commands import read_uses
+from autograder.reporting.stored_marks import StoredMarks
 from autograder.server.attempts import Attempt, AttemptStore
 from autograder.server.filing import file_attempts
 from autograder.server.people import PeopleStore, Role, Visitor
@@ -132,6 +133,10 @@ class Office:
     def assignment(self, name: str) -> Assignment | None:
         """The built assignment of that name."""
         return next((entry for entry in self.assignments() if entry.name == name), None)
+
+    def stored_marks(self, assignment: Assignment) -> StoredMarks:
+        """The marks in the class's folders, as all commands know them."""
+        return StoredMarks(self.course, assignment, self.course.results, lambda line: None)
 
     # People
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from sqlalchemy import Engine, delete, select, update
 
-from autograder.server.database import api_keys, audit, links
+from autograder.server.database import api_keys, audit, links, replace_row
 
 Role = Literal["student", "instructor"]
 LINK_DAYS = 14.0
@@ -95,9 +95,7 @@ class PeopleStore:
         perhaps: that one ends.
         """
         key = secrets.token_urlsafe(24)
-        with self._engine.begin() as connection:
-            connection.execute(delete(api_keys).where(api_keys.c.student == student))
-            connection.execute(api_keys.insert().values(student=student, key_sha256=hash_key(key)))
+        replace_row(self._engine, api_keys, student=student, key_sha256=hash_key(key))
         return key
 
     def find_by_api_key(self, key: str) -> str | None:

@@ -23,7 +23,6 @@ from autograder.nbgrader.for_graders import graded_submissions
 from autograder.nbgrader.manual_grades import HandMark, read_hand_marks, write_hand_marks
 from autograder.records.results import read_results
 from autograder.reporting.gradebook_export import export_gradebook
-from autograder.reporting.stored_marks import StoredMarks
 from autograder.server.instructor_pages import class_address
 from autograder.server.office import Office
 from autograder.server.pages_base import (
@@ -120,8 +119,7 @@ def bring_in(request: Request, visitor: Visitor, _: SentForm) -> Response:
     """
     office = office_of(request)
     assignment = assignment_of(request)
-    stored = StoredMarks(office.course, assignment, office.course.results, lambda line: None)
-    list(export_gradebook(stored, None))
+    list(export_gradebook(office.stored_marks(assignment), None))
     office.people.log(visitor.student, "gradebook", assignment.name)
     return go_to(request, f"{class_address(assignment.name)}/written")
 

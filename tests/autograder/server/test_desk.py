@@ -62,6 +62,19 @@ def hand_in(served: Served, desk: GradingDesk, student: str, data: bytes) -> Att
     return attempt
 
 
+def look_at_regrade(served: Served) -> list[str]:
+    """Grade every attempt again, and give the lines of marks that would move."""
+    served.office.begin_regrade("tiny")
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        regrade = served.office.regrades.look("tiny", served.office.rules())
+        if regrade is not None and regrade.comparison is not None:
+            _, *moves, _ = regrade.comparison.lines()
+            return moves
+        time.sleep(0.05)
+    pytest.fail(f"attempts are not graded again after {PATIENCE:g} s")
+
+
 def test_the_day_of_a_desk(served: Served, desk: GradingDesk, notebooks: dict[str, bytes]) -> None:
     """In one test, since a station takes seconds to start: a right and a wrong notebook, a station
     that is killed, and another suite.
@@ -81,6 +94,11 @@ def test_the_day_of_a_desk(served: Served, desk: GradingDesk, notebooks: dict[st
 
     test = Path(course.suites / "tiny" / "test_half.py")
     test.write_text(test.read_text(encoding="utf-8").replace("@points(3)", "@points(4)"))
+    assert look_at_regrade(served) == [
+        "ada 5.5 → 6.5 of 6.5 (+1): half: test_halves_an_odd_number still passed (+1, worth 4 now)",
+        "bob 5.5 → 6.5 of 6.5 (+1): half: test_halves_an_odd_number still passed (+1, worth 4 now)",
+    ]
+    served.office.regrades.drop("tiny")
     later = wait_for(served, hand_in(served, desk, "ada", notebooks["right"]))
     assert (later.score, later.max_score) == (6.5, 6.5)
     assert later.suite_sha256 == course_sha256(course, course.assignment("tiny"))
