@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.diagnosis.asking import Asker, is_answered
-from autograder.diagnosis.evidence import fit_by_evidence
+from autograder.diagnosis.evidence import fit_by_evidence, say_what_is_shared
 from autograder.diagnosis.known_sitting import AnswerRecord, KnownSitting, list_departures, unite
 from autograder.diagnosis.mistake_fit import (
     Fit,
@@ -95,12 +95,15 @@ class Diagnostician:
         question: SuiteQuestion,
         runs: Mapping[str, TestRun],
         asker: Asker,
+        *,
+        is_free: bool = False,
     ) -> NamedMistakes:
         """The mistakes that explain the failed tests of a question.
 
         Args:
             runs: all tests of the question on the student's answer.
             asker: makes sights of the answers, and asks the student's functions again.
+            is_free: whether other answers than the answer key's are right too.
         """
         charged = _failed_tests(adjust_verdicts(runs))
         answer = self._read_answer(question, runs)
@@ -127,7 +130,7 @@ class Diagnostician:
         prices = self._price(question, chosen, answer, runs, withheld)
         if _explains_half(chosen, answer, weights):
             return NamedMistakes(diagnoses[0], tuple(diagnoses[1:]), prices)
-        evidence = _find_evidence_elsewhere(chosen, answer, asker)
+        evidence = _find_evidence_elsewhere(chosen, answer, asker, is_free=is_free)
         if evidence is None:
             return NamedMistakes(None, tuple(diagnoses), prices)
         if evidence.is_repair:
@@ -216,6 +219,9 @@ class Diagnostician:
             # tests that are explained already may speak against a mistake
             fits = [_restrict(fit, failed) for fit in find(unnamed, answer, asker)]
             further = _choose_fewest(fits, remaining, weights)
+            if find is _fit_all_by_evidence:
+                mistakes = [record.answer for record in records if record.answer]
+                further = [say_what_is_shared(fit, mistakes) for fit in further]
             all_chosen += further[: MOST_NAMED - len(all_chosen)]
         if len(all_chosen) > len(chosen):
             all_chosen.sort(key=lambda fit: -_weigh(fit.explained, weights))
@@ -288,8 +294,16 @@ class Diagnostician:
             if base is None or base.explained <= fit.explained:
                 parts = sorted(parts, key=lambda part: -len(part.failed(answer.failed)))
                 mistakes = tuple(part.answer for part in parts if part.answer)
-                unnamed = mistakes_seen_by_errors(fit, base, mistakes, answer)
-                return dataclasses.replace(fit, mistakes=mistakes, unnamed=unnamed)
+                return dataclasses.replace(
+                    fit,
+                    mistakes=mistakes,
+                    unnamed=mistakes_seen_by_errors(fit, base, mistakes, answer),
+                    own_tests={
+                        part.answer.name: part.failed(fit.explained)
+                        for part in parts
+                        if part.answer
+                    },
+                )
         return None
 
     def _promising_groups(
@@ -379,12 +393,14 @@ def _find_evidence_elsewhere(
     chosen: Sequence[Fit],
     answer: StudentAnswer,
     asker: Asker,
+    *,
+    is_free: bool,
 ) -> Evidence | None:
     """What is known of the answer in the tests that no chosen mistake explains."""
     sights = asker.sights(answer.failed, answer.key_runs)
     explained = unite([fit.explained for fit in chosen])
     compared = [test for test, run in answer.failed.items() if run.distances]
-    return find_evidence(sights, sights.keys() - explained, compared)
+    return find_evidence(sights, sights.keys() - explained, compared, is_free=is_free)
 
 
 def _failed_tests(runs: Mapping[str, TestRun]) -> list[str]:

@@ -4,11 +4,13 @@ what is true of the answer whatever else is wrong (`shows=` in mistakes.py).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from autograder.diagnosis.asking import PlacedSight
 from autograder.diagnosis.known_sitting import AnswerRecord
 from autograder.diagnosis.mistake_fit import Fit, StudentAnswer
+from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.shows import read_shows
 from autograder.suite.sight import look, look_safely
 
@@ -65,3 +67,23 @@ def fit_by_evidence(
         otherwise=frozenset(),
         mismatch=(-len(predicate.parts), 0.0),
     )
+
+
+def say_what_is_shared(fit: Fit, mistakes: Sequence[KnownAnswer]) -> Fit:
+    """The fit of a mistake by evidence, told by the predicate's own sentence where another mistake
+    with another hint shows by the same predicate: either hint would be false of the other's answer.
+
+    Args:
+        mistakes: all of the question.
+    """
+    (shown,) = fit.mistakes
+    predicate = read_shows(shown.shows)
+    hints = {
+        mistake.hint
+        for mistake in mistakes
+        if mistake.shows and read_shows(mistake.shows).parts == predicate.parts
+    }
+    if len(hints) == 1:
+        return fit
+    said = f"In the calls that are wrong, your answer {predicate.text}."
+    return dataclasses.replace(fit, said=said)

@@ -183,19 +183,20 @@ class ExampleFinder:
         of_tests = filter(None, map(_as_script, calls))
         yield from itertools.islice(of_tests, _FAILED_CALLS)
         if question not in self._drawn:
-            contracts = self._contracts_of(question)
+            contracts = self.contracts_of(question)
             dealt = deal_scripts(contracts, _DRAWN_SCRIPTS, seed=0) if contracts else []
             # helpers of the suite's own would be most of what the student reads
             self._drawn[question] = [script for _, script in dealt if not script.helpers]
         yield from self._drawn[question]
 
-    def _contracts_of(self, question: str) -> list[Contract]:
+    def contracts_of(self, question: str) -> list[Contract]:
+        """The contracts of a question, as the suite's file has them in order."""
         return [contract for contract in self._contracts if contract.question == question]
 
     def _player_of(self, script: Script, question: str) -> _Rules:
         functions = {step.name for step in script.steps}
         contracts = [
-            contract for contract in self._contracts_of(question) if contract.function in functions
+            contract for contract in self.contracts_of(question) if contract.function in functions
         ]
         names = dict(self._reference)
         for contract in contracts:

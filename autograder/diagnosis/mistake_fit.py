@@ -7,8 +7,8 @@ speaks against the mistake.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from autograder.diagnosis.known_sitting import AnswerRecord, Departures, unite
 from autograder.records.model import Diagnosis
@@ -69,6 +69,9 @@ class Fit:
             mistake's does not; then how far the answers lie apart, in roundings.
         unnamed: mistakes that have a price, and of which the student is not told: their effect is
             seen by errors alone, which another mistake may raise as well.
+        own_tests: of several mistakes at once, the explained tests that each fails by itself: its
+            hint stands beside these, and not beside the tests of another one.
+        said: what is told in place of the hints, where they might be false; "" for the hints.
     """
 
     mistakes: tuple[KnownAnswer, ...]
@@ -77,14 +80,26 @@ class Fit:
     otherwise: frozenset[str]
     mismatch: tuple[int, float]
     unnamed: tuple[KnownAnswer, ...] = ()
+    own_tests: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    said: str = ""
 
-    def diagnoses(self, tests: Collection[str]) -> list[Diagnosis]:
+    def diagnoses(self, tests: Sequence[str]) -> list[Diagnosis]:
         """The mistakes as the student reads of them, beside the tests that they explain."""
         return [
-            Diagnosis(mistake.name, mistake.hint, tuple(tests), mistake.keeps)
+            Diagnosis(
+                mistake.name,
+                self.said or mistake.hint,
+                self._tests_of(mistake, tests),
+                mistake.keeps,
+            )
             for mistake in self.mistakes
             if mistake not in self.unnamed
         ]
+
+    def _tests_of(self, mistake: KnownAnswer, tests: Sequence[str]) -> tuple[str, ...]:
+        """The tests beside which a mistake is told; all where it shows only beside the others."""
+        own_tests = self.own_tests.get(mistake.name, frozenset(tests))
+        return tuple(test for test in tests if test in own_tests) or tuple(tests)
 
 
 def fit_mistake(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
@@ -130,6 +145,9 @@ def explains(
             return False
     student_ways = unite(answer.departures[test][: len(calls)])
     mistake_ways = unite(record.departures(test, key_run)[: len(calls)])
+    if "changed" in mistake_ways - student_ways:
+        # the mistake is to write into an argument, and the student did not
+        return False
     if student_ways & {"value", "fault"}:
         return bool(student_ways & mistake_ways & {"value", "fault"})
     if len(student_calls) != len(mistake_calls) or bool(mistake_ways) != bool(student_ways):

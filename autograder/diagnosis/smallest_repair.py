@@ -8,7 +8,6 @@ costs what one fault costs. Where no repair does it, the page still says what is
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from autograder.diagnosis.answer_forms import describe_forms, describe_numbers
 from autograder.diagnosis.asking import PlacedSight
+from autograder.diagnosis.findings import list_findings, tensor_arguments
 from autograder.suite.answer_predicates import (
-    Numbers,
     axes_exchanged,
     back_to_front,
     complement,
@@ -31,27 +31,25 @@ from autograder.suite.answer_predicates import (
     to_array,
 )
 from autograder.suite.factor_predicates import measure_factor, off_by_a_constant
-from autograder.suite.kinds import is_array
+from autograder.suite.kinds import is_array, numbers_in
 from autograder.suite.probing_predicates import (
-    depends_on_later,
-    ignores,
-    mixes_the_batch,
     right_once_exchanged,
     right_once_inverted,
     right_once_scaled,
     right_once_transposed,
-    right_without,
 )
 from autograder.suite.sight import Predicate, Sight, Unseen, look_safely, make_predicate
 from autograder.wire.trees import leaves
+from autograder.wire.values import dtype_name
 
 REPAIRED_KEEPS = 0.65
 """The share of its question's points that an answer keeps which a single repair makes right."""
+_FEWEST_REPAIRED = 3
+"""Numbers that a repair must make right: one or two can become so by chance."""
+_SUBJECT = "In the calls that are wrong, your answer"
+_SUBJECT_WITHOUT_HINT = "In the calls that are wrong and that no hint explains, your answer"
+"""The calls of passed tests are not looked at: what is true of wrong answers may be false there."""
 _POWERS = (0.5, -0.5, 1, -1, 2, -2)
-_MOST_ARGUMENTS = 4
-"""Arguments that repairs change: functions with more take weights by the dozen."""
-_MOST_ENTRIES = 8
-"""Entries of a batch that are asked one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +71,8 @@ def find_evidence(
     sights: Mapping[str, Sequence[PlacedSight]],
     unexplained: Collection[str],
     compared: Collection[str],
+    *,
+    is_free: bool = False,
 ) -> Evidence | None:
     """The smallest repair of the answers that no mistake explains; else the first thing that is
     true of all wrong answers; None where nothing is known of wrong answers.
@@ -80,36 +80,55 @@ def find_evidence(
     Args:
         sights: of all failed tests.
         unexplained: the failed tests that no mistake explains.
-        compared: the tests that compared numbers with the right ones. Where a question has many
-            right answers, tests look at properties, and other numbers than the answer key's may
-            be as right.
+        compared: the tests that compared numbers with the right ones.
+        is_free: whether other answers than the answer key's are right too: then only the kind of
+            an answer can be wrong by comparison.
     """
     seen = {test: [sight for _, sight in placed] for test, placed in sights.items() if placed}
     remaining = {test: of_test for test, of_test in seen.items() if test in unexplained}
     if not remaining:
         return None
     every = [sight for of_test in remaining.values() for sight in of_test]
-    subject = (
-        "Your answer" if len(remaining) == len(seen) else "Where no hint says more, your answer"
-    )
-    if not any(_repeats_an_argument(sight) for sight in every):
-        factor = _find_factor(every)
-        if factor:
-            return Evidence(f"{subject} {factor}.", frozenset(remaining), is_repair=True)
-        for repair in _repairs(every[0]):
-            tests = _tests_that_show(repair, remaining)
-            if tests:
-                return Evidence(f"{subject} {repair.text}.", tests, is_repair=True)
-    for finding in _findings(every[0]):
-        # what is said of the answer must not be false where a mistake is named
+    if not is_free:
+        subject = _SUBJECT if len(remaining) == len(seen) else _SUBJECT_WITHOUT_HINT
+        evidence = _find_repair(remaining, every, subject) or _find_finding(seen, every[0])
+        if evidence is not None:
+            return evidence
+    comparable = [sight for test in remaining if test in compared for sight in seen[test]]
+    text = describe_forms(every)
+    if not text and not is_free:
+        text = describe_numbers(comparable)
+    return Evidence(text, frozenset(remaining), is_repair=False) if text else None
+
+
+def _find_repair(
+    remaining: Mapping[str, Sequence[Sight]],
+    every: Sequence[Sight],
+    subject: str,
+) -> Evidence | None:
+    """The smallest repair of answers without a name; None where none makes them right."""
+    if any(_repeats_an_argument(sight) for sight in every):
+        return None
+    factor = _find_factor(every)
+    if factor:
+        return Evidence(f"{subject} {factor}.", frozenset(remaining), is_repair=True)
+    for repair in (_other_dtype(every), *_repairs(every[0])):
+        tests = _tests_that_show(repair, remaining)
+        repaired = [sight for test in tests for sight in remaining[test]]
+        if sum(_count_telling(sight.right) for sight in repaired) >= _FEWEST_REPAIRED:
+            return Evidence(f"{subject} {repair.text}.", tests, is_repair=True)
+    return None
+
+
+def _find_finding(seen: Mapping[str, Sequence[Sight]], first: Sight) -> Evidence | None:
+    """The first thing that is true of all wrong answers, those with a hint too: what is said must
+    not be false where a mistake is named.
+    """
+    for finding in list_findings(first):
         tests = _tests_that_show(finding, seen)
         if tests:
-            # the calls of passed tests are not looked at
-            text = f"In the calls that are wrong, your answer {finding.text}."
-            return Evidence(text, tests, is_repair=False)
-    comparable = [sight for test in remaining if test in compared for sight in seen[test]]
-    text = _count_right_numbers(comparable) or _other_form(every)
-    return Evidence(text, frozenset(remaining), is_repair=False) if text else None
+            return Evidence(f"{_SUBJECT} {finding.text}.", tests, is_repair=False)
+    return None
 
 
 def _tests_that_show(
@@ -127,6 +146,17 @@ def _tests_that_show(
         if True in verdicts:
             shown.add(test)
     return frozenset(shown) if 2 * len(shown) >= len(seen) else frozenset()
+
+
+def _count_telling(right: object) -> int:
+    """How many numbers of an answer say something: the floats 0 and 1 have many causes."""
+    count = 0
+    for leaf in leaves(right):
+        numbers = numbers_in(leaf) if is_array(leaf) else np.asarray(0)
+        if numbers.dtype.kind == "f":
+            numbers = numbers[np.isfinite(numbers) & (numbers != 0) & (numbers != 1)]
+        count += numbers.size
+    return count
 
 
 def _repeats_an_argument(sight: Sight) -> bool:
@@ -195,11 +225,12 @@ def _power_in_words(name: str, axis: int, power: float) -> str:
 
 
 def _repairs(sight: Sight) -> Iterator[Predicate]:
-    """Repairs from the smallest on: of the answer first, then of an argument."""
-    yield _other_dtype()
-    yield one_axis_more()
-    yield one_axis_less()
-    yield parts_exchanged()
+    """Repairs from the smallest on: of the answer first, then of an argument. Each is shown by the
+    numbers, and not by shapes alone: what it costs is the price of a single fault.
+    """
+    yield _with_right_numbers(one_axis_more())
+    yield _with_right_numbers(one_axis_less())
+    yield _in_the_other_order()
     yield complement()
     yield off_by_a_constant()
     yield from [is_what(name) for name in ("minus", "square", "root", "exp", "log", "one over")]
@@ -209,140 +240,54 @@ def _repairs(sight: Sight) -> Iterator[Predicate]:
     ]
     yield from [needs_softmax(axis - ndim) for axis in reversed(range(ndim))]
     yield from [back_to_front(axis - ndim) for axis in reversed(range(ndim))]
-    names = _tensors(sight)
+    names = tensor_arguments(sight)
     for name in names:
         yield right_once_inverted(name)
         yield right_once_transposed(name)
     for first, second in itertools.combinations(names, 2):
         yield right_once_exchanged(first, second)
     for name in names[:2]:
-        for power in (-0.5, 0.5):
-            yield right_once_scaled(name, f"{name}[-1]**{power}")
+        for power, words in ((-0.5, "divided"), (0.5, "multiplied")):
+            scaled = right_once_scaled(name, f"{name}[-1]**{power}")
+            text = f"is right once `{name}` is {words} by the root of its last size"
+            yield make_predicate(text, scaled.holds)
 
 
-def _findings(sight: Sight) -> Iterator[Predicate]:
-    """What may be true of an answer that no repair makes right, the most telling first."""
-    for name in _tensors(sight):
-        yield ignores(name)
-        yield depends_on_later(name)
-        yield mixes_the_batch(name)
-    for name, value in sight.arguments.items():
-        if value is not None:
-            yield right_without(name)
-    yield _right_for_a_batch_of_one()
-    yield _right_for_equal_lengths()
-    yield _right_in_double_precision()
+def _other_dtype(sights: Sequence[Sight]) -> Predicate:
+    """The right numbers in another dtype, which is named where all wrong answers have one."""
 
-
-def _tensors(sight: Sight) -> list[str]:
-    names = [name for name, value in sight.arguments.items() if is_array(value)]
-    return names[:_MOST_ARGUMENTS]
-
-
-def _other_dtype() -> Predicate:
     def holds(sight: Sight) -> bool:
         if not is_array(sight.answer) or not is_array(sight.right):
             raise Unseen("no dtype")
         is_other = sight.answer.dtype != sight.right.dtype
         return is_other and equal(sight.answer, sight.right)
 
-    return make_predicate("has the right numbers in another dtype", holds)
+    dtypes = {
+        (dtype_name(sight.answer.dtype), dtype_name(sight.right.dtype))
+        for sight in sights
+        if is_array(sight.answer) and is_array(sight.right)
+    }
+    if len(dtypes) != 1:
+        return make_predicate("has the right numbers in another dtype", holds)
+    ((dtype, right_dtype),) = dtypes
+    return make_predicate(f"has the right numbers as {dtype} in place of {right_dtype}", holds)
 
 
-def _right_for_a_batch_of_one() -> Predicate:
-    """Each entry of the batch gets the right answer where it stands alone. The first entry says too
-    little: another one may be what the answer is wrong for.
-    """
+def _with_right_numbers(predicate: Predicate) -> Predicate:
+    """A predicate on the shape of an answer, where the numbers are right in their order."""
 
     def holds(sight: Sight) -> bool:
-        shapes = {name: sight.arguments[name].shape for name in _tensors(sight)}
-        sizes = [shape[0] for shape in shapes.values() if shape]
-        batch = max(sizes, default=0)
-        alike = [name for name, shape in shapes.items() if shape[:1] == (batch,)]
-        if batch < 2 or len(alike) < len(shapes):
-            raise Unseen("no batch")
-        if batch > _MOST_ENTRIES:
-            raise Unseen("too large a batch")
-        for entry in range(batch):
-            changes = {name: sight.arguments[name][entry : entry + 1] for name in alike}
-            alone = sight.ask_again(f"entry {entry} alone", changes)
-            if not equal(alone.answer, alone.right):
-                return False
-        return True
+        if not predicate.holds(sight):
+            return False
+        return equal(to_array(sight.answer).ravel(), to_array(sight.right).ravel())
 
-    return make_predicate("is right for a batch of one, and wrong for a larger one", holds)
+    return make_predicate(predicate.text, holds)
 
 
-def _right_for_equal_lengths() -> Predicate:
+def _in_the_other_order() -> Predicate:
+    predicate = parts_exchanged()
+
     def holds(sight: Sight) -> bool:
-        values = {name: sight.arguments[name] for name in _tensors(sight)}
-        lengths = {name: value.shape[-2] for name, value in values.items() if value.ndim > 1}
-        if len(set(lengths.values())) < 2 or len(lengths) < len(values):
-            raise Unseen("equal lengths already")
-        shortest = min(lengths.values())
-        cut = {name: value[..., :shortest, :] for name, value in values.items()}
-        other = sight.ask_again("equal lengths", cut)
-        return equal(other.answer, other.right)
+        return predicate.holds(sight) and equal([*reversed(sight.answer)], [*sight.right])
 
-    return make_predicate("is right where all lengths are equal, and wrong elsewhere", holds)
-
-
-def _right_in_double_precision() -> Predicate:
-    def holds(sight: Sight) -> bool:
-        values = {
-            name: sight.arguments[name]
-            for name in _tensors(sight)
-            if str(sight.arguments[name].dtype) in ("torch.float16", "torch.float32")
-        }
-        if not values:
-            raise Unseen("double precision already")
-        wide = {name: value.double() for name, value in values.items()}
-        other = sight.ask_again("double precision", wide)
-        return equal(other.answer, other.right)
-
-    return make_predicate("is right in float64, and wrong in a narrower dtype", holds)
-
-
-def _count_right_numbers(sights: Sequence[Sight]) -> str:
-    """How much of the wrong answers is right, where nothing else is known of them; "" where their
-    form differs from that of the right ones.
-    """
-    right_numbers, all_numbers = 0, 0
-    for sight in sights:
-        for answer, right in _side_by_side(sight.answer, sight.right):
-            if answer.shape == right.shape:
-                all_numbers += right.size
-                right_numbers += int(np.isclose(answer, right, rtol=1e-4, atol=1e-6).sum())
-    if not all_numbers:
-        return ""
-    if right_numbers == all_numbers:
-        return "All numbers in your answers are right: what is wrong is something else."
-    if not right_numbers:
-        return "None of the numbers in your wrong answers is right."
-    return f"{right_numbers} of the {all_numbers} numbers in your wrong answers are right."
-
-
-def _other_form(sights: Sequence[Sight]) -> str:
-    """Whether all wrong answers have another form than the right ones; "" where one has not."""
-    for sight in sights:
-        pairs = [*_side_by_side(sight.answer, sight.right)]
-        is_whole = len(leaves(sight.answer)) == len(leaves(sight.right)) == len(pairs)
-        # sizes may be free, as those of a counterexample are; a failed comparison names them
-        if is_whole and all(numbers.ndim == right.ndim for numbers, right in pairs):
-            return ""
-    return "Your answers are of another form than the right ones."
-
-
-def _side_by_side(answer: Any, right: Any) -> Iterator[tuple[Numbers, Numbers]]:
-    """The numbers of an answer and of the right one, part by part, as far as both have parts."""
-    if isinstance(right, (tuple, list)) and isinstance(answer, (tuple, list)):
-        for part, right_part in zip(answer, right, strict=False):
-            yield from _side_by_side(part, right_part)
-        return
-    if isinstance(right, dict) and isinstance(answer, dict):
-        for name, right_part in right.items():
-            if name in answer:
-                yield from _side_by_side(answer[name], right_part)
-        return
-    with contextlib.suppress(Unseen):
-        yield to_array(answer), to_array(right)
+    return make_predicate(predicate.text, holds)

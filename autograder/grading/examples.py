@@ -44,6 +44,15 @@ class Examples:
         self._suite_inputs: dict[str, frozenset[str]] = {}
         self._finder: ExampleFinder | None = None
 
+    def is_free(self, question: str) -> bool:
+        """Whether other answers than the answer key's are right too, by all contracts of a
+        question; False where nobody says.
+        """
+        if loaded_torch() is None:
+            return False
+        contracts = self._open_finder().contracts_of(question)
+        return bool(contracts) and all(contract.right_if is not None for contract in contracts)
+
     def find(
         self,
         question: SuiteQuestion,
@@ -54,22 +63,28 @@ class Examples:
         has_wrong_answer = any(run.answered and not run.passed for run in runs.values())
         if loaded_torch() is None or not has_wrong_answer:
             return None
-        from autograder.diagnosis.example_finder import ExampleFinder, FailedQuestion
+        from autograder.diagnosis.example_finder import FailedQuestion
 
-        if self._finder is None:
-            self._finder = ExampleFinder(
-                self._assignment.suite, self._reference, self._questions, self._limits
-            )
         key_runs = self._known_sitting.record(question, None).runs(runs)
         if question.name not in self._suite_inputs:
             calls = [call for run in key_runs.values() for call in run.calls]
             self._suite_inputs[question.name] = frozenset(map(call_fingerprint, calls))
         failed = FailedQuestion(question.name, runs, key_runs, self._suite_inputs[question.name])
         try:
-            return self._finder.find(failed, asker.functions)
+            return self._open_finder().find(failed, asker.functions)
         except KitError:
             raise
         except Exception:
             # An answer in a form that nobody foresaw (an integer of 5000 digits cannot be printed)
             # has no example, and its points stand.
             return None
+
+    def _open_finder(self) -> ExampleFinder:
+        """The finder, which is made when the first question fails: it needs torch."""
+        from autograder.diagnosis.example_finder import ExampleFinder
+
+        if self._finder is None:
+            self._finder = ExampleFinder(
+                self._assignment.suite, self._reference, self._questions, self._limits
+            )
+        return self._finder

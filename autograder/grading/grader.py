@@ -328,7 +328,9 @@ class AssignmentGrader:
                 stand_ins = max(run.stand_ins for run in question_runs.values())
                 open_functions = partial(sitting.open_functions, question, stand_ins)
                 asker = Asker(open_functions, self.reference, self.course.limits)
-                mistakes = self.diagnostician.name_mistakes(question, question_runs, asker)
+                mistakes = self.diagnostician.name_mistakes(
+                    question, question_runs, asker, is_free=self._examples.is_free(name)
+                )
                 example = self._examples.find(question, question_runs, asker)
                 named[name] = dataclasses.replace(mistakes, example=example)
                 sitting.close()

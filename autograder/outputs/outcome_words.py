@@ -110,6 +110,8 @@ def kept_note(question: QuestionResult) -> str:
     failed = {test.name for test in question.tests if test.outcome != "passed"}
     if question.diagnosis and not question.slips and failed.issubset(question.diagnosis.tests):
         return f"You keep {points} for this slip."
+    if not question.diagnosis and not question.slips:
+        return f"You keep {points}: an answer that one change makes right costs what a slip costs."
     return (
         f"You keep {points}: a known slip costs what it costs by itself, and whatever else failed "
         "costs its own tests."

@@ -31,7 +31,9 @@ _COSTLIER = 1.5
 _AMBIGUOUS_ERRORS = frozenset(
     {"RuntimeError", "NameError", "UnboundLocalError", "AttributeError", "KeyError", "IndexError"}
 )
-"""Errors that mean a hundred things: two agree only where their messages do, numbers aside."""
+"""Errors that mean a hundred things: two agree only where their messages do. The sizes count: torch
+says of nearly every wrong shape that two matrices cannot be multiplied, and of which sizes.
+"""
 _KERNEL_FAULTS = frozenset({"KernelFault", "MemoryFault"})
 _KERNEL_ACCESS = re.compile(r"\b(?:reads(?: \w+(?=\[))?|writes)\b(?: memory between| an address)?")
 """What a kernel did, in the message of a fault: the hint of a load that is not masked says nothing
@@ -208,7 +210,7 @@ def _faults_agree(first: StudentFault | None, second: StudentFault | None) -> bo
         return _kernel_accesses(first.message) == _kernel_accesses(second.message)
     if first.type_name not in _AMBIGUOUS_ERRORS:
         return True
-    return _words(first.message) == _words(second.message)
+    return without_addresses(first.message) == without_addresses(second.message)
 
 
 def _kernel_accesses(message: str) -> list[str]:

@@ -79,7 +79,7 @@ def part(place: int | str, predicate: Predicate) -> Predicate:
             raise Unseen
         return verdict
 
-    return make_predicate(f"[{place!r}] {predicate.text}", holds)
+    return make_predicate(f"at `[{place!r}]` {predicate.text}", holds)
 
 
 def sums_to_one(*axes: int) -> Predicate:

@@ -15,6 +15,7 @@ from autograder.suite.answer_predicates import Numbers, equal, to_array
 from autograder.suite.kinds import is_array, numbers_in
 from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate, read_factor
 from autograder.wire.libraries import is_tensor, loaded_torch
+from autograder.wire.trees import leaves
 
 LARGEST_UNIT = 256
 """Rows of the largest unit matrix that is asked with."""
@@ -28,15 +29,27 @@ def _stays(sight: Sight, other: Sight) -> bool:
         raise Unseen("the right answer stays the same too")
     if not _is_finite(sight.answer):
         raise Unseen("not finite")
+    if _is_one_number(sight.answer):
+        raise Unseen("one number everywhere stays the same for many reasons")
     return equal(other.answer, sight.answer)
 
 
 def ignores(argument: str) -> Predicate:
-    """The answer stays the same whatever an argument is, and the right answer does not."""
+    """The answer stays the same whatever an argument is, and the right answer does not. Two other
+    arguments are tried: the first may be as good as what stood there.
+    """
 
     def holds(sight: Sight) -> bool:
-        other = sight.ask_with(f"other {argument}", {argument: other_values(sight, argument)})
-        return _stays(sight, other)
+        others = other_values(sight, argument)
+        first = sight.ask_with(f"other {argument}", {argument: others})
+        if not _stays(sight, first):
+            return False
+        try:
+            second_values = _further_values(others)
+        except Unseen:
+            return True
+        second = sight.ask_with(f"a third {argument}", {argument: second_values})
+        return equal(second.answer, sight.answer)
 
     return make_predicate(f"is the same whatever `{argument}` is", holds)
 
@@ -266,6 +279,13 @@ def other_values(sight: Sight, argument: str) -> Any:
     return like(value, others)
 
 
+def _further_values(others: Any) -> Any:
+    """Values of the same kind once more, of another size and with another sign."""
+    if isinstance(others, bool) or (is_array(others) and numbers_in(others).dtype.kind != "f"):
+        raise Unseen("no further values that are sure to be allowed")
+    return rebuilt(others, lambda values: -0.375 * values) if is_array(others) else others + 1
+
+
 def with_other_entry(
     value: Any,
     axis: int,
@@ -311,6 +331,15 @@ def like(value: Any, array: Numbers) -> Any:
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(array).astype(value.dtype)
     raise Unseen("no tensor")
+
+
+def _is_one_number(answer: Any) -> bool:
+    """Whether all numbers of an answer that has several are the same."""
+    arrays = [numbers_in(leaf).ravel() for leaf in leaves(answer) if is_array(leaf)]
+    if not arrays:
+        return False
+    numbers = np.concatenate([array.astype(np.float64) for array in arrays])
+    return numbers.size > 1 and bool((numbers == numbers[0]).all())
 
 
 def _is_finite(answer: Any) -> bool:

@@ -952,7 +952,7 @@ def explain_memory_figure(n, num_heads, claimed):
         n: tokens.
         num_heads: H.
         claimed: the figure somebody wrote down as "terabytes", rounded to three
-            decimals.
+            decimals; at least 1.
 
     Returns:
         (bytes_per_element, binary_divisions): an element size out of 1, 2, 4 and 8 and

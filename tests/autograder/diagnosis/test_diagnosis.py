@@ -176,6 +176,22 @@ def test_two_mistakes_in_one_call_are_named_where_neither_explains_it() -> None:
     assert points_lost(["rows", "half", "cost"], POINTS, found.prices) == 8.0
 
 
+def test_each_of_two_mistakes_is_told_beside_the_tests_that_it_fails_by_itself() -> None:
+    """Only `unscaled` fails "cost": the hint of `inverted` would be false there."""
+    known: dict[str, Answers] = {
+        "inverted": {"rows": INVERTED, "half": INVERTED.half()},
+        "unscaled": UNSCALED,
+    }
+    both = {**three_times(known["inverted"]), "cost": UNSCALED["cost"]}
+    found = name(both, {**known, "inverted and unscaled": both})
+    assert found.first is not None
+    diagnoses = (found.first, *found.slips)
+    assert {diagnosis.mistake: diagnosis.tests for diagnosis in diagnoses} == {
+        "inverted": ("rows", "half"),
+        "unscaled": ("rows", "half", "cost"),
+    }
+
+
 def test_pairs_do_not_run_where_one_mistake_explains_half() -> None:
     without = {mistake: answers for mistake, answers in PAIRS.items() if " and " not in mistake}
     assert name(UNSCALED, without).first is not None  # running a pair would be a KeyError
@@ -341,6 +357,11 @@ def test_errors_that_mean_a_hundred_things_agree_by_their_words() -> None:
         return Call("f", (), {}, fault=StudentError(kind, message))
 
     assert answers_agree(
+        raising("RuntimeError", "size 4 must match 5"),
+        raising("RuntimeError", "size 4 must match 5"),
+        None,
+    )
+    assert not answers_agree(
         raising("RuntimeError", "size 4 must match 5"),
         raising("RuntimeError", "size 7 must match 3"),
         None,

@@ -110,6 +110,14 @@ def test_two_mistakes_show_in_the_same_answers() -> None:
     assert named.first.mistake == "over_columns"
 
 
+def test_mistakes_that_show_alike_are_told_by_what_they_show() -> None:
+    """Which of the two it is nobody knows, and either hint may be false."""
+    named = name(lambda x: torch.softmax(3 * x, dim=-2), COLUMNS, (doubled, "sums_to_one(-2)"))
+    assert named.first is not None
+    assert named.first.mistake == "over_columns"
+    assert named.first.hint == "In the calls that are wrong, your answer sums to 1 along axis -2."
+
+
 def test_exact_agreement_comes_before_evidence() -> None:
     named = name(doubled, (over_columns, "scores_off_by()"), DOUBLED)
     assert named.first is not None
@@ -144,27 +152,37 @@ def test_numbers_that_are_right_speak_against_a_mistake() -> None:
     assert "second" not in (named.first.tests if named.first else ())
 
 
+WRONG = "In the calls that are wrong, your answer"
+
+
 @pytest.mark.parametrize(
     ("student", "text"),
     [
-        (lambda x: 3 * key(x), "Your answer is right up to one factor everywhere, 3."),
+        (lambda x: 3 * key(x), "is right up to one factor everywhere, 3."),
         (
             lambda x: key(x) / x.shape[-2],
-            "Your answer is right up to one factor, one over the size of axis -2 of `x`.",
+            "is right up to one factor, one over the size of axis -2 of `x`.",
         ),
-        (lambda x: key(x).mT, "Your answer has axes -2 and -1 exchanged."),
-        (lambda x: x + 0.5, "Your answer is right after a softmax along axis -1."),
-        (lambda x: key(x).float(), "Your answer has the right numbers in another dtype."),
-        (lambda x: key(x).unsqueeze(0), "Your answer has an axis of length one too many."),
-        (lambda x: key(x).log(), "Your answer is log of the right one."),
+        (lambda x: key(x).mT, "has axes -2 and -1 exchanged."),
+        (lambda x: x + 0.5, "is right after a softmax along axis -1."),
+        (lambda x: key(x).float(), "has the right numbers as float32 in place of float64."),
+        (lambda x: key(x).unsqueeze(0), "has an axis of length one too many."),
+        (lambda x: key(x).log(), "is log of the right one."),
     ],
 )
 def test_a_repair_is_diagnosis_and_price(student: Function, text: str) -> None:
     """Ten points in all: one repair costs 35 % of them."""
     named = name(student, (doubled, "same_along(0)"))
     assert named.first is None
-    assert named.evidence == text
+    assert named.evidence == f"{WRONG} {text}"
     assert points_lost(list(POINTS), POINTS, named.prices) == pytest.approx(3.5)
+
+
+def test_the_right_shape_with_wrong_numbers_is_no_repair() -> None:
+    """An axis too many is taken away, and the numbers are still wrong."""
+    named = name(lambda x: over_columns(x).unsqueeze(0), (doubled, "same_along(0)"))
+    assert "axis" not in named.evidence
+    assert points_lost(list(POINTS), POINTS, named.prices) == 10.0
 
 
 @pytest.mark.parametrize(
@@ -181,7 +199,8 @@ def test_an_answer_without_an_idea_is_not_repaired(student: Function) -> None:
     ("student", "text"),
     [
         (lambda x: torch.arange(x.numel()).view(x.shape).double(), "is the same whatever `x` is"),
-        (lambda x: x - x.mean(0), "depends on what comes later in `x`"),
+        (lambda x: x - x.mean(0), "has rows that change with later rows of `x`"),
+        (torch.zeros_like, "is 0 everywhere"),
         (
             lambda x: torch.where(x == x.max(), 9.0, key(x)),
             "16 of the 19 numbers in your wrong answers are right.",
@@ -214,18 +233,92 @@ ONE_RIGHT = (torch.tensor([1.0, 7.0]), torch.tensor(9.0))
 RIGHT = (torch.tensor([1.0, 2.0]), torch.tensor(3.0))
 
 
-def test_the_parts_of_an_answer_are_counted() -> None:
+def test_the_parts_of_an_answer_that_are_right_are_told() -> None:
+    """A count would mix the parts: two numbers here, one there."""
+    answer = (torch.tensor([1.0, 2.0]), torch.tensor(9.0))
+    evidence = find_evidence(sight_of(answer, RIGHT), ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text == (
+        "In the calls that are wrong, `[0]` of your answer is right, and `[1]` not."
+    )
+
+
+def test_numbers_are_counted_where_no_part_is_right() -> None:
     """Two tensors are no other form than two tensors."""
     evidence = find_evidence(sight_of(ONE_RIGHT, RIGHT), ["first"], ["first"])
     assert evidence is not None
     assert evidence.text == "1 of the 3 numbers in your wrong answers are right."
 
 
-def test_the_entries_of_a_dict_are_counted() -> None:
+def test_the_entries_of_a_dict_are_told_by_name() -> None:
     counts, right = {"norms": 14, "mlp": [5, 6]}, {"norms": 0, "mlp": [5, 6]}
     evidence = find_evidence(sight_of(counts, right), ["first"], ["first"])
     assert evidence is not None
-    assert evidence.text == "2 of the 3 numbers in your wrong answers are right."
+    assert evidence.text == (
+        "In the calls that are wrong, `['mlp']` of your answer is right, and `['norms']` not."
+    )
+
+
+def test_whole_numbers_that_are_right_by_chance_are_not_counted() -> None:
+    answer, right = torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 0, 1])
+    assert find_evidence(sight_of(answer, right), ["first"], ["first"]) is None
+
+
+def test_pairs_of_texts_are_of_the_right_kind() -> None:
+    """Merges of characters: as many as there are, each a pair of texts."""
+    answer, right = [("a", "b")], [("b", "c"), ("a", "bc")]
+    assert find_evidence(sight_of(answer, right), ["first"], ["first"]) is None
+
+
+def test_a_single_number_is_right_after_a_repair_by_chance() -> None:
+    """2 is the square root of 4, and 4 is twice 2."""
+    assert find_evidence(sight_of(2.0, 4.0), ["first"], []) is None
+    repaired = find_evidence(
+        sight_of(torch.tensor([2.0, 3.0, 5.0]), torch.tensor([4.0, 9.0, 25.0])), ["first"], []
+    )
+    assert repaired is not None
+    assert repaired.text == f"{WRONG} is root of the right one."
+
+
+def test_of_many_right_answers_only_the_kind_is_told() -> None:
+    """A factor of 3 lies between two numbers that may both be right."""
+    tripled = sight_of(3 * RIGHT[0], RIGHT[0])
+    assert find_evidence(tripled, ["first"], ["first"], is_free=True) is None
+    evidence = find_evidence(sight_of(None, RIGHT), ["first"], ["first"], is_free=True)
+    assert evidence is not None
+    assert "should be a tuple" in evidence.text
+
+
+def count_before_the_first_zero(kept: torch.Tensor) -> Any:
+    return int(kept.long().cumprod(0).sum())
+
+
+def batch_sight(function: Function, student: Function, x: torch.Tensor) -> Sight:
+    def ask_again(_: str, changes: Any) -> Sight:
+        return batch_sight(function, student, changes["x"])
+
+    return Sight({"x": x}, student(x), function(x), ask_again)
+
+
+def test_rows_that_belong_together_are_no_batch() -> None:
+    """Places of a draft: each alone gets the right answer, and none of them is an entry."""
+    kept = torch.tensor([True, True, False, True])
+    sight = batch_sight(count_before_the_first_zero, lambda x: int(x.sum()), kept)
+    evidence = find_evidence({"first": [(0, sight)]}, ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text == "None of the numbers in your wrong answers is right."
+
+
+def test_the_entries_of_a_batch_that_are_right_alone_are_told() -> None:
+    """Row b is multiplied by b + 1, and a row alone by 1."""
+    x = torch.tensor([[1.0, 2.0], [5.0, 7.0]])
+    sight = batch_sight(lambda x: x, lambda x: x * torch.arange(1, len(x) + 1)[:, None], x)
+    evidence = find_evidence({"first": [(0, sight)]}, ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text == (
+        "In the calls that are wrong, your answer is right for each entry of the batch alone, and "
+        "wrong for all together."
+    )
 
 
 def test_numbers_that_are_all_right_are_not_called_wrong() -> None:
@@ -240,11 +333,19 @@ def test_numbers_that_may_be_others_are_not_counted() -> None:
     assert find_evidence(sight_of(ONE_RIGHT, RIGHT), ["first"], []) is None
 
 
-@pytest.mark.parametrize("answer", [None, torch.ones(3), (torch.ones(2),), (torch.ones(2),) * 2])
-def test_another_form_is_told(answer: Any) -> None:
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (None, "should be a tuple, and is None (is a `return` missing?)."),
+        (torch.ones(3), "should be a tuple, and is a tensor of shape [3]."),
+        ((torch.ones(2),), "has 1 entry; it should have 2."),
+        ((torch.ones(2),) * 2, "is of another kind than the right one."),
+    ],
+)
+def test_another_kind_is_told(answer: Any, text: str) -> None:
     evidence = find_evidence(sight_of(answer, RIGHT), ["first"], [])
     assert evidence is not None
-    assert evidence.text == "Your answers are of another form than the right ones."
+    assert evidence.text == f"{WRONG} {text}"
 
 
 def test_a_predicate_asks_once_for_each_exchange() -> None:

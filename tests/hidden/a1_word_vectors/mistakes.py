@@ -1173,7 +1173,6 @@ def the_whole_sentence(): ...
 @mistake(
     "skip_gram_pairs",
     hint="Your first tensor holds the contexts. In which order does skip_gram_loss take the two?",
-    shows=parts_exchanged(),
     replace=[
         ("torch.tensor(centers", "torch.tensor(contexts"),
         ("torch.tensor(contexts", "torch.tensor(centers"),

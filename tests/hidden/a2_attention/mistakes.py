@@ -86,7 +86,8 @@ def forgets_the_bias(): ...
 @mistake(
     "rnn_encode",
     keeps=0.65,
-    hint="The bias is part of the sum that tanh sees. Yours is added to the result of tanh.",
+    hint="Your states can leave the interval (−1, 1): tanh is the last step, and the bias is part "
+    "of the sum that it sees.",
     shows=part(1, outside(-1, 1)),
     replace=("h @ w_h + b)", "h @ w_h) + b"),
 )

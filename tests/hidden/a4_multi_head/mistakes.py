@@ -1688,7 +1688,7 @@ def compares_exactly(): ...
 
 @mistake(
     "explain_memory_figure",
-    hint="Where nothing explains the figure you return the nearest: None is asked for.",
+    hint="Where nothing gives the figure you return a pair that only comes near it: None is asked for.",
 )
 def returns_the_nearest(n, num_heads, claimed):
     def distance(pair):

@@ -44,6 +44,7 @@ def test_the_figure_of_the_lecture(student):
 def test_other_figures_that_mix_units(student):
     """Other lengths, heads, element sizes and mixtures."""
     for n, num_heads, element, binary in (
+        (32_000, 640, 2, 1),  # 1.28 to the last bit: a comparison without rounding finds it
         (120_000, 48, 4, 2),
         (70_000, 96, 8, 1),
         (310_000, 12, 1, 3),
@@ -63,9 +64,9 @@ def test_honest_terabytes_and_tebibytes(student):
 @points(1)
 def test_a_figure_that_nothing_explains(student):
     """1.5 is the figure of no element size in no unit, and neither is 1.281, beside 1.280; five
-    divisions by 1024 and one product with 1000 would give 0.568. 1.192 is explained.
+    divisions by 1024 and one product with 1000 would give 1.137. 1.192 is explained.
     """
-    for claimed in (1.281, 0.568):
+    for claimed in (1.281, 1.137):
         answer = student.explain_memory_figure(100_000, 64, claimed)
         assert answer is None, f"Nothing gives {claimed}: the answer should be None."
     assert student.explain_memory_figure(100_000, 64, 1.5) is None, (

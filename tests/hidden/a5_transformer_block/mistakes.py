@@ -639,7 +639,8 @@ def rms_with_one_plus_gamma(): ...
 
 @mistake(
     "rms_norm",
-    hint="A token of zeros is 0/0 in your layer. What is eps for?",
+    hint="Another eps changes nothing in your layer, and without it a token of zeros would be 0/0.",
+    shows=ignores("eps"),
     replace=("torch.sqrt(mean_square + eps)", "torch.sqrt(mean_square)"),
 )
 def rms_without_eps(): ...
@@ -888,7 +889,7 @@ def momentum_of_its_own(): ...
 @mistake(
     "batch_norm",
     hint="The new statistics are those of the last batch. They should remember the earlier ones.",
-    shows=part(1, ignores("momentum")),
+    shows=part(1, ignores("running_mean")),
     keeps=0.65,
     replace=[
         ("(1 - momentum) * running_mean + momentum * mean", "mean"),

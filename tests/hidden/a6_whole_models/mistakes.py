@@ -225,8 +225,8 @@ def counts_whatever_it_gets(): ...
 
 @mistake(
     "decoder_lm",
-    hint="Every position sees the whole text, also what it should predict. Change the last "
-    "token: do earlier logits change?",
+    hint="A position sees later tokens, which it should predict: change the last token, and "
+    "earlier logits change. Is there a mask, and which way round is it?",
     shows=depends_on_later("ids", 1),
     replace=(", causal_mask(n))", ")"),
 )
@@ -1985,6 +1985,19 @@ def keeps_the_last_target(): ...
     ),
 )
 def shifts_in_place(): ...
+
+
+@mistake(
+    "shift_right",
+    hint="The ids come back as floats: the column of start tokens is made of floats. Ids are whole "
+    "numbers.",
+    shows=has_dtype("float32"),
+    replace=(
+        "torch.full_like(targets[:, :1], start_id)",
+        "torch.ones(len(targets), 1) * start_id",
+    ),
+)
+def starts_with_a_float(): ...
 
 
 @mistake(

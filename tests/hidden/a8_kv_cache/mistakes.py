@@ -1241,8 +1241,8 @@ def padding_at_one(): ...
 
 @mistake(
     "ragged_positions",
-    hint="Padding in front is at 0, and padding behind or between is not: clamping catches only "
-    "what is below 0.",
+    hint="Padding behind a text, or inside, is not at 0: the count stands still there, and a clamp "
+    "catches only what is below 0.",
     replace=("masked_fill(~mask, 0)", "clamp(min=0)"),
 )
 def clamps_at_zero(): ...
@@ -1665,7 +1665,9 @@ class AdvanceTakesTheWholeChunk(_Window):
 
 
 @mistake(
-    "SlidingWindowCache", hint="The capacity is not looked at: it limits length, all tokens seen."
+    "SlidingWindowCache",
+    hint="More tokens are taken in than the capacity allows. It limits length, which counts all "
+    "tokens seen, whatever is held.",
 )
 class IgnoresTheCapacity(_Window):
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
