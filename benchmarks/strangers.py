@@ -1,7 +1,8 @@
 """Grades strangers' answers, and says what suites and hints are worth for people who never saw
 them.
 
-    python benchmarks/strangers.py [ASSIGNMENT …] [--half seen|unseen] [--report docs/suites.md]
+    python benchmarks/strangers.py [ASSIGNMENT …] [--set NAME] [--half seen|unseen]
+                                   [--report docs/suites.md]
 
 In the course, whose solutions must be built. Each answer takes the place of the answer key's for
 its question and is graded like a student's submission, behind this machine's best walls: its
@@ -10,6 +11,11 @@ each assignment to `build/strangers/`. A person reads it, and writes into the an
 the hints are true (`named`, `told`) and who is right where label and result contradict each other
 (`truly_wrong`). `--report` without an assignment grades nothing, and puts the table of the unseen
 halves into a page.
+
+Answers wear out: once suites and hints were mended with a set, it measures no more. A further set
+stands in a folder of its own, `strangers/NAME/ASSIGNMENT.toml`, and `--set NAME` grades and reports
+that set alone; its results go to `strangers/NAME/measured/`, and its table between the marks
+`begin of strangers NAME` and `end of strangers NAME` of the page.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ from strangers_figures import (
     StrangersAnswer,
     assignments,
     figures_of,
+    folder_of,
     load_answers,
     load_graded,
     open_decisions,
@@ -40,7 +47,6 @@ from autograder.records.submission import FoundSubmission
 from autograder.sandbox.host_process import HostClient
 from autograder.suite.prerequisites import affected_questions
 
-BEGIN, END = "<!-- begin of strangers -->", "<!-- end of strangers -->"
 GRADERS = 2
 """Processes that grade beside each other."""
 
@@ -120,14 +126,25 @@ def review_sheet(answers: Sequence[StrangersAnswer], graded: dict[str, GradedAns
     return "\n\n".join(parts) + "\n"
 
 
-def write_report(page: Path) -> None:
-    """Put the figures of the unseen halves between the two marks of a page."""
+def write_report(page: Path, set_name: str) -> None:
+    """Put the figures of a set's unseen halves between the two marks of a page.
+
+    Raises:
+        SystemExit: the page lacks the marks.
+    """
+    folder = folder_of(set_name)
+    title = f"strangers {set_name}".strip()
+    begin, end = f"<!-- begin of {title} -->", f"<!-- end of {title} -->"
+    text = page.read_text(encoding="utf-8")
+    if begin not in text or end not in text:
+        raise SystemExit(f"{page} lacks the lines {begin} and {end}: put them where the table goes")
     rows = []
     all_answers: list[StrangersAnswer] = []
     all_graded: dict[str, GradedAnswer] = {}
-    for assignment in assignments():
-        graded = load_graded(assignment)
-        unseen = [answer for answer in load_answers(assignment) if answer.half == "unseen"]
+    for assignment in assignments(folder):
+        graded = load_graded(assignment, folder)
+        answers = load_answers(assignment, folder)
+        unseen = [answer for answer in answers if answer.half == "unseen"]
         if not graded:
             continue
         for answer in unseen:
@@ -137,29 +154,30 @@ def write_report(page: Path) -> None:
         all_answers += unseen
         all_graded |= graded
     rows.append(figures_of(all_answers, all_graded).row("all"))
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    page.write_text(f"{before}{BEGIN}\n{markdown_table(rows)}\n{END}{after}", encoding="utf-8")
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    page.write_text(f"{before}{begin}\n{markdown_table(rows)}\n{end}{after}", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("assignments", nargs="*", metavar="ASSIGNMENT")
+    parser.add_argument("--set", default="", dest="set_name", metavar="NAME")
     parser.add_argument("--half", choices=["seen", "unseen"])
     parser.add_argument("--report", type=Path, metavar="PAGE")
     options = parser.parse_args()
     course = load_course(Path.cwd())
+    folder = folder_of(options.set_name)
     names = options.assignments
     if not names and not options.report:
-        names = assignments()
-    sheets = Path("build", "strangers")
+        names = assignments(folder)
+    sheets = Path("build", "strangers", options.set_name)
     for name in names:
-        answers = load_answers(name)
+        answers = load_answers(name, folder)
         chosen = [answer for answer in answers if options.half in (None, answer.half)]
         graded, problems = grade(course, name, chosen)
-        store_graded(name, graded)
-        by_id = load_graded(name)
+        store_graded(name, graded, folder)
+        by_id = load_graded(name, folder)
         print(f"{name}:")
         print_results(chosen, by_id)
         for problem in problems:
@@ -169,7 +187,7 @@ def main() -> None:
         sheet.write_text(review_sheet(chosen, by_id), encoding="utf-8")
         print(f"review sheet: {sheet}")
     if options.report:
-        write_report(options.report)
+        write_report(options.report, options.set_name)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 An answer stands in `strangers/ASSIGNMENT.toml`. Somebody who had seen the release alone wrote it,
 and wrote down what is wrong with it before it was graded. Its result, which `strangers.py` writes,
-stands in `strangers/measured/ASSIGNMENT.json`.
+stands in `strangers/measured/ASSIGNMENT.json`. A further set of answers has a folder of its own,
+`strangers/SET/`, with the same files: what is mended with one set is measured by the next one.
 """
 
 from __future__ import annotations
@@ -77,36 +78,49 @@ class GradedAnswer:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def assignments() -> list[str]:
+def folder_of(set_name: str) -> Path:
+    """The folder of a set of answers; "" is the first set.
+
+    Raises:
+        SystemExit: the set has no answers.
+    """
+    folder = FOLDER / set_name
+    if not any(folder.glob("*.toml")):
+        raise SystemExit(f"{folder} has no answers: write ASSIGNMENT.toml there")
+    return folder
+
+
+def assignments(folder: Path = FOLDER) -> list[str]:
     """The assignments with strangers' answers."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+    return sorted(path.stem for path in folder.glob("*.toml"))
 
 
-def load_answers(assignment: str) -> list[StrangersAnswer]:
+def load_answers(assignment: str, folder: Path = FOLDER) -> list[StrangersAnswer]:
     """The answers to an assignment, in the order of their file."""
-    tables = tomllib.loads((FOLDER / f"{assignment}.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads((folder / f"{assignment}.toml").read_text(encoding="utf-8"))
     return msgspec.convert(tables["answer"], list[StrangersAnswer])
 
 
-def load_graded(assignment: str) -> dict[str, GradedAnswer]:
+def load_graded(assignment: str, folder: Path = FOLDER) -> dict[str, GradedAnswer]:
     """The stored results of an assignment's answers by id; none before the first measurement."""
-    path = _measured(assignment)
+    path = _measured(assignment, folder)
     if not path.exists():
         return {}
     return {graded.id: graded for graded in read_stored(path, tuple[GradedAnswer, ...])}
 
 
-def store_graded(assignment: str, graded: Iterable[GradedAnswer]) -> None:
+def store_graded(assignment: str, graded: Iterable[GradedAnswer], folder: Path = FOLDER) -> None:
     """Store results beside those of answers that were not graded now."""
-    merged = load_graded(assignment) | {answer.id: answer for answer in graded}
-    results = [merged[answer.id] for answer in load_answers(assignment) if answer.id in merged]
-    path = _measured(assignment)
+    merged = load_graded(assignment, folder) | {answer.id: answer for answer in graded}
+    answers = load_answers(assignment, folder)
+    results = [merged[answer.id] for answer in answers if answer.id in merged]
+    path = _measured(assignment, folder)
     path.parent.mkdir(exist_ok=True)
     path.write_text(encode_stored(results), encoding="utf-8")
 
 
-def _measured(assignment: str) -> Path:
-    return FOLDER / "measured" / f"{assignment}.json"
+def _measured(assignment: str, folder: Path) -> Path:
+    return folder / "measured" / f"{assignment}.json"
 
 
 def open_decisions(answer: StrangersAnswer, graded: GradedAnswer) -> Iterator[str]:

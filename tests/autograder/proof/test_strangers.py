@@ -20,9 +20,11 @@ from strangers_figures import (  # noqa: E402
     StrangersAnswer,
     assignments,
     figures_of,
+    folder_of,
     load_answers,
     load_graded,
     open_decisions,
+    store_graded,
 )
 
 ASSIGNMENTS = assignments()
@@ -119,6 +121,24 @@ def test_both_halves_have_as_many_of_each_kind(assignment: str) -> None:
     )
     for faults in {faults for _, faults in halves}:
         assert abs(halves["seen", faults] - halves["unseen", faults]) <= 1
+
+
+def test_a_further_set_is_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answers and its results stand in a folder of its own."""
+    monkeypatch.setattr("strangers_figures.FOLDER", tmp_path)
+    for set_name, answer_id in (("", "first"), ("spring", "second")):
+        folder = tmp_path / set_name
+        folder.mkdir(exist_ok=True)
+        text = f"[[answer]]\nid = '{answer_id}'\nquestion = 'f'\nhalf = 'unseen'\nright = true\n"
+        (folder / "a1.toml").write_text(text + "faults = []\ncode = 'f = 1'\n", encoding="utf-8")
+    spring = folder_of("spring")
+    assert assignments(spring) == ["a1"]
+    assert [stranger.id for stranger in load_answers("a1", spring)] == ["second"]
+    store_graded("a1", [GradedAnswer("second", 0.5)], spring)
+    assert load_graded("a1", spring) == {"second": GradedAnswer("second", 0.5)}
+    assert load_graded("a1", tmp_path) == {}
+    with pytest.raises(SystemExit, match="autumn has no answers"):
+        folder_of("autumn")
 
 
 def test_the_page_has_the_figures_of_the_unseen_halves() -> None:
