@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.diagnosis.asking import Asker, is_answered
 from autograder.diagnosis.evidence import fit_by_evidence, say_what_is_shared
+from autograder.diagnosis.fewest_mistakes import MOST_NAMED, choose_fewest, explains_half, weigh
 from autograder.diagnosis.known_sitting import AnswerRecord, KnownSitting, list_departures, unite
 from autograder.diagnosis.mistake_fit import (
     Fit,
@@ -39,13 +40,6 @@ from autograder.suite.known_answers import KnownAnswer, combine_answers
 from autograder.suite.shows import read_shows
 from autograder.suite.sight import look
 
-FIRST_SHARE = 0.5
-"""The share of the lost points that a mistake explains for which a student should look first."""
-MOST_NAMED = 3
-_OTHERWISE = 0.25
-"""How much a test that a mistake fails in another way speaks against the mistake, beside a test
-that the student passes.
-"""
 _WORTH_NOTHING = 0.1
 """The weight of a test without points, which still says something."""
 _MOST_COMBINATIONS = 60
@@ -113,13 +107,13 @@ class Diagnostician:
         points = {test.name: test.points for test in question.tests}
         weights = {test: points[test] or _WORTH_NOTHING for test in runs}
         fits = [fit for record in records if (fit := fit_mistake(record, answer)) is not None]
-        chosen = _choose_fewest(fits, answer, weights)
+        chosen = choose_fewest(fits, answer, weights)
         for _ in range(MOST_NAMED - 1):
-            combination = self._combine(question, answer, chosen, weights)
+            combination = self._combine(question, answer, fits, chosen, weights)
             if combination is None:
                 break
             fits.append(combination)
-            chosen = _choose_fewest(fits, answer, weights)
+            chosen = choose_fewest(fits, answer, weights)
         chosen = self._find_by_evidence(records, answer, chosen, weights, asker)
         diagnoses = []
         for fit in chosen:
@@ -128,7 +122,7 @@ class Diagnostician:
             diagnoses += fit.diagnoses(tests)
         withheld = answer.passed.intersection(charged)
         prices = self._price(question, chosen, answer, runs, withheld)
-        if _explains_half(chosen, answer, weights):
+        if explains_half(chosen, answer, weights):
             return NamedMistakes(diagnoses[0], tuple(diagnoses[1:]), prices)
         evidence = _find_evidence_elsewhere(chosen, answer, asker, is_free=is_free)
         if evidence is None:
@@ -218,13 +212,13 @@ class Diagnostician:
             unnamed = [record for record in records if record.answer not in named]
             # tests that are explained already may speak against a mistake
             fits = [_restrict(fit, failed) for fit in find(unnamed, answer, asker)]
-            further = _choose_fewest(fits, remaining, weights)
+            further = choose_fewest(fits, remaining, weights)
             if find is _fit_all_by_evidence:
                 mistakes = [record.answer for record in records if record.answer]
                 further = [say_what_is_shared(fit, mistakes) for fit in further]
             all_chosen += further[: MOST_NAMED - len(all_chosen)]
         if len(all_chosen) > len(chosen):
-            all_chosen.sort(key=lambda fit: -_weigh(fit.explained, weights))
+            all_chosen.sort(key=lambda fit: -weigh(fit.explained, weights))
         return all_chosen
 
     def _price(
@@ -269,6 +263,7 @@ class Diagnostician:
         self,
         question: SuiteQuestion,
         answer: StudentAnswer,
+        fits: Sequence[Fit],
         chosen: Sequence[Fit],
         weights: Mapping[str, float],
     ) -> Fit | None:
@@ -277,15 +272,26 @@ class Diagnostician:
         more.
 
         Where the first chosen mistake explains half of the points, one more is looked for beside
-        it, and else any two.
+        it, or beside another one that explains as much, and else any two.
+
+        Args:
+            fits: all single mistakes that explain something, and earlier combinations.
         """
         explained = unite([fit.explained for fit in chosen])
         unexplained = [test for test in answer.failed if test not in explained]
-        base = chosen[0] if _explains_half(chosen, answer, weights) else None
-        if not unexplained or (base is not None and len(base.mistakes) == MOST_NAMED):
+        bases: list[Fit | None] = [None]
+        if explains_half(chosen, answer, weights):
+            first = chosen[0]
+            as_good = [fit for fit in fits if fit.explained == first.explained and not fit.against]
+            bases = [first, *[fit for fit in as_good if fit is not first]]
+        if not unexplained or (bases[0] is not None and len(bases[0].mistakes) == MOST_NAMED):
             return None
-        groups = self._promising_groups(question, answer, base, unexplained)
-        for parts, record, test in itertools.islice(groups, _MOST_COMBINATIONS):
+        groups = (
+            (base, *group)
+            for base in bases
+            for group in self._promising_groups(question, answer, base, unexplained)
+        )
+        for base, parts, record, test in itertools.islice(groups, _MOST_COMBINATIONS):
             if not record.failed([test]) or not explains(record, test, answer):
                 continue
             fit = fit_mistake(record, answer)
@@ -405,59 +411,3 @@ def _find_evidence_elsewhere(
 
 def _failed_tests(runs: Mapping[str, TestRun]) -> list[str]:
     return [test for test, run in runs.items() if not run.passed]
-
-
-def _choose_fewest(
-    fits: Sequence[Fit],
-    answer: StudentAnswer,
-    weights: Mapping[str, float],
-) -> list[Fit]:
-    """The fewest mistakes that together explain the failures, the most explaining one first."""
-    unexplained = frozenset(answer.failed)
-    chosen = list[Fit]()
-    lost = _weigh(unexplained, weights)
-    while unexplained and len(chosen) < MOST_NAMED:
-        candidates = []
-        for fit in fits:
-            against = _weigh(fit.against, weights)
-            against += _OTHERWISE * _weigh(fit.otherwise & unexplained, weights)
-            gain = _weigh(fit.explained & unexplained, weights) - against
-            if gain > 0:
-                candidates.append((gain, fit))
-        if not candidates:
-            break
-        _, best = max(candidates, key=lambda candidate: candidate[0])
-        if chosen or 2 * _weigh(best.explained, weights) < lost:
-            # a mistake that explains little is named only where nothing speaks against it
-            candidates = [
-                (gain, fit)
-                for gain, fit in candidates
-                if not fit.against and not fit.otherwise & unexplained
-            ]
-            if not candidates:
-                break
-
-        def rank(candidate: tuple[float, Fit]) -> tuple[float, float, tuple[int, float]]:
-            gain, fit = candidate
-            return -round(gain, 6), _weigh(fit.against | fit.otherwise, weights), fit.mismatch
-
-        _, best = min(candidates, key=rank)
-        chosen.append(best)
-        unexplained -= best.explained
-    return chosen
-
-
-def _weigh(tests: Iterable[str], weights: Mapping[str, float]) -> float:
-    return sum([weights[test] for test in tests])
-
-
-def _explains_half(
-    chosen: Sequence[Fit],
-    answer: StudentAnswer,
-    weights: Mapping[str, float],
-) -> bool:
-    """Whether the first chosen mistake explains so much that a student should look there first."""
-    if not chosen:
-        return False
-    lost = _weigh(answer.failed, weights)
-    return _weigh(chosen[0].explained, weights) >= FIRST_SHARE * lost

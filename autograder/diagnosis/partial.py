@@ -45,7 +45,7 @@ def fit_in_part(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
         (record.answer,),
         frozenset(explained),
         against=record.failed(answer.passed),
-        otherwise=frozenset(),
+        otherwise=failed - explained,
         mismatch=(0, 1.0 - least_share),
     )
 

@@ -334,12 +334,12 @@ def like(value: Any, array: Numbers) -> Any:
 
 
 def _is_one_number(answer: Any) -> bool:
-    """Whether all numbers of an answer that has several are the same."""
+    """Whether all floats of an answer that has several are the same."""
     arrays = [numbers_in(leaf).ravel() for leaf in leaves(answer) if is_array(leaf)]
-    if not arrays:
+    if not arrays or any(array.dtype.kind != "f" for array in arrays):
         return False
-    numbers = np.concatenate([array.astype(np.float64) for array in arrays])
-    return numbers.size > 1 and bool((numbers == numbers[0]).all())
+    numbers = np.concatenate(arrays)
+    return numbers.size > 1 and bool(np.isclose(numbers, numbers[0], rtol=1e-4).all())
 
 
 def _is_finite(answer: Any) -> bool:

@@ -87,7 +87,12 @@ def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> 
 
     known = [
         KnownAnswer(
-            "f", mistake, f"about {mistake}", "f", keeps=0.5, changes=CHANGES.get(mistake, ())
+            "f",
+            mistake,
+            f"about {mistake}",
+            "f",
+            keeps=0.0 if mistake == "hollow" else 0.5,
+            changes=CHANGES.get(mistake, ()),
         )
         for mistake in mistakes
         if " and " not in mistake
@@ -121,6 +126,14 @@ def test_a_mistake_alone_is_named_with_the_tests_that_it_explains() -> None:
     assert (found.first.mistake, found.first.hint) == ("inverted", "about inverted")
     assert found.first.tests == ("rows", "half", "cost")
     assert found.slips == ()
+
+
+def test_of_two_that_answer_alike_the_dearer_one_is_named() -> None:
+    """`vague` keeps half of the question, and `hollow` nothing: the same answers, and one price."""
+    known = dict.fromkeys(("vague", "hollow"), MISTAKES["inverted"])
+    found = name(known["vague"], known)
+    assert found.first is not None
+    assert (found.first.mistake, found.first.keeps) == ("hollow", 0.0)
 
 
 def test_a_second_fault_does_not_hide_the_first_and_is_named_after_it() -> None:

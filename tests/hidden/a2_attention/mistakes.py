@@ -426,7 +426,7 @@ def context_is_the_last_state(): ...
 @mistake(
     "attend",
     keeps=0.65,
-    hint="The weights are right, but the context is mixed with the raw scores.",
+    hint="The context is mixed with the raw scores, not with the weights.",
     replace=("weights.unsqueeze(1)", "scores.unsqueeze(1)"),
 )
 def mixes_with_the_scores(): ...
@@ -527,8 +527,8 @@ def detaches_the_weights(): ...
 
 @mistake(
     "attend",
-    hint="You compute in float32 inside, which is right, and forget the way back to the dtype "
-    "of the inputs.",
+    hint="Your context comes back as float32. Half precision in, half precision out: "
+    "convert the result.",
     shows=part(0, has_dtype("float32")),
     replace=(
         "weights = softmax(scores, dim=-1)",
@@ -689,7 +689,8 @@ def ignores_the_words(): ...
 
 @mistake(
     "seq2seq_decode",
-    hint="You compute a context and never use it: the step has a term for it, c_t w_c.",
+    hint="Other encoder states change nothing in your hidden states: the step has a term for "
+    "the context, c_t w_c.",
     shows=part(0, ignores("states")),
     replace=(' + c @ params["w_c"]', ""),
 )
@@ -736,7 +737,8 @@ def every_step_continues_from_s0(): ...
 @mistake(
     "seq2seq_decode",
     keeps=0.65,
-    hint="The caller's s0 is not used: your decoder starts from zeros.",
+    hint="Another s0 changes nothing in your answer. The caller says where the decoder "
+    "starts; zeros are one choice.",
     shows=ignores("s0"),
     replace=("s = s0", "s = torch.zeros_like(s0)"),
 )
@@ -1119,7 +1121,8 @@ def softmax_over_the_queries(): ...
 @mistake(
     "attention_weights",
     keeps=0.65,
-    hint="`dim=1` on the slide is for one matrix. With axes in front, axis 1 is another one.",
+    hint="`dim=1` is the axis of the keys in a single matrix only. With axes in front, "
+    "axis 1 is another one.",
     shows=sums_to_one(1),
     replace=("softmax(scores, dim=-1)", "softmax(scores, dim=1)"),
 )
@@ -1165,7 +1168,7 @@ def weights_with_one_global_maximum(): ...
 @mistake(
     "attention_weights",
     keeps=0.65,
-    hint="Only the last two axes of k are exchanged; the batch axis must stay in front.",
+    hint="Exchange the last two axes of k and no others: the batch axis stays in front.",
     replace=("transpose(-2, -1)", "transpose(0, 1)"),
 )
 def transposes_the_first_two_axes(): ...
@@ -1355,9 +1358,8 @@ def attention_without_scale(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    hint="You divide by d: by d itself, or by its root a second time, since the weights of "
-    "question 6 are scaled "
-    "already. Measure the spread of scores at d = 256.",
+    hint="You divide by d: by d itself, or by its root a second time, since "
+    "`attention_weights` scales already. Measure the spread of scores at d = 256.",
     shows=through_unit("v", scores_off_by("q[-1]**-0.5")),
     keeps=0.65,
     replace=("attention_weights(q, k)", "attention_weights(q / math.sqrt(q.shape[-1]), k)"),
@@ -1414,7 +1416,7 @@ def attention_softmax_over_queries(): ...
 @mistake(
     "scaled_dot_product_attention",
     keeps=0.65,
-    hint="`dim=1` on the slide is for one matrix. Count axes from the end.",
+    hint="`dim=1` is the axis of the keys in a single matrix only. Count axes from the end.",
     shows=through_unit("v", sums_to_one(-2) & ~axes_exchanged()),
     replace=(
         "return attention_weights(q, k) @ v",
@@ -1446,7 +1448,7 @@ def attention_without_a_maximum(): ...
 @mistake(
     "scaled_dot_product_attention",
     keeps=0.65,
-    hint="It is the keys that you mix. The result has the width of the values and their content.",
+    hint="Another v changes nothing in your result. What the weights mix are the values.",
     shows=ignores("v"),
     replace=("return attention_weights(q, k) @ v", "return attention_weights(q, k) @ k"),
 )
@@ -1621,7 +1623,7 @@ def attention_without_checks(): ...
 @mistake(
     "score_std",
     hint="Other seeds give the very same number: you return the formula. Draw, multiply, measure.",
-    shows=ignores("num_samples"),
+    shows=ignores("num_samples") & ignores("seed"),
     replace=("(q * k).sum(dim=-1).std().item()", "math.sqrt(d)"),
 )
 def returns_the_formula(): ...
@@ -2114,8 +2116,8 @@ def states_stand_first(): ...
 
 @mistake(
     "linear_scores",
-    hint="You left out the part that cancels later. Here the scores are asked for, and "
-    "there it counts.",
+    hint="The decoder state is left out. A softmax cancels its part later, but here the "
+    "scores themselves are asked for.",
     shows=ignores("state") & ~sums_to_one(1),
     replace=("asked + offered + b", "offered + b"),
 )

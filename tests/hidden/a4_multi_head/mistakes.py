@@ -51,9 +51,8 @@ def deals_columns_out_in_turn(): ...
 @mistake(
     "split_heads",
     keeps=0.65,
-    hint="The columns are cut well, but the tokens still stand before the heads: attention would "
-    "compare the heads of "
-    "one token with each other.",
+    hint="The tokens still stand before the heads: attention would compare the heads of one "
+    "token with each other.",
     shows=shape_with_axes_exchanged(1, 2),
     replace=(".transpose(1, 2)", ""),
 )
@@ -372,7 +371,7 @@ def views_the_tokens_as_one_list(): ...
 
 @mistake(
     "fused_qkv",
-    hint="The three parts are right, but they are not cut into heads: [B, H, N, d] is asked for.",
+    hint="The three parts are not cut into heads: [B, H, N, d] is asked for.",
     replace=(
         "return split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)",
         "return q, k, v",
@@ -858,9 +857,8 @@ def exchanges_keys_and_values(): ...
 @mistake(
     "multi_head_attention",
     keeps=0.65,
-    hint="You mix the inputs themselves, the slide's Y = A X. The weights mix the values, Y = A "
-    "V; else W_V does "
-    "nothing.",
+    hint="Another w_v changes nothing in your answer: the slide's Y = A X mixes the inputs "
+    "themselves. The weights mix the values, Y = A V.",
     shows=ignores("w_v"),
     replace=(
         "v = split_heads(source @ w_v, num_heads)",
@@ -1016,8 +1014,8 @@ def averages_the_heads(): ...
 @mistake(
     "multi_head_sum",
     keeps=0.65,
-    hint="The queries stand in the place of the values, as in the notes' formula. What is mixed "
-    "by the weights?",
+    hint="Another w_v changes nothing in your answer. The notes' formula has the queries "
+    "where the values belong: what is mixed by the weights?",
     shows=ignores("w_v"),
     replace=("in (w_q, w_k, w_v)", "in (w_q, w_k, w_q)"),
 )

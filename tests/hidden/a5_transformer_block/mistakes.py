@@ -157,7 +157,8 @@ def eps_of_its_own(): ...
 
 @mistake(
     "layer_norm",
-    hint="Your default is right, but another eps changes nothing: it is an argument.",
+    hint="Another eps changes nothing in your layer: it is an argument, and 1e-5 is only its "
+    "default.",
     replace=("variance + eps", "variance + 1e-5"),
 )
 def always_the_default_eps(): ...
@@ -165,7 +166,8 @@ def always_the_default_eps(): ...
 
 @mistake(
     "layer_norm",
-    hint="You round sigma inside the computation, as the notes do. See question 12.",
+    hint="You round sigma inside the computation, as the notes do. `rounding_counterexample` "
+    "shows what that costs.",
     replace=("torch.sqrt(variance + eps)", "torch.sqrt(variance + eps).round(decimals=2)"),
 )
 def sigma_rounded_to_two_decimals(): ...
@@ -640,7 +642,6 @@ def rms_with_one_plus_gamma(): ...
 @mistake(
     "rms_norm",
     hint="Another eps changes nothing in your layer, and without it a token of zeros would be 0/0.",
-    shows=ignores("eps"),
     replace=("torch.sqrt(mean_square + eps)", "torch.sqrt(mean_square)"),
 )
 def rms_without_eps(): ...
@@ -658,7 +659,6 @@ def rms_with_the_eps_of_layer_norm(): ...
 @mistake(
     "rms_norm",
     hint="Another eps changes nothing in your layer: it is an argument.",
-    shows=ignores("eps"),
     replace=("mean_square + eps", "mean_square + 1e-6"),
 )
 def rms_ignores_eps(): ...
@@ -870,7 +870,7 @@ def momentum_weighs_the_past(): ...
 @mistake(
     "batch_norm",
     hint="Another momentum changes nothing in your layer: it is an argument.",
-    shows=part(1, ignores("momentum")),
+    shows=part(1, ignores("momentum")) & ~part(1, ignores("running_mean")),
     keeps=0.65,
     replace=[
         (
@@ -1674,7 +1674,7 @@ def pairs_of_halves(): ...
 
 @mistake(
     "rotary_positions",
-    hint="Your pairs are right on the way in, and come out as two halves: interleave them again.",
+    hint="Your pairs come out as two halves: interleave the turned features again.",
     replace=[
         ("torch.stack(", "torch.cat("),
         ("turned.flatten(-2)", "turned"),

@@ -1721,7 +1721,8 @@ def exchanges_queries_and_keys(): ...
 
 @mistake(
     "encoder_decoder",
-    hint="The decoder reads itself instead of the source: keys and values come from the memory.",
+    hint="Another source changes nothing in your answer: keys and values of the cross- "
+    "attention come from the memory.",
     shows=ignores("src") & ignores("src_mask"),
     replace=("heads, src_mask, x_kv=memory", "heads, causal_mask(y.shape[1])"),
 )

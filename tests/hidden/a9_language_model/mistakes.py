@@ -7,6 +7,7 @@ from autograder.suite import (
     is_what,
     mistake,
     right_once_transposed,
+    same_along,
 )
 
 # ── train_byte_bpe
@@ -2202,7 +2203,7 @@ def always_takes_the_likeliest(): ...
 @mistake(
     "sample",
     hint="The temperature is not passed on.",
-    shows=ignores("temperature"),
+    shows=ignores("temperature") & ~same_along(0),
     replace=(
         "filtered_probabilities(logits, temperature, top_k)",
         "filtered_probabilities(logits, 1.0 if temperature > 0 else temperature, top_k)",
@@ -2239,7 +2240,7 @@ def divides_by_a_temperature_of_zero(): ...
 @mistake(
     "sample",
     hint="top_k is not passed on.",
-    shows=ignores("top_k"),
+    shows=ignores("top_k") & ~same_along(0),
     replace=(
         "filtered_probabilities(logits, temperature, top_k)",
         "filtered_probabilities(logits, temperature)",
