@@ -62,6 +62,7 @@ def choose_fewest(
 
 
 def weigh(tests: Iterable[str], weights: Mapping[str, float]) -> float:
+    """The weight of several tests together."""
     return sum([weights[test] for test in tests])
 
 
