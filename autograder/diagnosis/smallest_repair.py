@@ -39,8 +39,8 @@ from autograder.suite.probing_predicates import (
     right_once_transposed,
 )
 from autograder.suite.sight import Predicate, Sight, Unseen, look_safely, make_predicate
+from autograder.wire.libraries import dtype_name
 from autograder.wire.trees import leaves
-from autograder.wire.values import dtype_name
 
 REPAIRED_KEEPS = 0.65
 """The share of its question's points that an answer keeps which a single repair makes right."""
