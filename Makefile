@@ -8,7 +8,7 @@ AUTOGRADER := $(VENV)/bin/autograder
 # limit. Not threads, nor a library that has some: tests fork graders, and a fork of a process with threads can hang.
 TESTS := $(sort $(dir $(wildcard tests/autograder/*/test_*.py))) tests-of-no-folder
 
-.PHONY: grade test $(TESTS) long check build build-check verify lint venv lock audit licences wheel page-check publish sbom clean help
+.PHONY: grade test $(TESTS) long check build build-check verify lint venv lock audit licences wheel page-check image-check publish sbom clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -105,6 +105,9 @@ wheel: $(VENV)/ready   ## the kit and the course as wheels, and the kit's source
 
 page-check: $(TOOLS)/ready  ## whether the page of each package in build/release can be shown
 	$(TOOLS)/bin/twine check --strict build/release/*.whl build/release/*.tar.gz
+
+image-check: $(TOOLS)/ready ## what a linter says of the Dockerfile
+	$(TOOLS)/bin/hadolint Dockerfile
 
 PACKAGES := build/release
 publish: $(TOOLS)/ready  ## publish what lies in PACKAGES: in the workflow `release`, which the index trusts

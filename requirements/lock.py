@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "autograder" / "requirements"
 OWN = ROOT / "requirements"
-TOOLS = "pip-audit~=2.9\ncyclonedx-bom~=7.1\ntwine~=7.0\nuv~=0.13.9\n"
+TOOLS = "pip-audit~=2.9\ncyclonedx-bom~=7.1\nhadolint-bin~=2.15\ntwine~=7.0\nuv~=0.13.9\n"
 
 MORE_HASHES = {
     # PyTorch's own index has CPU-only builds, some gigabytes smaller: version 2.13.0+cpu, which

@@ -127,3 +127,30 @@ def test_bundles_install_the_locked_set_before_the_kit(text: str) -> None:
     assert places == sorted(places)
     assert places[-1] < check < text.rindex("pip install")
     assert "--no-deps --require-hashes" in text
+
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_images_install_the_locked_set_and_run_as_an_ordinary_user() -> None:
+    stages = re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)[1:]
+    names = {stage.splitlines()[0].split(" AS ")[1]: stage for stage in stages}
+    assert list(names) == ["build", "base", "ci", "grader"]
+    places = [names["build"].index(f"locks/{name}.txt") for name in ("torch", "kit", "cuda")]
+    assert places == sorted(places)
+    assert names["build"].count("--require-hashes") == 3
+    for image in ("ci", "grader"):
+        assert re.search(r"^USER 1000$", names[image], re.MULTILINE)
+    assert 'ENTRYPOINT ["autograder"]' in names["grader"]
+
+
+def test_an_image_holds_no_suite_and_no_answer() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if not line.startswith("#")]
+    assert rules[0] == "*"
+    assert {rule for rule in rules if rule.startswith("!")} == {
+        "!autograder",
+        "!LICENSE",
+        "!pyproject.toml",
+        "!README.md",
+    }
