@@ -8,7 +8,7 @@ AUTOGRADER := $(VENV)/bin/autograder
 # limit. Not threads, nor a library that has some: tests fork graders, and a fork of a process with threads can hang.
 TESTS := $(sort $(dir $(wildcard tests/autograder/*/test_*.py))) tests-of-no-folder
 
-.PHONY: grade test $(TESTS) long check build build-check verify lint venv lock audit licences wheel page-check image-check publish sbom clean help
+.PHONY: grade test $(TESTS) long check build build-check verify lint venv lock audit licences wheel page-check image-check publish site sbom clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -112,6 +112,16 @@ image-check: $(TOOLS)/ready ## what a linter says of the Dockerfile
 PACKAGES := build/release
 publish: $(TOOLS)/ready  ## publish what lies in PACKAGES: in the workflow `release`, which the index trusts
 	$(TOOLS)/bin/uv publish --trusted-publishing always $(PACKAGES)/*.whl $(PACKAGES)/*.tar.gz
+
+SITE_TOOLS := build/site-tools
+$(SITE_TOOLS)/ready: requirements/site.txt
+	$(PYTHON) -m venv $(SITE_TOOLS)
+	$(SITE_TOOLS)/bin/python -m pip $(LOCKED) requirements/site.txt
+	@touch $@
+
+site: $(SITE_TOOLS)/ready  ## the website in build/site: documentation, and the assignments as students get them
+	$(SITE_TOOLS)/bin/python website/build_site.py --to build/site
+	@echo "file://$(CURDIR)/build/site/index.html"
 
 SBOM := build/release/locked
 sbom: $(TOOLS)/ready   ## a bill of materials in CycloneDX's form

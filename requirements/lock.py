@@ -7,7 +7,7 @@ files.
 else that grading needs, and `cuda.txt` with the libraries that PyPI's build of torch needs on Linux
 and a CPU-only build does not. `requirements/dev.txt` is `kit.txt`, what the extras bring and what
 the tests need; `requirements/tools.txt` looks for known vulnerabilities, lists what is shipped, and
-locks and publishes.
+locks and publishes; `requirements/site.txt` builds the website.
 `requirements/constraints.txt` has the same versions without hashes, for `pip install -c`.
 """
 
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "autograder" / "requirements"
 OWN = ROOT / "requirements"
 TOOLS = "pip-audit~=2.9\ncyclonedx-bom~=7.1\nhadolint-bin~=2.15\ntwine~=7.0\nuv~=0.13.9\n"
+SITE = "furo~=2025.12\nmyst-nb~=1.4\nsphinx~=9.0\nsphinx-mathjax-offline~=0.0.2\n"
 
 MORE_HASHES = {
     # PyTorch's own index has CPU-only builds, some gigabytes smaller: version 2.13.0+cpu, which
@@ -87,10 +88,11 @@ def main() -> None:
         )
     versions = [block.split(" \\\n")[0] for block in everything]
     _write(OWN / "constraints.txt", versions)
-    with tempfile.TemporaryDirectory() as folder:
-        tools = Path(folder, "tools.in")
-        tools.write_text(TOOLS, encoding="utf-8")
-        _write(OWN / "tools.txt", compiled(tools, *upgrade))
+    for path, requirements in ((OWN / "tools.txt", TOOLS), (OWN / "site.txt", SITE)):
+        with tempfile.TemporaryDirectory() as folder:
+            wanted = Path(folder, "wanted.in")
+            wanted.write_text(requirements, encoding="utf-8")
+            _write(path, compiled(wanted, *upgrade))
 
 
 def _blocks(text: str) -> list[str]:

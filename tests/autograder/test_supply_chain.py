@@ -25,6 +25,7 @@ LOCKS = [
     *sorted(SHIPPED.glob("*.txt")),
     ROOT / "requirements" / "dev.txt",
     ROOT / "requirements" / "tools.txt",
+    ROOT / "requirements" / "site.txt",
 ]
 WORKFLOWS = {
     **{

@@ -39,7 +39,13 @@ def make_environment(folder: Path, *locks: Path) -> Path:
     run(sys.executable, "-m", "venv", folder)
     python = folder / "bin" / "python"
     for lock in locks:
-        run(python, "-m", "pip", *LOCKED, lock)
+        command = [str(python), "-m", "pip", *LOCKED, str(lock)]
+        if lock.name == "torch.txt":
+            # a build for the CPU in a folder of PIP_FIND_LINKS goes before PyPI's
+            local = subprocess.run([*command, "--no-index"], capture_output=True, check=False)
+            if local.returncode == 0:
+                continue
+        run(*command)
     broken = subprocess.run([python, "-m", "pip", "check"], capture_output=True, check=False)
     if broken.returncode:
         # PyPI's build of torch needs CUDA's libraries beside it
