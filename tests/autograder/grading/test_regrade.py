@@ -18,7 +18,7 @@ from small_course import ANSWERS
 from autograder.basics.whole_files import write_whole
 from autograder.cli.commands import main
 from autograder.course import Course, load_course
-from autograder.grading.regrade import explain_move
+from autograder.grading.regrade import compare_results, explain_move
 from autograder.grading.staleness import HANDED_IN, OTHER_SUITE, find_stale
 from autograder.records.model import QuestionResult, TestOutcome
 from autograder.records.model import Result as Graded
@@ -135,3 +135,28 @@ def test_a_replaced_result_and_its_page_are_kept_by_date(mine: Course, run: Run)
     ] == [2.0, 0.0]
     assert [r.score for r in read_results(results, "small", on_stderr)] == [1.0]
     assert "1 stale" in (results / "small.html").read_text()
+
+
+def test_a_comparison_counts_moves_suites_and_who_was_not_tried() -> None:
+    """Ada moves by two points, Bob stays, Cyd is not tried, Dan is new, Eve is not asked for."""
+
+    def scored(student: str, points: float, suite: str = "old") -> Graded:
+        tests = (TestOutcome("a", "passed", points, 4.0),)
+        questions = (QuestionResult("f", points, 4.0, 0.0, None, tests),)
+        return Graded("small", student, "n", suite, "strict", points, 4.0, questions, ())
+
+    counting = {name: scored(name, 1.0) for name in ("ada", "bob", "cyd")}
+    counting["eve"] = scored("eve", 1.0, "older")
+    regraded = {"ada": scored("ada", 3.0), "bob": scored("bob", 1.0), "dan": scored("dan", 2.0)}
+    students = ["dan", "cyd", "bob", "ada"]
+    comparison = compare_results(students, counting, regraded, {}, ("cyd",))
+    assert [(move.student, move.change) for move in comparison.moves] == [
+        ("ada", "1 → 3 of 4 (+2)"),
+        ("dan", "none → 2 of 4"),
+    ]
+    assert (comparison.same, comparison.untried) == (1, ("cyd",))
+    assert comparison.suites == {"old": 3}
+    gone = compare_results(["ada"], counting, {}, {"ada": "it is empty"})
+    assert [(move.change, move.reasons) for move in gone.moves] == [
+        ("1 → none of none", ("can no longer be graded: it is empty",))
+    ]

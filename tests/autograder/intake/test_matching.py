@@ -27,6 +27,7 @@ from multiples import (
 from autograder.basics.errors import UnreadableSubmission
 from autograder.course import Assignment, Course
 from autograder.intake.cell_matching import find_answer_cell
+from autograder.intake.cell_text import CellText, describe_cell
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import load_release
 from autograder.records.submission import Answer, FoundSubmission, Submission
@@ -391,3 +392,30 @@ def test_the_hash_is_that_of_the_file(read: Read) -> None:
 
     raw = json.dumps(notebook(sheet(ANSWERS))).encode()
     assert read(raw).sha256 == hashlib.sha256(raw).hexdigest()
+
+
+def test_a_given_cell_that_is_there_twice_runs_once_and_is_told(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells.insert(AT["library"], given("library", LIBRARY))
+    submission = read(cells)
+    assert ids(submission).count("given_library") == 1
+    (notice,) = submission.notices
+    assert (notice.outcome, notice.message) == (
+        "skipped",
+        "this cell is there 2 times; it counts once",
+    )
+
+
+def test_a_cell_is_described_by_its_number_and_its_first_line() -> None:
+    assert describe_cell(0, "\n  x = 1\ny = 2") == "cell 1 (x = 1)"
+    assert describe_cell(2, "x" * 40) == f"cell 3 ({'x' * 40})"
+    assert describe_cell(2, "x" * 41) == f"cell 3 ({'x' * 37}...)"
+    assert describe_cell(4, " \n") == "cell 5 ()"
+
+
+def test_the_share_of_lines_that_another_text_keeps() -> None:
+    """Of four lines of code; comments and indentation do not count."""
+    text = CellText("a\n  b\nc\nd\n# note\n")
+    assert text.share_kept_in(CellText("    a\nb\n# c\nx")) == 0.5
+    assert text.share_kept_in(CellText("")) == 0.0
+    assert CellText("# note").share_kept_in(text) == 0.0

@@ -282,3 +282,28 @@ def test_in_every_assignment_an_answer_above_its_prompt_is_found(name: str) -> N
 
 def read_cells(path: Path) -> tuple[NotebookCell, ...]:
     return parse_notebook(path.read_bytes(), path.name).cells
+
+
+def test_the_text_below_the_prompt_is_said_to_be_there(read: Read) -> None:
+    """A code cell, since a text cell below the prompt would be the answer itself."""
+    cells = inserted(AT_THE_PROMPT + 1, code(f"x = 1  # {SAID}"))
+    cells.append(code("# and this"))
+    (answer,) = read(cells).written
+    assert f"Cell 13, right below the prompt:\n\n```text\n{SAID}\n```" in answer.text
+    assert "Cell 14:\n\n```text\nand this\n```" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("source", "is_answer"),
+    [
+        ("Doubling and adding go together here", True),
+        ("def f(x):\n    return 'doubling and adding go together'", False),
+        ("x = 1\ny = 2\nDoubling and adding go together here", False),
+        ("Doubling and adding go together\nso it is linear as well", True),
+    ],
+)
+def test_a_code_cell_of_sentences_below_the_prompt_is_the_answer(
+    read: Read, source: str, is_answer: bool
+) -> None:
+    (answer,) = read(inserted(AT_THE_PROMPT + 1, code(source))).written
+    assert (answer.text == f"{WRITTEN}\n\n```\n{source}\n```") is is_answer

@@ -206,3 +206,74 @@ def test_folders_of_the_driver_are_those_of_its_library() -> None:
 def test_a_ratio_is_of_the_baseline() -> None:
     assert Speed("n", 0.5, 2.0).ratio == 4.0
     assert Speed("n", 0.5, 2.0, "wrong").ratio == 0.0
+
+
+@pytest.fixture
+def gpu_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with one GPU that is divided into a part: its device files, open to all."""
+    part = tmp_path / "capabilities" / "gpu0" / "mig" / "gi1"
+    part.mkdir(parents=True)
+    (part / "access").write_text("DeviceFileMinor: 3\n", encoding="utf-8")
+    for name in ("nvidiactl", "nvidia-uvm", "nvidia0", "nvidia-cap3"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o666)
+    monkeypatch.setattr(devices, "cuda_problem", lambda: "")
+    answers = ANSWERS | {"uuid": "1-2", "library": "/opt/driver/libcuda.so.1"}
+    monkeypatch.setattr(devices, "_ask_torch", lambda: answers)
+    monkeypatch.setattr(devices, "_gpu_nodes", lambda pci: (str(tmp_path / "nvidia0"),))
+    part_nodes = devices._part_nodes
+    monkeypatch.setattr(
+        devices,
+        "_part_nodes",
+        lambda nodes: part_nodes(nodes, tmp_path / "capabilities", tmp_path),
+    )
+    for name, file in (
+        ("_CONTROL_NODE", "nvidiactl"),
+        ("_MEMORY_NODE", "nvidia-uvm"),
+        ("_TOOLS_NODE", "nvidia-uvm-tools"),
+    ):
+        monkeypatch.setattr(devices, name, str(tmp_path / file))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    return tmp_path
+
+
+def test_a_gpu_is_found_with_the_files_that_its_workers_need(gpu_files: Path) -> None:
+    found = devices.find_device("cuda")
+    nodes = ["nvidiactl", "nvidia-uvm", "nvidia0", "nvidia-cap3"]
+    assert found.nodes == tuple(str(gpu_files / name) for name in nodes)
+    assert (found.name, found.cuda, found.visible) == ("cuda", "13.0", "GPU-1-2")
+    assert found.description == "GPU, driver for CUDA 13.0"
+    assert (found.driver_folder, found.driver_searched) == ("/opt/driver", False)
+    (gpu_files / "nvidia-uvm-tools").touch()
+    (gpu_files / "nvidia-uvm-tools").chmod(0o666)
+    nodes.insert(3, "nvidia-uvm-tools")
+    assert devices.find_device("cuda").nodes == tuple(str(gpu_files / name) for name in nodes)
+    with pytest.raises(DeviceUnavailable, match="no device 'tpu'"):
+        devices.find_device("tpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "needed"),
+    [
+        ("nvidia0", 0o660, "666"),
+        ("nvidia0", 0o664, "666"),
+        ("nvidia0", 0o662, "666"),
+        ("nvidiactl", 0o600, "666"),
+        ("nvidia-cap3", 0o440, "444"),
+    ],
+)
+def test_files_that_a_worker_may_not_open_are_refused(
+    gpu_files: Path, name: str, mode: int, needed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (gpu_files / name).chmod(mode)
+    with pytest.raises(DeviceUnavailable, match=f"chmod {needed} {gpu_files}/{name}$"):
+        devices.find_device("cuda")
+    # an ordinary user's workers are that user, who has just opened them
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert devices.find_device("cuda").name == "cuda"
+
+
+def test_a_part_is_read_and_not_written(gpu_files: Path) -> None:
+    (gpu_files / "nvidia-cap3").chmod(0o444)
+    assert devices.find_device("cuda").name == "cuda"

@@ -153,3 +153,8 @@ def test_a_category_without_results_is_said_and_a_name_that_is_none_is_refused(
     course = course_with(tmp_path / "more", "a1", "a5", "a9", settings=settings)
     with pytest.raises(KitError, match="a5 is in no category"):
         course_totals(course, marks(plain, a1=50, a5=50), said.append, provisional=False)
+
+
+def test_where_all_weights_are_zero_all_count_alike(plain: Result) -> None:
+    weights = Weights({"a1": 0.0, "a2": 0.0})
+    assert [row.total for row in totals(marks(plain, a1=50, a2=90), 0, weights)] == [70.0]

@@ -409,3 +409,63 @@ def test_a_bound_inside_of_a_bound_does_not_stop_its_clock() -> None:
 def test_a_fault_of_the_machines_is_no_students() -> None:
     assert issubclass(WorkerKilled, HostFailed)
     assert not issubclass(WorkerKilled, StudentTimeout)
+
+
+# what the kernel may not tell
+
+
+def test_without_a_process_the_kernel_tells_nothing() -> None:
+    """A pidfd that is none: no clock, no line, no state, and closing twice does nothing."""
+    reader, writer = os.pipe()
+    clocks = WorkerClocks(reader)
+    assert pid_here(reader) == pid_here(999_999) == -1
+    assert (clocks.process_seconds, clocks._queue_time(), clocks._state()) == (-1.0, -1.0, "")
+    assert clocks_module._open_proc_file(-1, "stat") == -1
+    clocks.close()
+    clocks.close()
+    for descriptor in (reader, writer):
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("states", "asleep", "looks"),
+    [("S", 0.3, 3), ("D", 0.2, 2), ("RRSRS", 0.2, 5), ("TTTSS", 0.2, 5)],
+)
+def test_an_end_is_waited_for_until_the_process_has_slept_so_long(
+    monkeypatch: pytest.MonkeyPatch, states: str, asleep: float, looks: int
+) -> None:
+    """A tick is 0.1 s. A process that runs, or is stopped, does not sleep."""
+    clocks = ToldClocks()
+    told = itertools.cycle(states)
+    asked = []
+
+    class Living:
+        def register(self, descriptor: int, events: int) -> None: ...
+
+        def poll(self, milliseconds: float) -> list[Any]:
+            asked.append(milliseconds)
+            clocks.told = 0.0, 0.0, next(told)
+            return []
+
+    monkeypatch.setattr(select, "poll", Living)
+    assert not clocks.ends_within(asleep - 0.05, 0)
+    assert asked == [100.0] * looks
+    clocks.close()
+
+
+def test_an_end_is_not_waited_for_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = ToldClocks()
+    clocks.told = 0.0, 0.0, "R"
+    asked = []
+
+    class Running:
+        def register(self, descriptor: int, events: int) -> None: ...
+
+        def poll(self, milliseconds: float) -> list[Any]:
+            asked.append(milliseconds)
+            return []
+
+    monkeypatch.setattr(select, "poll", Running)
+    assert not clocks.ends_within(1.0, 0)
+    assert len(asked) == 600
+    clocks.close()

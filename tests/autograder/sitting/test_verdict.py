@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import torch
 
 from autograder.basics.errors import StudentError
-from autograder.sitting.verdict import judge
+from autograder.sitting.verdict import Verdict, explain_unfit, judge
 from autograder.suite.calls import Call, CallLog
 from autograder.suite.collection import SuiteTest
 
@@ -31,3 +31,38 @@ def test_a_configuration_is_shown_as_what_it_holds() -> None:
     config = SimpleNamespace(d_model=6, num_heads=2)
     shown = message(StudentError("KeyError", "'x'"), torch.zeros(2, 3).double(), config)
     assert shown.startswith("`f(tensor[2, 3], {'d_model': 6, 'num_heads': 2})` raised KeyError")
+
+
+def unfit(result: object, key_result: object, **fields: object) -> str:
+    """The message about a right-looking answer that a test could not work with."""
+    call, key_call = Call("f", (3,), {}, result), Call("f", (3,), {}, key_result)
+    for name, value in fields.items():
+        setattr(call, name, value)
+    verdict = Verdict("error", "AttributeError: no attribute 'shape'", "Look.")
+    explained = explain_unfit(verdict, CallLog({}, [call]), [key_call])
+    assert (explained.outcome, explained.hint) == ("error", "Look.")
+    return explained.text
+
+
+def test_an_answer_of_another_kind_is_named_with_the_kind() -> None:
+    assert "`f(3)` " in unfit([1.0], torch.ones(1))
+    assert not unfit([1.0], torch.ones(1)).startswith("What ")
+    assert unfit([1.0, "a"], [1.0, torch.ones(1)]).startswith("What `f(3)` gives [1]: ")
+
+
+def test_an_answer_of_the_right_kind_is_said_to_be() -> None:
+    right = (
+        "What `f(3)` gives is of the right kind, but the check cannot work with it: "
+        "AttributeError: no attribute 'shape'\nLook."
+    )
+    assert unfit(torch.ones(1), torch.ones(1)) == right
+    for fields in ({"of_suite": True}, {"was_dropped": True}, {"name": "g"}):
+        assert "right kind" in unfit([1.0], torch.ones(1), **fields)
+    assert "right kind" in unfit([1.0], torch.ones(1), fault=StudentError("KeyError", "x"))
+
+
+def test_after_a_call_that_the_key_did_not_make_nothing_is_compared() -> None:
+    calls = [Call("g", (), {}, [1.0]), Call("f", (), {}, [1.0])]
+    key_calls = [Call("f", (), {}, torch.ones(1)), Call("f", (), {}, torch.ones(1))]
+    verdict = Verdict("error", "TypeError")
+    assert "right kind" in explain_unfit(verdict, CallLog({}, calls), key_calls).text
