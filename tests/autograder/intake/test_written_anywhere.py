@@ -31,6 +31,7 @@ from autograder.intake.cell_matching import match_cells
 from autograder.intake.notebook import read_submission
 from autograder.intake.reading import NotebookCell, parse_notebook
 from autograder.intake.released_notebook import load_release
+from autograder.intake.written import match_written
 from autograder.records.submission import Answer, FoundSubmission, Submission
 
 Read = Callable[..., Submission]
@@ -307,3 +308,12 @@ def test_a_code_cell_of_sentences_below_the_prompt_is_the_answer(
 ) -> None:
     (answer,) = read(inserted(AT_THE_PROMPT + 1, code(source))).written
     assert (answer.text == f"{WRITTEN}\n\n```\n{source}\n```") is is_answer
+
+
+def test_of_a_notebook_with_nothing_of_the_release_the_first_cell_may_be_the_answer(
+    course: Course,
+) -> None:
+    release = load_release(course.assignment("m1"))
+    cells = [NotebookCell("markdown", SAID), NotebookCell("code", "x = 1")]
+    (answer,) = match_written(cells, release, {}).answers
+    assert (answer.id, answer.blank, answer.text) == ("written_why", False, SAID)
