@@ -275,3 +275,40 @@ def test_a_group_of_the_class_list_hands_in_once_on_brightspace(
     )
     rows = exported(course, "m1", "brightspace", grades)
     assert [list(row.values())[:2] for row in rows] == [["#u1", "5"], ["#u2", "5"]]
+
+
+def notes(course: Course) -> dict[str, str]:
+    return {row["student"]: row["note"] for row in exported(course, "m1", "csv")}
+
+
+def test_a_person_with_two_folders_is_told_at_the_second(course: Course) -> None:
+    (course.root / "students.csv").write_text(
+        "id,name,email\ns1,Ada Lovelace,ada@example.org\ns2,Bob,bob@example.org\n",
+        encoding="utf-8",
+    )
+    put(course, "ada@example.org", 3)
+    put(course, "s1", 4)
+    put(course, "s2", 5)
+    grade(course, "m1")
+    assert notes(course) == {
+        "ada@example.org": "",
+        "s1": "s1 stands here twice: join the folders in submitted/",
+        "s2": "",
+    }
+
+
+def test_a_later_upload_that_is_no_notebook_is_told_beside_the_mark(course: Course) -> None:
+    take_in(course, "m1", "canvas", {"doejohn_102_9002_m1.ipynb": 4.0})
+    grade(course, "m1")
+    others: dict[str, float | str] = {
+        "roeann_103_9004_m1.ipynb": 5.0,
+        "doejohn_102_9003_m1.html": "<p>",
+    }
+    take_in(course, "m1", "canvas", others)
+    grade(course, "m1")
+    (john, ann) = exported(course, "m1", "csv")
+    assert (john["total"], ann["total"], ann["note"]) == ("4", "5", "")
+    assert john["note"] == (
+        "came later, and was not taken: doejohn_102_9003_m1.html: a web page, not a notebook: ask "
+        "for the .ipynb file"
+    )

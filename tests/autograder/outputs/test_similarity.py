@@ -16,9 +16,15 @@ from autograder.course import load_course
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import load_release
-from autograder.outputs.code_fingerprints import fingerprints
+from autograder.outputs.code_fingerprints import Fingerprint, fingerprints
 from autograder.outputs.shingles import shingles
-from autograder.outputs.similarity import find_similar_pairs, read_known_texts, render_similarity
+from autograder.outputs.similarity import (
+    ComparedCell,
+    find_similar_pairs,
+    read_known_texts,
+    render_similarity,
+    similarity_command,
+)
 from autograder.records.submission import Answer, Cell, Submission
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -206,3 +212,31 @@ def test_runs_of_words_are_those_that_a_reader_sees() -> None:
     assert [(run.first, run.last) for run in shingles("a b\nc d e")] == [(0, 1), (0, 1)]
     assert len(shingles("步骤不会增加")) == 3
     assert shingles("too few words") == []
+
+
+def test_the_lines_of_shared_fingerprints_are_marked_and_no_others() -> None:
+    cell = ComparedCell(
+        "a\nb\nc\nd",
+        [Fingerprint(b"shared", 1, 2), Fingerprint(b"own", 0, 0), Fingerprint(b"own too", 3, 3)],
+    )
+    assert cell.values() == {b"shared", b"own", b"own too"}
+    assert cell.marked_lines({b"shared", b"elsewhere"}) == [
+        ("a", False),
+        ("b", True),
+        ("c", True),
+        ("d", False),
+    ]
+
+
+def test_a_submission_that_cannot_be_read_is_named_and_the_others_compared(tmp_path: Path) -> None:
+    course = load_course(ROOT)
+    assignment = course.assignment("a2_attention")
+    (submission,) = [path for path in [assignment.solution] if path.exists()]
+    for student in ("ada", "bob"):
+        (tmp_path / f"{student}.ipynb").write_bytes(submission.read_bytes())
+    (tmp_path / "cyd.ipynb").write_text("no notebook")
+    lines = list(similarity_command(course, assignment, [tmp_path], tmp_path / "results"))
+    assert [line for line in lines if line.startswith("not compared: cyd: ")]
+    # the answer key twice: everything is explained by the answer key
+    assert not [line for line in lines if line.startswith("to look at:")]
+    assert (tmp_path / "results" / "a2_attention.similarity.html").is_file()

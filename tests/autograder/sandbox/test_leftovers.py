@@ -1,0 +1,77 @@
+"""Files and folders of runs that were killed go; what somebody holds or owns stays."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from autograder.sandbox.leftovers import ScratchFolder, lock_path, remove_abandoned
+
+
+def test_a_file_or_folder_without_an_owner_is_removed(tmp_path: Path) -> None:
+    folder, file, other = (tmp_path / name for name in (".canary-a", ".canary-b", "canary"))
+    folder.mkdir()
+    (folder / "inside").touch()
+    file.touch()
+    other.touch()
+    remove_abandoned(tmp_path, ".canary-*")
+    assert list(tmp_path.iterdir()) == [other]
+
+
+def test_what_is_locked_is_left_until_its_owner_ends(tmp_path: Path) -> None:
+    file = tmp_path / ".canary-a"
+    file.touch()
+    lock = lock_path(file)
+    remove_abandoned(tmp_path, ".canary-*")
+    assert file.exists()
+    os.close(lock)
+    remove_abandoned(tmp_path, ".canary-*")
+    assert not file.exists()
+
+
+def test_a_link_is_not_followed_and_stays(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.touch()
+    (tmp_path / ".canary-a").symlink_to(target)
+    remove_abandoned(tmp_path, ".canary-*")
+    assert target.exists()
+
+
+def test_what_another_user_left_is_not_ours_to_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / ".canary-a"
+    file.touch()
+    monkeypatch.setattr("os.geteuid", lambda: file.stat().st_uid + 1)
+    remove_abandoned(tmp_path, ".canary-*")
+    assert file.exists()
+
+
+def test_what_is_gone_has_no_lock(tmp_path: Path) -> None:
+    assert lock_path(tmp_path / "missing") == -1
+
+
+def test_what_was_removed_while_its_lock_was_awaited_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "scratch"
+    file.touch()
+    descriptors = set(Path("/proc/self/fd").iterdir())
+    monkeypatch.setattr("fcntl.flock", lambda descriptor, how: file.unlink())
+    assert lock_path(file) == -1
+    assert set(Path("/proc/self/fd").iterdir()) == descriptors
+
+
+def test_a_scratch_folder_goes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    scratch = ScratchFolder()
+    (scratch.path / "file").touch()
+    assert [path.name.startswith("attention-kit-") for path in tmp_path.iterdir()] == [True]
+    scratch.remove()
+    assert list(tmp_path.iterdir()) == []
+    scratch.path.mkdir()  # somebody else's, of the same name
+    scratch.remove()
+    assert scratch.path.exists()
