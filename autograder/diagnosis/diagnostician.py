@@ -209,7 +209,9 @@ class Diagnostician:
                 break
             remaining = dataclasses.replace(answer, failed=failed)
             named = {mistake for fit in all_chosen for mistake in fit.mistakes}
-            unnamed = [record for record in records if record.answer not in named]
+            unnamed = [
+                record for record in records if record.answer not in named and record.failed(failed)
+            ]
             # tests that are explained already may speak against a mistake
             fits = [_restrict(fit, failed) for fit in find(unnamed, answer, asker)]
             further = choose_fewest(fits, remaining, weights)

@@ -12,7 +12,7 @@ from autograder.diagnosis.known_sitting import AnswerRecord
 from autograder.diagnosis.mistake_fit import Fit, StudentAnswer
 from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.shows import read_shows
-from autograder.suite.sight import look, look_safely
+from autograder.suite.sight import Sight, look, look_safely
 
 _OFTEN = 4
 """How many answers must show a mistake for each that shows the contrary, which a second fault can
@@ -38,26 +38,26 @@ def fit_by_evidence(
     mistake = record.answer
     if mistake is None or not mistake.shows:
         return None
+    telling = _telling_sights(record, answer, sights)
+    against = record.failed(answer.passed)
+    if len(against) > len(telling):
+        return None
     predicate = read_shows(mistake.shows)
     see = look if is_strict else look_safely
     explained = set()
-    telling_tests = 0
+    count = sum(map(len, telling.values()))
     all_verdicts: list[bool | None] = []
-    for test in record.failed(answer.failed):
-        departures = record.departures(test, answer.key_runs[test])
-        # where the mistake's own answer is right, the student's shows nothing of the mistake
-        telling = [
-            sight for place, sight in sights[test] if place < len(departures) and departures[place]
-        ]
-        verdicts = [see(predicate, sight) for sight in telling]
+    for test, of_test in telling.items():
+        verdicts = [see(predicate, sight) for sight in of_test]
         all_verdicts += verdicts
-        telling_tests += bool(verdicts)
         if True in verdicts and False not in verdicts:
             explained.add(test)
+        contrary = all_verdicts.count(False)
+        if _OFTEN * contrary > count - contrary:
+            return None  # whatever the other calls show: the student's function is not asked
     contradicted = _OFTEN * all_verdicts.count(False) > all_verdicts.count(True)
-    if contradicted or not explained or 2 * len(explained) < telling_tests:
+    if contradicted or not explained or 2 * len(explained) < len(telling):
         return None
-    against = record.failed(answer.passed)
     if len(against) > len(explained):
         return None
     return Fit(
@@ -67,6 +67,25 @@ def fit_by_evidence(
         otherwise=frozenset(),
         mismatch=(-len(predicate.parts), 0.0),
     )
+
+
+def _telling_sights(
+    record: AnswerRecord,
+    answer: StudentAnswer,
+    sights: Mapping[str, Sequence[PlacedSight]],
+) -> dict[str, list[Sight]]:
+    """By failed test, the sights of calls in which the mistake's own answer is wrong: elsewhere the
+    student's shows nothing of the mistake. Tests without such calls are left out.
+    """
+    telling = {}
+    for test in sorted(record.failed(answer.failed)):
+        departures = record.departures(test, answer.key_runs[test])
+        of_test = [
+            sight for place, sight in sights[test] if place < len(departures) and departures[place]
+        ]
+        if of_test:
+            telling[test] = of_test
+    return telling
 
 
 def say_what_is_shared(fit: Fit, mistakes: Sequence[KnownAnswer]) -> Fit:

@@ -140,11 +140,12 @@ def _tests_that_show(
     """
     shown = set()
     for test, sights in seen.items():
-        verdicts = [look_safely(predicate, sight) for sight in sights]
-        if False in verdicts:
-            return frozenset()
-        if True in verdicts:
-            shown.add(test)
+        for sight in sights:
+            verdict = look_safely(predicate, sight)
+            if verdict is False:
+                return frozenset()  # without further calls of the student's function
+            if verdict:
+                shown.add(test)
     return frozenset(shown) if 2 * len(shown) >= len(seen) else frozenset()
 
 

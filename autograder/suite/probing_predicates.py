@@ -45,10 +45,10 @@ def ignores(argument: str) -> Predicate:
         if not _stays(sight, first):
             return False
         try:
-            second_values = _further_values(others)
-        except Unseen:
+            further = {argument: _further_values(others)}
+            second = sight.ask_with(f"a third {argument}", further)
+        except Unseen:  # refused, or of no kind that has further values
             return True
-        second = sight.ask_with(f"a third {argument}", {argument: second_values})
         return equal(second.answer, sight.answer)
 
     return make_predicate(f"is the same whatever `{argument}` is", holds)
@@ -106,7 +106,9 @@ def _moves_elsewhere(
     def holds(sight: Sight) -> bool:
         value = sight.argument(argument)
         other_value = with_other_entry(value, axis, changed, other_values(sight, argument))
-        label = f"other {argument} at {changed} along {axis}"
+        ndim = to_array(value).ndim
+        # -2 and 0 are one axis of a matrix, and one further call
+        label = f"other {argument} at {changed} along {axis % ndim if ndim else axis}"
         other = sight.ask_with(label, {argument: other_value})
 
         def rows(answer: Any) -> Numbers:

@@ -283,6 +283,8 @@ def test_masks() -> None:
 def test_numpy_and_numbers_show_what_tensors_show() -> None:
     assert see("off_by_a_factor()", np.array([2.0, 4.0]), np.array([1.0, 2.0])) is True
     assert ask("ignores('n')", lambda n: 3, lambda n: n + 1, n=1) is True
+    # 2 is no other answer than 1, and 3 is
+    assert ask("ignores('n')", lambda n: max(n, 2), lambda n: n + 1, n=1) is False
 
 
 def test_numbers_beyond_64_bits_are_compared_exactly() -> None:

@@ -1223,6 +1223,15 @@ def counts_the_token_itself(): ...
 
 @mistake(
     "ragged_positions",
+    hint="Padding keeps the count of the token before it, and -1 in front. 0 is asked for.",
+    replace=(".masked_fill(~mask, 0)", ""),
+    keeps=0.65,
+)
+def padding_keeps_the_count(): ...
+
+
+@mistake(
+    "ragged_positions",
     hint="Padding is at -1, and as an index that is the last row of a table. 0 is asked for.",
     replace=("masked_fill(~mask, 0)", "masked_fill(~mask, -1)"),
     keeps=0.65,
