@@ -2,7 +2,8 @@
 
 A predicate must be true of its mistake, of the mistake beside others and of its mutants, and false
 of the answer key, of every alternate and of every mistake without the idea. A mistake has the idea
-of another if its own `shows=` says all that the other's says.
+of another if its own `shows=` says all that the other's says. Of pairs of other mistakes without
+the idea it may hardly ever be true: a student with two faults would read a hint about a third.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.basics.errors import KitError
@@ -27,6 +28,10 @@ FEWEST_SHOWN = 0.15
 """The share of a mistake's pairs and mutants of which its predicate must be true: another fault may
 hide a mistake, and a mutant may undo it.
 """
+MOST_FOREIGN = 0.1
+"""The share of the tried pairs without a mistake of which its predicate may be true."""
+_FEWEST_FOREIGN = 10
+"""Pairs without a mistake that say something of its predicate."""
 _PAIRS = 3
 _MUTANTS = 3
 """Pairs and mutants of each mistake that are tried."""
@@ -180,3 +185,29 @@ def evidence_problems(
                 f"{name}: its shows= is true of {sum(verdicts)} of {len(verdicts)} pairs and "
                 "mutants"
             )
+    for mistake in showing:
+        foreign = _pairs_without(mistake, records, ideas)
+        false_names = [record for record in foreign if mistake.name in record.shown]
+        is_told_often = len(false_names) > MOST_FOREIGN * len(foreign)
+        if len(foreign) >= _FEWEST_FOREIGN and is_told_often:
+            yield (
+                f"{mistake.name}: its shows= is true of {len(false_names)} of {len(foreign)} pairs "
+                f"of other mistakes, as of {false_names[0].name}: add what tells it from them"
+            )
+
+
+def _pairs_without(
+    mistake: KnownAnswer,
+    records: Sequence[ShownMistakes],
+    ideas: Mapping[str, frozenset[str]],
+) -> list[ShownMistakes]:
+    """The tried pairs of a mistake's question that have its idea in neither part."""
+    pairs = []
+    for record in records:
+        is_pair = len(record.made) == 2 and "" not in record.made
+        if record.question != mistake.question or not is_pair or mistake.name in record.made:
+            continue
+        own_ideas = [ideas.get(made, frozenset()) for made in record.made]
+        if not any(ideas[mistake.name] <= own for own in own_ideas):
+            pairs.append(record)
+    return pairs

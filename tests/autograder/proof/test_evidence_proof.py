@@ -44,6 +44,19 @@ def test_a_mistake_or_an_alternate_that_shows_another_is_told() -> None:
     ]
 
 
+def test_a_predicate_that_is_true_of_other_pairs_says_too_little() -> None:
+    """Of ten pairs without `other` one may show it, and two may not; pairs with it do not count."""
+    silent = [tried(f"pair {number}", ("scaled", "plain"), "scaled") for number in range(8)]
+    false = tried("scaled and plain", ("scaled", "plain"), "scaled", "other")
+    with_it = tried("scaled and other", ("scaled", "other"), "scaled", "other")
+    assert problems(*silent, silent[0], false, with_it) == []
+    assert problems(*silent, false, false, with_it) == [
+        "other: its shows= is true of 2 of 10 pairs of other mistakes, as of scaled and plain: add "
+        "what tells it from them"
+    ]
+    assert problems(*silent[:7], false, false) == []  # too few pairs to tell
+
+
 def test_a_predicate_must_hold_beside_other_faults() -> None:
     """One of four is enough, none of four is not; pairs may show a third mistake."""
     shown = tried("columns and other", ("columns", "other"), "columns", "scaled")
