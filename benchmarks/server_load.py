@@ -4,15 +4,17 @@
     python benchmarks/server_load.py [--students 500] [--minutes 10] [--assignment a2_attention]
 
 Locust's users on this machine's own loopback: each hands in one notebook of the demo class at a
-random moment, looks at the attempt's page once a second, as the page does by itself, and opens the
-feedback page. Prints how many were graded, how many lost (none may be), and the time from the
-upload to the page.
+random moment, looks at the attempt's page as often as the page loads itself again, and opens the
+feedback page. The class begins when the server's graders are ready. Prints how many were graded,
+how many lost (none may be), the time from the upload to the page, and the processor time of pages
+and of graders.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
 import subprocess
@@ -21,6 +23,12 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import quantiles
+
+import psutil
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "long"))
+
+from process_tree import cpu_of
 
 from autograder.authoring.demo_class import write_demo_class
 from autograder.cluster.messages import pack_course, unpack_course
@@ -49,7 +57,7 @@ def start_server(root: Path, students: int) -> tuple[subprocess.Popen[bytes], di
     log = root / "server.log"
     with log.open("wb") as stream:
         server = subprocess.Popen(command, cwd=root, stdout=stream, stderr=stream)
-    while "serving" not in (text := log.read_text(encoding="utf-8")):
+    while "graders are ready" not in (text := log.read_text(encoding="utf-8")):
         if server.poll() is not None:
             raise RuntimeError(text)
         time.sleep(0.2)
@@ -78,7 +86,7 @@ def run_users(links: dict[str, str], notebooks: list[str], minutes: float, folde
         "--spawn-rate",
         "100",
         "--run-time",
-        f"{int(60 * minutes) + 300}s",
+        f"{int(60 * minutes) + 1800}s",
         "--only-summary",
     ]
     subprocess.run(command, cwd=folder, check=False)
@@ -96,8 +104,11 @@ def main() -> None:
         demo = make_course(folder / "course", options.assignment, options.students)
         notebooks = [str(path) for path in sorted(demo.glob("*/*/*.ipynb")) if path.is_file()]
         server, links = start_server(folder / "course", options.students)
+        begin = _cpu_of_pages(server.pid), cpu_of(server.pid)
         try:
             run_users(links, notebooks, options.minutes, folder)
+            pages = _cpu_of_pages(server.pid) - begin[0]
+            graders = cpu_of(server.pid) - begin[1] - pages
         finally:
             server.terminate()
             server.wait()
@@ -107,6 +118,14 @@ def main() -> None:
     print(f"{len(seconds)} with a page, {refused} told that it is no notebook, {lost} lost")
     cuts = quantiles(seconds, n=20)
     print(f"upload to page: median {cuts[9]:.1f} s, p95 {cuts[18]:.1f} s, most {seconds[-1]:.1f} s")
+    print(f"processor time: pages {pages:.0f} s, graders {graders:.0f} s")
+    print(f"processes that want a processor, at the end: {os.getloadavg()[2]:.0f}")
+
+
+def _cpu_of_pages(pid: int) -> float:
+    """Seconds of CPU time of the process with the pages alone."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
 
 
 if __name__ == "__main__":

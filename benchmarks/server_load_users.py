@@ -17,8 +17,9 @@ PLAN = json.loads(Path("plan.json").read_text(encoding="utf-8"))
 _NUMBERS = itertools.count()
 _WRITING = threading.Lock()
 _BEGUN = time.monotonic()
-_PATIENCE = 600.0  # seconds
+_PATIENCE = 1800.0  # seconds
 _TOKEN = re.compile(r'name="token" value="([^"]+)"')
+_REFRESH = re.compile(r'http-equiv="refresh" content="(\d+)"')
 
 
 def note(line: str) -> None:
@@ -59,8 +60,8 @@ class Student(HttpUser):  # type: ignore[misc]
                 note("refused")
                 self.leave()
         address, text = answer.url, answer.text
-        while 'http-equiv="refresh"' in text and time.monotonic() < begun + _PATIENCE:
-            gevent.sleep(1.0)
+        while (wait := _REFRESH.search(text)) and time.monotonic() < begun + _PATIENCE:
+            gevent.sleep(float(wait[1]))
             text = self.client.get(address, name="waiting").text
         self.client.get(f"{address}/page", name="page")
         is_graded = 'class="total"' in text or "could not be graded" in text

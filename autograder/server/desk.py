@@ -156,7 +156,7 @@ class GradingDesk:
             try:
                 suite = course_sha256(course, assignment)
                 with self._use_station(course, assignment, suite):
-                    pass
+                    self._tell(f"graders are ready for {assignment.name}")
             except (KitError, OSError, MachineFault) as error:
                 if not self._closed.is_set():
                     self._tell(f"{assignment.name}: {one_line(str(error))}")

@@ -29,6 +29,7 @@ from autograder.ledger import Identity, link_download, read_ledger
 from autograder.platforms.lti import LtiServices, Score
 from autograder.server.database import lti_columns, lti_states, replace_row, sent_marks
 from autograder.server.office import Office
+from autograder.server.rules import is_group_name
 
 _STATE_SECONDS = 600.0
 _KEY_BITS = 2048
@@ -112,7 +113,7 @@ class LtiDesk:
         """The student whom the ledger takes a person for; a new one where nobody fits.
 
         Raises:
-            KitError: the class list has two people who may be meant.
+            KitError: the class list has two people who may be meant, or the name is a group's.
         """
         course = self._office.course
         with hold_lock(course.kept / "locks" / "collect", "links people"):
@@ -122,6 +123,8 @@ class LtiDesk:
                 "NFC", one_line(label) or identity.ids[0][1].split()[-1]
             )
             student = link_download(ledger, "lti", "", [identity], [suggested], "LTI")[0]
+            if is_group_name(ledger, student):
+                raise KitError(f"{student} is a group's name here: ask your instructor")
             ledger.save()
         return student
 
@@ -154,12 +157,16 @@ class LtiDesk:
         self, issuer: str, assignment: str, grades: Mapping[str, Any], roster_url: str
     ) -> None:
         """Keep what a launch says of the gradebook's column and of the roster."""
+        own = (lti_columns.c.issuer == issuer) & (lti_columns.c.assignment == assignment)
+        with self._engine.connect() as connection:
+            made = connection.execute(select(lti_columns.c.line_item).where(own)).scalar()
         replace_row(
             self._engine,
             lti_columns,
             issuer=issuer,
             assignment=assignment,
-            line_item=str(grades.get("lineitem", "")),
+            # a link without a column may have got one from this server
+            line_item=str(grades.get("lineitem") or made or ""),
             line_items=str(grades.get("lineitems", "")),
             roster_url=roster_url,
         )

@@ -27,7 +27,7 @@ from autograder.server.filing import file_attempts
 from autograder.server.people import PeopleStore, Role, Visitor
 from autograder.server.questions_asked import RequestStore
 from autograder.server.regrades import RegradeStore
-from autograder.server.rules import AttemptRules
+from autograder.server.rules import AttemptRules, is_group_name
 
 FILING_SECONDS = 2.0
 """How often newly graded attempts are put into the class's folders."""
@@ -147,6 +147,8 @@ class Office:
     def may_enter(self, student: str) -> bool:
         """Whether a person belongs to the course: listed, or there is no class list."""
         ledger = self.ledger()
+        if is_group_name(ledger, student):
+            return False
         is_known = student in ledger.listed or ledger.has_record(student)
         return not ledger.listed or is_known or self.role_of(student) == "instructor"
 
@@ -154,9 +156,9 @@ class Office:
         """Whether the visitor may know that the attempt exists: it is their own, or their
         group's.
         """
-        if visitor.is_instructor or visitor.student == attempt.student:
+        if visitor.is_instructor or visitor.student == (attempt.handed_in_by or attempt.student):
             return True
-        return self.rules().owner(visitor.student, attempt.assignment) == attempt.student
+        return visitor.student in self.rules().members(attempt.student, attempt.assignment)
 
     # Handing in
 

@@ -8,7 +8,7 @@ counts, until its new one is accepted.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, select, update
@@ -20,6 +20,9 @@ from autograder.records.model import Graded, Result
 from autograder.server.attempts import RERUN, Attempt, AttemptStore, answer_columns
 from autograder.server.database import attempts
 from autograder.server.rules import AttemptRules
+
+Answers = Mapping[int, tuple[Graded, bytes]]
+"""By attempt, the record that a grader sent and the content of the result's file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,50 +87,37 @@ class RegradeStore:
         return Regrade(len(aside), waiting, comparison)
 
     def _compare(self, everybody: Sequence[Attempt], rules: AttemptRules) -> Comparison:
-        proposals = self._proposals(everybody[0].assignment)
-        proposed = [
-            _with_proposal(attempt, proposals[attempt.id][0])
-            if attempt.id in proposals
-            else attempt
-            for attempt in everybody
-        ]
-        students = {attempt.student for attempt in everybody if attempt.aside}
+        """The marks of attempts that count now, against those that would count."""
+        answers = self._proposals(everybody[0].assignment)
+        proposed = [_with_proposal(attempt, answers) for attempt in everybody]
+        aside = [attempt for attempt in everybody if attempt.aside]
         old = rules.counting_by_student(everybody)
         new = rules.counting_by_student(proposed)
-        old_results = self._attempts.results([attempt.id for attempt in old.values()])
-        regraded = {}
-        for student, attempt in new.items():
-            result = self._new_result(attempt, proposals)
-            if result is not None:
-                regraded[student] = result
         return compare_results(
-            students,
-            {
-                student: old_results[attempt.id]
-                for student, attempt in old.items()
-                if attempt.id in old_results
-            },
-            regraded,
+            {attempt.student for attempt in aside},
+            self._results(old, {}),
+            self._results(new, answers),
             {student: attempt.problem for student, attempt in new.items()},
-            sorted(
-                {
-                    attempt.student
-                    for attempt in everybody
-                    if attempt.aside and attempt.id not in proposals
-                }
-            ),
+            sorted({attempt.student for attempt in aside if attempt.id not in answers}),
         )
 
-    def _new_result(
-        self, attempt: Attempt, proposals: dict[int, tuple[Graded, bytes]]
-    ) -> Result | None:
-        """The result that would count: of the regrade, or of a notebook handed in since."""
-        if attempt.id not in proposals:
-            return self._attempts.result(attempt.id)
-        content = proposals[attempt.id][1]
-        return Result.from_json(content.decode()) if content else None
+    def _results(self, counting: Mapping[str, Attempt], answers: Answers) -> dict[str, Result]:
+        """The results of attempts that count, by student: the new ones, and for attempts without a
+        new answer those that are stored.
+        """
+        others = [attempt.id for attempt in counting.values() if attempt.id not in answers]
+        stored = self._attempts.results(others)
+        results = {}
+        for student, attempt in counting.items():
+            result = stored.get(attempt.id)
+            _, content = answers.get(attempt.id, (None, b""))
+            if content:
+                result = Result.from_json(content.decode())
+            if result is not None:
+                results[student] = result
+        return results
 
-    def _proposals(self, assignment: str) -> dict[int, tuple[Graded, bytes]]:
+    def _proposals(self, assignment: str) -> Answers:
         """New answers by attempt, without those for which the machine was at fault."""
         with self._engine.connect() as connection:
             answers = _read_proposals(connection, assignment)
@@ -173,8 +163,11 @@ def _read_proposals(connection: Connection, assignment: str) -> dict[int, bytes]
     return {row.id: bytes(row.proposal) for row in connection.execute(query)}
 
 
-def _with_proposal(attempt: Attempt, graded: Graded) -> Attempt:
-    """The attempt as it would be with its new result."""
+def _with_proposal(attempt: Attempt, answers: Answers) -> Attempt:
+    """The attempt as it would be with its new answer, where it has one."""
+    if attempt.id not in answers:
+        return attempt
+    graded, _ = answers[attempt.id]
     result = graded.result
     return dataclasses.replace(
         attempt,

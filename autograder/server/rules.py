@@ -21,6 +21,13 @@ from autograder.records.model import Result
 from autograder.server.attempts import Attempt
 
 
+def is_group_name(ledger: Ledger, student: str) -> bool:
+    """Whether this is the name of a group of the class list, under which nobody may sign in: the
+    group's attempts would be theirs.
+    """
+    return student not in ledger.listed and bool(ledger.listed_group(student))
+
+
 class AttemptRules:
     """The rules of [submit], [due], [extensions] and [late] for the students of a course."""
 

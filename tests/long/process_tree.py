@@ -37,12 +37,12 @@ def alive(pids: Iterable[int]) -> list[int]:
     return living
 
 
-def cpu_of() -> float:
-    """Seconds of CPU time that this process and those below it used; ended ones count once they are
-    waited for.
+def cpu_of(root: int = 0) -> float:
+    """Seconds of CPU time that a process (0: this one) and those below it used; ended ones count
+    once they are waited for.
     """
     seconds = 0.0
-    for pid in family(os.getpid()):
+    for pid in family(root or os.getpid()):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = psutil.Process(pid).cpu_times()
             seconds += times.user + times.system + times.children_user + times.children_system

@@ -148,7 +148,7 @@ def test_a_fault_that_nobody_foresaw_costs_its_attempt_alone(
         assert wait_for(served, his).problem == "has no cell of this assignment"
         failed = wait_for(served, hers, "failed")
     assert "surrogates not allowed" in failed.problem
-    assert len(lines) == MOST_RUNS
+    assert sum("surrogates not allowed" in line for line in lines) == MOST_RUNS
 
 
 def test_stations_start_before_anybody_hands_in(

@@ -7,8 +7,11 @@ from collections.abc import Callable
 import pytest
 from served_course import NOTEBOOK, Served
 
+from autograder.basics.errors import KitError
+from autograder.platforms.lti import platform_identity
 from autograder.reporting.stored_marks import StoredMarks
 from autograder.server.filing import file_attempts
+from autograder.server.lti_desk import LtiDesk
 
 CLASS = "id,group\nada,Team 1\nbob,team 1\ncyd,Team 2\ndan,\nprof,\n"
 
@@ -95,6 +98,18 @@ def test_a_group_that_a_download_named_hands_in_together(
     file(served)
     assert "by <bdi>ada</bdi>" in served.browser("bob").get("/attempts/1").text
     assert marks(served) == {"ada": 1.5, "bob": 1.5}
+
+
+def test_nobody_signs_in_under_the_name_of_a_group(served: Served) -> None:
+    """As a user of a Hub, or of a platform, might be called."""
+    served.browser("ada").hand_in()
+    served.grade(2.0)
+    file(served)
+    assert not served.office.may_enter("Team 1")
+    assert not served.office.may_enter("team 1")
+    identity = platform_identity("https://school.example", "u-9", "Team 1@school.example", "")
+    with pytest.raises(KitError, match="is a group's name here"):
+        LtiDesk(served.office).link(identity)
 
 
 def test_a_members_request_has_the_members_name(served: Served) -> None:

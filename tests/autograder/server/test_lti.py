@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import jwt
 import pytest
 from lti_platform import CLIENT, MEMBERSHIP, LtiPlatform, run_platform
-from served_course import Browser, Served
+from served_course import NOTEBOOK, Browser, Served
 
 from autograder.ledger import read_ledger
 from autograder.server.filing import file_attempts
@@ -197,7 +197,9 @@ def test_marks_go_back_once_and_again_when_they_change(
     assert [score["scoreGiven"] for score in platform.scores["1"]] == [2.0, 2.5]
 
 
-def test_a_link_without_a_column_gets_one(served: Served, platform: LtiPlatform) -> None:
+def test_a_link_without_a_column_gets_one_and_keeps_it(
+    served: Served, platform: LtiPlatform
+) -> None:
     ada = enter(served, platform, "u-1", column=None, email_address="ada@school.example")
     ada.hand_in()
     served.grade(2.0)
@@ -205,7 +207,13 @@ def test_a_link_without_a_column_gets_one(served: Served, platform: LtiPlatform)
     desk = LtiDesk(served.office)
     assert desk.send_marks(["tiny"]) == []
     assert platform.columns == [{"scoreMaximum": 7.5, "label": "tiny", "resourceId": "tiny"}]
-    assert [score["scoreGiven"] for score in platform.scores["made-1"]] == [2.0]
+    again = enter(served, platform, "u-1", column=None, email_address="ada@school.example")
+    again.hand_in(NOTEBOOK + b" ")
+    served.grade(2.5)
+    file_attempts(served.office.course, served.office.attempts)
+    assert desk.send_marks(["tiny"]) == []
+    assert len(platform.columns) == 1
+    assert [score["scoreGiven"] for score in platform.scores["made-1"]] == [2.0, 2.5]
 
 
 def test_the_mark_of_a_group_goes_to_each_member(

@@ -61,6 +61,7 @@ def test_nothing_counts_until_it_is_accepted(graded: Served) -> None:
     assert "<td>2 → 2.5 of 2.5 (+0.5)</td>" in page
     assert "double: test_doubles failed → passed (+0.5)" in page
     assert filed_score(graded, "ada") == 2.0
+    assert "<td>2 of 2.5 points</td>" in graded.browser("ada").get("/assignments/tiny").text
     assert "2 <small>of 2.5" in graded.browser("ada").get("/attempts/1").text
 
     prof.send(REGRADE, f"{REGRADE}/accept")

@@ -67,6 +67,16 @@ def test_attempts_before_mine_are_told(served: Served) -> None:
     assert "1 attempt is before yours" in answer.text
 
 
+def test_a_page_that_waits_long_loads_itself_seldom(served: Served) -> None:
+    """An attempt takes a second as long as none was measured: 8 of 32, and no more than 15."""
+    for number in range(100):
+        served.office.attempts.add(f"student-{number}", "tiny", NOTEBOOK)
+        if number in (30, 99):
+            waiting = served.browser("ada").hand_in(NOTEBOOK + b" " * number)
+            seconds = 8 if number == 30 else 15
+            assert f'<meta http-equiv="refresh" content="{seconds}">' in waiting.text
+
+
 def test_a_notebook_that_cannot_be_graded_has_its_reason(served: Served) -> None:
     ada = served.browser("ada")
     ada.hand_in()
