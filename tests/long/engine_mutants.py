@@ -183,6 +183,20 @@ def is_listed(mutant: EngineMutant, equivalent: Iterable[Equivalent]) -> bool:
     return any(entry.matches(mutant) for entry in equivalent)
 
 
+def describe_result(result: MutantResult) -> str:
+    """One line: the status, the mutant, and what met it."""
+    if result.test_file:
+        limit = "" if result.in_time else ", past its limit of time"
+        met = f"{result.test_file}{limit}"
+    elif result.status == LISTED:
+        met = f"see {EQUIVALENT}"
+    elif not result.test_files and not result.tests_left:
+        met = "no test runs it"
+    else:
+        met = f"{result.test_files} files of tests, {result.tests_left} tests left out"
+    return f"{result.status:8} {result.module} {result.name}  [{met}]"
+
+
 def score_rooms(results: Iterable[MutantResult]) -> list[dict[str, str]]:
     """A row of the table for each room."""
     by_room = defaultdict(list)
@@ -283,10 +297,7 @@ def main() -> int:
             result = trial.judge(mutant)
             results.append(result)
             store_results([result])
-            end = (
-                f"  [{result.test_file}]" if result.test_file else f"  [{result.test_files} files]"
-            )
-            print(f"{result.status:8} {mutant.module} {mutant.name}{end}", flush=True)
+            print(describe_result(result), flush=True)
     rows = score_rooms(results)
     print(markdown_table(rows))
     if arguments.report:

@@ -1,0 +1,195 @@
+"""The programs of tests/long that change the engine and see whether its tests notice."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+LONG = Path(__file__).resolve().parents[1] / "long"
+MODULE = '''\
+LIMIT = 3
+Either = int | None
+
+
+def pick(numbers, least):
+    """Numbers of at least `least`."""
+    picked = []
+    for number in numbers:
+        if number >= least and number != 0:
+            picked.append(number)
+    return picked
+'''
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The modules of tests/long, by attribute."""
+    monkeypatch.syspath_prepend(str(LONG))
+    names = ["engine_mutations", "engine_mutants", "forked_tests", "line_marks"]
+    programs = ModuleType("programs")
+    for name in names:
+        setattr(programs, name, __import__(name))
+    yield programs
+    for name in [*names, "engine_coverage"]:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A package with one room of one module, and its tests."""
+    tree = tmp_path / "tree"
+    room = tree / "autograder" / "room"
+    room.mkdir(parents=True)
+    (room / "numbers.py").write_text(MODULE, encoding="utf-8")
+    return tree
+
+
+def all_mutants(programs: Any, tree: Path, count: int | None = None) -> dict[str, Any]:
+    sample = programs.engine_mutations.sample_mutants(tree / "autograder", "room", count, 1)
+    return {mutant.name: mutant for mutant in sample}
+
+
+def test_conditions_bounds_constants_statements_and_returns_change(
+    programs: Any, tree: Path
+) -> None:
+    condition = "number >= least and number != 0"
+    line = f"pick: if {condition}"
+    assert all_mutants(programs, tree).keys() == {
+        "module: LIMIT = 3: 3 → 4",
+        "module: LIMIT = 3: 3 → 2",
+        "module: LIMIT = 3: 3 → 6",
+        "module: LIMIT = 3: 3 → 0",
+        "pick: for number in numbers: left out",
+        f"{line}: {condition} → not (number >= least and number != 0)",
+        f"{line}: {condition} → False",
+        f"{line}: {condition} → True",
+        f"{line}: {condition} → number >= least or number != 0",
+        f"{line}: {condition} → number != 0",
+        f"{line}: {condition} → number >= least",
+        f"{line}: number >= least → number > least",
+        f"{line}: number >= least → number < least",
+        f"{line}: number != 0 → number == 0",
+        f"{line}: 0 → 1",
+        f"{line}: 0 → -1",
+        "pick: picked.append(number): left out",
+        "pick: return picked: picked → None",
+    }
+
+
+def test_a_mutant_is_the_module_with_one_change_and_the_lines_of_its_statement(
+    programs: Any, tree: Path
+) -> None:
+    mutants = all_mutants(programs, tree)
+    mutant = mutants["pick: picked.append(number): left out"]
+    assert mutant.source == MODULE.replace("picked.append(number)", "pass")
+    assert (mutant.module, mutant.question, mutant.lines) == (
+        "room/numbers.py",
+        "room/numbers.py",
+        (10,),
+    )
+    assert mutants["pick: for number in numbers: left out"].lines == (8,)
+    assert mutants["module: LIMIT = 3: 3 → 4"].lines == ()
+
+
+def test_a_sample_is_the_same_for_its_seed_and_a_part_of_a_larger_one(
+    programs: Any, tree: Path
+) -> None:
+    few, more = (list(all_mutants(programs, tree, count)) for count in (5, 9))
+    assert len(few) == 5
+    assert few == list(all_mutants(programs, tree, 5)) == more[:5]
+
+
+def test_importers_are_those_through_others_too(programs: Any, tree: Path) -> None:
+    room = tree / "autograder" / "room"
+    (room / "middle.py").write_text("from autograder.room.numbers import pick\n")
+    (room / "top.py").write_text("def f():\n    from autograder.room import middle\n")
+    (room / "apart.py").write_text("import autograder.other\n")
+    importers = programs.forked_tests.find_importers(tree)
+    named = {name.removeprefix("autograder.room.") for name in importers["autograder.room.numbers"]}
+    assert named == {"numbers", "middle", "top"}
+    assert importers["autograder.room.apart"] == {"autograder.room.apart"}
+
+
+def test_lines_that_run_are_marked_until_they_are_taken(
+    programs: Any, tree: Path, tmp_path: Path
+) -> None:
+    programs.line_marks.lay_out(tree, tmp_path / "marks")
+    marks = programs.line_marks.LineMarks(tmp_path / "marks")
+    path = tree / "autograder/room/numbers.py"
+    names: dict[str, Any] = {}
+    exec(compile(MODULE, str(path), "exec"), names)
+    tracer = sys.gettrace()
+    marks.start()
+    try:
+        names["pick"]([], 1)
+    finally:
+        sys.settrace(tracer)
+    assert marks.take() == {str(path): [5, 7, 8, 11]}
+    assert marks.take() == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [("pass", 0), ("assert False", 1), ("while True:\n        pass", -1)],
+)
+def test_tests_of_a_tree_run_in_a_fork(programs: Any, tree: Path, body: str, status: int) -> None:
+    (tree / "test_it.py").write_text(f"def test_it():\n    {body}\n")
+    (tree / "pytest.ini").write_text("[pytest]\n")
+    seconds = 2.0 if status == -1 else 60.0
+    assert programs.forked_tests.run_tests(tree, ["test_it.py"], seconds) == status
+
+
+def test_the_table_counts_what_is_not_listed(programs: Any) -> None:
+    """Three of four killed, and one listed."""
+    result = programs.engine_mutants.MutantResult
+    statuses = ["killed", "survived", "killed", "listed", "killed"]
+    results = [result("room/a.py", str(number), status) for number, status in enumerate(statuses)]
+    assert programs.engine_mutants.score_rooms(results) == [
+        {
+            "room": "`room/`",
+            "mutants": "4",
+            "killed": "3",
+            "killed, in %": "75",
+            "listed with a reason": "1",
+        }
+    ]
+    lines = [programs.engine_mutants.describe_result(each) for each in results[1:2]]
+    assert lines == ["survived room/a.py 1  [no test runs it]"]
+
+
+def test_tests_of_the_own_room_come_first_and_fit_the_budget(programs: Any, tree: Path) -> None:
+    engine_coverage = sys.modules["engine_coverage"]
+
+    def covered(*tests: tuple[str, float, list[int]]) -> Any:
+        return engine_coverage.FileCoverage(
+            {},
+            [
+                engine_coverage.TestLines(name, seconds, {"room/numbers.py": lines})
+                for name, seconds, lines in tests
+            ],
+        )
+
+    coverage = {
+        "tests/autograder/other/test_quick.py": covered(("quick", 0.1, [10])),
+        "tests/autograder/room/test_own.py": covered(
+            ("collection", 0.0, [10]), ("slow", 5.0, [10]), ("fast", 1.0, [9, 10]), ("no", 0.1, [9])
+        ),
+        "tests/autograder/room/test_first.py": covered(("first", 0.5, [10])),
+    }
+    trial = programs.engine_mutants.Trial(tree, coverage, 60.0)
+    mutant = all_mutants(programs, tree)["pick: picked.append(number): left out"]
+    files = trial._files_in_order(mutant)
+    assert [[test.test for test in tests] for _, tests in files] == [
+        ["first"],
+        ["fast", "slow"],
+        ["quick"],
+    ]
+    within = programs.engine_mutants._within
+    assert within(files[1][1], 7.0) == (["fast", "slow"], 7.0)
+    assert within(files[1][1], 6.9) == (["fast"], 2.0)
+    assert within(files[1][1], 1.5) == ([], 0.0)
