@@ -33,6 +33,7 @@ NEEDS = {
     "release tiny --to given": "notebook",
     "solutions tiny --to key": "notebook",
     "export tiny --format gradebook": "nbgrader",
+    "harder tiny": "notebook",
     "serve": "server",
     "serve --demo": "server",
     "grade tiny --cluster local:2": "cluster",
@@ -57,8 +58,10 @@ ALONE = (
     "bundle tiny --for gradescope --to bundle.zip",
 )
 """Commands that need no extra."""
-TOO_LONG = {"doctor", "hunt"}
-"""They start hosts of every tier, and many graders."""
+UNTRIED = {"doctor", "hunt", "leaderboard", "marks"}
+"""The first two take long: hosts of every tier, many graders. The others say that this course has no
+leaderboard, and no gradebook.
+"""
 IN_ONE_PROCESS = """
 import json, sys
 from click.testing import CliRunner
@@ -136,9 +139,8 @@ def test_a_command_that_needs_an_extra_names_it(python: Path, folder: Path, comm
 
 
 def test_every_command_was_tried() -> None:
-    """Of `marks` the database decides: without a gradebook it says that there is none."""
     tried = {command.split()[0] for command in (*NEEDS, *ALONE)}
-    assert set(main.commands) - tried == {"marks"} | TOO_LONG
+    assert set(main.commands) - tried == UNTRIED
 
 
 def brought_by(requirements: Iterable[str]) -> set[str]:
@@ -177,6 +179,33 @@ def test_an_extra_brings_the_modules_that_stand_under_it(extra: str) -> None:
     for module, names in distributions(EXTRAS[extra]).items():
         assert names & with_extra, module
         assert not names & alone, module
+
+
+IMPORTS = """
+import importlib, pkgutil, sys
+room = importlib.import_module(sys.argv[1])
+for module in pkgutil.iter_modules(room.__path__):
+    importlib.import_module(f"{room.__name__}.{module.name}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("room", "extra"),
+    [
+        ("authoring", "notebook"),
+        ("nbgrader", "nbgrader"),
+        ("cluster", "cluster"),
+        ("platforms", "platforms,server"),
+        ("server", "server"),
+        ("grading", ""),
+    ],
+)
+def test_a_room_can_be_imported_with_its_extra_alone(room: str, extra: str, tmp_path: Path) -> None:
+    brought = brought_by([f"attention-kit[{extra}]" if extra else "attention-kit"])
+    modules = distributions(set().union(*EXTRAS.values()))
+    refused = [module for module, names in modules.items() if not names & brought]
+    python = refusing_python(tmp_path, refused)
+    subprocess.run([python, "-c", IMPORTS, f"autograder.{room}"], check=True, timeout=300)
 
 
 def test_a_module_that_is_imported_is_of_the_core_or_of_an_extra() -> None:
