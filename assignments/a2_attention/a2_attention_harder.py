@@ -2229,10 +2229,9 @@ class OwnClaim:
     share: float
 
     def __call__(self, trial: HarderTrial) -> None:
-        step = trial.the_call()
-        if step is None:
-            steps = [step for step in trial.script.steps if step.kind == "call" and not step.on]
-            step = steps[0] if steps and steps[0].name == trial.drawn.allowed.function else None
+        function = trial.drawn.allowed.function
+        calls = (step for step in trial.script.steps if step.name == function and step.on is None)
+        step = next(calls, None)
         if step is None:
             return
         arguments = map_leaves(_fresh_wide, list(step.arguments))

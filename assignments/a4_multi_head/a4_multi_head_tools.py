@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -967,6 +982,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
 
 
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
+
+
 import html
 import sys
 import types
@@ -1126,73 +1263,78 @@ def _answered(
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImE0X211bHRpX2hlYWQiLCAiaGludHMiOiB7ImF0dGVudGlvbl9mbG9wcyI6"
-    "IFtbIls0LCA2XSB0aW1lcyBbNiwgMThdOiA0wrc2wrcxOCBtdWx0aXBseS1hZGRzLCBlYWNoIGNvdW50"
-    "cyBhcyAyLiJdLCBbIlR3byBoZWFkcywgZWFjaCBbNCwgM10gdGltZXMgWzMsIDRdLiJdLCBbIjjCtzTC"
-    "tzM2ICsgNMK3MTbCtzYuIl0sIFsiOCBOIETCsiArIDQgTsKyIEQgPSAyMCA5NzEgNTIwIDAwMCArIDYg"
-    "NzEwIDg4NiA0MDAuIl1dLCAiYXR0ZW50aW9uX21hdHJpeF9ieXRlcyI6IFtbIlR3byBtYXRyaWNlcyBv"
-    "ZiBuaW5lIGVsZW1lbnRzLCBmb3VyIGJ5dGVzIGVhY2guIl0sIFsiQSBHUFQtMiBsYXllciBpbiBoYWxm"
-    "IHByZWNpc2lvbjogNTAgwrcgMTAyNMKyIGJ5dGVzLiJdXSwgImNyb3Nzb3Zlcl9sZW5ndGgiOiBbWyJB"
-    "dCBOID0gezB9IHRoZSB0d28gc2lkZXMgc2hvdWxkIGNvc3QgdGhlIHNhbWUuIiwgIklzIGV2ZXJ5IHBy"
-    "b2R1Y3QgaW4sIG9uIGJvdGggc2lkZXM/Il1dLCAiZXhwbGFpbl9tZW1vcnlfZmlndXJlIjogW1siRm91"
-    "ciBkaXZpc2lvbnMgYnkgMTAwMCwgbm9uZSBieSAxMDI0LiJdLCBbIkZvdXIgZGl2aXNpb25zIGJ5IDEw"
-    "MjQuIl0sIFsiTm8gZWxlbWVudCBzaXplIGdpdmVzIDMuMDAwLCBpbiB3aGF0ZXZlciB1bml0LiJdXSwg"
-    "ImZ1c2VkX3FrdiI6IFtbIlRoZSBrZXlzIGFyZSB0aGUgbWlkZGxlIHRoaXJkLCBjb2x1bW5zIDMgYW5k"
-    "IDQuIDIgYW5kIDU/IFRoZW4gaGVhZHMgd2VyZSBjdXQgZmlyc3QgYW5kIHEsIGssIHYgaW5zaWRlIGVh"
-    "Y2guIl0sIFsiVGhlIHF1ZXJpZXMgYXJlIHRoZSBmaXJzdCB0aGlyZC4iXSwgWyJUaGUgdmFsdWVzIGFy"
-    "ZSB0aGUgbGFzdCB0aGlyZC4iXV0sICJncm91cGVkX3F1ZXJ5X2F0dGVudGlvbiI6IFtbIkhlYWRzIDAg"
-    "YW5kIDEgcmVhZCB2YWx1ZSBoZWFkIDAsIGhlYWRzIDIgYW5kIDMgcmVhZCB2YWx1ZSBoZWFkIDEuIDIs"
-    "IDYsIDIsIDYgbWVhbnM6IHJlcGVhdGVkIGluIHRoZSBvdGhlciBvcmRlci4iXV0sICJtZXJnZV9oZWFk"
-    "cyI6IFtbIlRva2VuIDAgaXMgKDAsIDEsIDIpIGZyb20gaGVhZCAwIGFuZCAoNiwgNywgOCkgZnJvbSBo"
-    "ZWFkIDEuIDDigKY1IGluIGl0cyByb3c/IFRob3NlIGFyZSB0d28gdG9rZW5zIG9mIG9uZSBoZWFkLiJd"
-    "XSwgIm11bHRpX2hlYWRfYXR0ZW50aW9uIjogW1siRWFjaCBjb2x1bW4gaXMgb25lIGhlYWQgaGVyZS4i"
-    "LCAiTnVtYmVycyBsaWtlIDIuNzQgYW5kIDYuMzkgd2hlcmUgMyBhbmQgNyBiZWxvbmc6IGhvdyBtYW55"
-    "IHRlcm1zIGRvZXMgYSBoZWFkJ3MgZG90IHByb2R1Y3QgaGF2ZT8gVGhhdCBudW1iZXIgZ29lcyB1bmRl"
-    "ciB0aGUgcm9vdC4iXSwgWyJUaGUgaGVhZHMgc2lkZSBieSBzaWRlLCB0aW1lcyB3X28gZnJvbSB0aGUg"
-    "cmlnaHQ6ICgzLCA0KSBAIHdfbyA9ICgzLCAzICsgNDApLiJdLCBbIldpdGggYSBjYXVzYWwgbWFzaywg"
-    "dG9rZW4gMCBzZWVzIG9ubHkgaXRzZWxmLCBzbyBpdHMgcm93IGlzIGl0cyBvd24gdmFsdWUgKDQsIDAp"
-    "LiIsICJUb2tlbiAxIGlzIGFzIGJlZm9yZS4iXV0sICJtdWx0aV9oZWFkX3N1bSI6IFtbIlRoZSBzYW1l"
-    "IG51bWJlcnMgYXMgaW4gdGhlIGxhc3QgY2hlY2suIiwgIkhhbGYgb2YgdGhlbT8gVGhlbiBpdCB3YXMg"
-    "YXZlcmFnZWQ6IGhlYWRzIGFyZSBhZGRlZC4iXV0sICJzcGxpdF9oZWFkcyI6IFtbIkhlYWQgMCBzaG91"
-    "bGQgaG9sZCB0aGUgZmlyc3QgdGhyZWUgY29sdW1ucyBvZiBhbGwgZm91ciB0b2tlbnMuIDDigKYxMSBp"
-    "biBvcmRlcj8gVGhlbiB0aGUgbnVtYmVycyB3ZXJlIHJlLXJlYWQsIG5vdCBtb3ZlZC4gMCwgMiwgND8g"
-    "VGhlbiBuZWlnaGJvdXJpbmcgY29sdW1ucyB3ZW50IHRvIGRpZmZlcmVudCBoZWFkcy4iXSwgWyJUaGUg"
-    "bGFzdCBvZiB0aHJlZSBoZWFkcyBob2xkcyB0aGUgbGFzdCB0d28gY29sdW1ucyBvZiBldmVyeSB0b2tl"
-    "bi4iXV19LCAib2YiOiB7ImNoZWNrcyI6IDEwLCAicHJlZGljdGlvbnMiOiAxMCwgInF1ZXN0aW9ucyI6"
-    "IDEwfSwgInByZWRpY3Rpb25zIjogeyJhdHRlbnRpb25fZmxvcHMiOiB7ImFuc3dlciI6IDAsICJiZWNh"
-    "dXNlIjogIlR3aWNlIGFzIG1hbnkgaGVhZHMsIGVhY2ggaGFsZiBhcyB3aWRlOiBIIMK3IGQgc3RheXMs"
-    "IGFuZCBvbmx5IEggwrcgZCBzdGFuZHMgaW4gdGhlIGZvcm11bGFzLiJ9LCAiYXR0ZW50aW9uX21hdHJp"
-    "eF9ieXRlcyI6IHsiYW5zd2VyIjogMiwgImJlY2F1c2UiOiAiVGhlcmUgaXMgb25lIE4gw5cgTiBtYXRy"
-    "aXggYSBoZWFkLCB3aGF0ZXZlciBpdHMgd2lkdGguIFR3aWNlIHRoZSBsZW5ndGggdGFrZXMgZm91ciB0"
-    "aW1lcyBhcyBtdWNoLiJ9LCAiY3Jvc3NvdmVyX2xlbmd0aCI6IHsiYW5zd2VyIjogImJlZm9yZSIsICJi"
-    "ZWNhdXNlIjogIlRoZSBjcm9zc292ZXIgaXMgYXQgTiA9IDIgRCA9IDMyMDAgdG9rZW5zLiIsICJjaG9p"
-    "Y2VzIjogWyJiZWZvcmUiLCAiYWZ0ZXIiXX0sICJmdXNlZF9xa3YiOiB7ImFuc3dlciI6IDIsICJiZWNh"
-    "dXNlIjogIkFsbCBxdWVyaWVzLCB0aGVuIGFsbCBrZXlzLCB0aGVuIGFsbCB2YWx1ZXM6IGNvbHVtbnMg"
-    "MiBhbmQgMywgdGhlIG51bWJlcnMgMyBhbmQgNC4ifSwgImdyb3VwZWRfcXVlcnlfYXR0ZW50aW9uIjog"
-    "eyJhbnN3ZXIiOiAxLCAiYmVjYXVzZSI6ICIwLCAwLCAxLCAxOiBuZWlnaGJvdXJpbmcgcXVlcnkgaGVh"
-    "ZHMgc2hhcmUgYSBrZXkgaGVhZC4ifSwgImhlYWRzX2RpdmlkZV90aGVfd29yayI6IHsiYW5zd2VyIjog"
-    "ImEgbWVhbiBvZiB0d28gdG9rZW5zIGRvZXMgbm90IHNheSB3aGljaCBpcyB3aGljaCIsICJiZWNhdXNl"
-    "IjogIkJvdGggdG9rZW5zIGFycml2ZSBhcyBvbmUgc3VtLCBhbmQgYSBzdW0gaGFzIG5vIG9yZGVyLiBU"
-    "d28gaGVhZHMga2VlcCB0aGVtIGFwYXJ0LiIsICJjaG9pY2VzIjogWyJhIG1lYW4gb2YgdHdvIHRva2Vu"
-    "cyBkb2VzIG5vdCBzYXkgd2hpY2ggaXMgd2hpY2giLCAiaGFsZiBvZiBhIHdlaWdodCBpcyB0b28gbGl0"
-    "dGxlIHRvIHJlYWQiXX0sICJtZXJnZV9oZWFkcyI6IHsiYW5zd2VyIjogNiwgImJlY2F1c2UiOiAiSGVh"
-    "ZCAwIGdpdmVzIDAsIDEsIDIgYW5kIGhlYWQgMSBnaXZlcyA2LCA3LCA4OiB0aGUgaGVhZHMgc3RhbmQg"
-    "YmVzaWRlIGVhY2ggb3RoZXIuIn0sICJtdWx0aV9oZWFkX2F0dGVudGlvbiI6IHsiYW5zd2VyIjogMywg"
-    "ImJlY2F1c2UiOiAiSXRzIHdlaWdodHMgYXJlIDAuNzUgYW5kIDAuMjUsIHNvIDAuNzUgwrcgNCA9IDMu"
-    "IFRoZSBzZWNvbmQgdG9rZW4gZ2V0cyAwLjUgwrcgNCA9IDIuIn0sICJtdWx0aV9oZWFkX3N1bSI6IHsi"
-    "YW5zd2VyIjogIkggdGltZXMgWSBXIiwgImJlY2F1c2UiOiAiRWFjaCBoZWFkIGFkZHMgaXRzIG93biBZ"
-    "IFcgdG8gdGhlIHN0cmVhbSwgYW5kIHRoZXJlIGFyZSBIIG9mIHRoZW0uIiwgImNob2ljZXMiOiBbIlkg"
-    "VyIsICJIIHRpbWVzIFkgVyJdfSwgInNwbGl0X2hlYWRzIjogeyJhbnN3ZXIiOiAxOCwgImJlY2F1c2Ui"
-    "OiAiSGVhZCAwIGhhcyBjb2x1bW5zIDAsIDEgYW5kIDIgb2YgZXZlcnkgdG9rZW46IDAgMSAyLCA2IDcg"
-    "OCwgMTIgMTMgMTQsIDE4IDE5IDIwLiJ9fSwgInF1ZXN0aW9ucyI6IFsic3BsaXRfaGVhZHMiLCAibWVy"
-    "Z2VfaGVhZHMiLCAiZnVzZWRfcWt2IiwgIm11bHRpX2hlYWRfYXR0ZW50aW9uIiwgIm11bHRpX2hlYWRf"
-    "c3VtIiwgImdyb3VwZWRfcXVlcnlfYXR0ZW50aW9uIiwgImF0dGVudGlvbl9mbG9wcyIsICJhdHRlbnRp"
-    "b25fbWF0cml4X2J5dGVzIiwgImNyb3Nzb3Zlcl9sZW5ndGgiLCAiZXhwbGFpbl9tZW1vcnlfZmlndXJl"
-    "Il0sICJyZWZ1c2VkIjogeyJncm91cGVkX3F1ZXJ5X2F0dGVudGlvbiI6IFsic2NhbGVkX2RvdF9wcm9k"
-    "dWN0X2F0dGVudGlvbiIsICJmbGV4X2F0dGVudGlvbiIsICJtdWx0aV9oZWFkX2F0dGVudGlvbl9mb3J3"
-    "YXJkIiwgIk11bHRpaGVhZEF0dGVudGlvbiJdLCAibXVsdGlfaGVhZF9hdHRlbnRpb24iOiBbInNjYWxl"
-    "ZF9kb3RfcHJvZHVjdF9hdHRlbnRpb24iLCAiZmxleF9hdHRlbnRpb24iLCAibXVsdGlfaGVhZF9hdHRl"
-    "bnRpb25fZm9yd2FyZCIsICJNdWx0aWhlYWRBdHRlbnRpb24iXSwgIm11bHRpX2hlYWRfc3VtIjogWyJz"
-    "Y2FsZWRfZG90X3Byb2R1Y3RfYXR0ZW50aW9uIiwgImZsZXhfYXR0ZW50aW9uIiwgIm11bHRpX2hlYWRf"
-    "YXR0ZW50aW9uX2ZvcndhcmQiLCAiTXVsdGloZWFkQXR0ZW50aW9uIl19fQ=="
+    "eyJhc3NpZ25tZW50IjogImE0X211bHRpX2hlYWQiLCAiaGFyZGVyIjogWyJzcGxpdF9oZWFkcyIsICJt"
+    "ZXJnZV9oZWFkcyIsICJmdXNlZF9xa3YiLCAibXVsdGlfaGVhZF9hdHRlbnRpb24iLCAibXVsdGlfaGVh"
+    "ZF9zdW0iLCAiZ3JvdXBlZF9xdWVyeV9hdHRlbnRpb24iLCAiYXR0ZW50aW9uX2Zsb3BzIiwgImF0dGVu"
+    "dGlvbl9tYXRyaXhfYnl0ZXMiLCAiY3Jvc3NvdmVyX2xlbmd0aCIsICJleHBsYWluX21lbW9yeV9maWd1"
+    "cmUiXSwgImhhcmRlcl9tb2R1bGUiOiAiYTRfbXVsdGlfaGVhZF9oYXJkZXIiLCAiaGludHMiOiB7ImF0"
+    "dGVudGlvbl9mbG9wcyI6IFtbIls0LCA2XSB0aW1lcyBbNiwgMThdOiA0wrc2wrcxOCBtdWx0aXBseS1h"
+    "ZGRzLCBlYWNoIGNvdW50cyBhcyAyLiJdLCBbIlR3byBoZWFkcywgZWFjaCBbNCwgM10gdGltZXMgWzMs"
+    "IDRdLiJdLCBbIjjCtzTCtzM2ICsgNMK3MTbCtzYuIl0sIFsiOCBOIETCsiArIDQgTsKyIEQgPSAyMCA5"
+    "NzEgNTIwIDAwMCArIDYgNzEwIDg4NiA0MDAuIl1dLCAiYXR0ZW50aW9uX21hdHJpeF9ieXRlcyI6IFtb"
+    "IlR3byBtYXRyaWNlcyBvZiBuaW5lIGVsZW1lbnRzLCBmb3VyIGJ5dGVzIGVhY2guIl0sIFsiQSBHUFQt"
+    "MiBsYXllciBpbiBoYWxmIHByZWNpc2lvbjogNTAgwrcgMTAyNMKyIGJ5dGVzLiJdXSwgImNyb3Nzb3Zl"
+    "cl9sZW5ndGgiOiBbWyJBdCBOID0gezB9IHRoZSB0d28gc2lkZXMgc2hvdWxkIGNvc3QgdGhlIHNhbWUu"
+    "IiwgIklzIGV2ZXJ5IHByb2R1Y3QgaW4sIG9uIGJvdGggc2lkZXM/Il1dLCAiZXhwbGFpbl9tZW1vcnlf"
+    "ZmlndXJlIjogW1siRm91ciBkaXZpc2lvbnMgYnkgMTAwMCwgbm9uZSBieSAxMDI0LiJdLCBbIkZvdXIg"
+    "ZGl2aXNpb25zIGJ5IDEwMjQuIl0sIFsiTm8gZWxlbWVudCBzaXplIGdpdmVzIDMuMDAwLCBpbiB3aGF0"
+    "ZXZlciB1bml0LiJdXSwgImZ1c2VkX3FrdiI6IFtbIlRoZSBrZXlzIGFyZSB0aGUgbWlkZGxlIHRoaXJk"
+    "LCBjb2x1bW5zIDMgYW5kIDQuIDIgYW5kIDU/IFRoZW4gaGVhZHMgd2VyZSBjdXQgZmlyc3QgYW5kIHEs"
+    "IGssIHYgaW5zaWRlIGVhY2guIl0sIFsiVGhlIHF1ZXJpZXMgYXJlIHRoZSBmaXJzdCB0aGlyZC4iXSwg"
+    "WyJUaGUgdmFsdWVzIGFyZSB0aGUgbGFzdCB0aGlyZC4iXV0sICJncm91cGVkX3F1ZXJ5X2F0dGVudGlv"
+    "biI6IFtbIkhlYWRzIDAgYW5kIDEgcmVhZCB2YWx1ZSBoZWFkIDAsIGhlYWRzIDIgYW5kIDMgcmVhZCB2"
+    "YWx1ZSBoZWFkIDEuIDIsIDYsIDIsIDYgbWVhbnM6IHJlcGVhdGVkIGluIHRoZSBvdGhlciBvcmRlci4i"
+    "XV0sICJtZXJnZV9oZWFkcyI6IFtbIlRva2VuIDAgaXMgKDAsIDEsIDIpIGZyb20gaGVhZCAwIGFuZCAo"
+    "NiwgNywgOCkgZnJvbSBoZWFkIDEuIDDigKY1IGluIGl0cyByb3c/IFRob3NlIGFyZSB0d28gdG9rZW5z"
+    "IG9mIG9uZSBoZWFkLiJdXSwgIm11bHRpX2hlYWRfYXR0ZW50aW9uIjogW1siRWFjaCBjb2x1bW4gaXMg"
+    "b25lIGhlYWQgaGVyZS4iLCAiTnVtYmVycyBsaWtlIDIuNzQgYW5kIDYuMzkgd2hlcmUgMyBhbmQgNyBi"
+    "ZWxvbmc6IGhvdyBtYW55IHRlcm1zIGRvZXMgYSBoZWFkJ3MgZG90IHByb2R1Y3QgaGF2ZT8gVGhhdCBu"
+    "dW1iZXIgZ29lcyB1bmRlciB0aGUgcm9vdC4iXSwgWyJUaGUgaGVhZHMgc2lkZSBieSBzaWRlLCB0aW1l"
+    "cyB3X28gZnJvbSB0aGUgcmlnaHQ6ICgzLCA0KSBAIHdfbyA9ICgzLCAzICsgNDApLiJdLCBbIldpdGgg"
+    "YSBjYXVzYWwgbWFzaywgdG9rZW4gMCBzZWVzIG9ubHkgaXRzZWxmLCBzbyBpdHMgcm93IGlzIGl0cyBv"
+    "d24gdmFsdWUgKDQsIDApLiIsICJUb2tlbiAxIGlzIGFzIGJlZm9yZS4iXV0sICJtdWx0aV9oZWFkX3N1"
+    "bSI6IFtbIlRoZSBzYW1lIG51bWJlcnMgYXMgaW4gdGhlIGxhc3QgY2hlY2suIiwgIkhhbGYgb2YgdGhl"
+    "bT8gVGhlbiBpdCB3YXMgYXZlcmFnZWQ6IGhlYWRzIGFyZSBhZGRlZC4iXV0sICJzcGxpdF9oZWFkcyI6"
+    "IFtbIkhlYWQgMCBzaG91bGQgaG9sZCB0aGUgZmlyc3QgdGhyZWUgY29sdW1ucyBvZiBhbGwgZm91ciB0"
+    "b2tlbnMuIDDigKYxMSBpbiBvcmRlcj8gVGhlbiB0aGUgbnVtYmVycyB3ZXJlIHJlLXJlYWQsIG5vdCBt"
+    "b3ZlZC4gMCwgMiwgND8gVGhlbiBuZWlnaGJvdXJpbmcgY29sdW1ucyB3ZW50IHRvIGRpZmZlcmVudCBo"
+    "ZWFkcy4iXSwgWyJUaGUgbGFzdCBvZiB0aHJlZSBoZWFkcyBob2xkcyB0aGUgbGFzdCB0d28gY29sdW1u"
+    "cyBvZiBldmVyeSB0b2tlbi4iXV19LCAib2YiOiB7ImNoZWNrcyI6IDEwLCAiaGFyZGVyIjogMTAsICJw"
+    "cmVkaWN0aW9ucyI6IDEwLCAicXVlc3Rpb25zIjogMTB9LCAicHJlZGljdGlvbnMiOiB7ImF0dGVudGlv"
+    "bl9mbG9wcyI6IHsiYW5zd2VyIjogMCwgImJlY2F1c2UiOiAiVHdpY2UgYXMgbWFueSBoZWFkcywgZWFj"
+    "aCBoYWxmIGFzIHdpZGU6IEggwrcgZCBzdGF5cywgYW5kIG9ubHkgSCDCtyBkIHN0YW5kcyBpbiB0aGUg"
+    "Zm9ybXVsYXMuIn0sICJhdHRlbnRpb25fbWF0cml4X2J5dGVzIjogeyJhbnN3ZXIiOiAyLCAiYmVjYXVz"
+    "ZSI6ICJUaGVyZSBpcyBvbmUgTiDDlyBOIG1hdHJpeCBhIGhlYWQsIHdoYXRldmVyIGl0cyB3aWR0aC4g"
+    "VHdpY2UgdGhlIGxlbmd0aCB0YWtlcyBmb3VyIHRpbWVzIGFzIG11Y2guIn0sICJjcm9zc292ZXJfbGVu"
+    "Z3RoIjogeyJhbnN3ZXIiOiAiYmVmb3JlIiwgImJlY2F1c2UiOiAiVGhlIGNyb3Nzb3ZlciBpcyBhdCBO"
+    "ID0gMiBEID0gMzIwMCB0b2tlbnMuIiwgImNob2ljZXMiOiBbImJlZm9yZSIsICJhZnRlciJdfSwgImZ1"
+    "c2VkX3FrdiI6IHsiYW5zd2VyIjogMiwgImJlY2F1c2UiOiAiQWxsIHF1ZXJpZXMsIHRoZW4gYWxsIGtl"
+    "eXMsIHRoZW4gYWxsIHZhbHVlczogY29sdW1ucyAyIGFuZCAzLCB0aGUgbnVtYmVycyAzIGFuZCA0LiJ9"
+    "LCAiZ3JvdXBlZF9xdWVyeV9hdHRlbnRpb24iOiB7ImFuc3dlciI6IDEsICJiZWNhdXNlIjogIjAsIDAs"
+    "IDEsIDE6IG5laWdoYm91cmluZyBxdWVyeSBoZWFkcyBzaGFyZSBhIGtleSBoZWFkLiJ9LCAiaGVhZHNf"
+    "ZGl2aWRlX3RoZV93b3JrIjogeyJhbnN3ZXIiOiAiYSBtZWFuIG9mIHR3byB0b2tlbnMgZG9lcyBub3Qg"
+    "c2F5IHdoaWNoIGlzIHdoaWNoIiwgImJlY2F1c2UiOiAiQm90aCB0b2tlbnMgYXJyaXZlIGFzIG9uZSBz"
+    "dW0sIGFuZCBhIHN1bSBoYXMgbm8gb3JkZXIuIFR3byBoZWFkcyBrZWVwIHRoZW0gYXBhcnQuIiwgImNo"
+    "b2ljZXMiOiBbImEgbWVhbiBvZiB0d28gdG9rZW5zIGRvZXMgbm90IHNheSB3aGljaCBpcyB3aGljaCIs"
+    "ICJoYWxmIG9mIGEgd2VpZ2h0IGlzIHRvbyBsaXR0bGUgdG8gcmVhZCJdfSwgIm1lcmdlX2hlYWRzIjog"
+    "eyJhbnN3ZXIiOiA2LCAiYmVjYXVzZSI6ICJIZWFkIDAgZ2l2ZXMgMCwgMSwgMiBhbmQgaGVhZCAxIGdp"
+    "dmVzIDYsIDcsIDg6IHRoZSBoZWFkcyBzdGFuZCBiZXNpZGUgZWFjaCBvdGhlci4ifSwgIm11bHRpX2hl"
+    "YWRfYXR0ZW50aW9uIjogeyJhbnN3ZXIiOiAzLCAiYmVjYXVzZSI6ICJJdHMgd2VpZ2h0cyBhcmUgMC43"
+    "NSBhbmQgMC4yNSwgc28gMC43NSDCtyA0ID0gMy4gVGhlIHNlY29uZCB0b2tlbiBnZXRzIDAuNSDCtyA0"
+    "ID0gMi4ifSwgIm11bHRpX2hlYWRfc3VtIjogeyJhbnN3ZXIiOiAiSCB0aW1lcyBZIFciLCAiYmVjYXVz"
+    "ZSI6ICJFYWNoIGhlYWQgYWRkcyBpdHMgb3duIFkgVyB0byB0aGUgc3RyZWFtLCBhbmQgdGhlcmUgYXJl"
+    "IEggb2YgdGhlbS4iLCAiY2hvaWNlcyI6IFsiWSBXIiwgIkggdGltZXMgWSBXIl19LCAic3BsaXRfaGVh"
+    "ZHMiOiB7ImFuc3dlciI6IDE4LCAiYmVjYXVzZSI6ICJIZWFkIDAgaGFzIGNvbHVtbnMgMCwgMSBhbmQg"
+    "MiBvZiBldmVyeSB0b2tlbjogMCAxIDIsIDYgNyA4LCAxMiAxMyAxNCwgMTggMTkgMjAuIn19LCAicXVl"
+    "c3Rpb25zIjogWyJzcGxpdF9oZWFkcyIsICJtZXJnZV9oZWFkcyIsICJmdXNlZF9xa3YiLCAibXVsdGlf"
+    "aGVhZF9hdHRlbnRpb24iLCAibXVsdGlfaGVhZF9zdW0iLCAiZ3JvdXBlZF9xdWVyeV9hdHRlbnRpb24i"
+    "LCAiYXR0ZW50aW9uX2Zsb3BzIiwgImF0dGVudGlvbl9tYXRyaXhfYnl0ZXMiLCAiY3Jvc3NvdmVyX2xl"
+    "bmd0aCIsICJleHBsYWluX21lbW9yeV9maWd1cmUiXSwgInJlZnVzZWQiOiB7Imdyb3VwZWRfcXVlcnlf"
+    "YXR0ZW50aW9uIjogWyJzY2FsZWRfZG90X3Byb2R1Y3RfYXR0ZW50aW9uIiwgImZsZXhfYXR0ZW50aW9u"
+    "IiwgIm11bHRpX2hlYWRfYXR0ZW50aW9uX2ZvcndhcmQiLCAiTXVsdGloZWFkQXR0ZW50aW9uIl0sICJt"
+    "dWx0aV9oZWFkX2F0dGVudGlvbiI6IFsic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiIsICJmbGV4"
+    "X2F0dGVudGlvbiIsICJtdWx0aV9oZWFkX2F0dGVudGlvbl9mb3J3YXJkIiwgIk11bHRpaGVhZEF0dGVu"
+    "dGlvbiJdLCAibXVsdGlfaGVhZF9zdW0iOiBbInNjYWxlZF9kb3RfcHJvZHVjdF9hdHRlbnRpb24iLCAi"
+    "ZmxleF9hdHRlbnRpb24iLCAibXVsdGlfaGVhZF9hdHRlbnRpb25fZm9yd2FyZCIsICJNdWx0aWhlYWRB"
+    "dHRlbnRpb24iXX19"
 )

@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -967,6 +982,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
 
 
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
+
+
 import html
 import sys
 import types
@@ -1126,138 +1263,144 @@ def _answered(
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImE2X3dob2xlX21vZGVscyIsICJoaW50cyI6IHsiYXR0ZW50aW9uX2Rpc3Rh"
-    "bmNlIjogW1siVGhlIGdyaWQgaXMgMiB4IDI6IGl0cyBjb3JuZXJzIGFyZSAwLCAxLCAxIGFuZCDiiJoy"
-    "IGF3YXkgZnJvbSBwYXRjaCAwLiIsICJGb3VyIHBhdGNoZXMgbG9vay4iXSwgWyJUaGUgc2FtZSB3ZWln"
-    "aHRzIG9uIGEgZ3JpZCBvZiBvbmUgcm93LiJdLCBbIk5vYm9keSBsb29rcyBhd2F5OiAwIGEgaGVhZC4i"
-    "XSwgWyJFYWNoIHBhdGNoIHNlZXMgdGhlIGRpc3RhbmNlcyAwLCAxLCAxIGFuZCDiiJoyLCBhIHF1YXJ0"
-    "ZXIgb2YgZWFjaC4iXV0sICJjb3VudF9wYXJhbWV0ZXJzIjogW1siVGhyZWUgbWF0cmljZXMgWzQsIDZd"
-    "IGFuZCBvbmUgWzYsIDRdOiBIKmQgaXMgNiwgbm90IEQuIl0sIFsiNcK3NCArIDbCtzQgKyA5NiArIDLC"
-    "tzTCtzcuIiwgIklzIHNvbWV0aGluZyBjb3VudGVkIHRoYXQgaXMgb2ZmPyJdLCBbIkEgbnVtYmVyIHRo"
-    "YXQgaXMgb2ZmIGJ5IDQ4IHRpbWVzIHNvbWV0aGluZyBzbWFsbCBpcyBhIGJpYXMgb3IgYSBub3JtIG9m"
-    "IGVhY2ggYmxvY2s7IG9uZSB0aGF0IGlzIG9mZiBieSAxNjAwIG9yIDMyMDAgaXMgdGhlIGZpbmFsIG5v"
-    "cm0uIl0sIFsiVGhlIGZvcm11bGEgb2YgR1BULTIsIHdpdGggb3RoZXIgc2l6ZXMuIl0sIFsiU2l4IGJs"
-    "b2NrcyBvZiAxMiBEwrIgYW5kIHNpeCBvZiAxNiBEwrI6IG9ubHkgdGhlIGRlY29kZXIgYmxvY2tzIGhh"
-    "dmUgY3Jvc3MtYXR0ZW50aW9uLiJdLCBbIlNpeCBibG9ja3Mgd2l0aCB0d28gbm9ybXMsIHNpeCB3aXRo"
-    "IHRocmVlOyBlYWNoIG5vcm0gaGFzIGdhbW1hIGFuZCBiZXRhLiJdXSwgImRlY29kZXJfbG0iOiBbWyJQ"
-    "b3NpdGlvbnMgY291bnQgcGxhY2VzLCBub3QgdG9rZW5zOiBib3RoIHRva2VucyBhcmUgMCwgYW5kIHRo"
-    "ZSBzZWNvbmQgZ2V0cyBwb3NpdGlvbiAxLiIsICJTaXplcyBsaWtlIDggYW5kIDQgbWVhbiB0aGF0IHRo"
-    "ZSBmaW5hbCBub3JtIGlzIG1pc3NpbmcuIl0sIFsiV2l0aCBhbiB1bmVtYmVkIG9mIGl0cyBvd24gdGhl"
-    "IG1vZGVsIGlzIG5vdCB0aWVkLiJdLCBbIk9ubHkgdGhlIGxhc3QgdG9rZW4gZGlmZmVycywgYW5kIGVh"
-    "cmxpZXIgcG9zaXRpb25zIGNoYW5nZWQ6IHRoZXkgY2FuIHNlZSB0aGUgZnV0dXJlLiJdXSwgImVuY29k"
-    "ZXJfZGVjb2RlciI6IFtbIk9uZSByb3cgb2YgViBsb2dpdHMgZm9yIGVhY2ggdGFyZ2V0IHBvc2l0aW9u"
-    "LiJdLCBbIlJvdyAxIGhhcyB0d28gcmVhbCB0b2tlbnMgYW5kIHR3byBvZiBwYWRkaW5nLiIsICJXaXRo"
-    "b3V0IHRoZSBwYWRkaW5nIHRoZSBhbnN3ZXIgbXVzdCBiZSB0aGUgc2FtZTogdGhlIG1hc2sgaXMgbmVl"
-    "ZGVkIGluIHRoZSBlbmNvZGVyIGFuZCBpbiB0aGUgY3Jvc3MtYXR0ZW50aW9uLiJdLCBbIk9ubHkgdGhl"
-    "IGxhc3QgdGFyZ2V0IHRva2VuIHdhcyBjaGFuZ2VkLiIsICJUaGUgZmlyc3QgdHdvIHJvd3MgbWF5IG5v"
-    "dCBrbm93IGFib3V0IGl0LiJdLCBbIlRoZSBsYXN0IHNvdXJjZSB0b2tlbiBvZiByb3cgMCB3YXMgY2hh"
-    "bmdlZCwgYW5kIHRoZSBmaXJzdCB0YXJnZXQgcG9zaXRpb24gZGlkIG5vdCBub3RpY2U6IGl0IHNob3Vs"
-    "ZCByZWFkIGFsbCBvZiB0aGUgc291cmNlLiJdXSwgImV4cGxhaW5fbW9kZWxfc2l6ZSI6IFtbIk5vIGVu"
-    "Y29kZXIgaXMgbmVlZGVkIGhlcmUuIiwgIldpdGggb25lLCB0aGUgZGVjb2RlciBibG9ja3Mgd291bGQg"
-    "aGF2ZSAxNiBEwrIgZWFjaC4iXSwgWyJUaHJlZSBibG9ja3MgaGF2ZSBjcm9zcy1hdHRlbnRpb24uIl0s"
-    "IFsiRmV3ZXIgdGhhbiA0MCBtaWxsaW9uIGFyZSBpbXBvc3NpYmxlIGhlcmUuIl1dLCAiZmlsdGVyZWRf"
-    "cHJvYmFiaWxpdGllcyI6IFtbIk5vIGZpbHRlciwgVCA9IDE6IHNvZnRtYXguIl0sIFsiRGl2aWRpbmcg"
-    "bG9naXRzIGJ5IDEvMiBzcXVhcmVzIHRoZSBwcm9iYWJpbGl0aWVzOiB0aGUgbGlrZWxpZXN0IGdhaW5z"
-    "LiIsICJJcyB5b3VycyBmbGF0dGVyIHRoYW4gYmVmb3JlPyJdLCBbIlRoZSB0d28gbGlrZWxpZXN0IHN0"
-    "YXksIHdoZXJlIHRoZXkgc3Rvb2QsIGFuZCBzaGFyZSB0aGUgd2hvbGU6IDUvOCBhbmQgMy84LiJdLCBb"
-    "IjAuNSBkb2VzIG5vdCByZWFjaCAwLjUxLCBhbmQgMC41ICsgMC4zIGRvZXM6IHRoZSB0b2tlbiB0aGF0"
-    "IGNyb3NzZXMgYmVsb25ncyB0byB0aGUgc2V0LiJdLCBbIkFmdGVyIHRvcC1rIHRoZSBsaWtlbGllc3Qg"
-    "b2YgdGhyZWUgaGFzIDAuNSAvIDAuOTUgPSAwLjUyNiwgYW5kIHRoYXQgYWxvbmUgcmVhY2hlcyAwLjUx"
-    "LiJdXSwgImZpbmVfdHVuZSI6IFtbIk9uZSBzdGVwOiBhIGxpc3Qgd2l0aCBvbmUgbG9zcy4iXSwgWyJB"
-    "IGhlYWQgb2YgemVyb3MgZG9lcyBub3Qga25vdyBhbnl0aGluZzogbG9nIDIsIGJlZm9yZSB0aGUgc3Rl"
-    "cC4iXSwgWyIoMSwg4oiSMykgdGltZXMgKDEvMiwg4oiSMS8yKS4gMS41IGluIHRoZSBmaXJzdCBwbGFj"
-    "ZT8gVGhlbiB0aGUgb2xkIGhlYWQgaXMgc3RpbGwgdGhlcmUuIl0sIFsiYl9oZWFkIGhhcyBhIHN0ZXAg"
-    "c2l6ZSBvZiBpdHMgb3duLiJdLCBbIkl0IGhhcyBubyBlbnRyeSBpbiByYXRlczogZnJvemVuLiJdLCBb"
-    "IlRoZSBwYXJhbWV0ZXJzIHRoYXQgY2FtZSBpbiB3ZXJlIGNoYW5nZWQuIl1dLCAiZ2VuZXJhdGUiOiBb"
-    "WyJFYWNoIG5ldyB0b2tlbiBmb2xsb3dzIGZyb20gdGhlIG9uZSBiZWZvcmUgaXQsIGluIGl0cyBvd24g"
-    "cm93OiAxIOKGkiAzIOKGkiAwIOKGkiAyIOKGkiA0LiJdLCBbIlJvdyAwIHByb2R1Y2VzIDAgYW5kIHN0"
-    "YXlzIHRoZXJlLCByb3cgMSBnb2VzIG9uIHVuZGlzdHVyYmVkLCBhbmQgdGhlIDAgaW4gdGhlIHByb21w"
-    "dHMgb2Ygcm93cyAwIGFuZCAyIGRvZXMgbm90IGNvdW50LiJdXSwgImdyZWVkeV90cmFuc2xhdGUiOiBb"
-    "WyJGcm9tIDAgdGhlIHdvcmRzIGFyZSAyLCA0IGFuZCAxLCB3aGljaCBpcyB0aGUgZW5kOyB0aGUgcm93"
-    "IHRoZW4gc3RheXMgYXQgMS4iLCAiVGhlIHN0YXJ0IHRva2VuIGlzIGxlZnQgb3V0LiJdXSwgImxtX2xv"
-    "c3MiOiBbWyJQb3NpdGlvbiAwIHNob3VsZCBzYXkgMSBhbmQgZG9lcyB3aXRoIDMvNDsgcG9zaXRpb24g"
-    "MSBzaG91bGQgc2F5IDAgYW5kIGRvZXMgd2l0aCA0LzU7IHBvc2l0aW9uIDIgaGFzIG5vIHRhcmdldC4g"
-    "MC42OSBvciBhYm92ZT8gVGhlbiBsb29rIGF0IHdoaWNoIGxvZ2l0cyBtZWV0IHdoaWNoIGlkcy4iXSwg"
-    "WyJPbmUgdGFyZ2V0IGlzIGxlZnQsIHNvIHRoZSBtZWFuIGlzIG92ZXIgb25lLiIsICJIYWxmIG9mIGl0"
-    "PyBUaGVuIHRoZSBpZ25vcmVkIG9uZSB3YXMgZGl2aWRlZCBieSwgdG9vLiJdLCBbIk5vdGhpbmcgdG8g"
-    "cHJlZGljdDogMCwgbm90IE5hTi4iXSwgWyJFcXVhbCBsb2dpdHMgb3ZlciBzZXZlbiB3b3JkczogbG9n"
-    "IDcuIl1dLCAicGF0Y2hfY29udl93ZWlnaHQiOiBbWyJFYWNoIGNvbHVtbiBvZiB3IGlzIG9uZSBrZXJu"
-    "ZWwuIiwgIkEga2VybmVsIHRoYXQgaG9sZHMgMSBhbmQgMTAgbWl4ZXMgdHdvIG91dHB1dHMuIl0sIFsi"
-    "Qm90aCBnaXZlIG9uZSByb3cgb2YgRCBudW1iZXJzIGEgcGF0Y2gsIGFuZCB0aGUgcm93cyBtdXN0IGFn"
-    "cmVlLiJdXSwgInBhdGNoaWZ5IjogW1siQSBwYXRjaCBpcyBhIHNxdWFyZTogMCwgMSBhbmQgYmVsb3cg"
-    "dGhlbSA2LCA3LiAwLCAxLCAyLCAzIGlzIGEgc3RyaXAgb2YgYSByb3cuIiwgIlRoZSBzZWNvbmQgcGF0"
-    "Y2ggbGllcyB0byB0aGUgcmlnaHQgb2YgdGhlIGZpcnN0LCBub3QgYmVsb3cuIl0sIFsiVHdvIGNoYW5u"
-    "ZWxzOiBhbGwgb2YgY2hhbm5lbCAwLCB0aGVuIGFsbCBvZiBjaGFubmVsIDEuIDAsIDQsIDEsIDUsIOKA"
-    "pj8gVGhlbiB0aGUgY2hhbm5lbHMgY2FtZSBsYXN0LiJdLCBbIlRoZSBsZWN0dXJlJ3MgMTk2IHBhdGNo"
-    "ZXMgb2YgNzY4LiJdXSwgInNoaWZ0X3JpZ2h0IjogW1siVGhlIHNhbWUgbGVuZ3RoOyB0aGUgc3RhcnQg"
-    "dG9rZW4gaW4gZnJvbnQsIGFuZCB0aGUgbGFzdCB0YXJnZXQgaGFzIGdvbmUuIiwgIkRpZCA2IGFuZCA5"
-    "IHdyYXAgYXJvdW5kPyJdXSwgInNpbWlsYXJpdHlfYnlfbGF5ZXIiOiBbWyJUaGUgc2FtZSB3b3JkOiAx"
-    "IGluIHRoZSB0YWJsZS4iLCAiSW4gdGhlIHN0cmVhbSBlYWNoIGhhcyBpdHMgcG9zaXRpb246IDIxIC8g"
-    "KDUgwrcgNykuIl0sIFsiV29yZCAxIGFuZCB3b3JkIDAgaW4gdGhlIHRhYmxlOiAoNCwgMykgYW5kICgz"
-    "LCAwKSwgMTIgLyAoNSDCtyAzKS4gMTIgaXMgYSBkb3QgcHJvZHVjdCwgbm90IGEgY29zaW5lLiJdLCBb"
-    "Ik9ubHkgbGF0ZXIgd29yZHMgZGlmZmVyLCBhbmQgYSBjYXVzYWwgbW9kZWwgaGFzIG5vdCByZWFkIHRo"
-    "ZW0geWV0OiBub3RoaW5nIG1heSBjaGFuZ2UuIl0sIFsiQW5vdGhlciB3b3JkIGNvbWVzIGJlZm9yZTog"
-    "YWZ0ZXIgYSBibG9jayB0aGUgdHdvIHNob3VsZCBkaWZmZXIuIl1dLCAidHJhaW5fc3RlcCI6IFtbIlR3"
-    "byB3b3JkcywgZXF1YWwgbG9naXRzOiBsb2cgMiwgYXMgYSBQeXRob24gZmxvYXQsIGJlZm9yZSB0aGUg"
-    "c3RlcC4iXSwgWyJUaGUgZ3JhZGllbnQgaXMgdGhlIHByb2R1Y3Qgb2YgKDEsIC0xKSBhbmQgKDEvMiwg"
-    "LTEvMik7IHRoZSBzdGVwIGdvZXMgYWdhaW5zdCBpdC4iLCAiVGhlIHNpZ25zIGFyZSB0aGUgb3RoZXIg"
-    "d2F5IHJvdW5kPyBUaGVuIGl0IGdvZXMgdXBoaWxsLiJdLCBbIlRoZSBvbGQgcGFyYW1ldGVycyB3ZXJl"
-    "IGNoYW5nZWQgaW4gcGxhY2UuIl1dLCAidml0X2xvZ2l0cyI6IFtbIlRoZSBub3JtIGNvbWVzIGJlZm9y"
-    "ZSB0aGUgbWVhbiwgYW5kIHRoZSBtZWFuIGlzIG92ZXIgdGhlIHR3byB0b2tlbnMuIl0sIFsiTm93IGJv"
-    "dGggdG9rZW5zIGFyZSBub3JtYWxpemVkIHRvICgxLCAtMSksIHRpbWVzIGdhbW1hICgxLCAtMykuIl1d"
-    "fSwgIm9mIjogeyJjaGVja3MiOiAxNiwgInByZWRpY3Rpb25zIjogMTUsICJxdWVzdGlvbnMiOiAxNn0s"
-    "ICJwcmVkaWN0aW9ucyI6IHsiYXR0ZW50aW9uX2Rpc3RhbmNlIjogeyJhbnN3ZXIiOiAwLjg1MzYsICJh"
-    "dG9sIjogMC4wMSwgImJlY2F1c2UiOiAiKDAgKyAxICsgMSArIOKImjIpIC8gNC4gQSBoZWFkIHRoYXQg"
-    "bG9va3MgYXQgdGhlIHBhdGNoIGl0c2VsZiBoYXMgMC4ifSwgImNvdW50X3BhcmFtZXRlcnMiOiB7ImFu"
-    "c3dlciI6IDMxLCAiYXRvbCI6IDQsICJiZWNhdXNlIjogIjM4LjYgb2YgMTI0IG1pbGxpb24uIEluIEdQ"
-    "VC0zIGl0IGlzIDAuNiBvZiAxNzUgYmlsbGlvbiwgYSB0aGlyZCBvZiBvbmUgcGVyIGNlbnQuIn0sICJk"
-    "ZWNvZGVyX2xtIjogeyJhbnN3ZXIiOiAidGhlIHNhbWUgd29yZCBhZ2FpbiIsICJiZWNhdXNlIjogIlRo"
-    "ZSBvdXRwdXQgY29tcGFyZXMgdGhlIHdvcmQncyBvd24gdmVjdG9yIHdpdGggYWxsIHZlY3RvcnMgb2Yg"
-    "dGhlIHRhYmxlLCBhbmQgaXQgZml0cyBpdHNlbGYgYmVzdC4iLCAiY2hvaWNlcyI6IFsidGhlIHNhbWUg"
-    "d29yZCBhZ2FpbiIsICJldmVyeSB3b3JkIGFsaWtlIiwgInRoZSBmaXJzdCBvZiB0aGUgdm9jYWJ1bGFy"
-    "eSJdfSwgImVuY29kZXJfZGVjb2RlciI6IHsiYW5zd2VyIjogMSwgImJlY2F1c2UiOiAiVGhlIGxhc3Qg"
-    "b25lIGFsb25lLCBzaW5jZSB0aGUgZGVjb2RlciBpcyBjYXVzYWwuIEEgc291cmNlIHRva2VuIG1heSBj"
-    "aGFuZ2UgYWxsIG9mIHRoZW06IHRoZSBlbmNvZGVyIGhhcyBubyBzdWNoIG1hc2suIn0sICJmaWx0ZXJl"
-    "ZF9wcm9iYWJpbGl0aWVzIjogeyJhbnN3ZXIiOiAxLCAiYmVjYXVzZSI6ICJ0b3AtayBtYWtlcyAwLjUg"
-    "b2YgMC45NSBpbnRvIDAuNTI2LCB3aGljaCBpcyBlbm91Z2guIFdpdGhvdXQgaXQgMC41IGlzIG5vdCwg"
-    "YW5kIHR3byB3b3JkcyBzdGF5LiJ9LCAiZmluZV90dW5lIjogeyJhbnN3ZXIiOiAidGhlIGhlYWQgYWxv"
-    "bmUiLCAiYmVjYXVzZSI6ICJUaGUgZ3JhZGllbnQgb2YgZXZlcnl0aGluZyBiZWxvdyBwYXNzZXMgdGhy"
-    "b3VnaCB0aGUgaGVhZCdzIG1hdHJpeCwgYW5kIHRoYXQgaXMgemVyby4iLCAiY2hvaWNlcyI6IFsidGhl"
-    "IGhlYWQgYWxvbmUiLCAiYWxsIG9mIHRoZW0iLCAiYWxsIGJ1dCB0aGUgaGVhZCJdfSwgImdlbmVyYXRl"
-    "IjogeyJhbnN3ZXIiOiA1LCAiYmVjYXVzZSI6ICIzLCA0LCA1IGFuZCA1OiB0aGUgY29udGV4dCBoYXMg"
-    "bm8gbW9yZSByb29tLCBzbyB0aGUgb2xkZXN0IHRva2VuIGRyb3BzIG91dC4ifSwgImdyZWVkeV90cmFu"
-    "c2xhdGUiOiB7ImFuc3dlciI6ICJlb3NfaWQgdGhyZWUgdGltZXMiLCAiYmVjYXVzZSI6ICJBIHJvdyB0"
-    "aGF0IGhhcyBlbmRlZCBnb2VzIG9uIHdpdGggZW9zX2lkLCBhbmQgdGhlIHJlc3VsdCBoYXMgbWF4X25l"
-    "dyBjb2x1bW5zIHdoYXRldmVyIGhhcHBlbnMuIiwgImNob2ljZXMiOiBbImVvc19pZCB0aHJlZSB0aW1l"
-    "cyIsICJlb3NfaWQgYW5kIHR3byB6ZXJvcyIsICJlb3NfaWQgYWxvbmUiXX0sICJsbV9sb3NzIjogeyJh"
-    "bnN3ZXIiOiAibG4gViIsICJiZWNhdXNlIjogIkVhY2ggd29yZCBoYXMgcHJvYmFiaWxpdHkgMSAvIFYs"
-    "IGFuZCDiiJJsbigxIC8gVikgPSBsbiBWLiIsICJjaG9pY2VzIjogWyIxIC8gViIsICJsbiBWIiwgIlYi"
-    "XX0sICJwYXRjaF9jb252X3dlaWdodCI6IHsiYW5zd2VyIjogIm9uZSBmb3IgZWFjaCBvdXRwdXQgZmVh"
-    "dHVyZSIsICJiZWNhdXNlIjogIkQgbnVtYmVycywgdGhlIHNhbWUgYXQgZXZlcnkgcGxhY2U6IGEgY29u"
-    "dm9sdXRpb24gZG9lcyB0aGUgc2FtZSBldmVyeXdoZXJlLiIsICJjaG9pY2VzIjogWyJvbmUgZm9yIGVh"
-    "Y2ggb3V0cHV0IGZlYXR1cmUiLCAib25lIGZvciBlYWNoIHBsYWNlIiwgIm9uZSBmb3IgZWFjaCBmZWF0"
-    "dXJlIGFuZCBwbGFjZSJdfSwgInBhdGNoaWZ5IjogeyJhbnN3ZXIiOiA2LCAiYmVjYXVzZSI6ICIyIHJv"
-    "d3Mgb2YgMy4gVGhlIHNlY29uZCBoYXMgMiwgMywgOCBhbmQgOS4ifSwgInNoaWZ0X3JpZ2h0IjogeyJh"
-    "bnN3ZXIiOiAibm8iLCAiYmVjYXVzZSI6ICJUaGUgc3RhcnQgdG9rZW4sIFRvZGF2w61hLCBubzogZXZl"
-    "cnl0aGluZyBiZWZvcmUgdGhlIHdvcmQsIGFuZCBub3QgdGhlIHdvcmQuIiwgImNob2ljZXMiOiBbIlRv"
-    "ZGF2w61hIiwgIm5vIiwgInRlbmdvIl19LCAic2ltaWxhcml0eV9ieV9sYXllciI6IHsiYW5zd2VyIjog"
-    "Im5vd2hlcmUiLCAiYmVjYXVzZSI6ICJUaGUgbW9kZWwgaXMgY2F1c2FsOiBib3RoIHZlY3RvcnMga25v"
-    "dyBcInRoZSBiYW5rXCIgYW5kIG5vdGhpbmcgb2Ygd2hhdCBjb21lcyBsYXRlci4iLCAiY2hvaWNlcyI6"
-    "IFsiaW4gdGhlIGVtYmVkZGluZyIsICJhZnRlciB0aGUgZmlyc3QgYmxvY2siLCAibm93aGVyZSJdfSwg"
-    "InRyYWluX3N0ZXAiOiB7ImFuc3dlciI6IDQsICJiZWNhdXNlIjogIlJvd3MgMCB0byAzLiBOb2JvZHkg"
-    "aXMgYXNrZWQgd2hhdCBmb2xsb3dzIHRoZSBmaWZ0aCB0b2tlbiwgYW5kIG5vIG90aGVyIHBsYWNlIHJl"
-    "YWRzIGl0LiJ9LCAidml0X2xvZ2l0cyI6IHsiYW5zd2VyIjogIm5vIiwgImJlY2F1c2UiOiAiV2l0aG91"
-    "dCBwb3NpdGlvbnMgYXR0ZW50aW9uIHNlZXMgYSBiYWcgb2YgcGF0Y2hlcywgYW5kIHRoZSBtZWFuIGF0"
-    "IHRoZSBlbmQgZG9lcyBub3QgY2FyZSBhYm91dCB0aGVpciBvcmRlciBlaXRoZXIuIiwgImNob2ljZXMi"
-    "OiBbInllcyIsICJubyJdfX0sICJxdWVzdGlvbnMiOiBbImNvdW50X3BhcmFtZXRlcnMiLCAiZGVjb2Rl"
-    "cl9sbSIsICJsbV9sb3NzIiwgInRyYWluX3N0ZXAiLCAic2ltaWxhcml0eV9ieV9sYXllciIsICJmaWx0"
-    "ZXJlZF9wcm9iYWJpbGl0aWVzIiwgImdlbmVyYXRlIiwgImVuY29kZXJfZGVjb2RlciIsICJzaGlmdF9y"
-    "aWdodCIsICJncmVlZHlfdHJhbnNsYXRlIiwgInBhdGNoaWZ5IiwgInBhdGNoX2NvbnZfd2VpZ2h0Iiwg"
-    "InZpdF9sb2dpdHMiLCAiYXR0ZW50aW9uX2Rpc3RhbmNlIiwgImZpbmVfdHVuZSIsICJleHBsYWluX21v"
-    "ZGVsX3NpemUiXSwgInJlZnVzZWQiOiB7ImRlY29kZXJfbG0iOiBbIlRyYW5zZm9ybWVyRW5jb2Rlckxh"
-    "eWVyIiwgIlRyYW5zZm9ybWVyRGVjb2RlckxheWVyIiwgIk11bHRpaGVhZEF0dGVudGlvbiJdLCAiZW5j"
-    "b2Rlcl9kZWNvZGVyIjogWyJUcmFuc2Zvcm1lciIsICJUcmFuc2Zvcm1lckVuY29kZXJMYXllciIsICJU"
-    "cmFuc2Zvcm1lckRlY29kZXJMYXllciIsICJNdWx0aWhlYWRBdHRlbnRpb24iXSwgInBhdGNoaWZ5Ijog"
-    "WyJ1bmZvbGQiLCAiVW5mb2xkIiwgImNvbnYyZCIsICJDb252MmQiLCAicGl4ZWxfdW5zaHVmZmxlIiwg"
-    "IlBpeGVsVW5zaHVmZmxlIiwgImltMmNvbCJdfX0="
+    "eyJhc3NpZ25tZW50IjogImE2X3dob2xlX21vZGVscyIsICJoYXJkZXIiOiBbImNvdW50X3BhcmFtZXRl"
+    "cnMiLCAiZGVjb2Rlcl9sbSIsICJsbV9sb3NzIiwgInRyYWluX3N0ZXAiLCAic2ltaWxhcml0eV9ieV9s"
+    "YXllciIsICJmaWx0ZXJlZF9wcm9iYWJpbGl0aWVzIiwgImdlbmVyYXRlIiwgImVuY29kZXJfZGVjb2Rl"
+    "ciIsICJzaGlmdF9yaWdodCIsICJncmVlZHlfdHJhbnNsYXRlIiwgInBhdGNoaWZ5IiwgInBhdGNoX2Nv"
+    "bnZfd2VpZ2h0IiwgInZpdF9sb2dpdHMiLCAiYXR0ZW50aW9uX2Rpc3RhbmNlIiwgImZpbmVfdHVuZSIs"
+    "ICJleHBsYWluX21vZGVsX3NpemUiXSwgImhhcmRlcl9tb2R1bGUiOiAiYTZfd2hvbGVfbW9kZWxzX2hh"
+    "cmRlciIsICJoaW50cyI6IHsiYXR0ZW50aW9uX2Rpc3RhbmNlIjogW1siVGhlIGdyaWQgaXMgMiB4IDI6"
+    "IGl0cyBjb3JuZXJzIGFyZSAwLCAxLCAxIGFuZCDiiJoyIGF3YXkgZnJvbSBwYXRjaCAwLiIsICJGb3Vy"
+    "IHBhdGNoZXMgbG9vay4iXSwgWyJUaGUgc2FtZSB3ZWlnaHRzIG9uIGEgZ3JpZCBvZiBvbmUgcm93LiJd"
+    "LCBbIk5vYm9keSBsb29rcyBhd2F5OiAwIGEgaGVhZC4iXSwgWyJFYWNoIHBhdGNoIHNlZXMgdGhlIGRp"
+    "c3RhbmNlcyAwLCAxLCAxIGFuZCDiiJoyLCBhIHF1YXJ0ZXIgb2YgZWFjaC4iXV0sICJjb3VudF9wYXJh"
+    "bWV0ZXJzIjogW1siVGhyZWUgbWF0cmljZXMgWzQsIDZdIGFuZCBvbmUgWzYsIDRdOiBIKmQgaXMgNiwg"
+    "bm90IEQuIl0sIFsiNcK3NCArIDbCtzQgKyA5NiArIDLCtzTCtzcuIiwgIklzIHNvbWV0aGluZyBjb3Vu"
+    "dGVkIHRoYXQgaXMgb2ZmPyJdLCBbIkEgbnVtYmVyIHRoYXQgaXMgb2ZmIGJ5IDQ4IHRpbWVzIHNvbWV0"
+    "aGluZyBzbWFsbCBpcyBhIGJpYXMgb3IgYSBub3JtIG9mIGVhY2ggYmxvY2s7IG9uZSB0aGF0IGlzIG9m"
+    "ZiBieSAxNjAwIG9yIDMyMDAgaXMgdGhlIGZpbmFsIG5vcm0uIl0sIFsiVGhlIGZvcm11bGEgb2YgR1BU"
+    "LTIsIHdpdGggb3RoZXIgc2l6ZXMuIl0sIFsiU2l4IGJsb2NrcyBvZiAxMiBEwrIgYW5kIHNpeCBvZiAx"
+    "NiBEwrI6IG9ubHkgdGhlIGRlY29kZXIgYmxvY2tzIGhhdmUgY3Jvc3MtYXR0ZW50aW9uLiJdLCBbIlNp"
+    "eCBibG9ja3Mgd2l0aCB0d28gbm9ybXMsIHNpeCB3aXRoIHRocmVlOyBlYWNoIG5vcm0gaGFzIGdhbW1h"
+    "IGFuZCBiZXRhLiJdXSwgImRlY29kZXJfbG0iOiBbWyJQb3NpdGlvbnMgY291bnQgcGxhY2VzLCBub3Qg"
+    "dG9rZW5zOiBib3RoIHRva2VucyBhcmUgMCwgYW5kIHRoZSBzZWNvbmQgZ2V0cyBwb3NpdGlvbiAxLiIs"
+    "ICJTaXplcyBsaWtlIDggYW5kIDQgbWVhbiB0aGF0IHRoZSBmaW5hbCBub3JtIGlzIG1pc3NpbmcuIl0s"
+    "IFsiV2l0aCBhbiB1bmVtYmVkIG9mIGl0cyBvd24gdGhlIG1vZGVsIGlzIG5vdCB0aWVkLiJdLCBbIk9u"
+    "bHkgdGhlIGxhc3QgdG9rZW4gZGlmZmVycywgYW5kIGVhcmxpZXIgcG9zaXRpb25zIGNoYW5nZWQ6IHRo"
+    "ZXkgY2FuIHNlZSB0aGUgZnV0dXJlLiJdXSwgImVuY29kZXJfZGVjb2RlciI6IFtbIk9uZSByb3cgb2Yg"
+    "ViBsb2dpdHMgZm9yIGVhY2ggdGFyZ2V0IHBvc2l0aW9uLiJdLCBbIlJvdyAxIGhhcyB0d28gcmVhbCB0"
+    "b2tlbnMgYW5kIHR3byBvZiBwYWRkaW5nLiIsICJXaXRob3V0IHRoZSBwYWRkaW5nIHRoZSBhbnN3ZXIg"
+    "bXVzdCBiZSB0aGUgc2FtZTogdGhlIG1hc2sgaXMgbmVlZGVkIGluIHRoZSBlbmNvZGVyIGFuZCBpbiB0"
+    "aGUgY3Jvc3MtYXR0ZW50aW9uLiJdLCBbIk9ubHkgdGhlIGxhc3QgdGFyZ2V0IHRva2VuIHdhcyBjaGFu"
+    "Z2VkLiIsICJUaGUgZmlyc3QgdHdvIHJvd3MgbWF5IG5vdCBrbm93IGFib3V0IGl0LiJdLCBbIlRoZSBs"
+    "YXN0IHNvdXJjZSB0b2tlbiBvZiByb3cgMCB3YXMgY2hhbmdlZCwgYW5kIHRoZSBmaXJzdCB0YXJnZXQg"
+    "cG9zaXRpb24gZGlkIG5vdCBub3RpY2U6IGl0IHNob3VsZCByZWFkIGFsbCBvZiB0aGUgc291cmNlLiJd"
+    "XSwgImV4cGxhaW5fbW9kZWxfc2l6ZSI6IFtbIk5vIGVuY29kZXIgaXMgbmVlZGVkIGhlcmUuIiwgIldp"
+    "dGggb25lLCB0aGUgZGVjb2RlciBibG9ja3Mgd291bGQgaGF2ZSAxNiBEwrIgZWFjaC4iXSwgWyJUaHJl"
+    "ZSBibG9ja3MgaGF2ZSBjcm9zcy1hdHRlbnRpb24uIl0sIFsiRmV3ZXIgdGhhbiA0MCBtaWxsaW9uIGFy"
+    "ZSBpbXBvc3NpYmxlIGhlcmUuIl1dLCAiZmlsdGVyZWRfcHJvYmFiaWxpdGllcyI6IFtbIk5vIGZpbHRl"
+    "ciwgVCA9IDE6IHNvZnRtYXguIl0sIFsiRGl2aWRpbmcgbG9naXRzIGJ5IDEvMiBzcXVhcmVzIHRoZSBw"
+    "cm9iYWJpbGl0aWVzOiB0aGUgbGlrZWxpZXN0IGdhaW5zLiIsICJJcyB5b3VycyBmbGF0dGVyIHRoYW4g"
+    "YmVmb3JlPyJdLCBbIlRoZSB0d28gbGlrZWxpZXN0IHN0YXksIHdoZXJlIHRoZXkgc3Rvb2QsIGFuZCBz"
+    "aGFyZSB0aGUgd2hvbGU6IDUvOCBhbmQgMy84LiJdLCBbIjAuNSBkb2VzIG5vdCByZWFjaCAwLjUxLCBh"
+    "bmQgMC41ICsgMC4zIGRvZXM6IHRoZSB0b2tlbiB0aGF0IGNyb3NzZXMgYmVsb25ncyB0byB0aGUgc2V0"
+    "LiJdLCBbIkFmdGVyIHRvcC1rIHRoZSBsaWtlbGllc3Qgb2YgdGhyZWUgaGFzIDAuNSAvIDAuOTUgPSAw"
+    "LjUyNiwgYW5kIHRoYXQgYWxvbmUgcmVhY2hlcyAwLjUxLiJdXSwgImZpbmVfdHVuZSI6IFtbIk9uZSBz"
+    "dGVwOiBhIGxpc3Qgd2l0aCBvbmUgbG9zcy4iXSwgWyJBIGhlYWQgb2YgemVyb3MgZG9lcyBub3Qga25v"
+    "dyBhbnl0aGluZzogbG9nIDIsIGJlZm9yZSB0aGUgc3RlcC4iXSwgWyIoMSwg4oiSMykgdGltZXMgKDEv"
+    "Miwg4oiSMS8yKS4gMS41IGluIHRoZSBmaXJzdCBwbGFjZT8gVGhlbiB0aGUgb2xkIGhlYWQgaXMgc3Rp"
+    "bGwgdGhlcmUuIl0sIFsiYl9oZWFkIGhhcyBhIHN0ZXAgc2l6ZSBvZiBpdHMgb3duLiJdLCBbIkl0IGhh"
+    "cyBubyBlbnRyeSBpbiByYXRlczogZnJvemVuLiJdLCBbIlRoZSBwYXJhbWV0ZXJzIHRoYXQgY2FtZSBp"
+    "biB3ZXJlIGNoYW5nZWQuIl1dLCAiZ2VuZXJhdGUiOiBbWyJFYWNoIG5ldyB0b2tlbiBmb2xsb3dzIGZy"
+    "b20gdGhlIG9uZSBiZWZvcmUgaXQsIGluIGl0cyBvd24gcm93OiAxIOKGkiAzIOKGkiAwIOKGkiAyIOKG"
+    "kiA0LiJdLCBbIlJvdyAwIHByb2R1Y2VzIDAgYW5kIHN0YXlzIHRoZXJlLCByb3cgMSBnb2VzIG9uIHVu"
+    "ZGlzdHVyYmVkLCBhbmQgdGhlIDAgaW4gdGhlIHByb21wdHMgb2Ygcm93cyAwIGFuZCAyIGRvZXMgbm90"
+    "IGNvdW50LiJdXSwgImdyZWVkeV90cmFuc2xhdGUiOiBbWyJGcm9tIDAgdGhlIHdvcmRzIGFyZSAyLCA0"
+    "IGFuZCAxLCB3aGljaCBpcyB0aGUgZW5kOyB0aGUgcm93IHRoZW4gc3RheXMgYXQgMS4iLCAiVGhlIHN0"
+    "YXJ0IHRva2VuIGlzIGxlZnQgb3V0LiJdXSwgImxtX2xvc3MiOiBbWyJQb3NpdGlvbiAwIHNob3VsZCBz"
+    "YXkgMSBhbmQgZG9lcyB3aXRoIDMvNDsgcG9zaXRpb24gMSBzaG91bGQgc2F5IDAgYW5kIGRvZXMgd2l0"
+    "aCA0LzU7IHBvc2l0aW9uIDIgaGFzIG5vIHRhcmdldC4gMC42OSBvciBhYm92ZT8gVGhlbiBsb29rIGF0"
+    "IHdoaWNoIGxvZ2l0cyBtZWV0IHdoaWNoIGlkcy4iXSwgWyJPbmUgdGFyZ2V0IGlzIGxlZnQsIHNvIHRo"
+    "ZSBtZWFuIGlzIG92ZXIgb25lLiIsICJIYWxmIG9mIGl0PyBUaGVuIHRoZSBpZ25vcmVkIG9uZSB3YXMg"
+    "ZGl2aWRlZCBieSwgdG9vLiJdLCBbIk5vdGhpbmcgdG8gcHJlZGljdDogMCwgbm90IE5hTi4iXSwgWyJF"
+    "cXVhbCBsb2dpdHMgb3ZlciBzZXZlbiB3b3JkczogbG9nIDcuIl1dLCAicGF0Y2hfY29udl93ZWlnaHQi"
+    "OiBbWyJFYWNoIGNvbHVtbiBvZiB3IGlzIG9uZSBrZXJuZWwuIiwgIkEga2VybmVsIHRoYXQgaG9sZHMg"
+    "MSBhbmQgMTAgbWl4ZXMgdHdvIG91dHB1dHMuIl0sIFsiQm90aCBnaXZlIG9uZSByb3cgb2YgRCBudW1i"
+    "ZXJzIGEgcGF0Y2gsIGFuZCB0aGUgcm93cyBtdXN0IGFncmVlLiJdXSwgInBhdGNoaWZ5IjogW1siQSBw"
+    "YXRjaCBpcyBhIHNxdWFyZTogMCwgMSBhbmQgYmVsb3cgdGhlbSA2LCA3LiAwLCAxLCAyLCAzIGlzIGEg"
+    "c3RyaXAgb2YgYSByb3cuIiwgIlRoZSBzZWNvbmQgcGF0Y2ggbGllcyB0byB0aGUgcmlnaHQgb2YgdGhl"
+    "IGZpcnN0LCBub3QgYmVsb3cuIl0sIFsiVHdvIGNoYW5uZWxzOiBhbGwgb2YgY2hhbm5lbCAwLCB0aGVu"
+    "IGFsbCBvZiBjaGFubmVsIDEuIDAsIDQsIDEsIDUsIOKApj8gVGhlbiB0aGUgY2hhbm5lbHMgY2FtZSBs"
+    "YXN0LiJdLCBbIlRoZSBsZWN0dXJlJ3MgMTk2IHBhdGNoZXMgb2YgNzY4LiJdXSwgInNoaWZ0X3JpZ2h0"
+    "IjogW1siVGhlIHNhbWUgbGVuZ3RoOyB0aGUgc3RhcnQgdG9rZW4gaW4gZnJvbnQsIGFuZCB0aGUgbGFz"
+    "dCB0YXJnZXQgaGFzIGdvbmUuIiwgIkRpZCA2IGFuZCA5IHdyYXAgYXJvdW5kPyJdXSwgInNpbWlsYXJp"
+    "dHlfYnlfbGF5ZXIiOiBbWyJUaGUgc2FtZSB3b3JkOiAxIGluIHRoZSB0YWJsZS4iLCAiSW4gdGhlIHN0"
+    "cmVhbSBlYWNoIGhhcyBpdHMgcG9zaXRpb246IDIxIC8gKDUgwrcgNykuIl0sIFsiV29yZCAxIGFuZCB3"
+    "b3JkIDAgaW4gdGhlIHRhYmxlOiAoNCwgMykgYW5kICgzLCAwKSwgMTIgLyAoNSDCtyAzKS4gMTIgaXMg"
+    "YSBkb3QgcHJvZHVjdCwgbm90IGEgY29zaW5lLiJdLCBbIk9ubHkgbGF0ZXIgd29yZHMgZGlmZmVyLCBh"
+    "bmQgYSBjYXVzYWwgbW9kZWwgaGFzIG5vdCByZWFkIHRoZW0geWV0OiBub3RoaW5nIG1heSBjaGFuZ2Uu"
+    "Il0sIFsiQW5vdGhlciB3b3JkIGNvbWVzIGJlZm9yZTogYWZ0ZXIgYSBibG9jayB0aGUgdHdvIHNob3Vs"
+    "ZCBkaWZmZXIuIl1dLCAidHJhaW5fc3RlcCI6IFtbIlR3byB3b3JkcywgZXF1YWwgbG9naXRzOiBsb2cg"
+    "MiwgYXMgYSBQeXRob24gZmxvYXQsIGJlZm9yZSB0aGUgc3RlcC4iXSwgWyJUaGUgZ3JhZGllbnQgaXMg"
+    "dGhlIHByb2R1Y3Qgb2YgKDEsIC0xKSBhbmQgKDEvMiwgLTEvMik7IHRoZSBzdGVwIGdvZXMgYWdhaW5z"
+    "dCBpdC4iLCAiVGhlIHNpZ25zIGFyZSB0aGUgb3RoZXIgd2F5IHJvdW5kPyBUaGVuIGl0IGdvZXMgdXBo"
+    "aWxsLiJdLCBbIlRoZSBvbGQgcGFyYW1ldGVycyB3ZXJlIGNoYW5nZWQgaW4gcGxhY2UuIl1dLCAidml0"
+    "X2xvZ2l0cyI6IFtbIlRoZSBub3JtIGNvbWVzIGJlZm9yZSB0aGUgbWVhbiwgYW5kIHRoZSBtZWFuIGlz"
+    "IG92ZXIgdGhlIHR3byB0b2tlbnMuIl0sIFsiTm93IGJvdGggdG9rZW5zIGFyZSBub3JtYWxpemVkIHRv"
+    "ICgxLCAtMSksIHRpbWVzIGdhbW1hICgxLCAtMykuIl1dfSwgIm9mIjogeyJjaGVja3MiOiAxNiwgImhh"
+    "cmRlciI6IDE2LCAicHJlZGljdGlvbnMiOiAxNSwgInF1ZXN0aW9ucyI6IDE2fSwgInByZWRpY3Rpb25z"
+    "IjogeyJhdHRlbnRpb25fZGlzdGFuY2UiOiB7ImFuc3dlciI6IDAuODUzNiwgImF0b2wiOiAwLjAxLCAi"
+    "YmVjYXVzZSI6ICIoMCArIDEgKyAxICsg4oiaMikgLyA0LiBBIGhlYWQgdGhhdCBsb29rcyBhdCB0aGUg"
+    "cGF0Y2ggaXRzZWxmIGhhcyAwLiJ9LCAiY291bnRfcGFyYW1ldGVycyI6IHsiYW5zd2VyIjogMzEsICJh"
+    "dG9sIjogNCwgImJlY2F1c2UiOiAiMzguNiBvZiAxMjQgbWlsbGlvbi4gSW4gR1BULTMgaXQgaXMgMC42"
+    "IG9mIDE3NSBiaWxsaW9uLCBhIHRoaXJkIG9mIG9uZSBwZXIgY2VudC4ifSwgImRlY29kZXJfbG0iOiB7"
+    "ImFuc3dlciI6ICJ0aGUgc2FtZSB3b3JkIGFnYWluIiwgImJlY2F1c2UiOiAiVGhlIG91dHB1dCBjb21w"
+    "YXJlcyB0aGUgd29yZCdzIG93biB2ZWN0b3Igd2l0aCBhbGwgdmVjdG9ycyBvZiB0aGUgdGFibGUsIGFu"
+    "ZCBpdCBmaXRzIGl0c2VsZiBiZXN0LiIsICJjaG9pY2VzIjogWyJ0aGUgc2FtZSB3b3JkIGFnYWluIiwg"
+    "ImV2ZXJ5IHdvcmQgYWxpa2UiLCAidGhlIGZpcnN0IG9mIHRoZSB2b2NhYnVsYXJ5Il19LCAiZW5jb2Rl"
+    "cl9kZWNvZGVyIjogeyJhbnN3ZXIiOiAxLCAiYmVjYXVzZSI6ICJUaGUgbGFzdCBvbmUgYWxvbmUsIHNp"
+    "bmNlIHRoZSBkZWNvZGVyIGlzIGNhdXNhbC4gQSBzb3VyY2UgdG9rZW4gbWF5IGNoYW5nZSBhbGwgb2Yg"
+    "dGhlbTogdGhlIGVuY29kZXIgaGFzIG5vIHN1Y2ggbWFzay4ifSwgImZpbHRlcmVkX3Byb2JhYmlsaXRp"
+    "ZXMiOiB7ImFuc3dlciI6IDEsICJiZWNhdXNlIjogInRvcC1rIG1ha2VzIDAuNSBvZiAwLjk1IGludG8g"
+    "MC41MjYsIHdoaWNoIGlzIGVub3VnaC4gV2l0aG91dCBpdCAwLjUgaXMgbm90LCBhbmQgdHdvIHdvcmRz"
+    "IHN0YXkuIn0sICJmaW5lX3R1bmUiOiB7ImFuc3dlciI6ICJ0aGUgaGVhZCBhbG9uZSIsICJiZWNhdXNl"
+    "IjogIlRoZSBncmFkaWVudCBvZiBldmVyeXRoaW5nIGJlbG93IHBhc3NlcyB0aHJvdWdoIHRoZSBoZWFk"
+    "J3MgbWF0cml4LCBhbmQgdGhhdCBpcyB6ZXJvLiIsICJjaG9pY2VzIjogWyJ0aGUgaGVhZCBhbG9uZSIs"
+    "ICJhbGwgb2YgdGhlbSIsICJhbGwgYnV0IHRoZSBoZWFkIl19LCAiZ2VuZXJhdGUiOiB7ImFuc3dlciI6"
+    "IDUsICJiZWNhdXNlIjogIjMsIDQsIDUgYW5kIDU6IHRoZSBjb250ZXh0IGhhcyBubyBtb3JlIHJvb20s"
+    "IHNvIHRoZSBvbGRlc3QgdG9rZW4gZHJvcHMgb3V0LiJ9LCAiZ3JlZWR5X3RyYW5zbGF0ZSI6IHsiYW5z"
+    "d2VyIjogImVvc19pZCB0aHJlZSB0aW1lcyIsICJiZWNhdXNlIjogIkEgcm93IHRoYXQgaGFzIGVuZGVk"
+    "IGdvZXMgb24gd2l0aCBlb3NfaWQsIGFuZCB0aGUgcmVzdWx0IGhhcyBtYXhfbmV3IGNvbHVtbnMgd2hh"
+    "dGV2ZXIgaGFwcGVucy4iLCAiY2hvaWNlcyI6IFsiZW9zX2lkIHRocmVlIHRpbWVzIiwgImVvc19pZCBh"
+    "bmQgdHdvIHplcm9zIiwgImVvc19pZCBhbG9uZSJdfSwgImxtX2xvc3MiOiB7ImFuc3dlciI6ICJsbiBW"
+    "IiwgImJlY2F1c2UiOiAiRWFjaCB3b3JkIGhhcyBwcm9iYWJpbGl0eSAxIC8gViwgYW5kIOKIkmxuKDEg"
+    "LyBWKSA9IGxuIFYuIiwgImNob2ljZXMiOiBbIjEgLyBWIiwgImxuIFYiLCAiViJdfSwgInBhdGNoX2Nv"
+    "bnZfd2VpZ2h0IjogeyJhbnN3ZXIiOiAib25lIGZvciBlYWNoIG91dHB1dCBmZWF0dXJlIiwgImJlY2F1"
+    "c2UiOiAiRCBudW1iZXJzLCB0aGUgc2FtZSBhdCBldmVyeSBwbGFjZTogYSBjb252b2x1dGlvbiBkb2Vz"
+    "IHRoZSBzYW1lIGV2ZXJ5d2hlcmUuIiwgImNob2ljZXMiOiBbIm9uZSBmb3IgZWFjaCBvdXRwdXQgZmVh"
+    "dHVyZSIsICJvbmUgZm9yIGVhY2ggcGxhY2UiLCAib25lIGZvciBlYWNoIGZlYXR1cmUgYW5kIHBsYWNl"
+    "Il19LCAicGF0Y2hpZnkiOiB7ImFuc3dlciI6IDYsICJiZWNhdXNlIjogIjIgcm93cyBvZiAzLiBUaGUg"
+    "c2Vjb25kIGhhcyAyLCAzLCA4IGFuZCA5LiJ9LCAic2hpZnRfcmlnaHQiOiB7ImFuc3dlciI6ICJubyIs"
+    "ICJiZWNhdXNlIjogIlRoZSBzdGFydCB0b2tlbiwgVG9kYXbDrWEsIG5vOiBldmVyeXRoaW5nIGJlZm9y"
+    "ZSB0aGUgd29yZCwgYW5kIG5vdCB0aGUgd29yZC4iLCAiY2hvaWNlcyI6IFsiVG9kYXbDrWEiLCAibm8i"
+    "LCAidGVuZ28iXX0sICJzaW1pbGFyaXR5X2J5X2xheWVyIjogeyJhbnN3ZXIiOiAibm93aGVyZSIsICJi"
+    "ZWNhdXNlIjogIlRoZSBtb2RlbCBpcyBjYXVzYWw6IGJvdGggdmVjdG9ycyBrbm93IFwidGhlIGJhbmtc"
+    "IiBhbmQgbm90aGluZyBvZiB3aGF0IGNvbWVzIGxhdGVyLiIsICJjaG9pY2VzIjogWyJpbiB0aGUgZW1i"
+    "ZWRkaW5nIiwgImFmdGVyIHRoZSBmaXJzdCBibG9jayIsICJub3doZXJlIl19LCAidHJhaW5fc3RlcCI6"
+    "IHsiYW5zd2VyIjogNCwgImJlY2F1c2UiOiAiUm93cyAwIHRvIDMuIE5vYm9keSBpcyBhc2tlZCB3aGF0"
+    "IGZvbGxvd3MgdGhlIGZpZnRoIHRva2VuLCBhbmQgbm8gb3RoZXIgcGxhY2UgcmVhZHMgaXQuIn0sICJ2"
+    "aXRfbG9naXRzIjogeyJhbnN3ZXIiOiAibm8iLCAiYmVjYXVzZSI6ICJXaXRob3V0IHBvc2l0aW9ucyBh"
+    "dHRlbnRpb24gc2VlcyBhIGJhZyBvZiBwYXRjaGVzLCBhbmQgdGhlIG1lYW4gYXQgdGhlIGVuZCBkb2Vz"
+    "IG5vdCBjYXJlIGFib3V0IHRoZWlyIG9yZGVyIGVpdGhlci4iLCAiY2hvaWNlcyI6IFsieWVzIiwgIm5v"
+    "Il19fSwgInF1ZXN0aW9ucyI6IFsiY291bnRfcGFyYW1ldGVycyIsICJkZWNvZGVyX2xtIiwgImxtX2xv"
+    "c3MiLCAidHJhaW5fc3RlcCIsICJzaW1pbGFyaXR5X2J5X2xheWVyIiwgImZpbHRlcmVkX3Byb2JhYmls"
+    "aXRpZXMiLCAiZ2VuZXJhdGUiLCAiZW5jb2Rlcl9kZWNvZGVyIiwgInNoaWZ0X3JpZ2h0IiwgImdyZWVk"
+    "eV90cmFuc2xhdGUiLCAicGF0Y2hpZnkiLCAicGF0Y2hfY29udl93ZWlnaHQiLCAidml0X2xvZ2l0cyIs"
+    "ICJhdHRlbnRpb25fZGlzdGFuY2UiLCAiZmluZV90dW5lIiwgImV4cGxhaW5fbW9kZWxfc2l6ZSJdLCAi"
+    "cmVmdXNlZCI6IHsiZGVjb2Rlcl9sbSI6IFsiVHJhbnNmb3JtZXJFbmNvZGVyTGF5ZXIiLCAiVHJhbnNm"
+    "b3JtZXJEZWNvZGVyTGF5ZXIiLCAiTXVsdGloZWFkQXR0ZW50aW9uIl0sICJlbmNvZGVyX2RlY29kZXIi"
+    "OiBbIlRyYW5zZm9ybWVyIiwgIlRyYW5zZm9ybWVyRW5jb2RlckxheWVyIiwgIlRyYW5zZm9ybWVyRGVj"
+    "b2RlckxheWVyIiwgIk11bHRpaGVhZEF0dGVudGlvbiJdLCAicGF0Y2hpZnkiOiBbInVuZm9sZCIsICJV"
+    "bmZvbGQiLCAiY29udjJkIiwgIkNvbnYyZCIsICJwaXhlbF91bnNodWZmbGUiLCAiUGl4ZWxVbnNodWZm"
+    "bGUiLCAiaW0yY29sIl19fQ=="
 )

@@ -24,7 +24,7 @@ from autograder.sandbox.bounds import OutOfTime, time_bound
 from autograder.sitting.reference import load_reference
 from autograder.suite.known_answers import KnownAnswer
 
-MOST_CALLS = 60
+MOST_CALLS = 20
 _FEW_CALLS = 2
 _SECONDS_OF_RIGHT = 20.0
 _SECONDS_OF_MISTAKE = 4.0

@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -967,6 +982,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
 
 
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
+
+
 import html
 import sys
 import types
@@ -1126,98 +1263,103 @@ def _answered(
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImE1X3RyYW5zZm9ybWVyX2Jsb2NrIiwgImhpbnRzIjogeyJiYXRjaF9ub3Jt"
-    "IjogW1siVGhlIGZpcnN0IGZlYXR1cmUgaXMgMSwgMywgNSwgNzogbWVhbiA0LCB2YXJpYW5jZSA1LCBv"
-    "dmVyIGJvdGggc2VudGVuY2VzLiDCsTE/IFRoZW4gZWFjaCBzZW50ZW5jZSBoYXMgc3RhdGlzdGljcyBv"
-    "ZiBpdHMgb3duLiJdLCBbIjAuOSBvZiB0aGUgb2xkIG1lYW4sIDAsIGFuZCAwLjEgb2YgdGhlIGJhdGNo"
-    "J3MsICg0LCAxNSkuIl0sIFsiMC45IG9mIHRoZSBvbGQgdmFyaWFuY2UsIDEsIGFuZCAwLjEgb2YgdGhl"
-    "IGJhdGNoJ3MsICgyMC8zLCA1MDAvMyk6IHdoYXQgaXMga2VwdCBkaXZpZGVzIGJ5IFQg4oiSIDEuIl0s"
-    "IFsiRXZhbHVhdGlvbjogKDUg4oiSIDMpIC8gMiwgYW5kICg3IOKIkiA3KSAvIDMgwrcgMTAgKyAxLiIs"
-    "ICJPbmUgdG9rZW4gaXMgZW5vdWdoLiJdLCBbIkV2YWx1YXRpb24gbGVhcm5zIG5vdGhpbmc6IHRoZSBz"
-    "dGF0aXN0aWNzIHN0YXkgYXMgdGhleSBjYW1lLiJdXSwgImxheWVyX25vcm0iOiBbWyJSb3dzIHRoYXQg"
-    "ZGlmZmVyIGJ5IGEgc2hpZnQgbXVzdCBjb21lIG91dCBlcXVhbDogZG8gdGhlIG1lYW5zIGxpbmUgdXAg"
-    "d2l0aCB0aGUgcm93cz8gwrExIGluc3RlYWQgb2YgwrExLjIyNDc/IExvb2sgYXQgd2hhdCB0aGUgdmFy"
-    "aWFuY2UgZGl2aWRlcyBieS4gwrExLjIyNDc0NDk/IFRoZW4gZXBzIGlzIG1pc3NpbmcuIl0sIFsiRmly"
-    "c3QgdGhlIHNjYWxlLCB0aGVuIHRoZSBzaGlmdDogMyDCtyAxLjIyNDcgKyAzMCBmb3IgdGhlIGxhc3Qg"
-    "ZmVhdHVyZS4iXSwgWyJBbGwgZmVhdHVyZXMgZXF1YWw6IHRoZSB2YXJpYW5jZSBpcyAwLiIsICJXaGF0"
-    "IGtlZXBzIHRoZSByb290IGF3YXkgZnJvbSAwPyJdXSwgImxheWVyX25vcm1fYmFja3dhcmQiOiBbWyJn"
-    "ID0gKDEyLCAwLCAwKSwgaXRzIG1lYW4gaXMgNCwgYW5kIG1lYW4oZyDCtyB4aGF0KSA9IOKIkjLiiJoy"
-    "LiBkeCBpcyB6ZXJvIGluIHRoZSBkaXJlY3Rpb24gb2YgeGhhdDogZHggwrcgKOKIkjEsIOKIkjEsIDIp"
-    "ID0gMC4iXSwgWyJkeSB0aW1lcyB0aGUgbm9ybWFsaXplZCB4LCBub3QgeCBpdHNlbGYuIl0sIFsiT25l"
-    "IHRva2VuLCBzbyB0aGUgc3VtIG92ZXIgdGhlIHRva2VucyBpcyBkeSBpdHNlbGYsIGFzIFtEXS4iXSwg"
-    "WyJUZW4gdG9rZW5zIG9uIHR3byBsZWFkaW5nIGF4ZXM6IHRoZSBzdW0gcnVucyBvdmVyIGJvdGggYXhl"
-    "cy4iXV0sICJtbHAiOiBbWyJIaWRkZW4gdmFsdWVzICgzLCDiiJIyKS4iLCAiUmVMVSBsZXRzIG9ubHkg"
-    "dGhlIDMgdGhyb3VnaDogMyDCtyAoMSwgMikgKyAoMC41LCAwKS4iXSwgWyJHRUxVKDMpID0gMi45OTU5"
-    "NSBhbmQgR0VMVSjiiJIyKSA9IOKIkjAuMDQ1NTAuIiwgIk9mZiBpbiB0aGUgZm91cnRoIGRpZ2l0PyBU"
-    "aGVyZSBhcmUgdHdvIEdFTFVzOiB0YWtlIHRoZSBleGFjdCBvbmUuIl1dLCAibW9lX2xheWVyIjogW1si"
-    "VG9rZW4gMCB0YWtlcyBleHBlcnRzIDAgYW5kIDEgd2l0aCB3ZWlnaHRzIDMvNCBhbmQgMS80LCB0b2tl"
-    "biAxIHRha2VzIDEgYW5kIDIgd2l0aCAxLzUgYW5kIDQvNS4iLCAiU2xpZ2h0bHkgbGVzcyB0aGFuIHRo"
-    "YXQ/IFRoZW4geW91ciBzb2Z0bWF4IHN0aWxsIGNvdW50cyB0aGUgZXhwZXJ0IHRoYXQgd2FzIG5vdCBj"
-    "aG9zZW4uIl0sIFsiRXhwZXJ0IDEgc2VydmVzIGJvdGggdG9rZW5zLiJdXSwgInBvc3Rfbm9ybV9ibG9j"
-    "ayI6IFtbIldpdGggc2lsZW50IHN1YmxheWVycyBMTihMTih4KSkgaXMgbGVmdDogbm90IHRoZSBpZGVu"
-    "dGl0eS4iLCAiR290IHggYmFjaz8gV2hlcmUgZG8geW91ciBub3JtcyBzdGFuZD8iXSwgWyJMTih4IOKI"
-    "kiAyeCkgPSAoMS4yMiwgMCwg4oiSMS4yMik7IGFkZCAoNCwgMCwg4oiSNCk7IG5vcm1hbGl6ZSBhZ2Fp"
-    "bi4iXV0sICJwcmVfbm9ybV9ibG9jayI6IFtbIldpdGggc2lsZW50IHN1YmxheWVycyBub3RoaW5nIG1h"
-    "eSB0b3VjaCB0aGUgc3RyZWFtOiB4IGNvbWVzIG91dCBhcyBpdCB3ZW50IGluLiJdLCBbIlRoZSBhdHRl"
-    "bnRpb24gYW5zd2VycyDiiJIyIMK3IExOKHgpID0gKDIuNDQ5LCAwLCDiiJIyLjQ0OSksIHRoZSBNTFAg"
-    "KDQsIDAsIOKIkjQpLiIsICJCb3RoIGFyZSBhZGRlZCB0byB0aGUgcmF3IHguIl1dLCAicm1zX25vcm0i"
-    "OiBbWyJUaGUgbWVhbiBvZiA5IGFuZCAxNiBpcyAxMi41LiAwLjYgYW5kIDg/IFRoYXQgaXMgdGhlIHN1"
-    "bSBvZiB0aGUgc3F1YXJlcyB1bmRlciB0aGUgcm9vdC4iXSwgWyJOb3RoaW5nIGlzIHN1YnRyYWN0ZWQ6"
-    "IGVxdWFsIGZlYXR1cmVzIHN0YXkgZXF1YWwgdG8gZWFjaCBvdGhlciBhbmQgYmVjb21lIDEuIl1dLCAi"
-    "cm90YXJ5X3Bvc2l0aW9ucyI6IFtbIlBvc2l0aW9uIDAgdHVybnMgbm90aGluZy4iLCAiQXQgcG9zaXRp"
-    "b24gMSB0aGUgZmlyc3QgcGFpciB0dXJucyBieSAxLCB0aGUgc2Vjb25kIGJ5IDEwMDAwXijiiJIxLzIp"
-    "ID0gMC4wMS4iXSwgWyIoMCwgMSkgdHVybmVkIHRvIHRoZSBsZWZ0IGJ5IDEgcmFkaWFuIHBvaW50cyB0"
-    "byB0aGUgdXBwZXIgbGVmdC4iLCAiV2hpY2ggb2YgdGhlIHR3byB0ZXJtcyBoYXMgdGhlIG1pbnVzPyJd"
-    "LCBbIlRoZSBzZWNvbmQgcGFpciB0dXJucyBieSAyIMK3IDReKOKIkjEvMikgPSAxLiIsICJBcmUgeW91"
-    "IHVzaW5nIHRoZSBwb3NpdGlvbnMgYW5kIHRoZSB0aGV0YSB5b3Ugd2VyZSBnaXZlbj8iXV0sICJyb3Vu"
-    "ZGluZ19jb3VudGVyZXhhbXBsZSI6IFtbIlRoZSBub3Rlcycgb3duIHRva2VuOiAxLjIzIGluc3RlYWQg"
-    "b2YgMS4yMi4iXSwgWyJzaWdtYSBpcyB7MH06IGl0IG11c3QgYmUgMSBvciBtb3JlLiJdLCBbIkF0IHsw"
-    "fSBkZWNpbWFscyB5b3VyIHRva2VuIGlzIG9mZiBieSB7MX0gdW5pdHMsIGFza2VkIGZvcjogezJ9LiJd"
-    "XSwgInN3aWdsdSI6IFtbIjIgwrcgc2lnbW9pZCgyKSDCtyA2LiA1LjI4IGNvbWVzIGZyb20gc2lnbW9p"
-    "ZCBhbG9uZSwgMTIgZnJvbSBhIFNpTFUgYXJvdW5kIHRoZSBwcm9kdWN0LiJdXSwgInN3aWdsdV9oaWRk"
-    "ZW4iOiBbWyI4IMK3IDc2OCAvIDMgaXMgYSB3aG9sZSBudW1iZXI6IG5vdGhpbmcgdG8gcm91bmQuIl0s"
-    "IFsiMjczMC42NyByb3VuZGVkIHVwLCBhcyBhbiBpbnQuIl0sIFsiMTA5MjIuNjcgbGllcyBiZXR3ZWVu"
-    "IDQyIMK3IDI1NiA9IDEwNzUyIGFuZCA0MyDCtyAyNTYgPSAxMTAwOC4iXV19LCAib2YiOiB7ImNoZWNr"
-    "cyI6IDEyLCAicHJlZGljdGlvbnMiOiAxMCwgInF1ZXN0aW9ucyI6IDEyfSwgInByZWRpY3Rpb25zIjog"
-    "eyJiYXRjaF9ub3JtIjogeyJhbnN3ZXIiOiAiYWxsIG9mIHRoZSBiYXRjaCIsICJiZWNhdXNlIjogIk1l"
-    "YW4gYW5kIHZhcmlhbmNlIGFyZSB0YWtlbiBvdmVyIHRoZSB3aG9sZSBiYXRjaC4gV2l0aCBsYXllciBu"
-    "b3JtLCBhbmQgd2l0aCBiYXRjaCBub3JtIGluIGV2YWx1YXRpb24sIG9ubHkgdGhlIHdvcmQncyBvd24g"
-    "b3V0cHV0IGNoYW5nZXMuIiwgImNob2ljZXMiOiBbInRob3NlIG9mIHRoZSB3b3JkIiwgInRob3NlIG9m"
-    "IHRoZSBzZW50ZW5jZSIsICJhbGwgb2YgdGhlIGJhdGNoIl19LCAibGF5ZXJfbm9ybSI6IHsiYW5zd2Vy"
-    "IjogMS4yMjQ3LCAiYXRvbCI6IDAuMDEsICJiZWNhdXNlIjogIijiiJIxLjIyNDcsIDAsIDEuMjI0Nykg"
-    "dGhyZWUgdGltZXM6IHRoZSB0b2tlbnMgZGlmZmVyIGluIHRoZWlyIG1lYW4gYW5kIGluIG5vdGhpbmcg"
-    "ZWxzZS4ifSwgImxheWVyX25vcm1fYmFja3dhcmQiOiB7ImFuc3dlciI6IDAsICJiZWNhdXNlIjogInjM"
-    "giB0YWtlcyB0d28gdmFsdWVzIG9ubHksIHNvIGEgc21hbGwgc3RlcCBvZiB4IGNoYW5nZXMgbm90aGlu"
-    "Zy4ifSwgIm1scCI6IHsiYW5zd2VyIjogInNsaWdodGx5IG5lZ2F0aXZlIiwgImJlY2F1c2UiOiAi4oiS"
-    "MiDCtyDOpijiiJIyKSA9IOKIkjAuMDQ1NS4iLCAiY2hvaWNlcyI6IFsiemVybyIsICJzbGlnaHRseSBu"
-    "ZWdhdGl2ZSIsICJzbGlnaHRseSBwb3NpdGl2ZSJdfSwgInBvc3Rfbm9ybV9ibG9jayI6IHsiYW5zd2Vy"
-    "IjogIm5vIiwgImJlY2F1c2UiOiAiVGhlIG5vcm1zIHN0YW5kIG9uIHRoZSBzdHJlYW0gaXRzZWxmOiB0"
-    "aGUgYmxvY2sgbm9ybWFsaXplcyBpdHMgaW5wdXQsIHR3aWNlLiIsICJjaG9pY2VzIjogWyJ5ZXMiLCAi"
-    "bm8iXX0sICJwcmVfbm9ybV9ibG9jayI6IHsiYW5zd2VyIjogInllcyIsICJiZWNhdXNlIjogIk5vdGhp"
-    "bmcgaXMgYWRkZWQsIHNvIHggc3RheXMgYXMgaXQgaXMuIFRoZSBwcmljZTogb3ZlciBtYW55IGJsb2Nr"
-    "cyB0aGUgc3RyZWFtIGdyb3dzLCBzaW5jZSBub3RoaW5nIG9uIGl0IGlzIGV2ZXIgbm9ybWFsaXplZC4i"
-    "LCAiY2hvaWNlcyI6IFsieWVzIiwgIm5vIl19LCAicm1zX25vcm0iOiB7ImFuc3dlciI6IDEsICJiZWNh"
-    "dXNlIjogInJtc19ub3JtIGdpdmVzICgxLCAxLCAxKS4gbGF5ZXJfbm9ybSBzdWJ0cmFjdHMgdGhlIG1l"
-    "YW4gZmlyc3QgYW5kIGdpdmVzICgwLCAwLCAwKS4ifSwgInJvdGFyeV9wb3NpdGlvbnMiOiB7ImFuc3dl"
-    "ciI6IDEsICJiZWNhdXNlIjogIlRoZSBzcGVlZHMgYXJlIDEgYW5kIDEwMDAwXijiiJIxLzIpID0gMC4w"
-    "MTogYW5nbGVzIG9mIDEwMCBhbmQgb2YgMS4gUG9zaXRpb24gMCB0dXJucyBub3RoaW5nLiJ9LCAic3dp"
-    "Z2x1IjogeyJhbnN3ZXIiOiAiaXQgY2hhbmdlcyBpdHMgc2lnbiIsICJiZWNhdXNlIjogIndfMiBlbnRl"
-    "cnMgYXMgYSBmYWN0b3IuIFdpdGggd18xIGl0IGlzIHNvbWV0aGluZyBlbHNlOiBTaUxVKOKIknopIGlz"
-    "IG5vdCDiiJJTaUxVKHopLiIsICJjaG9pY2VzIjogWyJpdCBjaGFuZ2VzIGl0cyBzaWduIiwgIml0IHN0"
-    "YXlzIiwgInNvbWV0aGluZyBlbHNlIl19LCAic3dpZ2x1X2hpZGRlbiI6IHsiYW5zd2VyIjogMjA0OCwg"
-    "ImJlY2F1c2UiOiAiOC8zIMK3IDc2OCA9IDIwNDguIEZvciBEID0gMTAyNCBpdCBpcyAyNzMwLjY3LCB3"
-    "aGljaCBoYXMgdG8gYmUgcm91bmRlZC4ifX0sICJxdWVzdGlvbnMiOiBbImxheWVyX25vcm0iLCAibGF5"
-    "ZXJfbm9ybV9iYWNrd2FyZCIsICJybXNfbm9ybSIsICJiYXRjaF9ub3JtIiwgIm1scCIsICJzd2lnbHUi"
-    "LCAic3dpZ2x1X2hpZGRlbiIsICJyb3RhcnlfcG9zaXRpb25zIiwgInBvc3Rfbm9ybV9ibG9jayIsICJw"
-    "cmVfbm9ybV9ibG9jayIsICJtb2VfbGF5ZXIiLCAicm91bmRpbmdfY291bnRlcmV4YW1wbGUiXSwgInJl"
-    "ZnVzZWQiOiB7ImJhdGNoX25vcm0iOiBbImJhdGNoX25vcm0iLCAibmF0aXZlX2JhdGNoX25vcm0iLCAi"
-    "QmF0Y2hOb3JtMWQiLCAiaW5zdGFuY2Vfbm9ybSIsICJsYXllcl9ub3JtIiwgImdyb3VwX25vcm0iXSwg"
-    "ImxheWVyX25vcm0iOiBbImxheWVyX25vcm0iLCAibmF0aXZlX2xheWVyX25vcm0iLCAiTGF5ZXJOb3Jt"
-    "IiwgImdyb3VwX25vcm0iLCAiR3JvdXBOb3JtIiwgImJhdGNoX25vcm0iLCAiaW5zdGFuY2Vfbm9ybSJd"
-    "LCAibGF5ZXJfbm9ybV9iYWNrd2FyZCI6IFsiZ3JhZCIsICJiYWNrd2FyZCIsICJuYXRpdmVfbGF5ZXJf"
-    "bm9ybV9iYWNrd2FyZCIsICJsYXllcl9ub3JtIl0sICJwb3N0X25vcm1fYmxvY2siOiBbIlRyYW5zZm9y"
-    "bWVyRW5jb2RlckxheWVyIiwgIlRyYW5zZm9ybWVyRGVjb2RlckxheWVyIiwgIk11bHRpaGVhZEF0dGVu"
-    "dGlvbiJdLCAicHJlX25vcm1fYmxvY2siOiBbIlRyYW5zZm9ybWVyRW5jb2RlckxheWVyIiwgIlRyYW5z"
-    "Zm9ybWVyRGVjb2RlckxheWVyIiwgIk11bHRpaGVhZEF0dGVudGlvbiJdLCAicm1zX25vcm0iOiBbInJt"
-    "c19ub3JtIiwgIlJNU05vcm0iLCAibGF5ZXJfbm9ybSIsICJub3JtYWxpemUiXX19"
+    "eyJhc3NpZ25tZW50IjogImE1X3RyYW5zZm9ybWVyX2Jsb2NrIiwgImhhcmRlciI6IFsibGF5ZXJfbm9y"
+    "bSIsICJsYXllcl9ub3JtX2JhY2t3YXJkIiwgInJtc19ub3JtIiwgImJhdGNoX25vcm0iLCAibWxwIiwg"
+    "InN3aWdsdSIsICJzd2lnbHVfaGlkZGVuIiwgInJvdGFyeV9wb3NpdGlvbnMiLCAicG9zdF9ub3JtX2Js"
+    "b2NrIiwgInByZV9ub3JtX2Jsb2NrIiwgIm1vZV9sYXllciIsICJyb3VuZGluZ19jb3VudGVyZXhhbXBs"
+    "ZSJdLCAiaGFyZGVyX21vZHVsZSI6ICJhNV90cmFuc2Zvcm1lcl9ibG9ja19oYXJkZXIiLCAiaGludHMi"
+    "OiB7ImJhdGNoX25vcm0iOiBbWyJUaGUgZmlyc3QgZmVhdHVyZSBpcyAxLCAzLCA1LCA3OiBtZWFuIDQs"
+    "IHZhcmlhbmNlIDUsIG92ZXIgYm90aCBzZW50ZW5jZXMuIMKxMT8gVGhlbiBlYWNoIHNlbnRlbmNlIGhh"
+    "cyBzdGF0aXN0aWNzIG9mIGl0cyBvd24uIl0sIFsiMC45IG9mIHRoZSBvbGQgbWVhbiwgMCwgYW5kIDAu"
+    "MSBvZiB0aGUgYmF0Y2gncywgKDQsIDE1KS4iXSwgWyIwLjkgb2YgdGhlIG9sZCB2YXJpYW5jZSwgMSwg"
+    "YW5kIDAuMSBvZiB0aGUgYmF0Y2gncywgKDIwLzMsIDUwMC8zKTogd2hhdCBpcyBrZXB0IGRpdmlkZXMg"
+    "YnkgVCDiiJIgMS4iXSwgWyJFdmFsdWF0aW9uOiAoNSDiiJIgMykgLyAyLCBhbmQgKDcg4oiSIDcpIC8g"
+    "MyDCtyAxMCArIDEuIiwgIk9uZSB0b2tlbiBpcyBlbm91Z2guIl0sIFsiRXZhbHVhdGlvbiBsZWFybnMg"
+    "bm90aGluZzogdGhlIHN0YXRpc3RpY3Mgc3RheSBhcyB0aGV5IGNhbWUuIl1dLCAibGF5ZXJfbm9ybSI6"
+    "IFtbIlJvd3MgdGhhdCBkaWZmZXIgYnkgYSBzaGlmdCBtdXN0IGNvbWUgb3V0IGVxdWFsOiBkbyB0aGUg"
+    "bWVhbnMgbGluZSB1cCB3aXRoIHRoZSByb3dzPyDCsTEgaW5zdGVhZCBvZiDCsTEuMjI0Nz8gTG9vayBh"
+    "dCB3aGF0IHRoZSB2YXJpYW5jZSBkaXZpZGVzIGJ5LiDCsTEuMjI0NzQ0OT8gVGhlbiBlcHMgaXMgbWlz"
+    "c2luZy4iXSwgWyJGaXJzdCB0aGUgc2NhbGUsIHRoZW4gdGhlIHNoaWZ0OiAzIMK3IDEuMjI0NyArIDMw"
+    "IGZvciB0aGUgbGFzdCBmZWF0dXJlLiJdLCBbIkFsbCBmZWF0dXJlcyBlcXVhbDogdGhlIHZhcmlhbmNl"
+    "IGlzIDAuIiwgIldoYXQga2VlcHMgdGhlIHJvb3QgYXdheSBmcm9tIDA/Il1dLCAibGF5ZXJfbm9ybV9i"
+    "YWNrd2FyZCI6IFtbImcgPSAoMTIsIDAsIDApLCBpdHMgbWVhbiBpcyA0LCBhbmQgbWVhbihnIMK3IHho"
+    "YXQpID0g4oiSMuKImjIuIGR4IGlzIHplcm8gaW4gdGhlIGRpcmVjdGlvbiBvZiB4aGF0OiBkeCDCtyAo"
+    "4oiSMSwg4oiSMSwgMikgPSAwLiJdLCBbImR5IHRpbWVzIHRoZSBub3JtYWxpemVkIHgsIG5vdCB4IGl0"
+    "c2VsZi4iXSwgWyJPbmUgdG9rZW4sIHNvIHRoZSBzdW0gb3ZlciB0aGUgdG9rZW5zIGlzIGR5IGl0c2Vs"
+    "ZiwgYXMgW0RdLiJdLCBbIlRlbiB0b2tlbnMgb24gdHdvIGxlYWRpbmcgYXhlczogdGhlIHN1bSBydW5z"
+    "IG92ZXIgYm90aCBheGVzLiJdXSwgIm1scCI6IFtbIkhpZGRlbiB2YWx1ZXMgKDMsIOKIkjIpLiIsICJS"
+    "ZUxVIGxldHMgb25seSB0aGUgMyB0aHJvdWdoOiAzIMK3ICgxLCAyKSArICgwLjUsIDApLiJdLCBbIkdF"
+    "TFUoMykgPSAyLjk5NTk1IGFuZCBHRUxVKOKIkjIpID0g4oiSMC4wNDU1MC4iLCAiT2ZmIGluIHRoZSBm"
+    "b3VydGggZGlnaXQ/IFRoZXJlIGFyZSB0d28gR0VMVXM6IHRha2UgdGhlIGV4YWN0IG9uZS4iXV0sICJt"
+    "b2VfbGF5ZXIiOiBbWyJUb2tlbiAwIHRha2VzIGV4cGVydHMgMCBhbmQgMSB3aXRoIHdlaWdodHMgMy80"
+    "IGFuZCAxLzQsIHRva2VuIDEgdGFrZXMgMSBhbmQgMiB3aXRoIDEvNSBhbmQgNC81LiIsICJTbGlnaHRs"
+    "eSBsZXNzIHRoYW4gdGhhdD8gVGhlbiB5b3VyIHNvZnRtYXggc3RpbGwgY291bnRzIHRoZSBleHBlcnQg"
+    "dGhhdCB3YXMgbm90IGNob3Nlbi4iXSwgWyJFeHBlcnQgMSBzZXJ2ZXMgYm90aCB0b2tlbnMuIl1dLCAi"
+    "cG9zdF9ub3JtX2Jsb2NrIjogW1siV2l0aCBzaWxlbnQgc3VibGF5ZXJzIExOKExOKHgpKSBpcyBsZWZ0"
+    "OiBub3QgdGhlIGlkZW50aXR5LiIsICJHb3QgeCBiYWNrPyBXaGVyZSBkbyB5b3VyIG5vcm1zIHN0YW5k"
+    "PyJdLCBbIkxOKHgg4oiSIDJ4KSA9ICgxLjIyLCAwLCDiiJIxLjIyKTsgYWRkICg0LCAwLCDiiJI0KTsg"
+    "bm9ybWFsaXplIGFnYWluLiJdXSwgInByZV9ub3JtX2Jsb2NrIjogW1siV2l0aCBzaWxlbnQgc3VibGF5"
+    "ZXJzIG5vdGhpbmcgbWF5IHRvdWNoIHRoZSBzdHJlYW06IHggY29tZXMgb3V0IGFzIGl0IHdlbnQgaW4u"
+    "Il0sIFsiVGhlIGF0dGVudGlvbiBhbnN3ZXJzIOKIkjIgwrcgTE4oeCkgPSAoMi40NDksIDAsIOKIkjIu"
+    "NDQ5KSwgdGhlIE1MUCAoNCwgMCwg4oiSNCkuIiwgIkJvdGggYXJlIGFkZGVkIHRvIHRoZSByYXcgeC4i"
+    "XV0sICJybXNfbm9ybSI6IFtbIlRoZSBtZWFuIG9mIDkgYW5kIDE2IGlzIDEyLjUuIDAuNiBhbmQgOD8g"
+    "VGhhdCBpcyB0aGUgc3VtIG9mIHRoZSBzcXVhcmVzIHVuZGVyIHRoZSByb290LiJdLCBbIk5vdGhpbmcg"
+    "aXMgc3VidHJhY3RlZDogZXF1YWwgZmVhdHVyZXMgc3RheSBlcXVhbCB0byBlYWNoIG90aGVyIGFuZCBi"
+    "ZWNvbWUgMS4iXV0sICJyb3RhcnlfcG9zaXRpb25zIjogW1siUG9zaXRpb24gMCB0dXJucyBub3RoaW5n"
+    "LiIsICJBdCBwb3NpdGlvbiAxIHRoZSBmaXJzdCBwYWlyIHR1cm5zIGJ5IDEsIHRoZSBzZWNvbmQgYnkg"
+    "MTAwMDBeKOKIkjEvMikgPSAwLjAxLiJdLCBbIigwLCAxKSB0dXJuZWQgdG8gdGhlIGxlZnQgYnkgMSBy"
+    "YWRpYW4gcG9pbnRzIHRvIHRoZSB1cHBlciBsZWZ0LiIsICJXaGljaCBvZiB0aGUgdHdvIHRlcm1zIGhh"
+    "cyB0aGUgbWludXM/Il0sIFsiVGhlIHNlY29uZCBwYWlyIHR1cm5zIGJ5IDIgwrcgNF4o4oiSMS8yKSA9"
+    "IDEuIiwgIkFyZSB5b3UgdXNpbmcgdGhlIHBvc2l0aW9ucyBhbmQgdGhlIHRoZXRhIHlvdSB3ZXJlIGdp"
+    "dmVuPyJdXSwgInJvdW5kaW5nX2NvdW50ZXJleGFtcGxlIjogW1siVGhlIG5vdGVzJyBvd24gdG9rZW46"
+    "IDEuMjMgaW5zdGVhZCBvZiAxLjIyLiJdLCBbInNpZ21hIGlzIHswfTogaXQgbXVzdCBiZSAxIG9yIG1v"
+    "cmUuIl0sIFsiQXQgezB9IGRlY2ltYWxzIHlvdXIgdG9rZW4gaXMgb2ZmIGJ5IHsxfSB1bml0cywgYXNr"
+    "ZWQgZm9yOiB7Mn0uIl1dLCAic3dpZ2x1IjogW1siMiDCtyBzaWdtb2lkKDIpIMK3IDYuIDUuMjggY29t"
+    "ZXMgZnJvbSBzaWdtb2lkIGFsb25lLCAxMiBmcm9tIGEgU2lMVSBhcm91bmQgdGhlIHByb2R1Y3QuIl1d"
+    "LCAic3dpZ2x1X2hpZGRlbiI6IFtbIjggwrcgNzY4IC8gMyBpcyBhIHdob2xlIG51bWJlcjogbm90aGlu"
+    "ZyB0byByb3VuZC4iXSwgWyIyNzMwLjY3IHJvdW5kZWQgdXAsIGFzIGFuIGludC4iXSwgWyIxMDkyMi42"
+    "NyBsaWVzIGJldHdlZW4gNDIgwrcgMjU2ID0gMTA3NTIgYW5kIDQzIMK3IDI1NiA9IDExMDA4LiJdXX0s"
+    "ICJvZiI6IHsiY2hlY2tzIjogMTIsICJoYXJkZXIiOiAxMiwgInByZWRpY3Rpb25zIjogMTAsICJxdWVz"
+    "dGlvbnMiOiAxMn0sICJwcmVkaWN0aW9ucyI6IHsiYmF0Y2hfbm9ybSI6IHsiYW5zd2VyIjogImFsbCBv"
+    "ZiB0aGUgYmF0Y2giLCAiYmVjYXVzZSI6ICJNZWFuIGFuZCB2YXJpYW5jZSBhcmUgdGFrZW4gb3ZlciB0"
+    "aGUgd2hvbGUgYmF0Y2guIFdpdGggbGF5ZXIgbm9ybSwgYW5kIHdpdGggYmF0Y2ggbm9ybSBpbiBldmFs"
+    "dWF0aW9uLCBvbmx5IHRoZSB3b3JkJ3Mgb3duIG91dHB1dCBjaGFuZ2VzLiIsICJjaG9pY2VzIjogWyJ0"
+    "aG9zZSBvZiB0aGUgd29yZCIsICJ0aG9zZSBvZiB0aGUgc2VudGVuY2UiLCAiYWxsIG9mIHRoZSBiYXRj"
+    "aCJdfSwgImxheWVyX25vcm0iOiB7ImFuc3dlciI6IDEuMjI0NywgImF0b2wiOiAwLjAxLCAiYmVjYXVz"
+    "ZSI6ICIo4oiSMS4yMjQ3LCAwLCAxLjIyNDcpIHRocmVlIHRpbWVzOiB0aGUgdG9rZW5zIGRpZmZlciBp"
+    "biB0aGVpciBtZWFuIGFuZCBpbiBub3RoaW5nIGVsc2UuIn0sICJsYXllcl9ub3JtX2JhY2t3YXJkIjog"
+    "eyJhbnN3ZXIiOiAwLCAiYmVjYXVzZSI6ICJ4zIIgdGFrZXMgdHdvIHZhbHVlcyBvbmx5LCBzbyBhIHNt"
+    "YWxsIHN0ZXAgb2YgeCBjaGFuZ2VzIG5vdGhpbmcuIn0sICJtbHAiOiB7ImFuc3dlciI6ICJzbGlnaHRs"
+    "eSBuZWdhdGl2ZSIsICJiZWNhdXNlIjogIuKIkjIgwrcgzqYo4oiSMikgPSDiiJIwLjA0NTUuIiwgImNo"
+    "b2ljZXMiOiBbInplcm8iLCAic2xpZ2h0bHkgbmVnYXRpdmUiLCAic2xpZ2h0bHkgcG9zaXRpdmUiXX0s"
+    "ICJwb3N0X25vcm1fYmxvY2siOiB7ImFuc3dlciI6ICJubyIsICJiZWNhdXNlIjogIlRoZSBub3JtcyBz"
+    "dGFuZCBvbiB0aGUgc3RyZWFtIGl0c2VsZjogdGhlIGJsb2NrIG5vcm1hbGl6ZXMgaXRzIGlucHV0LCB0"
+    "d2ljZS4iLCAiY2hvaWNlcyI6IFsieWVzIiwgIm5vIl19LCAicHJlX25vcm1fYmxvY2siOiB7ImFuc3dl"
+    "ciI6ICJ5ZXMiLCAiYmVjYXVzZSI6ICJOb3RoaW5nIGlzIGFkZGVkLCBzbyB4IHN0YXlzIGFzIGl0IGlz"
+    "LiBUaGUgcHJpY2U6IG92ZXIgbWFueSBibG9ja3MgdGhlIHN0cmVhbSBncm93cywgc2luY2Ugbm90aGlu"
+    "ZyBvbiBpdCBpcyBldmVyIG5vcm1hbGl6ZWQuIiwgImNob2ljZXMiOiBbInllcyIsICJubyJdfSwgInJt"
+    "c19ub3JtIjogeyJhbnN3ZXIiOiAxLCAiYmVjYXVzZSI6ICJybXNfbm9ybSBnaXZlcyAoMSwgMSwgMSku"
+    "IGxheWVyX25vcm0gc3VidHJhY3RzIHRoZSBtZWFuIGZpcnN0IGFuZCBnaXZlcyAoMCwgMCwgMCkuIn0s"
+    "ICJyb3RhcnlfcG9zaXRpb25zIjogeyJhbnN3ZXIiOiAxLCAiYmVjYXVzZSI6ICJUaGUgc3BlZWRzIGFy"
+    "ZSAxIGFuZCAxMDAwMF4o4oiSMS8yKSA9IDAuMDE6IGFuZ2xlcyBvZiAxMDAgYW5kIG9mIDEuIFBvc2l0"
+    "aW9uIDAgdHVybnMgbm90aGluZy4ifSwgInN3aWdsdSI6IHsiYW5zd2VyIjogIml0IGNoYW5nZXMgaXRz"
+    "IHNpZ24iLCAiYmVjYXVzZSI6ICJ3XzIgZW50ZXJzIGFzIGEgZmFjdG9yLiBXaXRoIHdfMSBpdCBpcyBz"
+    "b21ldGhpbmcgZWxzZTogU2lMVSjiiJJ6KSBpcyBub3Qg4oiSU2lMVSh6KS4iLCAiY2hvaWNlcyI6IFsi"
+    "aXQgY2hhbmdlcyBpdHMgc2lnbiIsICJpdCBzdGF5cyIsICJzb21ldGhpbmcgZWxzZSJdfSwgInN3aWds"
+    "dV9oaWRkZW4iOiB7ImFuc3dlciI6IDIwNDgsICJiZWNhdXNlIjogIjgvMyDCtyA3NjggPSAyMDQ4LiBG"
+    "b3IgRCA9IDEwMjQgaXQgaXMgMjczMC42Nywgd2hpY2ggaGFzIHRvIGJlIHJvdW5kZWQuIn19LCAicXVl"
+    "c3Rpb25zIjogWyJsYXllcl9ub3JtIiwgImxheWVyX25vcm1fYmFja3dhcmQiLCAicm1zX25vcm0iLCAi"
+    "YmF0Y2hfbm9ybSIsICJtbHAiLCAic3dpZ2x1IiwgInN3aWdsdV9oaWRkZW4iLCAicm90YXJ5X3Bvc2l0"
+    "aW9ucyIsICJwb3N0X25vcm1fYmxvY2siLCAicHJlX25vcm1fYmxvY2siLCAibW9lX2xheWVyIiwgInJv"
+    "dW5kaW5nX2NvdW50ZXJleGFtcGxlIl0sICJyZWZ1c2VkIjogeyJiYXRjaF9ub3JtIjogWyJiYXRjaF9u"
+    "b3JtIiwgIm5hdGl2ZV9iYXRjaF9ub3JtIiwgIkJhdGNoTm9ybTFkIiwgImluc3RhbmNlX25vcm0iLCAi"
+    "bGF5ZXJfbm9ybSIsICJncm91cF9ub3JtIl0sICJsYXllcl9ub3JtIjogWyJsYXllcl9ub3JtIiwgIm5h"
+    "dGl2ZV9sYXllcl9ub3JtIiwgIkxheWVyTm9ybSIsICJncm91cF9ub3JtIiwgIkdyb3VwTm9ybSIsICJi"
+    "YXRjaF9ub3JtIiwgImluc3RhbmNlX25vcm0iXSwgImxheWVyX25vcm1fYmFja3dhcmQiOiBbImdyYWQi"
+    "LCAiYmFja3dhcmQiLCAibmF0aXZlX2xheWVyX25vcm1fYmFja3dhcmQiLCAibGF5ZXJfbm9ybSJdLCAi"
+    "cG9zdF9ub3JtX2Jsb2NrIjogWyJUcmFuc2Zvcm1lckVuY29kZXJMYXllciIsICJUcmFuc2Zvcm1lckRl"
+    "Y29kZXJMYXllciIsICJNdWx0aWhlYWRBdHRlbnRpb24iXSwgInByZV9ub3JtX2Jsb2NrIjogWyJUcmFu"
+    "c2Zvcm1lckVuY29kZXJMYXllciIsICJUcmFuc2Zvcm1lckRlY29kZXJMYXllciIsICJNdWx0aWhlYWRB"
+    "dHRlbnRpb24iXSwgInJtc19ub3JtIjogWyJybXNfbm9ybSIsICJSTVNOb3JtIiwgImxheWVyX25vcm0i"
+    "LCAibm9ybWFsaXplIl19fQ=="
 )

@@ -5171,10 +5171,10 @@ class Strict:
         self._autotuned = Autotuned(self._quietly)
         strict = self
 
-        def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+        def run(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
             strict.launch(kernel, args, kwargs, grid, warmup)
 
-        def run_tuned(tuner: Any, *args: Any, **kwargs: Any) -> None:
+        def run_tuned(tuner: Any, /, *args: Any, **kwargs: Any) -> None:
             strict._autotuned.run(tuner, args, kwargs)
 
         hook_launches(self, run, run_tuned)
@@ -5422,10 +5422,10 @@ def capture_launches(
     """
     launches: list[KernelLaunch] = []
 
-    def note(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> None:
+    def note(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> None:
         launches.append(KernelLaunch(kernel, grid, args, options))
 
-    def note_each_configuration(tuner: Any, *args: Any, **options: Any) -> None:
+    def note_each_configuration(tuner: Any, /, *args: Any, **options: Any) -> None:
         for config in tuner.configs:
             tuner.fn.run(*args, **{**options, **config.all_kwargs()})
 
@@ -5440,7 +5440,7 @@ def noted_launches() -> Iterator[list[KernelLaunch]]:
     launches: list[KernelLaunch] = []
     run_kernel = JITFunction.run
 
-    def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
+    def run(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
         launches.append(KernelLaunch(kernel, grid, args, options))
         return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
 

@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -967,6 +982,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
 
 
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
+
+
 import html
 import sys
 import types
@@ -1159,74 +1296,78 @@ def kernels_run(triton: Any) -> bool:
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImE3X3RpbGVkX2F0dGVudGlvbiIsICJoaW50cyI6IHsiYWRkX2JpYXMiOiBb"
-    "WyJuYW4/IEFuIGVsZW1lbnQgdGhhdCBubyBwcm9ncmFtIGhhcyB3cml0dGVuLCBvciBhIGxhbmUgdGhh"
-    "dCB3YXMgbG9hZGVkIHdpdGhvdXQgb3RoZXI9LiJdLCBbInggaXMgdHJhbnNwb3NlZCBoZXJlOiB1c2Ug"
-    "dGhlIHN0cmlkZXMgdGhhdCBpdCBoYXMuIl1dLCAiZ3Jvd3RoX29mX2Nvc3RzIjogW1siVHdpY2UgdGhl"
-    "IHRva2VucywgdHdpY2UgdGhlIHJvd3M6IHRoZSBzbGlkZSBpcyByaWdodCBhYm91dCBzdG9yYWdlLiJd"
-    "LCBbIkV2ZXJ5IHF1ZXJ5IHN0aWxsIG1lZXRzIGV2ZXJ5IGtleS4iXSwgWyI0bmQgYmVmb3JlOyB0aGVu"
-    "IDRuZCBmb3IgUSBhbmQgTywgdHdpY2UgNG5kIGZvciBLIGFuZCBWOiB0aHJlZSB0aW1lcy4iXV0sICJo"
-    "Ym1fdHJhZmZpYyI6IFtbIlEsIEssIFYsIE8gYXJlIDggZWxlbWVudHMgZWFjaCwgUyBhbmQgUCBtb3Zl"
-    "IDE2IGZvdXIgdGltZXM6IDk2IGVsZW1lbnRzIG9mIDQgYnl0ZXMuIl0sIFsiUSBhbmQgTzogMTYuIiwg"
-    "IksgYW5kIFYsIDE2IHRvZ2V0aGVyLCBmb3IgZWFjaCBvZiB0d28gcXVlcnkgdGlsZXM6IDMyLiJdLCBb"
-    "IkZpdmUgcXVlcmllcyBpbiB0aWxlcyBvZiB0d28gYXJlIHRocmVlIHRpbGVzOiAyMCArIDMgwrcgMjAu"
-    "Il1dLCAibWVyZ2Vfc3RhdHMiOiBbWyJUaGUgbGFyZ2VyIG9mIHRoZSB0d28gbWF4aW1hLiJdLCBbIkEg"
-    "c2hyaW5rcyBieSBleHAoMCAtIGxuIDMpID0gMS8zLCBCIHN0YXlzLiAyPyBUaGVuIEEgd2FzIG5vdCBj"
-    "b3JyZWN0ZWQuIl0sIFsiMi8zICsgNC4gMy41PyBUaGF0IGlzIG8gLyBsOiBkbyBub3QgZGl2aWRlIGhl"
-    "cmUsIG9yIHRoZSBuZXh0IG1lcmdlIGlzIHdyb25nLiJdLCBbIk5vdGhpbmcsIG1lcmdlZCB3aXRoIEEs"
-    "IGlzIEEuIG5hbj8gTG9vayBmb3IgLWluZiBtaW51cyAtaW5mLiJdLCBbIk5vdGhpbmcgYW5kIG5vdGhp"
-    "bmcgaXMgbm90aGluZzogbCA9IDAsIG0gPSAtaW5mLiJdXSwgIm9ubGluZV9zb2Z0bWF4X3N0YXRzIjog"
-    "W1sibSBpcyB0aGUgbGFyZ2VzdCBlbGVtZW50LCBsbiA0ID0gMS4zODYuIl0sIFsiKDEgKyAyICsgNCkg"
-    "LyA0LCBhbHNvIHdpdGggYmxvY2tzIG9mIHswfS4gMz8gVGhlIG9sZCBzdW0gd2FzIG5vdCBjb3JyZWN0"
-    "ZWQgd2hlbiB0aGUgbWF4aW11bSBncmV3LiJdLCBbIlR3byBlcXVhbCBlbGVtZW50czogZWFjaCBpcyBl"
-    "eHAoMCkuIDA/IFdoZXJlIGRvZXMgeW91ciBtYXhpbXVtIHN0YXJ0PyJdLCBbIlRoZSBmaXJzdCBibG9j"
-    "ayBob2xkcyBub3RoaW5nIGJ1dCAtaW5mLiBuYW4/IFlvdSBoYXZlIGNvbXB1dGVkIC1pbmYgbWludXMg"
-    "LWluZi4iXV0sICJzb2Z0bWF4X3Jvd3MiOiBbWyIxLCAzLCA0IG91dCBvZiA4LiIsICJSb3dzIHRoYXQg"
-    "c3VtIHRvIGxlc3MgdGhhbiAxPyBMb29rIGF0IHdoYXQgdGhlIGZvdXJ0aCBsYW5lIGhvbGRzLiJdLCBb"
-    "IkZpdmUgZXF1YWwgZWxlbWVudHMuIDA/IFRocmVlIGxhbmVzIGJleW9uZCB0aGUgcm93IGhhZCBhIHNh"
-    "eSBpbiB0aGUgbWF4aW11bS4iXV0sICJ0aWxlZF9hdHRlbnRpb24iOiBbWyJXZWlnaHRzIDEvOCwgMy84"
-    "LCA0Lzggb24gdGhlIHZhbHVlcyA4LCAwLCA0OyB0aWxlcyBvZiB7MH0uIl0sIFsibG4oMSArIDMgKyA0"
-    "KS4iLCAiVGhlIG1heGltdW0gYmVsb25ncyBpbiBpdDogbSArIGxuIGwuIl0sIFsiVHdvIHF1ZXJpZXMs"
-    "IHRocmVlIGtleXM6IHRoZSBsYXN0IHF1ZXJ5IHNlZXMgYWxsLCB0aGUgZmlyc3Qgc2VlcyB0d28gKHdl"
-    "aWdodHMgMS80IGFuZCAzLzQpLiJdLCBbIjEzIGFuZCAxMSBhcmUgbm8gbXVsdGlwbGVzIG9mIDQgYW5k"
-    "IDMuIl1dLCAidGlsZWRfYXR0ZW50aW9uX2JhY2t3YXJkIjogW1siZFYgPSBQ4bWAIGRPOiB0aGUgd2Vp"
-    "Z2h0cyB0aGVtc2VsdmVzLiJdLCBbIlAg4oiYIChkUCAtIDMpLiAxLCAwIGFuZCAyPyBUaGVuIEQgaXMg"
-    "bWlzc2luZy4iLCAiVGhlIHRocmVlIG11c3Qgc3VtIHRvIDA6IGEgc2hpZnQgb2YgYWxsIGtleXMgY2hh"
-    "bmdlcyBub3RoaW5nLiJdLCBbImRTIEssIHN1bW1lZCBvdmVyIGFsbCBrZXkgdGlsZXMuIl0sIFsiezB9"
-    "IGFnYWluc3QgYXV0b2dyYWQsIGQgPSA2LiIsICJPZmYgYnkgYSBmYWN0b3I/IEZvbGxvdyB0aGUgc2Nh"
-    "bGUuIl1dLCAidHJpdG9uX2F0dGVudGlvbiI6IFtbIlRoZSBsb2ctc3VtLWV4cCBpcyBtICsgbG4gbCwg"
-    "ZmxvYXQzMi4iXSwgWyJPbmUgaGVhZCwgb25lIG9yIHR3byB0aWxlcywgbm90aGluZyByYWdnZWQ6IHRo"
-    "ZSBwbGFpbiBhbGdvcml0aG0uIl0sIFsiU2V2ZXJhbCBoZWFkczogYXJlIGJhdGNoIGFuZCBoZWFkIGlu"
-    "IHRoZSBwb2ludGVyIG9mIGV2ZXJ5IHRlbnNvcj8iXSwgWyI0MCBpcyBubyBtdWx0aXBsZSBvZiBhIHRp"
-    "bGU6IGtleXMgYmV5b25kIHRoZSBlbmQgbXVzdCB3ZWlnaCBub3RoaW5nLiJdLCBbImQgPSAyNDogbGFu"
-    "ZXMgYmV5b25kIGQgbXVzdCBob2xkIDAgaW4gZXZlcnkgbG9hZC4iXSwgWyJDYXVzYWwsIGJvdHRvbS1y"
-    "aWdodDogYWRkIE5fayAtIE5fcSB0byB0aGUgcm93LiJdXX0sICJvZiI6IHsiY2hlY2tzIjogOSwgInBy"
-    "ZWRpY3Rpb25zIjogOSwgInF1ZXN0aW9ucyI6IDl9LCAicHJlZGljdGlvbnMiOiB7ImFkZF9iaWFzIjog"
-    "eyJhbnN3ZXIiOiA0LCAiYmVjYXVzZSI6ICIyIHJvd3Mgb2YgdGlsZXMgYW5kIDIgY29sdW1ucy4gRWFj"
-    "aCBlbGVtZW50IG9mIGIgaXMgcmVhZCBieSAyIHByb2dyYW1zLiJ9LCAiZ3Jvd3RoX29mX2Nvc3RzIjog"
-    "eyJhbnN3ZXIiOiAzLCAiYmVjYXVzZSI6ICI0IE4gZCBiZWZvcmUuIFRoZW4gNCBOIGQgZm9yIFEgYW5k"
-    "IE8sIGFuZCB0d2ljZSA0IE4gZCBmb3IgSyBhbmQgVi4ifSwgImhibV90cmFmZmljIjogeyJhbnN3ZXIi"
-    "OiAzLjk0LCAiYXRvbCI6IDAuMTUsICJiZWNhdXNlIjogIjQgTiAoZCArIE4pIGFnYWluc3QgMiBOIGQg"
-    "KDEgKyBOIC8gMTI4KTogMTY2NDAgLyA0MjI0LiJ9LCAibWVyZ2Vfc3RhdHMiOiB7ImFuc3dlciI6IDMu"
-    "NSwgImJlY2F1c2UiOiAibSA9IGxuIDMsIGwgPSAxLzMgKyAxIGFuZCBvID0gMi8zICsgNCwgc28gbyAv"
-    "IGwgPSAoMTQvMykgLyAoNC8zKS4ifSwgIm9ubGluZV9zb2Z0bWF4X3N0YXRzIjogeyJhbnN3ZXIiOiAx"
-    "Ljc1LCAiYmVjYXVzZSI6ICIoMCwgMSksIChsbiAyLCAxLjUpLCAobG4gNCwgMS43NSk6IHRoZSBvbGQg"
-    "c3VtIHNocmlua3MgYnkgYSBoYWxmIGVhY2ggdGltZSwgYW5kIDEgaXMgYWRkZWQuIn0sICJyb29mbGlu"
-    "ZSI6IHsiYW5zd2VyIjogNjQsICJiZWNhdXNlIjogIkEga2V5IGFuZCBpdHMgdmFsdWUgYXJlIDQgZCBi"
-    "eXRlcywgYW5kIGVhY2ggcXVlcnkgb2YgdGhlIHRpbGUgZG9lcyA0IGQgb3BlcmF0aW9ucyB3aXRoIHRo"
-    "ZW06IEJfcSBpbiBhbGwuIFRoZSBwaWN0dXJlIHNob3dzIGhvdyBmYXIgdGhhdCBpcyBmcm9tIHRoZSBy"
-    "aWRnZS4ifSwgInNvZnRtYXhfcm93cyI6IHsiYW5zd2VyIjogMC4xMjUsICJiZWNhdXNlIjogIkVpZ2h0"
-    "IGxhbmVzIHNoYXJlIHRoZSAxIGluIHBsYWNlIG9mIGZpdmUuIFdpdGgg4oiSNTAgbmVhcmx5IG5vdGhp"
-    "bmcgaXMgbGVmdDogdGhlIHRocmVlIGxhbmVzIG9mIDAgdGFrZSBpdCBhbGwuIn0sICJ0aWxlZF9hdHRl"
-    "bnRpb24iOiB7ImFuc3dlciI6IDMsICJiZWNhdXNlIjogIldlaWdodHMgMS84LCAzLzggYW5kIDQvOCBv"
-    "biA4LCAwIGFuZCA0LiBUaGUgbG9nLXN1bS1leHAgaXMgbG4gOC4ifSwgInRpbGVkX2F0dGVudGlvbl9i"
-    "YWNrd2FyZCI6IHsiYW5zd2VyIjogLTEuMTI1LCAiYmVjYXVzZSI6ICJQIChkUCDiiJIgMykgPSAoMC42"
-    "MjUsIOKIkjEuMTI1LCAwLjUpLiBUaGUgc3VtIG11c3QgYmUgMDogYSBzb2Z0bWF4IGRvZXMgbm90IG5v"
-    "dGljZSBhIGNvbW1vbiBzaGlmdC4ifX0sICJxdWVzdGlvbnMiOiBbIm9ubGluZV9zb2Z0bWF4X3N0YXRz"
-    "IiwgIm1lcmdlX3N0YXRzIiwgInRpbGVkX2F0dGVudGlvbiIsICJ0aWxlZF9hdHRlbnRpb25fYmFja3dh"
-    "cmQiLCAiaGJtX3RyYWZmaWMiLCAiYWRkX2JpYXMiLCAic29mdG1heF9yb3dzIiwgInRyaXRvbl9hdHRl"
-    "bnRpb24iLCAiZ3Jvd3RoX29mX2Nvc3RzIl0sICJyZWZ1c2VkIjogeyJzb2Z0bWF4X3Jvd3MiOiBbInNv"
-    "ZnRtYXgiLCAibG9nX3NvZnRtYXgiLCAibG9nc3VtZXhwIl0sICJ0aWxlZF9hdHRlbnRpb24iOiBbInNj"
-    "YWxlZF9kb3RfcHJvZHVjdF9hdHRlbnRpb24iLCAiZmxleF9hdHRlbnRpb24iXSwgInRyaXRvbl9hdHRl"
-    "bnRpb24iOiBbInNjYWxlZF9kb3RfcHJvZHVjdF9hdHRlbnRpb24iLCAiZmxleF9hdHRlbnRpb24iXX19"
+    "eyJhc3NpZ25tZW50IjogImE3X3RpbGVkX2F0dGVudGlvbiIsICJoYXJkZXIiOiBbIm9ubGluZV9zb2Z0"
+    "bWF4X3N0YXRzIiwgIm1lcmdlX3N0YXRzIiwgInRpbGVkX2F0dGVudGlvbiIsICJ0aWxlZF9hdHRlbnRp"
+    "b25fYmFja3dhcmQiLCAiaGJtX3RyYWZmaWMiLCAiZ3Jvd3RoX29mX2Nvc3RzIl0sICJoYXJkZXJfbW9k"
+    "dWxlIjogImE3X3RpbGVkX2F0dGVudGlvbl9oYXJkZXIiLCAiaGludHMiOiB7ImFkZF9iaWFzIjogW1si"
+    "bmFuPyBBbiBlbGVtZW50IHRoYXQgbm8gcHJvZ3JhbSBoYXMgd3JpdHRlbiwgb3IgYSBsYW5lIHRoYXQg"
+    "d2FzIGxvYWRlZCB3aXRob3V0IG90aGVyPS4iXSwgWyJ4IGlzIHRyYW5zcG9zZWQgaGVyZTogdXNlIHRo"
+    "ZSBzdHJpZGVzIHRoYXQgaXQgaGFzLiJdXSwgImdyb3d0aF9vZl9jb3N0cyI6IFtbIlR3aWNlIHRoZSB0"
+    "b2tlbnMsIHR3aWNlIHRoZSByb3dzOiB0aGUgc2xpZGUgaXMgcmlnaHQgYWJvdXQgc3RvcmFnZS4iXSwg"
+    "WyJFdmVyeSBxdWVyeSBzdGlsbCBtZWV0cyBldmVyeSBrZXkuIl0sIFsiNG5kIGJlZm9yZTsgdGhlbiA0"
+    "bmQgZm9yIFEgYW5kIE8sIHR3aWNlIDRuZCBmb3IgSyBhbmQgVjogdGhyZWUgdGltZXMuIl1dLCAiaGJt"
+    "X3RyYWZmaWMiOiBbWyJRLCBLLCBWLCBPIGFyZSA4IGVsZW1lbnRzIGVhY2gsIFMgYW5kIFAgbW92ZSAx"
+    "NiBmb3VyIHRpbWVzOiA5NiBlbGVtZW50cyBvZiA0IGJ5dGVzLiJdLCBbIlEgYW5kIE86IDE2LiIsICJL"
+    "IGFuZCBWLCAxNiB0b2dldGhlciwgZm9yIGVhY2ggb2YgdHdvIHF1ZXJ5IHRpbGVzOiAzMi4iXSwgWyJG"
+    "aXZlIHF1ZXJpZXMgaW4gdGlsZXMgb2YgdHdvIGFyZSB0aHJlZSB0aWxlczogMjAgKyAzIMK3IDIwLiJd"
+    "XSwgIm1lcmdlX3N0YXRzIjogW1siVGhlIGxhcmdlciBvZiB0aGUgdHdvIG1heGltYS4iXSwgWyJBIHNo"
+    "cmlua3MgYnkgZXhwKDAgLSBsbiAzKSA9IDEvMywgQiBzdGF5cy4gMj8gVGhlbiBBIHdhcyBub3QgY29y"
+    "cmVjdGVkLiJdLCBbIjIvMyArIDQuIDMuNT8gVGhhdCBpcyBvIC8gbDogZG8gbm90IGRpdmlkZSBoZXJl"
+    "LCBvciB0aGUgbmV4dCBtZXJnZSBpcyB3cm9uZy4iXSwgWyJOb3RoaW5nLCBtZXJnZWQgd2l0aCBBLCBp"
+    "cyBBLiBuYW4/IExvb2sgZm9yIC1pbmYgbWludXMgLWluZi4iXSwgWyJOb3RoaW5nIGFuZCBub3RoaW5n"
+    "IGlzIG5vdGhpbmc6IGwgPSAwLCBtID0gLWluZi4iXV0sICJvbmxpbmVfc29mdG1heF9zdGF0cyI6IFtb"
+    "Im0gaXMgdGhlIGxhcmdlc3QgZWxlbWVudCwgbG4gNCA9IDEuMzg2LiJdLCBbIigxICsgMiArIDQpIC8g"
+    "NCwgYWxzbyB3aXRoIGJsb2NrcyBvZiB7MH0uIDM/IFRoZSBvbGQgc3VtIHdhcyBub3QgY29ycmVjdGVk"
+    "IHdoZW4gdGhlIG1heGltdW0gZ3Jldy4iXSwgWyJUd28gZXF1YWwgZWxlbWVudHM6IGVhY2ggaXMgZXhw"
+    "KDApLiAwPyBXaGVyZSBkb2VzIHlvdXIgbWF4aW11bSBzdGFydD8iXSwgWyJUaGUgZmlyc3QgYmxvY2sg"
+    "aG9sZHMgbm90aGluZyBidXQgLWluZi4gbmFuPyBZb3UgaGF2ZSBjb21wdXRlZCAtaW5mIG1pbnVzIC1p"
+    "bmYuIl1dLCAic29mdG1heF9yb3dzIjogW1siMSwgMywgNCBvdXQgb2YgOC4iLCAiUm93cyB0aGF0IHN1"
+    "bSB0byBsZXNzIHRoYW4gMT8gTG9vayBhdCB3aGF0IHRoZSBmb3VydGggbGFuZSBob2xkcy4iXSwgWyJG"
+    "aXZlIGVxdWFsIGVsZW1lbnRzLiAwPyBUaHJlZSBsYW5lcyBiZXlvbmQgdGhlIHJvdyBoYWQgYSBzYXkg"
+    "aW4gdGhlIG1heGltdW0uIl1dLCAidGlsZWRfYXR0ZW50aW9uIjogW1siV2VpZ2h0cyAxLzgsIDMvOCwg"
+    "NC84IG9uIHRoZSB2YWx1ZXMgOCwgMCwgNDsgdGlsZXMgb2YgezB9LiJdLCBbImxuKDEgKyAzICsgNCku"
+    "IiwgIlRoZSBtYXhpbXVtIGJlbG9uZ3MgaW4gaXQ6IG0gKyBsbiBsLiJdLCBbIlR3byBxdWVyaWVzLCB0"
+    "aHJlZSBrZXlzOiB0aGUgbGFzdCBxdWVyeSBzZWVzIGFsbCwgdGhlIGZpcnN0IHNlZXMgdHdvICh3ZWln"
+    "aHRzIDEvNCBhbmQgMy80KS4iXSwgWyIxMyBhbmQgMTEgYXJlIG5vIG11bHRpcGxlcyBvZiA0IGFuZCAz"
+    "LiJdXSwgInRpbGVkX2F0dGVudGlvbl9iYWNrd2FyZCI6IFtbImRWID0gUOG1gCBkTzogdGhlIHdlaWdo"
+    "dHMgdGhlbXNlbHZlcy4iXSwgWyJQIOKImCAoZFAgLSAzKS4gMSwgMCBhbmQgMj8gVGhlbiBEIGlzIG1p"
+    "c3NpbmcuIiwgIlRoZSB0aHJlZSBtdXN0IHN1bSB0byAwOiBhIHNoaWZ0IG9mIGFsbCBrZXlzIGNoYW5n"
+    "ZXMgbm90aGluZy4iXSwgWyJkUyBLLCBzdW1tZWQgb3ZlciBhbGwga2V5IHRpbGVzLiJdLCBbInswfSBh"
+    "Z2FpbnN0IGF1dG9ncmFkLCBkID0gNi4iLCAiT2ZmIGJ5IGEgZmFjdG9yPyBGb2xsb3cgdGhlIHNjYWxl"
+    "LiJdXSwgInRyaXRvbl9hdHRlbnRpb24iOiBbWyJUaGUgbG9nLXN1bS1leHAgaXMgbSArIGxuIGwsIGZs"
+    "b2F0MzIuIl0sIFsiT25lIGhlYWQsIG9uZSBvciB0d28gdGlsZXMsIG5vdGhpbmcgcmFnZ2VkOiB0aGUg"
+    "cGxhaW4gYWxnb3JpdGhtLiJdLCBbIlNldmVyYWwgaGVhZHM6IGFyZSBiYXRjaCBhbmQgaGVhZCBpbiB0"
+    "aGUgcG9pbnRlciBvZiBldmVyeSB0ZW5zb3I/Il0sIFsiNDAgaXMgbm8gbXVsdGlwbGUgb2YgYSB0aWxl"
+    "OiBrZXlzIGJleW9uZCB0aGUgZW5kIG11c3Qgd2VpZ2ggbm90aGluZy4iXSwgWyJkID0gMjQ6IGxhbmVz"
+    "IGJleW9uZCBkIG11c3QgaG9sZCAwIGluIGV2ZXJ5IGxvYWQuIl0sIFsiQ2F1c2FsLCBib3R0b20tcmln"
+    "aHQ6IGFkZCBOX2sgLSBOX3EgdG8gdGhlIHJvdy4iXV19LCAib2YiOiB7ImNoZWNrcyI6IDksICJoYXJk"
+    "ZXIiOiA2LCAicHJlZGljdGlvbnMiOiA5LCAicXVlc3Rpb25zIjogOX0sICJwcmVkaWN0aW9ucyI6IHsi"
+    "YWRkX2JpYXMiOiB7ImFuc3dlciI6IDQsICJiZWNhdXNlIjogIjIgcm93cyBvZiB0aWxlcyBhbmQgMiBj"
+    "b2x1bW5zLiBFYWNoIGVsZW1lbnQgb2YgYiBpcyByZWFkIGJ5IDIgcHJvZ3JhbXMuIn0sICJncm93dGhf"
+    "b2ZfY29zdHMiOiB7ImFuc3dlciI6IDMsICJiZWNhdXNlIjogIjQgTiBkIGJlZm9yZS4gVGhlbiA0IE4g"
+    "ZCBmb3IgUSBhbmQgTywgYW5kIHR3aWNlIDQgTiBkIGZvciBLIGFuZCBWLiJ9LCAiaGJtX3RyYWZmaWMi"
+    "OiB7ImFuc3dlciI6IDMuOTQsICJhdG9sIjogMC4xNSwgImJlY2F1c2UiOiAiNCBOIChkICsgTikgYWdh"
+    "aW5zdCAyIE4gZCAoMSArIE4gLyAxMjgpOiAxNjY0MCAvIDQyMjQuIn0sICJtZXJnZV9zdGF0cyI6IHsi"
+    "YW5zd2VyIjogMy41LCAiYmVjYXVzZSI6ICJtID0gbG4gMywgbCA9IDEvMyArIDEgYW5kIG8gPSAyLzMg"
+    "KyA0LCBzbyBvIC8gbCA9ICgxNC8zKSAvICg0LzMpLiJ9LCAib25saW5lX3NvZnRtYXhfc3RhdHMiOiB7"
+    "ImFuc3dlciI6IDEuNzUsICJiZWNhdXNlIjogIigwLCAxKSwgKGxuIDIsIDEuNSksIChsbiA0LCAxLjc1"
+    "KTogdGhlIG9sZCBzdW0gc2hyaW5rcyBieSBhIGhhbGYgZWFjaCB0aW1lLCBhbmQgMSBpcyBhZGRlZC4i"
+    "fSwgInJvb2ZsaW5lIjogeyJhbnN3ZXIiOiA2NCwgImJlY2F1c2UiOiAiQSBrZXkgYW5kIGl0cyB2YWx1"
+    "ZSBhcmUgNCBkIGJ5dGVzLCBhbmQgZWFjaCBxdWVyeSBvZiB0aGUgdGlsZSBkb2VzIDQgZCBvcGVyYXRp"
+    "b25zIHdpdGggdGhlbTogQl9xIGluIGFsbC4gVGhlIHBpY3R1cmUgc2hvd3MgaG93IGZhciB0aGF0IGlz"
+    "IGZyb20gdGhlIHJpZGdlLiJ9LCAic29mdG1heF9yb3dzIjogeyJhbnN3ZXIiOiAwLjEyNSwgImJlY2F1"
+    "c2UiOiAiRWlnaHQgbGFuZXMgc2hhcmUgdGhlIDEgaW4gcGxhY2Ugb2YgZml2ZS4gV2l0aCDiiJI1MCBu"
+    "ZWFybHkgbm90aGluZyBpcyBsZWZ0OiB0aGUgdGhyZWUgbGFuZXMgb2YgMCB0YWtlIGl0IGFsbC4ifSwg"
+    "InRpbGVkX2F0dGVudGlvbiI6IHsiYW5zd2VyIjogMywgImJlY2F1c2UiOiAiV2VpZ2h0cyAxLzgsIDMv"
+    "OCBhbmQgNC84IG9uIDgsIDAgYW5kIDQuIFRoZSBsb2ctc3VtLWV4cCBpcyBsbiA4LiJ9LCAidGlsZWRf"
+    "YXR0ZW50aW9uX2JhY2t3YXJkIjogeyJhbnN3ZXIiOiAtMS4xMjUsICJiZWNhdXNlIjogIlAgKGRQIOKI"
+    "kiAzKSA9ICgwLjYyNSwg4oiSMS4xMjUsIDAuNSkuIFRoZSBzdW0gbXVzdCBiZSAwOiBhIHNvZnRtYXgg"
+    "ZG9lcyBub3Qgbm90aWNlIGEgY29tbW9uIHNoaWZ0LiJ9fSwgInF1ZXN0aW9ucyI6IFsib25saW5lX3Nv"
+    "ZnRtYXhfc3RhdHMiLCAibWVyZ2Vfc3RhdHMiLCAidGlsZWRfYXR0ZW50aW9uIiwgInRpbGVkX2F0dGVu"
+    "dGlvbl9iYWNrd2FyZCIsICJoYm1fdHJhZmZpYyIsICJhZGRfYmlhcyIsICJzb2Z0bWF4X3Jvd3MiLCAi"
+    "dHJpdG9uX2F0dGVudGlvbiIsICJncm93dGhfb2ZfY29zdHMiXSwgInJlZnVzZWQiOiB7InNvZnRtYXhf"
+    "cm93cyI6IFsic29mdG1heCIsICJsb2dfc29mdG1heCIsICJsb2dzdW1leHAiXSwgInRpbGVkX2F0dGVu"
+    "dGlvbiI6IFsic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiIsICJmbGV4X2F0dGVudGlvbiJdLCAi"
+    "dHJpdG9uX2F0dGVudGlvbiI6IFsic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiIsICJmbGV4X2F0"
+    "dGVudGlvbiJdfX0="
 )

@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -967,6 +982,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
 
 
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
+
+
 import html
 import sys
 import types
@@ -1126,60 +1263,64 @@ def _answered(
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImE4X2t2X2NhY2hlIiwgImhpbnRzIjogeyJLVkNhY2hlIjogW1siYXBwZW5k"
-    "IHdyaXRlczsgaXQgZG9lcyBub3QgY291bnQuIiwgIkxheWVyIDEgb2YgdGhlIHNhbWUgc3RlcCBtdXN0"
-    "IHN0YXJ0IGF0IDAgdG9vLiJdLCBbIkxheWVyIDEgaGFzIGtleXMgb2YgaXRzIG93bi4iXSwgWyJhZHZh"
-    "bmNlKDIpLCBvbmNlIGEgc3RlcCwgbWFrZXMgdGhlIHR3byB0b2tlbnMgY291bnQuIl0sIFsiVGhlIHR3"
-    "byBmaW5pc2hlZCB0b2tlbnMgb2YgbGF5ZXIgMCwgdGhlbiB0aGUgY2h1bmsuIl0sIFsiVmFsdWVzIGFy"
-    "ZSBzdG9yZWQgYmVzaWRlIHRoZSBrZXlzLCBub3QgaW5zdGVhZC4iXSwgWyJObyBhZHZhbmNlIGluIGJl"
-    "dHdlZW46IHRoZSAzIGlzIHJlcGxhY2VkLiJdLCBbIldoYXQgdGhlIGVhcmxpZXIgYXBwZW5kIHJldHVy"
-    "bmVkIGhhcyBjaGFuZ2VkIHVuZGVyIHVzLiJdLCBbIkFmdGVyIHJlc2V0IG5vdGhpbmcgY291bnRzLiJd"
-    "XSwgIlNsaWRpbmdXaW5kb3dDYWNoZSI6IFtbIk5vdGhpbmcgY2FtZSBiZWZvcmUuIl0sIFsiVHdvIGVh"
-    "cmxpZXIgdG9rZW5zLCBhbmQgYWxsIG9mIHRoZSBjaHVuay4iXSwgWyJUaGUgbmV3ZXN0IHR3bywgaW4g"
-    "b3JkZXIsIGFuZCB0aGUgY2h1bmsuIl0sIFsiQWxsIHNldmVuIHdlcmUgc2VlbiwgdGhvdWdoIG5vdCBh"
-    "bGwgYXJlIGtlcHQuIl0sIFsiZGVjb2RlX3N0ZXAgd2l0aCB0aGlzIGNhY2hlIGlzIHRoZSBtb2RlbCB3"
-    "aXRoIGEgd2luZG93IG9mIDMuIiwgIlRoZSBmaXJzdCBjaHVuayB3cm9uZz8gVGhlbiBkZWNvZGVfc3Rl"
-    "cCBkb2VzIG5vdCByZWFkIGNhY2hlLndpbmRvdyB5ZXQuIl1dLCAiZGVjb2RlX3N0ZXAiOiBbWyJBbGwg"
-    "dG9rZW5zIGluIG9uZSBzdGVwIG9uIGFuIGVtcHR5IGNhY2hlOiBkZWNvZGVyX2xtIGl0c2VsZi4iXSwg"
-    "WyJ7MH0gcG9zaXRpb25zLiIsICJSb3dzIDAtMyByaWdodCBhbmQgcm93IDQgd3Jvbmc/IFRoZW4gdGhl"
-    "IHBhc3QgaXMgbm90IHdoYXQgaXQgd2FzOiBsb29rIGF0IHRoZSBwb3NpdGlvbnMgb2YgdGhlIG5ldyB0"
-    "b2tlbiBmaXJzdCwgdGhlbiBhdCB3aGF0IHdhcyBzdG9yZWQuIl0sIFsiU2luZ2xlIHRva2VucyB3b3Jr"
-    "IGFuZCBjaHVua3MgZG8gbm90PyBUaGVuIGl0IGlzIHRoZSBtYXNrOiBjIHF1ZXJpZXMsIGxlbmd0aCAr"
-    "IGMga2V5cy4iXV0sICJnZW5lcmF0ZV9jYWNoZWQiOiBbWyJUaGUgc2FtZSB0b2tlbnMgYXMgdGhlIHNs"
-    "b3cgd2F5LiIsICJUaGUgZmlyc3QgbmV3IG9uZSByaWdodCBhbmQgdGhlIHNlY29uZCB3cm9uZz8gTG9v"
-    "ayBhdCB3aGF0IGlzIGZlZC4iXSwgWyJUaGUgYnVkZ2V0IGlzIDExMiAxMzYgb3BlcmF0aW9uczsgeW91"
-    "cnMgdG9vayB7MH0uIiwgIlNldmVyYWwgdGltZXMgYXMgbWFueTogdGhlIHBhc3QgaXMgcmVjb21wdXRl"
-    "ZC4iLCAiQSBmZXcgcGVyIGNlbnQ6IGxvZ2l0cyB0aGF0IG5vYm9keSByZWFkcywgb3IgYSBsYXN0IHRv"
-    "a2VuIHRoYXQgbm9ib2R5IG5lZWRzLiJdXSwgImt2X2NhY2hlX2J5dGVzIjogW1siMzAwIE1pQi4iLCAi"
-    "SGFsZiBvZiBpdD8gQSB0b2tlbiBsZWF2ZXMgYSBrZXkgYW5kIGEgdmFsdWUuIl0sIFsiOSBHaUIsIGZv"
-    "ciBvbmUgdXNlci4iXV0sICJwcmVmaWxsIjogW1siT25lIHN0ZXAgb2YgYWxsIHRva2Vucy4iXSwgWyJB"
-    "ZnRlcndhcmRzIHRoZSBwcm9tcHQgaXMgaW4gdGhlIGNhY2hlLiJdLCBbIlRoaXMgY2FjaGUgc3RpbGwg"
-    "aG9sZHMgdGhlIGZpcnN0IHByb21wdDogcmFpc2UgYSBWYWx1ZUVycm9yLiJdXSwgInJhZ2dlZF9wb3Np"
-    "dGlvbnMiOiBbWyJUaGUgZmlyc3QgcmVhbCB0b2tlbiBvZiBhIHJvdyBpcyBhdCBwb3NpdGlvbiAwLiIs"
-    "ICJPZmYgYnkgb25lPyBDb3VudCB0aGUgdG9rZW5zIGJlZm9yZSBpdCwgbm90IHdpdGggaXQuIl1dLCAi"
-    "c3BlY3VsYXRpdmVfYWNjZXB0IjogW1siMC42wrcwLjggPD0gMC41OiBrZXB0LiAwLjPCtzAuNiA+IDAu"
-    "MTogcmVqZWN0ZWQuIiwgIlRoZSB0aGlyZCBjb21lcyB0b28gbGF0ZS4iXSwgWyJwIC0gcSBhdCB0aGUg"
-    "c2Vjb25kIHBsYWNlOiAoLTAuNSwgMC4yLCAwLjMpOyBjdXQsIHRoZW4gdG8gc3VtIDEuIl1dLCAidW5o"
-    "ZWFyZF9xdWVyeSI6IFtbInFfMsK3a18yIHdhcyAyIGFuZCBtdXN0IHN0YXkgMi4iLCAiV2hhdCBkaWQg"
-    "eW91ciBzdGVwIGFkZCB0byBpdD8iXSwgWyJUaGUgd2VpZ2h0IG9uIHRva2VuIDEgd2FzIDAuNDEyNSBh"
-    "bmQgaXMgezA6LjRmfTogdG9vIG5lYXIuIl1dfSwgIm9mIjogeyJjaGVja3MiOiA5LCAicHJlZGljdGlv"
-    "bnMiOiA3LCAicXVlc3Rpb25zIjogOX0sICJwcmVkaWN0aW9ucyI6IHsiS1ZDYWNoZSI6IHsiYW5zd2Vy"
-    "IjogMywgImJlY2F1c2UiOiAiT25lIHRva2VuIGNvdW50cywgb2YgdGhlIHNlY29uZCBjYWxsLCBzaW5j"
-    "ZSBub3RoaW5nIGFkdmFuY2VkIGFmdGVyIHRoZSBmaXJzdC4gVGhlIHR3byBuZXcgb25lcyBmb2xsb3cg"
-    "aXQuIn0sICJTbGlkaW5nV2luZG93Q2FjaGUiOiB7ImFuc3dlciI6IDMsICJiZWNhdXNlIjogIjIsIHRo"
-    "ZW4gMiArIDQgPSA2LCB0aGVuIHRoZSBuZXdlc3QgMiBhbmQgdGhlIG5ldyBvbmUuIn0sICJkZWNvZGVf"
-    "c3RlcCI6IHsiYW5zd2VyIjogMjQuNCwgImF0b2wiOiAxLCAiYmVjYXVzZSI6ICI1MjQgODAwIHdpdGgg"
-    "dGhlIGNhY2hlOyAyNSBwYXNzZXMgb2YgYWJvdXQgNTEyIDYwMCB3aXRob3V0LiJ9LCAiZ2VuZXJhdGVf"
-    "Y2FjaGVkIjogeyJhbnN3ZXIiOiAxOTksICJiZWNhdXNlIjogIjEwMCBvZiB0aGUgcHJvbXB0LCBhbmQg"
-    "YWxsIG5ldyBvbmVzIGJ1dCB0aGUgbGFzdC4gV2l0aG91dCBpdCAxMDAgKyAxMDEgKyDigKYgKyAxOTkg"
-    "PSAxNCA5NTAuIn0sICJrdl9jYWNoZV9ieXRlcyI6IHsiYW5zd2VyIjogOSwgImJlY2F1c2UiOiAiMiDC"
-    "tyA5NiDCtyA5NiDCtyAxMjggwrcgMjA0OCBudW1iZXJzIG9mIDIgYnl0ZXMuIEdQVC0yIGhvbGRzIDMw"
-    "MCBNaUIuIn0sICJyYWdnZWRfcG9zaXRpb25zIjogeyJhbnN3ZXIiOiAyLCAiYmVjYXVzZSI6ICIwLCAw"
-    "LCAwLCAxLCAyOiBwYWRkaW5nIGRvZXMgbm90IGNvdW50LiJ9LCAic3BlY3VsYXRpdmVfYWNjZXB0Ijog"
-    "eyJhbnN3ZXIiOiAicmVqZWN0ZWQiLCAiYmVjYXVzZSI6ICJ1IMK3IHEoeCkg4omkIDAgbmV2ZXIgaG9s"
-    "ZHMuIFdoZXJlIHAgPSBxLCBldmVyeXRoaW5nIGlzIGFjY2VwdGVkLiIsICJjaG9pY2VzIjogWyJhY2Nl"
-    "cHRlZCIsICJyZWplY3RlZCJdfX0sICJxdWVzdGlvbnMiOiBbIktWQ2FjaGUiLCAicmFnZ2VkX3Bvc2l0"
-    "aW9ucyIsICJkZWNvZGVfc3RlcCIsICJwcmVmaWxsIiwgImdlbmVyYXRlX2NhY2hlZCIsICJrdl9jYWNo"
-    "ZV9ieXRlcyIsICJTbGlkaW5nV2luZG93Q2FjaGUiLCAic3BlY3VsYXRpdmVfYWNjZXB0IiwgInVuaGVh"
-    "cmRfcXVlcnkiXSwgInJlZnVzZWQiOiB7fX0="
+    "eyJhc3NpZ25tZW50IjogImE4X2t2X2NhY2hlIiwgImhhcmRlciI6IFsiS1ZDYWNoZSIsICJyYWdnZWRf"
+    "cG9zaXRpb25zIiwgImRlY29kZV9zdGVwIiwgInByZWZpbGwiLCAiZ2VuZXJhdGVfY2FjaGVkIiwgImt2"
+    "X2NhY2hlX2J5dGVzIiwgIlNsaWRpbmdXaW5kb3dDYWNoZSIsICJzcGVjdWxhdGl2ZV9hY2NlcHQiLCAi"
+    "dW5oZWFyZF9xdWVyeSJdLCAiaGFyZGVyX21vZHVsZSI6ICJhOF9rdl9jYWNoZV9oYXJkZXIiLCAiaGlu"
+    "dHMiOiB7IktWQ2FjaGUiOiBbWyJhcHBlbmQgd3JpdGVzOyBpdCBkb2VzIG5vdCBjb3VudC4iLCAiTGF5"
+    "ZXIgMSBvZiB0aGUgc2FtZSBzdGVwIG11c3Qgc3RhcnQgYXQgMCB0b28uIl0sIFsiTGF5ZXIgMSBoYXMg"
+    "a2V5cyBvZiBpdHMgb3duLiJdLCBbImFkdmFuY2UoMiksIG9uY2UgYSBzdGVwLCBtYWtlcyB0aGUgdHdv"
+    "IHRva2VucyBjb3VudC4iXSwgWyJUaGUgdHdvIGZpbmlzaGVkIHRva2VucyBvZiBsYXllciAwLCB0aGVu"
+    "IHRoZSBjaHVuay4iXSwgWyJWYWx1ZXMgYXJlIHN0b3JlZCBiZXNpZGUgdGhlIGtleXMsIG5vdCBpbnN0"
+    "ZWFkLiJdLCBbIk5vIGFkdmFuY2UgaW4gYmV0d2VlbjogdGhlIDMgaXMgcmVwbGFjZWQuIl0sIFsiV2hh"
+    "dCB0aGUgZWFybGllciBhcHBlbmQgcmV0dXJuZWQgaGFzIGNoYW5nZWQgdW5kZXIgdXMuIl0sIFsiQWZ0"
+    "ZXIgcmVzZXQgbm90aGluZyBjb3VudHMuIl1dLCAiU2xpZGluZ1dpbmRvd0NhY2hlIjogW1siTm90aGlu"
+    "ZyBjYW1lIGJlZm9yZS4iXSwgWyJUd28gZWFybGllciB0b2tlbnMsIGFuZCBhbGwgb2YgdGhlIGNodW5r"
+    "LiJdLCBbIlRoZSBuZXdlc3QgdHdvLCBpbiBvcmRlciwgYW5kIHRoZSBjaHVuay4iXSwgWyJBbGwgc2V2"
+    "ZW4gd2VyZSBzZWVuLCB0aG91Z2ggbm90IGFsbCBhcmUga2VwdC4iXSwgWyJkZWNvZGVfc3RlcCB3aXRo"
+    "IHRoaXMgY2FjaGUgaXMgdGhlIG1vZGVsIHdpdGggYSB3aW5kb3cgb2YgMy4iLCAiVGhlIGZpcnN0IGNo"
+    "dW5rIHdyb25nPyBUaGVuIGRlY29kZV9zdGVwIGRvZXMgbm90IHJlYWQgY2FjaGUud2luZG93IHlldC4i"
+    "XV0sICJkZWNvZGVfc3RlcCI6IFtbIkFsbCB0b2tlbnMgaW4gb25lIHN0ZXAgb24gYW4gZW1wdHkgY2Fj"
+    "aGU6IGRlY29kZXJfbG0gaXRzZWxmLiJdLCBbInswfSBwb3NpdGlvbnMuIiwgIlJvd3MgMC0zIHJpZ2h0"
+    "IGFuZCByb3cgNCB3cm9uZz8gVGhlbiB0aGUgcGFzdCBpcyBub3Qgd2hhdCBpdCB3YXM6IGxvb2sgYXQg"
+    "dGhlIHBvc2l0aW9ucyBvZiB0aGUgbmV3IHRva2VuIGZpcnN0LCB0aGVuIGF0IHdoYXQgd2FzIHN0b3Jl"
+    "ZC4iXSwgWyJTaW5nbGUgdG9rZW5zIHdvcmsgYW5kIGNodW5rcyBkbyBub3Q/IFRoZW4gaXQgaXMgdGhl"
+    "IG1hc2s6IGMgcXVlcmllcywgbGVuZ3RoICsgYyBrZXlzLiJdXSwgImdlbmVyYXRlX2NhY2hlZCI6IFtb"
+    "IlRoZSBzYW1lIHRva2VucyBhcyB0aGUgc2xvdyB3YXkuIiwgIlRoZSBmaXJzdCBuZXcgb25lIHJpZ2h0"
+    "IGFuZCB0aGUgc2Vjb25kIHdyb25nPyBMb29rIGF0IHdoYXQgaXMgZmVkLiJdLCBbIlRoZSBidWRnZXQg"
+    "aXMgMTEyIDEzNiBvcGVyYXRpb25zOyB5b3VycyB0b29rIHswfS4iLCAiU2V2ZXJhbCB0aW1lcyBhcyBt"
+    "YW55OiB0aGUgcGFzdCBpcyByZWNvbXB1dGVkLiIsICJBIGZldyBwZXIgY2VudDogbG9naXRzIHRoYXQg"
+    "bm9ib2R5IHJlYWRzLCBvciBhIGxhc3QgdG9rZW4gdGhhdCBub2JvZHkgbmVlZHMuIl1dLCAia3ZfY2Fj"
+    "aGVfYnl0ZXMiOiBbWyIzMDAgTWlCLiIsICJIYWxmIG9mIGl0PyBBIHRva2VuIGxlYXZlcyBhIGtleSBh"
+    "bmQgYSB2YWx1ZS4iXSwgWyI5IEdpQiwgZm9yIG9uZSB1c2VyLiJdXSwgInByZWZpbGwiOiBbWyJPbmUg"
+    "c3RlcCBvZiBhbGwgdG9rZW5zLiJdLCBbIkFmdGVyd2FyZHMgdGhlIHByb21wdCBpcyBpbiB0aGUgY2Fj"
+    "aGUuIl0sIFsiVGhpcyBjYWNoZSBzdGlsbCBob2xkcyB0aGUgZmlyc3QgcHJvbXB0OiByYWlzZSBhIFZh"
+    "bHVlRXJyb3IuIl1dLCAicmFnZ2VkX3Bvc2l0aW9ucyI6IFtbIlRoZSBmaXJzdCByZWFsIHRva2VuIG9m"
+    "IGEgcm93IGlzIGF0IHBvc2l0aW9uIDAuIiwgIk9mZiBieSBvbmU/IENvdW50IHRoZSB0b2tlbnMgYmVm"
+    "b3JlIGl0LCBub3Qgd2l0aCBpdC4iXV0sICJzcGVjdWxhdGl2ZV9hY2NlcHQiOiBbWyIwLjbCtzAuOCA8"
+    "PSAwLjU6IGtlcHQuIDAuM8K3MC42ID4gMC4xOiByZWplY3RlZC4iLCAiVGhlIHRoaXJkIGNvbWVzIHRv"
+    "byBsYXRlLiJdLCBbInAgLSBxIGF0IHRoZSBzZWNvbmQgcGxhY2U6ICgtMC41LCAwLjIsIDAuMyk7IGN1"
+    "dCwgdGhlbiB0byBzdW0gMS4iXV0sICJ1bmhlYXJkX3F1ZXJ5IjogW1sicV8ywrdrXzIgd2FzIDIgYW5k"
+    "IG11c3Qgc3RheSAyLiIsICJXaGF0IGRpZCB5b3VyIHN0ZXAgYWRkIHRvIGl0PyJdLCBbIlRoZSB3ZWln"
+    "aHQgb24gdG9rZW4gMSB3YXMgMC40MTI1IGFuZCBpcyB7MDouNGZ9OiB0b28gbmVhci4iXV19LCAib2Yi"
+    "OiB7ImNoZWNrcyI6IDksICJoYXJkZXIiOiA5LCAicHJlZGljdGlvbnMiOiA3LCAicXVlc3Rpb25zIjog"
+    "OX0sICJwcmVkaWN0aW9ucyI6IHsiS1ZDYWNoZSI6IHsiYW5zd2VyIjogMywgImJlY2F1c2UiOiAiT25l"
+    "IHRva2VuIGNvdW50cywgb2YgdGhlIHNlY29uZCBjYWxsLCBzaW5jZSBub3RoaW5nIGFkdmFuY2VkIGFm"
+    "dGVyIHRoZSBmaXJzdC4gVGhlIHR3byBuZXcgb25lcyBmb2xsb3cgaXQuIn0sICJTbGlkaW5nV2luZG93"
+    "Q2FjaGUiOiB7ImFuc3dlciI6IDMsICJiZWNhdXNlIjogIjIsIHRoZW4gMiArIDQgPSA2LCB0aGVuIHRo"
+    "ZSBuZXdlc3QgMiBhbmQgdGhlIG5ldyBvbmUuIn0sICJkZWNvZGVfc3RlcCI6IHsiYW5zd2VyIjogMjQu"
+    "NCwgImF0b2wiOiAxLCAiYmVjYXVzZSI6ICI1MjQgODAwIHdpdGggdGhlIGNhY2hlOyAyNSBwYXNzZXMg"
+    "b2YgYWJvdXQgNTEyIDYwMCB3aXRob3V0LiJ9LCAiZ2VuZXJhdGVfY2FjaGVkIjogeyJhbnN3ZXIiOiAx"
+    "OTksICJiZWNhdXNlIjogIjEwMCBvZiB0aGUgcHJvbXB0LCBhbmQgYWxsIG5ldyBvbmVzIGJ1dCB0aGUg"
+    "bGFzdC4gV2l0aG91dCBpdCAxMDAgKyAxMDEgKyDigKYgKyAxOTkgPSAxNCA5NTAuIn0sICJrdl9jYWNo"
+    "ZV9ieXRlcyI6IHsiYW5zd2VyIjogOSwgImJlY2F1c2UiOiAiMiDCtyA5NiDCtyA5NiDCtyAxMjggwrcg"
+    "MjA0OCBudW1iZXJzIG9mIDIgYnl0ZXMuIEdQVC0yIGhvbGRzIDMwMCBNaUIuIn0sICJyYWdnZWRfcG9z"
+    "aXRpb25zIjogeyJhbnN3ZXIiOiAyLCAiYmVjYXVzZSI6ICIwLCAwLCAwLCAxLCAyOiBwYWRkaW5nIGRv"
+    "ZXMgbm90IGNvdW50LiJ9LCAic3BlY3VsYXRpdmVfYWNjZXB0IjogeyJhbnN3ZXIiOiAicmVqZWN0ZWQi"
+    "LCAiYmVjYXVzZSI6ICJ1IMK3IHEoeCkg4omkIDAgbmV2ZXIgaG9sZHMuIFdoZXJlIHAgPSBxLCBldmVy"
+    "eXRoaW5nIGlzIGFjY2VwdGVkLiIsICJjaG9pY2VzIjogWyJhY2NlcHRlZCIsICJyZWplY3RlZCJdfX0s"
+    "ICJxdWVzdGlvbnMiOiBbIktWQ2FjaGUiLCAicmFnZ2VkX3Bvc2l0aW9ucyIsICJkZWNvZGVfc3RlcCIs"
+    "ICJwcmVmaWxsIiwgImdlbmVyYXRlX2NhY2hlZCIsICJrdl9jYWNoZV9ieXRlcyIsICJTbGlkaW5nV2lu"
+    "ZG93Q2FjaGUiLCAic3BlY3VsYXRpdmVfYWNjZXB0IiwgInVuaGVhcmRfcXVlcnkiXSwgInJlZnVzZWQi"
+    "OiB7fX0="
 )

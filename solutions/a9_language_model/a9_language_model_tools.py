@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -967,6 +982,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
 
 
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
+
+
 import html
 import sys
 import types
@@ -1126,98 +1263,103 @@ def _answered(
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImE5X2xhbmd1YWdlX21vZGVsIiwgImhpbnRzIjogeyJhZGFtd19zdGVwIjog"
-    "W1siVGhlIGZpcnN0IHN0ZXAgaXMgbHIgdGltZXMgdGhlIHNpZ24gb2YgdGhlIGdyYWRpZW50LiJdLCBb"
-    "IlRoZSBkZWNheSB0YWtlcyAwLjEgwrcgMC41IMK3IDEgYmVzaWRlcy4iLCAiKDAuOSwgMS4xKSBhcyBi"
-    "ZWZvcmU/IFRoZW4gaXQgd2VudCB0aHJvdWdoIHRoZSBhdmVyYWdlcy4iXSwgWyJBIHRlbnNvciBvZiBv"
-    "bmUgYXhpcyBkb2VzIG5vdCBkZWNheS4iXSwgWyJJbiB0aGUgc2Vjb25kIHN0ZXAgdGhlIGF2ZXJhZ2Vz"
-    "IHJlbWVtYmVyIHRoZSBmaXJzdCBncmFkaWVudDsgdCBpcyAyIG5vdy4iXV0sICJicGVfZGVjb2RlIjog"
-    "W1siMjU3IGlzIDI1NsK3dywgYW5kIDI1NiBpcyBswrdvLiJdLCBbIkFsbCAyNTYgYnl0ZXMsIG1vc3Qg"
-    "b2YgdGhlbSBubyB0ZXh0OiBiYWNrIGFnYWluLiJdXSwgImJwZV9lbmNvZGUiOiBbWyJsb3csIHRoZW4g"
-    "c3BhY2XCt2xvdywgZSwgciwgdGhlbiBzcGFjZSwgcywgbG93OiBpbiBcIiBzbG93XCIgdGhlIHNwYWNl"
-    "IGRvZXMgbm90IHN0YW5kIGJlc2lkZSBsb3cuIl0sIFsiRmlyc3QgYWxsIGHCt2EgZnJvbSBsZWZ0IHRv"
-    "IHJpZ2h0OiAyNTYgMjU2IGEuIiwgIlRoZW4gMjU2wrdhIGlzIGEgcGFpciBvZiB0aGUgbGlzdCwgdG9v"
-    "LiJdLCBbIldpdGhvdXQgbWVyZ2VzOiB0aGUgYnl0ZXMuIl1dLCAiY2xpcF9ncmFkaWVudHMiOiBbWyI5"
-    "ICsgMTYgPSAyNTogb25lIG5vcm0gZm9yIGFsbCB0ZW5zb3JzLiJdLCBbIigxLCAwKT8gVGhlbiBlYWNo"
-    "IHRlbnNvciB3YXMgYm91bmRlZCBmb3IgaXRzZWxmLiJdLCBbIlRoZSBzYW1lIGZhY3RvciBmb3IgYWxs"
-    "LCAxLzUuIl0sIFsiVGhlIG5vcm0gaXMgMC41LCBiZWxvdyB0aGUgYm91bmQ6IG5vdGhpbmcgaXMgc2Nh"
-    "bGVkLCBsZWFzdCBvZiBhbGwgdXAuIl1dLCAiZnJvbV9ncHQyIjogW1sid3RlIGlzIHRoZSB0YWJsZSBv"
-    "ZiB0b2tlbiBlbWJlZGRpbmdzLCB3cGUgdGhhdCBvZiBwb3NpdGlvbnMuIl0sIFsiQ29sdW1ucyA0IHRv"
-    "IDcgb2YgMTI6IGtleXMgY29tZSBzZWNvbmQuIl0sIFsiVGhlIGJpYXMgaXMgY3V0IGxpa2UgdGhlIGNv"
-    "bHVtbnMuIl0sIFsiQ29udjFEIHN0b3JlcyBbaW4sIG91dF0sIGFzIHdlIGRvOiBubyB0cmFuc3Bvc2Uu"
-    "Il0sIFsiVGhlIG1vZGVsIHJ1bnMgd2l0aCBpdC4iXSwgWyJXaXRoIFwidHJhbnNmb3JtZXIuXCIgYmVm"
-    "b3JlIHRoZSBuYW1lcy4iXSwgWyJBIGZpbGUgd2l0aCB7MH0gc2hvdWxkIGJlIHJlZnVzZWQgd2l0aCBh"
-    "IFZhbHVlRXJyb3IuIl1dLCAiZ2VsdSI6IFtbIjAuODQxMzQ0NzUgYXQgMT8gVGhhdCBpcyB0aGUgZXhh"
-    "Y3QgR0VMVS4iLCAiR1BULTIgdXNlcyB0aGUgYXBwcm94aW1hdGlvbiB3aXRoIHRhbmguIl0sIFsiQSBS"
-    "ZUxVIGhhcyB0aGUgc2FtZSB2YWx1ZXMuIl0sIFsiLTAuMDA1OT8gMSArIHRhbmggd2FzIHJvdW5kZWQg"
-    "dG8gMS8yNTYuIiwgIkNvbXB1dGUgaW4gZmxvYXQzMiBhbmQgcmV0dXJuIHgncyBkdHlwZS4iXV0sICJp"
-    "bmR1Y3Rpb25fc2NvcmUiOiBbWyJRdWVyaWVzIDMsIDQgYW5kIDUgaGF2ZSBzZWVuIHRoZWlyIHRva2Vu"
-    "IGJlZm9yZS4iLCAiV2l0aCBxdWVyeSAyIGl0IHdvdWxkIGJlIGEgbWVhbiBvdmVyIGZvdXIuIl0sIFsi"
-    "UXVlcnkgMyBsb29rcyBhdCBrZXkgMTogYWxsIG9mIGl0LiJdXSwgImxhbmd1YWdlX21vZGVsIjogW1si"
-    "KDIsIC0yLCAtMik/IFRoZW4gYSBiaWFzIG9mIHRoZSBhdHRlbnRpb24gaXMgbWlzc2luZywgdGhhdCBv"
-    "ZiB0aGUgdmFsdWVzIG9yIHRoYXQgb2YgdGhlIG91dHB1dC4iXSwgWyJUaGUgTUxQJ3MgZmlyc3QgYmlh"
-    "cyBjb21lcyBiZWZvcmUgdGhlIGdlbHUuIl0sIFsiSW4gY2h1bmtzIG9mIDMsIDEgYW5kIDIgdG9rZW5z"
-    "IHRocm91Z2ggYSBjYWNoZSwgdGhlIGxvZ2l0cyBzaG91bGQgYmUgdGhvc2Ugb2YgdGhlIHdob2xlIHRl"
-    "eHQuIiwgIk9ubHkgdGhlIGZpcnN0IGNodW5rIHJpZ2h0PyBMb29rIGF0IHRoZSBwb3NpdGlvbnMsIHRo"
-    "ZW4gYXQgd2hlbiB0aGUgY2FjaGUgYWR2YW5jZXMuIl1dLCAibGVhcm5pbmdfcmF0ZSI6IFtbIlRoZSBm"
-    "aXJzdCBzdGVwIG9mIHRlbiBpcyBhIHRlbnRoLCBub3Qgbm90aGluZy4iXSwgWyJBZnRlciB0aGUgd2Fy"
-    "bS11cDogdGhlIHBlYWsuIl0sIFsiSGFsZiB3YXkgZG93bjogdGhlIG1pZGRsZSBvZiBwZWFrIGFuZCBm"
-    "bG9vci4iXSwgWyJMb25nIGFmdGVyIHRoZSBlbmQ6IHRoZSBmbG9vci4iXV0sICJtaXNsZWFkaW5nX3Rv"
-    "a2VuIjogW1siQSBudW1iZXIgZm9yIGVhY2ggb2YgMjU2IGJ5dGVzIGFuZCB0aHJlZSBtZXJnZXMuIl0s"
-    "IFsiSXQgaXMgYSBkaXN0cmlidXRpb24uIl0sIFsiT25lIHRva2VuIG11c3QgYmUgY2xlYXJseSB0aGUg"
-    "bGlrZWxpZXN0LiJdLCBbIlRoZSBsaWtlbGllc3QgdG9rZW4gYmVnaW5zIHdpdGggezAhcn0sIGFuZCBu"
-    "byBieXRlIGlzIGxpa2VsaWVyLiIsICJXaGljaCB0b2tlbnMgc2hhcmUgb25lPyJdXSwgInBlcnBsZXhp"
-    "dHkiOiBbWyJBbGwgZWxldmVuIHRva2VucyBlcXVhbGx5IGxpa2VseTogMTEuIl0sIFsiNi4zIG9yIGFi"
-    "b3ZlPyBUaGUgbWVhbiBpcyBvdmVyIHRoZSBmb3VyIHRva2Vucywgbm90IG92ZXIgdGhlIHR3byB3aW5k"
-    "b3dzLiJdXSwgInNhbXBsZSI6IFtbIlRoZSBwcm9tcHQgZmlyc3QsIHRoZW4gd2hhdCBmb2xsb3dzLiIs"
-    "ICJFYWNoIHJvdyBnb2VzIG9uIGZyb20gaXRzIG93biBsYXN0IHRva2VuLiJdLCBbIjggdG9rZW5zIGFy"
-    "ZSByZWFkOiBpdCBmaXRzLiJdLCBbIlRoZSBzYW1lIHNlZWQgZ2l2ZXMgdGhlIHNhbWUgdGV4dHMuIl0s"
-    "IFsiQWxsIHJvd3MgaGF2ZSB0aGUgc2FtZSB0ZXh0OiBlYWNoIHJvdyB0aHJvd3MgaXRzIG93biBkaWNl"
-    "LiJdXSwgInNhbXBsZV93aW5kb3dzIjogW1siQSByb3cgZm9yIGVhY2ggd2luZG93LiJdLCBbIlRoaXMg"
-    "dGV4dCBjb3VudHMgdXB3YXJkcywgc28gd2hhdCBmb2xsb3dzIGEgdG9rZW4gaXMgb25lIG1vcmUuIl0s"
-    "IFsiU3RhcnRzIDAgdG8gNjogdGhlIGxhc3Qgd2luZG93IGlzIDEwNiAxMDcgMTA4LiJdXSwgInRyYWlu"
-    "X2J5dGVfYnBlIjogW1sibMK3byBhbmQgb8K3dyBhcmUgZXF1YWxseSBmcmVxdWVudDogdGhlIHNtYWxs"
-    "ZXIgcGFpciB3aW5zLiIsICJUaGVuIDI1NsK3dywgdGhlbiBzcGFjZcK3MjU3OyB0aGVuIG5vdGhpbmcg"
-    "aXMgbGVmdC4iXSwgWyJPbmUgd29yZCBvZiBmb3VyIGJ5dGVzOiBhwrdhLiJdLCBbIk9uZSBjaGFyYWN0"
-    "ZXIsIHR3byBieXRlcyBpbiBVVEYtODogMTk1IGFuZCAxNjkuIl1dfSwgIm9mIjogeyJjaGVja3MiOiAx"
-    "NCwgInByZWRpY3Rpb25zIjogMTQsICJxdWVzdGlvbnMiOiAxNH0sICJwcmVkaWN0aW9ucyI6IHsiYWRh"
-    "bXdfc3RlcCI6IHsiYW5zd2VyIjogMC45LCAiYXRvbCI6IDAuMDAwMSwgImJlY2F1c2UiOiAiVGhlIGZp"
-    "cnN0IHN0ZXAgZGl2aWRlcyB0aGUgZ3JhZGllbnQgYnkgaXRzIG93biBzaXplOiAwLjEsIGFuZCB3aXRo"
-    "IGcgPSAxMDAwIHRvby4ifSwgImJwZV9kZWNvZGUiOiB7ImFuc3dlciI6ICJbOTcsIDk3XSIsICJiZWNh"
-    "dXNlIjogIjI1NiBzdGFuZHMgZm9yIHR3byBieXRlcyA5Ny4gTWFueSBsaXN0cyBoYXZlIHRoZSBzYW1l"
-    "IGJ5dGVzLCBhbmQgb25seSBvbmUgb2YgdGhlbSBjb21lcyBmcm9tIHRoZSBlbmNvZGVyLiIsICJjaG9p"
-    "Y2VzIjogWyJbOTcsIDk3XSIsICJbOTddIiwgIlsyNTYsIDI1Nl0iXX0sICJicGVfZW5jb2RlIjogeyJh"
-    "bnN3ZXIiOiAyNTcsICJiZWNhdXNlIjogImEgYSBhIGEgYSBiZWNvbWVzIDI1NiAyNTYgYSwgYW5kIHRo"
-    "ZW4gMjU2IDI1Ny4ifSwgImNsaXBfZ3JhZGllbnRzIjogeyJhbnN3ZXIiOiAwLjgsICJiZWNhdXNlIjog"
-    "IlRoZSBub3JtIG9mIGFsbCB0aHJlZSBudW1iZXJzIGlzIDUsIHNvIGV2ZXJ5dGhpbmcgaXMgZGl2aWRl"
-    "ZCBieSA1OiAoMC42LCAwKSBhbmQgKDAuOCkuIEVhY2ggYnkgaXRzZWxmIHdvdWxkIGdpdmUgKDEsIDAp"
-    "IGFuZCAoMSkuIn0sICJmcm9tX2dwdDIiOiB7ImFuc3dlciI6IDE3MjgsICJiZWNhdXNlIjogIlZhbHVl"
-    "cyBiZWdpbiBhdCAyIMK3IDc2OCA9IDE1MzYsIGFuZCBoZWFkIDMgYXQgMyDCtyA2NCA9IDE5MiBmcm9t"
-    "IHRoZXJlLiJ9LCAiZ2VsdSI6IHsiYW5zd2VyIjogMCwgImJlY2F1c2UiOiAiZ2VsdSgwKSA9IDAgYW5k"
-    "IGdlbHUoMTAwKSA9IDEwMC4gSW4gYmZsb2F0MTYg4oiSMC45OTc2IGJlY29tZXMg4oiSMC45OTYxLCBh"
-    "bmQgdGhlIHNtYWxsIHJlc3QgdGhhdCBnZWx1KOKIkjMpIGlzIG1hZGUgb2YgaXMgd3JvbmcgYnkgbW9y"
-    "ZSB0aGFuIGEgaGFsZi4ifSwgImluZHVjdGlvbl9zY29yZSI6IHsiYW5zd2VyIjogMC4yMDU2LCAiYXRv"
-    "bCI6IDAuMDAxLCAiYmVjYXVzZSI6ICIoMS80ICsgMS81ICsgMS82KSAvIDMuIn0sICJsYW5ndWFnZV9t"
-    "b2RlbCI6IHsiYW5zd2VyIjogImJfayIsICJiZWNhdXNlIjogIkl0IGFkZHMgcSDCtyBiX2sgdG8gYWxs"
-    "IHNjb3JlcyBvZiBhIHJvdzogdGhlIHNhbWUgbnVtYmVyLCB3aGljaCBhIHNvZnRtYXggZG9lcyBub3Qg"
-    "bm90aWNlLiIsICJjaG9pY2VzIjogWyJiX3EiLCAiYl9rIiwgImJfdiJdfSwgImxlYXJuaW5nX3JhdGUi"
-    "OiB7ImFuc3dlciI6IDYwLCAiYmVjYXVzZSI6ICJIYWxmIG9mIHRoZSB3YXkgZnJvbSBzdGVwIDEwIHRv"
-    "IHN0ZXAgMTEwLiBUaGUgZmlyc3QgdGltZSBpcyBpbiB0aGUgd2FybS11cCwgYXQgc3RlcCA0LiJ9LCAi"
-    "cGVycGxleGl0eSI6IHsiYW5zd2VyIjogMywgImJlY2F1c2UiOiAiTmluZSB0YXJnZXRzOiA0LCA0IGFu"
-    "ZCAxLiJ9LCAic2FtcGxlIjogeyJhbnN3ZXIiOiAieWVzIiwgImJlY2F1c2UiOiAiVGhlIGxhc3QgbmV3"
-    "IHRva2VuIGlzIG5ldmVyIHJlYWQ6IDUgKyAzID0gOC4iLCAiY2hvaWNlcyI6IFsieWVzIiwgIm5vIl19"
-    "LCAic2FtcGxlX3dpbmRvd3MiOiB7ImFuc3dlciI6IDEsICJiZWNhdXNlIjogIkZvdXIgaW5wdXRzIGFu"
-    "ZCB0aGVpciBmb3VyIHRhcmdldHMgdGFrZSBmaXZlIHRva2Vucy4ifSwgInRyYWluIjogeyJhbnN3ZXIi"
-    "OiA2LjY0LCAiYXRvbCI6IDAuMTUsICJiZWNhdXNlIjogIkEgbW9kZWwgdGhhdCBrbm93cyBub3RoaW5n"
-    "IGhhcyBsbiBWLCBhbmQgdGhlIHZvY2FidWxhcnkgaGFzIDI1NiBieXRlcyBhbmQgNTEyIG1lcmdlczog"
-    "bG4gNzY4ID0gNi42NC4ifSwgInRyYWluX2J5dGVfYnBlIjogeyJhbnN3ZXIiOiAxLCAiYmVjYXVzZSI6"
-    "ICIoOTcsIDk3KSBnaXZlcyAyNTYgMjU2LCBhbmQgKDI1NiwgMjU2KSBnaXZlcyAyNTcuIn19LCAicXVl"
-    "c3Rpb25zIjogWyJ0cmFpbl9ieXRlX2JwZSIsICJicGVfZW5jb2RlIiwgImJwZV9kZWNvZGUiLCAiZ2Vs"
-    "dSIsICJsYW5ndWFnZV9tb2RlbCIsICJzYW1wbGVfd2luZG93cyIsICJsZWFybmluZ19yYXRlIiwgImNs"
-    "aXBfZ3JhZGllbnRzIiwgImFkYW13X3N0ZXAiLCAicGVycGxleGl0eSIsICJzYW1wbGUiLCAiaW5kdWN0"
-    "aW9uX3Njb3JlIiwgImZyb21fZ3B0MiIsICJtaXNsZWFkaW5nX3Rva2VuIl0sICJyZWZ1c2VkIjogeyJh"
-    "ZGFtd19zdGVwIjogWyJvcHRpbS5BZGFtVyIsICJvcHRpbS5BZGFtIl0sICJjbGlwX2dyYWRpZW50cyI6"
-    "IFsibm4udXRpbHMuY2xpcF9ncmFkX25vcm1fIiwgIm5uLnV0aWxzLmNsaXBfZ3JhZHNfd2l0aF9ub3Jt"
-    "XyIsICJubi51dGlscy5nZXRfdG90YWxfbm9ybSIsICJubi51dGlscy5jbGlwX2dyYWRfdmFsdWVfIl0s"
-    "ICJnZWx1IjogWyJnZWx1IiwgIkdFTFUiXX19"
+    "eyJhc3NpZ25tZW50IjogImE5X2xhbmd1YWdlX21vZGVsIiwgImhhcmRlciI6IFsidHJhaW5fYnl0ZV9i"
+    "cGUiLCAiYnBlX2VuY29kZSIsICJicGVfZGVjb2RlIiwgImdlbHUiLCAibGFuZ3VhZ2VfbW9kZWwiLCAi"
+    "c2FtcGxlX3dpbmRvd3MiLCAibGVhcm5pbmdfcmF0ZSIsICJjbGlwX2dyYWRpZW50cyIsICJhZGFtd19z"
+    "dGVwIiwgInBlcnBsZXhpdHkiLCAic2FtcGxlIiwgImluZHVjdGlvbl9zY29yZSIsICJmcm9tX2dwdDIi"
+    "LCAibWlzbGVhZGluZ190b2tlbiJdLCAiaGFyZGVyX21vZHVsZSI6ICJhOV9sYW5ndWFnZV9tb2RlbF9o"
+    "YXJkZXIiLCAiaGludHMiOiB7ImFkYW13X3N0ZXAiOiBbWyJUaGUgZmlyc3Qgc3RlcCBpcyBsciB0aW1l"
+    "cyB0aGUgc2lnbiBvZiB0aGUgZ3JhZGllbnQuIl0sIFsiVGhlIGRlY2F5IHRha2VzIDAuMSDCtyAwLjUg"
+    "wrcgMSBiZXNpZGVzLiIsICIoMC45LCAxLjEpIGFzIGJlZm9yZT8gVGhlbiBpdCB3ZW50IHRocm91Z2gg"
+    "dGhlIGF2ZXJhZ2VzLiJdLCBbIkEgdGVuc29yIG9mIG9uZSBheGlzIGRvZXMgbm90IGRlY2F5LiJdLCBb"
+    "IkluIHRoZSBzZWNvbmQgc3RlcCB0aGUgYXZlcmFnZXMgcmVtZW1iZXIgdGhlIGZpcnN0IGdyYWRpZW50"
+    "OyB0IGlzIDIgbm93LiJdXSwgImJwZV9kZWNvZGUiOiBbWyIyNTcgaXMgMjU2wrd3LCBhbmQgMjU2IGlz"
+    "IGzCt28uIl0sIFsiQWxsIDI1NiBieXRlcywgbW9zdCBvZiB0aGVtIG5vIHRleHQ6IGJhY2sgYWdhaW4u"
+    "Il1dLCAiYnBlX2VuY29kZSI6IFtbImxvdywgdGhlbiBzcGFjZcK3bG93LCBlLCByLCB0aGVuIHNwYWNl"
+    "LCBzLCBsb3c6IGluIFwiIHNsb3dcIiB0aGUgc3BhY2UgZG9lcyBub3Qgc3RhbmQgYmVzaWRlIGxvdy4i"
+    "XSwgWyJGaXJzdCBhbGwgYcK3YSBmcm9tIGxlZnQgdG8gcmlnaHQ6IDI1NiAyNTYgYS4iLCAiVGhlbiAy"
+    "NTbCt2EgaXMgYSBwYWlyIG9mIHRoZSBsaXN0LCB0b28uIl0sIFsiV2l0aG91dCBtZXJnZXM6IHRoZSBi"
+    "eXRlcy4iXV0sICJjbGlwX2dyYWRpZW50cyI6IFtbIjkgKyAxNiA9IDI1OiBvbmUgbm9ybSBmb3IgYWxs"
+    "IHRlbnNvcnMuIl0sIFsiKDEsIDApPyBUaGVuIGVhY2ggdGVuc29yIHdhcyBib3VuZGVkIGZvciBpdHNl"
+    "bGYuIl0sIFsiVGhlIHNhbWUgZmFjdG9yIGZvciBhbGwsIDEvNS4iXSwgWyJUaGUgbm9ybSBpcyAwLjUs"
+    "IGJlbG93IHRoZSBib3VuZDogbm90aGluZyBpcyBzY2FsZWQsIGxlYXN0IG9mIGFsbCB1cC4iXV0sICJm"
+    "cm9tX2dwdDIiOiBbWyJ3dGUgaXMgdGhlIHRhYmxlIG9mIHRva2VuIGVtYmVkZGluZ3MsIHdwZSB0aGF0"
+    "IG9mIHBvc2l0aW9ucy4iXSwgWyJDb2x1bW5zIDQgdG8gNyBvZiAxMjoga2V5cyBjb21lIHNlY29uZC4i"
+    "XSwgWyJUaGUgYmlhcyBpcyBjdXQgbGlrZSB0aGUgY29sdW1ucy4iXSwgWyJDb252MUQgc3RvcmVzIFtp"
+    "biwgb3V0XSwgYXMgd2UgZG86IG5vIHRyYW5zcG9zZS4iXSwgWyJUaGUgbW9kZWwgcnVucyB3aXRoIGl0"
+    "LiJdLCBbIldpdGggXCJ0cmFuc2Zvcm1lci5cIiBiZWZvcmUgdGhlIG5hbWVzLiJdLCBbIkEgZmlsZSB3"
+    "aXRoIHswfSBzaG91bGQgYmUgcmVmdXNlZCB3aXRoIGEgVmFsdWVFcnJvci4iXV0sICJnZWx1IjogW1si"
+    "MC44NDEzNDQ3NSBhdCAxPyBUaGF0IGlzIHRoZSBleGFjdCBHRUxVLiIsICJHUFQtMiB1c2VzIHRoZSBh"
+    "cHByb3hpbWF0aW9uIHdpdGggdGFuaC4iXSwgWyJBIFJlTFUgaGFzIHRoZSBzYW1lIHZhbHVlcy4iXSwg"
+    "WyItMC4wMDU5PyAxICsgdGFuaCB3YXMgcm91bmRlZCB0byAxLzI1Ni4iLCAiQ29tcHV0ZSBpbiBmbG9h"
+    "dDMyIGFuZCByZXR1cm4geCdzIGR0eXBlLiJdXSwgImluZHVjdGlvbl9zY29yZSI6IFtbIlF1ZXJpZXMg"
+    "MywgNCBhbmQgNSBoYXZlIHNlZW4gdGhlaXIgdG9rZW4gYmVmb3JlLiIsICJXaXRoIHF1ZXJ5IDIgaXQg"
+    "d291bGQgYmUgYSBtZWFuIG92ZXIgZm91ci4iXSwgWyJRdWVyeSAzIGxvb2tzIGF0IGtleSAxOiBhbGwg"
+    "b2YgaXQuIl1dLCAibGFuZ3VhZ2VfbW9kZWwiOiBbWyIoMiwgLTIsIC0yKT8gVGhlbiBhIGJpYXMgb2Yg"
+    "dGhlIGF0dGVudGlvbiBpcyBtaXNzaW5nLCB0aGF0IG9mIHRoZSB2YWx1ZXMgb3IgdGhhdCBvZiB0aGUg"
+    "b3V0cHV0LiJdLCBbIlRoZSBNTFAncyBmaXJzdCBiaWFzIGNvbWVzIGJlZm9yZSB0aGUgZ2VsdS4iXSwg"
+    "WyJJbiBjaHVua3Mgb2YgMywgMSBhbmQgMiB0b2tlbnMgdGhyb3VnaCBhIGNhY2hlLCB0aGUgbG9naXRz"
+    "IHNob3VsZCBiZSB0aG9zZSBvZiB0aGUgd2hvbGUgdGV4dC4iLCAiT25seSB0aGUgZmlyc3QgY2h1bmsg"
+    "cmlnaHQ/IExvb2sgYXQgdGhlIHBvc2l0aW9ucywgdGhlbiBhdCB3aGVuIHRoZSBjYWNoZSBhZHZhbmNl"
+    "cy4iXV0sICJsZWFybmluZ19yYXRlIjogW1siVGhlIGZpcnN0IHN0ZXAgb2YgdGVuIGlzIGEgdGVudGgs"
+    "IG5vdCBub3RoaW5nLiJdLCBbIkFmdGVyIHRoZSB3YXJtLXVwOiB0aGUgcGVhay4iXSwgWyJIYWxmIHdh"
+    "eSBkb3duOiB0aGUgbWlkZGxlIG9mIHBlYWsgYW5kIGZsb29yLiJdLCBbIkxvbmcgYWZ0ZXIgdGhlIGVu"
+    "ZDogdGhlIGZsb29yLiJdXSwgIm1pc2xlYWRpbmdfdG9rZW4iOiBbWyJBIG51bWJlciBmb3IgZWFjaCBv"
+    "ZiAyNTYgYnl0ZXMgYW5kIHRocmVlIG1lcmdlcy4iXSwgWyJJdCBpcyBhIGRpc3RyaWJ1dGlvbi4iXSwg"
+    "WyJPbmUgdG9rZW4gbXVzdCBiZSBjbGVhcmx5IHRoZSBsaWtlbGllc3QuIl0sIFsiVGhlIGxpa2VsaWVz"
+    "dCB0b2tlbiBiZWdpbnMgd2l0aCB7MCFyfSwgYW5kIG5vIGJ5dGUgaXMgbGlrZWxpZXIuIiwgIldoaWNo"
+    "IHRva2VucyBzaGFyZSBvbmU/Il1dLCAicGVycGxleGl0eSI6IFtbIkFsbCBlbGV2ZW4gdG9rZW5zIGVx"
+    "dWFsbHkgbGlrZWx5OiAxMS4iXSwgWyI2LjMgb3IgYWJvdmU/IFRoZSBtZWFuIGlzIG92ZXIgdGhlIGZv"
+    "dXIgdG9rZW5zLCBub3Qgb3ZlciB0aGUgdHdvIHdpbmRvd3MuIl1dLCAic2FtcGxlIjogW1siVGhlIHBy"
+    "b21wdCBmaXJzdCwgdGhlbiB3aGF0IGZvbGxvd3MuIiwgIkVhY2ggcm93IGdvZXMgb24gZnJvbSBpdHMg"
+    "b3duIGxhc3QgdG9rZW4uIl0sIFsiOCB0b2tlbnMgYXJlIHJlYWQ6IGl0IGZpdHMuIl0sIFsiVGhlIHNh"
+    "bWUgc2VlZCBnaXZlcyB0aGUgc2FtZSB0ZXh0cy4iXSwgWyJBbGwgcm93cyBoYXZlIHRoZSBzYW1lIHRl"
+    "eHQ6IGVhY2ggcm93IHRocm93cyBpdHMgb3duIGRpY2UuIl1dLCAic2FtcGxlX3dpbmRvd3MiOiBbWyJB"
+    "IHJvdyBmb3IgZWFjaCB3aW5kb3cuIl0sIFsiVGhpcyB0ZXh0IGNvdW50cyB1cHdhcmRzLCBzbyB3aGF0"
+    "IGZvbGxvd3MgYSB0b2tlbiBpcyBvbmUgbW9yZS4iXSwgWyJTdGFydHMgMCB0byA2OiB0aGUgbGFzdCB3"
+    "aW5kb3cgaXMgMTA2IDEwNyAxMDguIl1dLCAidHJhaW5fYnl0ZV9icGUiOiBbWyJswrdvIGFuZCBvwrd3"
+    "IGFyZSBlcXVhbGx5IGZyZXF1ZW50OiB0aGUgc21hbGxlciBwYWlyIHdpbnMuIiwgIlRoZW4gMjU2wrd3"
+    "LCB0aGVuIHNwYWNlwrcyNTc7IHRoZW4gbm90aGluZyBpcyBsZWZ0LiJdLCBbIk9uZSB3b3JkIG9mIGZv"
+    "dXIgYnl0ZXM6IGHCt2EuIl0sIFsiT25lIGNoYXJhY3RlciwgdHdvIGJ5dGVzIGluIFVURi04OiAxOTUg"
+    "YW5kIDE2OS4iXV19LCAib2YiOiB7ImNoZWNrcyI6IDE0LCAiaGFyZGVyIjogMTQsICJwcmVkaWN0aW9u"
+    "cyI6IDE0LCAicXVlc3Rpb25zIjogMTR9LCAicHJlZGljdGlvbnMiOiB7ImFkYW13X3N0ZXAiOiB7ImFu"
+    "c3dlciI6IDAuOSwgImF0b2wiOiAwLjAwMDEsICJiZWNhdXNlIjogIlRoZSBmaXJzdCBzdGVwIGRpdmlk"
+    "ZXMgdGhlIGdyYWRpZW50IGJ5IGl0cyBvd24gc2l6ZTogMC4xLCBhbmQgd2l0aCBnID0gMTAwMCB0b28u"
+    "In0sICJicGVfZGVjb2RlIjogeyJhbnN3ZXIiOiAiWzk3LCA5N10iLCAiYmVjYXVzZSI6ICIyNTYgc3Rh"
+    "bmRzIGZvciB0d28gYnl0ZXMgOTcuIE1hbnkgbGlzdHMgaGF2ZSB0aGUgc2FtZSBieXRlcywgYW5kIG9u"
+    "bHkgb25lIG9mIHRoZW0gY29tZXMgZnJvbSB0aGUgZW5jb2Rlci4iLCAiY2hvaWNlcyI6IFsiWzk3LCA5"
+    "N10iLCAiWzk3XSIsICJbMjU2LCAyNTZdIl19LCAiYnBlX2VuY29kZSI6IHsiYW5zd2VyIjogMjU3LCAi"
+    "YmVjYXVzZSI6ICJhIGEgYSBhIGEgYmVjb21lcyAyNTYgMjU2IGEsIGFuZCB0aGVuIDI1NiAyNTcuIn0s"
+    "ICJjbGlwX2dyYWRpZW50cyI6IHsiYW5zd2VyIjogMC44LCAiYmVjYXVzZSI6ICJUaGUgbm9ybSBvZiBh"
+    "bGwgdGhyZWUgbnVtYmVycyBpcyA1LCBzbyBldmVyeXRoaW5nIGlzIGRpdmlkZWQgYnkgNTogKDAuNiwg"
+    "MCkgYW5kICgwLjgpLiBFYWNoIGJ5IGl0c2VsZiB3b3VsZCBnaXZlICgxLCAwKSBhbmQgKDEpLiJ9LCAi"
+    "ZnJvbV9ncHQyIjogeyJhbnN3ZXIiOiAxNzI4LCAiYmVjYXVzZSI6ICJWYWx1ZXMgYmVnaW4gYXQgMiDC"
+    "tyA3NjggPSAxNTM2LCBhbmQgaGVhZCAzIGF0IDMgwrcgNjQgPSAxOTIgZnJvbSB0aGVyZS4ifSwgImdl"
+    "bHUiOiB7ImFuc3dlciI6IDAsICJiZWNhdXNlIjogImdlbHUoMCkgPSAwIGFuZCBnZWx1KDEwMCkgPSAx"
+    "MDAuIEluIGJmbG9hdDE2IOKIkjAuOTk3NiBiZWNvbWVzIOKIkjAuOTk2MSwgYW5kIHRoZSBzbWFsbCBy"
+    "ZXN0IHRoYXQgZ2VsdSjiiJIzKSBpcyBtYWRlIG9mIGlzIHdyb25nIGJ5IG1vcmUgdGhhbiBhIGhhbGYu"
+    "In0sICJpbmR1Y3Rpb25fc2NvcmUiOiB7ImFuc3dlciI6IDAuMjA1NiwgImF0b2wiOiAwLjAwMSwgImJl"
+    "Y2F1c2UiOiAiKDEvNCArIDEvNSArIDEvNikgLyAzLiJ9LCAibGFuZ3VhZ2VfbW9kZWwiOiB7ImFuc3dl"
+    "ciI6ICJiX2siLCAiYmVjYXVzZSI6ICJJdCBhZGRzIHEgwrcgYl9rIHRvIGFsbCBzY29yZXMgb2YgYSBy"
+    "b3c6IHRoZSBzYW1lIG51bWJlciwgd2hpY2ggYSBzb2Z0bWF4IGRvZXMgbm90IG5vdGljZS4iLCAiY2hv"
+    "aWNlcyI6IFsiYl9xIiwgImJfayIsICJiX3YiXX0sICJsZWFybmluZ19yYXRlIjogeyJhbnN3ZXIiOiA2"
+    "MCwgImJlY2F1c2UiOiAiSGFsZiBvZiB0aGUgd2F5IGZyb20gc3RlcCAxMCB0byBzdGVwIDExMC4gVGhl"
+    "IGZpcnN0IHRpbWUgaXMgaW4gdGhlIHdhcm0tdXAsIGF0IHN0ZXAgNC4ifSwgInBlcnBsZXhpdHkiOiB7"
+    "ImFuc3dlciI6IDMsICJiZWNhdXNlIjogIk5pbmUgdGFyZ2V0czogNCwgNCBhbmQgMS4ifSwgInNhbXBs"
+    "ZSI6IHsiYW5zd2VyIjogInllcyIsICJiZWNhdXNlIjogIlRoZSBsYXN0IG5ldyB0b2tlbiBpcyBuZXZl"
+    "ciByZWFkOiA1ICsgMyA9IDguIiwgImNob2ljZXMiOiBbInllcyIsICJubyJdfSwgInNhbXBsZV93aW5k"
+    "b3dzIjogeyJhbnN3ZXIiOiAxLCAiYmVjYXVzZSI6ICJGb3VyIGlucHV0cyBhbmQgdGhlaXIgZm91ciB0"
+    "YXJnZXRzIHRha2UgZml2ZSB0b2tlbnMuIn0sICJ0cmFpbiI6IHsiYW5zd2VyIjogNi42NCwgImF0b2wi"
+    "OiAwLjE1LCAiYmVjYXVzZSI6ICJBIG1vZGVsIHRoYXQga25vd3Mgbm90aGluZyBoYXMgbG4gViwgYW5k"
+    "IHRoZSB2b2NhYnVsYXJ5IGhhcyAyNTYgYnl0ZXMgYW5kIDUxMiBtZXJnZXM6IGxuIDc2OCA9IDYuNjQu"
+    "In0sICJ0cmFpbl9ieXRlX2JwZSI6IHsiYW5zd2VyIjogMSwgImJlY2F1c2UiOiAiKDk3LCA5NykgZ2l2"
+    "ZXMgMjU2IDI1NiwgYW5kICgyNTYsIDI1NikgZ2l2ZXMgMjU3LiJ9fSwgInF1ZXN0aW9ucyI6IFsidHJh"
+    "aW5fYnl0ZV9icGUiLCAiYnBlX2VuY29kZSIsICJicGVfZGVjb2RlIiwgImdlbHUiLCAibGFuZ3VhZ2Vf"
+    "bW9kZWwiLCAic2FtcGxlX3dpbmRvd3MiLCAibGVhcm5pbmdfcmF0ZSIsICJjbGlwX2dyYWRpZW50cyIs"
+    "ICJhZGFtd19zdGVwIiwgInBlcnBsZXhpdHkiLCAic2FtcGxlIiwgImluZHVjdGlvbl9zY29yZSIsICJm"
+    "cm9tX2dwdDIiLCAibWlzbGVhZGluZ190b2tlbiJdLCAicmVmdXNlZCI6IHsiYWRhbXdfc3RlcCI6IFsi"
+    "b3B0aW0uQWRhbVciLCAib3B0aW0uQWRhbSJdLCAiY2xpcF9ncmFkaWVudHMiOiBbIm5uLnV0aWxzLmNs"
+    "aXBfZ3JhZF9ub3JtXyIsICJubi51dGlscy5jbGlwX2dyYWRzX3dpdGhfbm9ybV8iLCAibm4udXRpbHMu"
+    "Z2V0X3RvdGFsX25vcm0iLCAibm4udXRpbHMuY2xpcF9ncmFkX3ZhbHVlXyJdLCAiZ2VsdSI6IFsiZ2Vs"
+    "dSIsICJHRUxVIl19fQ=="
 )

@@ -115,7 +115,8 @@ def texts_with_a_cache_or_without(draw, play, name):
     if draw.choose("cache", ("left out", "there")) == "left out":
         play.call(name, draw(tokens("B", "N", below="V"), "ids"), params, config)
         return
-    cache = play.call("KVCache", config.num_layers)
+    sizes = (config.num_layers, draw.size("B"), config.num_heads, draw.size("d"))
+    cache = play.call("KVCache", *sizes, config.context_length, draw.dtype)
     for _ in range(draw.whole(1, 3)):
         draw.forget("N")
         ids = draw(tokens("B", "N", below="V"), "ids")

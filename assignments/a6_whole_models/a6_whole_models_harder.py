@@ -1,0 +1,3670 @@
+"""What `harder(…)` tries: you need not read it.
+
+Made by `autograder build`; the notebook a6_whole_models.ipynb imports it.
+"""
+
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
+class CheckDifference:
+    """How an answer differs from the expected one.
+
+    Attributes:
+        sentence: the difference in one sentence.
+        actual: the array or value that differs, a part of the answer; None where a sentence says
+            all.
+        expected: what it should be.
+        places: indices of the elements that differ, the first one first.
+    """
+
+    sentence: str
+    actual: Any = None
+    expected: Any = None
+    places: tuple[tuple[int, ...], ...] = ()
+
+
+def compare_answers(actual: Any, expected: Any, atol: float) -> CheckDifference | None:
+    """The difference between an answer and the expected one; None where there is none.
+
+    A tuple is as good as a list, a number of numpy's as one of Python's. Of tensors and arrays
+    shape and dtype count too.
+    """
+    if isinstance(expected, (list, tuple)) and any(map(_array_kind, expected)):
+        if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
+            count = len(expected)
+            return CheckDifference(f"It should be {count} values, and is {_short(actual)}.")
+        pairs = enumerate(zip(actual, expected, strict=True), start=1)
+        return _first_difference(((f"value {n}", a, e) for n, (a, e) in pairs), atol)
+    if isinstance(expected, dict) and any(map(_array_kind, expected.values())):
+        if not isinstance(actual, dict) or actual.keys() != expected.keys():
+            found = f"has the keys {list(actual)}" if isinstance(actual, dict) else _is(actual)
+            return CheckDifference(f"It should have the keys {list(expected)}, and {found}.")
+        parts = ((f"the entry {key!r}", actual[key], expected[key]) for key in expected)
+        return _first_difference(parts, atol)
+    if kind := _array_kind(expected):
+        if not _array_kind(actual):
+            shape = list(expected.shape)
+            return CheckDifference(f"It should be {kind} of shape {shape}, and {_is(actual)}.")
+        return _compare_arrays(actual, expected, atol)
+    return _compare_values(actual, expected, atol)
+
+
+def _first_difference(parts: Iterator[tuple[str, Any, Any]], atol: float) -> CheckDifference | None:
+    """The first difference among the parts of an answer, which have names."""
+    for name, actual, expected in parts:
+        if difference := compare_answers(actual, expected, atol):
+            sentence = f"In {name}: {difference.sentence[0].lower()}{difference.sentence[1:]}"
+            return CheckDifference(
+                sentence, difference.actual, difference.expected, difference.places
+            )
+    return None
+
+
+def _compare_arrays(actual: Any, expected: Any, atol: float) -> CheckDifference | None:
+    shape, expected_shape = list(actual.shape), list(expected.shape)
+    if shape != expected_shape:
+        sentence = f"The shape should be {expected_shape}, and is {shape}."
+        return CheckDifference(sentence, actual, expected)
+    values, expected_values = actual.tolist(), expected.tolist()
+    places = tuple(_differing_places(values, expected_values, atol))
+    if places:
+        first = places[0]
+        mine, right = _element(values, first), _element(expected_values, first)
+        count = math.prod(shape)
+        how_many = f"{len(places)} of {count} elements differ" if count > 1 else "It differs"
+        where = f", first at {list(first)}" if count > 1 else ""
+        sentence = f"{how_many}{where}: yours is {show(mine)}, expected {show(right)}."
+        return CheckDifference(sentence, actual, expected, places)
+    dtype, expected_dtype = str(actual.dtype), str(expected.dtype)
+    if dtype.removeprefix("torch.") != expected_dtype.removeprefix("torch."):
+        return CheckDifference(
+            f"The numbers are right; their dtype should be {expected_dtype}, not {dtype}."
+        )
+    return None
+
+
+def _compare_values(actual: Any, expected: Any, atol: float) -> CheckDifference | None:
+    mine, right = _plain(actual), _plain(expected)
+    if isinstance(right, float):
+        is_right = isinstance(mine, (int, float)) and _are_near(mine, right, atol)
+    else:
+        is_right = not _array_kind(actual) and mine == right
+    if is_right:
+        return None
+    return CheckDifference(f"It should be {_short(expected)}, and {_is(actual)}.")
+
+
+def _array_kind(value: Any) -> str:
+    """The words for a tensor or an array; "" for anything else."""
+    classes = {base.__name__ for base in type(value).__mro__}
+    if "Tensor" in classes:
+        return "a tensor"
+    return "an array" if "ndarray" in classes else ""
+
+
+def _plain(value: Any) -> Any:
+    """The value with tuples for lists, and Python's numbers for numpy's."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_plain, value))
+    is_numpy_number = "generic" in {base.__name__ for base in type(value).__mro__}
+    return value.item() if is_numpy_number else value
+
+
+def _differing_places(
+    actual: Any, expected: Any, atol: float, index: tuple[int, ...] = ()
+) -> Iterator[tuple[int, ...]]:
+    """Indices of the elements of nested lists that differ by more than `atol`."""
+    if isinstance(expected, list):
+        for number, (mine, right) in enumerate(zip(actual, expected, strict=True)):
+            yield from _differing_places(mine, right, atol, (*index, number))
+    elif not _are_near(actual, expected, atol):
+        yield index
+
+
+def _are_near(actual: Any, expected: Any, atol: float) -> bool:
+    if actual == expected:
+        return True
+    if str in (type(actual), type(expected)):
+        return False
+    if actual != actual and expected != expected:  # NaN is not equal to itself
+        return True
+    return bool(abs(actual - expected) <= atol)
+
+
+def _element(values: Any, index: Sequence[int]) -> Any:
+    for number in index:
+        values = values[number]
+    return values
+
+
+def show(value: Any) -> str:
+    """A value in a few characters: numbers with four digits after the point at most."""
+    if not isinstance(value, float):
+        return repr(value)
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}".replace("inf", "∞").replace("nan", "NaN")
+    if 1e-3 <= abs(value) < 1e5:
+        return f"{value:.4f}".rstrip("0").rstrip(".")
+    return f"{value:.3g}"
+
+
+def _is(value: Any) -> str:
+    """The words for what an answer is."""
+    if kind := _array_kind(value):
+        shape = list(value.shape)
+        return f"is {kind} of shape {shape}" if shape else f"is {kind}, {_short(value)}"
+    return f"is {_short(value)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+
+FEW = (1, 5)
+"""Smallest and largest size where a contract names no other; now and then a large one is drawn."""
+LARGE_SIZES = (9, 17, 33, 66)
+MOST_LEADING = 3
+_LARGEST_TENSOR = 60_000
+WholeNumbers = Callable[[int, int], int]
+"""A source of whole numbers, from a lowest to a highest one: hypothesis, or random ones."""
+
+
+class CallRejected(Exception):  # no error: another call is drawn
+    """What was drawn so far makes no call that is allowed."""
+
+
+class Parameter(Protocol):
+    """A kind of argument, which draws values of its kind."""
+
+    def draw(self, scope: Scope, name: str) -> Any:
+        """A value for the argument `name`."""
+
+
+class _SizesByName(Mapping[str, int]):
+    """Sizes for an expression such as "H*d"; a size is drawn when it is first looked up."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def __getitem__(self, name: str) -> int:
+        return self._scope.named_size(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scope.sizes)
+
+    def __len__(self) -> int:
+        return len(self._scope.sizes)
+
+
+class Scope:
+    """What was drawn so far for a script.
+
+    Args:
+        draw: the source of all that is chosen.
+        ranges: smallest and largest size, by name; `FEW` for the others.
+        dtypes: dtypes of the float tensors; one is drawn for the script.
+
+    Attributes:
+        sizes: by name.
+        arguments: of the call that is being drawn, by name.
+        settings: what was chosen, for messages and to cover pairs.
+        is_tame: whether all floats are of the style "normal"; gradients at others say little.
+        free: the tensors that may have any other floats in their place.
+    """
+
+    def __init__(
+        self,
+        draw: WholeNumbers,
+        ranges: Mapping[str, tuple[int, int]],
+        dtypes: Sequence[str],
+    ) -> None:
+        self._draw = draw
+        self._ranges = ranges
+        self._has_large_size = False
+        self._leading: tuple[int, ...] | None = None
+        self.sizes: dict[str, int] = {}
+        self.arguments: dict[str, Any] = {}
+        self.settings: dict[str, str] = {}
+        self.is_tame = False
+        self.free: list[torch.Tensor] = []
+        self.dtype: torch.dtype = getattr(torch, self.choose("dtype", dtypes))
+
+    def __call__(self, parameter: Parameter, name: str = "") -> Any:
+        """A value of this kind."""
+        return parameter.draw(self, name)
+
+    def choose(self, name: str, options: Sequence[Any]) -> Any:
+        """One of the options, remembered as the setting `name`."""
+        number = self.whole(0, len(options) - 1)
+        chosen = options[number]
+        self.settings[name] = chosen if isinstance(chosen, str) else str(number)
+        return chosen
+
+    def whole(self, low: int, high: int) -> int:
+        """A whole number from low to high, both included."""
+        if low > high:
+            raise CallRejected
+        return self._draw(low, high)
+
+    def number(self, low: float, high: float) -> float:
+        """A float from low to high, of few digits."""
+        return low + (high - low) * self.whole(0, 64) / 64
+
+    def happens(self, percent: int) -> bool:
+        """True in about so many of a hundred draws."""
+        return self.whole(0, 99) >= 100 - percent
+
+    def generator(self) -> torch.Generator:
+        """A source of random numbers."""
+        return torch.Generator().manual_seed(self.whole(0, 2**31 - 1))
+
+    def named_size(self, name: str) -> int:
+        """The size of this name: drawn once, equal wherever the name stands."""
+        if name not in self.sizes:
+            self.sizes[name] = self._new_size(name)
+        return self.sizes[name]
+
+    def _new_size(self, name: str) -> int:
+        low, high = self._ranges.get(name, FEW)
+        earlier = [size for size in self.sizes.values() if low <= size <= high]
+        kind = self.whole(0, 99)
+        if kind >= 75 and earlier:  # sizes that coincide hide exchanged axes, or show them
+            return earlier[self.whole(0, len(earlier) - 1)]
+        if kind >= 68 and name not in self._ranges and not self._has_large_size:
+            self._has_large_size = True
+            return LARGE_SIZES[self.whole(0, len(LARGE_SIZES) - 1)]
+        return self.whole(low, high)
+
+    def size(self, expression: str | int) -> int:
+        """The value of an expression of named sizes, such as "H*d" or "N - 1"."""
+        if isinstance(expression, int):
+            return expression
+        if expression.isidentifier():
+            return self.named_size(expression)
+        # the text stands in the course's own suite; only the names in it are looked up
+        return int(eval(expression, {"__builtins__": {}}, _SizesByName(self)))
+
+    def forget(self, *names: str) -> None:
+        """Draw these sizes anew when they are next asked for."""
+        for name in names:
+            self.sizes.pop(name, None)
+
+    def shape(self, axes: Sequence[str | int]) -> tuple[int, ...]:
+        """The sizes of the axes; "..." stands for the leading axes, which all arguments share."""
+        sizes: list[int] = []
+        for axis in axes:
+            if axis == "...":
+                sizes += self.leading()
+            else:
+                sizes.append(self.size(axis))
+        count = 1
+        for size in sizes:
+            count *= size
+        if count > _LARGEST_TENSOR:
+            raise CallRejected
+        return tuple(sizes)
+
+    def leading(self) -> tuple[int, ...]:
+        """The leading axes: none, or up to three."""
+        if self._leading is None:
+            count = (1, 0, 2, MOST_LEADING)[self.whole(0, MOST_LEADING)]
+            self.settings["leading axes"] = str(count)
+            self._leading = tuple(self.whole(1, 3) for _ in range(count))
+        return self._leading
+
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+FLOATS = (
+    "normal",
+    "whole",
+    "far apart",
+    "equal rows",
+    "large",
+    "small",
+    "zeros",
+    "offset",
+)
+"""Styles of floats: any that a docstring without further words allows."""
+EDGES = (*FLOATS, "tiny", "edge")
+"""Floats whose squares just fit the dtype too, where the docstring says "of any size"."""
+_ROW_STEP = {torch.float16: 60.0, torch.bfloat16: 60.0}
+_LARGE = {torch.float16: 100.0, torch.bfloat16: 100.0}
+
+
+def draw_floats(
+    style: str,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    generator: torch.Generator,
+) -> Tensor:
+    """Floats `[*shape]` of one style.
+
+    "far apart": the rows lie some hundreds apart. "offset": all numbers lie around one that is not
+    0. "edge": close to the largest and the smallest number of the dtype.
+
+    Raises:
+        ValueError: there is no such style.
+    """
+    sizes = tuple(shape)
+    normal = torch.randn(sizes, dtype=torch.float64, generator=generator)
+    if style == "normal":
+        numbers = normal
+    elif style == "whole":
+        numbers = (1.5 * normal).round().clamp(-3, 3)
+    elif style == "zeros":
+        numbers = torch.zeros_like(normal)
+    elif style == "far apart":
+        numbers = normal + _ROW_STEP.get(dtype, 500.0) * _row_numbers(sizes)
+    elif style == "equal rows":
+        numbers = normal[..., :1, :].expand(sizes).clone() if len(sizes) > 1 else normal
+    elif style == "large":
+        numbers = _LARGE.get(dtype, 1e4) * normal
+    elif style == "small":
+        numbers = 1e-3 * normal
+    elif style == "tiny":
+        numbers = (1e-3 if dtype == torch.float16 else 1e-12) * normal
+    elif style == "offset":
+        numbers = normal + 30
+    elif style == "edge":
+        numbers = _edges(normal, dtype)
+    elif style == "positive":
+        numbers = normal.abs() + 0.1
+    elif style == "shares":
+        numbers = torch.rand(sizes, dtype=torch.float64, generator=generator)
+    elif style == "distributions":
+        numbers = torch.softmax(2 * normal, dim=-1)
+    else:
+        raise ValueError(f"there is no style of floats {style!r}")
+    return numbers.to(dtype)
+
+
+def _row_numbers(shape: Sequence[int]) -> Tensor:
+    """0, 1, −1, 2, −2 … for the rows, to be added to the numbers of each row."""
+    if len(shape) < 2:
+        return torch.ones(tuple(shape), dtype=torch.float64)
+    rows = torch.arange(shape[-2], dtype=torch.float64)
+    signs = torch.where(rows % 2 == 1, 1.0, -1.0)
+    return (signs * torch.ceil(rows / 2)).unsqueeze(-1)
+
+
+def _edges(normal: Tensor, dtype: torch.dtype) -> Tensor:
+    """Numbers near the square root of the largest and of the smallest one, so that a sum of squares
+    just fits the dtype; in float64 those of float32, in which an answer may compute.
+    """
+    limits = torch.finfo(torch.float32 if dtype == torch.float64 else dtype)
+    large = torch.tensor((limits.max / 1e3) ** 0.5, dtype=torch.float64)
+    small = torch.tensor((limits.smallest_normal * 1e3) ** 0.5, dtype=torch.float64)
+    return torch.where(normal > 0, large, small) * normal.clamp(-1, 1)
+
+
+def draw_whole(
+    style: str,
+    shape: Sequence[int],
+    low: int,
+    high: int,
+    generator: torch.Generator,
+) -> Tensor:
+    """Whole numbers in [low, high), int64; of the style "random", "equal", "ends" or "rising"."""
+    sizes = tuple(shape)
+    if low >= high:
+        return torch.zeros(sizes, dtype=torch.int64)
+    if style == "equal":
+        return torch.full(sizes, int(torch.randint(low, high, (), generator=generator)))
+    if style == "ends":
+        is_high = torch.rand(sizes, generator=generator) < 0.5
+        return torch.where(is_high, high - 1, low)
+    if style == "rising":
+        count = int(torch.tensor(sizes).prod()) if sizes else 1
+        return (low + torch.arange(count) % (high - low)).reshape(sizes)
+    return torch.randint(low, high, sizes, generator=generator)
+
+
+WHOLE = ("random", "equal", "ends", "rising")
+
+
+def draw_mask(style: str, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """A boolean mask of the style "random", "all", "causal", "padding", "one each" or "some rows
+    empty".
+    """
+    sizes = tuple(shape)
+    allowed = torch.rand(sizes, generator=generator) < 0.6
+    if style == "all" or not allowed.numel() or not sizes:
+        return torch.ones_like(allowed)
+    columns = torch.arange(sizes[-1])
+    if style == "causal" and len(sizes) > 1:
+        rows = torch.arange(sizes[-2]).unsqueeze(-1)
+        return (columns <= rows + sizes[-1] - sizes[-2]).expand(sizes).clone()
+    if style == "padding":
+        lengths = torch.randint(1, sizes[-1] + 1, (*sizes[:-1], 1), generator=generator)
+        return columns < lengths
+    if style == "one each":
+        return columns == torch.randint(0, sizes[-1], (*sizes[:-1], 1), generator=generator)
+    if style == "random":  # no row is empty
+        first = torch.randint(0, sizes[-1], (*sizes[:-1], 1), generator=generator)
+        return allowed | (columns == first)
+    return allowed & (torch.rand((*sizes[:-1], 1), generator=generator) < 0.6)
+
+
+MASKS = ("random", "all", "causal", "padding", "one each", "some rows empty")
+"""Styles of masks; take "some rows empty" out where the docstring promises nothing for a query
+without a key.
+"""
+
+
+def shuffle_layout(numbers: Tensor, style: str) -> Tensor:
+    """Equal numbers laid out otherwise in memory: "contiguous", "transposed", or "every second" of
+    a larger tensor.
+    """
+    if style == "transposed" and numbers.ndim > 1:
+        return numbers.transpose(0, -1).contiguous().transpose(0, -1)
+    if style == "every second" and numbers.ndim:
+        wide = numbers.repeat_interleave(2, dim=-1)
+        return wide[..., ::2]
+    return numbers
+
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+
+LEFT_OUT = object()
+"""The value of an argument that a call leaves out, so that the default counts."""
+_LAYOUTS = ("contiguous", "contiguous", "transposed", "every second")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A kind of argument, made of a function.
+
+    Attributes:
+        function: draws a value for the argument of a name.
+        can_change: whether a second call may have another value where all else stays.
+        by_keyword: whether a call gives the argument by its name.
+        axes: of a tensor, as the contract names them; () for other kinds.
+    """
+
+    function: Callable[[Scope, str], Any]
+    can_change: bool = True
+    by_keyword: bool = False
+    axes: tuple[str | int, ...] = ()
+
+    def draw(self, scope: Scope, name: str) -> Any:
+        """A value for the argument `name`."""
+        return self.function(scope, name)
+
+
+def tensor(
+    *axes: str | int,
+    values: Sequence[str] = FLOATS,
+    dtype: str = "",
+    may_have: Sequence[str] = (),
+) -> Drawn:
+    """A tensor of floats.
+
+    Args:
+        axes: names of sizes, expressions of them ("H*d"), numbers, or "..." for leading axes that
+            all arguments of the call share.
+        values: styles of numbers, as in `contract_numbers.py`.
+        dtype: the dtype; "" for the one that is drawn for the call.
+        may_have: "-inf", "inf" or "nan", which some elements may be.
+    """
+
+    def draw(scope: Scope, name: str) -> Any:
+        chosen_dtype = getattr(torch, dtype) if dtype else scope.dtype
+        shape = scope.shape(axes)
+        is_usual = "normal" in values and (scope.is_tame or scope.happens(35))
+        style = "normal" if is_usual else scope.choose(f"{name}: values", values)
+        generator = scope.generator()
+        numbers = draw_floats(style, shape, chosen_dtype, generator)
+        special = scope.choose(f"{name}: some are", ("usual", *may_have)) if may_have else "usual"
+        if special != "usual" and not scope.is_tame:
+            numbers[torch.rand(shape, generator=generator) < 0.4] = float(special)
+        numbers = shuffle_layout(numbers, scope.choose(f"{name}: layout", _LAYOUTS))
+        if "whole" in values:
+            scope.free.append(numbers)
+        return numbers
+
+    return Drawn(draw, axes=axes)
+
+
+def tokens(*axes: str | int, below: str | int, low: int = 0) -> Drawn:
+    """Whole numbers in [low, below), int64; `below` is an expression of sizes ("V")."""
+
+    def draw(scope: Scope, name: str) -> Any:
+        shape = scope.shape(axes)
+        high = scope.size(below)
+        style = scope.choose(f"{name}: values", WHOLE)
+        return draw_whole(style, shape, low, high, scope.generator())
+
+    return Drawn(draw, axes=axes)
+
+
+def mask(
+    *axes: str | int,
+    styles: Sequence[str] = MASKS,
+    broadcasts: bool = False,
+) -> Drawn:
+    """A boolean mask.
+
+    Args:
+        styles: as in `contract_numbers.py`.
+        broadcasts: whether any axis but the last may have size 1, and leading axes may be missing.
+    """
+
+    def draw(scope: Scope, name: str) -> Any:
+        shape = scope.shape(axes)
+        allowed = draw_mask(scope.choose(f"{name}: values", styles), shape, scope.generator())
+        if not broadcasts:
+            return allowed
+        kind = scope.choose(f"{name}: axes", ("all", "all", "some of size 1", "fewer"))
+        if kind == "some of size 1":
+            for axis in range(allowed.ndim - 1):
+                if scope.happens(50):
+                    allowed = allowed.narrow(axis, 0, 1)
+        elif kind == "fewer":
+            while allowed.ndim > 2:
+                allowed = allowed[0]
+        return allowed.clone()
+
+    return Drawn(draw, axes=axes)
+
+
+def permutation(axis: str) -> Drawn:
+    """A permutation of 0 … size − 1, int64."""
+
+    def draw(scope: Scope, name: str) -> Any:
+        return torch.randperm(scope.size(axis), generator=scope.generator())
+
+    return Drawn(draw)
+
+
+def size(expression: str) -> Drawn:
+    """The value of a named size, or of an expression of named sizes, as an int."""
+    return Drawn(lambda scope, name: scope.size(expression), can_change=False)
+
+
+def whole(low: int | str, high: int | str) -> Drawn:
+    """An int from low to high, both included; a bound may be an expression of sizes."""
+    return Drawn(lambda scope, name: scope.whole(scope.size(low), scope.size(high)))
+
+
+def number(low: float, high: float) -> Drawn:
+    """A float from low to high, both included."""
+    return Drawn(lambda scope, name: scope.number(low, high))
+
+
+def choice(*values: Any) -> Drawn:
+    """One of these values: every pair with a value of another choice is tried."""
+    return Drawn(lambda scope, name: scope.choose(name, values))
+
+
+def flag() -> Drawn:
+    """True or False."""
+    return choice(False, True)
+
+
+def maybe(parameter: Parameter) -> Drawn:
+    """An argument by keyword that is left out in half of the calls."""
+
+    def draw(scope: Scope, name: str) -> Any:
+        is_there = scope.choose(f"{name} is", ("left out", "there")) == "there"
+        return parameter.draw(scope, name) if is_there else LEFT_OUT
+
+    return Drawn(draw, by_keyword=True, axes=getattr(parameter, "axes", ()))
+
+
+def list_of(
+    parameter: Parameter,
+    low: int = 0,
+    high: int = 4,
+    *,
+    forget: Sequence[str] = (),
+) -> Drawn:
+    """A list of low to high values of a kind; sizes of the names in `forget` differ in it."""
+
+    def draw(scope: Scope, name: str) -> Any:
+        values = []
+        for _ in range(scope.whole(low, high)):
+            scope.forget(*forget)
+            values.append(parameter.draw(scope, name))
+        return values
+
+    return Drawn(draw)
+
+
+def dict_of(**parameters: Parameter) -> Drawn:
+    """A dict with these keys."""
+    return Drawn(lambda scope, name: _draw_named(scope, parameters))
+
+
+def config_of(**parameters: Parameter) -> Drawn:
+    """A plain object with these attributes."""
+    return Drawn(
+        lambda scope, name: SimpleNamespace(**_draw_named(scope, parameters)), can_change=False
+    )
+
+
+def _draw_named(scope: Scope, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    return {name: parameter.draw(scope, name) for name, parameter in parameters.items()}
+
+
+def counted_words(alphabet: str, most_words: int = 6, most_letters: int = 6) -> Drawn:
+    """A dict from word to a count from 1 to 4."""
+
+    def draw(scope: Scope, name: str) -> Any:
+        words = {}
+        for _ in range(scope.whole(0, most_words)):
+            words[_draw_text(scope, alphabet, 1, most_letters)] = scope.whole(1, 4)
+        return words
+
+    return Drawn(draw)
+
+
+def text(alphabet: str, low: int = 0, high: int = 8) -> Drawn:
+    """A text of low to high letters of the alphabet; texts of few letters repeat themselves."""
+    return Drawn(lambda scope, name: _draw_text(scope, alphabet, low, high))
+
+
+def _draw_text(scope: Scope, alphabet: str, low: int, high: int) -> str:
+    return "".join(
+        alphabet[scope.whole(0, len(alphabet) - 1)] for _ in range(scope.whole(low, high))
+    )
+
+
+def computed(function: Callable[[Scope], Any]) -> Drawn:
+    """A value that follows from what was drawn before: `computed(lambda call:
+    call.arguments["x"].shape[0])`; `call` draws further values too, `call.whole(0, 3)`.
+    """
+    return Drawn(lambda scope, name: function(scope))
+
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def loaded_torch() -> Any:
+    """The library torch; None where nothing in this process has imported it."""
+    return sys.modules.get("torch")
+
+
+def is_tensor(value: Any) -> TypeGuard[Tensor]:
+    """Whether the value is a tensor of torch's."""
+    torch = loaded_torch()
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype of torch's or numpy's: "float64" rather than "torch.float64"."""
+    return str(dtype).removeprefix("torch.")
+
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Literal
+
+
+Settings = Mapping[str, str]
+"""What was drawn for a script, by the name of the choice: `{"dtype": "float32"}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The answer of an earlier step of a script, where it is an object: a cache, a model.
+
+    Attributes:
+        step: the index of the step.
+    """
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptStep:
+    """One call of a script, or one look at an attribute.
+
+    Attributes:
+        name: of a function, a class, a method of `on`, or an attribute of `on`.
+        keywords: the arguments that are given by name.
+        on: the object whose method or attribute it is; None for a function of the notebook.
+        kind: "call"; "read" for an attribute; "helper" for a function of the script's `helpers`.
+    """
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    on: Made | None = None
+    kind: Literal["call", "read", "helper"] = "call"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Calls in a row.
+
+    Attributes:
+        steps: at least one.
+        settings: what was drawn for the script; empty for a script that nobody drew.
+        helpers: Python text with functions of the suite's own that steps of the kind "helper" call.
+        gradients: whether gradients of the float arguments are part of the answer.
+    """
+
+    steps: tuple[ScriptStep, ...]
+    settings: Settings = field(default_factory=dict)
+    helpers: str = ""
+    gradients: bool = False
+
+    def map_arguments(self, function: Callable[[Any], Any]) -> Script:
+        """The script with the function applied to every leaf of every argument."""
+        steps = []
+        for step in self.steps:
+            arguments = tuple(map_leaves(function, part) for part in step.arguments)
+            keywords = {name: map_leaves(function, part) for name, part in step.keywords.items()}
+            steps.append(dataclasses.replace(step, arguments=arguments, keywords=keywords))
+        return dataclasses.replace(self, steps=tuple(steps))
+
+    def leaves(self) -> list[Any]:
+        """The leaves of all arguments, in order."""
+        collected: list[Any] = []
+
+        def collect(leaf: Any) -> Any:
+            collected.append(leaf)
+            return leaf
+
+        self.map_arguments(collect)
+        return collected
+
+
+def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
+    """The same lists, tuples, dicts and plain objects, with the function applied to each leaf."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([map_leaves(function, part) for part in value])
+    if isinstance(value, dict):
+        return {key: map_leaves(function, part) for key, part in value.items()}
+    if type(value) is SimpleNamespace:
+        return SimpleNamespace(**map_leaves(function, vars(value)))
+    return function(value)
+
+
+def is_float_tensor(value: Any) -> bool:
+    """Whether the value is a tensor of floats."""
+    return is_tensor(value) and value.is_floating_point()
+
+
+def float_dtypes(script: Script) -> set[str]:
+    """The dtypes of float tensors among the arguments."""
+    return {dtype_name(leaf.dtype) for leaf in script.leaves() if is_float_tensor(leaf)}
+
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+FULL = ("float64", "float32")
+HALF = (*FULL, "float16")
+"""Dtypes of a docstring that promises something for half precision too; add "bfloat16" where it
+names that.
+"""
+_CALLS_TWICE = 25
+"""Percent of scripts with a second call, which differs from the first in one argument."""
+
+
+class Play:
+    """Writes a script down, call by call.
+
+    Attributes:
+        steps: the calls so far.
+        helpers: Python text with functions of the suite's own, for `helper`.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[ScriptStep] = []
+        self.helpers = ""
+
+    def call(
+        self,
+        name: str,
+        /,
+        *arguments: Any,
+        on: Made | None = None,
+        **keywords: Any,
+    ) -> Made:
+        """Call a function or a class of the notebook, or a method of an object that was made."""
+        return self._add(ScriptStep(name, arguments, keywords, on))
+
+    def read(self, name: str, on: Made) -> None:
+        """Look at an attribute of an object that was made."""
+        self._add(ScriptStep(name, on=on, kind="read"))
+
+    def helper(self, name: str, /, *arguments: Any) -> Made:
+        """Call a function of the helpers; it runs beside the student's code."""
+        return self._add(ScriptStep(name, arguments, kind="helper"))
+
+    def _add(self, step: ScriptStep) -> Made:
+        self.steps.append(step)
+        return Made(len(self.steps) - 1)
+
+
+Form = Callable[[Scope, Play, str], None]
+"""Draws the calls of a script: (draws, script, name of the question's function)."""
+
+
+def calls(**parameters: Parameter) -> Form:
+    """One call with these arguments, in the order of the signature; now and then a second call that
+    differs in one of them.
+
+    Arguments in `maybe(…)` are given by keyword, the others by position.
+    """
+
+    def draw_call(scope: Scope, play: Play, name: str) -> None:
+        for key, parameter in parameters.items():
+            scope.arguments[key] = parameter.draw(scope, key)
+        _write_call(play, name, parameters, scope.arguments)
+        changeable = [key for key in parameters if getattr(parameters[key], "can_change", False)]
+        if not changeable or not scope.happens(_CALLS_TWICE):
+            return
+        key = changeable[scope.whole(0, len(changeable) - 1)]
+        second = {**scope.arguments, key: parameters[key].draw(scope, key)}
+        scope.settings["second call differs in"] = key
+        _write_call(play, name, parameters, second)
+
+    draw_call.parameters = parameters
+    return draw_call
+
+
+def _write_call(
+    play: Play,
+    name: str,
+    parameters: Mapping[str, Parameter],
+    values: Mapping[str, Any],
+) -> None:
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for key, value in values.items():
+        if value is LEFT_OUT:
+            continue
+        if getattr(parameters[key], "by_keyword", False):
+            keywords[key] = value
+        else:
+            positional.append(value)
+    play.call(name, *positional, **keywords)
+
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+
+_TAME = 40
+"""Percent of calls with numbers of the style "normal" alone, for gradients."""
+MOST_SMALLER = 400
+"""Calls that are tried to make one smaller."""
+_FEW_NUMBERS = 12
+"""Tensors of at most so many numbers are made simpler number by number."""
+
+
+class ChosenNumbers:
+    """A source of whole numbers: first those of a list, as far as they fit, and then random or
+    lowest ones.
+
+    Attributes:
+        made: all numbers so far.
+    """
+
+    def __init__(
+        self,
+        first: Sequence[int] = (),
+        further: random.Random | None = None,
+    ) -> None:
+        self.made: list[int] = []
+        self._first = first
+        self._further = further
+
+    def __call__(
+        self,
+        low: int,
+        high: int,
+    ) -> int:
+        """A whole number from low to high, both included."""
+        place = len(self.made)
+        if place < len(self._first):
+            number = min(max(self._first[place], low), high)
+        elif self._further is not None:
+            number = self._further.randint(low, high)
+        else:
+            number = low
+        self.made.append(number)
+        return number
+
+
+@dataclass(eq=False, repr=False)
+class AllowedCalls:
+    """What a question allows: a contract, as the notebook needs it.
+
+    Attributes:
+        form: draws the calls of one script.
+        sizes: smallest and largest size, by name.
+        gradients: whether gradients are part of the answer.
+        has_choices: whether an answer may choose among equal numbers, so that rounding decides.
+        allowed_if: says of the arguments of a call whether it is allowed.
+    """
+
+    question: str
+    function: str
+    form: Form
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    dtypes: Sequence[str] = FULL
+    gradients: bool = False
+    has_choices: bool = False
+    allowed_if: Callable[..., bool] | None = None
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The kinds of the arguments, by name; none where a function draws the calls."""
+        parameters: Mapping[str, Any] = getattr(
+            self.form,
+            "parameters",
+            {},
+        )
+        return parameters
+
+    def draw(self, numbers: WholeNumbers) -> DrawnCalls:
+        """Draw a script. Raises: CallRejected."""
+        scope = Scope(
+            numbers,
+            self.sizes,
+            self.dtypes,
+        )
+        scope.is_tame = scope.happens(_TAME)
+        play = Play()
+        self.form(
+            scope,
+            play,
+            self.function,
+        )
+        script = Script(
+            tuple(play.steps),
+            dict(scope.settings),
+            play.helpers,
+        )
+        drawn = DrawnCalls(
+            self,
+            script,
+            scope.free,
+            is_tame=scope.is_tame,
+        )
+        if not drawn.is_allowed():
+            raise CallRejected
+        return drawn
+
+
+@dataclass(eq=False, repr=False)
+class DrawnCalls:
+    """A script that was drawn.
+
+    Attributes:
+        free: the tensors of its arguments that may have any floats.
+        is_tame: whether all floats are of the style "normal".
+    """
+
+    allowed: AllowedCalls
+    script: Script
+    free: Sequence[Tensor]
+    is_tame: bool
+
+    def is_allowed(self) -> bool:
+        """Whether `allowed_if` takes all calls of the question's function."""
+        accepts = self.allowed.allowed_if
+        if accepts is None:
+            return True
+        steps = [step for step in self.script.steps if step.name == self.allowed.function]
+        return all(accepts(*step.arguments, **step.keywords) for step in steps)
+
+    def with_tensor(
+        self,
+        old: Tensor,
+        new: Tensor,
+    ) -> DrawnCalls:
+        """The same calls with another tensor in one's place."""
+        script = self.script.map_arguments(lambda leaf: new if leaf is old else leaf)
+        free = [new if tensor is old else tensor for tensor in self.free]
+        return DrawnCalls(
+            self.allowed,
+            script,
+            free,
+            self.is_tame,
+        )
+
+
+StillFails = Callable[[DrawnCalls], bool]
+"""Whether smaller calls show the same."""
+
+
+class SmallerCalls:
+    """Looks for the smallest calls that still fail.
+
+    Args:
+        drawn: calls that fail.
+        numbers: the whole numbers that they were drawn with.
+        fails: says of other calls whether they fail in the same way.
+        has_time: whether there is time for another try.
+    """
+
+    def __init__(
+        self,
+        drawn: DrawnCalls,
+        numbers: Sequence[int],
+        fails: StillFails,
+        has_time: Callable[[], bool],
+    ) -> None:
+        self.drawn = drawn
+        self._numbers = list(numbers)
+        self._fails = fails
+        self._has_time = has_time
+        self._tries = 0
+
+    def find(self) -> DrawnCalls:
+        """The smallest calls that were found."""
+        while self._shrink_numbers():
+            pass
+        self._simplify_tensors()
+        return self.drawn
+
+    def _shrink_numbers(self) -> bool:
+        """Go once through all numbers; returns whether any became smaller."""
+        has_moved = False
+        place = 0
+        while place < len(self._numbers):
+            for smaller in _smaller_numbers(self._numbers[place]):
+                if self._try_numbers(
+                    [*self._numbers[:place], smaller, *self._numbers[place + 1 :]]
+                ):
+                    has_moved = True
+                    break
+            place += 1
+        return has_moved
+
+    def _try_numbers(self, numbers: Sequence[int]) -> bool:
+        if self._tries >= MOST_SMALLER or not self._has_time():
+            return False
+        source = ChosenNumbers(numbers)
+        try:
+            drawn = self.drawn.allowed.draw(source)
+        except CallRejected:
+            return False
+        is_smaller = (len(source.made), source.made) < (len(self._numbers), self._numbers)
+        if is_smaller and self._try(drawn):
+            self._numbers = source.made
+            return True
+        return False
+
+    def _try(self, drawn: DrawnCalls) -> bool:
+        """Keep calls that are allowed and fail."""
+        if self._tries >= MOST_SMALLER or not self._has_time():
+            return False
+        self._tries += 1
+        if not drawn.is_allowed() or not self._fails(drawn):
+            return False
+        self.drawn = drawn
+        return True
+
+    def _simplify_tensors(self) -> None:
+        """Plain layouts; then zeros, ones or whole numbers for each tensor, and for its numbers."""
+        for place in range(len(self.drawn.free)):
+            tensor = self.drawn.free[place]
+            if not tensor.is_contiguous():
+                self._try(self.drawn.with_tensor(tensor, tensor.contiguous()))
+            for simplify in _SIMPLER:
+                tensor = self.drawn.free[place]
+                simple = simplify(tensor)
+                if bool((simple == tensor).all()):
+                    break
+                if self._try(self.drawn.with_tensor(tensor, simple)):
+                    break
+            self._simplify_elements(place)
+
+    def _simplify_elements(self, place: int) -> None:
+        count = self.drawn.free[place].numel()
+        for element in range(count if 1 < count <= _FEW_NUMBERS else 0):
+            tensor = self.drawn.free[place]
+            simple = tensor.clone()
+            if simple.flatten()[element] != 0 and simple.is_contiguous():
+                simple.view(-1)[element] = 0
+                self._try(self.drawn.with_tensor(tensor, simple))
+
+
+def _smaller_numbers(number: int) -> Iterator[int]:
+    """0 first, then numbers that come near."""
+    yield from dict.fromkeys(n for n in (0, 1, number // 2, number - 1) if 0 <= n < number)
+
+
+_SIMPLER: tuple[Callable[[Tensor], Tensor], ...] = (
+    lambda tensor: tensor * 0,
+    lambda tensor: tensor * 0 + 1,
+    lambda tensor: tensor.round().clamp(-2, 2),
+    lambda tensor: tensor.round(),
+    lambda tensor: (10 * tensor).round() / 10,
+)
+
+
+def float_arguments(script: Script) -> list[Tensor]:
+    """The float tensors among the arguments."""
+    return [leaf for leaf in script.leaves() if is_float_tensor(leaf)]
+
+
+from collections.abc import Callable
+from typing import Any
+
+
+def leaves(value: Any) -> list[Any]:
+    """The leaves of nested lists, tuples and dicts, in order; a dict's keys are no leaves."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        return [value]
+    collected = []
+    for part in value:
+        collected += leaves(part)
+    return collected
+
+
+def mapped(
+    function: Callable[[Any], Any],
+    value: Any,
+) -> Any:
+    """The same lists, tuples (named ones too) and dicts, with the function applied to each leaf."""
+    if isinstance(value, dict):
+        return {key: mapped(function, part) for key, part in value.items()}
+    if not isinstance(value, (list, tuple)):
+        return function(value)
+    parts = [mapped(function, part) for part in value]
+    if isinstance(value, list):
+        return parts
+    if hasattr(value, "_fields"):
+        return type(value)(*parts)
+    return tuple(parts)
+
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+_OBJECT = "an object"
+"""Stands for an answer that is an object: two objects are compared by what they answer later."""
+
+
+@dataclass(slots=True)
+class StepAnswer:
+    """The answer of one step.
+
+    Attributes:
+        value: data, or the word for an object.
+        fault: the exception in its place: a StudentFault of a submission, any of the answer key.
+        changed: places in the arguments that the call changed.
+        gradients: of the float tensors among the arguments, where the script asks for them; None
+            for a tensor that no gradient reaches.
+    """
+
+    value: Any = None
+    fault: Exception | None = None
+    changed: tuple[str, ...] = ()
+    gradients: list[Tensor | None] = field(default_factory=list)
+
+
+FindFunction = Callable[[ScriptStep], Any]
+"""The function of a step that is called on no object: a question's, or a helper of the script."""
+
+
+def play_step(
+    step: ScriptStep,
+    made: Sequence[Any],
+    find: FindFunction,
+    *,
+    with_gradients: bool = False,
+) -> tuple[StepAnswer, Any]:
+    """The answer of a step, and the object that it made, for later steps."""
+    inputs: list[Tensor] = []
+
+    def fill_in(leaf: Any) -> Any:
+        if isinstance(leaf, Made):
+            return made[leaf.step]
+        if isinstance(leaf, Tensor):
+            fresh = _fresh(leaf)
+            if with_gradients and is_float_tensor(leaf):
+                inputs.append(fresh.requires_grad_())
+            return fresh
+        return leaf
+
+    arguments = tuple(map_leaves(fill_in, part) for part in step.arguments)
+    keywords = {name: map_leaves(fill_in, part) for name, part in step.keywords.items()}
+    answer = StepAnswer()
+    result = _call(step, made, find, arguments, keywords)
+    if inputs:
+        answer.gradients = _gradients(result, inputs)
+    answer.value = map_leaves(_as_data, result)
+    return answer, result
+
+
+def _call(
+    step: ScriptStep,
+    made: Sequence[Any],
+    find: FindFunction,
+    arguments: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Any:
+    if step.on is not None:
+        target = getattr(made[step.on.step], step.name)
+        return target if step.kind == "read" else target(*arguments, **keywords)
+    if step.kind == "helper":
+        return find(step)(*arguments)
+    return find(step)(*arguments, **keywords)
+
+
+def _fresh(tensor: Tensor) -> Tensor:
+    """A copy of a tensor with the same layout in memory."""
+    if tensor.is_contiguous():
+        return tensor.detach().clone()
+    return copy.deepcopy(tensor.detach())
+
+
+def _gradients(result: Any, inputs: Sequence[Tensor]) -> list[Tensor | None]:
+    """Gradients of a weighted sum of the result's floats."""
+    total = weighted_sum(result, with_gradient=True)
+    if total is None:
+        return [None for _ in inputs]
+    total.backward()
+    return [None if tensor.grad is None else tensor.grad.detach().clone() for tensor in inputs]
+
+
+def weighted_sum(answer: Any, *, with_gradient: bool = False) -> Tensor | None:
+    """The sum of all floats of an answer, each with its own weight; None where there are none.
+
+    Args:
+        with_gradient: only of tensors that a gradient passes through.
+    """
+    total: Tensor | None = None
+    for place, leaf in enumerate(leaves(answer)):
+        if not is_float_tensor(leaf) or (with_gradient and not leaf.requires_grad):
+            continue
+        weights = torch.cos(torch.arange(leaf.numel(), dtype=torch.float64) + place)
+        part = (leaf.double() * weights.view(leaf.shape)).sum()
+        total = part if total is None else total + part
+    return total
+
+
+def _as_data(leaf: Any) -> Any:
+    if isinstance(leaf, Tensor):
+        return leaf.detach()
+    is_data = leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes, torch.dtype))
+    if is_data or type(leaf).__module__ == "numpy":
+        return leaf
+    return _OBJECT if not isinstance(leaf, (set, frozenset)) else leaf
+
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+SHARE = 1e-5
+"""The difference in float64 that is no mistake, as a share of the largest number: an answer may
+compute in float32 inside.
+"""
+
+
+class ClaimBroken(AssertionError):
+    """A claim that does not hold of a call.
+
+    Attributes:
+        difference: what differs; None where the sentence says all.
+    """
+
+    def __init__(
+        self,
+        sentence: str,
+        difference: CheckDifference | None = None,
+    ) -> None:
+        super().__init__(sentence)
+        self.difference = difference
+
+
+@dataclass(eq=False, repr=False)
+class HarderTrial:
+    """Calls of a student's function, about which claims are made.
+
+    Attributes:
+        names: the names of the notebook.
+        refuses: arguments and axes that must fit: "w_x.0".
+    """
+
+    drawn: DrawnCalls
+    names: Mapping[str, Any]
+    refuses: Sequence[str] = ()
+    _answers: dict[str, list[Any]] = field(default_factory=dict)
+
+    @property
+    def script(self) -> Script:
+        """The calls."""
+        return self.drawn.script
+
+    def play(self, script: Script) -> list[Any]:
+        """The answers to other calls; raises what the student's code raises."""
+        made: list[Any] = []
+        answers = []
+        helpers: dict[str, Any] = {}
+        if script.helpers:
+            helpers["torch"] = torch
+            exec(
+                compile(
+                    script.helpers,
+                    "<helpers>",
+                    "exec",
+                ),
+                helpers,
+            )
+
+        def find(step: ScriptStep) -> Any:
+            return helpers[step.name] if step.kind == "helper" else self.names[step.name]
+
+        for step in script.steps:
+            answer, made_object = play_step(
+                step,
+                made,
+                find,
+            )
+            answers.append(answer.value)
+            made.append(made_object)
+        return answers
+
+    @property
+    def answers(self) -> list[Any]:
+        """The answers to the calls as they were drawn."""
+        if "drawn" not in self._answers:
+            self._answers["drawn"] = self.play(self.script)
+        return self._answers["drawn"]
+
+    @property
+    def wide_answers(self) -> list[Any]:
+        """The answers to the calls in float64."""
+        if "wide" not in self._answers:
+            self._answers["wide"] = self.play(self.script.map_arguments(in_float64))
+        return self._answers["wide"]
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """The one dtype of all float arguments; None where there are none, or several."""
+        dtypes = {tensor.dtype for tensor in float_arguments(self.script)}
+        dtypes |= {leaf for leaf in self.script.leaves() if isinstance(leaf, torch.dtype)}
+        return dtypes.pop() if len(dtypes) == 1 else None
+
+    @property
+    def floor(self) -> float:
+        """The largest float among the arguments, at most 1."""
+        sizes = [largest_number(tensor) for tensor in float_arguments(self.script)]
+        return min(1.0, max(sizes, default=1.0))
+
+    def find_function(self, step: ScriptStep) -> Any:
+        """The notebook's function of a step."""
+        return self.names[step.name]
+
+    def the_call(self) -> ScriptStep | None:
+        """The one call of the question's function; None where the calls are several."""
+        steps = [step for step in self.script.steps if step.kind == "call" and step.on is None]
+        is_alone = len(self.script.steps) == 1
+        return steps[0] if is_alone and steps[0].name == self.drawn.allowed.function else None
+
+    def bound_arguments(self, step: ScriptStep) -> dict[str, Any]:
+        """The arguments of a call by name."""
+        signature = inspect.signature(self.names[step.name])
+        return dict(signature.bind(*step.arguments, **step.keywords).arguments)
+
+
+Claim = Callable[[HarderTrial], None]
+"""Raises ClaimBroken where the claim does not hold."""
+
+
+def in_float64(leaf: Any) -> Any:
+    """A float tensor, or a float dtype, in float64; anything else as it is."""
+    if isinstance(leaf, torch.dtype):
+        return torch.float64 if leaf.is_floating_point else leaf
+    return leaf.double() if is_float_tensor(leaf) else leaf
+
+
+def largest_number(value: Any) -> float:
+    """The largest finite number in an answer, without its sign; 0 where there is none."""
+    largest = 0.0
+    for leaf in leaves(value):
+        if isinstance(leaf, Tensor) and leaf.numel() and leaf.dtype != torch.bool:
+            finite = leaf.detach().double().abs()
+            finite = finite[finite.isfinite()]
+            largest = max(largest, float(finite.max()) if finite.numel() else 0.0)
+        elif isinstance(leaf, float) and math.isfinite(leaf):
+            largest = max(largest, abs(leaf))
+    return largest
+
+
+def find_difference(
+    actual: Any, expected: Any, share: float = SHARE, floor: float = 0.0
+) -> CheckDifference | None:
+    """How two answers differ by more than a share of the largest number; None where they do not."""
+    both_lists = all(isinstance(value, (list, tuple)) for value in (actual, expected))
+    if both_lists and len(actual) == len(expected):
+        for mine, other in zip(
+            actual,
+            expected,
+            strict=True,
+        ):
+            if difference := find_difference(
+                mine,
+                other,
+                share,
+                floor,
+            ):
+                return difference
+        return None
+    if isinstance(actual, dict) and isinstance(expected, dict) and actual.keys() == expected.keys():
+        return find_difference(
+            [actual[key] for key in expected], list(expected.values()), share, floor
+        )
+    is_exact = isinstance(expected, Tensor) and not is_float_tensor(expected)
+    largest = 0.0 if is_exact else max(largest_number(expected), floor)
+    return compare_answers(
+        _detached(actual),
+        _detached(expected),
+        share * largest,
+    )
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if isinstance(value, Tensor) else value
+
+
+def claim_same(
+    sentence: str,
+    actual: Any,
+    expected: Any,
+    share: float,
+    floor: float,
+) -> None:
+    """Claim that two answers are the same. Raises: ClaimBroken."""
+    difference = find_difference(
+        actual,
+        expected,
+        share,
+        floor,
+    )
+    if difference is not None:
+        raise ClaimBroken(sentence, difference)
+
+
+def with_arguments(
+    trial: HarderTrial,
+    step: ScriptStep,
+    arguments: Mapping[str, Any],
+) -> Script:
+    """The one call of a trial with other arguments, by name where that is possible."""
+    parameters = inspect.signature(trial.names[step.name]).parameters
+    by_place = [
+        name
+        for name, parameter in parameters.items()
+        if name in arguments and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
+    keywords = {name: arguments[name] for name in arguments if name in step.keywords}
+    placed = tuple(arguments[name] for name in by_place if name not in keywords)
+    return Script(
+        (
+            ScriptStep(
+                step.name,
+                placed,
+                keywords,
+            ),
+        ),
+        {},
+        trial.script.helpers,
+    )
+
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+_SHARES = {torch.float32: 5e-4, torch.float16: 3e-2, torch.bfloat16: 8e-2}
+_LAST_DIGIT = {torch.float32: 2.0**-22, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+_MOVED_TRIES = 6
+_MOVES = 10.0
+"""How many times as far as an answer moves by the last digits of its inputs it may be off."""
+_STEP = 1e-3
+_GRADIENT_SHARE = 5e-3
+_MOST_ROWS = 3
+
+
+def answers_every_call(trial: HarderTrial) -> None:
+    """Every call that the question allows gets an answer."""
+    assert trial.answers is not None
+
+
+def arguments_stay(trial: HarderTrial) -> None:
+    """No argument is changed."""
+    for step in trial.script.steps:
+        if step.kind != "call" or step.on is not None:
+            continue
+        if step.name != trial.drawn.allowed.function or trial.the_call() is None:
+            return
+        given = map_leaves(copy.deepcopy, [*step.arguments, *step.keywords.values()])
+        count = len(step.arguments)
+        keywords = dict(
+            zip(
+                step.keywords,
+                given[count:],
+                strict=True,
+            )
+        )
+        trial.names[step.name](*given[:count], **keywords)
+        before = [*step.arguments, *step.keywords.values()]
+        for old, new in zip(
+            before,
+            given,
+            strict=True,
+        ):
+            claim_same(
+                "An argument is another one after the call.",
+                _plain(new),
+                _plain(old),
+                0,
+                0,
+            )
+
+
+def _plain(value: Any) -> Any:
+    return vars(value) if type(value) is SimpleNamespace else value
+
+
+def dtype_is_kept(trial: HarderTrial) -> None:
+    """Floats of the answer have the dtype of the arguments."""
+    if trial.dtype is None or not float_arguments(trial.script):
+        return
+    for leaf in leaves(trial.answers):
+        if is_float_tensor(leaf) and leaf.dtype != trial.dtype:
+            raise ClaimBroken(
+                f"The arguments are {_dtype(trial.dtype)}, and the answer is {_dtype(leaf.dtype)}."
+            )
+
+
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def answer_is_finite(trial: HarderTrial) -> None:
+    """Finite numbers give finite numbers."""
+    if not all(bool(tensor.isfinite().all()) for tensor in float_arguments(trial.script)):
+        return
+    if trial.dtype not in (torch.float64, torch.float32, None):
+        return  # half precision overflows in sums of large numbers
+    for leaf in leaves(trial.answers):
+        if is_float_tensor(leaf) and not bool(leaf.isfinite().all()):
+            where = (~leaf.isfinite()).nonzero()[0].tolist()
+            shown = f" at {where}" if where else ""
+            raise ClaimBroken(f"The answer has NaN or ∞{shown}.")
+        if isinstance(leaf, float) and not math.isfinite(leaf):
+            raise ClaimBroken(f"The answer is {leaf}.")
+
+
+def answer_comes_again(trial: HarderTrial) -> None:
+    """The same call gets the same answer a second time."""
+    claim_same(
+        "The second answer differs.",
+        trial.play(trial.script),
+        trial.answers,
+        1e-9,
+        0,
+    )
+
+
+def layout_is_nothing(trial: HarderTrial) -> None:
+    """A view of a tensor gets the answer of a contiguous tensor with the same numbers."""
+    tensors = [leaf for leaf in trial.script.leaves() if isinstance(leaf, Tensor)]
+    if trial.drawn.allowed.has_choices or all(tensor.is_contiguous() for tensor in tensors):
+        return
+    plain = trial.script.map_arguments(in_float64).map_arguments(_contiguous)
+    sentence = "A view of a tensor gets another answer than a contiguous copy."
+    claim_same(
+        sentence,
+        trial.wide_answers,
+        trial.play(plain),
+        SHARE,
+        trial.floor,
+    )
+
+
+def _contiguous(leaf: Any) -> Any:
+    return leaf.contiguous() if isinstance(leaf, Tensor) else leaf
+
+
+def precision_is_kept(trial: HarderTrial) -> None:
+    """The answer in float32 or float16 is near the answer in float64."""
+    dtype = trial.dtype
+    if dtype not in _SHARES or trial.drawn.allowed.has_choices:
+        return
+    wide, narrow = leaves(trial.wide_answers), leaves(trial.answers)
+    if len(wide) != len(narrow):
+        return
+    moved: list[list[Any]] = []
+    for place, (expected, actual) in enumerate(
+        zip(
+            wide,
+            narrow,
+            strict=True,
+        )
+    ):
+        if not is_float_tensor(expected) or not isinstance(actual, Tensor):
+            continue
+        if find_difference(
+            actual.double(),
+            expected.double(),
+            _SHARES[dtype],
+            trial.floor,
+        ):
+            moved = moved or [leaves(answers) for answers in _moved_answers(trial, dtype)]
+            variants = [parts[place] for parts in moved if len(parts) == len(wide)]
+            _claim_near(
+                actual.double(),
+                expected,
+                variants,
+                dtype,
+                trial.floor,
+            )
+
+
+def _moved_answers(trial: HarderTrial, dtype: torch.dtype) -> Iterator[list[Any]]:
+    """Answers in float64 to arguments that differ in the last digit of the narrow dtype."""
+    for number in range(_MOVED_TRIES):
+        generator = torch.Generator().manual_seed(number)
+
+        def move(leaf: Any, generator: torch.Generator = generator) -> Any:
+            if not is_float_tensor(leaf):
+                return leaf
+            wide = leaf.double()
+            shares = (
+                2
+                * torch.rand(
+                    leaf.shape,
+                    generator=generator,
+                    dtype=torch.float64,
+                )
+                - 1
+            )
+            return wide * (1 + _LAST_DIGIT[dtype] * shares)
+
+        yield trial.play(trial.script.map_arguments(move))
+
+
+def _claim_near(
+    actual: Tensor, expected: Tensor, variants: Sequence[Any], dtype: torch.dtype, floor: float
+) -> None:
+    largest = max(largest_number(expected), floor)
+    if actual.shape != expected.shape or largest > torch.finfo(dtype).max / 4:
+        return
+    moves = 0.0
+    for variant in variants:
+        if not torch.equal(variant.isfinite(), expected.isfinite()):
+            return
+        moves = max(moves, largest_number(variant - expected))
+    allowed = _SHARES[dtype] * largest + _MOVES * moves
+    difference = compare_answers(
+        actual,
+        expected.double(),
+        allowed,
+    )
+    if difference is not None:
+        name = _dtype(dtype)
+        raise ClaimBroken(f"In {name} it is another answer than in float64.", difference)
+
+
+def batch_is_nothing(trial: HarderTrial) -> None:
+    """Each element of a batch alone gets its part of the answer."""
+    step = trial.the_call()
+    parameters = trial.drawn.allowed.parameters
+    if step is None or not parameters or trial.drawn.allowed.has_choices:
+        return
+    arguments = trial.bound_arguments(step)
+    batched = {
+        name: value
+        for name, value in arguments.items()
+        if isinstance(value, Tensor)
+        and _is_batched(
+            parameters.get(name),
+            value,
+            parameters,
+        )
+    }
+    sizes = {tensor.shape[0] for tensor in batched.values()}
+    if len(sizes) != 1 or (count := sizes.pop()) == 1:
+        return
+    whole = leaves(trial.wide_answers)
+    for row in range(min(count, _MOST_ROWS)):
+        part = {
+            name: tensor.narrow(
+                0,
+                row,
+                1,
+            )
+            for name, tensor in batched.items()
+        }
+        script = with_arguments(
+            trial,
+            step,
+            {**arguments, **part},
+        )
+        alone = leaves(trial.play(script.map_arguments(in_float64)))
+        for mine, single in zip(
+            whole,
+            alone,
+            strict=False,
+        ):
+            if not (isinstance(mine, Tensor) and isinstance(single, Tensor)):
+                continue
+            if mine.ndim and mine.shape[0] == count and single.shape[:1] == (1,):
+                sentence = f"Element {row} of the batch alone gets another answer."
+                claim_same(
+                    sentence,
+                    mine[row],
+                    single[0],
+                    SHARE,
+                    trial.floor,
+                )
+
+
+def _is_batched(
+    parameter: Any,
+    value: Tensor,
+    parameters: Mapping[str, Any],
+) -> bool:
+    """Whether the first axis of an argument is the batch."""
+    axes = getattr(
+        parameter,
+        "axes",
+        (),
+    )
+    if not axes or axes[0] not in ("...", "B"):
+        return False
+    return axes[0] == "B" or value.ndim >= len(axes)
+
+
+def sizes_are_checked(trial: HarderTrial) -> None:
+    """Sizes that do not fit are refused with ValueError."""
+    step = trial.the_call()
+    if step is None:
+        return
+    for place in trial.refuses:
+        *path, axis = place.split(".")
+        arguments = trial.bound_arguments(step)
+        tensor = _at_path(arguments, path)
+        if not isinstance(tensor, Tensor) or not -tensor.ndim <= int(axis) < tensor.ndim:
+            continue
+        longer = _one_longer(tensor, int(axis) % tensor.ndim)
+        changed = map_leaves(_replacing({id(tensor): longer}), arguments)
+        name = "".join([path[0], *(f'["{key}"]' for key in path[1:])])
+        meant = f"{name} of shape {list(longer.shape)} in place of {list(tensor.shape)}"
+        try:
+            trial.play(
+                with_arguments(
+                    trial,
+                    step,
+                    changed,
+                )
+            )
+        except ValueError:
+            continue
+        except Exception as error:
+            raise ClaimBroken(
+                f"With {meant} the call should raise ValueError, and raises "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        raise ClaimBroken(f"With {meant} the call should raise ValueError, and answers.")
+
+
+def _replacing(tensors: Mapping[int, Tensor]) -> Callable[[Any], Any]:
+    """Puts tensors in the places of those with these ids."""
+
+    def replace(leaf: Any) -> Any:
+        return tensors.get(id(leaf), leaf)
+
+    return replace
+
+
+def _at_path(arguments: Mapping[str, Any], path: Sequence[str]) -> Any:
+    value: Any = arguments
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = value[key]
+    return value
+
+
+def _one_longer(tensor: Tensor, axis: int) -> Tensor:
+    """The tensor with its last part once more along an axis."""
+    length = tensor.shape[axis]
+    if length == 0:
+        return torch.zeros(
+            [size + (number == axis) for number, size in enumerate(tensor.shape)],
+            dtype=tensor.dtype,
+        )
+    return torch.cat(
+        [
+            tensor,
+            tensor.narrow(
+                axis,
+                length - 1,
+                1,
+            ),
+        ],
+        dim=axis,
+    )
+
+
+def gradient_is_the_slope(trial: HarderTrial) -> None:
+    """The gradient is the slope: it tells how the answer changes where the arguments do."""
+    if not (trial.drawn.allowed.gradients and trial.drawn.is_tame):
+        return
+    step = trial.the_call()
+    if step is None or trial.dtype not in (torch.float64, torch.float32):
+        return
+    script = trial.script.map_arguments(in_float64)
+    inputs = float_arguments(script)
+    generator = torch.Generator().manual_seed(1)
+    ways = [
+        torch.randn(
+            x.shape,
+            generator=generator,
+            dtype=torch.float64,
+        )
+        for x in inputs
+    ]
+    answer, _ = play_step(
+        script.steps[0],
+        [],
+        trial.find_function,
+        with_gradients=True,
+    )
+    if all(gradient is None for gradient in answer.gradients):
+        raise ClaimBroken("No gradient arrives at the arguments.")
+    slope = sum(
+        float((gradient * way).sum())
+        for gradient, way in zip(
+            answer.gradients,
+            ways,
+            strict=True,
+        )
+        if gradient is not None
+    )
+    measured = [
+        _measure_slope(
+            trial,
+            script,
+            inputs,
+            ways,
+            step,
+        )
+        for step in (_STEP, _STEP / 2)
+    ]
+    scale = max(
+        1.0,
+        abs(measured[1]),
+        abs(slope),
+    )
+    is_smooth = abs(measured[0] - measured[1]) < _GRADIENT_SHARE * scale / 5
+    if is_smooth and not abs(slope - measured[1]) <= _GRADIENT_SHARE * scale:
+        raise ClaimBroken(
+            "The arguments are moved a little in one direction: by the gradient the answer "
+            f"should change at the rate {slope:.4g}, and it changes at the rate {measured[1]:.4g}."
+        )
+
+
+def _measure_slope(
+    trial: HarderTrial,
+    script: Script,
+    inputs: Sequence[Tensor],
+    ways: Sequence[Tensor],
+    step: float,
+) -> float:
+    """The difference quotient of the weighted sum of all floats, along a direction."""
+    totals = []
+    for sign in (1, -1):
+        moved = {
+            id(x): x + sign * step * way
+            for x, way in zip(
+                inputs,
+                ways,
+                strict=True,
+            )
+        }
+        answer = trial.play(script.map_arguments(_replacing(moved)))
+        total = weighted_sum(answer[0])
+        totals.append(0.0 if total is None else float(total))
+    return (totals[0] - totals[1]) / (2 * step)
+
+
+GENERAL: Mapping[str, Claim] = {
+    "answers": answers_every_call,
+    "unchanged": arguments_stay,
+    "dtype": dtype_is_kept,
+    "finite": answer_is_finite,
+    "again": answer_comes_again,
+    "layout": layout_is_nothing,
+    "precision": precision_is_kept,
+    "batch": batch_is_nothing,
+    "sizes": sizes_are_checked,
+    "gradient": gradient_is_the_slope,
+}
+"""Claims about every question, by the word with which `about` leaves one out."""
+
+
+import contextlib
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+
+_MOST_EXAMPLES = 60
+
+
+class _FailsAlike(Exception):  # tells hypothesis that a call fails
+    """A smaller call fails in the same way."""
+
+
+class _TimeIsUp(KeyboardInterrupt):
+    """Ends hypothesis's search, which lets no other exception through."""
+
+
+def shrink_with_hypothesis(
+    drawn: DrawnCalls,
+    seed: int,
+    fails: Callable[[DrawnCalls], bool],
+    is_over: Callable[[], bool],
+) -> tuple[DrawnCalls, list[int]] | None:
+    """Smaller calls that fail alike, found by hypothesis; None where it is not installed, or finds
+    none in time.
+    """
+    if importlib.util.find_spec("hypothesis") is None:
+        return None
+    hypothesis: Any = importlib.import_module("hypothesis")
+    whole = importlib.import_module("hypothesis.strategies")
+    smallest: list[tuple[DrawnCalls, list[int]]] = []
+
+    def search(data: Any) -> None:
+        if is_over():
+            raise _TimeIsUp
+        made: list[int] = []
+
+        def draw(low: int, high: int) -> int:
+            made.append(data.draw(whole.integers(low, high)))
+            return made[-1]
+
+        try:
+            smaller = drawn.allowed.draw(draw)
+        except CallRejected:
+            hypothesis.reject()
+        if fails(smaller):
+            smallest.append((smaller, made))
+            raise _FailsAlike
+
+    settings = hypothesis.settings(
+        database=None,
+        deadline=None,
+        max_examples=_MOST_EXAMPLES,
+        phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
+        report_multiple_bugs=False,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        verbosity=hypothesis.Verbosity.quiet,
+    )
+    run = hypothesis.seed(seed)(settings(hypothesis.given(whole.data())(search)))
+    with contextlib.suppress(
+        _FailsAlike,
+        _TimeIsUp,
+        hypothesis.errors.HypothesisException,
+    ):
+        run()
+    return smallest[-1] if smallest else None
+
+
+import inspect
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+
+_UNSAID_DTYPES = ("float32", "int64", "bool")
+"""Dtypes that `torch.tensor` chooses by itself."""
+_MOST_NUMBERS = 400
+"""Numbers of a tensor that are written out; beyond, its shape."""
+
+
+def script_lines(script: Script) -> list[str]:
+    """The script as lines of Python, one a step."""
+    texts = [script.helpers] if script.helpers else []
+    texts += dict.fromkeys(inspect.getsource(leaf) for leaf in script.leaves() if _is_own(leaf))
+    lines = [line for text in texts for line in [*text.strip("\n").split("\n"), ""]]
+    users = {part.step for step in script.steps for part in (step.on, *_made_parts(step)) if part}
+    for number, step in enumerate(script.steps):
+        text = _step_text(step, value_text)
+        lines.append(f"made_{number} = {text}" if number in users else text)
+    return lines
+
+
+def script_title(script: Script) -> str:
+    """The script in one line, tensors as shapes: `attend(scores [2, 3], states [2, 3, 4])`."""
+    return "; ".join(_step_text(step, _short_text) for step in script.steps)
+
+
+def _is_own(value: Any) -> bool:
+    """Whether a value is a function that a contract defines, and whose text can be shown."""
+    return inspect.isfunction(value)
+
+
+def _made_parts(step: ScriptStep) -> list[Made]:
+    parts = [*step.arguments, *step.keywords.values()]
+    return [part for part in parts if isinstance(part, Made)]
+
+
+def _step_text(step: ScriptStep, write: Any) -> str:
+    name = f"made_{step.on.step}.{step.name}" if step.on else step.name
+    if step.kind == "read":
+        return name
+    arguments = [write(part) for part in step.arguments]
+    arguments += [f"{key}={write(part)}" for key, part in step.keywords.items()]
+    return f"{name}({', '.join(arguments)})"
+
+
+def value_text(value: Any) -> str:
+    """A value as Python writes it, with torch imported."""
+    torch = loaded_torch()
+    if is_tensor(value):
+        return _tensor_text(value)
+    if isinstance(value, np.ndarray):
+        return f"np.array({value.tolist()!r}, dtype={value.dtype.name!r})"
+    if torch is not None and isinstance(value, torch.dtype):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"
+    if isinstance(value, Made):
+        return f"made_{value.step}"
+    return _container_text(value, value_text)
+
+
+def _tensor_text(value: Any) -> str:
+    dtype = dtype_name(value.dtype)
+    if value.numel() > _MOST_NUMBERS:
+        return f"<{dtype} {list(value.shape)}>"
+    suffix = "" if dtype in _UNSAID_DTYPES else f", dtype=torch.{dtype}"
+    if not value.numel():
+        dtype_part = "" if dtype == "float32" else f", dtype=torch.{dtype}"
+        return f"torch.zeros({', '.join(map(str, value.shape))}{dtype_part})"
+    numbers = value.tolist()
+    if dtype == "float32":  # as few digits as float32 needs
+        numbers = map_leaves(lambda number: float(str(np.float32(number))), numbers)
+    text = f"torch.tensor({_numbers_text(numbers)}{suffix})"
+    if value.ndim > 1 and not value.is_contiguous():
+        order = sorted(range(value.ndim), key=lambda axis: -value.stride(axis))
+        back = sorted(range(value.ndim), key=lambda place: order[place])
+        text += f".permute({order}).contiguous().permute({back})"
+    return text
+
+
+def _numbers_text(numbers: Any) -> str:
+    """Nested lists of numbers, as short as they stay equal: `[1., -0.5, math.inf]`."""
+    if isinstance(numbers, list):
+        return f"[{', '.join(_numbers_text(part) for part in numbers)}]"
+    if isinstance(numbers, float):
+        if not math.isfinite(numbers):
+            return f"float({str(numbers)!r})"
+        if numbers == int(numbers) and abs(numbers) < 1e6:
+            return f"{int(numbers)}."
+    return repr(numbers)
+
+
+def _short_text(value: Any) -> str:
+    if is_tensor(value) or isinstance(value, np.ndarray):
+        dtype = dtype_name(value.dtype)
+        layout = "" if not is_tensor(value) or value.is_contiguous() else " view"
+        return f"{dtype}{list(value.shape)}{layout}"
+    text = _container_text(value, _short_text) if not isinstance(value, Made) else value_text(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _container_text(value: Any, write: Any) -> str:
+    if type(value) is list:
+        return f"[{', '.join(map(write, value))}]"
+    if type(value) is tuple:
+        comma = "," if len(value) == 1 else ""
+        return f"({', '.join(map(write, value))}{comma})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {write(part)}" for key, part in value.items()) + "}"
+    if type(value) is SimpleNamespace:
+        parts = [f"{name}={write(part)}" for name, part in vars(value).items()]
+        return f"types.SimpleNamespace({', '.join(parts)})"
+    if inspect.isroutine(value) or inspect.isclass(value):
+        return value.__name__
+    return repr(value)
+
+
+import contextlib
+import functools
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+
+MOST_CALLS = 60
+_MOST_REJECTED = 600
+_SHRINKING = 0.5
+"""The share of the time that is kept for making a failing call smaller."""
+
+Property = Callable[..., Any]
+"""Takes the student's function and the arguments of a call. Returns whether something holds, or
+what was answered and what it should be; None where the call is no case of it.
+"""
+
+
+@dataclass(eq=False, repr=False)
+class OwnClaim:
+    """A claim about one question, by its author.
+
+    Attributes:
+        sentence: what holds.
+        share: the difference that is no mistake, as a share of the largest number.
+    """
+
+    sentence: str
+    property: Property
+    share: float
+
+    def __call__(self, trial: HarderTrial) -> None:
+        function = trial.drawn.allowed.function
+        calls = (step for step in trial.script.steps if step.name == function and step.on is None)
+        step = next(calls, None)
+        if step is None:
+            return
+        arguments = map_leaves(_fresh_wide, list(step.arguments))
+        keywords = {name: map_leaves(_fresh_wide, part) for name, part in step.keywords.items()}
+        outcome = self.property(
+            trial.names[step.name],
+            *arguments,
+            **keywords,
+        )
+        if outcome is None or outcome is True:
+            return
+        if isinstance(outcome, tuple):
+            actual, expected = outcome
+            claim_same(
+                "It does not hold here.",
+                actual,
+                expected,
+                self.share,
+                trial.floor,
+            )
+        elif not bool(outcome):
+            raise ClaimBroken("It does not hold here.")
+
+
+def _fresh_wide(leaf: Any) -> Any:
+    wide = in_float64(leaf)
+    return wide.clone() if isinstance(wide, torch.Tensor) else wide
+
+
+@dataclass(eq=False, repr=False)
+class HarderQuestion:
+    """What harder inputs know of one question.
+
+    Attributes:
+        allowed: the calls that the question allows, in one form or several.
+        claims: by author; general ones are not among them.
+        except_for: words of general claims that do not hold here.
+        refuses: arguments and axes that must fit: "w_x.0".
+    """
+
+    allowed: list[AllowedCalls] = field(default_factory=list)
+    claims: list[OwnClaim] = field(default_factory=list)
+    except_for: Sequence[str] = ()
+    refuses: Sequence[str] = ()
+
+    def sentences(self) -> Iterator[tuple[str, Callable[[HarderTrial], None]]]:
+        """Each claim with its sentence: the author's after those without which none makes sense."""
+        general = [claim for word, claim in GENERAL.items() if word not in self.except_for]
+        yield from [(_sentence(claim), claim) for claim in general[:1]]
+        yield from [(claim.sentence, claim) for claim in self.claims]
+        yield from [(_sentence(claim), claim) for claim in general[1:]]
+
+
+def _sentence(claim: Callable[[HarderTrial], None]) -> str:
+    return (claim.__doc__ or "").strip()
+
+
+QUESTIONS: dict[str, HarderQuestion] = {}
+
+
+def contract(
+    question: str,
+    form: Form,
+    *,
+    function: str = "",
+    sizes: Mapping[str, tuple[int, int]] | None = None,
+    dtypes: Sequence[str] = FULL,
+    gradients: bool = False,
+    equals: str = "ordered",
+    allowed_if: Callable[..., bool] | None = None,
+) -> None:
+    """Register calls that a question allows, as `contracts.py` of the suite does."""
+    allowed = AllowedCalls(
+        question,
+        function or question,
+        form,
+        sizes or {},
+        dtypes,
+        gradients,
+        equals == "free",
+        allowed_if,
+    )
+    QUESTIONS.setdefault(question, HarderQuestion()).allowed.append(allowed)
+
+
+def about(
+    question: str,
+    *,
+    refuses: str = "",
+    except_for: str = "",
+) -> None:
+    """Say of a question what general claims cannot know.
+
+    Args:
+        refuses: arguments and axes, "w_x.0 w_h.1": one more along this axis, and the call must
+            raise ValueError. An entry of a dict is "params.w_y.0".
+        except_for: words of `GENERAL` for claims that do not hold. Without "answers" a call may
+            be refused with ValueError: then nothing else is claimed of it.
+    """
+    entry = QUESTIONS.setdefault(question, HarderQuestion())
+    entry.refuses = refuses.split()
+    entry.except_for = except_for.split()
+
+
+def holds(
+    question: str,
+    sentence: str,
+    share: float = SHARE,
+) -> Callable[[Property], Property]:
+    """Register a claim about a question: a function of the answer's function and a call's
+    arguments, whose floats are in float64.
+    """
+
+    def register(check: Property) -> Property:
+        entry = QUESTIONS.setdefault(question, HarderQuestion())
+        entry.claims.append(
+            OwnClaim(
+                sentence,
+                check,
+                share,
+            )
+        )
+        return check
+
+    return register
+
+
+def refused(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> bool:
+    """Whether a call raises ValueError."""
+    try:
+        function(*arguments, **keywords)
+    except ValueError:
+        return True
+    return False
+
+
+# the search
+
+
+@dataclass(eq=False, repr=False)
+class HarderFailure:
+    """A call of which a claim does not hold.
+
+    Attributes:
+        sentence: what should hold.
+        problem: in what it fails.
+        title: the call in one line, with shapes.
+        lines: the call as Python.
+    """
+
+    sentence: str
+    problem: str
+    title: str
+    lines: Sequence[str]
+    difference: CheckDifference | None = None
+    error: Exception | None = None
+
+
+@dataclass(eq=False, repr=False)
+class HarderResult:
+    """What became of the harder inputs of a question.
+
+    Attributes:
+        calls: how many were tried.
+        sentences: what was claimed of each.
+        failure: the smallest call that fails; None where all is well.
+    """
+
+    calls: int
+    sentences: Sequence[str]
+    failure: HarderFailure | None = None
+
+
+class HarderSearch:
+    """Searches the calls that a question allows for one of which a claim does not hold.
+
+    Args:
+        names: the names of the notebook.
+        seed: the same calls for the same seed.
+        seconds: for all; a part of them for making a failing call smaller.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        names: Mapping[str, Any],
+        seed: int,
+        seconds: float = 2.0,
+        most_calls: int = MOST_CALLS,
+    ) -> None:
+        self._entry = QUESTIONS[question]
+        self._names = names
+        self._seed = seed
+        self._end = time.monotonic() + seconds
+        self._seconds = seconds
+        self._most_calls = most_calls
+        self.calls = 0
+
+    def run(self, *, makes_smaller: bool = True) -> HarderResult:
+        """Draw calls until one fails, or calls or time are used up."""
+        sentences = [sentence for sentence, _ in self._entry.sentences()]
+        for drawn, numbers in self._draw():
+            self.calls += 1
+            broken = self._first_broken(drawn)
+            if broken is not None:
+                if makes_smaller:
+                    drawn = self._smallest(
+                        drawn,
+                        numbers,
+                        broken,
+                    )
+                return HarderResult(
+                    self.calls,
+                    sentences,
+                    self._describe(drawn, broken),
+                )
+            if self._is_over(self._seconds * _SHRINKING):
+                break
+        return HarderResult(self.calls, sentences)
+
+    def _is_over(self, kept: float = 0.0) -> bool:
+        return time.monotonic() > self._end - kept
+
+    def _draw(self) -> Iterator[tuple[DrawnCalls, list[int]]]:
+        forms = self._entry.allowed
+        count = 0
+        for number in range(_MOST_REJECTED):
+            allowed = forms[number % len(forms)]
+            source = ChosenNumbers(further=random.Random(f"{self._seed} {number}"))
+            with contextlib.suppress(CallRejected):
+                yield allowed.draw(source), source.made
+                count += 1
+            if count >= self._most_calls:
+                return
+
+    def _first_broken(self, drawn: DrawnCalls) -> str | None:
+        """The sentence of the first claim that does not hold."""
+        trial = self._trial(drawn)
+        if "answers" in self._entry.except_for and _is_refused(trial):
+            return None
+        for sentence, claim in self._entry.sentences():
+            if _problem(claim, trial) is not None:
+                return sentence
+        return None
+
+    def _trial(self, drawn: DrawnCalls) -> HarderTrial:
+        return HarderTrial(
+            drawn,
+            self._names,
+            self._entry.refuses,
+        )
+
+    def _breaks(
+        self,
+        sentence: str,
+        kind: type,
+        drawn: DrawnCalls,
+    ) -> bool:
+        claim = dict(self._entry.sentences())[sentence]
+        return type(_problem(claim, self._trial(drawn))) is kind
+
+    def _smallest(
+        self,
+        drawn: DrawnCalls,
+        numbers: Sequence[int],
+        sentence: str,
+    ) -> DrawnCalls:
+        claim = dict(self._entry.sentences())[sentence]
+        kind = type(_problem(claim, self._trial(drawn)))
+        fails = functools.partial(
+            self._breaks,
+            sentence,
+            kind,
+        )
+        is_half_over = functools.partial(self._is_over, self._seconds * _SHRINKING / 2)
+        if smaller := shrink_with_hypothesis(
+            drawn,
+            self._seed,
+            fails,
+            is_half_over,
+        ):
+            drawn, numbers = smaller
+        return SmallerCalls(
+            drawn,
+            numbers,
+            fails,
+            lambda: not self._is_over(),
+        ).find()
+
+    def _describe(
+        self,
+        drawn: DrawnCalls,
+        sentence: str,
+    ) -> HarderFailure:
+        claim = dict(self._entry.sentences())[sentence]
+        problem = _problem(claim, self._trial(drawn))
+        title, lines = script_title(drawn.script), script_lines(drawn.script)
+        if isinstance(problem, ClaimBroken):
+            return HarderFailure(
+                sentence,
+                str(problem),
+                title,
+                lines,
+                problem.difference,
+            )
+        text = f"Your code raised {type(problem).__name__}: {problem}"
+        return HarderFailure(
+            sentence,
+            text,
+            title,
+            lines,
+            error=problem,
+        )
+
+
+def _is_refused(trial: HarderTrial) -> bool:
+    """Whether a call is answered with ValueError."""
+    return isinstance(_problem(answers_every_call, trial), ValueError)
+
+
+def _problem(claim: Callable[[HarderTrial], None], trial: HarderTrial) -> Exception | None:
+    """What a claim raises; None where it holds."""
+    try:
+        with torch.enable_grad():
+            claim(trial)
+    except Exception as error:  # a student's code may raise anything
+        return error
+    return None
+
+
+import math
+from collections.abc import Sequence
+
+
+def dot_product(left: Sequence[float], right: Sequence[float]) -> float:
+    """The sum of products of two lists of numbers."""
+    return math.fsum(
+        a * b
+        for a, b in zip(
+            left,
+            right,
+            strict=True,
+        )
+    )
+
+
+def shares_of(scores: Sequence[float]) -> list[float]:
+    """Scores as shares of 1; no shares where every score is −inf."""
+    top = max(scores, default=-math.inf)
+    if top == -math.inf:
+        return [0.0 for _ in scores]
+    powers = [math.exp(score - top) for score in scores]
+    return [power / math.fsum(powers) for power in powers]
+
+
+def mixed_number(
+    query: Sequence[float],
+    keys: Sequence[Sequence[float]],
+    column: Sequence[float],
+    allowed: Sequence[bool] = (),
+    scale: float = 0.0,
+) -> float:
+    """One number of attention: a column of the values, mixed for one query.
+
+    Args:
+        allowed: which keys the query may see; all where it is empty.
+        scale: what the products are divided by; the root of the width where it is 0.
+    """
+    root = scale or math.sqrt(len(query))
+    scores = [dot_product(query, key) / root for key in keys]
+    if len(allowed):
+        pairs = zip(
+            scores,
+            allowed,
+            strict=True,
+        )
+        scores = [score if is_allowed else -math.inf for score, is_allowed in pairs]
+    return dot_product(shares_of(scores), column)
+
+
+# the questions
+
+from types import SimpleNamespace
+
+
+import torch
+
+
+TAME = ("normal", "whole")
+
+
+SMALL = {
+    "B": (1, 3),
+    "H": (1, 3),
+    "d": (1, 3),
+    "D": (2, 6),
+    "F": (1, 5),
+    "V": (2, 7),
+    "V_s": (2, 7),
+    "N": (1, 5),
+    "M": (1, 5),
+    "N_s": (1, 4),
+    "N_t": (1, 4),
+    "C": (1, 3),
+    "P": (1, 3),
+    "rows": (1, 3),
+    "columns": (1, 3),
+    "classes": (2, 4),
+}
+
+
+LONGEST = 6
+
+
+def _block(draw, cross=False):
+    """The weights of one block; with cross those of attention to another text too."""
+    inner = draw.size("H*d")
+    shapes = dict.fromkeys(("w_q", "w_k", "w_v"), ("D", inner)) | {"w_o": (inner, "D")}
+    norms = ["ln1", "ln2"]
+    if cross:
+        shapes |= dict.fromkeys(("c_q", "c_k", "c_v"), ("D", inner)) | {"c_o": (inner, "D")}
+        norms.append("ln3")
+    shapes |= {"w1": ("D", "F"), "b1": ("F",), "w2": ("F", "D"), "b2": ("D",)}
+    for norm in norms:
+        shapes |= {f"{norm}_gamma": ("D",), f"{norm}_beta": ("D",)}
+    return {key: draw(tensor(*axes, values=TAME), key) for key, axes in shapes.items()}
+
+
+def _decoder(draw):
+    """Parameters and sizes of a decoder-only model, tied or with an unembedding of its own."""
+    layers = draw.whole(1, 2)
+    params = {
+        "embed": draw(tensor("V", "D", values=TAME), "embed"),
+        "positions": draw(tensor(LONGEST, "D", values=TAME), "positions"),
+        "blocks": [_block(draw) for _ in range(layers)],
+        "lnf_gamma": draw(tensor("D", values=TAME), "lnf_gamma"),
+        "lnf_beta": draw(tensor("D", values=TAME), "lnf_beta"),
+    }
+    if draw.choose("unembedding", ("tied", "its own")) == "its own":
+        params["unembed"] = draw(tensor("D", "V", values=TAME), "unembed")
+    config = SimpleNamespace(
+        vocab_size=draw.size("V"),
+        d_model=draw.size("D"),
+        num_layers=layers,
+        num_heads=draw.size("H"),
+        d_head=draw.size("d"),
+        d_ff=draw.size("F"),
+        context_length=LONGEST,
+        num_encoder_layers=0,
+        tied="unembed" not in params,
+    )
+    return params, config
+
+
+def texts_through_a_decoder(draw, play, name):
+    """A batch of texts, up to the longest."""
+    params, config = _decoder(draw)
+    play.call(name, draw(tokens("B", "N", below="V"), "ids"), params, config)
+
+
+def logits_and_texts(draw, play, name):
+    """Some targets are ignored, by the usual number or by another one."""
+    ids = draw(tokens("B", "N", below="V"), "ids")
+    ignored = draw.choose("ignore_index", (None, -100, 0, -1))
+    if ignored is not None or draw.happens(50):
+        index = -100 if ignored is None else ignored
+        places = torch.rand(ids.shape, generator=draw.generator()) < 0.4
+        ids = ids.masked_fill(places, index)
+    settings = {} if ignored is None else {"ignore_index": ignored}
+    play.call(name, draw(tensor("B", "N", "V"), "logits"), ids, **settings)
+
+
+def steps_on_texts(draw, play, name):
+    """A step of 0 too."""
+    params, config = _decoder(draw)
+    ids = draw(tokens("B", "N", below="V"), "ids")
+    play.call(name, params, ids, config, draw.choose("lr", (0.0, 0.125, 1.0)))
+
+
+def _has_no_size_of_one(params, ids, config, lr):
+    """No model has weights of size 1, or no blocks."""
+    widths = (config.vocab_size, config.d_model, config.d_ff, config.num_heads * config.d_head)
+    return min(widths) > 1 and len(params["blocks"]) > 0
+
+
+def two_texts(draw, play, name):
+    """A word of one text and a word of another, which may be longer."""
+    params, config = _decoder(draw)
+    first = draw(tokens("N", below="V"), "first")
+    second = draw(tokens("M", below="V"), "second")
+    i, j = draw.whole(0, len(first) - 1), draw.whole(0, len(second) - 1)
+    play.call(name, first, i, second, j, params, config)
+
+
+def greedy_texts(draw, play, name):
+    """Temperature 0: no dice. Prompts may be longer than the context."""
+    params, config = _decoder(draw)
+    prompt = draw(tokens("B", "N", below="V"), "prompt")
+    settings = {"temperature": 0.0}
+    if draw.choose("eos_id", ("left out", "there")) == "there":
+        settings["eos_id"] = draw.whole(0, draw.size("V") - 1)
+    if draw.choose("top_k", ("left out", "there")) == "there":
+        settings["top_k"] = draw.whole(1, draw.size("V") + 1)
+    play.call(name, params, prompt, draw.whole(0, 5), config, **settings)
+
+
+def texts_by_dice(draw, play, name):
+    """Any text is right that begins with the prompt and has tokens alone."""
+    params, config = _decoder(draw)
+    prompt = draw(tokens("B", "N", below="V"), "prompt")
+    settings = {}
+    options = {
+        "temperature": (0.5, 2.0),
+        "top_k": (1, 2, 20),
+        "top_p": (0.3, 1.0),
+        "seed": (1, 7),
+    }
+    for key, values in options.items():
+        if draw.choose(f"{key} is", ("left out", "there")) == "there":
+            settings[key] = draw.choose(key, values)
+    play.call(name, params, prompt, draw.whole(0, 5), config, **settings)
+
+
+def _translator(draw):
+    """Parameters and sizes of an encoder–decoder."""
+    encoders, decoders = draw.whole(1, 2), draw.whole(1, 2)
+    params = {
+        "src_embed": draw(tensor("V_s", "D", values=TAME), "src_embed"),
+        "tgt_embed": draw(tensor("V", "D", values=TAME), "tgt_embed"),
+        "encoder": [_block(draw) for _ in range(encoders)],
+        "decoder": [_block(draw, cross=True) for _ in range(decoders)],
+        "unembed": draw(tensor("D", "V", values=TAME), "unembed"),
+    }
+    config = SimpleNamespace(
+        vocab_size=draw.size("V"),
+        d_model=draw.size("D"),
+        num_layers=decoders,
+        num_heads=draw.size("H"),
+        d_head=draw.size("d"),
+        d_ff=draw.size("F"),
+        context_length=LONGEST,
+        num_encoder_layers=encoders,
+    )
+    return params, config
+
+
+def _sources(draw):
+    """Source texts and a mask of real tokens: none, of two axes or of three."""
+    src = draw(tokens("B", "N_s", below="V_s"), "src")
+    kind = draw.choose("src_mask", ("None", "two axes", "three axes"))
+    if kind == "None":
+        return src, None
+    lengths = torch.tensor([[draw.whole(1, src.shape[1])] for _ in range(len(src))])
+    real = torch.arange(src.shape[1]) < lengths
+    return src, real if kind == "two axes" else real.unsqueeze(1)
+
+
+def sources_and_targets(draw, play, name):
+    """Rows of the source may be padded."""
+    params, config = _translator(draw)
+    src, real = _sources(draw)
+    play.call(name, src, draw(tokens("B", "N_t", below="V"), "tgt_in"), real, params, config)
+
+
+def greedy_translations(draw, play, name):
+    """A row that has ended goes on with the end."""
+    params, config = _translator(draw)
+    src, real = _sources(draw)
+    last = draw.size("V") - 1
+    play.call(
+        name, src, real, params, config, draw.whole(0, last), draw.whole(0, last), draw.whole(0, 4)
+    )
+
+
+def _vision_model(draw):
+    """Parameters and sizes of a vision transformer."""
+    layers = draw.whole(1, 2)
+    params = {
+        "w_patch": draw(tensor("C*P*P", "D", values=TAME), "w_patch"),
+        "b_patch": draw(tensor("D", values=TAME), "b_patch"),
+        "positions": draw(tensor("rows*columns", "D", values=TAME), "positions"),
+        "blocks": [_block(draw) for _ in range(layers)],
+        "lnf_gamma": draw(tensor("D", values=TAME), "lnf_gamma"),
+        "lnf_beta": draw(tensor("D", values=TAME), "lnf_beta"),
+        "w_head": draw(tensor("D", "classes", values=TAME), "w_head"),
+        "b_head": draw(tensor("classes", values=TAME), "b_head"),
+    }
+    config = SimpleNamespace(
+        d_model=draw.size("D"),
+        num_layers=layers,
+        num_heads=draw.size("H"),
+        d_head=draw.size("d"),
+        d_ff=draw.size("F"),
+        patch=draw.size("P"),
+    )
+    return params, config
+
+
+def images_through_a_model(draw, play, name):
+    """Images that need not be square."""
+    params, config = _vision_model(draw)
+    images = draw(tensor("B", "C", "P*rows", "P*columns", values=TAME), "images")
+    play.call(name, images, params, config)
+
+
+def trainings_of_some_groups(draw, play, name):
+    """Any groups of parameters, at any rates; the others are frozen."""
+    params, config = _vision_model(draw)
+    images = draw(tensor("B", "C", "P*rows", "P*columns", values=TAME), "images")
+    classes = draw.whole(1, 4)
+    labels = torch.tensor([draw.whole(0, classes - 1) for _ in range(draw.size("B"))])
+    rates = {key: draw.choose("rate", (0.125, 0.5, 0.0)) for key in params if draw.happens(35)}
+    rates = rates or {"w_head": 0.5}
+    play.call(name, params, images, labels, classes, config, rates, draw.whole(0, 2))
+
+
+contract(
+    "count_parameters",
+    calls(config=config_of(vocab_size=whole(1, 50), d_model=whole(1, 20), num_layers=whole(0, 4), num_heads=whole(1, 5), d_head=whole(1, 9), d_ff=whole(1, 30), context_length=whole(1, 30), num_encoder_layers=whole(0, 3), tied=flag(), biases=flag(), norms=flag(), learned_positions=flag(), final_norm=flag(), patch=choice(0))),
+)
+
+
+contract(
+    "decoder_lm",
+    texts_through_a_decoder,
+    sizes={**SMALL, 'N': (1, LONGEST)},
+)
+
+
+contract(
+    "lm_loss",
+    logits_and_texts,
+    sizes={'V': (1, 7), 'N': (1, 6), 'B': (1, 3)},
+    dtypes=HALF,
+    gradients=True,
+)
+
+
+contract(
+    "train_step",
+    steps_on_texts,
+    sizes={**SMALL, 'N': (1, LONGEST), 'd': (2, 3), 'F': (2, 5)},
+    dtypes=('float64',),
+    allowed_if=_has_no_size_of_one,
+)
+
+
+contract(
+    "similarity_by_layer",
+    two_texts,
+    sizes=SMALL,
+)
+
+
+contract(
+    "filtered_probabilities",
+    calls(logits=tensor('B', 'V', values=tuple((style for style in FLOATS if style != 'zeros'))), temperature=choice(1.0, 0.0, 0.5, 2.0, 10.0), top_k=maybe(choice(None, 1, 2, 3, 50)), top_p=maybe(choice(None, 1.0, 0.9, 0.5, 0.1))),
+    dtypes=HALF,
+    equals='free',
+)
+
+
+contract(
+    "generate",
+    greedy_texts,
+    sizes={**SMALL, 'N': (1, LONGEST + 3)},
+    dtypes=('float64',),
+    equals='free',
+)
+
+
+contract(
+    "generate",
+    texts_by_dice,
+    sizes={**SMALL, 'N': (1, LONGEST + 3)},
+)
+
+
+contract(
+    "encoder_decoder",
+    sources_and_targets,
+    sizes=SMALL,
+)
+
+
+contract(
+    "shift_right",
+    calls(targets=tokens('B', 'N_t', below='V'), start_id=whole(0, 9)),
+    sizes={'V': (1, 9)},
+)
+
+
+contract(
+    "greedy_translate",
+    greedy_translations,
+    sizes=SMALL,
+    dtypes=('float64',),
+    equals='free',
+)
+
+
+contract(
+    "patchify",
+    calls(images=tensor('B', 'C', 'P*rows', 'P*columns'), patch=size('P')),
+    sizes=SMALL,
+    dtypes=HALF,
+)
+
+
+contract(
+    "patch_conv_weight",
+    calls(w=tensor('C*P*P', 'D'), channels=size('C'), patch=size('P')),
+    sizes=SMALL,
+    dtypes=HALF,
+    gradients=True,
+)
+
+
+contract(
+    "vit_logits",
+    images_through_a_model,
+    sizes=SMALL,
+)
+
+
+contract(
+    "attention_distance",
+    calls(weights=tensor('...', 'rows*columns', 'rows*columns', values=('distributions',)), columns=size('columns')),
+    sizes=SMALL,
+)
+
+
+contract(
+    "fine_tune",
+    trainings_of_some_groups,
+    sizes=SMALL,
+    dtypes=('float64',),
+)
+
+
+contract(
+    "explain_model_size",
+    calls(millions=whole(1, 400), num_blocks=whole(1, 24), d_model=choice(128, 512, 768, 1024), min_vocab=choice(1000, 30000), max_vocab=choice(32000, 60000)),
+)
+
+
+import copy
+
+
+import math
+
+
+from types import SimpleNamespace
+
+
+import torch
+
+
+about("count_parameters")
+
+
+about("decoder_lm")
+
+
+about("lm_loss", refuses="ids.0 ids.1")
+
+
+about("train_step")
+
+
+about("similarity_by_layer")
+
+
+about("filtered_probabilities")
+
+
+about("generate")
+
+
+about("encoder_decoder", refuses="src.0 tgt_in.0", except_for="gradient")
+
+
+about("shift_right")
+
+
+about("greedy_translate")
+
+
+about("patchify")
+
+
+about("patch_conv_weight", refuses="w.0")
+
+
+about("vit_logits")
+
+
+about("attention_distance", refuses="weights.-1 weights.-2")
+
+
+about("fine_tune")
+
+
+about("explain_model_size")
+
+
+def _changed(config, **values):
+    return SimpleNamespace(**{**vars(config), **values})
+
+
+@holds("count_parameters", "Eight Python ints, of which the last is the sum of the seven.")
+def groups_and_total(count_parameters, config):
+    numbers = count_parameters(config)
+    groups = ["embedding", "positions", "attention", "cross_attention", "mlp", "norms", "unembedding"]
+    is_form = set(numbers) == {*groups, "total"} and all(type(n) is int for n in numbers.values())
+    return is_form and sum(numbers[group] for group in groups) == numbers["total"]
+
+
+@holds("count_parameters", "Each block more adds the same, to the embedding nothing.")
+def one_block_more(count_parameters, config):
+    counts = [count_parameters(_changed(config, num_layers=config.num_layers + i)) for i in range(3)]
+    same_steps = all(counts[2][key] - counts[1][key] == counts[1][key] - counts[0][key] for key in counts[0])
+    return same_steps and counts[0]["embedding"] == counts[1]["embedding"]
+
+
+@holds("count_parameters", "An encoder block costs as much attention and MLP as a decoder block, but no cross-attention.")
+def encoder_blocks(count_parameters, config):
+    base = _changed(config, num_layers=2, num_encoder_layers=1)
+    more = count_parameters(_changed(base, num_encoder_layers=2))
+    deeper, here = count_parameters(_changed(base, num_layers=3)), count_parameters(base)
+    same = all(more[key] - here[key] == deeper[key] - here[key] for key in ("attention", "mlp"))
+    return same and more["cross_attention"] == here["cross_attention"] < deeper["cross_attention"]
+
+
+@holds("count_parameters", "One number more in the vocabulary is one row more, tied or not.")
+def one_word_more(count_parameters, config):
+    tied, free = (_changed(config, tied=flag) for flag in (True, False))
+    rows = [
+        count_parameters(_changed(one, vocab_size=one.vocab_size + 1))["total"] - count_parameters(one)["total"]
+        for one in (tied, free)
+    ]
+    return rows[0] == config.d_model and rows[1] in (2 * config.d_model, 2 * config.d_model + config.biases)
+
+
+@holds("count_parameters", "Without biases, norms and positions: four matrices of attention, two of the MLP.")
+def bare_blocks(count_parameters, config):
+    bare = _changed(config, biases=False, norms=False, learned_positions=False, final_norm=False, num_encoder_layers=0)
+    numbers = count_parameters(bare)
+    wide, inner = bare.d_model, bare.num_heads * bare.d_head
+    return (
+        numbers["attention"] == 4 * bare.num_layers * wide * inner
+        and numbers["mlp"] == 2 * bare.num_layers * wide * bare.d_ff
+        and not (numbers["norms"] or numbers["positions"] or numbers["cross_attention"])
+    )
+
+
+@holds("count_parameters", "A place more is a row more where positions are learned, and nothing elsewhere.")
+def one_place_more(count_parameters, config):
+    longer = _changed(config, context_length=config.context_length + 1)
+    more = count_parameters(longer)["total"] - count_parameters(config)["total"]
+    return more == (config.d_model if config.learned_positions else 0)
+
+
+@holds("count_parameters", "Sizes below 1, and negative numbers of layers, are refused.")
+def sizes_below_one(count_parameters, config):
+    sizes = ("vocab_size", "d_model", "num_heads", "d_head", "d_ff", "context_length")
+    layers = ("num_layers", "num_encoder_layers")
+    return all(refused(count_parameters, _changed(config, **{name: 0})) for name in sizes) and all(
+        refused(count_parameters, _changed(config, **{name: -1})) for name in layers
+    )
+
+
+@holds("decoder_lm", "Later tokens change nothing for earlier places.", share=1e-4)
+def later_tokens(decoder_lm, ids, params, config):
+    other = ids.clone()
+    other[:, -1] = (other[:, -1] + 1) % config.vocab_size
+    return decoder_lm(other, params, config)[:, :-1], decoder_lm(ids, params, config)[:, :-1]
+
+
+@holds("decoder_lm", "The beginning alone, and one text alone, have their part of the answer.", share=1e-4)
+def parts_alone(decoder_lm, ids, params, config):
+    half = (ids.shape[1] + 1) // 2
+    answer = decoder_lm(ids, params, config)
+    if answer.shape != (*ids.shape, config.vocab_size):
+        return False
+    return decoder_lm(ids[-1:, :half], params, config), answer[-1:, :half]
+
+
+def _silent(params, *names):
+    """The same model, whose blocks have 0 in these weights."""
+    quiet = [{key: 0 * part if key in names else part for key, part in block.items()} for block in params["blocks"]]
+    return {**params, "blocks": quiet}
+
+
+def _normalized(row, gamma, beta):
+    middle = math.fsum(row) / len(row)
+    root = math.sqrt(math.fsum((number - middle) ** 2 for number in row) / len(row) + 1e-5)
+    return [(number - middle) / root * g + b for number, g, b in zip(row, gamma.tolist(), beta.tolist())]
+
+
+@holds("decoder_lm", "With silent blocks one logit is that of word plus place, after the final norm, by loops.", share=1e-3)
+def one_logit(decoder_lm, ids, params, config):
+    silent = _silent(params, "w_o", "w2", "b2")
+    place = ids.shape[1] - 1
+    stream = params["embed"][ids[-1, place]] + params["positions"][place]
+    row = _normalized(stream.tolist(), params["lnf_gamma"], params["lnf_beta"])
+    words = params["unembed"].T if "unembed" in params else params["embed"]
+    return float(decoder_lm(ids, silent, config)[-1, -1, -1]), dot_product(row, words[-1].tolist())
+
+
+@holds("decoder_lm", "Every block counts: without the last one's MLP the answer is another.", share=1e-4)
+def blocks_in_turn(decoder_lm, ids, params, config):
+    stacked = {**params, "blocks": [*params["blocks"], *_silent(params, "w_o", "w2", "b2")["blocks"]]}
+    deeper = SimpleNamespace(**{**vars(config), "num_layers": 2 * config.num_layers})
+    return decoder_lm(ids, stacked, deeper), decoder_lm(ids, params, config)
+
+
+@holds("decoder_lm", "An id outside the vocabulary, and a text that is too long, are refused.")
+def outside(decoder_lm, ids, params, config):
+    long = torch.zeros(1, config.context_length + 1, dtype=torch.int64)
+    return (
+        refused(decoder_lm, ids * 0 - 1, params, config)
+        and refused(decoder_lm, ids * 0 + config.vocab_size, params, config)
+        and refused(decoder_lm, long, params, config)
+    )
+
+
+@holds("lm_loss", "A number added to all logits of a place changes nothing, nor does the last place.")
+def shifts(lm_loss, logits, ids, ignore_index=-100):
+    moved = logits + 3.0
+    moved[:, -1] = 7.0
+    return lm_loss(moved, ids, ignore_index=ignore_index), lm_loss(logits, ids, ignore_index=ignore_index)
+
+
+@holds("lm_loss", "The loss by loops over single numbers, of one text and its first two tokens.")
+def one_target(lm_loss, logits, ids, ignore_index=-100):
+    if ids.shape[1] < 2:
+        return float(lm_loss(logits, ids, ignore_index=ignore_index)), 0.0
+    target = int(ids[-1, 1])
+    loss = float(lm_loss(logits[-1:, :2], ids[-1:, :2], ignore_index=ignore_index))
+    if target == ignore_index:
+        return loss, 0.0
+    row = logits[-1, 0].tolist()
+    top = max(row)
+    return loss, top + math.log(math.fsum(math.exp(z - top) for z in row)) - row[target]
+
+
+@holds("lm_loss", "The mean is over all counted targets: texts with more of them weigh more.")
+def texts_weigh(lm_loss, logits, ids, ignore_index=-100):
+    counts = [int((row[1:] != ignore_index).sum()) for row in ids]
+    alone = [
+        float(lm_loss(logits[i : i + 1], ids[i : i + 1], ignore_index=ignore_index)) * count
+        for i, count in enumerate(counts)
+    ]
+    right = math.fsum(alone) / max(sum(counts), 1)
+    return float(lm_loss(logits, ids, ignore_index=ignore_index)), right
+
+
+@holds("lm_loss", "Where no target counts the loss is 0, with zero gradients.")
+def nothing_counts(lm_loss, logits, ids, ignore_index=-100):
+    logits = logits.clone().requires_grad_()
+    loss = lm_loss(logits, torch.full_like(ids, ignore_index), ignore_index=ignore_index)
+    loss.backward()
+    gradient = logits.grad if logits.grad is not None else torch.zeros_like(logits)
+    return [float(loss.detach()), gradient], [0.0, torch.zeros_like(logits)]
+
+
+@holds("lm_loss", "Ignored are targets of −100 where nothing else is said; another id outside is refused.")
+def default_of_ignored(lm_loss, logits, ids, ignore_index=-100):
+    if ids.shape[1] < 2:
+        return None
+    outside = torch.full_like(ids, logits.shape[-1])
+    none = float(lm_loss(logits, torch.full_like(ids, -100)))
+    return none == 0 and refused(lm_loss, logits, outside) and refused(lm_loss, logits, outside * 0 - 2)
+
+
+def _tensors(value):
+    if isinstance(value, dict):
+        return [leaf for part in value.values() for leaf in _tensors(part)]
+    if isinstance(value, list):
+        return [leaf for part in value for leaf in _tensors(part)]
+    return [value]
+
+
+@holds("train_step", "A step of 0 changes nothing; twice the step goes twice as far.", share=1e-4)
+def steps_are_linear(train_step, params, ids, config, lr):
+    still, once, twice = (_tensors(train_step(params, ids, config, rate)[1]) for rate in (0.0, 0.01, 0.02))
+    old = _tensors(params)
+    moves = [new - before for new, before in zip(twice, old)]
+    return [still, moves], [old, [2 * (new - before) for new, before in zip(once, old)]]
+
+
+@holds("train_step", "The step goes down the slope: half a step in its direction changes the loss as the gradient says.", share=2e-2)
+def down_the_slope(train_step, params, ids, config, lr):
+    loss, new = train_step(params, ids, config, 1.0)
+    if ids.shape[1] < 2 or type(loss) is not float:
+        return ids.shape[1] < 2
+    gradients = [before - after for before, after in zip(_tensors(params), _tensors(new))]
+    size = math.sqrt(sum(float(g.square().sum()) for g in gradients))
+    if size < 1e-3:
+        return None
+    rate = 1e-4 / size
+    up, down = (train_step(params, ids, config, sign)[1] for sign in (rate, 2 * rate))
+    losses = [train_step(where, ids, config, 0.0)[0] for where in (params, up, down)]
+    first, second = losses[0] - losses[1], losses[1] - losses[2]
+    if abs(first - second) > 1e-3 * abs(first):
+        return None
+    return first / rate, size * size
+
+
+@holds("train_step", "What comes back is detached, nested and named as what went in.")
+def detached_parameters(train_step, params, ids, config, lr):
+    new = train_step(copy.deepcopy(params), ids, config, lr)[1]
+    if list(new) != list(params) or len(new["blocks"]) != len(params["blocks"]):
+        return False
+    shapes = [leaf.shape for leaf in _tensors(new)] == [leaf.shape for leaf in _tensors(params)]
+    return shapes and not any(leaf.requires_grad or leaf.grad_fn for leaf in _tensors(new))
+
+
+@holds("train_step", "A step below 0 is refused.")
+def negative_step(train_step, params, ids, config, lr):
+    return refused(train_step, params, ids, config, -0.1)
+
+
+def _cosine(left, right):
+    lengths = math.hypot(*left) * math.hypot(*right)
+    return dot_product(left, right) / lengths if lengths else 0.0
+
+
+@holds("similarity_by_layer", "Entry 0 is the cosine of the two rows of embed, and there is one entry more than blocks.")
+def static_entry(similarity_by_layer, first, i, second, j, params, config):
+    answer = similarity_by_layer(first, i, second, j, params, config)
+    if answer.shape != (len(params["blocks"]) + 1,):
+        return False
+    rows = [params["embed"][text[place]].tolist() for text, place in ((first, i), (second, j))]
+    return float(answer[0]), _cosine(*rows)
+
+
+@holds("similarity_by_layer", "The two texts exchanged give the same; a word and itself give 1, or 0 for zeros.", share=1e-4)
+def exchanged(similarity_by_layer, first, i, second, j, params, config):
+    there = similarity_by_layer(first, i, second, j, params, config)
+    same = similarity_by_layer(first, i, first, i, params, config)
+    ones = torch.where(same.abs() < 0.5, 0.0, 1.0).double()
+    return [there, same], [similarity_by_layer(second, j, first, i, params, config), ones]
+
+
+@holds("similarity_by_layer", "With silent blocks every later entry is that of word plus place.", share=1e-4)
+def silent_entries(similarity_by_layer, first, i, second, j, params, config):
+    answer = similarity_by_layer(first, i, second, j, _silent(params, "w_o", "w2", "b2"), config)
+    rows = [
+        (params["embed"][text[place]] + params["positions"][place]).tolist()
+        for text, place in ((first, i), (second, j))
+    ]
+    return answer[1:].tolist(), [_cosine(*rows)] * len(params["blocks"])
+
+
+@holds("similarity_by_layer", "Tokens after the two words change nothing.", share=1e-4)
+def what_follows(similarity_by_layer, first, i, second, j, params, config):
+    cut = similarity_by_layer(first[: i + 1], i, second[: j + 1], j, params, config)
+    return cut, similarity_by_layer(first, i, second, j, params, config)
+
+
+@holds("similarity_by_layer", "A place that is not in its text is refused.")
+def no_such_place(similarity_by_layer, first, i, second, j, params, config):
+    return refused(similarity_by_layer, first, len(first), second, j, params, config) and refused(
+        similarity_by_layer, first, i, second, -1, params, config
+    )
+
+
+@holds("filtered_probabilities", "Rows sum to 1, and a token with a smaller logit never gets more.")
+def ordered_rows(filtered_probabilities, logits, temperature, top_k=None, top_p=None):
+    rows = filtered_probabilities(logits, temperature, top_k=top_k, top_p=top_p)
+    order = logits.argsort(dim=-1, descending=True)
+    sorted_rows = rows.gather(-1, order)
+    rises = (sorted_rows[:, 1:] > sorted_rows[:, :-1] + 1e-9).any()
+    is_equal = (logits.gather(-1, order).diff(dim=-1) == 0).any()
+    return rows.sum(dim=-1) * (not rises or bool(is_equal)), torch.ones(len(logits)).double()
+
+
+@holds("filtered_probabilities", "So many tokens stay as top_k says; temperature 0 leaves one.")
+def tokens_that_stay(filtered_probabilities, logits, temperature, top_k=None, top_p=None):
+    mild = torch.tanh(logits) + 1e-3 * torch.arange(logits.shape[1]).double()
+    size = logits.shape[1]
+    for k in (1, 2, size, size + 3):
+        kept = (filtered_probabilities(mild, 1.0, top_k=k) > 0).sum(dim=-1)
+        if not bool((kept == min(k, size)).all()):
+            return False
+    alone = filtered_probabilities(mild, 0.0)
+    return bool((alone.max(dim=-1).values == 1).all()) and bool((alone.argmax(-1) == mild.argmax(-1)).all())
+
+
+@holds("filtered_probabilities", "top_p keeps the smallest set that reaches it: one token fewer falls short.")
+def smallest_set(filtered_probabilities, logits, temperature, top_k=None, top_p=None):
+    row = (torch.tanh(logits[0]) + 1e-3 * torch.arange(logits.shape[1]).double()).tolist()
+    top_k = top_k or len(row)
+    heat = temperature or 1.0
+    kept_row = sorted(row, reverse=True)[:top_k]
+    shares = shares_of([score / heat for score in kept_row])
+    for share in (0.3, 0.61803, 0.97):
+        count = next(n for n in range(1, len(shares) + 1) if math.fsum(shares[:n]) >= share - 1e-12)
+        answer = filtered_probabilities(torch.tensor([row]).double(), heat, top_k=top_k, top_p=share)
+        if int((answer > 0).sum()) != count:
+            return False
+    return True
+
+
+@holds("filtered_probabilities", "Of the tokens that stay, logarithms differ by the logits' difference over the temperature.", share=1e-3)
+def ratios_stay(filtered_probabilities, logits, temperature, top_k=None, top_p=None):
+    if temperature == 0:
+        return None
+    tame = torch.tanh(logits)
+    rows = filtered_probabilities(tame, temperature, top_k=top_k, top_p=top_p)
+    best = rows.argmax(dim=-1, keepdim=True)
+    kept = rows > 0
+    logs = torch.where(kept, rows.clamp(min=1e-300).log() - rows.gather(-1, best).log(), 0.0)
+    return logs, torch.where(kept, (tame - tame.gather(-1, best)) / temperature, 0.0)
+
+
+@holds("filtered_probabilities", "Settings outside their range are refused.")
+def strange_settings(filtered_probabilities, logits, temperature, top_k=None, top_p=None):
+    return (
+        refused(filtered_probabilities, logits, -1.0)
+        and refused(filtered_probabilities, logits, 1.0, top_k=0)
+        and refused(filtered_probabilities, logits, 1.0, top_p=0.0)
+        and refused(filtered_probabilities, logits, 1.0, top_p=1.5)
+    )
+
+
+@holds("generate", "The prompt comes first, then num_new tokens of the vocabulary.")
+def prompt_first(generate, params, prompt, num_new, config, **settings):
+    text = generate(params, prompt, num_new, config, **settings)
+    width = prompt.shape[1]
+    if text.dtype != torch.int64 or text.shape != (len(prompt), width + num_new):
+        return False
+    return torch.equal(text[:, :width], prompt) and 0 <= int(text.min()) <= int(text.max()) < config.vocab_size
+
+
+@holds("generate", "Greedily, what was written so far goes on as the whole did; each text goes on alone.")
+def goes_on(generate, params, prompt, num_new, config, **settings):
+    quiet = {"temperature": 0.0}
+    text = generate(params, prompt, num_new, config, **quiet)
+    half = num_new // 2
+    middle = generate(params, prompt, half, config, **quiet)
+    rest = generate(params, middle, num_new - half, config, **quiet)
+    return [rest, generate(params, prompt[-1:], num_new, config, **quiet)], [text, text[-1:]]
+
+
+@holds("generate", "Of a prompt only the last context_length tokens are seen.")
+def window_of_the_prompt(generate, params, prompt, num_new, config, **settings):
+    long = torch.cat([prompt[:, :1]] * config.context_length + [prompt], dim=1)
+    seen = long[:, -config.context_length :]
+    text = generate(params, long, 1, config, temperature=0.0)
+    return text[:, -1:], generate(params, seen, 1, config, temperature=0.0)[:, -1:]
+
+
+@holds("generate", "After eos_id a row goes on with it.")
+def ended_rows(generate, params, prompt, num_new, config, **settings):
+    for end in range(config.vocab_size):
+        text = generate(params, prompt, num_new, config, temperature=0.0, eos_id=end)[:, prompt.shape[1] :]
+        for row in text.tolist():
+            if end in row and set(row[row.index(end) :]) != {end}:
+                return False
+    return True
+
+
+@holds("generate", "Until a row ends, eos_id changes nothing, and one in the prompt does not count.")
+def before_the_end(generate, params, prompt, num_new, config, **settings):
+    end = int(prompt[0, 0])
+    free = generate(params, prompt, num_new, config, temperature=0.0)[:, prompt.shape[1] :].tolist()
+    ended = generate(params, prompt, num_new, config, temperature=0.0, eos_id=end)[:, prompt.shape[1] :].tolist()
+    for row, other in zip(free, ended):
+        stop = row.index(end) if end in row else len(row)
+        if other[:stop] != row[:stop]:
+            return False
+    return True
+
+
+@holds("generate", "The same seed gives the same text; torch's own dice stay as they were.")
+def dice(generate, params, prompt, num_new, config, **settings):
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    first = generate(params, prompt, num_new, config, temperature=2.0, seed=1)
+    is_left = torch.equal(torch.rand(1), expected)
+    return is_left and torch.equal(first, generate(params, prompt, num_new, config, temperature=2.0, seed=1))
+
+
+@holds("generate", "A negative number of tokens, and an empty prompt, are refused.")
+def nothing_to_continue(generate, params, prompt, num_new, config, **settings):
+    return refused(generate, params, prompt, -1, config) and refused(generate, params, prompt[:, :0], 1, config)
+
+
+@holds("encoder_decoder", "Later target tokens change nothing for earlier rows.", share=1e-4)
+def later_targets(encoder_decoder, src, tgt_in, src_mask, params, config):
+    other = tgt_in.clone()
+    other[:, -1] = (other[:, -1] + 1) % len(params["tgt_embed"])
+    before = encoder_decoder(src, tgt_in, src_mask, params, config)
+    return encoder_decoder(src, other, src_mask, params, config)[:, :-1], before[:, :-1]
+
+
+@holds("encoder_decoder", "A text alone has its part; a mask of two axes is as good as one of three.", share=1e-4)
+def text_alone(encoder_decoder, src, tgt_in, src_mask, params, config):
+    real = torch.ones(src.shape).bool() if src_mask is None else src_mask.reshape(src.shape)
+    answer = encoder_decoder(src, tgt_in, src_mask, params, config)
+    alone = encoder_decoder(src[-1:], tgt_in[-1:], real[-1:], params, config)
+    return [alone, encoder_decoder(src, tgt_in, real[:, None], params, config)], [answer[-1:], answer]
+
+
+@holds("encoder_decoder", "What stands at masked places of the source changes nothing.", share=1e-4)
+def masked_places(encoder_decoder, src, tgt_in, src_mask, params, config):
+    if src.shape[1] < 2:
+        return None
+    real = torch.arange(src.shape[1]) < src.shape[1] - 1
+    real = real.expand(src.shape)
+    other = src.clone()
+    other[:, -1] = (other[:, -1] + 1) % len(params["src_embed"])
+    answers = [encoder_decoder(ids, tgt_in, real, params, config) for ids in (src, other, src[:, :-1])[:2]]
+    return answers[0], answers[1]
+
+
+@holds("encoder_decoder", "Without its cross-attention the decoder does not hear the source.", share=1e-4)
+def deaf_decoder(encoder_decoder, src, tgt_in, src_mask, params, config):
+    deaf = [{key: 0 * part if key == "c_o" else part for key, part in block.items()} for block in params["decoder"]]
+    other = (src + 1) % len(params["src_embed"])
+    answers = [encoder_decoder(ids, tgt_in, src_mask, {**params, "decoder": deaf}, config) for ids in (src, other)]
+    return answers[0], answers[1]
+
+
+@holds("encoder_decoder", "Ids outside their tables are refused.")
+def ids_outside(encoder_decoder, src, tgt_in, src_mask, params, config):
+    return (
+        refused(encoder_decoder, src * 0 + len(params["src_embed"]), tgt_in, src_mask, params, config)
+        and refused(encoder_decoder, src, tgt_in * 0 + len(params["tgt_embed"]), src_mask, params, config)
+        and refused(encoder_decoder, src * 0 - 1, tgt_in, src_mask, params, config)
+    )
+
+
+@holds("shift_right", "A new tensor: the start first, then every target but the last.")
+def start_first(shift_right, targets, start_id):
+    moved = shift_right(targets, start_id)
+    rows = [[start_id, *row[:-1]] for row in targets.tolist()]
+    before = targets.clone()
+    is_right = moved.dtype == torch.int64 and moved.tolist() == rows
+    moved.fill_(-5)
+    return is_right and torch.equal(targets, before) and refused(shift_right, targets[:, :0], start_id)
+
+
+@holds("greedy_translate", "Fewer tokens are the beginning of more; a row alone has its part; the form is right.")
+def beginnings(greedy_translate, src, src_mask, params, config, start_id, eos_id, max_new):
+    settings = (params, config, start_id, eos_id)
+    text = greedy_translate(src, src_mask, *settings, max_new)
+    if text.shape != (len(src), max_new) or text.dtype != torch.int64:
+        return False
+    mask = None if src_mask is None else src_mask[-1:]
+    alone = greedy_translate(src[-1:], mask, *settings, max_new)
+    return [greedy_translate(src, src_mask, *settings, max_new // 2), alone], [text[:, : max_new // 2], text[-1:]]
+
+
+@holds("greedy_translate", "A row that has produced eos_id goes on with it, and before it is as without an end.")
+def ends(greedy_translate, src, src_mask, params, config, start_id, eos_id, max_new):
+    free = greedy_translate(src, src_mask, params, config, start_id, -1, 4).tolist()
+    for end in range(len(params["tgt_embed"])):
+        ended = greedy_translate(src, src_mask, params, config, start_id, end, 4).tolist()
+        for row, other in zip(ended, free):
+            stop = other.index(end) if end in other else 4
+            if row != other[:stop] + [end] * (4 - stop):
+                return False
+    return True
+
+
+@holds("greedy_translate", "A negative number of tokens is refused.")
+def negative_translation(greedy_translate, src, src_mask, params, config, start_id, eos_id, max_new):
+    return refused(greedy_translate, src, src_mask, params, config, start_id, eos_id, -1)
+
+
+@holds("patchify", "Each number of each patch is where (c, row, column) says.")
+def numbers_of_patches(patchify, images, patch):
+    rows = patchify(images, patch)
+    batch, channels, height, width = images.shape
+    across = width // patch
+    if rows.shape != (batch, height // patch * across, channels * patch * patch):
+        return False
+    for place in range(rows.shape[1]):
+        top, left = place // across * patch, place % across * patch
+        for number in range(rows.shape[2]):
+            channel, inside = divmod(number, patch * patch)
+            row, column = divmod(inside, patch)
+            if not torch.equal(rows[:, place, number], images[:, channel, top + row, left + column]):
+                return False
+    return True
+
+
+@holds("patchify", "Patches that do not divide the image, and none, are refused.")
+def patches_that_do_not_fit(patchify, images, patch):
+    return refused(patchify, images, 0) and refused(patchify, images, max(images.shape[2:]) + 1)
+
+
+@holds("patch_conv_weight", "Each number is where (c, row, column) says.")
+def numbers_of_filters(patch_conv_weight, w, channels, patch):
+    filters = patch_conv_weight(w, channels, patch)
+    if filters.shape != (w.shape[1], channels, patch, patch):
+        return False
+    for number in range(len(w)):
+        channel, inside = divmod(number, patch * patch)
+        row, column = divmod(inside, patch)
+        if not torch.equal(filters[:, channel, row, column], w[number]):
+            return False
+    return True
+
+
+@holds("vit_logits", "With silent blocks and one patch a logit is that of the patch, by loops.", share=1e-3)
+def one_class(vit_logits, images, params, config):
+    channels, patch = images.shape[1], config.patch
+    silent = _silent(params, "w_o", "w2", "b2")
+    rows = []
+    across = images.shape[3] // patch
+    for place in range(len(params["positions"])):
+        top, left = place // across * patch, place % across * patch
+        piece = images[-1, :, top : top + patch, left : left + patch].contiguous()
+        numbers = piece.reshape(channels * patch * patch).tolist()
+        stream = [
+            dot_product(numbers, column.tolist()) + float(bias) + float(shift)
+            for column, bias, shift in zip(params["w_patch"].T, params["b_patch"], params["positions"][place])
+        ]
+        rows.append(_normalized(stream, params["lnf_gamma"], params["lnf_beta"]))
+    mean = [math.fsum(column) / len(rows) for column in zip(*rows)]
+    right = dot_product(mean, params["w_head"][:, -1].tolist()) + float(params["b_head"][-1])
+    return float(vit_logits(images, silent, config)[-1, -1]), right
+
+
+@holds("vit_logits", "Each image alone has its part; patches see each other whatever their order, with their positions.", share=1e-4)
+def image_alone(vit_logits, images, params, config):
+    logits = vit_logits(images, params, config)
+    return vit_logits(images[-1:], params, config), logits[-1:]
+
+
+@holds("vit_logits", "Patches and positions turned around alike change nothing.", share=1e-4)
+def turned_around(vit_logits, images, params, config):
+    patch = config.patch
+    blocks = images.reshape(*images.shape[:2], images.shape[2] // patch, patch, images.shape[3] // patch, patch)
+    turned = blocks.flip(2, 4).reshape(images.shape)
+    other = {**params, "positions": params["positions"].flip(0)}
+    return vit_logits(turned, other, config), vit_logits(images, params, config)
+
+
+@holds("vit_logits", "More patches than positions are refused.")
+def too_many_patches(vit_logits, images, params, config):
+    return refused(vit_logits, torch.cat([images, images], dim=2), params, config)
+
+
+@holds("attention_distance", "Heads that look at themselves alone look 0 far.")
+def looks_at_itself(attention_distance, weights, columns):
+    own = torch.eye(weights.shape[-1]).double().expand(weights.shape)
+    return attention_distance(own, columns), torch.zeros(weights.shape[:-2]).double()
+
+
+@holds("attention_distance", "One head's distance, by loops over rows and columns of the grid.")
+def one_distance(attention_distance, weights, columns):
+    rows = weights.reshape(-1, *weights.shape[-2:])[-1].tolist()
+    total = 0.0
+    for here, row in enumerate(rows):
+        for there, share in enumerate(row):
+            down, across = there // columns - here // columns, there % columns - here % columns
+            total += share * math.hypot(down, across)
+    return float(attention_distance(weights, columns).reshape(-1)[-1]), total / len(rows)
+
+
+@holds("attention_distance", "Columns that do not divide the patches, and none, are refused.")
+def strange_columns(attention_distance, weights, columns):
+    return refused(attention_distance, weights, 0) and refused(attention_distance, weights, weights.shape[-1] + 1)
+
+
+@holds("fine_tune", "The first loss is ln of the number of classes: the new head is zeros.")
+def first_loss(fine_tune, params, images, labels, num_classes, config, rates, steps):
+    losses, _ = fine_tune(params, images, labels, num_classes, config, rates, 1)
+    return losses, [math.log(num_classes)]
+
+
+@holds("fine_tune", "Frozen parts stay exactly as they were, and what comes back is detached.")
+def frozen_parts(fine_tune, params, images, labels, num_classes, config, rates, steps):
+    losses, new = fine_tune(params, images, labels, num_classes, config, rates, steps)
+    if len(losses) != steps or any(type(loss) is not float for loss in losses) or set(new) != set(params):
+        return False
+    frozen = [key for key in params if key not in {*rates, "w_head", "b_head"}]
+    is_frozen = all(
+        torch.equal(a, b) for key in frozen for a, b in zip(_tensors(new[key]), _tensors(params[key]))
+    )
+    return is_frozen and not any(leaf.requires_grad for leaf in _tensors(new))
+
+
+@holds("fine_tune", "Steps in two runs go as far as in one; without steps only the head is new.")
+def without_steps(fine_tune, params, images, labels, num_classes, config, rates, steps):
+    losses, new = fine_tune(params, images, labels, num_classes, config, rates, 0)
+    shape = (params["w_head"].shape[0], num_classes)
+    head = [new["w_head"], new["b_head"]]
+    zeros = [torch.zeros(shape).double(), torch.zeros(num_classes).double()]
+    return [losses, *head], [[], *zeros]
+
+
+@holds("fine_tune", "The bias of the head goes by its rate times the share of each class less one over all.", share=1e-3)
+def first_step_of_the_bias(fine_tune, params, images, labels, num_classes, config, rates, steps):
+    new = fine_tune(params, images, labels, num_classes, config, {"b_head": 0.5}, 1)[1]
+    counts = [int((labels == label).sum()) / len(labels) for label in range(num_classes)]
+    return new["b_head"].tolist(), [0.5 * (share - 1 / num_classes) for share in counts]
+
+
+@holds("fine_tune", "Unknown names, negative rates and unknown classes are refused.")
+def strange_rates(fine_tune, params, images, labels, num_classes, config, rates, steps):
+    return (
+        refused(fine_tune, params, images, labels, num_classes, config, {"nobody": 0.1}, 1)
+        and refused(fine_tune, params, images, labels, num_classes, config, {"w_head": -0.1}, 1)
+        and refused(fine_tune, params, images, labels * 0 + num_classes, num_classes, config, rates, 1)
+        and refused(fine_tune, params, images, labels * 0 - 1, num_classes, config, rates, 1)
+    )
+
+
+@holds("explain_model_size", "The model is of the allowed kind and rounds to the claim; None only where none does.")
+def model_of_that_size(explain_model_size, millions, num_blocks, d_model, min_vocab, max_vocab):
+    named = explain_model_size(millions, num_blocks, d_model, min_vocab, max_vocab)
+
+    def weights_of(encoders):
+        decoders = num_blocks - encoders
+        crossing = decoders if encoders else 0
+        return (12 * num_blocks + 4 * crossing) * d_model**2
+
+    low, high = (millions - 0.5) * 1e6, (millions + 0.5) * 1e6
+    if named is None:
+        return not any(
+            weights_of(e) + min_vocab * d_model < high - 1 and weights_of(e) + max_vocab * d_model > low + 1 + d_model
+            for e in range(num_blocks)
+            if max(min_vocab, (low - weights_of(e)) / d_model + 1) < min(max_vocab, (high - weights_of(e)) / d_model - 1)
+        )
+    encoders, decoders, vocabulary = named
+    total = weights_of(encoders) + vocabulary * d_model
+    is_allowed = encoders >= 0 and decoders >= 1 and encoders + decoders == num_blocks
+    return is_allowed and min_vocab <= vocabulary <= max_vocab and round(total / 1e6) == millions
