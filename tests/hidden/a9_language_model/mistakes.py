@@ -2194,6 +2194,7 @@ def looks_at_the_first_row_of_logits(): ...
     "sample",
     hint="Your text is the likeliest one whatever the temperature. Above temperature 0 tokens are "
     "drawn at random.",
+    shows=ignores("seed"),
     replace=("torch.multinomial(p, 1, generator=dice)", "p.argmax(dim=-1, keepdim=True)"),
 )
 def always_takes_the_likeliest(): ...
