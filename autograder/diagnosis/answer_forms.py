@@ -62,8 +62,9 @@ def describe_numbers(sights: Sequence[Sight]) -> str:
         return ""
     if all(equal(sight.answer, sight.right) for sight in sights):
         return "All numbers in your answers are right: what is wrong is something else."
-    if parts := _parts_in_words(sights):
-        return parts
+    if any(isinstance(sight.right, (tuple, dict)) for sight in sights):
+        # what belongs together is not counted together: many parts come back as they went in
+        return _parts_in_words(sights)
     pairs = [pair for sight in sights for pair in _arrays_side_by_side(sight.answer, sight.right)]
     if not pairs or any(answer.shape != right.shape for answer, right in pairs):
         return ""
@@ -83,7 +84,7 @@ def describe_numbers(sights: Sequence[Sight]) -> str:
 
 def _parts_in_words(sights: Sequence[Sight]) -> str:
     """Which parts of an answer in parts are right in all wrong answers, and which are in none; ""
-    where the parts are others, or some are right here and wrong there.
+    where the parts are others, or one is right here and wrong there.
     """
     verdicts: dict[str, set[bool]] = {}
     for sight in sights:
@@ -94,8 +95,10 @@ def _parts_in_words(sights: Sequence[Sight]) -> str:
             verdicts.setdefault(name, set()).add(is_right)
     right = [name for name, seen in verdicts.items() if seen == {True}]
     wrong = [name for name, seen in verdicts.items() if seen == {False}]
-    if not right or not wrong or len(right) + len(wrong) < len(verdicts):
+    if not wrong or len(right) + len(wrong) < len(verdicts):
         return ""
+    if not right:
+        return "In the calls that are wrong, no part of your answer is right."
     is_or_are = "is" if len(right) == 1 else "are"
     return (
         f"In the calls that are wrong, {_listed(right)} of your answer {is_or_are} right, and "

@@ -243,11 +243,11 @@ def test_the_parts_of_an_answer_that_are_right_are_told() -> None:
     )
 
 
-def test_numbers_are_counted_where_no_part_is_right() -> None:
-    """Two tensors are no other form than two tensors."""
+def test_numbers_of_several_parts_are_not_counted_together() -> None:
+    """Two tensors are no other form than two tensors, and one number of three is right."""
     evidence = find_evidence(sight_of(ONE_RIGHT, RIGHT), ["first"], ["first"])
     assert evidence is not None
-    assert evidence.text == "1 of the 3 numbers in your wrong answers are right."
+    assert evidence.text == "In the calls that are wrong, no part of your answer is right."
 
 
 def test_the_entries_of_a_dict_are_told_by_name() -> None:
