@@ -210,7 +210,7 @@ def _gpu_nodes(
     does not tell.
     """
     with contextlib.suppress(OSError):
-        about = (drivers / pci / "information").read_text(encoding="utf-8") if pci else ""
+        about = (drivers / pci / "information").read_text(encoding="utf-8")
         if minor := re.search(r"^Device Minor:\s*(\d+)", about, re.MULTILINE):
             return (str(dev / f"nvidia{minor[1]}"),)
     return tuple(sorted(str(path) for path in dev.glob("nvidia[0-9]*")))

@@ -140,6 +140,8 @@ class Trial:
             files += 1
             limit = 20.0 + 5.0 * seconds  # measured on a machine that may be slower now
             status = run_tests(self.tree, affordable, limit, prepare)
+            if status == TIMED_OUT:  # a busy machine, or a loop without end
+                status = run_tests(self.tree, affordable, 3.0 * limit, prepare)
             if status != 0:
                 in_time = status != TIMED_OUT
                 return MutantResult(mutant.module, mutant.name, KILLED, name, in_time, files)

@@ -111,6 +111,17 @@ def test_operations_of_torch_are_computed_again_and_named() -> None:
     assert played.launch_record(None) == Launch(0, 0, 0, 0, {}, {}, (), ("mul", "add"))
 
 
+def test_an_operation_with_two_results_gives_both() -> None:
+    """The largest of 3 and 4, and its place."""
+    storages = [{"bytes": 8, "argument": 0, "view": VIEW}, {"bytes": 4}, {"bytes": 8}]
+    largest, place = [1, "float32", [1], [1], 0], [2, "int64", [1], [1], 0]
+    step = ["torch", "max", "dim", [{"tensor": VIEW}, 0, True], {}, [largest, place]]
+    played = replay(
+        torch.tensor([3.0, 4.0]), storages=storages, steps=[step], result=[largest, place]
+    )
+    assert [tensor.tolist() for tensor in played.results if tensor is not None] == [[4.0], [1]]
+
+
 def call(result: Any, *arguments: Any) -> Call:
     return Call("f", arguments, {}, result)
 
