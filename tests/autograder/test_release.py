@@ -73,6 +73,7 @@ def copy_release_files(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.skipif("urls" in PROJECT, reason="this is a release")
 def test_a_checkout_becomes_a_release(tmp_path: Path) -> None:
     prepare(copy_release_files(tmp_path), REPOSITORY, TAG)
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
