@@ -1,5 +1,5 @@
-"""The packages of a release, as an instructor gets them: installed into an environment of their own, a
-course with our assignments made, one assignment built, handed in by a demo class, and graded.
+"""Proves the packages of a release as an instructor gets them: installs both into an environment of
+their own, makes a course with our assignments, builds it, and grades a demo class of one.
 
     make wheel
     python tests/long/installed_kit.py build/release
@@ -24,12 +24,13 @@ SHIPPED = ROOT / "autograder" / "requirements"
 LOCKED = ("install", "--quiet", "--no-compile", "--no-deps", "--require-hashes", "--requirement")
 
 
-def run(*command: object, folder: Path | None = None) -> str:
+def run(*command: object, folder: Path | None = None, statuses: tuple[int, ...] = (0,)) -> str:
+    """Run a command and return its output; any other exit status ends this program."""
     print("$", *command, flush=True)
     done = subprocess.run(
         [str(word) for word in command], cwd=folder, capture_output=True, text=True, check=False
     )
-    if done.returncode not in (0, 1):
+    if done.returncode not in statuses:
         sys.exit(f"{done.stdout}{done.stderr}\nended with {done.returncode}")
     return done.stdout
 
@@ -99,7 +100,8 @@ def main() -> int:
             )
             install(python, kit)
             autograder = python.with_name("autograder")
-        run(autograder, "grade", name, folder=course)
+        # 1: a demo class has notebooks that nobody can read
+        run(autograder, "grade", name, folder=course, statuses=(0, 1))
         run(autograder, "report", name, folder=course)
         count = check_scores(course / "results" / name)
     print(f"{name}: {count} submissions graded by the installed kit")
