@@ -27,7 +27,7 @@ from autograder.suite.known_answers import KnownAnswer
 MOST_CALLS = 20
 _FEW_CALLS = 2
 _SECONDS_OF_RIGHT = 20.0
-_SECONDS_OF_MISTAKE = 4.0
+_SECONDS_OF_MISTAKE = 12.0
 
 
 @dataclass(slots=True)

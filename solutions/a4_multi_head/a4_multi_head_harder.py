@@ -2901,7 +2901,8 @@ def no_key(multi_head_attention, x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_
     nothing = torch.zeros(x.shape[1], keys).bool()
     x = x.clone().requires_grad_()
     answer = multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=nothing, x_kv=x_kv)
-    answer.sum().backward()
+    if answer.requires_grad:
+        answer.sum().backward()
     return not answer.any() and (x.grad is None or bool(x.grad.isfinite().all()))
 
 
