@@ -3194,7 +3194,8 @@ def texts_weigh(lm_loss, logits, ids, ignore_index=-100):
 def nothing_counts(lm_loss, logits, ids, ignore_index=-100):
     logits = logits.clone().requires_grad_()
     loss = lm_loss(logits, torch.full_like(ids, ignore_index), ignore_index=ignore_index)
-    loss.backward()
+    if loss.requires_grad:
+        loss.backward()
     gradient = logits.grad if logits.grad is not None else torch.zeros_like(logits)
     return [float(loss.detach()), gradient], [0.0, torch.zeros_like(logits)]
 
