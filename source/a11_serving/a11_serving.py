@@ -750,9 +750,9 @@ expect(
 #
 # and after the last block the answer is $o / \ell$. No tensor ever has more than one block of keys.
 #
-# The function takes the $c$ newest tokens' queries; the text has `length` tokens with them. So query $i$ is the token at
-# position `length - c + i`, and sees keys up to its own. Watch three places: the last block is only partly filled, and
-# what lies behind may be anything, NaN included. Token $p$ is in block `table[p // S]`, not in block `p // S`. And
+# The function takes the $c$ newest tokens' queries; the text has `length` tokens with them. So query $i$ is the token
+# at position `length - c + i`, and sees keys up to its own. Watch three places: the last block is only partly filled,
+# and what lies behind may be anything, NaN included. Token $p$ is in block `table[p // S]`, not in block `p // S`. And
 # the table may have more blocks than the text needs.
 #
 # Half precision keeps its running sums in float32.
@@ -971,9 +971,9 @@ expect(
 # 5. **Leave.** Who has `max_new` tokens, or has written `eos_id`, leaves at once, and its blocks are free for the next
 #    round.
 #
-# The caller brings a function `step(chunks)`, which gives logits `[len(chunks), V]`, as `batched_step` does, so your loop knows no
-# model. Names in the cache are the requests' numbers in the list. Beside the texts you return the history: for each
-# step, who took part with how many tokens.
+# The caller brings a function `step(chunks)`, which gives logits `[len(chunks), V]`, as `batched_step` does, so your
+# loop knows no model. Names in the cache are the requests' numbers in the list. Beside the texts you return the
+# history: for each step, who took part with how many tokens.
 #
 # **Predict first.** Two places; four requests want 9, 1, 1 and 7 new tokens; there are blocks enough.
 
@@ -1071,8 +1071,9 @@ expect(cache.num_free, 5, hint="At the end no text holds a block.")
 # ### See who takes part
 #
 # Thirty requests, eight places. Each row is a place; a colour is a request at work, white is a place that does
-# nothing. Above the static way: a batch ends with its longest text. Below, your `serve`. The second picture starves it
-# of blocks: dark marks are tokens that are fed again after a preemption. How much work does too little memory cost?
+# nothing. Above the static way: a batch ends with its longest text. Below, your `serve`. The last picture starves it of
+# blocks: texts give way, come back later, and read all that they had again. How many more tokens does too little memory
+# cost?
 
 # %% demo="utilisation"
 import matplotlib.pyplot as plt
@@ -1102,7 +1103,8 @@ static = []
 for first in range(0, len(many), places):
     batch = range(first, min(first + places, len(many)))
     for step in range(max(many[i][1] for i in batch)):
-        static.append([(i, 1) for i in batch if step < many[i][1]])
+        fed = {i: len(many[i][0]) if step == 0 else 1 for i in batch}
+        static.append([(i, fed[i]) for i in batch if step < many[i][1]])
 runs = {"static batches": static}
 for num_blocks in (100, 24):
     cache = new_cache(num_blocks)
@@ -1137,10 +1139,10 @@ plt.show()
 # every time: they depend on the tokens up to there and on nothing else. So keep them. An **index** remembers full
 # blocks by the tokens that led to them, and a new prompt starts with the blocks of its longest known beginning.
 #
-# What is a block's key in the index? Not its own $S$ tokens: in the second layer a token's key depends on **all** tokens
-# before it, so the same four tokens behind another beginning are other numbers. The key is everything from the start
-# of the text to the end of the block. (Systems store a hash that is chained from block to block. A tuple of tokens is
-# its honest, slower form; Python's dictionaries hash it for you.)
+# What is a block's key in the index? Not its own $S$ tokens: in the second layer a token's key depends on **all**
+# tokens before it, so the same four tokens behind another beginning are other numbers. The key is everything from the
+# start of the text to the end of the block. (Systems store a hash that is chained from block to block. A tuple of
+# tokens is its honest, slower form; Python's dictionaries hash it for you.)
 #
 # Two details decide whether it works:
 #
@@ -1292,9 +1294,9 @@ print("the same answers:", answers["without"] == answers["with the index"])
 # Remember that $\log P$ is negative before you decide in which direction this pushes.
 #
 # And the cache? A beginning may have two good continuations, and another none. Its keys are wanted twice, or not at
-# all. With contiguous caches the rows are copied to and fro in every step (forget it, and each beam goes on with the keys of
-# a stranger). With blocks it is what `fork` is made for: each continuation is a fork of its beginning, the beginnings are
-# freed, and copy on write copies at most the last block.
+# all. With contiguous caches the rows are copied to and fro in every step (forget it, and each beam goes on with the
+# keys of a stranger). With blocks it is what `fork` is made for: each continuation is a fork of its beginning, the
+# beginnings are freed, and copy on write copies at most the last block.
 #
 # **The procedure, exactly.** Feed the prompt. Then in each step take the `num_beams` best continuations of the
 # unfinished beams (all, if there are fewer). Those that end with `eos_id` are finished; the others are the beams of the
@@ -1399,6 +1401,26 @@ expect(
     hint="Two tokens, the end token counted: (5 + 2) / (5 + 1) to the power of 1.",
 )
 
+cache = new_cache(num_blocks=30)
+best_text, best_score = beam_search(
+    [3, 1],
+    cache,
+    lambda chunks: batched_step(params, chunks, cache, config),
+    num_beams=3,
+    max_new=4,
+    alpha=0.0,
+    eos_id=-1,
+)[0]
+whole_rows = decoder_lm(torch.tensor([[3, 1, *best_text]]), params, config)[0]
+whole_log_p = whole_rows.log_softmax(dim=-1)
+expect(
+    best_score,
+    sum(float(whole_log_p[1 + i, token]) for i, token in enumerate(best_text)),
+    atol=1e-6,
+    hint="What the search says of its text is not what the whole model says of it: does "
+    "each beam go on with the keys of its own beginning?",
+)
+
 # %% [markdown]
 # ### Greedy, beams, samples
 #
@@ -1449,13 +1471,13 @@ plt.show()
 #
 # ★☆☆ · about 10 minutes
 #
-# Softmax weights sum to 1. A head that looks for something which is not there has to put its weight *somewhere*.
-# Xiao et al. (2024) looked at trained models and saw where: on the **first tokens** of the text, whatever these are,
-# above the lowest layers often more than half of the weight. The first tokens are the only ones that every query can see,
-# so training makes them the place where attention is parked. They call them **attention sinks**.
+# Softmax weights sum to 1. A head that looks for something which is not there has to put its weight *somewhere*. Xiao
+# et al. (2024) looked at trained models and saw where: on the **first tokens** of the text, whatever these are, above
+# the lowest layers often more than half of the weight. The first tokens are the only ones that every query can see, so
+# training makes them the place where attention is parked. They call them **attention sinks**.
 #
-# Measure it: for each head, the share of the weight that lies on the first $s$ tokens, averaged over rows of the batch and
-# over queries. Queries $0 \dots s-1$ can look nowhere else, so they do not count.
+# Measure it: for each head, the share of the weight that lies on the first $s$ tokens, averaged over rows of the batch
+# and over queries. Queries $0 \dots s-1$ can look nowhere else, so they do not count.
 #
 # **Predict first.** A causal head with no preference at all (equal scores); $N = 5$, $s = 1$.
 
@@ -1503,9 +1525,9 @@ expect(
 #
 # ★★☆ · about 25 minutes
 #
-# A text without end needs a cache with an end. Assignment 8 had a window: keep the newest $W$ tokens. Do that to a model
-# that was *not* trained with a window, and all is well until the text is longer than $W$: then the first tokens are
-# dropped, with them the place where attention was parked, and the weight falls on whatever is left. The text breaks
+# A text without end needs a cache with an end. Assignment 8 had a window: keep the newest $W$ tokens. Do that to a
+# model that was *not* trained with a window, and all is well until the text is longer than $W$: then the first tokens
+# are dropped, with them the place where attention was parked, and the weight falls on whatever is left. The text breaks
 # down at that very token.
 #
 # The remedy of Xiao et al. is to keep the first few tokens, four are enough, **and** the newest $W$. Everything between
@@ -1514,8 +1536,8 @@ expect(
 # positions are counted **inside the cache**: 0, 1, 2, … for the tokens that are kept, in order, and the query has the
 # last of these. That means keys must be cached *unturned*, and turned anew in every step.
 #
-# `rotary_positions` and `grouped_attention` are in the library. The function takes all $n$ keys and chooses itself; a real
-# cache would have dropped the others.
+# `rotary_positions` and `grouped_attention` are in the library. The function takes all $n$ keys and chooses itself; a
+# real cache would have dropped the others.
 #
 # **Predict first.** $n = 100$, four sinks, a window of 8. The newest token's position inside the cache?
 
@@ -1587,11 +1609,11 @@ expect(
 # %% [markdown]
 # ### A head that needs its sink
 #
-# A head made by hand, so that you can see why. It looks for an earlier token like the current one. Where there is one, it
-# copies its value; where there is none, its weight goes to the first token, whose value is zero: "nothing found".
+# A head made by hand, so that you can see why. It looks for an earlier token like the current one. Where there is one,
+# it copies its value; where there is none, its weight goes to the first token, whose value is zero: "nothing found".
 # Left: all keys, and the mass on the first token (your `sink_mass`). Right: how far its output is from the right one as
-# the text grows, with a plain window and with one sink. Nothing happens to the window until the first token falls
-# out of it.
+# the text grows, with a plain window and with one sink. Nothing happens to the window until the first token falls out
+# of it.
 
 # %% demo="sinks"
 import matplotlib.pyplot as plt
@@ -1610,12 +1632,12 @@ scores[:, 0] = 18.0  # more than chance likeness, less than equality
 later = torch.ones(length, length, dtype=torch.bool).triu(1)
 full = scores.masked_fill(later, float("-inf")).softmax(dim=-1)
 errors = {}
-for name, sinks, window in (("window of 16", 0, 16), ("15 and one sink", 1, 15)):
-    errors[name] = []
+for label, sinks, window in (("window of 16", 0, 16), ("15 and one sink", 1, 15)):
+    errors[label] = []
     for i in range(2, length):
         kept = [j for j in range(i + 1) if j < sinks or j > i - window]
         row = scores[i, kept].softmax(dim=-1)
-        errors[name].append(float((row @ v[kept] - full[i] @ v).norm()))
+        errors[label].append(float((row @ v[kept] - full[i] @ v).norm()))
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 axes[0].imshow(full, cmap="Blues", vmin=0, vmax=1)
 axes[0].set(
@@ -1635,8 +1657,8 @@ plt.show()
 # ★★☆ · about 25 minutes
 #
 # A GPU has two speeds: operations a second, and bytes a second from its memory. Their quotient is its **ridge**: with
-# fewer operations for each byte it waits for memory, with more it waits for arithmetic. An H100 does $989\cdot10^{12}$ half
-# precision operations and reads $3.35\cdot10^{12}$ bytes a second (NVIDIA's data sheet for the SXM module, without
+# fewer operations for each byte it waits for memory, with more it waits for arithmetic. An H100 does $989\cdot10^{12}$
+# half precision operations and reads $3.35\cdot10^{12}$ bytes a second (NVIDIA's data sheet for the SXM module, without
 # sparsity): its ridge is 295 operations a byte.
 #
 # Count one decoding step: one new token for each of $B$ texts that are $n$ tokens long, the new one included.
@@ -1708,11 +1730,12 @@ expect(costs["intensity"], 2.0, hint="668 / (174 + 160).")
 # %% [markdown]
 # ### Where the roof is
 #
-# A model of 8 billion parameters (32 layers, 32 heads of 128 with 8 key heads) on an H100, at three lengths. A step takes at
-# least the larger of its two times. Left: the intensity against the batch; the dashed line is the ridge. "Decoding is
-# limited by memory, and a larger batch cures it" is half the truth: with long texts the curves flatten **below** the
-# ridge, and no batch ever reaches it. Which term is to blame? Right: what a user feels, tokens a second for one text, against
-# what the owner earns, tokens a second in all. A curve ends where the texts no longer fit into 80 GB.
+# A model of 8 billion parameters (32 layers, 32 heads of 128 with 8 key heads) on an H100, at three lengths. A step
+# takes at least the larger of its two times. Left: the intensity against the batch; the dashed line is the ridge.
+# "Decoding is limited by memory, and a larger batch cures it" is half the truth: with long texts the curves flatten
+# **below** the ridge, and no batch ever reaches it. Which term is to blame? Right: what a user feels, tokens a second
+# for one text, against what the owner earns, tokens a second in all. A curve ends where the texts no longer fit into 80
+# GB.
 
 # %% demo="roofline"
 import matplotlib.pyplot as plt
@@ -1766,9 +1789,10 @@ plt.show()
 #
 # ★★☆ · about 25 minutes
 #
-# The lecture notes build attention as a search. The weights become, in their words, a "'probability' of being relevant":
-# each value is weighted by "how likely it is to be relevant", and an attention weight says how important a key is for
-# the query. Attention sinks are a strange sight for a reader of this: more than half of the weight on a token that tells nothing.
+# The lecture notes build attention as a search. The weights become, in their words, a "'probability' of being
+# relevant": each value is weighted by "how likely it is to be relevant", and an attention weight says how important a
+# key is for the query. Attention sinks are a strange sight for a reader of this: more than half of the weight on a
+# token that tells nothing.
 #
 # The weight is half of the story. What a token *does* to the output depends on its value too. Prove with numbers that
 # the two can be as far apart as you like. For a query with keys and values, invent two tokens that somebody might add:
@@ -1846,9 +1870,10 @@ expect(
 # ## 13. In your own words
 #
 # Your server has 1000 blocks of 16 tokens. Requests have prompts of 200 tokens and want up to 800 new ones; most stop
-# after 100. A colleague proposes to admit a request only if blocks for all of its 1000 tokens are free, "so that we never
-# have to preempt". How many requests run together in the colleague's way, and how many could typically in yours? What does yours risk, what
-# does that cost, and who pays? Name one case in which the colleague is right. Five sentences.
+# after 100. A colleague proposes to admit a request only if blocks for all of its 1000 tokens are free, "so that we
+# never have to preempt". How many requests run together in the colleague's way, and how many could typically in yours?
+# What does yours risk, what does that cost, and who pays? Name one case in which the colleague is right. Five
+# sentences.
 #
 # ### BEGIN SOLUTION
 # 1000 tokens are 63 blocks, so the colleague runs 15 requests at a time. A typical request ends at 300 tokens, 19 blocks,

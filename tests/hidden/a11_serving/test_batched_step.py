@@ -176,30 +176,24 @@ def test_scores_of_any_size(student, reference):
 
 @points(0.5)
 def test_one_step_does_not_see_another(student, reference):
-    """The same chunk again: in the same cache, in another cache, with other params, with another
-    config.
+    """A text is read twice, and then with other params, with another config, and in another cache, in
+    which it has a past.
     """
-    params, sizes = _model(reference)
-    other_params, other_sizes = (
-        reference.random_params(sizes, seed=5),
-        reference.make_config(theta=9.0),
-    )
-    pairs = [(_cache(student, sizes), _cache(reference, sizes)) for _ in "ab"]
-    for i, (cache, right_cache) in enumerate(pairs):
-        for each, step in ((cache, student.batched_step), (right_cache, reference.batched_step)):
-            each.start("a")
-            step(params, [("a", A[i : i + 3])], each, sizes)
-    for weights, place, config in (
-        (params, 0, sizes),
-        (params, 0, sizes),
-        (params, 1, sizes),
-        (other_params, 1, sizes),
-        (other_params, 1, other_sizes),
-    ):
-        cache, right_cache = pairs[place]
-        answer = student.batched_step(weights, [("a", [7])], cache, config)
-        right = reference.batched_step(weights, [("a", [7])], right_cache, config)
-        assert_close(answer, right)
+    params, sizes = _model(reference, num_layers=1)
+    other_params = reference.random_params(sizes, seed=5)
+    other_sizes = reference.make_config(num_layers=1, theta=9.0)
+    caches = [_cache(student, sizes) for _ in "ab"]
+    caches[1].start("a")
+    student.batched_step(params, [("a", C)], caches[1], sizes)
+    usual = (params, sizes)
+    for changed in ((other_params, sizes), (params, other_sizes)):
+        for weights, config in (usual, usual, changed):
+            caches[0].start("a")
+            answer = student.batched_step(weights, [("a", B)], caches[0], config)
+            assert_close(answer, _last_logits(reference, weights, config, B))
+            caches[0].free("a")
+    answer = student.batched_step(params, [("a", B)], caches[1], sizes)
+    assert_close(answer, _last_logits(reference, params, sizes, C + B), what="the other cache")
 
 
 @points(0.5)

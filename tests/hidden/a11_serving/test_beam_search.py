@@ -128,7 +128,8 @@ def test_the_past_is_not_fed_again(student):
     """The prompt once, then one token a beam: at most max_new steps, the last tokens of the beams in
     each.
     """
-    *_, step = _run(student, [1, 2, 3], 3, 4, 0.0, -1)
+    *answer, step = _run(student, [1, 2, 3], 3, 4, 0.0, -1, fed=[])
+    _check(answer, _best_beams([1, 2, 3], 3, 4, 0.0, -1))
     fed = [[list(new) for new in chunks] for chunks in step.fed]
     assert_equal(fed[0], [[1, 2, 3]], what="what the first step feeds")
     sizes = [[len(new) for new in chunks] for chunks in fed[1:]]
@@ -155,23 +156,19 @@ def test_logits_of_any_size(student):
 
 @points(0.5)
 def test_one_search_does_not_see_another(student):
-    """The same cache and step search again, with one argument exchanged in turn."""
+    """The same cache and step search twice, and then with one argument exchanged, for each in turn."""
     cache, step = setting(student, 60)
-    for prompt, num_beams, max_new, alpha, eos_id in (
-        ([1, 2], 3, 3, 0.5, 2),
-        ([1, 3], 3, 3, 0.5, 2),
-        ([1, 3], 2, 3, 0.5, 2),
-        ([1, 3], 2, 4, 0.5, 2),
-        ([1, 3], 2, 4, 0.9, 2),
-        ([1, 3], 2, 4, 0.9, -1),
-    ):
-        answer = student.beam_search(prompt, cache, step, num_beams, max_new, alpha, eos_id)
-        pair = [tokens for tokens, _ in answer], [score for _, score in answer]
-        _check(pair, _best_beams(prompt, num_beams, max_new, alpha, eos_id))
     other = student.define(STEP, "make_step")(cache, 5, 2.0)
-    answer = student.beam_search([1, 3], cache, other, 2, 4, 0.9, -1)
-    pair = [tokens for tokens, _ in answer], [score for _, score in answer]
-    _check(pair, _best_beams([1, 3], 2, 4, 0.9, -1, vocab_size=5))
+    usual = ([1, 2], 3, 3, 0.5, 2)
+    others = (([1, 3], 3, 3, 0.5, 2), ([1, 2], 2, 3, 0.5, 2), ([1, 2], 3, 4, 0.5, 2))
+    others += (([1, 2], 3, 3, 0.9, 2), ([1, 2], 3, 3, 0.5, -1))
+    scripts = [(usual, step), (usual, step), (usual, other)]
+    for changed in others:
+        scripts += [(usual, step), (usual, step), (changed, step)]
+    for (prompt, *settings), model in scripts:
+        answer = student.beam_search(prompt, cache, model, *settings)
+        pair = [tokens for tokens, _ in answer], [score for _, score in answer]
+        _check(pair, _best_beams(prompt, *settings, vocab_size=5 if model is other else 7))
 
 
 @points(0.5)

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from autograder.suite import assert_equal, assert_refused, call_twice, points, randn, zeros
+from autograder.suite import assert_equal, assert_refused, call_twice, points, randn, tensor, zeros
 
 CASES = ((4, 3, 2), (1, 5, 1), (7, 2, 6), (3, 1, 3))
 """(N, d, d_v)."""
@@ -58,14 +58,14 @@ def test_the_decisive_token_has_no_weight_and_moves_the_output(student):
 
 @points(0.5)
 def test_large_values_and_small_queries(student):
-    """Values near 100, a query of length 0.001, scores of a thousand, tensors that are not contiguous;
+    """Values near 100, a query of length 0.001, scores of thousands, tensors that are not contiguous;
     and each argument exchanged in turn: the same is asked for.
     """
     query, across, values = randn(3), randn(3, 4).T, randn(2, 4).T
     for q, k, v in (
         (0.001 * randn(3), randn(4, 3), randn(4, 2)),
         (randn(3), randn(4, 3), 100 + 100 * randn(4, 2)),
-        (1000 * randn(3), randn(4, 3), randn(4, 2)),
+        (4000 + randn(3), randn(4, 3) + tensor([[1.0], [0.0], [0.5], [-3.0]]), randn(4, 2)),
         (query, across, values),
         (query, across, values + 1),
         (query, across + randn(4, 3), values),

@@ -29,9 +29,10 @@ def _in_blocks(k, v, table, block_size, num_blocks, rest=NAN):
 
 
 def _right(reference, q, k, v):
-    """Attention of the last queries over contiguous keys."""
+    """Attention of the last queries over contiguous keys; half precision in float32."""
     mask = reference.causal_mask(q.shape[1], k.shape[1])
-    return reference.grouped_attention(q[None], k[None], v[None], mask)[0]
+    wide = (t.to(torch.promote_types(t.dtype, torch.float32))[None] for t in (q, k, v))
+    return reference.grouped_attention(*wide, mask)[0].to(q.dtype)
 
 
 def _check(student, reference, q, k, v, table, block_size, rest=NAN, what="", **tolerance):
@@ -90,20 +91,19 @@ def test_query_heads_share_key_heads_in_groups(student, reference):
 @points(1)
 def test_scores_of_any_size(student, reference):
     """Scores near 1000 in the first block or in the last, all near -2000 or below -1e10; of one head
-    large and of the other small; and in float32.
+    large and of the other small; in float64, float32 and float16.
     """
-    for factor, place in ((600.0, 0), (600.0, 8), (-1500.0, slice(None)), (-3e10, slice(None))):
-        q, k, v = randn(1, 2, 5).abs() + 1, randn(1, 9, 5), randn(1, 9, 5)
-        k[:, place] = factor * (1 + 0.001 * k[:, place])
-        _check(student, reference, q, k, v, [3, 0, 5], 3, rest=0.5)
-    q, k, v = randn(2, 2, 5).abs() + 1, 600 + randn(1, 9, 5), randn(1, 9, 5)
-    q[0] = -q[0]
-    _check(student, reference, q, k, v, [3, 0, 5], 3, rest=0.5, what="heads of unlike scores")
-    k, v = randn(1, 9, 5, dtype=torch.float32), randn(1, 9, 5, dtype=torch.float32)
-    q = 40 * randn(1, 2, 5, dtype=torch.float32)
-    keys, values = _in_blocks(k, v, [3, 0, 5], 3, 9)
-    answer = student.paged_attention(q, keys, values, [3, 0, 5], 9)
-    assert_close(answer, _right(reference, q, k, v), atol=1e-4, rtol=1e-4)
+    factors = ((600.0, 0), (600.0, 8), (-1500.0, slice(None)), (-3e10, slice(None)))
+    for dtype, tolerance in ((torch.float64, 2e-6), (torch.float32, 2e-2), (torch.float16, 2e-2)):
+        for factor, place in factors[: 4 if dtype == torch.float64 else 3]:
+            q, k, v = randn(1, 2, 5).abs() + 1, randn(1, 9, 5), randn(1, 9, 5)
+            k[:, place] = factor * (1 + 0.001 * k[:, place])
+            q, k, v = (t.to(dtype) for t in (q, k, v))
+            _check(student, reference, q, k, v, [3, 0, 5], 3, 0.5, atol=tolerance, rtol=tolerance)
+        q, k, v = randn(2, 2, 5).abs() + 1, 600 + randn(1, 9, 5), randn(1, 9, 5)
+        q[0] = -q[0]
+        q, k, v = (t.to(dtype) for t in (q, k, v))
+        _check(student, reference, q, k, v, [3, 0, 5], 3, 0.5, atol=tolerance, rtol=tolerance)
 
 
 @points(0.5)
@@ -115,8 +115,7 @@ def test_half_precision_sums_in_float32(student, reference):
         q, k, v = 12 + randn(2, 3, 8), 4 + 0.05 * randn(2, 7, 8), randn(2, 7, 8)
         q, k, v = (t.half() for t in (q, k, v))
         answer = student.paged_attention(q, *_in_blocks(k, v, table, block_size, 9), table, 7)
-        right = _right(reference, q.float(), k.float(), v.float()).half()
-        assert_close(answer, right, atol=3e-3, rtol=3e-3)
+        assert_close(answer, _right(reference, q, k, v), atol=3e-3, rtol=3e-3)
 
 
 @points(1)

@@ -122,26 +122,23 @@ def test_no_more_give_way_than_must(student):
 
 @points(0.5)
 def test_one_call_does_not_see_another(student):
-    """The same cache and step serve again, with other requests, another number of places, and with an
-    end token and without.
+    """The same cache and step serve twice, and then with other requests, another number of places, an
+    end token, and with none again.
     """
     cache, step = setting(student, 30)
     eos_id = alone([3, 1], 12)[2]
     few, many = [([3, 1], 5), ([2, 5], 3)], [([3, 1], 5), ([2, 5], 3), ([6], 2)]
-    for requests, places, end in (
-        (few, 1, None),
-        (few, 2, None),
-        (few, 2, eos_id),
-        (few, 2, None),
-        (many, 2, None),
-    ):
-        texts, history = student.serve(requests, cache, step, places, eos_id=end)
-        assert_equal(texts, _alone(requests, end), what="the texts")
-        assert_equal(len(history[0]), places, what="the members of the first step")
-    step_of_five = student.define(STEP, "make_step")(cache, 5, 2.0)
-    texts, _ = student.serve(few, cache, step_of_five, 2)
-    expected = [alone(prompt, max_new, vocab_size=5) for prompt, max_new in few]
-    assert_equal(texts, expected, what="the texts of another model")
+    usual = (few, 2, {})
+    for changed in ((few, 1, {}), (many, 2, {}), (few, 2, {"eos_id": eos_id})):
+        for requests, places, end in (usual, usual, changed, usual):
+            texts, history = student.serve(requests, cache, step, places, **end)
+            assert_equal(texts, _alone(requests, **end), what="the texts")
+            assert_equal(len(history[0]), places, what="how many take part in the first step")
+    other = student.define(STEP, "make_step")(cache, 5, 2.0)
+    for model, vocab_size in ((step, 7), (step, 7), (other, 5)):
+        texts, _ = student.serve(few, cache, model, 2)
+        expected = [alone(prompt, max_new, vocab_size=vocab_size) for prompt, max_new in few]
+        assert_equal(texts, expected, what="the texts of two models in turn")
 
 
 @points(1)

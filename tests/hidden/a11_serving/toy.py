@@ -16,13 +16,14 @@ def logits_of(text, vocab_size, scale=2.0):
 
 
 class make_step:  # noqa: N801 - a class that is called like a function
-    """A step of the toy model: keys are token ids, and `fed` has what each step was given."""
+    """A step of the toy model: keys are token ids. `fed` is None, or has what each step was given."""
 
-    def __init__(self, cache, vocab_size, scale):
-        self.cache, self.vocab_size, self.scale, self.fed = cache, vocab_size, scale, []
+    def __init__(self, cache, vocab_size, scale, fed=None):
+        self.cache, self.vocab_size, self.scale, self.fed = cache, vocab_size, scale, fed
 
     def __call__(self, chunks):
-        self.fed.append([[int(token) for token in new] for _, new in chunks])
+        if self.fed is not None:
+            self.fed.append([[int(token) for token in new] for _, new in chunks])
         rows = []
         for name, new in chunks:
             ids = torch.tensor([int(token) for token in new], dtype=torch.float64).view(1, -1, 1)
@@ -37,10 +38,10 @@ STEP = inspect.getsource(logits_of) + "\n\n" + inspect.getsource(make_step)
 """Runs beside the student's code, on the cache that the loop was given."""
 
 
-def setting(student, num_blocks, vocab_size=7, scale=2.0):
-    """(cache, step) in the worker: keys are token ids."""
+def setting(student, num_blocks, vocab_size=7, scale=2.0, fed=None):
+    """(cache, step) in the worker."""
     cache = student.PagedCache(1, num_blocks, 2, 1, 1, torch.float64)
-    return cache, student.define(STEP, "make_step")(cache, vocab_size, scale)
+    return cache, student.define(STEP, "make_step")(cache, vocab_size, scale, fed)
 
 
 def alone(prompt, max_new, eos_id=None, vocab_size=7):
