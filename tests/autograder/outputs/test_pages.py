@@ -411,6 +411,10 @@ def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Re
         softmax, slips=(), diagnosis=dataclasses.replace(softmax.diagnosis, tests=failed)
     )
     assert kept_note(alone) == "You keep 3 of 6 points for this slip."
+    repaired = dataclasses.replace(softmax, slips=(), diagnosis=None)
+    assert kept_note(repaired) == (
+        "You keep 3 of 6 points: an answer that one change makes right costs what a slip costs."
+    )
     capped = dataclasses.replace(softmax, capped=1.0)
     page = words(render_feedback(dataclasses.replace(plain, questions=(capped,))))
     assert "gets at most half of its question's points: 3 of 6 points here." in page
