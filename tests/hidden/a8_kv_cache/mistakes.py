@@ -1082,6 +1082,21 @@ def makes_all_logits_of_the_prompt(): ...
 
 @mistake(
     "generate_cached",
+    hint="The prompt goes through the model token by token, with logits for each of them. Hand it "
+    "over as one chunk: only the logits behind its last token are needed.",
+    replace=(
+        "ids, chunk = prompt, prompt",
+        """
+        ids, chunk = prompt, prompt[:, -1:]
+        for place in range(n - 1 if num_new else 0):
+            decode_step(params, prompt[:, place : place + 1], cache, config, last_only=True)""",
+    ),
+)
+def reads_the_prompt_token_by_token(): ...
+
+
+@mistake(
+    "generate_cached",
     hint="Keys and values are stored with fewer digits than the model computes with, and close "
     "decisions fall otherwise. Which dtype have the params?",
     replace=('params["embed"].dtype', "torch.float16"),
