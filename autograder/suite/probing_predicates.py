@@ -29,8 +29,8 @@ def _stays(sight: Sight, other: Sight) -> bool:
         raise Unseen("the right answer stays the same too")
     if not _is_finite(sight.answer):
         raise Unseen("not finite")
-    if _is_one_number(sight.answer):
-        raise Unseen("one number everywhere stays the same for many reasons")
+    if _is_zero_or_one(sight.answer):
+        raise Unseen("0 or 1 everywhere stays the same for many reasons")
     return equal(other.answer, sight.answer)
 
 
@@ -335,13 +335,15 @@ def like(value: Any, array: Numbers) -> Any:
     raise Unseen("no tensor")
 
 
-def _is_one_number(answer: Any) -> bool:
-    """Whether all floats of an answer that has several are the same."""
+def _is_zero_or_one(answer: Any) -> bool:
+    """Whether all floats of an answer that has several are 0, or all are 1."""
     arrays = [numbers_in(leaf).ravel() for leaf in leaves(answer) if is_array(leaf)]
     if not arrays or any(array.dtype.kind != "f" for array in arrays):
         return False
     numbers = np.concatenate(arrays)
-    return numbers.size > 1 and bool(np.isclose(numbers, numbers[0], rtol=1e-4).all())
+    if numbers.size < 2:
+        return False
+    return any(bool(np.isclose(numbers, number, atol=1e-4).all()) for number in (0, 1))
 
 
 def _is_finite(answer: Any) -> bool:
