@@ -6,6 +6,7 @@ Each is Unseen where the right answer has the property too.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ Numbers = np.ndarray[Any, Any]
 
 def equal(first: Any, second: Any) -> bool:
     """Whether two answers agree within rounding, whatever their dtypes."""
+    if isinstance(first, SimpleNamespace) and isinstance(second, SimpleNamespace):
+        first, second = vars(first), vars(second)
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         pairs = list(zip(first, second, strict=False))
         return len(first) == len(second) and all(equal(a, b) for a, b in pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -257,6 +258,14 @@ def test_the_entries_of_a_dict_are_told_by_name() -> None:
     assert evidence.text == (
         "In the calls that are wrong, `['mlp']` of your answer is right, and `['norms']` not."
     )
+
+
+def test_objects_are_compared_by_their_attributes() -> None:
+    """Two tensors are not equal or unequal as a whole."""
+    right = SimpleNamespace(weights=torch.tensor([1.0, 2.0]))
+    evidence = find_evidence(sight_of(right, right), ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text.startswith("All numbers in your answers are right")
 
 
 def test_whole_numbers_that_are_right_by_chance_are_not_counted() -> None:
