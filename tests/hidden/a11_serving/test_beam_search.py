@@ -159,9 +159,9 @@ def test_one_search_does_not_see_another(student):
     """The same cache and step search twice, and then with one argument exchanged, for each in turn."""
     cache, step = setting(student, 60)
     other = student.define(STEP, "make_step")(cache, 5, 2.0)
-    usual = ([1, 2], 3, 3, 0.5, 2)
-    others = (([1, 3], 3, 3, 0.5, 2), ([1, 2], 2, 3, 0.5, 2), ([1, 2], 3, 4, 0.5, 2))
-    others += (([1, 2], 3, 3, 0.9, 2), ([1, 2], 3, 3, 0.5, -1))
+    usual = ([1, 2], 3, 3, 0.5, 4)
+    others = (([1, 3], 3, 3, 0.5, 4), ([1, 2], 2, 3, 0.5, 4), ([1, 2], 3, 4, 0.5, 4))
+    others += (([1, 2], 3, 3, 0.9, 4), ([1, 2], 3, 3, 0.5, -1))
     scripts = [(usual, step), (usual, step), (usual, other)]
     for changed in others:
         scripts += [(usual, step), (usual, step), (changed, step)]
