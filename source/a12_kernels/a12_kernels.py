@@ -660,7 +660,8 @@ if kernels_run(triton):
 # $o$ is `tl.sum(p[:, None] * v, 0)`.
 #
 # With 10 keys in 4 parts each part has $\lceil 10/4\rceil = 3$ keys, and the last one 1. With 9 keys in 6 parts it is 2,
-# and the last part has none: $(-\infty, 0, 0)$.
+# and the last part has none: $(-\infty, 0, 0)$. The log-sum-exp of each part goes out as well, so that you see who did
+# what.
 #
 # **Predict first.** 8 heads, 4096 keys, $d = 64$, 16 splits. How many numbers do the first programs leave for the second
 # kernel, and is that much beside the keys?
@@ -669,14 +670,14 @@ if kernels_run(triton):
 predict(
     "How many numbers do the first programs leave?",
     answer=8448,
-    because="8 · 16 parts of 64 + 2 numbers. The keys alone are 2 097 152.",
+    because="8 · 16 parts of 64 + 2 numbers (m, l and o). The keys alone are 2 097 152.",
 )
 
 
 # %% question="split_decode"
 @triton.jit
 def part_kernel(
-    q_ptr, k_ptr, v_ptr, m_ptr, l_ptr, part_ptr, N, per_split, scale, SPLITS,
+    q_ptr, k_ptr, v_ptr, m_ptr, l_ptr, part_ptr, part_lse_ptr, N, per_split, scale, SPLITS,
     D: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """One program: one part of the keys of one head. The signature is yours to change."""
@@ -705,6 +706,7 @@ def part_kernel(
     place = head * SPLITS + split
     tl.store(m_ptr + place + tl.arange(0, 1), m)
     tl.store(l_ptr + place + tl.arange(0, 1), l)
+    tl.store(part_lse_ptr + place + tl.arange(0, 1), m + tl.log(l))
     tl.store(part_ptr + place * D + dims, o)
     ### END SOLUTION
 
@@ -743,9 +745,11 @@ def split_decode(q, k, v, splits):
             splits) keys, as long as there are any.
 
     Returns:
-        (o, lse): o [B, H, d] in the dtype of q; lse [B, H], float32. Computed in float32.
-        The first kernel has splits programs a head, the second one program a head. Keys
-        and values are loaded once; each part leaves d + 2 numbers in float32 at most.
+        (o, lse, part_lse): o [B, H, d] in the dtype of q; lse [B, H], float32; part_lse
+        [B, H, splits], float32, the log-sum-exp of each part's keys, -inf where it has
+        none. Computed in float32. The first kernel has splits programs a head, the
+        second one program a head. Keys and values are loaded once; each part leaves d +
+        3 numbers in float32 at most.
 
     Raises:
         ValueError: splits is below 1; it stands in the message.
@@ -755,17 +759,17 @@ def split_decode(q, k, v, splits):
         raise ValueError(f"at least 1 split, got {splits}")
     batch, heads, n, d = k.shape
     m = torch.empty(batch, heads, splits, dtype=torch.float32, device=q.device)
-    l = torch.empty_like(m)
+    l, part_lse = torch.empty_like(m), torch.empty_like(m)
     parts = torch.empty(batch, heads, splits, d, dtype=torch.float32, device=q.device)
     o = torch.empty_like(q)
     lse = torch.empty(batch, heads, dtype=torch.float32, device=q.device)
     part_kernel[(splits, batch * heads)](
-        q, k, v, m, l, parts, n, triton.cdiv(n, splits), 1 / math.sqrt(d), splits, D=d, BLOCK=32
+        q, k, v, m, l, parts, part_lse, n, triton.cdiv(n, splits), 1 / math.sqrt(d), splits, D=d, BLOCK=32
     )
     merge_kernel[(batch * heads,)](
         m, l, parts, o, lse, splits, D=d, PADDED=triton.next_power_of_2(splits)
     )
-    return o, lse
+    return o, lse, part_lse
     ### END SOLUTION
 
 
@@ -775,7 +779,7 @@ if kernels_run(triton):
     k = torch.zeros(1, 1, 10, 16, device=device)
     v = torch.arange(10.0, device=device).view(1, 1, 10, 1).expand(1, 1, 10, 16)
     for splits in (1, 4, 6):
-        o, lse = split_decode(q, k, v.contiguous(), splits)
+        o, lse, part_lse = split_decode(q, k, v.contiguous(), splits)
         expect(
             o[0, 0].cpu(),
             torch.full((16,), 4.5),
@@ -788,6 +792,12 @@ if kernels_run(triton):
             atol=1e-5,
             hint="ten keys: ln 10. The merged l counts them all.",
         )
+    expect(
+        part_lse[0, 0].cpu(),
+        torch.tensor([2.0, 2.0, 2.0, 2.0, 2.0, 0.0]).log(),
+        atol=1e-5,
+        hint="Six parts of ten keys: 2, 2, 2, 2, 2 and none.",
+    )
 
 # %% [markdown]
 # ## 6. The roofline, from counts

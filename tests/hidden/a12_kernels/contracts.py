@@ -113,7 +113,10 @@ def _decoded(q, k, v, splits):
     wide = torch.promote_types(q.dtype, torch.float32)
     scores = (k.to(wide) @ q.to(wide).unsqueeze(-1)).squeeze(-1) / q.shape[-1] ** 0.5
     o = (torch.softmax(scores, dim=-1).unsqueeze(-2) @ v.to(wide)).squeeze(-2)
-    return o.to(q.dtype), scores.logsumexp(dim=-1)
+    pieces = scores.split(-(-k.shape[2] // splits), dim=-1)
+    counted = [piece.logsumexp(dim=-1) for piece in pieces]
+    counted += [torch.full_like(counted[0], -torch.inf)] * (splits - len(pieces))
+    return o.to(q.dtype), scores.logsumexp(dim=-1), torch.stack(counted, dim=-1)
 
 
 contract(

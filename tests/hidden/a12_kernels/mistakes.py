@@ -872,10 +872,18 @@ def decoded_scores_are_not_scaled(): ...
 @mistake(
     "split_decode",
     hint="log(l) is relative to the maximum: the log-sum-exp is m + log(l).",
-    replace=("m + tl.log(l)", "tl.log(l)"),
+    replace=("tl.store(lse_ptr + head, m + tl.log(l))", "tl.store(lse_ptr + head, tl.log(l))"),
     keeps=0.65,
 )
 def merged_lse_lacks_the_maximum(): ...
+
+
+@mistake(
+    "split_decode",
+    hint="Your first part takes all keys, and the others find none left: a part has ceil(N / splits).",
+    replace=("triton.cdiv(n, splits)", "n"),
+)
+def first_part_takes_all_keys(): ...
 
 
 @mistake(

@@ -1,9 +1,9 @@
 """busy_share: attention is parallel where there are programs enough."""
 
-from autograder.suite import assert_close, points
+from autograder.suite import assert_close, assert_close_in_turn, points
 
 
-@points(1.5)
+@points(1)
 def test_one_token_leaves_most_processors_idle(student):
     """Eight heads with one query each are eight programs: of ten processors two watch."""
     assert_close(student.busy_share(1, 8, 1, 128, 1, 10), 0.8)
@@ -34,3 +34,13 @@ def test_the_last_wave_may_be_nearly_empty(student):
 def test_many_programs_fill_any_gpu(student):
     """A thousand programs on 132 processors are eight waves."""
     assert_close(student.busy_share(4, 10, 200, 8, 1, 132), 1000 / 1056)
+
+
+@points(0.5)
+def test_every_argument_counts(student, reference):
+    """Each of the six in turn is another one; and a float comes back."""
+    sizes = 3, 5, 100, 16, 2, 132
+    assert_close_in_turn(
+        student.busy_share, reference.busy_share, *sizes, others=(2, 4, 50, 32, 5, 8)
+    )
+    assert isinstance(student.busy_share(*sizes), float), "A share is a float."

@@ -14,7 +14,7 @@ from .launches import assert_answer, assert_precise, rounded
 pytestmark = forbid("torch.nn.functional.scaled_dot_product_attention")
 
 
-@points(2)
+@points(1.5)
 def test_a_token_sees_itself_and_those_before(student):
     """64 queries and keys with scores of 0: row i is the mean of the values 0 to i."""
     v = rounded(randn(1, 2, 64, 16))
@@ -37,8 +37,8 @@ def test_causal_is_aligned_at_the_bottom_right(student):
 
 @points(1.5)
 def test_ragged_tiles(student):
-    """45 tokens, then 7: the last tiles stick out of every tensor."""
-    for n in (45, 7):
+    """66 tokens, then 7: the last tiles stick out of every tensor."""
+    for n in (66, 7):
         _assert_attention(student, *_inputs(1, 2, n, n, 16))
 
 
@@ -51,6 +51,18 @@ def test_rows_that_see_nothing(student):
     assert_answer(o, expected[0], launch, 4e-3, what="o")
     nothing = full((1, 2, 52), -torch.inf).float()
     assert_answer(lse[..., :52], nothing, launch, what="lse of rows that see nothing")
+
+
+@points(0.5)
+def test_scores_far_below_zero_count(student):
+    """All scores are -4294967296, and a token has the mean of the values that it sees. What is the
+    maximum of nothing, and what is lower than any score?
+    """
+    q, k, v = zeros(1, 2, 64, 16), zeros(1, 2, 64, 16), rounded(randn(1, 2, 64, 16))
+    q[..., 3], k[..., 3] = 4 * 2.0**16, -(2.0**16)  # √d = 4
+    (o, _), launch = _launch(student, q, k, v)
+    means = v.double().cumsum(dim=2) / torch.arange(1, 65).unsqueeze(1)
+    assert_answer(o, means.float(), launch, 4e-3, what="o")
 
 
 @points(1)

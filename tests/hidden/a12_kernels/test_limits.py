@@ -1,6 +1,6 @@
 """limits: the roofline of one kernel."""
 
-from autograder.suite import assert_close, assert_equal, points
+from autograder.suite import assert_close, assert_close_in_turn, assert_equal, points
 
 
 @points(2)
@@ -35,7 +35,17 @@ def test_what_the_chip_waits_for(student):
     assert_equal(student.limits(300, 30, 1, 100.0, 10.0)["waits_for"], "products")
 
 
-@points(2)
+@points(0.5)
+def test_every_argument_counts(student, reference):
+    """Each of the five in turn is another one; and numbers come back, floats."""
+    sizes = 600, 50, 2, 100.0, 20.0
+    assert_close_in_turn(student.limits, reference.limits, *sizes, others=(500, 40, 4, 80.0, 10.0))
+    for name in ("intensity", "seconds", "flops_a_second"):
+        number = student.limits(*sizes)[name]
+        assert isinstance(number, float), f'"{name}" should be a float.'
+
+
+@points(1.5)
 def test_operations_in_a_second(student):
     """600 operations in 6 s, at the peak; and in 10 s, below it."""
     assert_close(student.limits(600, 50, 2, 100.0, 20.0)["flops_a_second"], 100.0)

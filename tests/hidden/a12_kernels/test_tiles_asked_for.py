@@ -5,9 +5,13 @@ from autograder.suite import arange, assert_equal, assert_refused, call_twice, p
 
 @points(2)
 def test_a_row_of_programs_asks_for_one_row_and_all_columns(student):
-    """Nine by nine tiles row by row, nine programs: (1 + 9) · 9."""
+    """Nine by nine tiles row by row, nine programs: (1 + 9) · 9, and with four steps (1 + 9) · 4.
+    Column by column it is as many.
+    """
     order = arange(81).view(9, 9).int()
     assert_equal(call_twice(student.tiles_asked_for, order, 9, 9), 90)
+    assert_equal(student.tiles_asked_for(order, 4, 9), 40)
+    assert_equal(student.tiles_asked_for(order.T, 9, 9), 90)
 
 
 @points(2)
