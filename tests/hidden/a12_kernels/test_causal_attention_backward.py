@@ -39,8 +39,8 @@ def test_sentences_and_heads(student):
 
 @points(2)
 def test_ragged_tiles(student):
-    """45 tokens, then 7: what is beyond the end weighs nothing, in any sum."""
-    for n in (45, 7):
+    """65 tokens, then 7: what is beyond the end weighs nothing, in any sum."""
+    for n in (65, 7):
         _assert_gradients(student, 2, n, n)
 
 
