@@ -81,12 +81,13 @@ def test_log_sum_exp(student):
 @points(1)
 def test_each_part_has_its_keys(student):
     """10 keys in four parts are 3, 3, 3 and 1, and 9 keys in six parts 2, 2, 2, 2, 1 and none. All
-    scores are 0: the log-sum-exp of a part counts its keys.
+    scores are 3: the log-sum-exp of a part is 3 and the logarithm of how many keys it has.
     """
     for n, counts in ((10, [3.0, 3.0, 3.0, 1.0]), (9, [2.0, 2.0, 2.0, 2.0, 1.0, 0.0])):
         q, k, v = zeros(1, 2, 16).float(), zeros(1, 2, n, 16).float(), rounded(randn(1, 2, n, 16))
+        q[..., 0], k[..., 0] = 12.0, 1.0  # √d = 4
         (_, _, part_lse), launch = student.launch("split_decode", q, k, v, len(counts))
-        expected = tensor(counts).log().expand(1, 2, -1).float()
+        expected = (3 + tensor(counts).log()).expand(1, 2, -1).float()
         assert_answer(part_lse, expected, launch, 1e-5, what="part_lse")
 
 
