@@ -251,15 +251,17 @@ def choose_mutants(arguments: argparse.Namespace) -> list[EngineMutant]:
     survivors = {
         (result.module, result.name) for result in load_results() if result.status == SURVIVED
     }
+
+    def is_wanted(module: str, name: str) -> bool:
+        if arguments.survivors and (module, name) not in survivors:
+            return False
+        return arguments.only in f"{module} {name}"
+
+    count = None if arguments.survivors or arguments.only else arguments.sample
     chosen = []
-    is_choice = arguments.survivors or arguments.only
     for room in arguments.rooms.split(","):
-        count = None if is_choice else arguments.sample
-        for mutant in sample_mutants(ROOT / "autograder", room, count, arguments.seed):
-            if arguments.survivors and (mutant.module, mutant.name) not in survivors:
-                continue
-            if arguments.only in f"{mutant.module} {mutant.name}":
-                chosen.append(mutant)
+        package = ROOT / "autograder"
+        chosen += sample_mutants(package, room, count, arguments.seed, is_wanted)
     return chosen
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,8 +75,14 @@ def sample_mutants(
     room: str,
     count: int | None,
     seed: int,
+    is_wanted: Callable[[str, str], bool] = lambda module, name: True,
 ) -> list[EngineMutant]:
-    """So many mutants of a room's modules, the same ones for the same seed; all for None."""
+    """So many mutants of a room's modules, the same ones for the same seed; all for None.
+
+    Args:
+        is_wanted: whether a mutant of that module and name may be among them. It is asked first:
+            to make a mutant takes two parses of its module.
+    """
     pairs = []
     for path in sorted((package / room).rglob("*.py")):
         if "templates" not in path.parts:
@@ -87,7 +93,7 @@ def sample_mutants(
     for module, change in pairs:
         if count is not None and len(mutants) == count:
             break
-        mutant = module.mutant(change)
+        mutant = module.mutant(change, is_wanted)
         if mutant is not None:
             mutants.append(mutant)
     return mutants
@@ -110,17 +116,21 @@ class _Module:
                 changes[part, new] = _Change(part, new)
         return list(changes.values())
 
-    def mutant(self, change: _Change) -> EngineMutant | None:
-        """The module with a change; None where the change means nothing or is no Python."""
+    def mutant(self, change: _Change, is_wanted: Callable[[str, str], bool]) -> EngineMutant | None:
+        """The module with a change; None where nobody wants it, it means nothing, or is no
+        Python.
+        """
         part = change.part
         edit = edit_part(self.source, part, change.new, self.parents.get(part))
+        name = f"{self._place(part)}: {edit.name}"
+        if not is_wanted(self.name, name):
+            return None
         try:
             edited = ast.parse(edit.edited)
         except SyntaxError:
             return None
         if ast.dump(edited) == ast.dump(self.tree):
             return None
-        name = f"{self._place(part)}: {edit.name}"
         return EngineMutant(self.name, name, self._lines(part), edit.edited)
 
     def _around(self, part: ast.AST) -> list[ast.AST]:
