@@ -19,6 +19,7 @@ QUICK = (
     "a4_multi_head",
     "a5_transformer_block",
     "a9_language_model",
+    "a10_experiments",
 )
 """The others' right answers take seconds each: loops over thousands of samples, kernels, models."""
 COURSE = load_course(Path(__file__).resolve().parents[3])
