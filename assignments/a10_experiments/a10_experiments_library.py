@@ -20,7 +20,7 @@ SMALL = {
     "norm": "pre", "activation": "relu", "tied": True, "dropout": 0.0,
     "smoothing": 0.0, "rate": 0.01, "batch": 2, "parts": 1,
 }  # fmt: skip
-"""A setup with which one can work out everything by hand: that of the visible checks."""
+"""A setup that can be worked out by hand: that of the visible checks."""
 
 
 def layer_norm(x, gain, eps=1e-5):

@@ -40,6 +40,11 @@ def test_the_table_has_a_row_for_each_value(student, reference):
     for value, steps, losses in table:
         expected = [1000.0 * value + steps + seed / 64 for seed in (5, 1, 2)]
         assert_equal(list(losses), expected, what=f"the losses with {value} layers")
+    for place in range(12):
+        budget = (10**7, 10**6)[place % 2]
+        base = SETUP | {"d_model": (12, 6)[place // 2 % 2]}
+        arguments = base, "d_ff", [3], budget, [1], _numbered
+        assert_equal(student.compare(*arguments), reference.compare(*arguments))
     assert_close_in_turn(
         student.compare,
         reference.compare,

@@ -112,7 +112,7 @@ def test_drop_is_applied_where_something_enters_the_stream(student, reference):
         expected = reference.decoder(ids, params, setup, halved)
         assert_close(student.decoder(ids, params, setup, drop), expected)
         plain = reference.decoder(ids, params, setup)
-        assert_close(student.decoder(ids, params, setup, None), plain)
+        assert_close(student.decoder(ids, params, setup), plain)
         assert_equal(seen, [[2, 4, 12]] * 5, what="the shapes that drop is asked about")
 
 

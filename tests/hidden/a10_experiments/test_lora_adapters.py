@@ -48,6 +48,12 @@ def test_each_block_has_an_adapter_for_each_name(student):
                 assert_equal(dtypes, [dtype] * 2, what="the dtypes of a and b")
                 assert_varies(adapter["a"], above=1e-3)
 
+    params = _params()
+    for names, rank in ((["w"], 2), (["w"], 3), (["v"], 3)):
+        adapter = student.lora_adapters(params, names, rank)[1][names[0]]
+        expected = [len(params["blocks"][1][names[0]]), rank]
+        assert_equal(list(adapter["a"].shape), expected, what="the shape of a")
+
 
 @points(1)
 def test_the_model_begins_as_it_was_and_can_move(student):
