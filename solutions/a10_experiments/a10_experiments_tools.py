@@ -370,6 +370,8 @@ _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
 _CODE = "font-family:var(--jp-code-font-family,monospace);font-size:.95em"
 
+_PASTE = "Paste this into a cell to look at the call:"
+
 
 @dataclass(eq=False, repr=False)  # every worker runs this text: few methods to make
 class CheckBox:
@@ -383,6 +385,7 @@ class CheckBox:
         inputs: the arguments of the call, a line each.
         difference: what the answer differs in.
         hints: open one by one.
+        example: lines of Python that make the call, to be pasted into a cell.
     """
 
     state: Literal["passed", "failed", "open"]
@@ -392,6 +395,7 @@ class CheckBox:
     inputs: Sequence[str] = ()
     difference: CheckDifference | None = None
     hints: Sequence[str] = ()
+    example: Sequence[str] = ()
 
     def html(self) -> str:
         """The box as HTML."""
@@ -406,6 +410,12 @@ class CheckBox:
         parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
         if self.difference:
             parts.append(draw_difference(self.difference))
+        if self.example:
+            pasted = html.escape("\n".join(self.example))
+            parts.append(
+                f'<div style="margin:4px 0">{_PASTE}</div><pre style="{_CODE};white-space:pre-wrap;'
+                f'overflow-wrap:anywhere;margin:4px 0"><code>{pasted}</code></pre>'
+            )
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
@@ -427,6 +437,8 @@ class CheckBox:
         lines += [f"  {line}".replace("`", "") for line in self.lines]
         if self.difference:
             lines += [f"  {line}" for line in write_difference(self.difference)]
+        if self.example:
+            lines += [f"  {_PASTE}", *(f"    {line}" for line in self.example)]
         if self.hints:
             count = len(self.hints)
             what = "There is a hint" if count == 1 else f"There are {count} hints"
@@ -772,7 +784,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if not self.passed:  # a check that was skipped says so itself
             return
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
-        box = CheckBox("passed", f"`{self.question}`: as expected{times}")
+        lines = []
+        if self.question in FACTS.get("harder", ()):
+            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+        box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
     def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
@@ -965,6 +980,128 @@ def _is_right(prediction: Any, facts: Mapping[str, Any]) -> bool:
     if "choices" in facts:
         return bool(prediction == answer)
     return bool(abs(prediction - answer) <= facts.get("atol", 0) + _ROUNDING)
+
+
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+_SECONDS = 2.0
+_SEEDS = 100_000
+
+
+def harder(
+    function: Callable[..., Any],
+    seed: int = -1,
+    seconds: float = _SECONDS,
+) -> None:
+    """Try your function on harder inputs: sizes of all kinds, views, dtypes, large and tiny
+    numbers, gradients. What should hold of every answer is looked at, no answer is given away.
+
+    It costs and gives no points, and does nothing when the notebook is graded.
+
+    Args:
+        function: your function or class.
+        seed: for the same inputs once more; each call takes others.
+        seconds: how long it may take.
+    """
+    if running_notebook() is None:
+        print("harder(…) tries inputs in a notebook; here it does nothing.")
+        return
+    question = _question_of(function)
+    if not question:
+        listed = ", ".join(FACTS.get("harder", ()))
+        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+    seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
+    names = {
+        **sys._getframe(1).f_globals,
+        getattr(
+            function,
+            "__name__",
+            question,
+        ): function,
+    }
+    box = try_harder(
+        question,
+        names,
+        seed,
+        seconds,
+    )
+    show_html(box.html(), box.text())
+    folder, assignment = Path.cwd(), FACTS["assignment"]
+    note_totals(
+        folder,
+        assignment,
+        FACTS["of"],
+    )
+    note_progress(
+        folder,
+        assignment,
+        "harder",
+        question,
+        box.state == "passed",
+    )
+
+
+def _question_of(function: Callable[..., Any]) -> str:
+    """The question that a function answers; "" where it answers none with harder inputs."""
+    name = getattr(
+        function,
+        "__name__",
+        "",
+    )
+    return name if name in FACTS.get("harder", ()) else ""
+
+
+def try_harder(
+    question: str,
+    names: dict[str, Any],
+    seed: int,
+    seconds: float,
+) -> CheckBox:
+    """The box about the harder inputs of a question."""
+    try:
+        part = importlib.import_module(FACTS["harder_module"])
+    except ModuleNotFoundError as error:
+        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [sentence, str(error)],
+        )
+    result = part.HarderSearch(
+        question,
+        names,
+        seed,
+        seconds,
+    ).run()
+    again = f"The same inputs again: `harder({question}, seed={seed})`."
+    failure = result.failure
+    if failure is None:
+        count = f"{result.calls} calls" if result.calls != 1 else "1 call"
+        held = " ".join(result.sentences)
+        return CheckBox(
+            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+        )
+    if failure.error is not None and STUB in str(failure.error):
+        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        return CheckBox(
+            "open",
+            f"`{question}` is not written yet",
+            [sentence],
+        )
+    return CheckBox(
+        "failed",
+        f"`{question}`: a harder call fails",
+        [f"What should hold: {failure.sentence}", failure.problem, again],
+        failure.title,
+        example=failure.lines,
+        difference=failure.difference,
+    )
 
 
 import html

@@ -746,7 +746,7 @@ def accumulated_gradients(params, setup, inputs, targets, drop=None):
     Returns:
         (loss, gradients): a Python float, the smoothed_loss of the whole batch, and a
         list of its gradients in the order of list_tensors(params). No more than
-        ⌈B / parts⌉ rows go through the decoder at once.
+        ⌈B / parts⌉ rows go through the decoder at once, and in one part all of them.
 
     Raises:
         ValueError: parts is below 1 or above B; both in the message.

@@ -253,14 +253,16 @@ def backward_adds_up(params, setup, inputs, targets, drop=None):
 
 
 @alternate("accumulated_gradients")
-def row_by_row(params, setup, inputs, targets, drop=None):
+def a_slice_at_a_time(params, setup, inputs, targets, drop=None):
     if not 0 < setup["parts"] <= len(inputs):
         raise ValueError(f"{setup['parts']} parts of {len(inputs)} rows")
     tensors = [t.detach().requires_grad_() for t in list_tensors(params)]
     m = int(torch.count_nonzero(targets != -100)) or 1
-    sums, losses = None, []
-    for b in range(len(inputs)):
-        x, y = inputs[b : b + 1], targets[b : b + 1]
+    sums, losses, start = None, [], 0
+    rows = math.ceil(len(inputs) / setup["parts"])
+    while start < len(inputs):
+        x, y = inputs[start : start + rows], targets[start : start + rows]
+        start += rows
         logits = decoder(x, with_tensors(params, tensors), setup, drop)
         loss = smoothed_loss(logits, y, setup["smoothing"]) * int((y != -100).sum()) / m
         new = torch.autograd.grad(loss, tensors, allow_unused=True)
