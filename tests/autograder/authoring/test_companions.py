@@ -118,7 +118,7 @@ def test_files_of_one_companion_share_no_name(tiny: Assignment) -> None:
 def test_a_text_comes_once_and_after_those_that_it_needs() -> None:
     kernels = "autograder.kernels."
     text = carried_text([f"{kernels}compiler", f"{kernels}memory"])
-    assert text.count("class Memory") == 1
+    assert text.count("class Memory:") == 1
     assert text.index("class KernelFault") < text.index("class Compiler")
 
 
