@@ -102,7 +102,9 @@ def build(names: tuple[str, ...], check: bool) -> Iterable[str]:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the figures as one JSON array and nothing else."
 )
-@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+@click.option(
+    "--workers", type=click.IntRange(1), help="How many graders at once (default: one a core)."
+)
 def verify(names: tuple[str, ...], report: Path | None, as_json: bool, **options: Any) -> None:
     """Prove hidden suites: every known mistake is caught, every right answer passes."""
     from autograder.basics.errors import NotProven
@@ -164,7 +166,9 @@ def harder(
     "--write", is_flag=True, help="Add a test to the suite for each find; the sum of points stays."
 )
 @click.option("--results", type=LocalPath(), help="Where the results lie (default: results/).")
-@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+@click.option(
+    "--workers", type=click.IntRange(1), help="How many graders at once (default: one a core)."
+)
 def hunt(assignment: str, seed: int, write: bool, **options: Any) -> Iterable[str]:
     """Look for calls that the docstrings allow, and in which an answer with full marks differs from
     the answer key: answers of the class, right known answers, and mutants that nothing kills.

@@ -1,5 +1,7 @@
-"""The command line: this module has the commands on a class, from `collect` to `totals`. Each reads
-its options, calls one function, and prints the lines that come back.
+"""The commands on a class, from `collect` to `totals`: each reads its options and calls a function.
+
+A command returns its lines, and `cli/base.py` prints each as soon as it is known. `grade` alone
+prints by itself: its JSON has no lines, and its exit status says whether anything needs a person.
 
 Nothing heavy is imported before it is needed: `--help` answers at once.
 """
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from autograder.basics.errors import KitError
-from autograder.cli import (  # noqa: F401  # they add their commands to `main`
+from autograder.cli import (  # noqa: F401  # importing them adds their commands to `main`
     authoring_commands,
     learning_commands,
     server_commands,
@@ -33,19 +35,21 @@ _GRADING_OPTIONS = (
     click.argument("assignment"),
     click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=LocalPath()),
     click.option(
-        "--workers", type=click.IntRange(1), help="How many processes (default: one a core)."
+        "--workers",
+        type=click.IntRange(1),
+        help="How many graders at once (default: one a core).",
     ),
     click.option(
         "--isolation",
         type=click.Choice(ISOLATIONS),
         default="auto",
-        help="Which walls must stand (default: auto).",
+        help="Which walls must stand (default: auto, the best of this machine).",
     ),
     click.option(
         "--device",
         type=click.Choice(_DEVICES),
         default="cpu",
-        help="Where kernels run: in the interpreter (cpu), or there and on a GPU (cuda).",
+        help="Where Triton kernels run: on the CPU (cpu), or on the CPU and then on a GPU (cuda).",
     ),
 )
 
@@ -74,14 +78,16 @@ results_option = click.option(
 @click.option(
     "--roster",
     type=LocalPath(exists=True, dir_okay=False),
-    help="The platform's own file of everybody: it says who is who, and perhaps who is in a group.",
+    help="The class list that the platform exports: who is who, and perhaps who is in a group.",
 )
 @click.option(
     "--ask-times",
     is_flag=True,
-    help="Ask the platform's interface when everybody handed in (see export --push).",
+    help="Ask the platform at what time each student handed in (token: see export --push).",
 )
-@click.option("--column", default="", help="With --ask-times: what the assignment is called there.")
+@click.option(
+    "--column", default="", help="With --ask-times: what the platform calls the assignment."
+)
 def collect(
     assignment: str, source: Path, origin: str, roster: Path | None, ask_times: bool, column: str
 ) -> Iterable[str]:
@@ -89,7 +95,7 @@ def collect(
     from autograder.platforms.collect import collect as collect_download
 
     course = find_course()
-    times = {}
+    times = {}  # of the platform; without them, those that the download states
     if ask_times:
         from autograder.platforms.push import hand_in_times
 
@@ -110,7 +116,8 @@ def collect(
 @click.option(
     "--share",
     metavar="K/N",
-    help="Grade each N-th submission, from the K-th on: for N machines, K is 1 to N.",
+    help="Grade each N-th submission in the order of the names, from the K-th on: N machines that "
+    "see the same folder share a class.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the results as one JSON array and nothing else."
@@ -124,7 +131,10 @@ def grade(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Grade notebooks or folders of them (default: submitted/), one result a submission."""
+    """Grade notebooks or folders of them (default: submitted/), one result a submission.
+
+    The exit status is 1 where a submission could not be graded, or a file was overlooked.
+    """
     from autograder.grading.request import GradeRequest, Progress, Watcher
     from autograder.grading.run import grade_command
     from autograder.grading.share import parse_share
@@ -141,6 +151,7 @@ def grade(
     request = GradeRequest(course, course.assignment(assignment), paths, folder, **options)
     summary = grade_command(request, Watcher(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
+        # the summary has a line for each result; the whole results are in the files
         students = [result.student for result in summary.results]
         for part in results_as_json(folder, assignment, students):
             click.echo(part, nl=False)
@@ -175,8 +186,10 @@ def _on_cluster(address: str, workers: int | None, device: str) -> Cluster:
 def regrade(
     assignment: str, paths: tuple[Path, ...], results: Path | None, apply: bool, **options: Any
 ) -> Iterable[str]:
-    """Grade into a side folder, and show whose mark would move, by how much and because of which
+    """Grade into a folder apart, and show whose mark would move, by how much and because of which
     test.
+
+    The exit status is 1 where the run did not reach every submission.
     """
     from autograder.basics.safe_text import one_line
     from autograder.grading.regrade import apply_regrade
@@ -191,7 +204,7 @@ def regrade(
     if not apply:
         yield "nothing has changed yet; `--apply` makes these results those that count"
     elif comparison.untried:
-        beside("nothing was taken over: this run did not come to everybody; run it again")
+        beside("nothing was taken over: this run did not reach every submission; run it again")
     else:
         apply_regrade(request)
         yield (
@@ -291,7 +304,9 @@ def marks(
 @main.command()
 @click.argument("assignment")
 @click.option("--students", is_flag=True, help="Say who is who, and why somebody is not ranked.")
-@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+@click.option(
+    "--workers", type=click.IntRange(1), help="How many graders at once (default: one a core)."
+)
 @results_option
 def leaderboard(
     assignment: str, students: bool, workers: int | None, results: Path | None

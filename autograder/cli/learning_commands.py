@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     help="With --name: the share of the points that such an answer keeps (default: 0.5).",
 )
 @click.option("--as", "mistake", metavar="NAME", help="With --name: the mistake's name.")
-@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+@click.option(
+    "--workers", type=click.IntRange(1), help="How many graders at once (default: one a core)."
+)
 def mistakes(
     assignment: str,
     paths: tuple[Path, ...],

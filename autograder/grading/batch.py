@@ -1,4 +1,4 @@
-"""Grades a class of submissions on every core."""
+"""Grades a class of submissions with a grader for each core."""
 
 from __future__ import annotations
 
@@ -26,26 +26,29 @@ def grade_batch(
     isolation: str = "auto",
     device: Device | None = None,
 ) -> Generator[tuple[Graded, bytes], None, None]:
-    """Grade submissions on `workers` processes (default: one a core); yields each as soon as it is
-    done, with the content of its result's file (nothing where it has no result).
+    """Grade submissions; yields each as soon as it is done, with the bytes of its result's file.
 
-    With a `device`, one submission at a time.
+    A submission without a result is yielded with b"": where the course's `run_minutes` were over,
+    or where a fault of the machine ended its grading two times.
 
-    Submissions that are not done within the course's `run_minutes` are yielded without a result; so
-    are those that a fault of the machine's kept from being graded twice.
+    Args:
+        workers: how many graders work at once; None for one for each core. With a `device` there is
+            one, since a GPU has memory for one submission.
 
     Raises:
-        KitError: the suite, the answer key or this machine cannot grade; nothing was graded.
+        KitError: the suite, the answer key or this machine cannot grade. It is raised before the
+            first submission.
     """
-    until = time.monotonic() + 60 * course.limits.run_minutes
+    deadline = time.monotonic() + 60 * course.limits.run_minutes
     extras = find_extras(assignment, submissions, course.limits)
-    graders = 1
+    grader_count = 1
     if device is None:
-        graders = max(1, min(workers or os.cpu_count() or 1, len(submissions)))
+        grader_count = max(1, min(workers or os.cpu_count() or 1, len(submissions)))
+    # closing: whoever stops asking for submissions ends the graders before their hosts
     with (
-        Bench(course, assignment, isolation, graders, extras, device) as bench,
+        Bench(course, assignment, isolation, grader_count, extras, device) as bench,
         contextlib.closing(
-            Pool(bench, submissions, bench.grader.grade_to_bytes, until).run()
+            Pool(bench, submissions, bench.grader.grade_to_bytes, deadline).run()
         ) as finished_jobs,
     ):
         for finished_job in finished_jobs:
@@ -55,12 +58,15 @@ def grade_batch(
 def read_finished_job(
     finished_job: FinishedJob[FoundSubmission], limits: Limits
 ) -> tuple[Graded, bytes]:
-    """The record of a submission, and the content of its result's file."""
+    """The line of a submission for the summary, and the bytes of its result's file.
+
+    A job with neither an answer nor a fault was not begun before the deadline.
+    """
     if finished_job.answer is not None:
         return unpack_graded(finished_job.answer)
     submission = finished_job.job
     reason = finished_job.fault or (
-        f"the time of this run ([limits] run_minutes = {limits.run_minutes:g}) was up first; "
+        f"the time of this run ([limits] run_minutes = {limits.run_minutes:g}) was over before; "
         "`autograder grade` again goes on with what is left"
     )
     problem = f"{submission.path.name}: {reason}"

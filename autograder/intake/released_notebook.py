@@ -1,4 +1,8 @@
-"""The release of an assignment as the matcher needs it: cells in order, with their roles."""
+"""The release of an assignment: its cells in order, with their roles, and their points.
+
+`intake/cell_matching.py` matches submissions to a release. The points at the end of this module are
+those that the release states, for marks and platforms.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,11 @@ from autograder.intake.companion_files import load_companions
 from autograder.intake.reading import NotebookCell, parse_notebook
 from autograder.records.submission import Role
 
-if TYPE_CHECKING:  # `check.py` carries this module, and not the course's settings
+# For types alone: students' `check.py` holds a copy of this module, and no settings of a course.
+if TYPE_CHECKING:
     from autograder.course import Assignment
 
-_ROLES = frozenset(get_args(Role)) - {"extra"}
+_ROLES = frozenset(get_args(Role)) - {"extra"}  # cells that a student added
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,9 @@ class ReleaseCell:
     """One cell of the released notebook.
 
     Attributes:
-        id: nbgrader's grade_id; "demo_<name>" or "text_<n>" for a cell without a grade_id.
-        role: the cell's purpose.
+        id: nbgrader's grade_id; without one, the role and the name or number, like "demo_plot" and
+            "text_3".
+        role: the cell's purpose; "written" is an answer in prose, which a person marks.
         name: the question's name, or that of the given, demo or written cell.
         source: the text that students got.
         kind: "code" or "markdown".
@@ -50,9 +56,9 @@ class Release:
     """The released notebook of one assignment.
 
     Attributes:
-        key_code: the question cells of the answer key, where there is one: their comments and
-            strings are no student's.
-        pictures: pictures attached to the release's cells, as base64.
+        key_code: the text of the answer key's question cells; empty where there is no answer key.
+            A comment that stands there is not a student's own text (`intake/own_text.py`).
+        pictures: pictures attached to the release's cells, as base64: others are a student's own.
         companions: the Python files beside the notebook: path → text.
     """
 
@@ -64,17 +70,17 @@ class Release:
 
     @cached_property
     def by_id(self) -> dict[str, ReleaseCell]:
-        """The cells by grade_id."""
+        """The cells by id."""
         return {cell.id: cell for cell in self.cells}
 
     @cached_property
     def squeezed(self) -> str:
-        """The text of all cells, without spaces."""
+        """The text of all cells without white space inside of lines, to find copied passages."""
         return "\n".join(cell.text.squeezed for cell in self.cells)
 
     @cached_property
     def squeezed_lines(self) -> frozenset[str]:
-        """The lines of all cells, without spaces."""
+        """The lines of all cells without white space: other lines are a student's own."""
         return frozenset[str]().union(*(cell.text.squeezed_lines for cell in self.cells))
 
     @cached_property
@@ -84,7 +90,9 @@ class Release:
 
     @cached_property
     def functions(self) -> dict[str, frozenset[str]]:
-        """The functions and classes that each question's cell defines, by the question's id."""
+        """The functions and classes that each question's cell defines, by the question's id; the
+        question's name where the stub defines none, as in `f = ...`.
+        """
         return {
             question.id: question.text.functions or frozenset({question.name})
             for question in self.questions
@@ -95,7 +103,7 @@ def load_release(assignment: Assignment) -> Release:
     """Read the built notebook of an assignment.
 
     Raises:
-        BadSource: it is not built, or was not written by `autograder build`.
+        BadSource: it is not built, or has no question cell.
     """
     release = read_release_cells(
         assignment.release,
@@ -120,7 +128,7 @@ def read_release_cells(
         key: the answer key, which need not exist.
 
     Raises:
-        BadSource: there is no release, or it cannot be read.
+        BadSource: there is no release, it cannot be read, or two cells have one id.
     """
     what_to_do = f"run `autograder build {assignment}`"
     try:
@@ -135,7 +143,7 @@ def read_release_cells(
     ]
     release = make_release(cells, assignment, tuple(key_code), load_companions(path))
     if len(release.by_id) != len(release.cells):
-        raise BadSource(f"{path} has two cells of one name: {what_to_do}")
+        raise BadSource(f"{path} has two cells with one id: {what_to_do}")
     return release
 
 
@@ -158,8 +166,8 @@ def make_release(
 
 
 def _release_cell(number: int, cell: NotebookCell) -> ReleaseCell:
-    """Give a cell its role and id: a cell without a tag is text, or code that is always given."""
-    role = cell.role or _untagged_role(cell)
+    """Give a cell its role and id: a cell whose metadata has no role is text, or given code."""
+    role = cell.role or _role_from_nbgrader(cell)
     if role not in _ROLES or (role == "text" and cell.kind == "code"):
         role = "given" if cell.kind == "code" else "text"
     ids = {
@@ -179,7 +187,7 @@ def _release_cell(number: int, cell: NotebookCell) -> ReleaseCell:
     )
 
 
-def _untagged_role(cell: NotebookCell) -> str:
+def _role_from_nbgrader(cell: NotebookCell) -> str:
     """The role of a cell with nbgrader's metadata only (a notebook written in Jupyter)."""
     for role in ("check", "given", "written"):
         if cell.grade_id.startswith(f"{role}_"):
@@ -190,7 +198,9 @@ def _untagged_role(cell: NotebookCell) -> str:
 
 
 def written_points(assignment: Assignment) -> float:
-    """Points of the written answers, which a person gives; no result has them. 0 before a build."""
+    """Points of the written answers, which a person gives, so that no result has them. 0 before a
+    build.
+    """
     cells = _parse_if_built(assignment.release)
     return total([cell.points for cell in cells if cell.role == "written"])
 
@@ -208,7 +218,7 @@ def points_of_questions(assignment: Assignment) -> dict[str, float]:
 
 
 def _parse_if_built(path: Path) -> tuple[NotebookCell, ...]:
-    """The cells of a built notebook; none where the file is missing or no notebook."""
+    """The cells of a built notebook; none where the file is missing, or is not a notebook."""
     try:
         return _parse_file(path)
     except (OSError, UnreadableSubmission):
