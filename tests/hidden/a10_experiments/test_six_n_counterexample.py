@@ -27,7 +27,7 @@ def _setup(student, factor):
 def _ratio(setup):
     """What a step costs by the rules of the course, divided by 6 N T."""
     d, f, v, n = (setup[name] for name in ("d_model", "d_ff", "vocab_size", "context_length"))
-    d_kv = d // setup["num_heads"] * setup["num_kv_heads"]
+    d_kv = d * setup["num_kv_heads"] // setup["num_heads"]
     matrices = 3 if setup["activation"] == "swiglu" else 2
     block = 2 * d * d + 2 * d * d_kv + matrices * d * f
     parameters = v * d + setup["num_layers"] * block
