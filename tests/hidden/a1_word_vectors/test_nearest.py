@@ -72,6 +72,8 @@ def test_words_that_point_away_still_beat_excluded_ones(student):
     table = tensor([[-3.0, 0.0], [-1.0, 0.5], [5.0, 0.1], [-2.0, 0.1]])
     found = student.nearest(table, query, 3, exclude=(2,))
     assert_ids(found, torch.tensor([1, 3, 0]))
+    found = student.nearest(table.flip(0), query, 3, exclude=(1,))  # among equals another is first
+    assert_ids(found, torch.tensor([2, 0, 3]))
 
 
 @points(1)

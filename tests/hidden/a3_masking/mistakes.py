@@ -30,6 +30,21 @@ from autograder.suite import (
 
 @mistake(
     "simple_self_attention",
+    hint="Your softmax has seen the later tokens before they go: where one of them has a far larger "
+    "score, all others are 0, and 0 is divided by 0.",
+    replace=(
+        "weights = softmax(scores.masked_fill(future, -math.inf))",
+        """
+        weights = softmax(scores).masked_fill(future, 0.0)
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+        """,
+    ),
+)
+def divides_by_what_the_later_tokens_leave(): ...
+
+
+@mistake(
+    "simple_self_attention",
     hint="The first form has no projections and no scale either: compare row 2 with paper.",
     keeps=0.65,
     replace=(
@@ -324,6 +339,19 @@ def leaves_the_sizes_unchecked(): ...
 
 # --- cross_attention
 # ---------------------------------------------------------------------------------------------
+
+
+@mistake(
+    "cross_attention",
+    keeps=0.65,
+    hint="w_k and w_v are checked against the width of the sequence that asks. They read the other "
+    "one, whose width may differ.",
+    replace=(
+        '("w_k", x_kv, w_k), ("w_v", x_kv, w_v)',
+        '("w_k", x_q, w_k), ("w_v", x_q, w_v)',
+    ),
+)
+def checks_the_keys_weights_against_the_queries(): ...
 
 
 @mistake(
