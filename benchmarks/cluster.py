@@ -64,7 +64,9 @@ class LargeClass(SmallCourse):
 
     def repeat(self, size: int) -> None:
         demo = sorted(
-            path for path in (self.root / "submitted").iterdir() if path.name.startswith("student-")
+            path
+            for path in (self.root / "submitted").iterdir()
+            if path.name.startswith("student-")
         )
         for number in range(len(demo), size):
             to = self.root / "submitted" / f"student-{number + 1:05d}"
@@ -115,23 +117,32 @@ def timed(course: LargeClass, name: str, size: int, *arguments: str | Path) -> S
     return step
 
 
-def measure(course: LargeClass, size: int, pool_size: int, workers: int) -> tuple[list[Step], int]:
+def measure(
+    course: LargeClass, size: int, pool_size: int, workers: int
+) -> tuple[list[Step], int]:
     """All steps for a tenth of the class and for all of it, and how many results differ between
     pool and cluster.
     """
     steps, differing = [], 0
     tenth = max(32, size // 10)
     for by_pool, by_cluster in ((tenth, tenth), (pool_size, size)):
-        pool, cluster = course.root / f"pool-{by_pool}", course.root / f"cluster-{by_cluster}"
+        pool, cluster = (
+            course.root / f"pool-{by_pool}",
+            course.root / f"cluster-{by_cluster}",
+        )
         course.repeat(by_pool)
         grade = ("grade", course.assignment, "--out")
-        steps.append(timed(course, POOL, by_pool, *grade, pool, "--workers", str(workers)))
+        steps.append(
+            timed(course, POOL, by_pool, *grade, pool, "--workers", str(workers))
+        )
         course.repeat(by_cluster)
         on_cluster = (*grade, cluster, "--cluster", f"local:{workers}")
         steps.append(timed(course, CLUSTER, by_cluster, *on_cluster))
         for path in sorted((cluster / course.assignment).glob("*.json"))[::100]:
             path.unlink()
-        steps.append(timed(course, "grade, a hundredth missing", by_cluster, *on_cluster))
+        steps.append(
+            timed(course, "grade, a hundredth missing", by_cluster, *on_cluster)
+        )
         ours, theirs = course.results(pool), course.results(cluster)
         names = ours.keys() | (theirs.keys() if by_pool == by_cluster else set())
         differing += sum(ours.get(name) != theirs.get(name) for name in names)
@@ -144,7 +155,9 @@ def beyond_the_tenth(steps: Sequence[Step], name: str) -> tuple[float, float]:
     """
     small, large = (step for step in steps if step.name == name)
     more = large.size - small.size
-    return more / (large.wall - small.wall), 1e3 * (large.own_cpu - small.own_cpu) / more
+    return more / (large.wall - small.wall), 1e3 * (
+        large.own_cpu - small.own_cpu
+    ) / more
 
 
 def main() -> None:

@@ -73,7 +73,9 @@ class Product:
         self.by_dots = on_cpu and (dtype != torch.float32 or weight.shape[0] > self.out)
         weight = weight.to(dtype)
         if self.by_onednn:
-            self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.T.contiguous(), 1)
+            self.weight = torch.ops.mkldnn._reorder_linear_weight(
+                weight.T.contiguous(), 1
+            )
         else:
             self.weight = weight.T.contiguous() if self.by_dots else weight.contiguous()
 
@@ -154,8 +156,12 @@ class FastDecoder:
         """int64 [B, N] -> [B, N + num_new]."""
         n = prompt.shape[1]
         if n + num_new > self.capacity + 1:
-            raise ValueError(f"{n} + {num_new} tokens, and the cache holds {self.capacity}")
-        ids = torch.empty(prompt.shape[0], n + num_new, dtype=torch.int64, device=prompt.device)
+            raise ValueError(
+                f"{n} + {num_new} tokens, and the cache holds {self.capacity}"
+            )
+        ids = torch.empty(
+            prompt.shape[0], n + num_new, dtype=torch.int64, device=prompt.device
+        )
         ids[:, :n] = prompt
         ids[:, n] = self._read(prompt)
         if prompt.is_cuda:
@@ -171,7 +177,8 @@ class FastDecoder:
         """
         chosen = [self._read(ids[:, :n])]
         chosen += [
-            self._step(ids[:, position], position) for position in range(n, ids.shape[1] - 1)
+            self._step(ids[:, position], position)
+            for position in range(n, ids.shape[1] - 1)
         ]
         return torch.stack(chosen, dim=1)
 
@@ -238,12 +245,16 @@ class FastDecoder:
         mask.
         """
         visible = (self.slots <= self.position).view(1, 1, 1, -1)
-        x = F.embedding(self.token, self.embed) + self.table.index_select(0, self.position)
+        x = F.embedding(self.token, self.embed) + self.table.index_select(
+            0, self.position
+        )
         for i, layer in enumerate(self.layers):
             q, k, v = self._project(x[:, None], layer)
             self.keys[i].index_copy_(2, self.position, k)
             self.values[i].index_copy_(2, self.position, v)
-            y = F.scaled_dot_product_attention(q, self.keys[i], self.values[i], attn_mask=visible)
+            y = F.scaled_dot_product_attention(
+                q, self.keys[i], self.values[i], attn_mask=visible
+            )
             x = self._rest(x, y.reshape(len(x), self.width), layer)
         self.token.copy_(self._choose(x))
         self.position += 1
@@ -260,7 +271,9 @@ class FastDecoder:
         return x + layer.down(F.gelu(layer.up(h), approximate="tanh"))
 
     def _choose(self, x: Tensor) -> Tensor:
-        return self.unembed(F.layer_norm(x, (self.width,), *self.final, self.eps)).argmax(dim=-1)
+        return self.unembed(
+            F.layer_norm(x, (self.width,), *self.final, self.eps)
+        ).argmax(dim=-1)
 
 
 def _pair(module: Any) -> tuple[Tensor, Tensor]:
@@ -302,7 +315,9 @@ def in_turns(
             f"round {round_}, "
             f"{_speeds({name: tokens / times[-1] for name, times in seconds.items()})}"
         )
-    medians = {name: tokens / statistics.median(times) for name, times in seconds.items()}
+    medians = {
+        name: tokens / statistics.median(times) for name, times in seconds.items()
+    }
     print(f"median,  {_speeds(medians)}")
     return seconds
 
@@ -317,15 +332,23 @@ def ratios_of(
     for one in mine:
         for other in seconds:
             if one != other and other != mine[-1]:
-                rounds = [b / a for a, b in zip(seconds[one], seconds[other], strict=True)]
-                found[f"{one} / {other}"] = statistics.median(rounds), min(rounds), max(rounds)
+                rounds = [
+                    b / a for a, b in zip(seconds[one], seconds[other], strict=True)
+                ]
+                found[f"{one} / {other}"] = (
+                    statistics.median(rounds),
+                    min(rounds),
+                    max(rounds),
+                )
     for pair, (median, low, high) in found.items():
         print(f"{pair}: {median:.2f}× ({low:.2f} to {high:.2f})")
     return found
 
 
 def _speeds(speeds: dict[str, float]) -> str:
-    return "tokens/s: " + "; ".join(f"{name} {speed:.1f}" for name, speed in speeds.items())
+    return "tokens/s: " + "; ".join(
+        f"{name} {speed:.1f}" for name, speed in speeds.items()
+    )
 
 
 def arguments() -> argparse.Namespace:
@@ -333,17 +356,25 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", choices=decode_peers.MODELS, default="gpt2")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), default="float32")
     parser.add_argument(
-        "--weights", choices=("float16", "bfloat16"), help="one more decoder, its weights in this"
+        "--device", default="cuda" if torch.cuda.is_available() else "cpu"
+    )
+    parser.add_argument(
+        "--dtype", choices=("float32", "float16", "bfloat16"), default="float32"
+    )
+    parser.add_argument(
+        "--weights",
+        choices=("float16", "bfloat16"),
+        help="one more decoder, its weights in this",
     )
     parser.add_argument("--prompt", type=int, default=16, help="tokens of the prompt")
     parser.add_argument("--new", type=int, default=64, help="tokens to generate")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--ctranslate2", action="store_true", help="against CTranslate2 too")
+    parser.add_argument(
+        "--ctranslate2", action="store_true", help="against CTranslate2 too"
+    )
     parser.add_argument(
         "--alone",
         action="store_true",
@@ -352,9 +383,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", help="write the numbers to this file")
     asked = parser.parse_args()
     if asked.alone and asked.ctranslate2:
-        parser.error("CTranslate2 takes its weights from transformers: not with --alone")
+        parser.error(
+            "CTranslate2 takes its weights from transformers: not with --alone"
+        )
     if asked.weights and asked.device != "cpu":
-        parser.error("--weights is for the CPU: on a GPU the whole model is narrow, with --dtype")
+        parser.error(
+            "--weights is for the CPU: on a GPU the whole model is narrow, with --dtype"
+        )
     return asked
 
 
@@ -374,7 +409,9 @@ def main() -> None:
     if asked.alone:
         decoders["reading again"] = partial(read_again, fast, prompt, asked.new)
     else:
-        decoders["transformers"] = partial(decode_peers.generate, model, prompt, asked.new)
+        decoders["transformers"] = partial(
+            decode_peers.generate, model, prompt, asked.new
+        )
     if asked.ctranslate2:
         decoders["CTranslate2"] = decode_peers.CTranslate2(model, prompt, asked.new)
     mine = ["ours"]
@@ -386,7 +423,9 @@ def main() -> None:
     ids = decoders["ours"]()
     if asked.weights:
         mine.append(f"ours, weights in {asked.weights}")
-        narrow = FastDecoder(model, capacity, asked.batch, getattr(torch, asked.weights))
+        narrow = FastDecoder(
+            model, capacity, asked.batch, getattr(torch, asked.weights)
+        )
         decoders[mine[1]] = partial(narrow.generate, prompt, asked.new)
         other = int((narrow.choices(ids, asked.prompt) != ids[:, asked.prompt :]).sum())
         print(
@@ -400,12 +439,18 @@ def main() -> None:
         if name != "ours"
     }
     for name, count in agree.items():
-        print(f"{name}: {count} of {asked.new} new tokens as ours before the first that differs")
-    print(f"{len(set(ids[0, asked.prompt :].tolist()))} different tokens in the first row")
+        print(
+            f"{name}: {count} of {asked.new} new tokens as ours before the first that differs"
+        )
+    print(
+        f"{len(set(ids[0, asked.prompt :].tolist()))} different tokens in the first row"
+    )
 
     tokens = asked.batch * asked.new
     seconds = in_turns(decoders, asked.rounds, tokens)
-    medians = {name: tokens / statistics.median(times) for name, times in seconds.items()}
+    medians = {
+        name: tokens / statistics.median(times) for name, times in seconds.items()
+    }
     ratios = ratios_of(seconds, mine)
     if asked.json:
         report = {

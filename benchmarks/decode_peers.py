@@ -36,7 +36,9 @@ def transformers_model(name: str, device: str, dtype: torch.dtype, seed: int) ->
         ) from error
     layers, width, heads = MODELS[name]
     torch.manual_seed(seed)
-    config = GPT2Config(n_layer=layers, n_embd=width, n_head=heads, initializer_range=0.08)
+    config = GPT2Config(
+        n_layer=layers, n_embd=width, n_head=heads, initializer_range=0.08
+    )
     return GPT2LMHeadModel(config).eval().to(device, dtype)
 
 
@@ -58,8 +60,12 @@ def plain_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
         SimpleNamespace(
             ln_1=norm(),
             ln_2=norm(),
-            attn=SimpleNamespace(c_attn=product(width, 3 * width), c_proj=product(width, width)),
-            mlp=SimpleNamespace(c_fc=product(width, 4 * width), c_proj=product(4 * width, width)),
+            attn=SimpleNamespace(
+                c_attn=product(width, 3 * width), c_proj=product(width, width)
+            ),
+            mlp=SimpleNamespace(
+                c_fc=product(width, 4 * width), c_proj=product(4 * width, width)
+            ),
         )
         for _ in range(layers)
     ]
@@ -67,7 +73,9 @@ def plain_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
         "wte": SimpleNamespace(weight=weights(50257, width)),
         "wpe": SimpleNamespace(weight=weights(1024, width)),
     }
-    config = SimpleNamespace(n_head=heads, n_embd=width, layer_norm_epsilon=1e-5, vocab_size=50257)
+    config = SimpleNamespace(
+        n_head=heads, n_embd=width, layer_norm_epsilon=1e-5, vocab_size=50257
+    )
     return SimpleNamespace(
         config=config, transformer=SimpleNamespace(h=blocks, ln_f=norm(), **tables)
     )
@@ -135,6 +143,9 @@ class CTranslate2:
             include_prompt_in_result=False,
         )
         return torch.cat(
-            [self.prompt, torch.tensor([row.sequences_ids[0] for row in rows]).to(self.prompt)],
+            [
+                self.prompt,
+                torch.tensor([row.sequences_ids[0] for row in rows]).to(self.prompt),
+            ],
             dim=1,
         )

@@ -48,7 +48,9 @@ def main() -> None:
             for _, result in failing:
                 show(result)
         questions = sum(
-            question.example is not None for _, result in failing for question in result.questions
+            question.example is not None
+            for _, result in failing
+            for question in result.questions
         )
         find = bench.grader._examples.find
         costs: dict[bool, list[float]] = {True: [], False: []}
@@ -76,7 +78,9 @@ def show(result: Result) -> None:
             if question.example is not None:
                 example = question.example
                 print(example.call)
-                print(f"  yours {example.yours}\n  expected {example.expected}\n  {example.note}")
+                print(
+                    f"  yours {example.yours}\n  expected {example.expected}\n  {example.note}"
+                )
                 print(f"  {example.table}" if example.table else "")
 
 

@@ -108,7 +108,9 @@ def _finish(acc, total, m, o_ptr, lse_ptr, start, rows, dims, N_q, D: tl.constex
         o.to(o_ptr.dtype.element_ty),
         mask=rows[:, None] < N_q,
     )
-    tl.store(lse_ptr + at, (m + tl.math.log2(total)) * 0.6931471805599453, mask=rows < N_q)
+    tl.store(
+        lse_ptr + at, (m + tl.math.log2(total)) * 0.6931471805599453, mask=rows < N_q
+    )
 
 
 @triton.jit
@@ -147,24 +149,56 @@ def forward_kernel(
     whole = N_k // BLOCK_K * BLOCK_K
     if CAUSAL:
         last = tl.minimum(N_k, tl.maximum((tile + 1) * BLOCK_Q + shift, 0))
-        whole = tl.minimum(whole, tl.maximum((tile * BLOCK_Q + shift + 1) // BLOCK_K * BLOCK_K, 0))
+        whole = tl.minimum(
+            whole, tl.maximum((tile * BLOCK_Q + shift + 1) // BLOCK_K * BLOCK_K, 0)
+        )
     for start in tl.range(0, whole, BLOCK_K):
         columns = start + tl.arange(0, BLOCK_K)
         k = tl.load(k_ptr + columns[None, :] * D + dims[:, None])
         v = tl.load(v_ptr + columns[:, None] * D + dims[None, :])
         acc, total, m = _step(
-            acc, total, m, q, k, v, rows, columns, N_k, shift, scale, False, CAUSAL, PRECISION
+            acc,
+            total,
+            m,
+            q,
+            k,
+            v,
+            rows,
+            columns,
+            N_k,
+            shift,
+            scale,
+            False,
+            CAUSAL,
+            PRECISION,
         )
     for start in tl.range(whole, last, BLOCK_K):
         columns = start + tl.arange(0, BLOCK_K)
         k = tl.load(
-            k_ptr + columns[None, :] * D + dims[:, None], mask=columns[None, :] < N_k, other=0.0
+            k_ptr + columns[None, :] * D + dims[:, None],
+            mask=columns[None, :] < N_k,
+            other=0.0,
         )
         v = tl.load(
-            v_ptr + columns[:, None] * D + dims[None, :], mask=columns[:, None] < N_k, other=0.0
+            v_ptr + columns[:, None] * D + dims[None, :],
+            mask=columns[:, None] < N_k,
+            other=0.0,
         )
         acc, total, m = _step(
-            acc, total, m, q, k, v, rows, columns, N_k, shift, scale, True, CAUSAL, PRECISION
+            acc,
+            total,
+            m,
+            q,
+            k,
+            v,
+            rows,
+            columns,
+            N_k,
+            shift,
+            scale,
+            True,
+            CAUSAL,
+            PRECISION,
         )
     _finish(acc, total, m, o_ptr, lse_ptr, pair * N_q, rows, dims, N_q, D)
 
@@ -206,20 +240,48 @@ def forward_descriptor_kernel(
         k = k_rows.load([pair * N_k + start, 0]).T
         v = v_rows.load([pair * N_k + start, 0])
         acc, total, m = _step(
-            acc, total, m, q, k, v, rows, columns, N_k, shift, scale, False, CAUSAL, PRECISION
+            acc,
+            total,
+            m,
+            q,
+            k,
+            v,
+            rows,
+            columns,
+            N_k,
+            shift,
+            scale,
+            False,
+            CAUSAL,
+            PRECISION,
         )
     for start in tl.range(whole, last, BLOCK_K):
         columns = start + tl.arange(0, BLOCK_K)
         k = k_rows.load([pair * N_k + start, 0]).T
         v = v_rows.load([pair * N_k + start, 0])
         acc, total, m = _step(
-            acc, total, m, q, k, v, rows, columns, N_k, shift, scale, True, CAUSAL, PRECISION
+            acc,
+            total,
+            m,
+            q,
+            k,
+            v,
+            rows,
+            columns,
+            N_k,
+            shift,
+            scale,
+            True,
+            CAUSAL,
+            PRECISION,
         )
     _finish(acc, total, m, o_ptr, lse_ptr, pair.to(tl.int64) * N_q, rows, dims, N_q, D)
 
 
 @triton.jit
-def delta_kernel(o_ptr, do_ptr, delta_ptr, rows_in_all, D: tl.constexpr, BLOCK: tl.constexpr):
+def delta_kernel(
+    o_ptr, do_ptr, delta_ptr, rows_in_all, D: tl.constexpr, BLOCK: tl.constexpr
+):
     """delta = sum of o · do, one number a row."""
     rows = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
     at = rows[:, None] * D + tl.arange(0, D)[None, :]
@@ -270,20 +332,34 @@ def dkdv_kernel(
     for start in tl.range(first, N_q, BLOCK_Q):
         rows = start + tl.arange(0, BLOCK_Q)
         inside = rows < N_q
-        q = tl.load(q_ptr + rows[:, None] * D + dims[None, :], mask=inside[:, None], other=0.0)
-        do = tl.load(do_ptr + rows[:, None] * D + dims[None, :], mask=inside[:, None], other=0.0)
+        q = tl.load(
+            q_ptr + rows[:, None] * D + dims[None, :], mask=inside[:, None], other=0.0
+        )
+        do = tl.load(
+            do_ptr + rows[:, None] * D + dims[None, :], mask=inside[:, None], other=0.0
+        )
         lse = tl.load(lse_ptr + rows, mask=inside, other=0.0) * 1.4426950408889634
         delta = tl.load(delta_ptr + rows, mask=inside, other=0.0)
-        s = tl.dot(k, tl.trans(q), input_precision=PRECISION) * (scale * 1.4426950408889634)
+        s = tl.dot(k, tl.trans(q), input_precision=PRECISION) * (
+            scale * 1.4426950408889634
+        )
         seen = inside[None, :] & (lse != float("-inf"))[None, :]
         if CAUSAL:
             seen = seen & (columns[:, None] <= rows[None, :] + shift)
-        p = tl.where(seen, tl.math.exp2(s - tl.where(lse == float("-inf"), 0.0, lse)[None, :]), 0.0)
+        p = tl.where(
+            seen,
+            tl.math.exp2(s - tl.where(lse == float("-inf"), 0.0, lse)[None, :]),
+            0.0,
+        )
         dv = tl.dot(p.to(do.dtype), do, dv, input_precision=PRECISION)
         dp = tl.dot(v, tl.trans(do), input_precision=PRECISION)
         ds = p * (dp - delta[None, :])
         dk = tl.dot(ds.to(q.dtype), q, dk, input_precision=PRECISION)
-    tl.store(dk_ptr + own, (dk * scale).to(dk_ptr.dtype.element_ty), mask=columns[:, None] < N_k)
+    tl.store(
+        dk_ptr + own,
+        (dk * scale).to(dk_ptr.dtype.element_ty),
+        mask=columns[:, None] < N_k,
+    )
     tl.store(dv_ptr + own, dv.to(dv_ptr.dtype.element_ty), mask=columns[:, None] < N_k)
 
 
@@ -317,7 +393,10 @@ def dq_kernel(
     v_ptr += pair * N_k * D
     q = tl.load(q_ptr + own, mask=inside[:, None], other=0.0)
     do = tl.load(do_ptr + own, mask=inside[:, None], other=0.0)
-    lse = tl.load(lse_ptr + pair * N_q + rows, mask=inside, other=0.0) * 1.4426950408889634
+    lse = (
+        tl.load(lse_ptr + pair * N_q + rows, mask=inside, other=0.0)
+        * 1.4426950408889634
+    )
     lse = tl.where(lse == float("-inf"), 0.0, lse)
     delta = tl.load(delta_ptr + pair * N_q + rows, mask=inside, other=0.0)
     dq = tl.zeros([BLOCK_Q, D], tl.float32)
@@ -327,16 +406,24 @@ def dq_kernel(
     for start in tl.range(0, last, BLOCK_K):
         columns = start + tl.arange(0, BLOCK_K)
         real = columns < N_k
-        k = tl.load(k_ptr + columns[:, None] * D + dims[None, :], mask=real[:, None], other=0.0)
-        v = tl.load(v_ptr + columns[:, None] * D + dims[None, :], mask=real[:, None], other=0.0)
-        s = tl.dot(q, tl.trans(k), input_precision=PRECISION) * (scale * 1.4426950408889634)
+        k = tl.load(
+            k_ptr + columns[:, None] * D + dims[None, :], mask=real[:, None], other=0.0
+        )
+        v = tl.load(
+            v_ptr + columns[:, None] * D + dims[None, :], mask=real[:, None], other=0.0
+        )
+        s = tl.dot(q, tl.trans(k), input_precision=PRECISION) * (
+            scale * 1.4426950408889634
+        )
         seen = real[None, :]
         if CAUSAL:
             seen = seen & (columns[None, :] <= rows[:, None] + shift)
         p = tl.where(seen, tl.math.exp2(s - lse[:, None]), 0.0)
         ds = p * (tl.dot(do, tl.trans(v), input_precision=PRECISION) - delta[:, None])
         dq = tl.dot(ds.to(k.dtype), k, dq, input_precision=PRECISION)
-    tl.store(dq_ptr + own, (dq * scale).to(dq_ptr.dtype.element_ty), mask=inside[:, None])
+    tl.store(
+        dq_ptr + own, (dq * scale).to(dq_ptr.dtype.element_ty), mask=inside[:, None]
+    )
 
 
 def forward(
@@ -362,10 +449,22 @@ def forward(
             )
         rows = [
             _descriptor(t, block)
-            for t, block in ((q, config.block_q), (k, config.block_k), (v, config.block_k))
+            for t, block in (
+                (q, config.block_q),
+                (k, config.block_k),
+                (v, config.block_k),
+            )
         ]
         forward_descriptor_kernel[grid](
-            *rows, o, lse, n_q, n_k, scale, SPECIALIZE=config.specialize, **shared, **launch
+            *rows,
+            o,
+            lse,
+            n_q,
+            n_k,
+            scale,
+            SPECIALIZE=config.specialize,
+            **shared,
+            **launch,
         )
     else:
         forward_kernel[grid](q, k, v, o, lse, n_q, n_k, scale, **shared, **launch)
@@ -387,7 +486,9 @@ def backward(
     n_k, pairs = k.shape[2], batch * heads
     dq, dk, dv = (torch.empty_like(t) for t in (q, k, v))
     delta = torch.empty_like(lse)
-    delta_kernel[(triton.cdiv(lse.numel(), 64),)](o, do, delta, lse.numel(), D=d, BLOCK=64)
+    delta_kernel[(triton.cdiv(lse.numel(), 64),)](
+        o, do, delta, lse.numel(), D=d, BLOCK=64
+    )
     shared = {"D": d, "CAUSAL": causal, "PRECISION": _precision(q)}
     shared |= {"num_warps": config.warps, "num_stages": config.stages}
     given = (q, k, v, do, lse, delta)

@@ -51,7 +51,9 @@ class Step:
 def steps(dry_run: bool) -> list[Step]:
     """What runs, in this order: first whether it is right, then how fast it is."""
     transformers = (
-        "" if importlib.util.find_spec("transformers") else "transformers is not installed"
+        ""
+        if importlib.util.find_spec("transformers")
+        else "transformers is not installed"
     )
     if dry_run:
         gpu = "only on a GPU"
@@ -97,8 +99,15 @@ def steps(dry_run: bool) -> list[Step]:
     ]
 
 
-def _step(name: str, seconds: float, script: str, *arguments: str, missing: str = "") -> Step:
-    return Step(name, seconds, (sys.executable, str(HERE / script), *arguments, "--json"), missing)
+def _step(
+    name: str, seconds: float, script: str, *arguments: str, missing: str = ""
+) -> Step:
+    return Step(
+        name,
+        seconds,
+        (sys.executable, str(HERE / script), *arguments, "--json"),
+        missing,
+    )
 
 
 def run(step: Step, folder: Path, seconds: float) -> dict[str, Any]:
@@ -126,19 +135,29 @@ def run(step: Step, folder: Path, seconds: float) -> dict[str, Any]:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             why = f"took more than {seconds:.0f} s"
-    row: dict[str, Any] = {"ok": not why, "why": why, "seconds": round(time.monotonic() - begin, 1)}
+    row: dict[str, Any] = {
+        "ok": not why,
+        "why": why,
+        "seconds": round(time.monotonic() - begin, 1),
+    }
     try:
         row["result"] = json.loads(result.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         row |= {"ok": False, "why": why or "wrote no result"}
     if not row["ok"]:
-        row["said"] = said.read_text(encoding="utf-8", errors="replace").splitlines()[-_SAID:]
+        row["said"] = said.read_text(encoding="utf-8", errors="replace").splitlines()[
+            -_SAID:
+        ]
     return row
 
 
 def machine() -> dict[str, Any]:
     """The card, its driver, and the versions that matter."""
-    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+    query = [
+        "nvidia-smi",
+        "--query-gpu=name,driver_version,memory.total",
+        "--format=csv,noheader",
+    ]
     versions = {name: _version(name) for name in ("torch", "triton", "transformers")}
     python = ".".join(str(part) for part in sys.version_info[:3])
     return {
@@ -179,7 +198,9 @@ def measure(chosen: list[Step], path: Path, seconds: float = SECONDS) -> bool:
     with tempfile.TemporaryDirectory(prefix="gpu-all-") as scratch:
         for step in chosen:
             print(f"{step.name} …", end=" ", flush=True)
-            row = run(step, Path(scratch), min(step.seconds, deadline - time.monotonic()))
+            row = run(
+                step, Path(scratch), min(step.seconds, deadline - time.monotonic())
+            )
             report["steps"][step.name] = row
             write(path, report)
             print(f"{row['seconds']} s" if row["ok"] else row["why"], flush=True)
@@ -192,12 +213,19 @@ def main(given: list[str] | None = None) -> int:
         epilog="Ends with 0 where every step that can run here went well, else with 1.",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="on the CPU, at tiny sizes: does each step work?"
+        "--dry-run",
+        action="store_true",
+        help="on the CPU, at tiny sizes: does each step work?",
     )
     parser.add_argument(
-        "--json", type=Path, default=Path("gpu.json"), help="where the numbers go (gpu.json)"
+        "--json",
+        type=Path,
+        default=Path("gpu.json"),
+        help="where the numbers go (gpu.json)",
     )
-    parser.add_argument("--only", action="append", help="run this step; may be given several times")
+    parser.add_argument(
+        "--only", action="append", help="run this step; may be given several times"
+    )
     asked = parser.parse_args(given)
     chosen = steps(asked.dry_run)
     names = [step.name for step in chosen]
@@ -208,7 +236,8 @@ def main(given: list[str] | None = None) -> int:
     if not asked.dry_run and not machine()["gpu"]:
         parser.error("nvidia-smi names no GPU here; --dry-run does what a CPU can")
     fine = measure(
-        [step for step in chosen if not asked.only or step.name in asked.only], asked.json
+        [step for step in chosen if not asked.only or step.name in asked.only],
+        asked.json,
     )
     print(f"written to {asked.json}")
     return 0 if fine else 1

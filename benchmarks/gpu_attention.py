@@ -53,10 +53,15 @@ def main() -> int:
         _write(arguments.json, {"device": "cpu", "wrong": wrong})
         return 1 if wrong else 0
     if not torch.cuda.is_available():
-        print("no GPU here: --check-cpu checks the kernels in the interpreter", file=sys.stderr)
+        print(
+            "no GPU here: --check-cpu checks the kernels in the interpreter",
+            file=sys.stderr,
+        )
         return 2
     started = time.monotonic()
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {_triton_version()}")
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {_triton_version()}"
+    )
     report: dict[str, Any] = {"device": torch.cuda.get_device_name()}
     save = partial(_write, arguments.json, report)
     if arguments.only in (None, "right"):
@@ -150,7 +155,9 @@ def check_cpu() -> list[str]:
             torch.randn(1, 2, n, d, generator=generator).to(getattr(torch, dtype))
             for n in (n_q, n_k, n_k, n_q)
         )
-        found = compare(q, k, v, do, causal, config, small, 1e-5 if dtype == "float32" else 4e-3)
+        found = compare(
+            q, k, v, do, causal, config, small, 1e-5 if dtype == "float32" else 4e-3
+        )
         case = f"N_q={n_q} N_k={n_k} d={d} causal={causal} {dtype} descriptors={config.descriptors}"
         print(f"{case}: {'right' if not found else 'WRONG: ' + ', '.join(found)}")
         wrong += [f"{case}: {what}" for what in found]
@@ -169,7 +176,8 @@ def check_gpu() -> list[str]:
         for dtype in (torch.bfloat16, torch.float16):
             torch.manual_seed(n_q)
             q, k, v, do = (
-                torch.randn(1, 2, n, d, device="cuda", dtype=dtype) for n in (n_q, n_k, n_k, n_q)
+                torch.randn(1, 2, n, d, device="cuda", dtype=dtype)
+                for n in (n_q, n_k, n_k, n_q)
             )
             found = compare(
                 q,
@@ -182,7 +190,8 @@ def check_gpu() -> list[str]:
                 2e-2 if dtype == torch.bfloat16 else 4e-3,
             )
             wrong += [
-                f"N_q={n_q} N_k={n_k} d={d} causal={causal} {dtype}: {what}" for what in found
+                f"N_q={n_q} N_k={n_k} d={d} causal={causal} {dtype}: {what}"
+                for what in found
             ]
     print("right against float64" if not wrong else "WRONG:\n  " + "\n  ".join(wrong))
     return wrong
@@ -215,7 +224,8 @@ def measure_speed(rows: list[Row], save: Callable[[], None], deadline: float) ->
         torch.manual_seed(0)
         shape = (TOKENS // n, HEADS_DIMENSION // d, n, d)
         q, k, v, do = (
-            torch.randn(*shape, device="cuda", dtype=getattr(torch, dtype)) for _ in range(4)
+            torch.randn(*shape, device="cuda", dtype=getattr(torch, dtype))
+            for _ in range(4)
         )
         if (d, causal) not in best:
             best[d, causal] = tune(q, k, v, do, causal, deadline)
@@ -223,11 +233,16 @@ def measure_speed(rows: list[Row], save: Callable[[], None], deadline: float) ->
         row["kernel"] = time_kernel(q, k, v, do, causal, *best[d, causal])
         for name in BACKENDS:
             too_large = name == "math" and n > 4096
-            row[name] = (None, None) if too_large else time_sdpa(q, k, v, do, causal, name)
+            row[name] = (
+                (None, None) if too_large else time_sdpa(q, k, v, do, causal, name)
+            )
         rows.append(row)
         save()
         cells = "".join(f"{_both(row[name]):>22}" for name in ("kernel", *BACKENDS))
-        print(f"d={d:<4} N={n:<6} {'causal' if causal else 'full':7}{dtype:10}{cells}", flush=True)
+        print(
+            f"d={d:<4} N={n:<6} {'causal' if causal else 'full':7}{dtype:10}{cells}",
+            flush=True,
+        )
 
 
 def tune(
@@ -322,7 +337,12 @@ def time_kernel(
 
 
 def time_sdpa(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, causal: bool, backend: str
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    do: torch.Tensor,
+    causal: bool,
+    backend: str,
 ) -> tuple[float, float] | tuple[None, None]:
     """(forward, backward) of one backend; (None, None) where it refuses."""
     import torch
@@ -335,7 +355,9 @@ def time_sdpa(
             with torch.no_grad():
                 forward = _seconds(lambda: attention(q, k, v, is_causal=causal))
             o = attention(q, k, v, is_causal=causal)
-            backward = _seconds(lambda: torch.autograd.grad(o, (q, k, v), do, retain_graph=True))
+            backward = _seconds(
+                lambda: torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
+            )
     except RuntimeError:  # not built in, or out of memory
         torch.cuda.empty_cache()
         return None, None
@@ -392,16 +414,23 @@ def measure_memory(rows: list[Row], save: Callable[[], None]) -> None:
 
     for n in (4096, 16384, 65536, LONGEST):
         q, k, v, do = (
-            torch.randn(1, 1, n, 64, device="cuda", dtype=torch.bfloat16) for _ in range(4)
+            torch.randn(1, 1, n, 64, device="cuda", dtype=torch.bfloat16)
+            for _ in range(4)
         )
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         o, lse = fast_attention.forward(q, k, v, True, fast_attention.FORWARD[64][0])
-        grads = fast_attention.backward(q, k, v, o, lse, do, True, fast_attention.BACKWARD[64][0])
+        grads = fast_attention.backward(
+            q, k, v, o, lse, do, True, fast_attention.BACKWARD[64][0]
+        )
         torch.cuda.synchronize()
         peak = torch.cuda.max_memory_allocated() - before
-        finite = bool(o.isfinite().all()) and all(bool(g.isfinite().all()) for g in grads)
-        rows.append({"n": n, "bytes": peak, "bytes_a_token": peak / n, "finite": finite})
+        finite = bool(o.isfinite().all()) and all(
+            bool(g.isfinite().all()) for g in grads
+        )
+        rows.append(
+            {"n": n, "bytes": peak, "bytes_a_token": peak / n, "finite": finite}
+        )
         save()
         print(
             f"N={n:<7} peak {peak / 1e6:.1f} MB, {peak / n:.0f} bytes/token; S alone would be "
@@ -423,7 +452,9 @@ def _seconds(call: Callable[[], object], repeats: int = 10) -> float:
     for _ in range(2):
         call()
     cache = torch.empty(FLUSHED_BYTES, dtype=torch.int8, device="cuda")
-    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repeats)]
+    events = [
+        [torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repeats)
+    ]
     for start, end in events:
         cache.zero_()
         start.record()
@@ -444,7 +475,12 @@ def _teraflops(
 
 def _importance(size: Size) -> tuple[bool, int, int, bool]:
     n, d, causal, dtype = size
-    return (dtype != "bfloat16", {4096: 0, 16384: 1, 1024: 2, 8192: 3, 2048: 4}[n], d, causal)
+    return (
+        dtype != "bfloat16",
+        {4096: 0, 16384: 1, 1024: 2, 8192: 3, 2048: 4}[n],
+        d,
+        causal,
+    )
 
 
 def _both(pair: Sequence[float | None]) -> str:
@@ -468,11 +504,18 @@ def _write(path: str | None, report: dict[str, Any]) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--check-cpu", action="store_true", help="check at tiny sizes in the interpreter, then stop"
+        "--check-cpu",
+        action="store_true",
+        help="check at tiny sizes in the interpreter, then stop",
     )
-    parser.add_argument("--only", choices=("right", "memory", "speed"), help="one part, on a GPU")
     parser.add_argument(
-        "--seconds", type=float, default=200, help="begin no further size after this long (200)"
+        "--only", choices=("right", "memory", "speed"), help="one part, on a GPU"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=200,
+        help="begin no further size after this long (200)",
     )
     parser.add_argument("--json", help="write the numbers to this file")
     return parser.parse_args()

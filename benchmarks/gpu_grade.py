@@ -24,7 +24,10 @@ QUESTION = "triton_attention"
 ON_A_GPU_ONLY = "products_in_tf32"
 MISTAKES = {  # by student: what is exchanged in the answer key
     ON_A_GPU_ONLY: ('input_precision="ieee"', 'input_precision="tf32"'),
-    "keys_beyond_the_end": ("seen = columns[None, :] < N_k", "seen = columns[None, :] >= 0"),
+    "keys_beyond_the_end": (
+        "seen = columns[None, :] < N_k",
+        "seen = columns[None, :] >= 0",
+    ),
     "top_left_causal": ("rows[:, None] + (N_k - N_q)", "rows[:, None]"),
 }
 
@@ -35,7 +38,9 @@ def submissions(folder: Path) -> None:
     (folder / "answer_key.ipynb").write_text(text, encoding="utf-8")
     for student, (old, new) in MISTAKES.items():
         notebook = json.loads(text)
-        cell = next(cell for cell in notebook["cells"] if cell["id"] == f"question-{QUESTION}")
+        cell = next(
+            cell for cell in notebook["cells"] if cell["id"] == f"question-{QUESTION}"
+        )
         source = "".join(cell["source"])
         if old not in source:
             raise SystemExit(f"{student}: the answer key has no `{old}` any more")
@@ -67,7 +72,9 @@ def graded(device: str, folder: Path, isolation: str) -> dict[str, Any]:
     finished = subprocess.run(call, cwd=ROOT, check=False)
     if finished.returncode not in (0, 1):
         return {}
-    timing = json.loads((out / f"{NAME}.timing.json").read_text(encoding="utf-8"))["submissions"]
+    timing = json.loads((out / f"{NAME}.timing.json").read_text(encoding="utf-8"))[
+        "submissions"
+    ]
     times = {entry["student"]: entry for entry in timing}
     rows = {}
     for path in sorted((out / NAME).glob("*.json")):
@@ -97,10 +104,14 @@ def graded(device: str, folder: Path, isolation: str) -> dict[str, Any]:
 def problems(rows: dict[str, Any], device: str) -> list[str]:
     """What is not as it should be."""
     found = [
-        f"{student}: not graded" for student in ("answer_key", *MISTAKES) if student not in rows
+        f"{student}: not graded"
+        for student in ("answer_key", *MISTAKES)
+        if student not in rows
     ]
     for student, row in rows.items():
-        right = student == "answer_key" or (student == ON_A_GPU_ONLY and device == "cpu")
+        right = student == "answer_key" or (
+            student == ON_A_GPU_ONLY and device == "cpu"
+        )
         if right and row["lost"]:
             found.append(f"{student}: lost {row['lost']}")
         if not right and row["lost"].keys() != {QUESTION}:
@@ -108,7 +119,9 @@ def problems(rows: dict[str, Any], device: str) -> list[str]:
                 f"{student}: lost {row['lost']}, and should lose points of {QUESTION} alone"
             )
         if device != "cpu" and not row["isolation"].endswith(f"+{device}"):
-            found.append(f"{student}: graded behind {row['isolation']}, not on the device")
+            found.append(
+                f"{student}: graded behind {row['isolation']}, not on the device"
+            )
     return found
 
 
@@ -132,7 +145,8 @@ def main() -> int:
     print("\n".join(found) or "as it should be")
     if asked.json:
         asked.json.write_text(
-            json.dumps({"submissions": rows, "problems": found}, indent=1), encoding="utf-8"
+            json.dumps({"submissions": rows, "problems": found}, indent=1),
+            encoding="utf-8",
         )
     return 1 if found else 0
 

@@ -56,14 +56,18 @@ def main() -> int:
         except Exception as error:  # the next tries say more
             answer = {"problem": f"{type(error).__name__}: {error}"}
         report[name] = {"answer": answer, "seconds": round(time.monotonic() - begin, 1)}
-        options.json.write_text(json.dumps(report, indent=1, default=str), encoding="utf-8")
+        options.json.write_text(
+            json.dumps(report, indent=1, default=str), encoding="utf-8"
+        )
         print(f"{name}: {answer}", flush=True)
         return answer
 
     note("torch", devices._ask_torch)
     note("device", lambda: asdict(_find(options.device)))
     note("without walls", lambda: _open(_find(options.device), "none"))
-    walled = note("behind the walls", lambda: _open(_find(options.device), "namespaces"))
+    walled = note(
+        "behind the walls", lambda: _open(_find(options.device), "namespaces")
+    )
     if walled == "right":
         return 0
     note("calls of CUDA's start", lambda: _play(_find(options.device)))
@@ -86,14 +90,17 @@ def _open(device: Device, isolation: str) -> str:
 def _play(device: Device) -> dict[str, str]:
     """The recorded calls that a worker behind the walls may not make, with the GPU's own files."""
     course = load_course(ROOT)
-    stand_in = Device("cpu", "walls of a GPU", nodes=device.nodes, visible=device.visible)
+    stand_in = Device(
+        "cpu", "walls of a GPU", nodes=device.nodes, visible=device.visible
+    )
     opened = devices.open_device(course, "namespaces", stand_in)
     try:
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder, "calls.py")
             text = _CALLS.read_text(encoding="utf-8")
             program.write_text(
-                text.replace("from __future__ import annotations\n", ""), encoding="utf-8"
+                text.replace("from __future__ import annotations\n", ""),
+                encoding="utf-8",
             )
             with run_program(program, opened.client, opened.limits, 20.0) as calls:
                 outcomes: dict[str, str] = calls.start_of_cuda(list(device.nodes))
@@ -110,7 +117,9 @@ def _traced(device: str) -> list[str]:
             *("strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", "signal=none"),
             *(sys.executable, __file__, "--walled-only", "--device", device),
         ]
-        subprocess.run(command, timeout=_STRACE_SECONDS, check=False, env=dict(os.environ))
+        subprocess.run(
+            command, timeout=_STRACE_SECONDS, check=False, env=dict(os.environ)
+        )
         lines = _REFUSED.findall(log.read_text(encoding="utf-8", errors="replace"))
     return lines[-_MOST_LINES:]
 

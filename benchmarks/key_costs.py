@@ -32,7 +32,9 @@ def measure(course: Course, assignment: Assignment, rounds: int, tests: int) -> 
     """Grade the key of one assignment again and again, and print what it took."""
     found = FoundSubmission("key", assignment.solution)
     took: dict[tuple[str, str], list[float]] = defaultdict(list)
-    with Bench(course, assignment, extras=find_extras(assignment, [found], course.limits)) as bench:
+    with Bench(
+        course, assignment, extras=find_extras(assignment, [found], course.limits)
+    ) as bench:
         suite, run = bench.grader.suite, bench.grader.suite.run
 
         def timed(question: str, test: str) -> BaseException | None:
@@ -45,7 +47,9 @@ def measure(course: Course, assignment: Assignment, rounds: int, tests: int) -> 
         suite.run = timed  # type: ignore[method-assign]
         result = bench.grade(found).result
         if result is None or result.score != result.max_score:
-            raise SystemExit(f"{assignment.name}: the answer key does not get all points: {result}")
+            raise SystemExit(
+                f"{assignment.name}: the answer key does not get all points: {result}"
+            )
         took.clear()
         graders, others, walls = [], [], []
         for _ in range(rounds):
@@ -64,9 +68,9 @@ def measure(course: Course, assignment: Assignment, rounds: int, tests: int) -> 
         f"{wall:.0f} |",
         flush=True,
     )
-    for (question, test), its in sorted(took.items(), key=lambda item: -statistics.median(item[1]))[
-        :tests
-    ]:
+    for (question, test), its in sorted(
+        took.items(), key=lambda item: -statistics.median(item[1])
+    )[:tests]:
         print(f"    {statistics.median(its):7.1f} ms  {question}: {test}")
 
 
@@ -77,7 +81,9 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=0)
     options = parser.parse_args()
     course = load_course(Path.cwd())
-    print("| answer key | tests | CPU, ms | of it the grader | host and workers | on the wall |")
+    print(
+        "| answer key | tests | CPU, ms | of it the grader | host and workers | on the wall |"
+    )
     print("| --- | --- | --- | --- | --- | --- |")
     named = [course.assignment(name) for name in options.assignments]
     for assignment in named or course.assignments():

@@ -52,7 +52,13 @@ def make_class(course: Path, assignment: str, size: int, to: Path) -> None:
         range(size), cycle(sorted((course / "results" / assignment).glob("*.json")))
     ):
         result = json.loads(path.read_text(encoding="utf-8"))
-        notebook = course / "submitted" / result["student"] / assignment / f"{assignment}.ipynb"
+        notebook = (
+            course
+            / "submitted"
+            / result["student"]
+            / assignment
+            / f"{assignment}.ipynb"
+        )
         student = result["student"] = f"student{number:05}_{number}"
         (to / "results" / assignment / f"{student}.json").write_text(
             json.dumps(result, indent=1), encoding="utf-8"
@@ -61,12 +67,25 @@ def make_class(course: Path, assignment: str, size: int, to: Path) -> None:
         handed_in.parent.mkdir(parents=True)
         os.link(notebook, handed_in)
         file = f"{student}_77_{assignment}.ipynb"
-        collected[student] = {"origin": "canvas", "id": str(number), "name": student, "file": file}
+        collected[student] = {
+            "origin": "canvas",
+            "id": str(number),
+            "name": student,
+            "file": file,
+        }
         timed.append({"student": student, "seconds": {"tests": 0.1}, "problem": ""})
     timing = {"assignment": assignment, "submissions": timed}
-    (to / "results" / f"{assignment}.timing.json").write_text(json.dumps(timing), encoding="utf-8")
+    (to / "results" / f"{assignment}.timing.json").write_text(
+        json.dumps(timing), encoding="utf-8"
+    )
     (to / "submitted" / ".collected").mkdir()
-    record = {"source": "canvas", "said": [], "students": collected, "not_taken": {}, "absent": []}
+    record = {
+        "source": "canvas",
+        "said": [],
+        "students": collected,
+        "not_taken": {},
+        "absent": [],
+    }
     (to / "submitted" / ".collected" / f"{assignment}.json").write_text(
         json.dumps(record), encoding="utf-8"
     )
@@ -86,12 +105,20 @@ def measured(command: Sequence[str], course: Path) -> tuple[float, float, float]
         raise SystemExit(
             f"{' '.join(command)} ended with {process.returncode}: {said.decode(errors='replace')}"
         )
-    return usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime, time.monotonic() - begun
+    return (
+        usage.ru_maxrss / 1024,
+        usage.ru_utime + usage.ru_stime,
+        time.monotonic() - begun,
+    )
 
 
-def rows(course: Path, assignment: str, size: int, only: Sequence[str]) -> Iterator[str]:
+def rows(
+    course: Path, assignment: str, size: int, only: Sequence[str]
+) -> Iterator[str]:
     """A line of the table for each command."""
-    with tempfile.TemporaryDirectory(dir=course.parent, prefix="large-class-") as folder:
+    with tempfile.TemporaryDirectory(
+        dir=course.parent, prefix="large-class-"
+    ) as folder:
         to = Path(folder)
         make_class(course, assignment, size, to)
         for name, (verb, *options) in COMMANDS.items():
@@ -123,7 +150,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], choices=COMMANDS)
     options = parser.parse_args()
     for size in options.sizes:
-        for line in rows(options.course.resolve(), options.assignment, size, options.only):
+        for line in rows(
+            options.course.resolve(), options.assignment, size, options.only
+        ):
             print(line, flush=True)
 
 

@@ -50,10 +50,16 @@ def make_course(root: Path, name: str, students: int) -> Path:
     return folder
 
 
-def start_server(root: Path, students: int) -> tuple[subprocess.Popen[bytes], dict[str, str]]:
+def start_server(
+    root: Path, students: int
+) -> tuple[subprocess.Popen[bytes], dict[str, str]]:
     """The server, and each student's link."""
     command = [sys.executable, "-m", "autograder", "serve", "--port", str(PORT)]
-    command += [word for number in range(students) for word in ("--link", f"student-{number:04d}")]
+    command += [
+        word
+        for number in range(students)
+        for word in ("--link", f"student-{number:04d}")
+    ]
     log = root / "server.log"
     with log.open("wb") as stream:
         server = subprocess.Popen(command, cwd=root, stdout=stream, stderr=stream)
@@ -61,14 +67,22 @@ def start_server(root: Path, students: int) -> tuple[subprocess.Popen[bytes], di
         if server.poll() is not None:
             raise RuntimeError(text)
         time.sleep(0.2)
-    return server, dict(re.findall(r"^([\w-]+) \(student\): (\S+)$", text, re.MULTILINE))
+    return server, dict(
+        re.findall(r"^([\w-]+) \(student\): (\S+)$", text, re.MULTILINE)
+    )
 
 
-def run_users(links: dict[str, str], notebooks: list[str], minutes: float, folder: Path) -> None:
+def run_users(
+    links: dict[str, str], notebooks: list[str], minutes: float, folder: Path
+) -> None:
     """Let Locust's users hand in; `folder` then has a line for each."""
     seeded = random.Random(0)
     plan = [
-        {"link": link, "notebook": seeded.choice(notebooks), "at": seeded.uniform(0, 60 * minutes)}
+        {
+            "link": link,
+            "notebook": seeded.choice(notebooks),
+            "at": seeded.uniform(0, 60 * minutes),
+        }
         for link in links.values()
     ]
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
@@ -102,7 +116,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         demo = make_course(folder / "course", options.assignment, options.students)
-        notebooks = [str(path) for path in sorted(demo.glob("*/*/*.ipynb")) if path.is_file()]
+        notebooks = [
+            str(path) for path in sorted(demo.glob("*/*/*.ipynb")) if path.is_file()
+        ]
         server, links = start_server(folder / "course", options.students)
         begin = _cpu_of_pages(server.pid), cpu_of(server.pid)
         try:
@@ -114,10 +130,17 @@ def main() -> None:
             server.wait()
         lines = (folder / "seconds.txt").read_text(encoding="utf-8").splitlines()
     seconds = sorted(float(line) for line in lines if line not in ("lost", "refused"))
-    refused, lost = lines.count("refused"), options.students - len(seconds) - lines.count("refused")
-    print(f"{len(seconds)} with a page, {refused} told that it is no notebook, {lost} lost")
+    refused, lost = (
+        lines.count("refused"),
+        options.students - len(seconds) - lines.count("refused"),
+    )
+    print(
+        f"{len(seconds)} with a page, {refused} told that it is no notebook, {lost} lost"
+    )
     cuts = quantiles(seconds, n=20)
-    print(f"upload to page: median {cuts[9]:.1f} s, p95 {cuts[18]:.1f} s, most {seconds[-1]:.1f} s")
+    print(
+        f"upload to page: median {cuts[9]:.1f} s, p95 {cuts[18]:.1f} s, most {seconds[-1]:.1f} s"
+    )
     print(f"processor time: pages {pages:.0f} s, graders {graders:.0f} s")
     print(f"processes that want a processor, at the end: {os.getloadavg()[2]:.0f}")
 

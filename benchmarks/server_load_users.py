@@ -72,7 +72,9 @@ class Student(HttpUser):  # type: ignore[misc]
 
     def leave(self) -> None:
         """Stop; the last student ends the run."""
-        if len(Path("seconds.txt").read_text(encoding="utf-8").splitlines()) == len(PLAN):
+        if len(Path("seconds.txt").read_text(encoding="utf-8").splitlines()) == len(
+            PLAN
+        ):
             self.environment.runner.quit()
         raise StopUser
 

@@ -57,13 +57,15 @@ _SDPA = "torch.nn.functional.scaled_dot_product_attention"
 
 CHECKS: dict[str, list[str]] = {
     "softmax": [
-        _X.format(shape=shape) + "assert torch.allclose({f}softmax(x), torch.softmax(x, -1))"
+        _X.format(shape=shape)
+        + "assert torch.allclose({f}softmax(x), torch.softmax(x, -1))"
         for shape in ("4, 7", "1, 9", "2, 3, 5", "16, 16")
     ]
     + [
         "x = torch.randn(4, 7, dtype=torch.float64) + 1e4\nassert "
         "bool({f}softmax(x).isfinite().all())",
-        _X.format(shape="5, 6") + "assert torch.allclose({f}softmax(x).sum(-1), torch.ones(5, "
+        _X.format(shape="5, 6")
+        + "assert torch.allclose({f}softmax(x).sum(-1), torch.ones(5, "
         "dtype=torch.float64))",
     ],
     "scores": [
@@ -122,8 +124,12 @@ def submissions(*, right: bool = False) -> list[dict[str, str]]:
     question out; of these the two `right` ones alone, where asked.
     """
     other = {"softmax": "def softmax(z):\n    return torch.softmax(z, -1)\n"}
-    raises = {"attention": "def attention(q, k, v, mask=None):\n    return scores(q, k) @ w\n"}
-    stub = {"layer_norm": "def layer_norm(x, eps=1e-5):\n    raise NotImplementedError\n"}
+    raises = {
+        "attention": "def attention(q, k, v, mask=None):\n    return scores(q, k) @ w\n"
+    }
+    stub = {
+        "layer_norm": "def layer_norm(x, eps=1e-5):\n    raise NotImplementedError\n"
+    }
     wrong = [{name: text} for name, text in MISTAKES.items()]
     return [
         {**ANSWERS, **change}
@@ -138,7 +144,8 @@ def checks_of(question: str, where: str, *, seeded: bool = True) -> list[str]:
     """
     checks = (text.replace("{f}", where) for text in CHECKS[question])
     return [
-        f"torch.manual_seed({n})\n{check}" if seeded else check for n, check in enumerate(checks)
+        f"torch.manual_seed({n})\n{check}" if seeded else check
+        for n, check in enumerate(checks)
     ]
 
 
@@ -163,14 +170,18 @@ def write_kit_course(root: Path) -> None:
             "  ### END SOLUTION\n"
         )
         cells.append(f'# %% check="{name}"\nassert callable({name})\n')
-    source, suite = root / "source" / "questions", root / "tests" / "hidden" / "questions"
+    source, suite = (
+        root / "source" / "questions",
+        root / "tests" / "hidden" / "questions",
+    )
     for folder in (source, suite):
         folder.mkdir(parents=True)
     (root / "course.toml").write_text(
         '[course]\nname = "Six questions"\n[totals]\nassignment_points = 0\n'
     )
     marks = (
-        "points(worth): worth\n    uses(*questions): builds on\n    forbid(*names): may not call"
+        "points(worth): worth\n    uses(*questions): builds on\n"
+        "    forbid(*names): may not call"
     )
     (suite.parent / "pytest.ini").write_text(f"[pytest]\nmarkers =\n    {marks}\n")
     (source / "questions.py").write_text("\n".join(cells))
@@ -179,9 +190,12 @@ def write_kit_course(root: Path) -> None:
             f"@points(1)\ndef test_{n}(student):\n{indented(check)}"
             for n, check in enumerate(checks_of(name, "student.", seeded=False))
         ]
-        used = 'pytestmark = [uses("softmax", "scores")]\n' if name == "attention" else ""
+        used = (
+            'pytestmark = [uses("softmax", "scores")]\n' if name == "attention" else ""
+        )
         head = (
-            f'"""{name}."""\n\nimport torch\n\nfrom autograder.suite import points, uses\n\n{used}'
+            f'"""{name}."""\n\nimport torch\n\n'
+            f"from autograder.suite import points, uses\n\n{used}"
         )
         (suite / f"test_{name}.py").write_text(head + "\n\n" + "\n\n".join(tests))
     known = [
@@ -202,7 +216,9 @@ def kit_submissions(solution: Path, handed_in: Sequence[dict[str, str]]) -> list
         for cell in notebook["cells"]:
             tag = cell["metadata"].get("attention_kit", {})
             if tag.get("role") == "question":
-                name = next(n for n in ANSWERS if f"def {n}(" in "".join(cell["source"]))
+                name = next(
+                    n for n in ANSWERS if f"def {n}(" in "".join(cell["source"])
+                )
                 cell["source"] = answers[name]
         texts.append(json.dumps(notebook))
     return texts
@@ -217,18 +233,32 @@ def plain_notebook(answers: dict[str, str], *, grades: bool) -> dict[str, Any]:
     """
     cells = [_code("imports", IMPORTS, None)]
     for name, answer in answers.items():
-        cells.append(_code(name, answer, {"grade": False, "solution": True, "locked": False}))
+        cells.append(
+            _code(name, answer, {"grade": False, "solution": True, "locked": False})
+        )
         if grades:
             checks = "\n".join(checks_of(name, ""))
-            mark = {"grade": True, "solution": False, "locked": True, "points": len(CHECKS[name])}
+            mark = {
+                "grade": True,
+                "solution": False,
+                "locked": True,
+                "points": len(CHECKS[name]),
+            }
             cells.append(_code(f"check-{name}", checks, mark))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return {
+        "cells": cells,
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
 
 
 def _code(name: str, source: str, mark: dict[str, Any] | None) -> dict[str, Any]:
     meta = (
-        {"nbgrader": {"grade_id": name, "schema_version": 3, "task": False, **mark}} if mark else {}
+        {"nbgrader": {"grade_id": name, "schema_version": 3, "task": False, **mark}}
+        if mark
+        else {}
     )
     return {
         "cell_type": "code",

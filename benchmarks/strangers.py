@@ -59,14 +59,18 @@ def grade(
     key = FoundSubmission("key", assignment.solution)
     extras = find_extras(assignment, [key], course.limits)
     with Bench(course, assignment, clients=GRADERS, extras=extras) as bench:
-        uses = {name: question.uses for name, question in bench.grader.questions.items()}
+        uses = {
+            name: question.uses for name, question in bench.grader.questions.items()
+        }
 
         def grade_variant(client: HostClient, variant: Variant) -> GradedAnswer:
             affected = affected_questions(variant.question, uses)
             results = grade_answer(bench, client, variant, affected)
             questions = {result.name: result for result in results}
             question = questions.pop(variant.question)
-            diagnoses = [named for named in (question.diagnosis, *question.slips) if named]
+            diagnoses = [
+                named for named in (question.diagnosis, *question.slips) if named
+            ]
             return GradedAnswer(
                 variant.name,
                 lost=round(1 - question.score / question.max_score, 4),
@@ -79,22 +83,30 @@ def grade(
                 hints=tuple(diagnosis.hint for diagnosis in diagnoses),
                 evidence=question.evidence,
                 failed={
-                    test.name: test.message for test in question.tests if test.outcome != "passed"
+                    test.name: test.message
+                    for test in question.tests
+                    if test.outcome != "passed"
                 },
             )
 
-        variants = [Variant(answer.question, answer.id, answer.code) for answer in answers]
+        variants = [
+            Variant(answer.question, answer.id, answer.code) for answer in answers
+        ]
         return examine_each(bench, variants, grade_variant, GradedAnswer)
 
 
-def print_results(answers: Sequence[StrangersAnswer], graded: dict[str, GradedAnswer]) -> None:
+def print_results(
+    answers: Sequence[StrangersAnswer], graded: dict[str, GradedAnswer]
+) -> None:
     """A line for each answer, and the figures of each half."""
     for answer in answers:
         if result := graded.get(answer.id):
             kind = "right" if answer.right else f"{len(answer.faults)} wrong"
             elsewhere = f" elsewhere {result.elsewhere}" if result.elsewhere else ""
             mistakes = ", ".join(result.mistakes) or "–"
-            print(f"{answer.id:45} {kind:8} lost {result.lost:4.0%}{elsewhere}  {mistakes}")
+            print(
+                f"{answer.id:45} {kind:8} lost {result.lost:4.0%}{elsewhere}  {mistakes}"
+            )
             for hint in (*result.hints, result.evidence):
                 if hint:
                     print(f"    {hint}")
@@ -106,21 +118,31 @@ def print_results(answers: Sequence[StrangersAnswer], graded: dict[str, GradedAn
     print(markdown_table(rows))
 
 
-def review_sheet(answers: Sequence[StrangersAnswer], graded: dict[str, GradedAnswer]) -> str:
+def review_sheet(
+    answers: Sequence[StrangersAnswer], graded: dict[str, GradedAnswer]
+) -> str:
     """Everything that a person needs to judge the answers' results, as text."""
     parts = []
     for answer in answers:
         if answer.id not in graded:
             continue
         result = graded[answer.id]
-        lines = [f"== {answer.id} ({answer.question}, {answer.half})", answer.code.strip(), ""]
+        lines = [
+            f"== {answer.id} ({answer.question}, {answer.half})",
+            answer.code.strip(),
+            "",
+        ]
         lines += [f"label: {fault}" for fault in answer.faults or ("right",)]
         lines.append(f"lost: {result.lost:.0%} {result.elsewhere or ''}".rstrip())
         lines += [f"hint: {hint}" for hint in result.hints]
         if result.evidence:
             lines.append(f"evidence: {result.evidence}")
-        lines += [f"failed: {name}: {message}" for name, message in result.failed.items()]
-        lines += [f"TO DECIDE {decision}" for decision in open_decisions(answer, result)]
+        lines += [
+            f"failed: {name}: {message}" for name, message in result.failed.items()
+        ]
+        lines += [
+            f"TO DECIDE {decision}" for decision in open_decisions(answer, result)
+        ]
         lines.append(f"told = {list(result.mistakes)}".replace("'", '"'))
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
@@ -137,7 +159,9 @@ def write_report(page: Path, set_name: str) -> None:
     begin, end = f"<!-- begin of {title} -->", f"<!-- end of {title} -->"
     text = page.read_text(encoding="utf-8")
     if begin not in text or end not in text:
-        raise SystemExit(f"{page} lacks the lines {begin} and {end}: put them where the table goes")
+        raise SystemExit(
+            f"{page} lacks the lines {begin} and {end}: put them where the table goes"
+        )
     rows = []
     all_answers: list[StrangersAnswer] = []
     all_graded: dict[str, GradedAnswer] = {}
@@ -156,7 +180,9 @@ def write_report(page: Path, set_name: str) -> None:
     rows.append(figures_of(all_answers, all_graded).row("all"))
     before, rest = text.split(begin)
     _, after = rest.split(end)
-    page.write_text(f"{before}{begin}\n{markdown_table(rows)}\n{end}{after}", encoding="utf-8")
+    page.write_text(
+        f"{before}{begin}\n{markdown_table(rows)}\n{end}{after}", encoding="utf-8"
+    )
 
 
 def main() -> None:

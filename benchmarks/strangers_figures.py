@@ -109,7 +109,9 @@ def load_graded(assignment: str, folder: Path = FOLDER) -> dict[str, GradedAnswe
     return {graded.id: graded for graded in read_stored(path, tuple[GradedAnswer, ...])}
 
 
-def store_graded(assignment: str, graded: Iterable[GradedAnswer], folder: Path = FOLDER) -> None:
+def store_graded(
+    assignment: str, graded: Iterable[GradedAnswer], folder: Path = FOLDER
+) -> None:
     """Store results beside those of answers that were not graded now."""
     merged = load_graded(assignment, folder) | {answer.id: answer for answer in graded}
     answers = load_answers(assignment, folder)
@@ -201,7 +203,11 @@ def figures_of(
         robbed=sum(result.lost > 0 for result in right),
         rightly=judgements.count("rightly"),
         wrongly=judgements.count("wrongly"),
-        only_evidence=sum(not result.mistakes and bool(result.evidence) for _, result in failing),
-        slip_losses=tuple(result.lost for answer, result in failing if len(answer.faults) == 1),
+        only_evidence=sum(
+            not result.mistakes and bool(result.evidence) for _, result in failing
+        ),
+        slip_losses=tuple(
+            result.lost for answer, result in failing if len(answer.faults) == 1
+        ),
         elsewhere=sum(bool(result.elsewhere) for _, result in wrong),
     )

@@ -65,19 +65,24 @@ class Measured:
     peak_mb: float = 0.0
 
 
-def timed(tool: str, size: int, commands: Sequence[Sequence[str]], **options: Any) -> Measured:
+def timed(
+    tool: str, size: int, commands: Sequence[Sequence[str]], **options: Any
+) -> Measured:
     """Run the commands at the same time and wait for all."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     with tempfile.TemporaryFile() as log, watching_memory() as peak:
         running = [
-            subprocess.Popen(command, stdout=log, stderr=log, **options) for command in commands
+            subprocess.Popen(command, stdout=log, stderr=log, **options)
+            for command in commands
         ]
         codes = [process.wait() for process in running]
         wall = time.monotonic() - started
         if any(codes):
             log.seek(0)
-            raise RuntimeError(f"{tool} failed:\n{log.read().decode(errors='replace')[-2000:]}")
+            raise RuntimeError(
+                f"{tool} failed:\n{log.read().decode(errors='replace')[-2000:]}"
+            )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Measured(tool, size, wall, cpu, peak.mb)
@@ -98,17 +103,25 @@ def make_kit_course(root: Path, size: int, answers: Sequence[Answers]) -> list[s
     """A course with `size` submissions; the notebooks' texts."""
     write_kit_course(root)
     command = [sys.executable, "-m", "autograder", "build", "questions"]
-    subprocess.run(command, cwd=root, env=kit_environment(), check=True, stdout=subprocess.DEVNULL)
-    texts = kit_submissions(root / "solutions" / "questions" / "questions.ipynb", answers)
+    subprocess.run(
+        command, cwd=root, env=kit_environment(), check=True, stdout=subprocess.DEVNULL
+    )
+    texts = kit_submissions(
+        root / "solutions" / "questions" / "questions.ipynb", answers
+    )
     add_submissions(root, texts, size)
     return texts
 
 
-def add_submissions(root: Path, texts: Sequence[str], size: int, prefix: str = "student") -> None:
+def add_submissions(
+    root: Path, texts: Sequence[str], size: int, prefix: str = "student"
+) -> None:
     for number in range(size):
         folder = root / "submitted" / f"{prefix}-{number:04d}" / "questions"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "questions.ipynb").write_text(texts[number % len(texts)], encoding="utf-8")
+        (folder / "questions.ipynb").write_text(
+            texts[number % len(texts)], encoding="utf-8"
+        )
 
 
 def kit_cold(root: Path, size: int, workers: int) -> Measured:
@@ -124,7 +137,9 @@ def kit_cold(root: Path, size: int, workers: int) -> Measured:
         "--out",
         folder,
     ]
-    return timed(f"kit, cold, {workers}", size, [command], cwd=root, env=kit_environment())
+    return timed(
+        f"kit, cold, {workers}", size, [command], cwd=root, env=kit_environment()
+    )
 
 
 def kit_warm(root: Path, size: int, workers: int) -> Measured:
@@ -198,7 +213,9 @@ def inside_bare(root: Path, rounds: int = 20) -> None:
 # the peers
 
 
-def nbgrader_class(python: str, root: Path, size: int, answers: Sequence[Answers]) -> Measured:
+def nbgrader_class(
+    python: str, root: Path, size: int, answers: Sequence[Answers]
+) -> Measured:
     """Two processes of `nbgrader autograde`, each with half of the class and a gradebook of its
     own.
     """
@@ -216,13 +233,17 @@ def nbgrader_class(python: str, root: Path, size: int, answers: Sequence[Answers
         )
         texts = [json.dumps(plain_notebook(own, grades=True)) for own in answers]
         for number in range(half, size, 2):
-            add_submissions(course, [texts[number % len(texts)]], 1, f"student-{number}")
+            add_submissions(
+                course, [texts[number % len(texts)]], 1, f"student-{number}"
+            )
     command = f"exec {python} -m nbgrader autograde questions --create"
     running = [["sh", "-c", f"cd {course} && {command}"] for course in courses]
     return timed("nbgrader autograde, 2", size, running, env=peer_environment(python))
 
 
-def otter_class(python: str, root: Path, size: int, answers: Sequence[Answers]) -> Measured:
+def otter_class(
+    python: str, root: Path, size: int, answers: Sequence[Answers]
+) -> Measured:
     """`otter run` for each submission, two at a time."""
     folder = root / f"otter-{size}"
     folder.mkdir()
@@ -267,7 +288,9 @@ def measure(
             ("otter-grader", "otter", otter_class),
         ):
             if not has(peers, module):
-                say(f"{name} is left out: {peers} has no {module} (see the head of this file)")
+                say(
+                    f"{name} is left out: {peers} has no {module} (see the head of this file)"
+                )
                 continue
             for size in PEER_SIZES:
                 note(grade(peers, root, size, answers))
@@ -313,7 +336,9 @@ def kit_cold_single(root: Path) -> Measured:
 
 def each_more(runs: Sequence[dict[str, Any]], tool: str, what: str) -> float | None:
     """Seconds of one more submission: the start is not in it."""
-    own = sorted((run for run in runs if run["tool"] == tool), key=lambda run: run["size"])
+    own = sorted(
+        (run for run in runs if run["tool"] == tool), key=lambda run: run["size"]
+    )
     if len(own) < 2:
         return None
     small, large = own[0], own[-1]
@@ -328,7 +353,9 @@ def table(report: dict[str, Any]) -> str:
     for run in report["runs"]:
         memory = f"{run['peak_mb']:.0f}" if run["peak_mb"] else ""
         rate, cpu = run["size"] / run["wall"], 1e3 * run["cpu"] / run["size"]
-        lines.append(f"| {run['tool']} | {run['size']} | {rate:.2f} | {cpu:.0f} | {memory} |")
+        lines.append(
+            f"| {run['tool']} | {run['size']} | {rate:.2f} | {cpu:.0f} | {memory} |"
+        )
     for tool in dict.fromkeys(run["tool"] for run in report["runs"]):
         wall, cpu = (each_more(report["runs"], tool, what) for what in ("wall", "cpu"))
         if wall and cpu:
@@ -342,7 +369,9 @@ def main() -> None:
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100])
     parser.add_argument(
-        "--peers", default=sys.executable, help="a Python that has nbgrader and otter-grader"
+        "--peers",
+        default=sys.executable,
+        help="a Python that has nbgrader and otter-grader",
     )
     parser.add_argument("--right", action="store_true", help="right submissions only")
     parser.add_argument("--json", type=Path)
@@ -357,7 +386,10 @@ def main() -> None:
         return
     answers = submissions(right=options.right)
     report = measure(
-        options.sizes, options.peers, answers, lambda line: print(line, file=sys.stderr, flush=True)
+        options.sizes,
+        options.peers,
+        answers,
+        lambda line: print(line, file=sys.stderr, flush=True),
     )
     print(table(report))
     if options.json:

@@ -33,7 +33,9 @@ FILES = (
 )
 _MOST_CASES = "TRITON_OWN_TESTS_CASES"
 _TESTS = Path("python/test/unit/language")
-_OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\S+\.py)(.*)$", re.MULTILINE)
+_OUTCOME = re.compile(
+    r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\S+\.py)(.*)$", re.MULTILINE
+)
 
 
 class CpuDriver:
@@ -83,7 +85,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     items[:] = [
-        item for group in cases.values() for item in group[:: max(1, -(-len(group) // most))]
+        item
+        for group in cases.values()
+        for item in group[:: max(1, -(-len(group) // most))]
     ]
     for module in list(sys.modules.values()):
         if module is not None and "patch_kernel" in vars(module):
@@ -112,8 +116,26 @@ def run_file(checkout: Path, name: str, cases: int) -> tuple[Counter[str], list[
         _MOST_CASES: str(cases),
     }
     environment.pop("TRITON_INTERPRET", None)
-    call = [sys.executable, "-m", "pytest", "-q", "-p", Path(__file__).stem, "--device", "cpu"]
-    call += ["-m", "interpreter", "-p", "no:cacheprovider", "-rA", "--tb=line", "-W", "ignore"]
+    call = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        Path(__file__).stem,
+        "--device",
+        "cpu",
+    ]
+    call += [
+        "-m",
+        "interpreter",
+        "-p",
+        "no:cacheprovider",
+        "-rA",
+        "--tb=line",
+        "-W",
+        "ignore",
+    ]
     call += ["-o", "addopts=", str(_TESTS / name)]
     finished = subprocess.run(
         call, cwd=checkout, env=environment, capture_output=True, text=True, check=False
@@ -137,9 +159,13 @@ def main() -> None:
     parser.add_argument("checkout", type=Path)
     parser.add_argument("files", nargs="*", default=FILES, metavar="FILE")
     parser.add_argument("--cases", type=int, default=8, help="of each test, at most")
-    parser.add_argument("--show", type=int, default=0, help="failures of each file to print")
+    parser.add_argument(
+        "--show", type=int, default=0, help="failures of each file to print"
+    )
     options = parser.parse_args()
-    print("| tests of Triton's | pass | fail | share | skipped |\n| --- | --- | --- | --- | --- |")
+    print(
+        "| tests of Triton's | pass | fail | share | skipped |\n| --- | --- | --- | --- | --- |"
+    )
     total: Counter[str] = Counter()
     for name in options.files:
         outcomes, failures = run_file(options.checkout, name, options.cases)

@@ -43,8 +43,12 @@ def course_archive() -> bytes:
 
 def write_project(folder: Path) -> None:
     """Write the distribution's project into an empty folder, for pip to build."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    settings = Template((PACKAGE / "pyproject.toml.template").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    settings = Template(
+        (PACKAGE / "pyproject.toml.template").read_text(encoding="utf-8")
+    )
     (folder / "pyproject.toml").write_text(
         settings.substitute(version=project["version"]), encoding="utf-8"
     )

@@ -45,7 +45,9 @@ def release_notes(changelog: str, version: str) -> str:
     Raises:
         ValueError: the version has no section.
     """
-    section = re.search(rf"^## {re.escape(version)}\n(.*?)(?=^## |\Z)", changelog, re.M | re.S)
+    section = re.search(
+        rf"^## {re.escape(version)}\n(.*?)(?=^## |\Z)", changelog, re.M | re.S
+    )
     if section is None:
         raise ValueError(f"CHANGELOG.md has no section {version}")
     return section[1].strip() + "\n"
@@ -78,7 +80,9 @@ def main() -> None:
     parser.add_argument("tag", help="like v1.2.3")
     arguments = parser.parse_args()
     try:
-        prepare(Path(__file__).resolve().parents[1], arguments.repository, arguments.tag)
+        prepare(
+            Path(__file__).resolve().parents[1], arguments.repository, arguments.tag
+        )
     except ValueError as error:
         sys.exit(f"not to be released: {error}")
 

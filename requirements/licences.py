@@ -25,7 +25,9 @@ def licence_of(package: str) -> str:
     if expression := about.get("License-Expression"):
         return expression
     classes = [
-        c.removeprefix(_CLASS) for c in about.get_all("Classifier") or () if c.startswith(_CLASS)
+        c.removeprefix(_CLASS)
+        for c in about.get_all("Classifier") or ()
+        if c.startswith(_CLASS)
     ]
     text = (about.get("License") or "").strip().split("\n")[0][:60]
     return ", ".join(classes) or text or "(not named)"

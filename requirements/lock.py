@@ -22,13 +22,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "autograder" / "requirements"
 OWN = ROOT / "requirements"
-TOOLS = "pip-audit~=2.9\ncyclonedx-bom~=7.1\nhadolint-bin~=2.15\ntwine~=7.0\nuv~=0.13.9\n"
+TOOLS = (
+    "pip-audit~=2.9\ncyclonedx-bom~=7.1\nhadolint-bin~=2.15\ntwine~=7.0\nuv~=0.13.9\n"
+)
 SITE = "furo~=2025.12\nmyst-nb~=1.4\nsphinx~=9.0\nsphinx-mathjax-offline~=0.0.2\n"
 
 MORE_HASHES = {
     # PyTorch's own index has CPU-only builds, some gigabytes smaller: version 2.13.0+cpu, which
     # `torch==2.13.0` admits. The build for Python 3.11 on x86-64.
-    "torch==2.13.0": ("6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",),
+    "torch==2.13.0": (
+        "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",
+    ),
 }
 """Files of another index than PyPI, by requirement."""
 
@@ -48,7 +52,8 @@ def compiled(what: Path, *options: str) -> list[str]:
             *([OWN / "dev.txt"] if (OWN / "dev.txt").exists() else []),
         ]
         made.write_text(
-            "".join(path.read_text(encoding="utf-8") for path in locked), encoding="utf-8"
+            "".join(path.read_text(encoding="utf-8") for path in locked),
+            encoding="utf-8",
         )
         command = [
             "uv",
@@ -67,17 +72,26 @@ def compiled(what: Path, *options: str) -> list[str]:
             *options,
         ]
         subprocess.run(command, check=True, cwd=ROOT)
-        return [_with_more_hashes(block) for block in _blocks(made.read_text(encoding="utf-8"))]
+        return [
+            _with_more_hashes(block)
+            for block in _blocks(made.read_text(encoding="utf-8"))
+        ]
 
 
 def main() -> None:
     upgrade = sys.argv[1:]
     project = ROOT / "pyproject.toml"
     everything = compiled(project, "--all-extras", *upgrade)
-    apart = {"cuda.txt": re.compile(r"(?:nvidia|cuda)-"), "torch.txt": re.compile(r"torch==")}
+    apart = {
+        "cuda.txt": re.compile(r"(?:nvidia|cuda)-"),
+        "torch.txt": re.compile(r"torch=="),
+    }
     for name, packages in apart.items():
         _write(SHIPPED / name, [block for block in everything if packages.match(block)])
-    for path, blocks in ((OWN / "dev.txt", everything), (SHIPPED / "kit.txt", compiled(project))):
+    for path, blocks in (
+        (OWN / "dev.txt", everything),
+        (SHIPPED / "kit.txt", compiled(project)),
+    ):
         _write(
             path,
             [
@@ -97,7 +111,11 @@ def main() -> None:
 
 def _blocks(text: str) -> list[str]:
     """A requirement and the lines of its hashes."""
-    return [block for block in re.split(r"\n(?=\S)", text.strip()) if not block.startswith("#")]
+    return [
+        block
+        for block in re.split(r"\n(?=\S)", text.strip())
+        if not block.startswith("#")
+    ]
 
 
 def _with_more_hashes(block: str) -> str:

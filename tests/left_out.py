@@ -22,7 +22,9 @@ def list_left_out(text: str) -> list[str]:
     if not count:
         return ["No test was left out."]
     lines = [f"Tests left out: {count}"]
-    for reason, places in sorted(files.items(), key=lambda item: (-len(item[1]), item[0])):
+    for reason, places in sorted(
+        files.items(), key=lambda item: (-len(item[1]), item[0])
+    ):
         lines.append(f"  {len(places)} x {reason} ({', '.join(sorted(set(places)))})")
     return lines
 

@@ -26,8 +26,8 @@ from pathlib import Path
 
 MOST_NAMES = 0.02
 MOST_SENTENCES = 0.05
-MOST_TOKENS = 8.2
-"""The aim is 7.5: lower this limit when a change brings the figure down."""
+MOST_TOKENS = 7.5
+"""Where a change is refused, a name for a step of its longest expressions is the remedy."""
 
 VAGUE_NAMES = frozenset(
     [
@@ -151,7 +151,9 @@ class Figures:
                 self.vague_names[name] += 1
         docstrings = set()
         for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(
+                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            ):
                 text = ast.get_docstring(node)
                 if text:
                     self.read_text(text, f"{path}:{getattr(node, 'lineno', 1)}")
@@ -168,8 +170,12 @@ class Figures:
 
     def read_markdown(self, path: Path) -> None:
         """Count the sentences of a Markdown page: paragraphs and items, without tables and code."""
-        source = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.S | re.M)
-        source = "\n".join(line for line in source.splitlines() if not line.startswith(("|", "#")))
+        source = re.sub(
+            r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.S | re.M
+        )
+        source = "\n".join(
+            line for line in source.splitlines() if not line.startswith(("|", "#"))
+        )
         for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", source):
             self.read_text(paragraph, str(path))
 
@@ -212,7 +218,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--show", type=int, default=0, help="how many places to show")
-    parser.add_argument("--count", action="store_true", help="print how much code there is")
+    parser.add_argument(
+        "--count", action="store_true", help="print how much code there is"
+    )
     options = parser.parse_args()
     figures = Figures()
     for path in files_below(options.paths):
@@ -227,7 +235,10 @@ def main() -> int:
     if options.count:
         print(f"{figures.tokens} tokens on {figures.lines} lines of code")
     shortcomings = list(figures.shortcomings())
-    print("\n".join(shortcomings) or "names, sentences and lines can be read by a stranger")
+    print(
+        "\n".join(shortcomings)
+        or "names, sentences and lines can be read by a stranger"
+    )
     return 1 if shortcomings else 0
 
 

@@ -37,12 +37,17 @@ _CONTENTS = """
 def pages_of_documentation() -> list[Path]:
     """The pages, relative to the repository."""
     pages = [Path("README.md"), Path("CONTRIBUTING.md"), Path("CHANGELOG.md")]
-    return [*pages, *(page.relative_to(ROOT) for page in sorted(ROOT.glob("docs/*.md")))]
+    return [
+        *pages,
+        *(page.relative_to(ROOT) for page in sorted(ROOT.glob("docs/*.md"))),
+    ]
 
 
 def notebooks() -> list[Path]:
     """The released notebooks, relative to the repository."""
-    return [path.relative_to(ROOT) for path in sorted(ROOT.glob("assignments/*/*.ipynb"))]
+    return [
+        path.relative_to(ROOT) for path in sorted(ROOT.glob("assignments/*/*.ipynb"))
+    ]
 
 
 def collect(folder: Path) -> None:
@@ -101,11 +106,20 @@ def main() -> int:
     target = parser.parse_args().to.resolve()
     with tempfile.TemporaryDirectory(prefix="website-") as folder:
         collect(Path(folder))
-        build = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--nitpicky"]
+        build = [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "--fail-on-warning",
+            "--keep-going",
+            "--nitpicky",
+        ]
         build += ["--quiet", "--fresh-env", "--doctree-dir", f"{folder}/.doctrees"]
         status = subprocess.run([*build, folder, str(target)], check=False).returncode
     for bundle in target.glob("_static/mathjax/*.js"):
-        if bundle.name != "tex-chtml.js":  # the others are for pages with other formulas
+        if (
+            bundle.name != "tex-chtml.js"
+        ):  # the others are for pages with other formulas
             bundle.unlink()
     return status
 

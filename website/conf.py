@@ -3,7 +3,10 @@
 project = "Attention Kit"
 author = "The Attention Kit authors"
 html_title = project
-extensions = ["myst_nb", "sphinx-mathjax-offline"]  # formulas are set without another server
+extensions = [
+    "myst_nb",
+    "sphinx-mathjax-offline",
+]  # formulas are set without another server
 html_theme = "furo"
 html_show_sphinx = False
 html_copy_source = False

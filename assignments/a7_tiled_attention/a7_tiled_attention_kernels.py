@@ -167,7 +167,9 @@ def read_element_type(text: str) -> ElementType:
     if simple is not None:
         return simple
     if match := re.fullmatch(r"!tt\.ptr<(.*?)(?:, \d+)?>", text):
-        return ElementType(text, "pointer", 8, np.dtype("int64"), read_element_type(match[1]))
+        return ElementType(
+            text, "pointer", 8, np.dtype("int64"), read_element_type(match[1])
+        )
     raise Unreadable(f"numbers of the type {text[:60]} are not known here")
 
 
@@ -198,7 +200,9 @@ def _tile_of(text: str, reference: str) -> TileType:
         raise Unreadable(f"the type {text[:60]} is not known here")
     shape = tuple(int(size) for size in match[1].split("x")[:-1])
     if math.prod(shape) > _MOST_LANES:
-        raise Unreadable(f"a tile of {math.prod(shape)} elements: {_MOST_LANES} at most")
+        raise Unreadable(
+            f"a tile of {math.prod(shape)} elements: {_MOST_LANES} at most"
+        )
     # a layout may follow, which says nothing of the values
     return TileType(shape, read_element_type(match[2].split(", #")[0]), reference)
 
@@ -209,13 +213,19 @@ def _tile_of(text: str, reference: str) -> TileType:
 @functools.cache
 def _float8_values(name: str) -> Array:
     """The value of each of the 256 bit patterns of a float8 type."""
-    exponent_bits, bias = {"f8E4M3FN": (4, 7), "f8E5M2": (5, 15), "f8E4M3B11FNUZ": (4, 15)}[name]
+    exponent_bits, bias = {
+        "f8E4M3FN": (4, 7),
+        "f8E5M2": (5, 15),
+        "f8E4M3B11FNUZ": (4, 15),
+    }[name]
     mantissa_bits = 7 - exponent_bits
     values = []
     for code in range(128):
         exponent, mantissa = code >> mantissa_bits, code & (1 << mantissa_bits) - 1
         if exponent:
-            value = math.ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits)
+            value = math.ldexp(
+                (1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits
+            )
         else:
             value = math.ldexp(mantissa, 1 - bias - mantissa_bits)
         if name == "f8E4M3FN" and code == 127:
@@ -253,7 +263,9 @@ def to_bits(values: Array, element: ElementType) -> Array:
 # rounding
 
 
-def round_to_bits(values: Array, mantissa_bits: int, *, toward_zero: bool = False) -> Array:
+def round_to_bits(
+    values: Array, mantissa_bits: int, *, toward_zero: bool = False
+) -> Array:
     """float32 rounded to fewer bits of mantissa, to nearest with ties to even."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     dropped = 23 - mantissa_bits
@@ -265,7 +277,9 @@ def round_to_bits(values: Array, mantissa_bits: int, *, toward_zero: bool = Fals
         rounded = (bits + half + (bits >> dropped & 1)) & kept
     special = bits & 0x7F800000 == 0x7F800000  # infinities and NaN stay as they are
     if special.any():
-        quiet = bits & kept | np.where(bits & 0x007FFFFF, np.uint32(0x00400000), np.uint32(0))
+        quiet = bits & kept | np.where(
+            bits & 0x007FFFFF, np.uint32(0x00400000), np.uint32(0)
+        )
         rounded = np.where(special, quiet, rounded)
     return rounded.view(np.float32)
 
@@ -311,10 +325,14 @@ def _float8_codes(values: Array, name: str, *, toward_zero: bool) -> Array:
     return np.asarray(code | np.signbit(values) * 128, np.uint8)
 
 
-def rounder(element: ElementType, *, toward_zero: bool = False) -> Callable[[Array], Array]:
+def rounder(
+    element: ElementType, *, toward_zero: bool = False
+) -> Callable[[Array], Array]:
     """The function that rounds floating point numbers to a type and gives them its numpy type."""
     if element.name == "bf16":
-        return lambda values: round_to_bits(_through_odd(values), 7, toward_zero=toward_zero)
+        return lambda values: round_to_bits(
+            _through_odd(values), 7, toward_zero=toward_zero
+        )
     if element.name.startswith("f8"):
         return lambda values: from_bits(
             _float8_codes(values, element.name, toward_zero=toward_zero), element
@@ -409,7 +427,9 @@ _MOST_PENDING = 1 << 22
 """Loads that are noted later, in elements: most storages are never written, and need no notes."""
 
 
-_LANES = "nothing orders the lanes of a program, so the result would be a matter of luck"
+_LANES = (
+    "nothing orders the lanes of a program, so the result would be a matter of luck"
+)
 _PROGRAMS = "programs run in any order, so the result would be a matter of luck"
 _WORDS = {
     "load after store": f"reads %, which another program has written@: {_PROGRAMS}",
@@ -473,8 +493,12 @@ class AccessConflict(Exception):
 
     def words(self, program: str, element: str, other: str) -> str:
         """The conflict in words, such as "program 1 reads x[0], which another program …"."""
-        subject = f"two lanes of {program}" if self.kind == "two lanes store" else program
-        return f"{subject} {_WORDS[self.kind]}".replace("%", element).replace("@", other)
+        subject = (
+            f"two lanes of {program}" if self.kind == "two lanes store" else program
+        )
+        return f"{subject} {_WORDS[self.kind]}".replace("%", element).replace(
+            "@", other
+        )
 
 
 class ElementHistory:
@@ -568,7 +592,10 @@ class ElementHistory:
             if foreign.any():
                 raise AccessConflict("load after store", foreign, writers)
         own = (writers == programs) & (self._write_lane[places] != lanes.keys)
-        if own.any() and (own := own & (self._write_epoch[places] == lanes.epochs)).any():
+        if (
+            own.any()
+            and (own := own & (self._write_epoch[places] == lanes.epochs)).any()
+        ):
             raise AccessConflict("lane loads after store", own)
 
     def _wrote_the_same(self, which: Array, places: Array, programs: Array) -> Array:
@@ -640,7 +667,12 @@ class ElementHistory:
             self._settle_meeting(places, programs, winners, lost, after != bits)
 
     def _settle_meeting(
-        self, places: Array, programs: Array, winners: Array, lost: Array, differs: Array
+        self,
+        places: Array,
+        programs: Array,
+        winners: Array,
+        lost: Array,
+        differs: Array,
     ) -> None:
         """Several lanes of this store write to one place."""
         clashes = lost & differs
@@ -654,7 +686,9 @@ class ElementHistory:
         if which.any():
             self._shared.append((places[which].astype(np.int64), programs[which]))
 
-    def _refuse_store_over_store(self, places: Array, lanes: Accessing, changes: Array) -> None:
+    def _refuse_store_over_store(
+        self, places: Array, lanes: Accessing, changes: Array
+    ) -> None:
         programs, writers = lanes.programs, self._writer[places]
         foreign = (writers != _NOBODY) & (writers != programs)
         if foreign.any():
@@ -664,10 +698,15 @@ class ElementHistory:
             self._share(places, writers, foreign)
             self._share(places, programs, foreign)
         own = (writers == programs) & changes & (self._write_lane[places] != lanes.keys)
-        if own.any() and (own := own & (self._write_epoch[places] == lanes.epochs)).any():
+        if (
+            own.any()
+            and (own := own & (self._write_epoch[places] == lanes.epochs)).any()
+        ):
             raise AccessConflict("lane stores after store", own)
 
-    def _refuse_readers(self, places: Array, lanes: Accessing, changes: Array, kind: str) -> None:
+    def _refuse_readers(
+        self, places: Array, lanes: Accessing, changes: Array, kind: str
+    ) -> None:
         programs = lanes.programs
         first, last = self._first_reader[places], self._last_reader[places]
         is_read = last != _NOBODY
@@ -677,9 +716,19 @@ class ElementHistory:
         if foreign.any():
             foreign = self._not_seen_readers(foreign, places)
             if foreign.any():
-                raise AccessConflict(kind, foreign, np.where(first != programs, first, last))
-        own = is_read & changes & (self._read_lane[places] != lanes.keys) & (first == programs)
-        if own.any() and (own := own & (self._read_epoch[places] == lanes.epochs)).any():
+                raise AccessConflict(
+                    kind, foreign, np.where(first != programs, first, last)
+                )
+        own = (
+            is_read
+            & changes
+            & (self._read_lane[places] != lanes.keys)
+            & (first == programs)
+        )
+        if (
+            own.any()
+            and (own := own & (self._read_epoch[places] == lanes.epochs)).any()
+        ):
             raise AccessConflict("lane stores after load", own)
 
     # atomic operations
@@ -700,7 +749,9 @@ class ElementHistory:
             foreign = self._not_ordered(foreign, writers, self._write_time[places])
             if foreign.any():
                 raise AccessConflict("atomic after store", foreign, writers)
-        nothing = np.zeros(places.size, bool)  # lanes of one program may meet in an atomic
+        nothing = np.zeros(
+            places.size, bool
+        )  # lanes of one program may meet in an atomic
         self._refuse_readers(places, lanes, nothing, "atomic after load")
         self._has_atomics = True
         first = np.minimum(self._first_adder[places], programs)
@@ -721,7 +772,9 @@ class ElementHistory:
                 place = int(places[lane])
                 foreign[lane] = not self._order.has_seen_atomics(self._number, place)
         if foreign.any():
-            raise AccessConflict(kind, foreign, np.where(first != programs, first, last))
+            raise AccessConflict(
+                kind, foreign, np.where(first != programs, first, last)
+            )
 
     def count_changed(self) -> int:
         """How many elements somebody has written or changed."""
@@ -814,7 +867,11 @@ class Region:
         self, view: TensorView, storage: Storage, base: int, history: ElementHistory
     ) -> None:
         self.view, self.name, self.base, self.history = view, view.name, base, history
-        self.size, self.shape, self.strides = view.size, list(view.shape), list(view.strides)
+        self.size, self.shape, self.strides = (
+            view.size,
+            list(view.shape),
+            list(view.strides),
+        )
         # whether a number that nobody has filled shows: it is NaN
         self.shows_unfilled = view.element.startswith(("f", "bf"))
         self.elements = storage.elements(view.size)
@@ -842,7 +899,9 @@ class Region:
     def in_shape(self, values: Array) -> Array:
         """A number for each address, seen in the tensor's shape."""
         steps = [stride * values.itemsize for stride in self.strides]
-        return np.lib.stride_tricks.as_strided(values, self.shape, steps, writeable=True)
+        return np.lib.stride_tricks.as_strided(
+            values, self.shape, steps, writeable=True
+        )
 
     def index_of(self, offset: int) -> tuple[list[int], int]:
         """The index of the element `offset` after the first, and what is left over between two
@@ -850,11 +909,19 @@ class Region:
 
         An element past the end is told as a row too many: rows are the last axis but one.
         """
-        index, remainder, rows = [0] * len(self.shape), int(offset), max(len(self.shape) - 2, 0)
-        for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
+        index, remainder, rows = (
+            [0] * len(self.shape),
+            int(offset),
+            max(len(self.shape) - 2, 0),
+        )
+        for axis in sorted(
+            range(len(self.shape)), key=lambda axis: -self.strides[axis]
+        ):
             if self.strides[axis] and (axis == rows or self.shape[axis] > 1):
                 steps = remainder // self.strides[axis]
-                index[axis] = steps if axis == rows else max(0, min(steps, self.shape[axis] - 1))
+                index[axis] = (
+                    steps if axis == rows else max(0, min(steps, self.shape[axis] - 1))
+                )
                 remainder -= index[axis] * self.strides[axis]
         return index, remainder
 
@@ -865,7 +932,9 @@ import math
 import numpy as np
 
 
-_LANE_BITS = 32  # of a lane's number in its tile; the number of the tile's shape stands above
+_LANE_BITS = (
+    32  # of a lane's number in its tile; the number of the tile's shape stands above
+)
 
 
 class Programs:
@@ -876,7 +945,9 @@ class Programs:
         epochs: of all programs of the launch, how many barriers each has passed.
     """
 
-    def __init__(self, numbers: Array, grid: tuple[int, int, int], epochs: Array) -> None:
+    def __init__(
+        self, numbers: Array, grid: tuple[int, int, int], epochs: Array
+    ) -> None:
         self.numbers, self.grid, self.epochs = numbers, grid, epochs
         x, y, _ = grid
         self.ids = (numbers % x, numbers // x % y, numbers // (x * y))
@@ -913,9 +984,18 @@ class Lanes:
     """
 
     def __init__(
-        self, among: Programs, shape: tuple[int, ...], on: Array | None, tile_number: int
+        self,
+        among: Programs,
+        shape: tuple[int, ...],
+        on: Array | None,
+        tile_number: int,
     ) -> None:
-        self.among, self.shape, self.on, self._tile_number = among, shape, on, tile_number
+        self.among, self.shape, self.on, self._tile_number = (
+            among,
+            shape,
+            on,
+            tile_number,
+        )
         self._epochs = among.epochs
 
     @functools.cached_property
@@ -929,7 +1009,9 @@ class Lanes:
         """A number for each lane of a program; equal ones of two accesses mean one lane."""
         lanes = np.arange(math.prod(self.shape[1:]), dtype=np.int64)
         lanes += self._tile_number << _LANE_BITS
-        return self._selected(np.broadcast_to(lanes.reshape(1, *self.shape[1:]), self.shape))
+        return self._selected(
+            np.broadcast_to(lanes.reshape(1, *self.shape[1:]), self.shape)
+        )
 
     @functools.cached_property
     def epochs(self) -> Array:
@@ -944,7 +1026,9 @@ class Lanes:
         """Those of the lanes that are in a mask."""
         part = Lanes(self.among, self.shape, self.on, self._tile_number)
         part.__dict__.update(
-            programs=self.programs[which], keys=self.keys[which], epochs=self.epochs[which]
+            programs=self.programs[which],
+            keys=self.keys[which],
+            epochs=self.epochs[which],
         )
         return part
 
@@ -956,7 +1040,9 @@ from typing import Any
 import numpy as np
 
 
-_SPAN = 40  # a tensor owns 2**40 bytes of addresses, half of them before its first element
+_SPAN = (
+    40  # a tensor owns 2**40 bytes of addresses, half of them before its first element
+)
 _FIRST = 1 << 10  # above every address of a real process, which has 47 bits
 ALIGNED = 16  # bytes: what descriptors ask of an address holds here as it does on a GPU
 Watcher = Callable[[str, Region, Array, Lanes], None]
@@ -1006,7 +1092,9 @@ class Memory:
         storage = self._storages[view.storage]
         if key not in self._histories:
             count = storage.elements(view.size).size
-            self._histories[key] = ElementHistory(len(self._histories), count, self._order)
+            self._histories[key] = ElementHistory(
+                len(self._histories), count, self._order
+            )
         return Region(view, storage, base, self._histories[key])
 
     def name_at(self, address: int) -> str:
@@ -1035,15 +1123,21 @@ class Memory:
 
     # accesses, each of the lanes that are on
 
-    def load(self, addresses: Array, lanes: Lanes, element: ElementType, volatile: bool) -> Array:
+    def load(
+        self, addresses: Array, lanes: Lanes, element: ElementType, volatile: bool
+    ) -> Array:
         """The bits that lie at the addresses."""
         result: Array | None = None
-        for region, part, offsets, own in self._locate(addresses, lanes, "reads", element):
+        for region, part, offsets, own in self._locate(
+            addresses, lanes, "reads", element
+        ):
             places = offsets + region.start
             if volatile:
                 region.history.acquire(places)
             else:
-                self._checked(region, offsets, own, region.history.note_load, places, own)
+                self._checked(
+                    region, offsets, own, region.history.note_load, places, own
+                )
             if not (region.shows_unfilled and element.kind == "float"):
                 self._refuse_unfilled(region, offsets, places, own)
             self._count("reads", region, offsets, own)
@@ -1055,9 +1149,13 @@ class Memory:
             result[part] = bits
         return np.zeros(0, element.stored) if result is None else result
 
-    def store(self, addresses: Array, lanes: Lanes, element: ElementType, bits: Array) -> None:
+    def store(
+        self, addresses: Array, lanes: Lanes, element: ElementType, bits: Array
+    ) -> None:
         """Write bits to the addresses."""
-        for region, part, offsets, own in self._locate(addresses, lanes, "writes", element):
+        for region, part, offsets, own in self._locate(
+            addresses, lanes, "writes", element
+        ):
             places = offsets + region.start
             own_bits = bits if part is None else bits[part]
             before = region.elements[places]
@@ -1065,7 +1163,9 @@ class Memory:
             self.changes += 1
             after = region.elements[places]
             note = region.history.note_store
-            self._checked(region, offsets, own, note, places, own, own_bits, before, after)
+            self._checked(
+                region, offsets, own, note, places, own, own_bits, before, after
+            )
             if region.filled is not None:
                 region.filled[places] = True
             self._count("writes", region, offsets, own)
@@ -1085,13 +1185,17 @@ class Memory:
                 these are; returns the new bits.
         """
         result = np.zeros(addresses.size, element.stored)
-        for region, part, offsets, own in self._locate(addresses, lanes, "adds to", element):
+        for region, part, offsets, own in self._locate(
+            addresses, lanes, "adds to", element
+        ):
             places = offsets + region.start
             note = region.history.note_atomic
             self._checked(region, offsets, own, note, places, own, semantics)
             self._refuse_unfilled(region, offsets, places, own)
             self._count("adds to", region, offsets, own)
-            own_lanes = np.arange(addresses.size) if part is None else np.flatnonzero(part)
+            own_lanes = (
+                np.arange(addresses.size) if part is None else np.flatnonzero(part)
+            )
             for turn in _turns(places):
                 at = places[turn]
                 old = region.elements[at]
@@ -1111,7 +1215,12 @@ class Memory:
             self._watcher(verb, region, offsets, lanes)
 
     def _checked(
-        self, region: Region, offsets: Array, lanes: Lanes, note: Callable[..., None], *args: Any
+        self,
+        region: Region,
+        offsets: Array,
+        lanes: Lanes,
+        note: Callable[..., None],
+        *args: Any,
     ) -> None:
         """Note an access, with conflicts put into words."""
         try:
@@ -1124,9 +1233,13 @@ class Memory:
                 place = lanes.among.words(int(conflict.others[lane]))
                 other = f" (program {program_in_words(place)})"
             element = f"{region.name}{index}"
-            raise MemoryFault(conflict.words(_who(lanes, lane), element, other)) from None
+            raise MemoryFault(
+                conflict.words(_who(lanes, lane), element, other)
+            ) from None
 
-    def _refuse_unfilled(self, region: Region, offsets: Array, places: Array, lanes: Lanes) -> None:
+    def _refuse_unfilled(
+        self, region: Region, offsets: Array, places: Array, lanes: Lanes
+    ) -> None:
         """Refuse numbers that nobody has put there; floating point ones are NaN, and show."""
         if region.filled is None:
             return
@@ -1154,13 +1267,22 @@ class Memory:
         last = int(addresses.max()) + half >> _SPAN
         if first == last:
             region = self._region(first, int(addresses[0]), lanes, 0, verb, element)
-            return [(region, None, self._offsets(region, addresses, lanes, verb, element), lanes)]
+            return [
+                (
+                    region,
+                    None,
+                    self._offsets(region, addresses, lanes, verb, element),
+                    lanes,
+                )
+            ]
         located = []
         left = np.ones(addresses.size, bool)
         while left.any():
             lane = int(np.flatnonzero(left)[0])
             number = int(addresses[lane]) + half >> _SPAN
-            region = self._region(number, int(addresses[lane]), lanes, lane, verb, element)
+            region = self._region(
+                number, int(addresses[lane]), lanes, lane, verb, element
+            )
             part = left & (addresses + half >> _SPAN == number)
             own = lanes.part(part)
             offsets = self._offsets(region, addresses[part], own, verb, element)
@@ -1169,13 +1291,21 @@ class Memory:
         return located
 
     def _region(
-        self, number: int, address: int, lanes: Lanes, lane: int, verb: str, element: ElementType
+        self,
+        number: int,
+        address: int,
+        lanes: Lanes,
+        lane: int,
+        verb: str,
+        element: ElementType,
     ) -> Region:
         region = self.regions.get(number)
         if region is None and number < _FIRST:
             region = self._region_of_real_address(address, element)
         if region is None:
-            raise MemoryFault(f"{_who(lanes, lane)} {verb} an address that belongs to no tensor")
+            raise MemoryFault(
+                f"{_who(lanes, lane)} {verb} an address that belongs to no tensor"
+            )
         if region.size != element.size and region.is_whole:
             return self._in_other_elements(number, region, element.size)
         return region
@@ -1190,7 +1320,9 @@ class Memory:
             self._resized[key] = self._region_at(row, region.base)
         return self._resized[key]
 
-    def _region_of_real_address(self, address: int, element: ElementType) -> Region | None:
+    def _region_of_real_address(
+        self, address: int, element: ElementType
+    ) -> Region | None:
         """The storage that an address out of memory points into, as one row of elements."""
         for region in self._foreign:
             if region.base <= address < region.base + region.extent * region.size:
@@ -1211,7 +1343,12 @@ class Memory:
         return None if self._find_storage is None else self._find_storage(address)
 
     def _offsets(
-        self, region: Region, addresses: Array, lanes: Lanes, verb: str, element: ElementType
+        self,
+        region: Region,
+        addresses: Array,
+        lanes: Lanes,
+        verb: str,
+        element: ElementType,
     ) -> Array:
         """How many elements after the first each address lies; all must be elements."""
         distances = addresses - region.base
@@ -1241,7 +1378,13 @@ class Memory:
         return offsets
 
     def _outside(
-        self, region: Region, offset: int, is_misaligned: bool, lanes: Lanes, lane: int, verb: str
+        self,
+        region: Region,
+        offset: int,
+        is_misaligned: bool,
+        lanes: Lanes,
+        lane: int,
+        verb: str,
     ) -> MemoryFault:
         name, shape, who = region.name, region.shape, _who(lanes, lane)
         index, remainder = region.index_of(offset)
@@ -1256,7 +1399,9 @@ class Memory:
                 f"{who} {verb} {name}{index}, and {name} has {shape[row]} rows (its shape is "
                 f"{shape})"
             )
-        return MemoryFault(f"{who} {verb} {name}{index}, and the shape of {name} is {shape}")
+        return MemoryFault(
+            f"{who} {verb} {name}{index}, and the shape of {name} is {shape}"
+        )
 
 
 def _who(lanes: Lanes, lane: int) -> str:
@@ -1285,7 +1430,9 @@ _OPERATION = re.compile(
     r"(?:(?P<results>%[\w$.-]+(?:, %[\w$.-]+)*)(?::(?P<count>\d+))? = )?"
     r'"?(?P<name>[a-z_]+\.[\w.]+)"?(?P<rest>.*)$'
 )
-_FUNCTION = re.compile(r'tt\.func (?P<scope>public|private)? ?@(?P<name>"[^"]*"|[\w$.]+)\(')
+_FUNCTION = re.compile(
+    r'tt\.func (?P<scope>public|private)? ?@(?P<name>"[^"]*"|[\w$.]+)\('
+)
 _LABEL = re.compile(r"\^(\w+)")
 _LOCATION_AT_END = re.compile(r" loc\((#loc\d*|unknown)\)$")
 _ALIAS = re.compile(r"(#loc\d*) = loc\((.*)\)$")
@@ -1328,7 +1475,9 @@ class Operation:
         """An attribute that is a list, such as `order = array<i32: 1, 0>`; [] where it is not
         there.
         """
-        match = re.search(rf"\b{attribute} = array<i(?:32|64)(?:: ([-\d, ]*))?>", self.text)
+        match = re.search(
+            rf"\b{attribute} = array<i(?:32|64)(?:: ([-\d, ]*))?>", self.text
+        )
         return [int(part) for part in match[1].split(",")] if match and match[1] else []
 
     def word(self, attribute: str) -> str:
@@ -1418,7 +1567,9 @@ def split_types(text: str) -> list[str]:
     for place, letter in enumerate(text):
         if letter in "<([":
             depth += 1
-        elif letter == ")" or letter == "]" or (letter == ">" and text[place - 1] != "-"):
+        elif (
+            letter == ")" or letter == "]" or (letter == ">" and text[place - 1] != "-")
+        ):
             depth -= 1
         elif letter == "," and depth == 0:
             parts.append(text[start:place].strip())
@@ -1480,7 +1631,9 @@ class _Reader:
         blocks, _ = self._read_region(names, types)
         return Function(match["name"].strip('"'), match["scope"] != "private", blocks)
 
-    def _read_region(self, names: list[str], types: list[str]) -> tuple[list[CodeBlock], str]:
+    def _read_region(
+        self, names: list[str], types: list[str]
+    ) -> tuple[list[CodeBlock], str]:
         """The blocks up to the region's end, and the line that ends it."""
         self._depth += 1
         if self._depth > _MOST_DEEP:
@@ -1602,7 +1755,11 @@ def _read_arguments(text: str) -> tuple[list[str], list[str]]:
     for part in inside:
         name, _, kind = part.partition(": ")
         names.append(name.strip())
-        types.append(re.sub(r" (loc\(.*\)|\{.*\})$", "", re.sub(r" loc\(.*\)$", "", kind)).strip())
+        types.append(
+            re.sub(
+                r" (loc\(.*\)|\{.*\})$", "", re.sub(r" loc\(.*\)$", "", kind)
+            ).strip()
+        )
     return names, types
 
 
@@ -1748,7 +1905,9 @@ def merge(mask: Array, new: Value, old: Value) -> Value:
                 (new.offsets, old.offsets),
             )
         )
-        return TileReference(merge(mask, new.base, old.base), shape, strides, offsets, new.padding)
+        return TileReference(
+            merge(mask, new.base, old.base), shape, strides, offsets, new.padding
+        )
     return np.where(spread(mask, new.ndim), new, old)
 
 
@@ -1817,7 +1976,9 @@ def declare_results(operation: Operation, types: dict[str, TileType]) -> None:
             written = written[-1:] * 2
         kinds = [read_type(kind) for kind in written[-len(operation.results) :]]
     if len(kinds) != len(operation.results):
-        raise Unreadable(f"{operation.name} makes {len(operation.results)} values of no type")
+        raise Unreadable(
+            f"{operation.name} makes {len(operation.results)} values of no type"
+        )
     types.update(zip(operation.results, kinds, strict=True))
 
 
@@ -1904,7 +2065,9 @@ def _only_block(operation: Operation, region: int) -> CodeBlock:
     return operation.regions[region][0]
 
 
-def _body(operation: Operation, region: int, types: Translation) -> tuple[Code, list[str]]:
+def _body(
+    operation: Operation, region: int, types: Translation
+) -> tuple[Code, list[str]]:
     """The code of a region, and the names of the values that it yields."""
     block = _only_block(operation, region)
     operations = block.operations
@@ -1933,12 +2096,16 @@ def _for(operation: Operation, types: Translation) -> Step:
         bounds = [values[name] for name in (low, high, by)]
         state = [values[name] for name in initial]
         if all(_is_uniform(bound, frame.active) for bound in bounds):
-            state = uniform(frame, [_first(bound, frame.active) for bound in bounds], state)
+            state = uniform(
+                frame, [_first(bound, frame.active) for bound in bounds], state
+            )
         else:
             state = diverging(frame, bounds, state)
         values.update(zip(results, state, strict=True))
 
-    def uniform(frame: ProgramFrame, bounds: list[int], state: list[Value]) -> list[Value]:
+    def uniform(
+        frame: ProgramFrame, bounds: list[int], state: list[Value]
+    ) -> list[Value]:
         values = frame.values
         kind = values[low].dtype
         start, stop, stride = bounds
@@ -1951,7 +2118,9 @@ def _for(operation: Operation, types: Translation) -> Step:
             state = [values[name] for name in yielded]
         return state
 
-    def diverging(frame: ProgramFrame, bounds: list[Array], state: list[Value]) -> list[Value]:
+    def diverging(
+        frame: ProgramFrame, bounds: list[Array], state: list[Value]
+    ) -> list[Value]:
         values, outer = frame.values, frame.active
         number, stop, stride = (frame.of_all(bound) for bound in bounds)
         try:
@@ -2012,7 +2181,9 @@ def _while(operation: Operation, types: Translation) -> Step:
                 values.update(zip(carried, state, strict=True))
                 test.run(frame)
                 goes_on = frame.of_all(values[condition])
-                outputs = _merged(running, [values[name] for name in handed_over], outputs)
+                outputs = _merged(
+                    running, [values[name] for name in handed_over], outputs
+                )
                 running = running & goes_on
                 if not running.any():
                     break
@@ -2060,7 +2231,9 @@ class _IdleTurns:
 
 def _if(operation: Operation, types: Translation) -> Step:
     (condition,) = operation.operands
-    branches = [_body(operation, region, types) for region in range(len(operation.regions))]
+    branches = [
+        _body(operation, region, types) for region in range(len(operation.regions))
+    ]
     results = operation.results
 
     def branch(frame: ProgramFrame) -> None:
@@ -2068,7 +2241,9 @@ def _if(operation: Operation, types: Translation) -> Step:
         chosen = values[condition]
         outputs: list[list[Value] | None] = []
         try:
-            for takes, (code, yielded) in zip((chosen, ~chosen), branches, strict=False):
+            for takes, (code, yielded) in zip(
+                (chosen, ~chosen), branches, strict=False
+            ):
                 if not takes.any():
                     outputs.append(None)
                     continue
@@ -2123,7 +2298,9 @@ class FunctionCode:
 
     def __init__(self, function: Function, types: Translation) -> None:
         self.arguments = function.blocks[0].arguments
-        self._numbers = {block.label: number for number, block in enumerate(function.blocks)}
+        self._numbers = {
+            block.label: number for number, block in enumerate(function.blocks)
+        }
         self._blocks: list[tuple[CodeBlock, Code, Operation]] = []
         for block in function.blocks:
             types.declare(block)
@@ -2152,14 +2329,20 @@ class FunctionCode:
         finally:
             frame.active = outer
 
-    def _run_block(self, frame: ProgramFrame, number: int, here: Array, waiting: Array) -> None:
+    def _run_block(
+        self, frame: ProgramFrame, number: int, here: Array, waiting: Array
+    ) -> None:
         _, code, last = self._blocks[number]
         kept = {} if here.all() else dict(frame.values)
         code.run(frame)
-        if kept:  # programs elsewhere keep the values that they have from an earlier turn
+        if (
+            kept
+        ):  # programs elsewhere keep the values that they have from an earlier turn
             for name, old in kept.items():
                 new = frame.values[name]
-                if new is not old and getattr(new, "ndim", 0) == getattr(old, "ndim", 0):
+                if new is not old and getattr(new, "ndim", 0) == getattr(
+                    old, "ndim", 0
+                ):
                     frame.values[name] = merge(here, new, old)
         if last.name == "tt.return":
             self._return(frame, last)
@@ -2176,7 +2359,11 @@ class FunctionCode:
             raise Unreadable(f"no jump: {last.name}")
 
     def _jump(
-        self, frame: ProgramFrame, target: tuple[str, list[str]], goes: Array, waiting: Array
+        self,
+        frame: ProgramFrame,
+        target: tuple[str, list[str]],
+        goes: Array,
+        waiting: Array,
     ) -> None:
         if not goes.any():
             return
@@ -2195,7 +2382,10 @@ class FunctionCode:
     def _return(self, frame: ProgramFrame, last: Operation) -> None:
         new = [frame.values[name] for name in last.operands]
         if frame.returned and frame.active is not None:
-            new = [merge(frame.active, a, b) for a, b in zip(new, frame.returned, strict=True)]
+            new = [
+                merge(frame.active, a, b)
+                for a, b in zip(new, frame.returned, strict=True)
+            ]
         frame.returned = new
 
 
@@ -2278,7 +2468,9 @@ def _float_functions() -> dict[str, Callable[..., Any]]:
         "exp2": np.exp2,
         "expm1": np.expm1,
         "fabs": np.abs,
-        "fdim": lambda x, y: np.where(x > y, x - y, np.where(np.isnan(x + y), np.nan, 0)),
+        "fdim": lambda x, y: np.where(
+            x > y, x - y, np.where(np.isnan(x + y), np.nan, 0)
+        ),
         "floor": np.floor,
         "fma": lambda x, y, z: x.astype(np.float64) * y + z,
         "fmax": np.fmax,
@@ -2334,7 +2526,9 @@ def _popcount(values: Array) -> Array:
 def _leading_zeros(values: Array) -> Array:
     """Zeros before the first bit that is set, as `clz` counts them."""
     bits = 8 * values.dtype.itemsize
-    lengths = np.frompyfunc(lambda value: bits - (int(value) % (1 << bits)).bit_length(), 1, 1)
+    lengths = np.frompyfunc(
+        lambda value: bits - (int(value) % (1 << bits)).bit_length(), 1, 1
+    )
     return np.asarray(lengths(values)).astype(np.int32)
 
 
@@ -2354,7 +2548,12 @@ def _all_functions() -> dict[str, Callable[..., Any]]:
     for name, function in _ROUNDED_TO_NEAREST.items():
         functions[f"f{name}"] = functions[f"d{name}"] = function
     functions["fmaf_rn"] = functions["fma_rn"] = functions["fma"]
-    tests = {"isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit, "finite": np.isfinite}
+    tests = {
+        "isnan": np.isnan,
+        "isinf": np.isinf,
+        "signbit": np.signbit,
+        "finite": np.isfinite,
+    }
     for name, test in tests.items():
         for suffix in ("f", "d", ""):
             functions[f"{name}{suffix}"] = test
@@ -2413,7 +2612,9 @@ def _divide(a: Array, b: Array) -> Array:
     """Rounded towards zero, as hardware divides; numpy rounds down."""
     quotient = a // b
     inexact = (a - quotient * b) != 0
-    return np.where(inexact & ((a < 0) != (b < 0)), quotient + 1, quotient).astype(a.dtype)
+    return np.where(inexact & ((a < 0) != (b < 0)), quotient + 1, quotient).astype(
+        a.dtype
+    )
 
 
 def _remainder(a: Array, b: Array) -> Array:
@@ -2448,7 +2649,12 @@ def multiply_high(a: Array, b: Array) -> Array:
         return (product >> np.uint64(bits)).astype(wide_a.dtype).view(a.dtype)
     low = np.uint64(0xFFFFFFFF)
     half = np.uint64(32)
-    low_a, high_a, low_b, high_b = wide_a & low, wide_a >> half, wide_b & low, wide_b >> half
+    low_a, high_a, low_b, high_b = (
+        wide_a & low,
+        wide_a >> half,
+        wide_b & low,
+        wide_b >> half,
+    )
     middle = high_a * low_b + (low_a * low_b >> half)
     cross = (middle & low) + low_a * high_b
     product = high_a * high_b + (middle >> half) + (cross >> half)
@@ -2603,7 +2809,9 @@ def _rounded(function: Elementwise, target: ElementType) -> Elementwise:
     return lambda *values: finish(function(*values))
 
 
-def _find_conversion(operation: Operation, short: str, target: ElementType) -> Elementwise | None:
+def _find_conversion(
+    operation: Operation, short: str, target: ElementType
+) -> Elementwise | None:
     if short in ("extf", "truncf"):
         return rounder(target, toward_zero="toward_zero" in operation.text)
     if short in ("sitofp", "uitofp"):
@@ -2657,7 +2865,9 @@ def _fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     return exact.astype(a.dtype)
 
 
-def _find_tt(operation: Operation, short: str, target: ElementType) -> Elementwise | None:
+def _find_tt(
+    operation: Operation, short: str, target: ElementType
+) -> Elementwise | None:
     if short == "fp_to_fp":
         return rounder(target, toward_zero=operation.word("rounding") == "rtz")
     if short == "clampf":
@@ -2680,7 +2890,9 @@ def _find_extern(operation: Operation, target: ElementType) -> Elementwise:
     symbol = operation.text.partition('symbol = "')[2].partition('"')[0]
     function = FUNCTIONS.get(symbol.removeprefix("__nv_"))
     if function is None:
-        raise Unreadable(f"libdevice's {symbol} has no meaning on a CPU: use a function of tl")
+        raise Unreadable(
+            f"libdevice's {symbol} has no meaning on a CPU: use a function of tl"
+        )
     return lambda *values: np.asarray(function(*values)).astype(target.array)
 
 
@@ -2789,14 +3001,20 @@ def _note_unfilled(frame: ProgramFrame, addresses: Array, mask: Array) -> None:
     if frame.active is not None:
         off = off & frame.active.reshape(-1, *(1,) * (off.ndim - 1))
     if off.any():
-        every = np.broadcast_to(addresses, off.shape if len(off) > 1 else addresses.shape)
+        every = np.broadcast_to(
+            addresses, off.shape if len(off) > 1 else addresses.shape
+        )
         name = frame.memory.name_at(int(every.reshape(-1)[0]))
         if name and name not in frame.counts.unfilled:
             frame.counts.unfilled.append(name)
 
 
 def store_tile(
-    frame: ProgramFrame, addresses: Array, value: Array, mask: Array | None, element: ElementType
+    frame: ProgramFrame,
+    addresses: Array,
+    value: Array,
+    mask: Array | None,
+    element: ElementType,
 ) -> None:
     """Store a tile, the lanes that are on."""
     selected, lanes, on = select_lanes(frame, addresses, mask)
@@ -2838,7 +3056,9 @@ def change_tile(
     selected, lanes, on = select_lanes(frame, addresses, mask)
     every = np.broadcast_to(value, lanes.shape)
     given = every.reshape(-1) if on is None else every[on]
-    finish = rounder(element) if element.kind == "float" else lambda x: x.view(element.array)
+    finish = (
+        rounder(element) if element.kind == "float" else lambda x: x.view(element.array)
+    )
 
     def change_bits(old: Array, which: Array) -> Array:
         new = change(from_bits(old, element), given[which], which)
@@ -2876,7 +3096,9 @@ def _add_pointer(operation: Operation, types: Translation) -> Step:
 
     def step(frame: ProgramFrame) -> None:
         distance = frame.values[offset].astype(np.int64)
-        frame.values[result] = frame.values[pointer] + (distance if size == 1 else distance * size)
+        frame.values[result] = frame.values[pointer] + (
+            distance if size == 1 else distance * size
+        )
 
     return step
 
@@ -3040,7 +3262,9 @@ def _wrap_to_int32(values: Array) -> Array:
     return values.astype(np.int64).astype(np.int32)
 
 
-def _multiplication(element: ElementType, precision: str) -> Callable[[Array, Array], Array]:
+def _multiplication(
+    element: ElementType, precision: str
+) -> Callable[[Array, Array], Array]:
     if element.kind == "int":
         # exact: products of 8 bits, and sums of less than 2**38 of them
         return lambda a, b: np.matmul(a.astype(np.float64), b.astype(np.float64))
@@ -3095,7 +3319,9 @@ def _scaled_dot(operation: Operation, types: Translation) -> Step:
             scales = _spread_scales(values["b_scale"], elements["b_scale"], b.shape[-2])
             b = b * scales.swapaxes(-1, -2)
         product = np.matmul(a, b)
-        frame.values[result] = finish(product + values["c"] if "c" in values else product)
+        frame.values[result] = finish(
+            product + values["c"] if "c" in values else product
+        )
         _count(frame, shape, a.shape[-1])
 
     return step
@@ -3156,7 +3382,9 @@ def find_reference_step(operation: Operation, types: Translation) -> Step | None
         if not types.type_of(operation.operands[0]).reference:
             return None
         return (
-            _load_block(operation, types) if operation.results else _store_block(operation, types)
+            _load_block(operation, types)
+            if operation.results
+            else _store_block(operation, types)
         )
     finder = _REFERENCE_FINDERS.get(operation.name)
     return None if finder is None else finder(operation, types)
@@ -3225,7 +3453,9 @@ def _addresses_of(
     return addresses, mask
 
 
-def _naming_unchecked_axes(fault: KernelFault, axes: int, checked: Sequence[int]) -> KernelFault:
+def _naming_unchecked_axes(
+    fault: KernelFault, axes: int, checked: Sequence[int]
+) -> KernelFault:
     """A fault of a block pointer, with the axes that `boundary_check` leaves out."""
     left_out = [str(axis) for axis in range(axes) if axis not in checked]
     if not left_out:
@@ -3243,7 +3473,9 @@ def _load_block(operation: Operation, types: Translation) -> Step:
 
     def step(frame: ProgramFrame) -> None:
         element = tile.element
-        addresses, mask = _addresses_of(frame.values[pointer], tile.shape, element.size, checked)
+        addresses, mask = _addresses_of(
+            frame.values[pointer], tile.shape, element.size, checked
+        )
         other = None
         if padding is not None:
             other = np.array(np.nan if padding == _NAN_PADDING else 0, element.array)
@@ -3298,7 +3530,9 @@ def _make_descriptor(operation: Operation, types: Translation) -> Step:
 def refuse_descriptor(descriptor: TileReference, size: int) -> None:
     """Refuse what the hardware does not take: rows that do not begin at 16 bytes."""
     if (descriptor.base % ALIGNED).any():
-        raise KernelFault("a descriptor of a tensor that does not begin at a multiple of 16 bytes")
+        raise KernelFault(
+            "a descriptor of a tensor that does not begin at a multiple of 16 bytes"
+        )
     for stride in descriptor.strides[:-1]:
         if (stride * size % ALIGNED).any():
             raise KernelFault(
@@ -3309,7 +3543,9 @@ def refuse_descriptor(descriptor: TileReference, size: int) -> None:
         raise KernelFault("a descriptor whose last stride is not 1")
 
 
-def _tile_at(frame: ProgramFrame, descriptor: str, offsets: Sequence[str]) -> TileReference:
+def _tile_at(
+    frame: ProgramFrame, descriptor: str, offsets: Sequence[str]
+) -> TileReference:
     whole: TileReference = frame.values[descriptor]
     places = _per_program(frame, offsets)
     return TileReference(whole.base, whole.shape, whole.strides, places, whole.padding)
@@ -3341,7 +3577,13 @@ def _descriptor_store(operation: Operation, types: Translation) -> Step:
         every = range(len(tile.shape))
         addresses, mask = _addresses_of(block, tile.shape, tile.element.size, every)
         values = frame.values[value]
-        store_tile(frame, addresses, values.reshape(len(values), *tile.shape), mask, tile.element)
+        store_tile(
+            frame,
+            addresses,
+            values.reshape(len(values), *tile.shape),
+            mask,
+            tile.element,
+        )
 
     return step
 
@@ -3500,7 +3742,9 @@ def give_constant(operation: Operation, value: Array) -> Step:
 def _splat(operation: Operation, types: Translation) -> Step:
     shape = _result(operation, types).shape
     ones = (1,) * len(shape)
-    return _from_one(operation, lambda x: np.broadcast_to(x.reshape(-1, *ones), (len(x), *shape)))
+    return _from_one(
+        operation, lambda x: np.broadcast_to(x.reshape(-1, *ones), (len(x), *shape))
+    )
 
 
 def _broadcast(operation: Operation, types: Translation) -> Step:
@@ -3596,9 +3840,15 @@ def _region_of(
         raise Unreadable(f"{operation.name} with {len(operation.regions)} regions")
     (block,) = operation.regions[0]
     if len(block.arguments) != arity or not block.operations:
-        raise Unreadable(f"the region of {operation.name} takes {len(block.arguments)} values")
+        raise Unreadable(
+            f"the region of {operation.name} takes {len(block.arguments)} values"
+        )
     types.declare(block)
-    return block.arguments, types.code(block.operations[:-1]), block.operations[-1].operands
+    return (
+        block.arguments,
+        types.code(block.operations[:-1]),
+        block.operations[-1].operands,
+    )
 
 
 def _fast_reduction(operation: Operation, element: ElementType) -> Any:
@@ -3613,7 +3863,9 @@ def _combiner(operation: Operation, types: Translation) -> Callable[..., list[Ar
     """The region as a function: of a frame and two lists of values, one element each."""
     names, code, returned = _region_of(operation, types, 2 * len(operation.operands))
 
-    def combine(frame: ProgramFrame, first: list[Array], second: list[Array]) -> list[Array]:
+    def combine(
+        frame: ProgramFrame, first: list[Array], second: list[Array]
+    ) -> list[Array]:
         frame.values.update(zip(names, [*first, *second], strict=True))
         code.run(frame)
         return [
@@ -3635,7 +3887,9 @@ def _reduce(operation: Operation, types: Translation) -> Step:
     def step(frame: ProgramFrame) -> None:
         parts = _stretched(*[frame.values[name] for name in sources])
         parts = [np.moveaxis(part, axis, -1) for part in parts]
-        while parts[0].shape[-1] > 1:  # neighbours first: the region need not be commutative
+        while (
+            parts[0].shape[-1] > 1
+        ):  # neighbours first: the region need not be commutative
             first = [part[..., 0::2] for part in parts]
             second = [part[..., 1::2] for part in parts]
             parts = combine(frame, first, second)
@@ -3687,7 +3941,9 @@ def _map_elementwise(operation: Operation, types: Translation) -> Step:
         arguments = [part[..., place] for part in flat for place in range(pack)]
         frame.values.update(zip(names, arguments, strict=True))
         code.run(frame)
-        outputs = [np.broadcast_to(frame.values[name], flat[0].shape[:-1]) for name in returned]
+        outputs = [
+            np.broadcast_to(frame.values[name], flat[0].shape[:-1]) for name in returned
+        ]
         for number, name in enumerate(results):
             own = outputs[number * pack : (number + 1) * pack]
             frame.values[name] = np.stack(own, -1).reshape(shape)
@@ -3720,9 +3976,13 @@ from collections.abc import Iterator
 import numpy as np
 
 
-_SILENT = frozenset({"llvm.intr.assume", "tt.assume", "gpu.barrier.noop", "ttg.warp_yield"})
+_SILENT = frozenset(
+    {"llvm.intr.assume", "tt.assume", "gpu.barrier.noop", "ttg.warp_yield"}
+)
 """Operations that compute nothing."""
-_BARRIERS = frozenset({"ttg.barrier", "gpu.barrier", "ttg.local_barrier", "nvvm.barrier0"})
+_BARRIERS = frozenset(
+    {"ttg.barrier", "gpu.barrier", "ttg.local_barrier", "nvvm.barrier0"}
+)
 _AXES = {"x": 0, "y": 1, "z": 2}
 _MOST_EXECUTABLES = 256
 _MOST_DEEP_CALLS = 32
@@ -3747,9 +4007,15 @@ class Executable:
             self._functions[name] = FunctionCode(function, translation)
         self._kernel = self._functions[self.module.kernel.name]
         self.arguments = self._kernel.arguments
-        self.types: list[TileType] = [translation.types[name] for name in self.arguments]
+        self.types: list[TileType] = [
+            translation.types[name] for name in self.arguments
+        ]
         _refuse_recursion(self.module)
-        sizes = [int(np.prod(kind.shape)) for kind in translation.types.values() if kind.shape]
+        sizes = [
+            int(np.prod(kind.shape))
+            for kind in translation.types.values()
+            if kind.shape
+        ]
         self.largest_tile = max(sizes, default=1)
         self.runs_one_by_one = _waits(self.module)
 
@@ -3851,7 +4117,9 @@ def _find_simple(operation: Operation, types: Translation) -> Step | None:
     name = operation.name
     if name == "arith.constant":
         kind = types.type_of(operation.results[0])
-        return give_constant(operation, constant(operation.text, kind.shape, kind.element))
+        return give_constant(
+            operation, constant(operation.text, kind.shape, kind.element)
+        )
     if name == "ub.poison":
         kind = types.type_of(operation.results[0])
         return give_constant(operation, np.zeros((1, *kind.shape), kind.element.array))
@@ -3929,7 +4197,9 @@ def _printing(operation: Operation) -> Step:
         for place in active:
             if frame.active is not None and not frame.active[place]:
                 continue
-            who = program_in_words(frame.programs.words(int(frame.programs.numbers[place])))
+            who = program_in_words(
+                frame.programs.words(int(frame.programs.numbers[place]))
+            )
             values = [frame.values[name] for name in operation.operands]
             shown = [str(value[place if len(value) > 1 else 0]) for value in values]
             print(f"program {who} {prefix}", *shown)
@@ -4023,7 +4293,10 @@ class LaunchData:
 
     def to_data(self) -> list[Any]:
         """Grid and arguments as JSON has them."""
-        return [list(self.grid), [_argument_data(argument) for argument in self.arguments]]
+        return [
+            list(self.grid),
+            [_argument_data(argument) for argument in self.arguments],
+        ]
 
 
 def _argument_data(argument: Argument) -> Any:
@@ -4039,7 +4312,15 @@ def _argument_data(argument: Argument) -> Any:
 
 def _view_data(view: TensorView) -> list[Any]:
     shape, strides = list(view.shape), list(view.strides)
-    return [view.name, view.storage, view.offset, view.size, shape, strides, view.element]
+    return [
+        view.name,
+        view.storage,
+        view.offset,
+        view.size,
+        shape,
+        strides,
+        view.element,
+    ]
 
 
 def launch_from_data(text: str, data: Any, storages: int) -> LaunchData:
@@ -4076,13 +4357,19 @@ def _read_argument(data: Any, storages: int) -> Argument:
 def _read_view(data: Any, storages: int) -> TensorView:
     name, storage, offset, size, shape, strides, element = data
     number = _whole(storage)
-    if not 0 <= number < storages or size not in (1, 2, 4, 8) or len(shape) != len(strides):
+    if (
+        not 0 <= number < storages
+        or size not in (1, 2, 4, 8)
+        or len(shape) != len(strides)
+    ):
         raise ValueError("no tensor")
     sizes, steps = tuple(map(_whole, shape)), tuple(map(_whole, strides))
     start = _whole(offset)
     if min((start, *sizes, *steps)) < 0 or len(sizes) > _MOST_AXES:
         raise ValueError("no tensor")
-    return TensorView(str(name)[:40], number, start, size, sizes, steps, str(element)[:20])
+    return TensorView(
+        str(name)[:40], number, start, size, sizes, steps, str(element)[:20]
+    )
 
 
 def _whole(number: Any) -> int:
@@ -4165,7 +4452,9 @@ def _run_in_two_orders(
     counts. Waiting for a program that has not run yet is one only if it happens in both.
     """
     copies = [
-        Storage(s.address, s.content.copy(), None if s.filled is None else s.filled.copy())
+        Storage(
+            s.address, s.content.copy(), None if s.filled is None else s.filled.copy()
+        )
         for s in storages
     ]
     waits: WaitsForever | None = None
@@ -4217,7 +4506,9 @@ class _Run:
         if self._order is not None:
             self._order.begin(int(numbers[0]))
         programs = Programs(numbers, self._launch.grid, self._epochs)
-        frame = ProgramFrame(programs, self._memory, self._counts, self._budget, dict(self._values))
+        frame = ProgramFrame(
+            programs, self._memory, self._counts, self._budget, dict(self._values)
+        )
         for name, value in self._values.items():
             if isinstance(value, TileReference):
                 frame.values[name] = _for_programs(value, len(programs))
@@ -4250,10 +4541,14 @@ class _Run:
                     raise Unreadable(f"a number for the parameter {name}")
                 values[name] = _scalar(argument, kind.element)
         if waiting:
-            raise Unreadable(f"the kernel has {len(waiting)} more parameters than arguments")
+            raise Unreadable(
+                f"the kernel has {len(waiting)} more parameters than arguments"
+            )
         return values
 
-    def _descriptor(self, argument: DescriptorArgument, kind: TileType) -> TileReference:
+    def _descriptor(
+        self, argument: DescriptorArgument, kind: TileType
+    ) -> TileReference:
         if kind.reference != "descriptor":
             raise Unreadable("a descriptor for a parameter that is none")
         view = argument.tensor
@@ -4404,14 +4699,22 @@ class ArgumentMemory:
         return number
 
     def _view(
-        self, name: str, tensor: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]
+        self,
+        name: str,
+        tensor: torch.Tensor,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
     ) -> TensorView:
         if tensor.device.type != "cpu":
-            raise KernelFault(f"{name} is on {tensor.device}: on a CPU kernels take its tensors")
+            raise KernelFault(
+                f"{name} is on {tensor.device}: on a CPU kernels take its tensors"
+            )
         number = self.add_storage(tensor.untyped_storage())
         size = tensor.element_size()
         element = ELEMENT_NAMES.get(tensor.dtype, "")
-        name = self._names.get(tensor.untyped_storage().data_ptr()) or name.removesuffix("_ptr")
+        name = self._names.get(
+            tensor.untyped_storage().data_ptr()
+        ) or name.removesuffix("_ptr")
         offset = int(tensor.storage_offset()) * size
         view = TensorView(name, number, offset, size, shape, strides, element)
         self.views.append(view)
@@ -4434,7 +4737,11 @@ class ArgumentMemory:
         for thing in gc.get_objects():
             if type(thing) is torch.Tensor and thing.device.type == "cpu":
                 storage = thing.untyped_storage()
-                if storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes():
+                if (
+                    storage.data_ptr()
+                    <= address
+                    < storage.data_ptr() + storage.nbytes()
+                ):
                     return self.add_storage(storage)
         return None
 
@@ -4461,6 +4768,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
         yield tensor
 
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -4507,11 +4815,20 @@ class Autotuned:
     def _in_turn(self, configs: list[Any]) -> list[Any]:
         self._launches += 1
         later = configs[1:]
-        turn = self._launches * (MOST_AT_ONCE - 1) % len(later) if len(later) >= MOST_AT_ONCE else 0
+        turn = (
+            self._launches * (MOST_AT_ONCE - 1) % len(later)
+            if len(later) >= MOST_AT_ONCE
+            else 0
+        )
         return configs[:1] + (later[turn:] + later[:turn])[: MOST_AT_ONCE - 1]
 
     def _all(
-        self, tuner: Any, args: Any, kwargs: Any, configs: list[Any], tensors: ArgumentMemory
+        self,
+        tuner: Any,
+        args: Any,
+        kwargs: Any,
+        configs: list[Any],
+        tensors: ArgumentMemory,
     ) -> None:
         original = tensors.contents()
         written: list[tuple[Any, list[Array]]] = []
@@ -4520,7 +4837,8 @@ class Autotuned:
             try:
                 if written:
                     tensors.restore(original)
-                    self._quietly(lambda config=config: _launch(tuner, args, kwargs, config))
+                    launch = functools.partial(_launch, tuner, args, kwargs, config)
+                    self._quietly(launch)
                 else:
                     _launch(tuner, args, kwargs, config)
             except StaticAssertion as error:  # Triton leaves such a configuration out
@@ -4570,7 +4888,11 @@ class Autotuned:
 
 
 def _with_configuration(config: Any, error: Exception) -> KernelFault:
-    message = str(error) if isinstance(error, KernelFault) else f"{type(error).__name__}: {error}"
+    message = (
+        str(error)
+        if isinstance(error, KernelFault)
+        else f"{type(error).__name__}: {error}"
+    )
     kind = type(error) if isinstance(error, KernelFault) else KernelFault
     fault = kind(f"with the configuration {_words(config)}: {message}")
     fault.is_located = True
@@ -4597,13 +4919,21 @@ def _distinct(configs: list[Any], parameters: list[str]) -> list[Any]:
     """The configurations without those that the kernel cannot tell from an earlier one."""
     seen: dict[str, Any] = {}
     for config in configs:
-        visible = {name: value for name, value in config.all_kwargs().items() if name in parameters}
+        visible = {
+            name: value
+            for name, value in config.all_kwargs().items()
+            if name in parameters
+        }
         seen.setdefault(f"{sorted(visible.items())} {id(config.pre_hook)}", config)
     return list(seen.values())
 
 
 def _words(config: Any) -> str:
-    return "(" + ", ".join(f"{name}: {value}" for name, value in config.kwargs.items()) + ")"
+    return (
+        "("
+        + ", ".join(f"{name}: {value}" for name, value in config.kwargs.items())
+        + ")"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -4657,14 +4987,18 @@ def _differences(
             continue
         a, b = (_numbers(view, content) for content in pair)
         with np.errstate(all="ignore"):
-            differs = np.abs(a - b) > _TOLERANCE.get(view.size, 0) * np.maximum(1, np.abs(a))
+            differs = np.abs(a - b) > _TOLERANCE.get(view.size, 0) * np.maximum(
+                1, np.abs(a)
+            )
             differs |= np.isnan(a) != np.isnan(b)
             differs |= (np.isinf(a) | np.isinf(b)) & (a != b)
         places = np.argwhere(differs)
         if len(places):
             place = places[0].tolist()
             values = float(a[tuple(place)]), float(b[tuple(place)])
-            differences.append(ResultDifference(view.name, view.storage, place, *values))
+            differences.append(
+                ResultDifference(view.name, view.storage, place, *values)
+            )
     return differences
 
 
@@ -4677,7 +5011,9 @@ def _numbers(view: TensorView, content: Array) -> Array:
     bits = np.lib.stride_tricks.as_strided(elements, view.shape, steps)
     if not view.element:
         return bits.astype(np.float64)
-    return from_bits(np.ascontiguousarray(bits), read_element_type(view.element)).astype(np.float64)
+    return from_bits(
+        np.ascontiguousarray(bits), read_element_type(view.element)
+    ).astype(np.float64)
 
 
 import contextlib
@@ -4755,7 +5091,10 @@ class FrontEnd:
         return {*vars(self._options), "grid", "warmup"}
 
     def text_of(
-        self, kernel: JITFunction[Any], signature: dict[str, Any], constants: dict[Any, Any]
+        self,
+        kernel: JITFunction[Any],
+        signature: dict[str, Any],
+        constants: dict[Any, Any],
     ) -> str:
         """A kernel in TTIR, for the types and constants of a launch."""
         with warnings.catch_warnings(), _without_garbage_collection():
@@ -4768,7 +5107,9 @@ class FrontEnd:
                 self._backend.get_module_map(),
                 self._context,
             )
-        manager = ir.pass_manager(self._context)  # for one run: a second one aborts the process
+        manager = ir.pass_manager(
+            self._context
+        )  # for one run: a second one aborts the process
         for name in _PASSES:
             getattr(passes.common, name)(manager)
         manager.run(module, "strict_triton")
@@ -4789,7 +5130,9 @@ def signature_of(kernel: JITFunction[Any], values: list[Any]) -> dict[str, Any]:
             signature[parameter.name] = "constexpr"
             continue
         try:
-            signature[parameter.name] = mangle_type(value, not parameter.do_not_specialize)
+            signature[parameter.name] = mangle_type(
+                value, not parameter.do_not_specialize
+            )
         except Exception as error:
             error.args = (*error.args, parameter.name, value)
             raise
@@ -4802,7 +5145,9 @@ def constants_of(signature: dict[str, Any], values: list[Any]) -> dict[Any, Any]
     return {path: get_iterable_path(values, path) for path in paths}
 
 
-def hook_launches(owner: Any, run: Callable[..., Any], run_tuned: Callable[..., Any]) -> None:
+def hook_launches(
+    owner: Any, run: Callable[..., Any], run_tuned: Callable[..., Any]
+) -> None:
     """Have all launches of this process go to functions of ours.
 
     Args:
@@ -4905,7 +5250,10 @@ class Compiler:
         return dict(bound.arguments)
 
     def _text_or_fault(
-        self, kernel: JITFunction[Any], signature: dict[str, Any], constants: dict[Any, Any]
+        self,
+        kernel: JITFunction[Any],
+        signature: dict[str, Any],
+        constants: dict[Any, Any],
     ) -> str | KernelFault:
         try:
             for function in own_functions(kernel):
@@ -4920,7 +5268,9 @@ class Compiler:
 def _signature(kernel: JITFunction[Any], values: list[Any]) -> dict[str, Any]:
     try:
         return signature_of(kernel, values)
-    except Exception as error:  # of any kind, where Triton does not know the value's type
+    except (
+        Exception
+    ) as error:  # of any kind, where Triton does not know the value's type
         name, value = error.args[-2:]
         raise KernelFault(
             f"{kernel.__name__} is given {name} = {str(value)[:60]} ({type(value).__name__}), "
@@ -4993,9 +5343,17 @@ def _describe(kernel: JITFunction[Any], error: CompilationError) -> KernelFault:
         chain.append(chain[-1].__cause__)
     errors = [link for link in chain if isinstance(link, CompilationError)]
     own_texts = {function.src for function in own_functions(kernel)}
-    last = next(link for link in reversed(errors) if link.src in own_texts or link is error)
-    reason = next((link.error_message for link in reversed(errors) if link.error_message), "")
-    kind = StaticAssertion if isinstance(errors[-1], CompileTimeAssertionFailure) else KernelFault
+    last = next(
+        link for link in reversed(errors) if link.src in own_texts or link is error
+    )
+    reason = next(
+        (link.error_message for link in reversed(errors) if link.error_message), ""
+    )
+    kind = (
+        StaticAssertion
+        if isinstance(errors[-1], CompileTimeAssertionFailure)
+        else KernelFault
+    )
     return kind(f"{_line_of(last.src, last.node)}: {_reason(str(reason), last.node)}")
 
 
@@ -5018,9 +5376,18 @@ _REASONS: tuple[tuple[str, Callable[..., str]], ...] = (
             "@triton.jit or of tl"
         ),
     ),
-    (r"unsupported AST node type: (\w+)", lambda name: f"kernels know no `{name.lower()}`"),
-    (r"^NameError\(['\"](\w+) is not defined['\"]\)$", lambda name: f"`{name}` is not defined"),
-    (r"^\w+\((['\"])(.*)\1,?\)$", lambda _, text: str(text)),  # the repr of an exception
+    (
+        r"unsupported AST node type: (\w+)",
+        lambda name: f"kernels know no `{name.lower()}`",
+    ),
+    (
+        r"^NameError\(['\"](\w+) is not defined['\"]\)$",
+        lambda name: f"`{name}` is not defined",
+    ),
+    (
+        r"^\w+\((['\"])(.*)\1,?\)$",
+        lambda _, text: str(text),
+    ),  # the repr of an exception
 )
 
 
@@ -5080,10 +5447,14 @@ class Recording:
             for program in sorted(lines)
         ]
         moved = ", ".join(
-            f"{name} {count}" for name, count in [*self.loads.items(), *self.stores.items()]
+            f"{name} {count}"
+            for name, count in [*self.loads.items(), *self.stores.items()]
         )
         return "\n".join(
-            [*text, f"{self.programs} programs, {self.dots} dots; elements moved: {moved}"]
+            [
+                *text,
+                f"{self.programs} programs, {self.dots} dots; elements moved: {moved}",
+            ]
         )
 
     def add(self, launch: LaunchData, outcome: LaunchOutcome) -> None:
@@ -5099,7 +5470,9 @@ class Recording:
     def add_notes(self, outcome: LaunchOutcome) -> None:
         """Add what counts of every launch, of those too that autotune makes besides."""
         self.largest = max(self.largest, outcome.counts.largest)
-        self.unfilled += [name for name in outcome.counts.unfilled if name not in self.unfilled]
+        self.unfilled += [
+            name for name in outcome.counts.unfilled if name not in self.unfilled
+        ]
 
 
 class StepWatcher:
@@ -5111,7 +5484,11 @@ class StepWatcher:
 
     def __call__(self, verb: str, region: Region, offsets: Array, lanes: Lanes) -> None:
         """Note the accesses of all programs, by one operation."""
-        verbs = {"reads": ("reads",), "writes": ("writes",), "adds to": ("reads", "writes")}[verb]
+        verbs = {
+            "reads": ("reads",),
+            "writes": ("writes",),
+            "adds to": ("reads", "writes"),
+        }[verb]
         for name in verbs:
             totals: dict[str, Array] = getattr(self._recording, name)
             counts = np.bincount(offsets, minlength=region.extent)
@@ -5124,13 +5501,17 @@ class StepWatcher:
             touched = np.zeros(region.extent, bool)
             touched[offsets[programs == number]] = True
             axes = np.nonzero(region.in_shape(touched))
-            box = [range(int(axis.min()), int(axis.max()) + 1) for axis in axes]
+            box = []
+            for axis in axes:
+                box.append(range(int(axis.min()), int(axis.max()) + 1))
             step = (lanes.among.words(number), verb, region.name, box)
             self._steps.append((number, step))
 
     def finish(self) -> None:
         """Hand the story over, program by program."""
-        self._recording.steps += [step for _, step in sorted(self._steps, key=lambda s: s[0])]
+        self._recording.steps += [
+            step for _, step in sorted(self._steps, key=lambda s: s[0])
+        ]
 
 
 import contextlib
@@ -5146,7 +5527,14 @@ from torch.utils._pytree import tree_leaves
 
 
 EMPTY = frozenset(
-    {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
+    {
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "empty_permuted",
+        "new_empty",
+        "new_empty_strided",
+    }
 )
 """Operations of torch that allocate memory and do not fill it."""
 Listener = Callable[[LaunchData, ArgumentMemory], None]
@@ -5171,7 +5559,9 @@ class Strict:
         self._autotuned = Autotuned(self._quietly)
         strict = self
 
-        def run(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+        def run(
+            kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any
+        ) -> None:
             strict.launch(kernel, args, kwargs, grid, warmup)
 
         def run_tuned(tuner: Any, /, *args: Any, **kwargs: Any) -> None:
@@ -5203,7 +5593,12 @@ class Strict:
             self.recording, self.allocations = outer
 
     def launch(
-        self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool
+        self,
+        kernel: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        grid: Any,
+        warmup: bool,
     ) -> None:
         """Compile a kernel and run it on the memory of its arguments."""
         for hook in getattr(kernel, "pre_run_hooks", ()):
@@ -5211,7 +5606,9 @@ class Strict:
         compiled = self._compiler.compile(kernel, args, kwargs)
         if warmup:
             return
-        sizes = grid(self._compiler.bind(kernel, args, kwargs)) if callable(grid) else grid
+        sizes = (
+            grid(self._compiler.bind(kernel, args, kwargs)) if callable(grid) else grid
+        )
         memory = ArgumentMemory(self.recording.names, self.allocations)
         arguments = tuple(memory.add(name, value) for name, value in compiled.arguments)
         launch = LaunchData(compiled.text, _three_axes(sizes), arguments)
@@ -5220,7 +5617,9 @@ class Strict:
         watcher = None
         if self.recording.keep_steps and not self.is_quiet:
             watcher = StepWatcher(self.recording)
-        outcome = run_launch(launch, memory.storages, watcher=watcher, find_storage=memory.find)
+        outcome = run_launch(
+            launch, memory.storages, watcher=watcher, find_storage=memory.find
+        )
         if watcher is not None:
             watcher.finish()
         if self.is_quiet:
@@ -5242,7 +5641,9 @@ def _three_axes(sizes: Any) -> tuple[int, int, int]:
     try:
         numbers = [operator.index(size) for size in tuple(sizes)]
     except TypeError as error:
-        raise KernelFault(f"a grid is a tuple of integers, and not {str(sizes)[:60]}") from error
+        raise KernelFault(
+            f"a grid is a tuple of integers, and not {str(sizes)[:60]}"
+        ) from error
     if not 1 <= len(numbers) <= 3:
         raise KernelFault(f"a grid has one to three axes, and not {len(numbers)}")
     x, y, z = [*numbers, 1, 1][:3]
@@ -5310,7 +5711,9 @@ class _WatchAllocations(TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:
         return False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         result = func(*args, **(kwargs or {}))
         if func._overloadpacket.__name__ in EMPTY:
             self._allocations.allocate(result)
@@ -5322,7 +5725,9 @@ class _WatchAllocations(TorchDispatchMode):
         return result
 
 
-def trace(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tuple[Any, Recording]:
+def trace(
+    function: Callable[..., Any], *arguments: Any, **keywords: Any
+) -> tuple[Any, Recording]:
     """Call a function that launches kernels; returns its result and a recording of all accesses.
 
     Print the recording to read it; `recording.reads["k"]` counts how often each element of k was
@@ -5422,7 +5827,9 @@ def capture_launches(
     """
     launches: list[KernelLaunch] = []
 
-    def note(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> None:
+    def note(
+        kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any
+    ) -> None:
         launches.append(KernelLaunch(kernel, grid, args, options))
 
     def note_each_configuration(tuner: Any, /, *args: Any, **options: Any) -> None:
@@ -5440,7 +5847,9 @@ def noted_launches() -> Iterator[list[KernelLaunch]]:
     launches: list[KernelLaunch] = []
     run_kernel = JITFunction.run
 
-    def run(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
+    def run(
+        kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any
+    ) -> Any:
         launches.append(KernelLaunch(kernel, grid, args, options))
         return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
 
@@ -5474,7 +5883,9 @@ _THREADS = 32
 _ASSEMBLER_SECONDS = 120.0
 _USUAL_WARPS, _USUAL_STAGES = 4, 3
 _WARPS = (1, 2, 4, 8, 16, 32)
-_PTX_VERSION = 80  # of PTX, for a pass that asks for a version and needs none without a GPU
+_PTX_VERSION = (
+    80  # of PTX, for a pass that asks for a version and needs none without a GPU
+)
 
 
 class OutOfResources(Exception):
@@ -5509,7 +5920,11 @@ class Resources:
         return self.programs * self.num_warps / self.gpu.warps
 
     def __str__(self) -> str:
-        spills = f"{self.spilled_bytes} bytes spilled" if self.spilled_bytes else "nothing spilled"
+        spills = (
+            f"{self.spilled_bytes} bytes spilled"
+            if self.spilled_bytes
+            else "nothing spilled"
+        )
         return (
             f"{self.kernel}({self.types}) on {self.gpu.name}: {self.registers} registers a thread, "
             f"{spills}, {self.shared_bytes} of {self.gpu.shared_bytes} bytes of shared memory, "
@@ -5578,20 +5993,25 @@ def refuse_too_much(kernel: str, num_warps: int, shared_bytes: int, gpu: Gpu) ->
         )
 
 
-def occupancy(gpu: Gpu, num_warps: int, registers: int, shared_bytes: int) -> tuple[int, str]:
+def occupancy(
+    gpu: Gpu, num_warps: int, registers: int, shared_bytes: int
+) -> tuple[int, str]:
     """How many programs a multiprocessor keeps at a time, and what keeps more away."""
     of_a_thread = -(-registers // _REGISTER_STEP) * _REGISTER_STEP
     limits = {
         "the number of programs": gpu.programs,
         "the number of warps": gpu.warps // num_warps,
-        "shared memory": gpu.shared_bytes_of_processor // (shared_bytes + _SHARED_OF_SYSTEM),
+        "shared memory": gpu.shared_bytes_of_processor
+        // (shared_bytes + _SHARED_OF_SYSTEM),
         "registers": gpu.registers // (of_a_thread * _THREADS) // num_warps,
     }
     bound_by = min(limits, key=limits.__getitem__)
     return limits[bound_by], bound_by
 
 
-def refuse_large_launches(launches: list[KernelLaunch], largest: int, gpu: Gpu = H200) -> None:
+def refuse_large_launches(
+    launches: list[KernelLaunch], largest: int, gpu: Gpu = H200
+) -> None:
     """Refuse launches that a GPU would refuse. Compiles the kernels where the largest tile could
     make one too large; no assembler runs, and no other process.
 
@@ -5603,12 +6023,16 @@ def refuse_large_launches(launches: list[KernelLaunch], largest: int, gpu: Gpu =
     """
     for launch in launches:
         name = launch.kernel.__name__
-        options = {key: value for key, value in launch.keywords.items() if value is not None}
+        options = {
+            key: value for key, value in launch.keywords.items() if value is not None
+        }
         num_warps = options.get("num_warps", _USUAL_WARPS)
         stages = options.get("num_stages", _USUAL_STAGES)
         if num_warps not in _WARPS:
             choices = "1, 2, 4, 8, 16 or 32"
-            raise OutOfResources(f"{name} asks for num_warps={num_warps}; a GPU takes {choices}")
+            raise OutOfResources(
+                f"{name} asks for num_warps={num_warps}; a GPU takes {choices}"
+            )
         # two operands in each stage of the loop, of 4 bytes an element
         if 2 * 4 * largest * max(stages, 1) > gpu.shared_bytes:
             compiled = GpuCompilation(launch, gpu)
@@ -5626,9 +6050,13 @@ class GpuCompilation:
         kernel = launch.kernel
         target = GPUTarget("cuda", gpu.capability, _THREADS)
         self._backend = make_backend(target)
-        bind = create_function_from_signature(kernel.signature, kernel.params, self._backend)
+        bind = create_function_from_signature(
+            kernel.signature, kernel.params, self._backend
+        )
         bound, specialization, options = bind(*launch.arguments, **launch.keywords)
-        options.setdefault("enable_fp_fusion", True)  # the default, about which Triton 3.9 warns
+        options.setdefault(
+            "enable_fp_fusion", True
+        )  # the default, about which Triton 3.9 warns
         self._options, signature, constant_values, attributes = kernel._pack_args(
             self._backend, options, bound, specialization, options
         )
@@ -5636,7 +6064,9 @@ class GpuCompilation:
         self.num_warps = int(self._options.num_warps)
         pointers = [kind for kind in signature.values() if str(kind).startswith("*")]
         constants = {p.name: bound[p.name] for p in kernel.params if p.is_constexpr}
-        chosen = [f"{name}={getattr(v, '__name__', v)}" for name, v in constants.items()]
+        chosen = [
+            f"{name}={getattr(v, '__name__', v)}" for name, v in constants.items()
+        ]
         self.types = ", ".join([*dict.fromkeys(pointers), *chosen])
         context = ir.context()
         ir.load_dialects(context)
@@ -5667,11 +6097,15 @@ class GpuCompilation:
         passes.ttgpuir.add_combine_tensor_select_and_if(manager)
         try:
             passes.ttgpuir.add_allocate_warp_groups(manager)
-        except TypeError:  # from Triton 3.9 on it also asks whether races are looked for
+        except (
+            TypeError
+        ):  # from Triton 3.9 on it also asks whether races are looked for
             passes.ttgpuir.add_allocate_warp_groups(manager, False)
         passes.convert.add_scf_to_cf(manager)
         capability = self._backend.target.arch
-        nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(manager, capability, _PTX_VERSION)
+        nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(
+            manager, capability, _PTX_VERSION
+        )
         manager.run(module, "shared_memory")
         return int(module.get_int_attr("ttg.shared"))
 
@@ -5702,7 +6136,9 @@ def assemble(ptx: str, capability: int) -> tuple[int, int]:
             check=False,
         )
     registers = re.search(r"Used (\d+) registers", done.stderr)
-    spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
+    spills = re.search(
+        r"(\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr
+    )
     if done.returncode or registers is None or spills is None:
         raise OSError(f"NVIDIA's assembler fails: {done.stderr.strip()[-300:]}")
     return int(registers[1]), int(spills[1])
@@ -5794,7 +6230,10 @@ def _element_sizes(
     tensors: dict[str, Any] = {}
     for launch in launches:
         parameters = launch.kernel.arg_names
-        by_parameter = {**dict(zip(parameters, launch.arguments, strict=False)), **launch.keywords}
+        by_parameter = {
+            **dict(zip(parameters, launch.arguments, strict=False)),
+            **launch.keywords,
+        }
         for name, value in by_parameter.items():
             tensors[name.removesuffix("_ptr")] = value
     tensors |= inspect.signature(function).bind(*arguments, **keywords).arguments

@@ -73,7 +73,13 @@ def state_ban(cell: SourceCell, forbidden: Sequence[str]) -> SourceCell:
     closing = lines[last].rstrip()
     text, quotes = closing[:-3].rstrip(), closing[-3:]
     last_lines = [text] if text else []
-    lines[last:] = [*last_lines, "", *paragraph, indentation + quotes, *lines[last + 1 :]]
+    lines[last:] = [
+        *last_lines,
+        "",
+        *paragraph,
+        indentation + quotes,
+        *lines[last + 1 :],
+    ]
     return dataclasses.replace(cell, source="\n".join(lines))
 
 
@@ -83,7 +89,11 @@ def names_to_refuse(question: SourceCell, forbidden: Sequence[str]) -> list[str]
     """
     if not isinstance(_definition(question), ast.FunctionDef):
         return []
-    paths = [name.removeprefix("torch.") for name in forbidden if name.startswith(_REFUSED_BY_PATH)]
+    paths = [
+        name.removeprefix("torch.")
+        for name in forbidden
+        if name.startswith(_REFUSED_BY_PATH)
+    ]
     refused_by_path = {path.rpartition(".")[2] for path in paths}
     names = [
         name.removeprefix("nn.")

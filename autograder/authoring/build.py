@@ -38,7 +38,9 @@ _NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-_SHIPPED_LINK = re.compile(r"\]\(((?:figures|data)/[^)\s]+)|src=[\"']((?:figures|data)/[^\"']+)")
+_SHIPPED_LINK = re.compile(
+    r"\]\(((?:figures|data)/[^)\s]+)|src=[\"']((?:figures|data)/[^\"']+)"
+)
 _ROUNDING = 1e-6
 """Sums of fractions of points may be wrong by this much."""
 
@@ -125,7 +127,10 @@ def build_assignment(
 
 def expected_files(assignment: Assignment, built: BuiltNotebooks) -> dict[Path, bytes]:
     """Every file that the build puts into the course, with its content."""
-    expected = {assignment.release: built.release_bytes, assignment.solution: built.solution_bytes}
+    expected = {
+        assignment.release: built.release_bytes,
+        assignment.solution: built.solution_bytes,
+    }
     for folder in _built_folders(assignment):
         expected |= {folder / name: content for name, content in built.files}
     return expected
@@ -179,7 +184,9 @@ def _read_shipped_files(folder: Path, root: Path) -> Iterator[tuple[str, bytes]]
     for top in SHIPPED_FOLDERS:
         for path in sorted((folder / top).rglob("*")):
             name = path.relative_to(folder)
-            if any(part.startswith(".") or part == "__pycache__" for part in name.parts):
+            if any(
+                part.startswith(".") or part == "__pycache__" for part in name.parts
+            ):
                 continue
             if path.is_symlink():
                 raise BadSource(
@@ -195,11 +202,15 @@ def _check_links(notebook: SourceNotebook, files: set[str]) -> None:
         if not cell.is_code:
             for match in _SHIPPED_LINK.finditer(cell.source):
                 if (name := match[1] or match[2]) not in files:
-                    raise BadSource(f"{cell.place}: the text refers to {name}, which is not there")
+                    raise BadSource(
+                        f"{cell.place}: the text refers to {name}, which is not there"
+                    )
 
 
 def _check_questions(
-    assignment: Assignment, notebook: SourceNotebook, questions: Mapping[str, SuiteQuestion]
+    assignment: Assignment,
+    notebook: SourceNotebook,
+    questions: Mapping[str, SuiteQuestion],
 ) -> None:
     untested = [name for name in notebook.questions if name not in questions]
     if untested:
@@ -242,10 +253,14 @@ def _shown_suite(assignment: Assignment) -> str:
     return assignment.suite.relative_to(assignment.root).as_posix()
 
 
-def _state_bans(notebook: SourceNotebook, questions: Mapping[str, SuiteQuestion]) -> SourceNotebook:
+def _state_bans(
+    notebook: SourceNotebook, questions: Mapping[str, SuiteQuestion]
+) -> SourceNotebook:
     """The notebook whose questions' docstrings state the suite's bans."""
     cells = [
-        state_ban(cell, questions[cell.name].forbidden) if cell.kind == "question" else cell
+        state_ban(cell, questions[cell.name].forbidden)
+        if cell.kind == "question"
+        else cell
         for cell in notebook.cells
     ]
     return dataclasses.replace(notebook, cells=tuple(cells))
@@ -310,18 +325,27 @@ def _notebook_bytes(
         if solution and cell.cell.scheme:
             cells.append(_marking_guide(cell.cell))
     metadata = {**_NOTEBOOK_METADATA, **companion_metadata(companions)}
-    notebook = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    notebook = {
+        "cells": cells,
+        "metadata": metadata,
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     nbformat.validate(nbformat.from_dict(notebook))
     text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False)
     return f"{text}\n".encode()
 
 
-def _built_cell(planned: _PlannedCell, ids: Counter[str], *, solution: bool) -> dict[str, Any]:
+def _built_cell(
+    planned: _PlannedCell, ids: Counter[str], *, solution: bool
+) -> dict[str, Any]:
     cell = planned.cell
     text = _built_text(cell, solution=solution)
     cell_type = "code" if cell.is_code else "markdown"
     kit = {"role": cell.kind, "name": cell.name}
-    if cell.kind == "predict":  # it is to readers what a demo is: it does not run when grading
+    if (
+        cell.kind == "predict"
+    ):  # it is to readers what a demo is: it does not run when grading
         kit = {"role": "demo", "name": f"predict_{cell.name}"}
     metadata: dict[str, Any] = {"attention_kit": kit}
     if planned.grade_id:
@@ -356,7 +380,11 @@ def _built_text(cell: SourceCell, *, solution: bool) -> str:
         return read_prediction(cell).cell(solution=solution)
     if solution:
         return regions.complete(cell.source)
-    stub = regions.question_stub(cell.name) if cell.kind == "question" else regions.WRITTEN_STUB
+    stub = (
+        regions.question_stub(cell.name)
+        if cell.kind == "question"
+        else regions.WRITTEN_STUB
+    )
     return regions.replace_answers(cell.source, stub)
 
 
@@ -373,7 +401,9 @@ def _cell_id(planned: _PlannedCell, ids: Counter[str]) -> str:
     return cell_id if ids[cell_id] == 1 else f"{cell_id}-{ids[cell_id]}"
 
 
-def _nbgrader_metadata(planned: _PlannedCell, cell_type: str, text: str) -> dict[str, Any]:
+def _nbgrader_metadata(
+    planned: _PlannedCell, cell_type: str, text: str
+) -> dict[str, Any]:
     """nbgrader's metadata, schema version 3, with the checksum that nbgrader itself would write."""
     import nbformat
     from nbgrader.utils import compute_checksum

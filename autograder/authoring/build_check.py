@@ -57,9 +57,13 @@ def file_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
     for path, content in sorted(expected_files(assignment, built).items()):
         shown = path.relative_to(assignment.root).as_posix()
         if not path.is_file():
-            problems.append(f"{shown} is missing: run `autograder build {assignment.name}`")
+            problems.append(
+                f"{shown} is missing: run `autograder build {assignment.name}`"
+            )
         elif path.read_bytes() != content:
-            problems.append(f"{shown} is stale: run `autograder build {assignment.name}`")
+            problems.append(
+                f"{shown} is stale: run `autograder build {assignment.name}`"
+            )
     for path in stale_files(assignment, built):
         shown = path.relative_to(assignment.root).as_posix()
         problems.append(f"{shown} is not in the source any more")
@@ -69,7 +73,11 @@ def file_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
 def leak_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
     """Leaks in the release: in the new build, and in the file in assignments/."""
     problems = find_leaks(
-        built.notebook, built.release_bytes, built.files, assignment.suite, built.companions
+        built.notebook,
+        built.release_bytes,
+        built.files,
+        assignment.suite,
+        built.companions,
     )
     if not assignment.release.is_file():
         return problems
@@ -104,7 +112,9 @@ def run_problems(
     problems = []
     for error in execute_notebook(notebook, built.files, cell_seconds):
         cell = cells[error.cell]
-        if stubs and _is_consequence(error, cell["metadata"]["attention_kit"]["role"], undefined):
+        if stubs and _is_consequence(
+            error, cell["metadata"]["attention_kit"]["role"], undefined
+        ):
             undefined |= top_level_names(strip_magics("".join(cell["source"]))[0])
             continue
         problems.append(f"{title} does not run: {_describe(error, cell)}")
@@ -114,13 +124,19 @@ def run_problems(
 def _is_consequence(error: CellError, role: str, undefined: set[str]) -> bool:
     if role == "given":
         return False
-    if regions.is_stub_message(error.message) or regions.is_stub_message(error.traceback):
+    if regions.is_stub_message(error.message) or regions.is_stub_message(
+        error.traceback
+    ):
         return True
     messages = [f"name '{name}' is not defined" for name in undefined]
-    return error.name == "NameError" and any(message in error.message for message in messages)
+    return error.name == "NameError" and any(
+        message in error.message for message in messages
+    )
 
 
 def _describe(error: CellError, cell: dict[str, Any]) -> str:
     kit = cell["metadata"]["attention_kit"]
     first = error.message.strip().split("\n")[0]
-    return f"cell {error.cell + 1}, {kit['role']} {kit['name']!r}: {error.name}: {first}"
+    return (
+        f"cell {error.cell + 1}, {kit['role']} {kit['name']!r}: {error.name}: {first}"
+    )

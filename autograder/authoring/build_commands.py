@@ -34,7 +34,9 @@ def build_command(course: Course, names: Sequence[str], check: bool) -> list[str
         UnknownAssignment: before anything is built.
         KitError: the problems of all assignments.
     """
-    assignments = [course.assignment(name) for name in dict.fromkeys(names)] or course.assignments()
+    assignments = [
+        course.assignment(name) for name in dict.fromkeys(names)
+    ] or course.assignments()
     if check:
         outcomes = _check_all(course, assignments)
     else:
@@ -94,18 +96,26 @@ def bundle_command(course: Course, name: str, target: str, to: Path) -> list[str
 
 def suite_questions(assignment: Assignment) -> dict[str, SuiteQuestion]:
     """The questions of the hidden suite, by name."""
-    from autograder.suite.collection import collect_suite  # imports the suite, mostly with torch
+    from autograder.suite.collection import (
+        collect_suite,  # imports the suite, mostly with torch
+    )
 
-    return {question.name: question for question in collect_suite(assignment.suite).questions}
+    return {
+        question.name: question
+        for question in collect_suite(assignment.suite).questions
+    }
 
 
-def _check_all(course: Course, assignments: Sequence[Assignment]) -> list[str | KitError]:
+def _check_all(
+    course: Course, assignments: Sequence[Assignment]
+) -> list[str | KitError]:
     """Check assignments on every core: a check waits while a kernel runs two notebooks."""
     if len(assignments) < 2:
         return [_outcome(_check, course, assignment) for assignment in assignments]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
         checks = [
-            processes.submit(_outcome, _check, course, assignment) for assignment in assignments
+            processes.submit(_outcome, _check, course, assignment)
+            for assignment in assignments
         ]
         return [check.result() for check in checks]
 
@@ -127,9 +137,13 @@ def _checked_questions(assignment: Assignment) -> dict[str, SuiteQuestion]:
     """
     from autograder.authoring.suite_checks import find_suite_problems
 
-    cells = {cell.name: cell.source for cell in read_source(assignment).of_kind("question")}
+    cells = {
+        cell.name: cell.source for cell in read_source(assignment).of_kind("question")
+    }
     questions = suite_questions(assignment)
-    if problems := find_suite_problems(assignment.suite, list(questions.values()), cells):
+    if problems := find_suite_problems(
+        assignment.suite, list(questions.values()), cells
+    ):
         raise BadSuite("\n".join(problems))
     return questions
 

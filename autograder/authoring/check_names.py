@@ -50,7 +50,11 @@ def names_of_checks(release: Release) -> dict[str, str]:
     definitions: dict[str, str] = {}
     for cell in code:
         if cell.role in _NOT_GRADED:
-            title = f"the check of {cell.name}" if cell.role == "check" else f"the demo {cell.name}"
+            title = (
+                f"the check of {cell.name}"
+                if cell.role == "check"
+                else f"the demo {cell.name}"
+            )
             for name in sorted(_release_names(cell) - available):
                 definitions.setdefault(name, title)
     return definitions
@@ -78,7 +82,9 @@ def _names_for_texts(source: str) -> frozenset[str]:
             names.add(node.name)
         elif isinstance(node, ast.Assign):
             is_function = isinstance(node.value, ast.Lambda)
-            names |= {name for name in bound_names(node) if is_function or _is_constant(name)}
+            names |= {
+                name for name in bound_names(node) if is_function or _is_constant(name)
+            }
     return frozenset(names)
 
 
@@ -93,7 +99,9 @@ def _mentions(cell: SourceCell, name: str) -> bool:
     if cell.is_code:
         comments = re.findall(r"#.*", cell.source)
         text = "\n".join([*_docstrings(_code(cell)), *comments])
-    pattern = rf"`{name}[`(]|(?<![\w.]){name}\(|\\(?:text|mathrm|operatorname)\{{{name}\}}"
+    pattern = (
+        rf"`{name}[`(]|(?<![\w.]){name}\(|\\(?:text|mathrm|operatorname)\{{{name}\}}"
+    )
     return re.search(pattern, text) is not None
 
 

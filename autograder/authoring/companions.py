@@ -17,7 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from autograder.authoring.harder_source import MACHINERY, HarderSource
-from autograder.authoring.source_notebook import SHIPPED_ROOMS, SourceCell, SourceNotebook
+from autograder.authoring.source_notebook import (
+    SHIPPED_ROOMS,
+    SourceCell,
+    SourceNotebook,
+)
 from autograder.authoring.visible_checks import IMPORT, PREDICT_IMPORT, encode_facts
 from autograder.basics.definitions import bound_names, used_globals
 from autograder.basics.errors import BadSource
@@ -56,8 +60,12 @@ _TOOLS = KitCompanion(
 )
 _NAMES = ("check", "checking", "expect", "next_hint", "progress")
 """What the one import of the visible checks' tools brings; a question may have such a name."""
-_HARDER = KitCompanion("harder", "What `harder(…)` tries: you need not read it.", MACHINERY)
-_KERNELS = KitCompanion("kernels", "Strict Triton, kernels on a CPU: you need not read it.")
+_HARDER = KitCompanion(
+    "harder", "What `harder(…)` tries: you need not read it.", MACHINERY
+)
+_KERNELS = KitCompanion(
+    "kernels", "Strict Triton, kernels on a CPU: you need not read it."
+)
 _BY_ROOM = dict(zip(SHIPPED_ROOMS, (_TOOLS, _KERNELS), strict=True))
 """The rooms of the kit whose modules a given cell may import, and the companion that has them."""
 
@@ -104,7 +112,9 @@ def move_into_companions(
             parts.append(f'CARRIES = "{" ".join(dict.fromkeys(kit_modules))}"')
         if companion is _TOOLS and facts:
             parts.append(encode_facts(facts))
-        companions[f"{name}.py"] = "\n\n".join([*parts[:2], *(f"\n{p}" for p in parts[2:])]) + "\n"
+        companions[f"{name}.py"] = (
+            "\n\n".join([*parts[:2], *(f"\n{p}" for p in parts[2:])]) + "\n"
+        )
     return dataclasses.replace(notebook, cells=tuple(cells)), companions
 
 
@@ -151,7 +161,11 @@ def _tool_names(notebook: SourceNotebook, *, has_harder: bool) -> list[str]:
             f"{predictions[0].place}: the notebook has predictions, so no question can be "
             "called predict"
         )
-    names = {*_NAMES, *(["predict"] if predictions else []), *(["harder"] if has_harder else [])}
+    names = {
+        *_NAMES,
+        *(["predict"] if predictions else []),
+        *(["harder"] if has_harder else []),
+    }
     return sorted(names - set(notebook.questions))
 
 
@@ -194,7 +208,9 @@ def _collect_texts(module: str, texts: dict[str, str]) -> None:
     lines = text.split("\n")
     dropped = set(range(body[1].lineno - 1))  # body[0] is the module's docstring
     for node in body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autograder."):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "autograder."
+        ):
             dropped |= set(range(node.lineno - 1, node.end_lineno or node.lineno))
             _collect_texts(node.module or "", texts)
     kept = [line for number, line in enumerate(lines) if number not in dropped]
@@ -240,7 +256,9 @@ def _import_module(cell: SourceCell, name: str) -> SourceCell:
         for node in ast.parse(cell.source).body
         for definition in sorted(bound_names(node) - imported)
     ]
-    public = [definition for definition in definitions if not definition.startswith("_")]
+    public = [
+        definition for definition in definitions if not definition.startswith("_")
+    ]
     lines = [ast.unparse(node) for node in statements]
     if lines:
         lines.append("")

@@ -31,25 +31,37 @@ class DemoStudent:
     about: str
 
 
-def write_demo_class(course: Course, assignment: Assignment, folder: Path) -> list[DemoStudent]:
+def write_demo_class(
+    course: Course, assignment: Assignment, folder: Path
+) -> list[DemoStudent]:
     """Write the class to `folder` as `<student>/<assignment>/<assignment>.ipynb`.
 
     Raises:
         KitError: the assignment is not built.
     """
-    key, release = _load(assignment.solution, assignment), _load(assignment.release, assignment)
+    key, release = (
+        _load(assignment.solution, assignment),
+        _load(assignment.release, assignment),
+    )
     cells = {question: key.source(question) for question in key.questions()}
     known_mistakes = load_known_answers(assignment.suite / "mistakes.py", cells)
     # a demo class holds no real student's answer
     mistakes = [mistake for mistake in known_mistakes if not mistake.is_students]
     alternates = load_known_answers(assignment.suite / "alternates.py", cells)
-    submissions = [*_awkward_submissions(key, release), *_right_submissions(key, alternates)]
+    submissions = [
+        *_awkward_submissions(key, release),
+        *_right_submissions(key, alternates),
+    ]
     submissions += _wrong_submissions(key, mistakes, CLASS_SIZE - len(submissions))
     students = []
     with FileTransaction(course.kept, f"`autograder demo {assignment.name}`") as files:
         for number, (about, notebook) in enumerate(submissions, start=1):
             student = f"student-{number:03d}"
-            name = "my homework (final)" if about == "renamed the file" else assignment.name
+            name = (
+                "my homework (final)"
+                if about == "renamed the file"
+                else assignment.name
+            )
             path = folder / student / assignment.name / f"{name}.ipynb"
             text = json.dumps(notebook.raw, indent=1, ensure_ascii=False) + "\n"
             files.write(path, text, to_disk=False)
@@ -110,7 +122,9 @@ def _load(path: Path, assignment: Assignment) -> _Sheet:
         sheet = _Sheet(read_built_json(path))
         for cell in sheet.cells:
             lines = cell["source"].split("\n")
-            cell["source"] = "\n".join(line for line in lines if line.strip() not in _MARKERS)
+            cell["source"] = "\n".join(
+                line for line in lines if line.strip() not in _MARKERS
+            )
     except (OSError, ValueError) as error:
         raise KitError(
             f"{path} cannot be read ({error}): run `autograder build {assignment.name}`"
@@ -126,7 +140,9 @@ def _kit_metadata(cell: dict[str, Any]) -> dict[str, str]:
 # Students who know the answers
 
 
-def _right_submissions(key: _Sheet, alternates: list[KnownAnswer]) -> Iterator[tuple[str, _Sheet]]:
+def _right_submissions(
+    key: _Sheet, alternates: list[KnownAnswer]
+) -> Iterator[tuple[str, _Sheet]]:
     yield "everything right", key.copy()
     if not alternates:
         return
@@ -251,7 +267,9 @@ _SCENES: dict[str, _Scene] = {
     "imports from Colab": _cell_after_first(
         "from google.colab import drive\n\ndrive.mount('/content/drive')"
     ),
-    "installs packages": _cell_after_first("!pip install einops\n%matplotlib inline\nfiles = !ls"),
+    "installs packages": _cell_after_first(
+        "!pip install einops\n%matplotlib inline\nfiles = !ls"
+    ),
     "times everything": _timing_magics,
     "deleted the last question and a given cell": _deleted_cells,
     "left an older copy of a cell": _older_copy,

@@ -49,7 +49,9 @@ class NotebookRun:
 
 
 def execute_notebook(
-    notebook: bytes, files: Iterable[tuple[str, bytes]], cell_seconds: float = CELL_SECONDS
+    notebook: bytes,
+    files: Iterable[tuple[str, bytes]],
+    cell_seconds: float = CELL_SECONDS,
 ) -> tuple[CellError, ...]:
     """Run every cell, going on after errors; returns the errors.
 
@@ -65,7 +67,11 @@ def execute_notebook(
 
 
 def run_notebook(
-    notebook: bytes, files: Iterable[tuple[str, bytes]], cell_seconds: float, *, quick: bool = True
+    notebook: bytes,
+    files: Iterable[tuple[str, bytes]],
+    cell_seconds: float,
+    *,
+    quick: bool = True,
 ) -> NotebookRun:
     """As `execute_notebook`; returns the notebook with its outputs too.
 
@@ -107,11 +113,15 @@ def run_notebook(
         except DeadKernelError:
             fatal = [CellError(started[-1], "KernelDied", "the kernel died", "")]
         except (RuntimeError, NoSuchKernel) as error:
-            raise KitError(f"the Jupyter kernel could not run the notebook: {error}") from error
+            raise KitError(
+                f"the Jupyter kernel could not run the notebook: {error}"
+            ) from error
     errors = []
     for index, cell in enumerate(loaded.cells):
         for output in cell.get("outputs", []):
-            if output.output_type == "error" and all(index != error.cell for error in fatal):
+            if output.output_type == "error" and all(
+                index != error.cell for error in fatal
+            ):
                 traceback = _COLOUR.sub("", "\n".join(output.traceback))
                 errors.append(CellError(index, output.ename, output.evalue, traceback))
     return NotebookRun(loaded, (*errors, *fatal))

@@ -42,7 +42,9 @@ class HarderSource:
     text: str
 
 
-def read_harder(assignment: Assignment, questions: Sequence[str]) -> HarderSource | None:
+def read_harder(
+    assignment: Assignment, questions: Sequence[str]
+) -> HarderSource | None:
     """Read `harder.py` beside a source notebook; None where there is none.
 
     Raises:
@@ -68,9 +70,13 @@ def read_harder(assignment: Assignment, questions: Sequence[str]) -> HarderSourc
     if suite.is_file():
         contracts = _Module(suite, suite.relative_to(assignment.root).as_posix())
         shipped = contracts.shipped_contracts(named - own_forms)
-        with_forms |= {name for word, name in contracts.registrations() if word == "contract"}
+        with_forms |= {
+            name for word, name in contracts.registrations() if word == "contract"
+        }
     if formless := named - with_forms:
-        raise BadSource(f"{place}: {', '.join(sorted(formless))}: contracts.py has no calls")
+        raise BadSource(
+            f"{place}: {', '.join(sorted(formless))}: contracts.py has no calls"
+        )
     text = "\n\n\n".join(part for part in (shipped, own.body()) if part)
     return HarderSource(
         tuple(name for name in questions if name in named),
@@ -91,7 +97,9 @@ class _Module:
         try:
             self._body = ast.parse(self._text).body
         except SyntaxError as error:
-            raise BadSource(f"{place}:{error.lineno}: is not valid Python: {error.msg}") from error
+            raise BadSource(
+                f"{place}:{error.lineno}: is not valid Python: {error.msg}"
+            ) from error
 
     def registrations(self) -> Iterator[tuple[str, str]]:
         """(word, question) of each `contract(…)`, `about(…)` and `@holds(…)`."""
@@ -100,7 +108,9 @@ class _Module:
             calls += node.decorator_list if isinstance(node, ast.FunctionDef) else []
             for call in calls:
                 match call:
-                    case ast.Call(func=ast.Name(word), args=[ast.Constant(str(question)), *_]):
+                    case ast.Call(
+                        func=ast.Name(word), args=[ast.Constant(str(question)), *_]
+                    ):
                         yield word, question
 
     def reasons(self) -> Iterator[tuple[str, str]]:
@@ -185,7 +195,9 @@ def _without_judgement(node: ast.stmt) -> str:
     assert isinstance(node, ast.Expr)
     call = node.value
     assert isinstance(call, ast.Call)
-    settings = [keyword for keyword in call.keywords if keyword.arg in _SHIPPED_SETTINGS]
+    settings = [
+        keyword for keyword in call.keywords if keyword.arg in _SHIPPED_SETTINGS
+    ]
     arguments = [ast.unparse(part) for part in call.args]
     arguments[0] = f'"{_question_of(node)}"'
     arguments += [f"{keyword.arg}={ast.unparse(keyword.value)}" for keyword in settings]

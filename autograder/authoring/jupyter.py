@@ -49,7 +49,9 @@ def _tag(cells: list[tuple[str, dict[str, Any], str]], file: str) -> Iterator[Ra
             if "written" in tags and not regions.has_region(source):
                 source = f"{regions.BEGIN}\n{source}\n{regions.END}"
         elif not tags and kind == "code":
-            if any(settings.get(setting) for setting in ("solution", "grade", "locked")):
+            if any(
+                settings.get(setting) for setting in ("solution", "grade", "locked")
+            ):
                 tags = _code_tags(settings, questions, place)
             else:
                 tags = _tags_of_plain_code(source, number)
@@ -69,7 +71,9 @@ def _markdown_tags(settings: dict[str, Any], place: Place) -> dict[str, Any]:
     return {"written": name, "points": settings.get("points")}
 
 
-def _code_tags(settings: dict[str, Any], questions: list[str], place: Place) -> dict[str, Any]:
+def _code_tags(
+    settings: dict[str, Any], questions: list[str], place: Place
+) -> dict[str, Any]:
     name = _grade_id(settings, place)
     if settings.get("solution") and settings.get("grade"):
         raise BadSource(

@@ -163,7 +163,9 @@ def _telling_test_lines(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Expr(value=ast.Constant(value=str())):
-                docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+                docstrings.update(
+                    range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                )
     for number, line in enumerate(source.split("\n"), start=1):
         code = re.sub(r"\s#.*$", "", line).strip()
         if number not in docstrings and _is_telling_code(code, _SHORTEST_TEST_LINE):

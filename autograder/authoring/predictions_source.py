@@ -39,10 +39,16 @@ class Prediction:
 
     def cell(self, *, solution: bool) -> str:
         """The text of the cell: with three dots for students, with the answer in the key."""
-        listed = " or ".join(json.dumps(choice, ensure_ascii=False) for choice in self.choices)
+        listed = " or ".join(
+            json.dumps(choice, ensure_ascii=False) for choice in self.choices
+        )
         ask = f"Predict: {self.question} Write {listed or 'a number'} in place of the dots."
         lines = textwrap.wrap(
-            ask, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False
+            ask,
+            _WIDTH,
+            initial_indent="# ",
+            subsequent_indent="# ",
+            break_long_words=False,
         )
         answer = json.dumps(self.answer, ensure_ascii=False) if solution else "..."
         return "\n".join([*lines, f'predict("{self.name}", {answer})'])
@@ -69,13 +75,17 @@ def read_predictions(notebook: SourceNotebook) -> dict[str, Prediction]:
 def read_prediction(cell: SourceCell) -> Prediction:
     """Read the one call of a cell tagged `predict`. Raises: BadSource."""
     match ast.parse(cell.source).body:
-        case [ast.Expr(ast.Call(func=ast.Name("predict"), args=args, keywords=keywords))]:
+        case [
+            ast.Expr(ast.Call(func=ast.Name("predict"), args=args, keywords=keywords))
+        ]:
             pass
         case _:
             raise BadSource(f"{cell.place}: {_FORM}")
     try:
         question, *choices = map(ast.literal_eval, args)
-        settings = {keyword.arg: ast.literal_eval(keyword.value) for keyword in keywords}
+        settings = {
+            keyword.arg: ast.literal_eval(keyword.value) for keyword in keywords
+        }
         answer, because = settings.pop("answer"), settings.pop("because")
         atol = settings.pop("atol", 0)
     except (ValueError, KeyError) as error:
@@ -87,5 +97,7 @@ def read_prediction(cell: SourceCell) -> Prediction:
     if choices and answer not in choices:
         raise BadSource(f"{cell.place}: the answer {answer!r} is none of the choices")
     if not choices and not is_number:
-        raise BadSource(f"{cell.place}: without choices the answer is a number, not {answer!r}")
+        raise BadSource(
+            f"{cell.place}: without choices the answer is a number, not {answer!r}"
+        )
     return Prediction(cell.name, question, tuple(choices), answer, atol, because)

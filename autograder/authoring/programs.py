@@ -99,4 +99,6 @@ def _imported_from_kit(module: str, tree: ast.Module) -> Iterator[str]:
             if name.startswith("autograder."):
                 yield name
             elif name.partition(".")[0] not in sys.stdlib_module_names:
-                raise ImportError(f"{module} imports {name}, which a student may not have")
+                raise ImportError(
+                    f"{module} imports {name}, which a student may not have"
+                )

@@ -39,11 +39,15 @@ def publish_solutions(
     files = {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path != assignment.solution and "__pycache__" not in path.parts
+        if path.is_file()
+        and path != assignment.solution
+        and "__pycache__" not in path.parts
     }
     raw = json.loads(assignment.solution.read_bytes())
     raw["cells"] = [cell for cell in raw["cells"] if not _is_guide(cell)]
-    run = run_notebook(json.dumps(raw).encode(), files.items(), CELL_SECONDS, quick=quick)
+    run = run_notebook(
+        json.dumps(raw).encode(), files.items(), CELL_SECONDS, quick=quick
+    )
     if run.errors:
         error = run.errors[0]
         raise KitError(

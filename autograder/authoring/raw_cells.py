@@ -19,7 +19,11 @@ class Place:
     cell: int
 
     def __str__(self) -> str:
-        return f"{self.file}, cell {self.cell}" if self.line is None else f"{self.file}:{self.line}"
+        return (
+            f"{self.file}, cell {self.cell}"
+            if self.line is None
+            else f"{self.file}:{self.line}"
+        )
 
     def at(self, index: int) -> str:
         """The place of the cell's line `index`, counted from 0."""

@@ -67,7 +67,9 @@ def split_scheme(source: str) -> tuple[str, str]:
     return "\n".join(outside).rstrip("\n"), "\n".join(scheme).strip("\n")
 
 
-def _split(source: str, begin: str, end: str, region: str) -> tuple[list[str], list[str]]:
+def _split(
+    source: str, begin: str, end: str, region: str
+) -> tuple[list[str], list[str]]:
     """The lines outside of the regions, and the lines inside.
 
     Raises:
@@ -81,7 +83,9 @@ def _split(source: str, begin: str, end: str, region: str) -> tuple[list[str], l
         text = line.strip()
         if text == begin:
             if opened is not None:
-                raise RegionError(number, f"a second {begin} before the {end} of the first")
+                raise RegionError(
+                    number, f"a second {begin} before the {end} of the first"
+                )
             opened, is_filled = number, False
         elif text == end:
             if opened is None:
@@ -101,7 +105,9 @@ def _split(source: str, begin: str, end: str, region: str) -> tuple[list[str], l
 
 def _advice(text: str) -> str:
     if re.search("solution", text, re.IGNORECASE):
-        return f"{text!r} looks like a marker; write {BEGIN} or {END} on a line of its own"
+        return (
+            f"{text!r} looks like a marker; write {BEGIN} or {END} on a line of its own"
+        )
     if re.search("scheme", text, re.IGNORECASE):
         return (
             f"{text!r}: a marking guide stands in a written answer, between {BEGIN_SCHEME} and "
@@ -112,7 +118,9 @@ def _advice(text: str) -> str:
 
 def complete(source: str) -> str:
     """The cell of the answer key: with the answer, without the markers."""
-    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
+    return "\n".join(
+        line for line in source.split("\n") if line.strip() not in (BEGIN, END)
+    )
 
 
 def replace_answers(source: str, stub: str) -> str:

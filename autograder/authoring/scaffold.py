@@ -37,11 +37,15 @@ def new_course(root: Path, archive: Path | None = None) -> list[str]:
     Raises:
         KitError: one of the files exists already; nothing is written then.
     """
-    name = json.dumps(root.resolve().name, ensure_ascii=False)[1:-1]  # JSON's escapes are TOML's
+    name = json.dumps(root.resolve().name, ensure_ascii=False)[
+        1:-1
+    ]  # JSON's escapes are TOML's
     course, suites = Course(root), Folder.TESTS.path
     contents: dict[Path, Content] = {
         root / COURSE_FILE: _template("course/course.toml").replace("COURSE", name),
-        root / "README.md": _template("course/README.md").replace("COURSE", root.resolve().name),
+        root / "README.md": _template("course/README.md").replace(
+            "COURSE", root.resolve().name
+        ),
         root / "nbgrader_config.py": _template("course/nbgrader_config.py"),
         root / ".gitignore": _gitignore(),
         course.suites / "pytest.ini": _template("course/pytest.ini"),
@@ -70,12 +74,20 @@ def new_assignment(course: Course, name: str) -> list[str]:
     assignment = Assignment(name, course.root)
     source = _template("assignment/source.py").replace("ASSIGNMENT", name)
     texts: dict[Path, Content] = {assignment.source.with_suffix(".py"): source}
-    files = ("test_centered.py", "mistakes.py", "alternates.py", "contracts.py", "costs.toml")
+    files = (
+        "test_centered.py",
+        "mistakes.py",
+        "alternates.py",
+        "contracts.py",
+        "costs.toml",
+    )
     for file in files:
         texts[assignment.suite / file] = _template(f"assignment/{file}")
     for folder in (assignment.source.parent, assignment.suite):
         if folder.exists():
-            raise KitError(f"{folder} is there already: take another name, or remove it")
+            raise KitError(
+                f"{folder} is there already: take another name, or remove it"
+            )
     if not (settings := course.suites / "pytest.ini").exists():
         texts[settings] = _template("course/pytest.ini")
     _write(course, f"`autograder new {name}`", texts)
@@ -96,7 +108,9 @@ def _gitignore() -> str:
     return "\n".join((comment, *folders, *_NEVER_COMMITTED, ""))
 
 
-def _write(course: Course, command: str, contents: Mapping[Path, Content], *folders: Path) -> None:
+def _write(
+    course: Course, command: str, contents: Mapping[Path, Content], *folders: Path
+) -> None:
     for path in contents:
         if path.exists():
             raise KitError(

@@ -49,7 +49,9 @@ def make_single_file(release: bytes, files: Mapping[str, bytes], host: str) -> b
         host: one of `HOSTS`.
     """
     notebook: dict[str, Any] = json.loads(release)
-    carried = {path: content for path, content in files.items() if path[:8] != "figures/"}
+    carried = {
+        path: content for path, content in files.items() if path[:8] != "figures/"
+    }
     is_unpacked = False
     for cell in notebook["cells"]:
         text = "".join(cell["source"])
@@ -61,7 +63,9 @@ def make_single_file(release: bytes, files: Mapping[str, bytes], host: str) -> b
             cell["metadata"] |= _FOLDED
         cell["source"] = text.splitlines(keepends=True)
     notebook["metadata"] |= HOSTS[host]
-    return (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    return (
+        json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    ).encode()
 
 
 def put_pictures_inside(text: str, files: Mapping[str, bytes]) -> str:
@@ -71,9 +75,13 @@ def put_pictures_inside(text: str, files: Mapping[str, bytes]) -> str:
 
 def _as_data(link: re.Match[str], files: Mapping[str, bytes]) -> str:
     """A link to a picture, with the picture itself as its target."""
-    before, path = (link[1], link[2]) if link[1] else (link[3], link[4])
+    if link[1]:
+        before, path = link[1], link[2]
+    else:
+        before, path = link[3], link[4]
     kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
-    return f"{before}data:{kind};base64,{base64.b64encode(files[path]).decode()}"
+    content = base64.b64encode(files[path]).decode()
+    return f"{before}data:{kind};base64,{content}"
 
 
 def _unpack(files: Mapping[str, bytes]) -> str:

@@ -25,7 +25,9 @@ from autograder.intake.magics import strip_magics
 SHIPPED_ROOMS = ("autograder.student_tools", "autograder.kernels")
 """Rooms of the kit from which a given cell may import: `companions.py` ships their modules."""
 
-_LONGEST_NAME = 50  # with the kind in front it is a cell id, which has at most 64 characters
+_LONGEST_NAME = (
+    50  # with the kind in front it is a cell id, which has at most 64 characters
+)
 _JUPYTEXT_OWN = (
     "lines_to_next_cell",
     "lines_to_end_of_cell_marker",
@@ -114,12 +116,22 @@ def read_percent(text: str, file: str) -> list[RawCell]:
     try:
         notebook = jupytext.reads(text, fmt="py:percent")
     except Exception as error:  # jupytext's parser raises anything at a broken file
-        raise BadSource(f"{file}: not a notebook in jupytext's percent format: {error}") from error
+        raise BadSource(
+            f"{file}: not a notebook in jupytext's percent format: {error}"
+        ) from error
     lines = _marker_lines(text, len(notebook.cells))
     cells = []
-    for number, (cell, line) in enumerate(zip(notebook.cells, lines, strict=True), start=1):
-        tags = {key: value for key, value in cell.metadata.items() if key not in _JUPYTEXT_OWN}
-        cells.append(RawCell(cell.cell_type, tags, cell.source, Place(file, line, number)))
+    for number, (cell, line) in enumerate(
+        zip(notebook.cells, lines, strict=True), start=1
+    ):
+        tags = {
+            key: value
+            for key, value in cell.metadata.items()
+            if key not in _JUPYTEXT_OWN
+        }
+        cells.append(
+            RawCell(cell.cell_type, tags, cell.source, Place(file, line, number))
+        )
     return cells
 
 
@@ -170,9 +182,13 @@ def _kind_and_name(cell: RawCell) -> tuple[Kind, str]:
     for tag in cell.tags:
         if tag in ("written", *CODE_TAGS) and tag not in allowed:
             kind = "code" if code else "markdown"
-            raise BadSource(f"{cell.place}: the tag {tag!r} does not belong on a {kind} cell")
+            raise BadSource(
+                f"{cell.place}: the tag {tag!r} does not belong on a {kind} cell"
+            )
         if tag not in allowed:
-            hint = "; points of a question stand in its tests" if tag == "points" else ""
+            hint = (
+                "; points of a question stand in its tests" if tag == "points" else ""
+            )
             raise BadSource(
                 f"{cell.place}: unknown tag {tag!r}; there are: "
                 f"{', '.join((*CODE_TAGS, 'written'))}{hint}"
@@ -246,7 +262,9 @@ def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
             tree = ast.parse(strip_magics(form)[0])
         except SyntaxError as error:
             place = cell.place.at((error.lineno or 1) - 1)
-            raise BadSource(f"{place}: {kind} {name!r} is not valid Python: {error.msg}") from error
+            raise BadSource(
+                f"{place}: {kind} {name!r} is not valid Python: {error.msg}"
+            ) from error
         for module in imported_modules(tree):
             is_shipped = kind == "given" and module.rpartition(".")[0] in SHIPPED_ROOMS
             if module.split(".")[0] == "autograder" and not is_shipped:
@@ -292,9 +310,15 @@ def _check_names(cells: tuple[SourceCell, ...], file: str) -> None:
                 )
             seen[cell.kind, cell.name] = cell.place
         elif cell.kind == "check" and ("question", cell.name) not in seen:
-            questions = [question.name for question in cells if question.kind == "question"]
+            questions = [
+                question.name for question in cells if question.kind == "question"
+            ]
             is_early = cell.name in questions
-            problem = "stands before its question" if is_early else "has no question of that name"
+            problem = (
+                "stands before its question"
+                if is_early
+                else "has no question of that name"
+            )
             raise BadSource(f"{cell.place}: check {cell.name!r} {problem}")
     if not any(cell.kind == "question" for cell in cells):
         raise BadSource(

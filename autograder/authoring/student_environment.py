@@ -34,7 +34,9 @@ def environment_files(libraries: Sequence[str]) -> dict[str, bytes]:
 def _requirements(libraries: Sequence[str]) -> Iterator[str]:
     for library in libraries:
         try:
-            version = metadata.version(library).partition("+")[0]  # 2.13.0+cpu is 2.13.0
+            version = metadata.version(library).partition("+")[
+                0
+            ]  # 2.13.0+cpu is 2.13.0
         except metadata.PackageNotFoundError:  # its package has another name
             yield library
             continue

@@ -67,17 +67,26 @@ def write_release(
     _assert_none(assignment, file_problems(assignment, built))
     files = {**dict(built.files), **student_programs(course, assignment)}
     # the table holds the notebook, which is searched for leaks cell by cell
-    searched = tuple((name, files[name]) for name in files if not name.endswith(TABLE_SUFFIX))
-    _assert_none(assignment, leak_problems(assignment, dataclasses.replace(built, files=searched)))
+    searched = tuple(
+        (name, files[name]) for name in files if not name.endswith(TABLE_SUFFIX)
+    )
+    _assert_none(
+        assignment,
+        leak_problems(assignment, dataclasses.replace(built, files=searched)),
+    )
     libraries = imported_libraries(built.release_bytes, built.companions)
     files |= environment_files(libraries) | _students_page(course)
     if host:
-        return _write_single_file(course, assignment, built.release_bytes, files, to, host)
+        return _write_single_file(
+            course, assignment, built.release_bytes, files, to, host
+        )
     files[f"{assignment.name}.ipynb"] = built.release_bytes
     files[README] = _readme(course, assignment, _version(files), libraries).encode()
     existing = _read_release(to, assignment.name)
     _assert_untouched(to, existing, assignment.name)
-    with FileTransaction(course.kept, f"`autograder release {assignment.name}`") as written:
+    with FileTransaction(
+        course.kept, f"`autograder release {assignment.name}`"
+    ) as written:
         if _is_zip(to):
             written.write(to, _zip(assignment.name, files))
         else:
@@ -102,11 +111,17 @@ def _write_single_file(
         KitError: `to` is no name of a notebook, or is there already.
     """
     if to.suffix != ".ipynb":
-        raise KitError(f"{to}: a release for {host} is one notebook: name a file ending in .ipynb")
+        raise KitError(
+            f"{to}: a release for {host} is one notebook: name a file ending in .ipynb"
+        )
     content = make_single_file(release, files, host)
     if to.exists() and to.read_bytes() != content:
-        raise KitError(f"{to} is there already: choose another place, or remove it first")
-    with FileTransaction(course.kept, f"`autograder release {assignment.name}`") as written:
+        raise KitError(
+            f"{to} is there already: choose another place, or remove it first"
+        )
+    with FileTransaction(
+        course.kept, f"`autograder release {assignment.name}`"
+    ) as written:
         written.write(to, content)
     return [to.name]
 
@@ -137,7 +152,9 @@ def _version(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()
 
 
-def _readme(course: Course, assignment: Assignment, version: str, libraries: Sequence[str]) -> str:
+def _readme(
+    course: Course, assignment: Assignment, version: str, libraries: Sequence[str]
+) -> str:
     name = assignment.name
     *first, last = libraries or [""]
     listed = f"{', '.join(first)} and {last}" if first else last
@@ -165,7 +182,9 @@ Release `{version}`
 def _assert_untouched(to: Path, existing: Mapping[str, bytes], name: str) -> None:
     if not existing:
         return
-    stated = _VERSION.search(existing.get(README, b"").decode("utf-8", errors="replace"))
+    stated = _VERSION.search(
+        existing.get(README, b"").decode("utf-8", errors="replace")
+    )
     if f"{name}.ipynb" not in existing or stated is None:
         raise KitError(
             f"{to} is there and is not a release of {name}: choose another place, or "
@@ -187,8 +206,12 @@ def _read_release(to: Path, name: str) -> dict[str, bytes]:
         return {}
     if not _is_zip(to):
         if not to.is_dir():
-            raise KitError(f"{to} is a file: name a folder, or a file that ends in .zip")
-        paths = [path for path in to.rglob("*") if path.is_file() and not is_part(path.name)]
+            raise KitError(
+                f"{to} is a file: name a folder, or a file that ends in .zip"
+            )
+        paths = [
+            path for path in to.rglob("*") if path.is_file() and not is_part(path.name)
+        ]
         return {path.relative_to(to).as_posix(): path.read_bytes() for path in paths}
     try:
         with zipfile.ZipFile(to) as archive:
@@ -197,7 +220,9 @@ def _read_release(to: Path, name: str) -> dict[str, bytes]:
                 for info in archive.infolist()
             }
     except (OSError, zipfile.BadZipFile) as error:
-        raise KitError(f"{to} is there and is not a release of {name}: {error}") from error
+        raise KitError(
+            f"{to} is there and is not a release of {name}: {error}"
+        ) from error
 
 
 def _zip(name: str, files: Mapping[str, bytes]) -> bytes:

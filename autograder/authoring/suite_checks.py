@@ -96,7 +96,8 @@ def _tested_functions(tree: ast.Module) -> set[str]:
                 if name not in _OWN_ATTRIBUTES:
                     functions.add(name)
             case ast.Call(
-                func=ast.Attribute(attr=method), args=[ast.Constant(value=str(name)), *_]
+                func=ast.Attribute(attr=method),
+                args=[ast.Constant(value=str(name)), *_],
             ):
                 if method in _CALLS_BY_NAME:
                     functions.add(name)
@@ -109,7 +110,10 @@ def _repeated_answers(suite: Path) -> Iterator[str]:
         if not file.exists():
             continue
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if not isinstance(node, ast.FunctionDef | ast.ClassDef) or not node.decorator_list:
+            if (
+                not isinstance(node, ast.FunctionDef | ast.ClassDef)
+                or not node.decorator_list
+            ):
                 continue  # a helper
             if node.name in places:
                 yield (

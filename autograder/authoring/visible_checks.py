@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 IMPORT = "from autograder.student_tools.expect import"
 PREDICT_IMPORT = "from autograder.student_tools.predictions import predict"
 _HOW_FAR = (
-    "# How far am I? What this shows is kept beside the notebook, and nowhere else.\nprogress()"
+    "# How far am I? What this shows is kept beside the notebook, and nowhere else.\n"
+    "progress()"
 )
 WIDTH = 88
 _INDENT = "    "
@@ -69,10 +70,14 @@ def frame_checks(
         if names := names_to_refuse(cell, questions[cell.name].forbidden):
             refused[cell.name] = names
     given = notebook.of_kind("given")
-    has_tools = any(IMPORT in cell.source or PREDICT_IMPORT in cell.source for cell in given)
+    has_tools = any(
+        IMPORT in cell.source or PREDICT_IMPORT in cell.source for cell in given
+    )
     if predictions and not has_tools:
         place = notebook.of_kind("predict")[0].place
-        raise BadSource(f"{place}: a prediction needs a given cell with `{PREDICT_IMPORT}`")
+        raise BadSource(
+            f"{place}: a prediction needs a given cell with `{PREDICT_IMPORT}`"
+        )
     if not (has_tools or refused):
         return notebook, {}
     if not given:
@@ -90,7 +95,9 @@ def frame_checks(
             source = _frame(source, cell.name, parts[cell.name])
             cell = dataclasses.replace(cell, source=source)
         elif cell is given[0] and not has_tools:
-            cell = dataclasses.replace(cell, source=f"{cell.source.rstrip()}\n{IMPORT} expect")
+            cell = dataclasses.replace(
+                cell, source=f"{cell.source.rstrip()}\n{IMPORT} expect"
+            )
         cells.append(cell)
     facts = {
         "assignment": notebook.assignment,
@@ -100,7 +107,9 @@ def frame_checks(
             "checks": parts.total(),
             "predictions": len(predictions),
         },
-        "predictions": {name: prediction.facts() for name, prediction in predictions.items()},
+        "predictions": {
+            name: prediction.facts() for name, prediction in predictions.items()
+        },
         "questions": list(notebook.questions),
         "refused": refused,
     }
@@ -131,7 +140,9 @@ def decode_facts(companion: str) -> str:
 def _number_hints(cell: SourceCell, hints: list[list[str]]) -> str:
     """The check's text with numbers in place of its hints, whose sentences are added to `hints`."""
     source = cell.source
-    places = sorted(_hint_places(ast.parse(strip_magics(source)[0])), key=lambda place: place.start)
+    places = sorted(
+        _hint_places(ast.parse(strip_magics(source)[0])), key=lambda place: place.start
+    )
     lines = [line.encode() for line in source.split("\n")]
     references = []
     for place in places:
@@ -176,7 +187,9 @@ def _place_of(node: ast.expr) -> Iterator[HintPlace]:
                 elif isinstance(value, ast.FormattedValue):
                     text += f"{{{len(expressions)}{_format_of(value)}}}"
                     expressions.append(ast.unparse(value.value))
-            yield HintPlace(start, end, tuple(_SENTENCE.split(text)), tuple(expressions))
+            yield HintPlace(
+                start, end, tuple(_SENTENCE.split(text)), tuple(expressions)
+            )
 
 
 def _format_of(value: ast.FormattedValue) -> str:
@@ -184,7 +197,9 @@ def _format_of(value: ast.FormattedValue) -> str:
     conversion = f"!{chr(value.conversion)}" if value.conversion >= 0 else ""
     if isinstance(value.format_spec, ast.JoinedStr):
         parts = value.format_spec.values
-        conversion += ":" + "".join(str(p.value) for p in parts if isinstance(p, ast.Constant))
+        conversion += ":" + "".join(
+            str(p.value) for p in parts if isinstance(p, ast.Constant)
+        )
     return conversion
 
 
@@ -192,7 +207,9 @@ def _join_short_calls(source: str) -> str:
     """Statements that now fit into one line, in one line."""
     lines = source.split("\n")
     body = ast.parse(strip_magics(source)[0])
-    statements = [node for node in ast.walk(body) if isinstance(node, (ast.Expr, ast.Assign))]
+    statements = [
+        node for node in ast.walk(body) if isinstance(node, (ast.Expr, ast.Assign))
+    ]
     for node in sorted(statements, key=lambda node: -node.lineno):
         first, last = node.lineno - 1, node.end_lineno or node.lineno
         text = lines[first:last]
@@ -201,7 +218,9 @@ def _join_short_calls(source: str) -> str:
         joined = " ".join(line.strip() for line in text)
         joined = re.sub(r"([(\[]) ", r"\1", joined)
         joined = re.sub(r",? ([)\]])", r"\1", joined)
-        joined = text[0][: len(text[0]) - len(text[0].lstrip())] + joined
+        begin = text[0]
+        indent = begin[: len(begin) - len(begin.lstrip())]
+        joined = indent + joined
         if len(joined) <= WIDTH - len(_INDENT) and _is_equal(joined, text):
             lines[first:last] = [joined]
     return "\n".join(lines)

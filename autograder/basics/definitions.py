@@ -48,7 +48,13 @@ def bound_names(node: ast.AST) -> frozenset[str]:
             return frozenset(name.split(".")[0] for name in names)
         case ast.Name(ctx=ast.Store()):
             return frozenset({node.id})
-        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+        case (
+            ast.Lambda()
+            | ast.ListComp()
+            | ast.SetComp()
+            | ast.DictComp()
+            | ast.GeneratorExp()
+        ):
             return frozenset()
         case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
             captured = {name}

@@ -14,7 +14,8 @@ _NO_SPACE = (
     "is unchanged"
 )
 _NOT_ALLOWED = (
-    "it may not be read, or not be written; change its permissions, or name another place"
+    "it may not be read, or not be written; change its permissions, or name another "
+    "place"
 )
 _WHAT_TO_DO = {
     errno.ENOSPC: _NO_SPACE,
@@ -62,7 +63,9 @@ def explain_error(error: BaseException) -> str | None:
 def _is_database_error(error: BaseException) -> bool:
     if isinstance(error, sqlite3.Error):
         return True
-    sqlalchemy = sys.modules.get("sqlalchemy.exc")  # None where nothing has loaded sqlalchemy
+    sqlalchemy = sys.modules.get(
+        "sqlalchemy.exc"
+    )  # None where nothing has loaded sqlalchemy
     return sqlalchemy is not None and isinstance(error, sqlalchemy.SQLAlchemyError)
 
 

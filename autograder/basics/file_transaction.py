@@ -24,7 +24,12 @@ from typing import Literal, Self
 from autograder.basics.errors import KitError
 from autograder.basics.explain import explain_error
 from autograder.basics.stored_json import decode_stored, encode_line, stored_text
-from autograder.basics.whole_files import Content, name_file_in_errors, part_path, write_part
+from autograder.basics.whole_files import (
+    Content,
+    name_file_in_errors,
+    part_path,
+    write_part,
+)
 
 _JOURNALS = "unfinished"
 _WRITTEN = ".jsonl"
@@ -169,7 +174,9 @@ class FileTransaction:
                 is_changed = _is_database_changed(self._steps)
                 if not is_changed and self._forget_journal():
                     _undo(self._steps)
-                elif isinstance(error, OSError) and (is_changed or self._is_committed()):
+                elif isinstance(error, OSError) and (
+                    is_changed or self._is_committed()
+                ):
                     raise _unfinished(
                         error,
                         self._command,
@@ -233,17 +240,24 @@ def recover_transactions(folder: Path, tell: Callable[[str], None]) -> None:
             read.
     """
     for path in sorted((folder / _JOURNALS).glob("*.*")):
-        with contextlib.suppress(FileNotFoundError), path.open("r+", encoding="utf-8") as journal:
+        with (
+            contextlib.suppress(FileNotFoundError),
+            path.open("r+", encoding="utf-8") as journal,
+        ):
             if not _is_abandoned(journal, path):
                 continue
             command, steps = _read_journal(path)
             if path.suffix == _COMMITTED or _is_database_changed(steps):
                 with _hold_commit_lock(folder):
                     _apply_each(steps, command)
-                tell(f"{command} was cut off while it put its files in place; that is finished now")
+                tell(
+                    f"{command} was cut off while it put its files in place; that is finished now"
+                )
             else:
                 _undo(steps)
-                tell(f"{command} was cut off before its files were in place: run it again")
+                tell(
+                    f"{command} was cut off before its files were in place: run it again"
+                )
             path.unlink(missing_ok=True)
 
 
@@ -315,7 +329,9 @@ def _apply(steps: list[_Step]) -> None:
         other = Path(step.other)
         with name_file_in_errors(path):
             if step.do == "replace":
-                with contextlib.suppress(FileNotFoundError):  # the new file is in place already
+                with contextlib.suppress(
+                    FileNotFoundError
+                ):  # the new file is in place already
                     other.replace(path)
             elif step.do == "move":
                 if not other.exists() and path.exists():

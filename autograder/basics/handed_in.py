@@ -48,7 +48,9 @@ def read_handed_in(path: Path, limit: int) -> bytes:
     try:
         handle = os.open(path, _FLAGS)
     except FileNotFoundError:
-        raise OutOfReach(f"{name}: there is no such file; a notebook must be handed in") from None
+        raise OutOfReach(
+            f"{name}: there is no such file; a notebook must be handed in"
+        ) from None
     except (OSError, ValueError) as error:
         raise _refusal(name, error) from None
     try:
@@ -113,12 +115,16 @@ def _refusal(name: str, error: OSError | ValueError) -> UnreadableSubmission:
             f"{name}: cannot be read (its name cannot be used); hand in the notebook again"
         )
     if error.errno == errno.ELOOP:
-        return UnreadableSubmission(f"{name}: is a link, not a file; hand in the notebook itself")
+        return UnreadableSubmission(
+            f"{name}: is a link, not a file; hand in the notebook itself"
+        )
     if error.errno in (errno.ENXIO, errno.ENODEV):
         return UnreadableSubmission(
             f"{name}: is a socket or a device; hand in the .ipynb file itself"
         )
-    return OutOfReach(f"{name}: cannot be read ({error.strerror}); hand in the notebook again")
+    return OutOfReach(
+        f"{name}: cannot be read ({error.strerror}); hand in the notebook again"
+    )
 
 
 def _size(limit: int) -> str:

@@ -41,7 +41,9 @@ def hold_lock(
             fcntl.flock(file, kind | fcntl.LOCK_NB)
             file.truncate(0)
             since = time.strftime("%Y-%m-%d %H:%M:%S")
-            file.write(f"process {os.getpid()} on {socket.gethostname()}, since {since}")
+            file.write(
+                f"process {os.getpid()} on {socket.gethostname()}, since {since}"
+            )
             file.flush()
         except BlockingIOError:
             file.seek(0)

@@ -11,10 +11,26 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parents[1]
 EXTRAS = {
     "notebook": frozenset(
-        {"jupyter_client", "jupytext", "mistune", "nbclient", "nbconvert", "nbformat", "nbgrader"}
+        {
+            "jupyter_client",
+            "jupytext",
+            "mistune",
+            "nbclient",
+            "nbconvert",
+            "nbformat",
+            "nbgrader",
+        }
     ),
     "nbgrader": frozenset(
-        {"mistune", "nbconvert", "nbformat", "nbgrader", "nh3", "sqlalchemy", "traitlets"}
+        {
+            "mistune",
+            "nbconvert",
+            "nbformat",
+            "nbgrader",
+            "nh3",
+            "sqlalchemy",
+            "traitlets",
+        }
     ),
     "cluster": frozenset({"cryptography", "dask", "distributed"}),
     "platforms": frozenset({"canvasapi", "httpx", "requests"}),

@@ -66,7 +66,12 @@ def decode_stored(text: str, kind: type[_Record]) -> _Record:
         raise ValueError("it is nested too deeply") from None
     except msgspec.ValidationError as error:
         fault, _, place = str(error).partition(" - at `")
-        place = place.removesuffix("`").removeprefix("key in ").removeprefix("$").removeprefix(".")
+        place = (
+            place.removesuffix("`")
+            .removeprefix("key in ")
+            .removeprefix("$")
+            .removeprefix(".")
+        )
         message = f"{fault} in {place}" if place else fault
         raise ValueError(message.replace("`", "")) from None
 

@@ -13,7 +13,20 @@ import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
 _MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _CLOCK = (
     r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
@@ -53,11 +66,15 @@ def read_time(
     matches = [form.fullmatch(text) for form in _FORMS]
     time = next(filter(None, matches), None)
     if time is None:
-        raise ValueError(f"{text[:60]!r} is no time: write it like 2026-10-02 23:59 Europe/Berlin")
+        raise ValueError(
+            f"{text[:60]!r} is no time: write it like 2026-10-02 23:59 Europe/Berlin"
+        )
     try:
         moment = _as_datetime(time.groupdict())
         named_zone = time["zone"] or unnamed or zone
-        return moment.replace(tzinfo=_resolve_zone(moment, named_zone, zone)).astimezone(UTC)
+        return moment.replace(
+            tzinfo=_resolve_zone(moment, named_zone, zone)
+        ).astimezone(UTC)
     except OverflowError as error:
         raise ValueError(f"{text[:60]!r} is no time: {error}") from error
 
@@ -95,7 +112,9 @@ def read_time_in(
     hour, minute, half = clock.groups()
     # Ukrainian has both a clock of 24 hours and a half of the day: 21:59 PM
     half = _read_half_of_day(half, language) if int(hour) <= 12 else ""
-    return read_time(f"{year:04}-{month:02}-{day:02} {hour}:{minute} {half}".strip(), zone)
+    return read_time(
+        f"{year:04}-{month:02}-{day:02} {hour}:{minute} {half}".strip(), zone
+    )
 
 
 def _take_month(date: str, language: str) -> tuple[int, str]:
@@ -142,7 +161,11 @@ def find_zone(name: str) -> tzinfo | None:
         return None
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError, KeyError):  # KeyError: no such zone; OSError: the name of a folder
+    except (
+        ValueError,
+        OSError,
+        KeyError,
+    ):  # KeyError: no such zone; OSError: the name of a folder
         return None
 
 
@@ -179,7 +202,9 @@ def _resolve_zone(
         ValueError: the name is empty or unknown.
     """
     if not name:
-        raise ValueError(f"{moment} has no time zone: set `timezone` under [course] in course.toml")
+        raise ValueError(
+            f"{moment} has no time zone: set `timezone` under [course] in course.toml"
+        )
     if offset := _OFFSET.fullmatch(name):
         size = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
         return timezone(-size if offset[1] == "-" else size)

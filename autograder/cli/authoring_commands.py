@@ -12,12 +12,21 @@ from typing import Any
 import click
 
 from autograder.basics.file_transaction import recover_transactions
-from autograder.cli.base import CountOrAll, LocalPath, PlatformChoice, beside, find_course, main
+from autograder.cli.base import (
+    CountOrAll,
+    LocalPath,
+    PlatformChoice,
+    beside,
+    find_course,
+    main,
+)
 from autograder.cli.summaries import tell_proofs
 from autograder.course import Course
 
 
-def count_option(name: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def count_option(
+    name: str, text: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """An option of `verify` that takes a number or `all`, 0 by default."""
     return click.option(name, type=CountOrAll(), default="0", help=text)
 
@@ -71,7 +80,10 @@ def build(names: tuple[str, ...], check: bool) -> Iterable[str]:
     "Also try so many mutants of the answer key (the same ones each time), or all of them.",
 )
 @click.option(
-    "--draws", type=click.IntRange(1), default=1, help="With so many draws of the random inputs."
+    "--draws",
+    type=click.IntRange(1),
+    default=1,
+    help="With so many draws of the random inputs.",
 )
 @count_option(
     "--samples",
@@ -100,12 +112,19 @@ def build(names: tuple[str, ...], check: bool) -> Iterable[str]:
     help="Write what was found to this page, or put the figures into the table of this .md file.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print the figures as one JSON array and nothing else."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the figures as one JSON array and nothing else.",
 )
 @click.option(
-    "--workers", type=click.IntRange(1), help="How many graders at once (default: one a core)."
+    "--workers",
+    type=click.IntRange(1),
+    help="How many graders at once (default: one a core).",
 )
-def verify(names: tuple[str, ...], report: Path | None, as_json: bool, **options: Any) -> None:
+def verify(
+    names: tuple[str, ...], report: Path | None, as_json: bool, **options: Any
+) -> None:
     """Prove hidden suites: every known mistake is caught, every right answer passes."""
     from autograder.basics.errors import NotProven
     from autograder.proof import proof_report
@@ -118,7 +137,11 @@ def verify(names: tuple[str, ...], report: Path | None, as_json: bool, **options
         click.echo(proof_report.as_json(proofs))
     else:
         tell_proofs(proofs)
-    problems = [f"{proof.assignment}: {problem}" for proof in proofs for problem in proof.problems]
+    problems = [
+        f"{proof.assignment}: {problem}"
+        for proof in proofs
+        for problem in proof.problems
+    ]
     if problems:
         raise NotProven("\n".join(problems))
 
@@ -126,9 +149,17 @@ def verify(names: tuple[str, ...], report: Path | None, as_json: bool, **options
 @main.command()
 @click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
 @click.option("--question", default="", metavar="NAME", help="Only this question.")
-@click.option("--seeds", type=click.IntRange(1), default=1, help="With so many draws of 20 calls.")
-@click.option("--report", type=LocalPath(), help="Put the figures into the table of this .md file.")
-@click.option("--missed", is_flag=True, help="List the mistakes that nothing in a notebook shows.")
+@click.option(
+    "--seeds", type=click.IntRange(1), default=1, help="With so many draws of 20 calls."
+)
+@click.option(
+    "--report",
+    type=LocalPath(),
+    help="Put the figures into the table of this .md file.",
+)
+@click.option(
+    "--missed", is_flag=True, help="List the mistakes that nothing in a notebook shows."
+)
 def harder(
     names: tuple[str, ...], question: str, seeds: int, report: Path | None, missed: bool
 ) -> Iterable[str]:
@@ -163,11 +194,17 @@ def harder(
     "Also put so many mutants in front of the suite, or all of them, and hunt those that survive.",
 )
 @click.option(
-    "--write", is_flag=True, help="Add a test to the suite for each find; the sum of points stays."
+    "--write",
+    is_flag=True,
+    help="Add a test to the suite for each find; the sum of points stays.",
 )
-@click.option("--results", type=LocalPath(), help="Where the results lie (default: results/).")
 @click.option(
-    "--workers", type=click.IntRange(1), help="How many graders at once (default: one a core)."
+    "--results", type=LocalPath(), help="Where the results lie (default: results/)."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="How many graders at once (default: one a core).",
 )
 def hunt(assignment: str, seed: int, write: bool, **options: Any) -> Iterable[str]:
     """Look for calls that the docstrings allow, and in which an answer with full marks differs from
@@ -214,7 +251,9 @@ def release(assignment: str, to: Path, host: str) -> Iterable[str]:
 @main.command()
 @click.argument("assignment")
 @click.option("--to", required=True, type=LocalPath(), help="A folder.")
-@click.option("--quick", is_flag=True, help="Let cells that train for minutes take a few steps.")
+@click.option(
+    "--quick", is_flag=True, help="Let cells that train for minutes take a few steps."
+)
 def solutions(assignment: str, to: Path, quick: bool) -> Iterable[str]:
     """Run the answer key, and put it into a folder with outputs and pictures, as a page too."""
     from autograder.authoring.build_commands import solutions_command
@@ -225,7 +264,12 @@ def solutions(assignment: str, to: Path, quick: bool) -> Iterable[str]:
 @main.command()
 @click.argument("assignment")
 @click.option("--for", "target", required=True, type=PlatformChoice("bundles"))
-@click.option("--to", required=True, type=LocalPath(), help="A .zip file (gradescope) or a folder.")
+@click.option(
+    "--to",
+    required=True,
+    type=LocalPath(),
+    help="A .zip file (gradescope) or a folder.",
+)
 def bundle(assignment: str, target: str, to: Path) -> Iterable[str]:
     """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at
     GitHub.
@@ -237,8 +281,12 @@ def bundle(assignment: str, target: str, to: Path) -> Iterable[str]:
 
 @main.command()
 @click.argument("assignment")
-@click.option("--to", type=LocalPath(), help="Folder (default: submitted/ of the course).")
-@click.option("--if-empty", is_flag=True, help="Do nothing where there are submissions already.")
+@click.option(
+    "--to", type=LocalPath(), help="Folder (default: submitted/ of the course)."
+)
+@click.option(
+    "--if-empty", is_flag=True, help="Do nothing where there are submissions already."
+)
 def demo(assignment: str, to: Path | None, if_empty: bool) -> Iterable[str]:
     """Write a demo class: right answers, known mistakes, and every awkward notebook that people
     hand in.

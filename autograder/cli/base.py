@@ -74,7 +74,8 @@ class Commands(click.Group):
 
 
 @click.group(
-    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="attention-kit")
 def main() -> None:
@@ -96,8 +97,12 @@ class LocalPath(click.Path):
     def __init__(self, *, exists: bool = False, dir_okay: bool = True) -> None:
         super().__init__(exists=exists, dir_okay=dir_okay, path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        is_address = isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", value)
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        is_address = isinstance(value, str) and re.match(
+            r"[A-Za-z][A-Za-z0-9+.-]+:/", value
+        )
         if is_address and not Path(value).exists():
             raise KitError(
                 f"{value} is an address: name a file or folder of this machine; {BUCKET_ADVICE}"

@@ -86,10 +86,17 @@ results_option = click.option(
     help="Ask the platform at what time each student handed in (token: see export --push).",
 )
 @click.option(
-    "--column", default="", help="With --ask-times: what the platform calls the assignment."
+    "--column",
+    default="",
+    help="With --ask-times: what the platform calls the assignment.",
 )
 def collect(
-    assignment: str, source: Path, origin: str, roster: Path | None, ask_times: bool, column: str
+    assignment: str,
+    source: Path,
+    origin: str,
+    roster: Path | None,
+    ask_times: bool,
+    column: str,
 ) -> Iterable[str]:
     """Take in what a learning platform exports: an archive or a folder, into submitted/."""
     from autograder.platforms.collect import collect as collect_download
@@ -100,12 +107,18 @@ def collect(
         from autograder.platforms.push import hand_in_times
 
         times = hand_in_times(course, origin, column or assignment)
-    return collect_download(course, course.assignment(assignment), source, origin, roster, times)
+    return collect_download(
+        course, course.assignment(assignment), source, origin, roster, times
+    )
 
 
 @main.command()
 @grading_options
-@click.option("--out", type=LocalPath(), help="Where results go (default: results/ of the course).")
+@click.option(
+    "--out",
+    type=LocalPath(),
+    help="Where results go (default: results/ of the course).",
+)
 @click.option("--force", is_flag=True, help="Grade again what has not changed.")
 @click.option(
     "--cluster",
@@ -120,7 +133,10 @@ def collect(
     "see the same folder share a class.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print the results as one JSON array and nothing else."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the results as one JSON array and nothing else.",
 )
 def grade(
     assignment: str,
@@ -143,13 +159,21 @@ def grade(
     if share is not None:
         options["share"] = parse_share(share)
         if cluster is not None:
-            raise KitError("--share does not go with --cluster: a cluster grades the whole class")
+            raise KitError(
+                "--share does not go with --cluster: a cluster grades the whole class"
+            )
     course = find_course()
     folder = out or course.results
     if cluster is not None:
-        options["other_machines"] = _on_cluster(cluster, options["workers"], options["device"])
-    request = GradeRequest(course, course.assignment(assignment), paths, folder, **options)
-    summary = grade_command(request, Watcher(sys.stderr) if as_json else Progress(sys.stderr))
+        options["other_machines"] = _on_cluster(
+            cluster, options["workers"], options["device"]
+        )
+    request = GradeRequest(
+        course, course.assignment(assignment), paths, folder, **options
+    )
+    summary = grade_command(
+        request, Watcher(sys.stderr) if as_json else Progress(sys.stderr)
+    )
     if as_json:
         # the summary has a line for each result; the whole results are in the files
         students = [result.student for result in summary.results]
@@ -176,7 +200,9 @@ def _on_cluster(address: str, workers: int | None, device: str) -> Cluster:
 @main.command()
 @grading_options
 @click.option(
-    "--results", type=LocalPath(), help="Where the results that count lie (default: results/)."
+    "--results",
+    type=LocalPath(),
+    help="Where the results that count lie (default: results/).",
 )
 @click.option(
     "--apply",
@@ -184,7 +210,11 @@ def _on_cluster(address: str, workers: int | None, device: str) -> Cluster:
     help="Make the new results those that count; the old ones are kept by date.",
 )
 def regrade(
-    assignment: str, paths: tuple[Path, ...], results: Path | None, apply: bool, **options: Any
+    assignment: str,
+    paths: tuple[Path, ...],
+    results: Path | None,
+    apply: bool,
+    **options: Any,
 ) -> Iterable[str]:
     """Grade into a folder apart, and show whose mark would move, by how much and because of which
     test.
@@ -198,13 +228,17 @@ def regrade(
 
     course = find_course()
     folder = results or course.results
-    request = GradeRequest(course, course.assignment(assignment), paths, folder, **options)
+    request = GradeRequest(
+        course, course.assignment(assignment), paths, folder, **options
+    )
     comparison = grade_aside(request, Progress(sys.stderr))
     yield from map(one_line, comparison.lines())
     if not apply:
         yield "nothing has changed yet; `--apply` makes these results those that count"
     elif comparison.untried:
-        beside("nothing was taken over: this run did not reach every submission; run it again")
+        beside(
+            "nothing was taken over: this run did not reach every submission; run it again"
+        )
     else:
         apply_regrade(request)
         yield (
@@ -224,7 +258,9 @@ def similarity(assignment: str, paths: tuple[Path, ...]) -> Iterable[str]:
     from autograder.outputs.similarity import similarity_command
 
     course = find_course()
-    return similarity_command(course, course.assignment(assignment), paths, course.results)
+    return similarity_command(
+        course, course.assignment(assignment), paths, course.results
+    )
 
 
 @main.command()
@@ -235,14 +271,18 @@ def report(assignment: str, results: Path | None) -> Iterable[str]:
     from autograder.reporting.marks_commands import report_command
 
     course = find_course()
-    return report_command(course, course.assignment(assignment), results or course.results, beside)
+    return report_command(
+        course, course.assignment(assignment), results or course.results, beside
+    )
 
 
 @main.command()
 @click.argument("assignment")
 @click.option("--format", required=True, type=PlatformChoice("export_formats"))
 @click.option(
-    "--to", type=LocalPath(), help="A file (default: standard output; gradebook.db for gradebook)."
+    "--to",
+    type=LocalPath(),
+    help="A file (default: standard output; gradebook.db for gradebook).",
 )
 @results_option
 @click.option(
@@ -256,9 +296,13 @@ def report(assignment: str, results: Path | None) -> Iterable[str]:
     is_flag=True,
     help="Export those who wait for a person's points with what they have.",
 )
-@click.option("--push", is_flag=True, help="Send the marks to the platform; no file is written.")
 @click.option(
-    "--dry-run", is_flag=True, help="With --push: say who would get what, and send nothing."
+    "--push", is_flag=True, help="Send the marks to the platform; no file is written."
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="With --push: say who would get what, and send nothing.",
 )
 def export(assignment: str, results: Path | None, **options: Any) -> Iterable[str]:
     """Marks for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook; feedback as
@@ -277,11 +321,20 @@ def export(assignment: str, results: Path | None, **options: Any) -> Iterable[st
 
 @main.command()
 @click.argument("assignment")
-@click.option("--to", type=LocalPath(), help="Write a table of all marks by hand, to be filled in.")
 @click.option(
-    "--from", "back", type=LocalPath(exists=True, dir_okay=False), help="Take such a table in."
+    "--to",
+    type=LocalPath(),
+    help="Write a table of all marks by hand, to be filled in.",
 )
-@click.option("--question", default="", metavar="NAME", help="With --to: only this one.")
+@click.option(
+    "--from",
+    "back",
+    type=LocalPath(exists=True, dir_okay=False),
+    help="Take such a table in.",
+)
+@click.option(
+    "--question", default="", metavar="NAME", help="With --to: only this one."
+)
 @click.option(
     "--apply",
     is_flag=True,
@@ -292,20 +345,31 @@ def marks(
 ) -> Iterable[str]:
     """Marks that people give, out of the gradebook as CSV and back into it."""
     if (to is None) == (back is None) or (to and apply) or (back and question):
-        raise click.UsageError("give --to FILE [--question NAME], or --from FILE [--apply]")
+        raise click.UsageError(
+            "give --to FILE [--question NAME], or --from FILE [--apply]"
+        )
     from autograder.nbgrader.marks_csv import marks_command
 
     course = find_course()
     return marks_command(
-        course, course.assignment(assignment), to=to, back=back, question=question, apply=apply
+        course,
+        course.assignment(assignment),
+        to=to,
+        back=back,
+        question=question,
+        apply=apply,
     )
 
 
 @main.command()
 @click.argument("assignment")
-@click.option("--students", is_flag=True, help="Say who is who, and why somebody is not ranked.")
 @click.option(
-    "--workers", type=click.IntRange(1), help="How many graders at once (default: one a core)."
+    "--students", is_flag=True, help="Say who is who, and why somebody is not ranked."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="How many graders at once (default: one a core).",
 )
 @results_option
 def leaderboard(
@@ -335,4 +399,6 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> Iterable
     from autograder.reporting.marks_commands import totals_command
 
     course = find_course()
-    return totals_command(course, results or course.results, to, beside, provisional=provisional)
+    return totals_command(
+        course, results or course.results, to, beside, provisional=provisional
+    )

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @click.argument("assignment")
 @click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=LocalPath())
 @click.option(
-    "--results", type=LocalPath(), help="Where the results lie (default: results/ of the course)."
+    "--results",
+    type=LocalPath(),
+    help="Where the results lie (default: results/ of the course).",
 )
 @click.option("--students", is_flag=True, help="Show who is in each group.")
 @click.option(
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     help="Make a known mistake of this group: say in one sentence what is wrong.",
 )
 @click.option(
-    "--ask", is_flag=True, help="Show one group after the other, and ask for its sentence."
+    "--ask",
+    is_flag=True,
+    help="Show one group after the other, and ask for its sentence.",
 )
 @click.option("--hint", help="With --name: what students read (default: the sentence).")
 @click.option(
@@ -37,9 +41,13 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1, max_open=True),
     help="With --name: the share of the points that such an answer keeps (default: 0.5).",
 )
-@click.option("--as", "mistake", metavar="NAME", help="With --name: the mistake's name.")
 @click.option(
-    "--workers", type=click.IntRange(1), help="How many graders at once (default: one a core)."
+    "--as", "mistake", metavar="NAME", help="With --name: the mistake's name."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="How many graders at once (default: one a core).",
 )
 def mistakes(
     assignment: str,
@@ -96,7 +104,10 @@ def _ask(request: MistakesRequest) -> Iterator[str]:
         if not sentence:
             continue
         hint = click.prompt(
-            "What students read (Enter for the sentence)", default="", show_default=False, err=True
+            "What students read (Enter for the sentence)",
+            default="",
+            show_default=False,
+            err=True,
         )
         keeps = click.prompt(
             "The share of the points that such an answer keeps",

@@ -11,7 +11,9 @@ from autograder.sandbox.tiers import ISOLATIONS
 
 
 @main.command()
-@click.option("--host", default="127.0.0.1", help="Where to listen (default: this machine alone).")
+@click.option(
+    "--host", default="127.0.0.1", help="Where to listen (default: this machine alone)."
+)
 @click.option("--port", type=click.IntRange(1, 65535), default=8000)
 @click.option(
     "--graders",
@@ -31,10 +33,14 @@ from autograder.sandbox.tiers import ISOLATIONS
     help="Print a link with which this person signs in; may be repeated.",
 )
 @click.option(
-    "--grade-only", is_flag=True, help="Grade for a server on another machine, same database."
+    "--grade-only",
+    is_flag=True,
+    help="Grade for a server on another machine, same database.",
 )
 @click.option(
-    "--demo", is_flag=True, help="Show it: a class hands in by itself, in a folder of its own."
+    "--demo",
+    is_flag=True,
+    help="Show it: a class hands in by itself, in a folder of its own.",
 )
 def serve(
     host: str,
@@ -46,7 +52,11 @@ def serve(
     demo: bool,
 ) -> None:
     """Let students hand in on a page, see their result at once, and try again."""
-    from autograder.server.serve_command import ServeRequest, grade_for_server, serve_command
+    from autograder.server.serve_command import (
+        ServeRequest,
+        grade_for_server,
+        serve_command,
+    )
 
     count = graders if graders is not None else os.cpu_count() or 1
     if demo:

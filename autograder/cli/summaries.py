@@ -24,7 +24,10 @@ def describe_ungraded(summary: GradeSummary) -> list[str]:
     """A line for each submission without a new result, for files that were not taken for a
     submission, and for machines that refused their share.
     """
-    lines = [f"not graded: {problem.student}: {problem.problem}" for problem in summary.problems]
+    lines = [
+        f"not graded: {problem.student}: {problem.problem}"
+        for problem in summary.problems
+    ]
     overlooked = summary.overlooked[:MOST_OVERLOOKED]
     lines += [f"not taken for a submission: {line}" for line in overlooked]
     if more := len(summary.overlooked) - len(overlooked):
@@ -53,7 +56,9 @@ def tell_graded(summary: GradeSummary, request: GradeRequest) -> None:
     for row in summary.results:
         if row.flagged:
             flagged = f"{row.student}: {', '.join(row.flagged)}"
-            lines.append(one_line(f"two answers to one call: {flagged}; look at the cells"))
+            lines.append(
+                one_line(f"two answers to one call: {flagged}; look at the cells")
+            )
     for timed in summary.speeds:
         speeds = f"{timed.student}: {describe_speeds(timed.speeds)}"
         lines.append(one_line(f"speed beside the baseline: {speeds}"))
@@ -86,4 +91,6 @@ def tell_proofs(proofs: Sequence[Proof]) -> None:
         if not proof.problems:
             click.echo(str(proof))
     if len(proofs) == 1:
-        Console(width=None if sys.stdout.isatty() else 120).print(question_table(proofs[0].figures))
+        Console(width=None if sys.stdout.isatty() else 120).print(
+            question_table(proofs[0].figures)
+        )

@@ -24,7 +24,11 @@ from dataclasses import dataclass, field
 from distributed import Client, Future, KilledWorker
 from distributed.client import ClosedClientError
 
-from autograder.basics.errors import ClusterUnavailable, OutOfReach, UnreadableSubmission
+from autograder.basics.errors import (
+    ClusterUnavailable,
+    OutOfReach,
+    UnreadableSubmission,
+)
 from autograder.cluster.machine import (
     CourseGone,
     CourseOnMachine,
@@ -88,7 +92,9 @@ class Cluster:
         plugin = CourseOnMachine(
             pack_course(course, assignment), assignment.name, isolation, extras
         )
-        run = _Run(plugin, course, assignment, deque(submissions), until, self.refused, warn)
+        run = _Run(
+            plugin, course, assignment, deque(submissions), until, self.refused, warn
+        )
         with (
             open_cluster(self._address) as connect,
             contextlib.closing(run.answers(connect)) as answers,
@@ -172,7 +178,9 @@ class _Run:
 
     def _leave(self, client: Client) -> None:
         """Remove the course from the machines, which ends their graders."""
-        with contextlib.suppress(Exception):  # a lost connection raises many kinds of errors here
+        with contextlib.suppress(
+            Exception
+        ):  # a lost connection raises many kinds of errors here
             if client.status == "running":
                 client.unregister_worker_plugin(self.plugin.name)
         with contextlib.suppress(Exception):
@@ -239,7 +247,9 @@ class _Run:
                 pinned[address] += 1
             self.waiting.popleft()
 
-    def _read(self, submission: FoundSubmission) -> PackedSubmission | FinishedJob[FoundSubmission]:
+    def _read(
+        self, submission: FoundSubmission
+    ) -> PackedSubmission | FinishedJob[FoundSubmission]:
         """Pack a submission for the journey. A submission that cannot be read has its answer at
         once.
         """
@@ -261,7 +271,9 @@ class _Run:
             while True:
                 keys.append(self.done.get_nowait())
         done = {key: self.tasks[key] for key in keys if key in self.tasks}
-        finished = [key for key, (_, _, future) in done.items() if future.status == "finished"]
+        finished = [
+            key for key, (_, _, future) in done.items() if future.status == "finished"
+        ]
         answers = client.gather([done[key][2] for key in finished], errors="skip")
         if len(answers) < len(finished):
             raise OSError("an answer was lost on its way")
@@ -296,7 +308,9 @@ class _Run:
                 self._tell_course(client)
                 return
             if not isinstance(error, MachineRefuses):
-                error = MachineRefuses(address, address, f"the kit does not run there: {error!r}")
+                error = MachineRefuses(
+                    address, address, f"the kit does not run there: {error!r}"
+                )
             machine, address, reason = error.args
             self.refused[machine] = reason
             self.unfit.add(address)

@@ -43,13 +43,19 @@ class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
     idempotent = True
 
     def __init__(
-        self, packed_course: bytes, assignment: str, isolation: str, extras: tuple[str, ...]
+        self,
+        packed_course: bytes,
+        assignment: str,
+        isolation: str,
+        extras: tuple[str, ...],
     ) -> None:
         self._packed_course, self._assignment = packed_course, assignment
         self._isolation, self._extras = isolation, extras
         self._drivers_software = deciding_software()
         digest = hashlib.sha256(packed_course)
-        digest.update(json.dumps([assignment, isolation, extras, self._drivers_software]).encode())
+        digest.update(
+            json.dumps([assignment, isolation, extras, self._drivers_software]).encode()
+        )
         self.name = f"attention-kit-{digest.hexdigest()}"  # two of one name are equal
 
     def setup(self, worker: Worker) -> None:
@@ -120,10 +126,13 @@ def refuse_other_software(drivers_software: dict[str, str]) -> None:
         KitError: they differ; names each difference.
     """
     present = deciding_software()
-    differing = [name for name, version in drivers_software.items() if present[name] != version]
+    differing = [
+        name for name, version in drivers_software.items() if present[name] != version
+    ]
     if differing:
         differences = ", ".join(
-            f"{name} {present[name]}, not {drivers_software[name]}" for name in differing
+            f"{name} {present[name]}, not {drivers_software[name]}"
+            for name in differing
         )
         raise KitError(
             f"it has another software than where the class is graded from: {differences}"

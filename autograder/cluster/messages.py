@@ -27,7 +27,9 @@ def pack_course(course: Course, assignment: Assignment) -> bytes:
         for path in sorted(paths):
             name = path.relative_to(course.root).as_posix()
             archive.writestr(archive_entry(name, 0o600), path.read_bytes())
-        archive.writestr(archive_entry(COURSE_FILE, 0o600), settings_without_people(course))
+        archive.writestr(
+            archive_entry(COURSE_FILE, 0o600), settings_without_people(course)
+        )
     return archived.getvalue()
 
 

@@ -56,7 +56,9 @@ def open_cluster(address: str) -> Iterator[Connect]:
     that nobody else has; the certificates for another are those of Dask's own settings.
     """
     for name in [
-        name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"
+        name
+        for name in logging.root.manager.loggerDict
+        if name.partition(".")[0] == "distributed"
     ]:
         # what is worth knowing of a lost machine the driver says
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -24,7 +24,9 @@ _Settings = TypeVar("_Settings")
 
 def between(least: float, most: float, words: str = "") -> Meta:
     """A number from `least` to `most`, both included."""
-    return Meta(ge=least, le=most, description=words or f"from {least:.10g} to {most:.10g}")
+    return Meta(
+        ge=least, le=most, description=words or f"from {least:.10g} to {most:.10g}"
+    )
 
 
 def above(least: float, most: float) -> Meta:
@@ -42,7 +44,9 @@ def one_line(longest: int) -> Meta:
     """A text that can be read out."""
     return _text(
         f"of one line that is not empty, with up to {longest} characters",
-        lambda value: bool(value.strip()) and value.isprintable() and len(value) <= longest,
+        lambda value: (
+            bool(value.strip()) and value.isprintable() and len(value) <= longest
+        ),
     )
 
 
@@ -52,7 +56,8 @@ def _text(words: str, allows: Callable[[str], bool]) -> Meta:
 
 def _matching(words: str, pattern: str) -> Meta:
     return _text(
-        words, lambda value: value.isprintable() and re.fullmatch(pattern, value) is not None
+        words,
+        lambda value: value.isprintable() and re.fullmatch(pattern, value) is not None,
     )
 
 
@@ -69,7 +74,8 @@ WEB_ADDRESS = _matching(  # a token goes there: https alone, but on this machine
     r"(https://[^\s/?#@]+(/[^\s?#@]*)?|http://(127\.0\.0\.1|localhost)(:\d+)?(/[^\s?#@]*)?)?",
 )
 COURSE_ID = _matching(
-    "that is the course's number on the platform, or is empty", r"[A-Za-z0-9:_.-]{0,100}"
+    "that is the course's number on the platform, or is empty",
+    r"[A-Za-z0-9:_.-]{0,100}",
 )
 
 NAMES_IN_A_LINE = _text(
@@ -78,7 +84,9 @@ NAMES_IN_A_LINE = _text(
 )
 
 
-def read_settings(kind: type[_Settings], place: str, table: object, **fields: object) -> _Settings:
+def read_settings(
+    kind: type[_Settings], place: str, table: object, **fields: object
+) -> _Settings:
     """The table as a record of settings.
 
     Args:
@@ -95,11 +103,15 @@ def read_settings(kind: type[_Settings], place: str, table: object, **fields: ob
         del hints[name]
     for key in settings:
         if key not in hints:
-            raise ValueError(f"unknown setting {place}.{repr(key)[1:-1]}{suggest(key, hints)}")
+            raise ValueError(
+                f"unknown setting {place}.{repr(key)[1:-1]}{suggest(key, hints)}"
+            )
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         is_missing = field.name in hints and field.name not in settings
         if is_missing and field.default is dataclasses.MISSING:
-            raise ValueError(f"{place} needs {field.name}: {_describe(hints[field.name])}")
+            raise ValueError(
+                f"{place} needs {field.name}: {_describe(hints[field.name])}"
+            )
     for key, value in settings.items():
         fields[key] = read_setting(f"{place}.{key}", hints[key], value)
     return kind(**fields)
@@ -108,7 +120,9 @@ def read_settings(kind: type[_Settings], place: str, table: object, **fields: ob
 def suggest(unknown: str, names: Iterable[str]) -> str:
     """The end of a message on an unknown name: the nearest name, and all names."""
     names = list(names)
-    near = "".join(f", perhaps {name}" for name in difflib.get_close_matches(unknown, names, 1))
+    near = "".join(
+        f", perhaps {name}" for name in difflib.get_close_matches(unknown, names, 1)
+    )
     return f"{near}; there are: {', '.join(names)}"
 
 
@@ -129,7 +143,9 @@ def read_setting(name: str, hint: Any, value: object) -> Any:
 def read_table(place: str, value: object) -> dict[str, Any]:
     """Raises: ValueError, where the value is no table."""
     if not isinstance(value, dict):
-        raise ValueError(f"[{place}] must be one table of settings, not {_shorten(value)}")
+        raise ValueError(
+            f"[{place}] must be one table of settings, not {_shorten(value)}"
+        )
     return value
 
 

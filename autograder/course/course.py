@@ -103,9 +103,9 @@ class About:
 class Gradescope:
     """When a bundle for Gradescope shows test results to students."""
 
-    visibility: Annotated[str, one_of("visible", "after_due_date", "after_published", "hidden")] = (
-        "visible"
-    )
+    visibility: Annotated[
+        str, one_of("visible", "after_due_date", "after_published", "hidden")
+    ] = "visible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +316,9 @@ class Course:
         if name in assignments:
             return assignments[name]
         names = ", ".join(assignments) or "none: source/ is empty"
-        raise UnknownAssignment(f"no assignment {name!r} in {self.sources}; there are: {names}")
+        raise UnknownAssignment(
+            f"no assignment {name!r} in {self.sources}; there are: {names}"
+        )
 
 
 _SECTIONS = {
@@ -430,7 +432,10 @@ def settings_without_people(course: Course) -> str:
         # JSON's escapes are TOML's; its numbers too, but for infinity, which no setting may be
         parts += [
             f"[{section}]",
-            *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()),
+            *(
+                f"{key} = {json.dumps(value, ensure_ascii=False)}"
+                for key, value in values.items()
+            ),
             "",
         ]
     return "\n".join(parts)

@@ -15,7 +15,9 @@ Extension = timedelta | datetime
 """How much longer a student has, or until when."""
 
 
-def find_extension(extensions: Mapping[str, Extension], names: Iterable[str]) -> Extension | None:
+def find_extension(
+    extensions: Mapping[str, Extension], names: Iterable[str]
+) -> Extension | None:
     """The extension of a student with several names: the first name that has one counts, in any
     spelling.
     """

@@ -57,7 +57,8 @@ def deciding_software() -> dict[str, str]:
     """
     versions = {name: version.partition("+")[0] for name, version in software().items()}
     return versions | {
-        name: ".".join(versions[name].split(".")[:2]) for name in ("numpy", "safetensors", "Python")
+        name: ".".join(versions[name].split(".")[:2])
+        for name in ("numpy", "safetensors", "Python")
     }
 
 

@@ -29,7 +29,11 @@ class Folder(Enum):
     # locks, and the answers of known mistakes
     KEPT = (".autograder", True, True)
     BUILD = ("build", True, True)  # nbgrader's sources
-    EXCHANGE = ("exchange", False, True)  # nbgrader's, which every student's account reads
+    EXCHANGE = (
+        "exchange",
+        False,
+        True,
+    )  # nbgrader's, which every student's account reads
     GIT = (".git", True, False)
 
     def __init__(self, path: str, hidden: bool, working: bool) -> None:

@@ -58,12 +58,16 @@ PLATFORM_NAMES = (
     PlatformName("folder", "Folder", ids="none"),
 )
 NAMES = {platform.name: platform for platform in PLATFORM_NAMES}
-PUSH_PLATFORMS = tuple(platform.name for platform in PLATFORM_NAMES if platform.takes_pushes)
+PUSH_PLATFORMS = tuple(
+    platform.name for platform in PLATFORM_NAMES if platform.takes_pushes
+)
 WITH_IDS = tuple(platform.name for platform in PLATFORM_NAMES if platform.ids != "none")
 ANONYMOUS = "canvas-anonymous"
 """Not a platform: ids that Canvas gives to submissions which are graded anonymously."""
 
-PER_ASSIGNMENT = frozenset({ANONYMOUS, *(p.name for p in PLATFORM_NAMES if p.ids == "assignment")})
+PER_ASSIGNMENT = frozenset(
+    {ANONYMOUS, *(p.name for p in PLATFORM_NAMES if p.ids == "assignment")}
+)
 """Platforms, and ways of grading, that number people anew in each assignment."""
 
 GROUPS_HAVE_IDS = frozenset(

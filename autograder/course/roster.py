@@ -23,7 +23,16 @@ from autograder.basics.tables import read_table, table_bytes
 from autograder.course.platform_names import PER_ASSIGNMENT, WITH_IDS
 
 ROSTER_FILE = "students.csv"
-_COLUMNS = ("id", "name", "first_name", "last_name", "email", "section", "group", *WITH_IDS)
+_COLUMNS = (
+    "id",
+    "name",
+    "first_name",
+    "last_name",
+    "email",
+    "section",
+    "group",
+    *WITH_IDS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,9 @@ class Person:
         assignment.
         """
         text = self.ids.get(platform, "")
-        return tuple(re.split(r"[\s,;]+", text)) if platform in PER_ASSIGNMENT else (text,)
+        return (
+            tuple(re.split(r"[\s,;]+", text)) if platform in PER_ASSIGNMENT else (text,)
+        )
 
 
 def fold_text(text: str) -> str:
@@ -74,9 +85,13 @@ def read_roster(root: Path) -> Sequence[Person] | None:
 
 
 def _people(rows: list[list[str]]) -> Iterator[Person]:
-    heading = [cell.strip().lower().removesuffix("_id") for cell in rows[0]] if rows else []
+    heading = (
+        [cell.strip().lower().removesuffix("_id") for cell in rows[0]] if rows else []
+    )
     if unknown := [cell for cell in heading if cell not in _COLUMNS]:
-        raise ValueError(f"unknown column {unknown[0]!r}; there are: {', '.join(_COLUMNS)}")
+        raise ValueError(
+            f"unknown column {unknown[0]!r}; there are: {', '.join(_COLUMNS)}"
+        )
     if "id" not in heading:
         raise ValueError("there is no column `id`")
     row_numbers: dict[tuple[str, str], int] = {}
@@ -99,5 +114,7 @@ def _people(rows: list[list[str]]) -> Iterator[Person]:
         for kind, id_ in keys:
             earlier = row_numbers.setdefault((kind, id_), number)
             if earlier != number:
-                raise ValueError(f"rows {earlier} and {number} have the same {kind}, {id_!r}")
+                raise ValueError(
+                    f"rows {earlier} and {number} have the same {kind}, {id_!r}"
+                )
         yield person

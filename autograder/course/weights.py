@@ -22,7 +22,8 @@ from autograder.course.allowed import between, read_setting, read_settings, read
 
 Weight = Annotated[float, between(0, 1_000_000)]
 Names = Annotated[
-    tuple[str, ...], Meta(min_length=1, description='a list of names, like ["a2_attention"]')
+    tuple[str, ...],
+    Meta(min_length=1, description='a list of names, like ["a2_attention"]'),
 ]
 
 
@@ -62,7 +63,9 @@ class Weights:
         names = set(self.by_assignment)
         return names.union(*(category.assignments for category in self.categories))
 
-    def categories_for(self, assignments: Collection[str], drop_lowest: int) -> list[Category]:
+    def categories_for(
+        self, assignments: Collection[str], drop_lowest: int
+    ) -> list[Category]:
         """The categories, reduced to the given assignments; one without a name where the course has
         no categories.
 
@@ -74,7 +77,9 @@ class Weights:
         """
         if not self.categories:
             return [Category("", 1.0, tuple(assignments), drop_lowest)]
-        categorized = {name for category in self.categories for name in category.assignments}
+        categorized = {
+            name for category in self.categories for name in category.assignments
+        }
         for name in assignments:
             if name not in categorized:
                 raise ValueError(

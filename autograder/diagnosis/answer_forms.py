@@ -44,7 +44,9 @@ def _is_of_right_kind(answer: Any, right: Any) -> bool:
         return is_tuple and all(map(_is_of_right_kind, answer, right))
     if isinstance(right, dict):
         has_keys = isinstance(answer, dict) and answer.keys() == right.keys()
-        return has_keys and all(_is_of_right_kind(answer[name], right[name]) for name in right)
+        return has_keys and all(
+            _is_of_right_kind(answer[name], right[name]) for name in right
+        )
     try:
         return to_array(answer).ndim == to_array(right).ndim
     except Unseen:
@@ -65,7 +67,11 @@ def describe_numbers(sights: Sequence[Sight]) -> str:
     if any(isinstance(sight.right, (tuple, dict)) for sight in sights):
         # what belongs together is not counted together: many parts come back as they went in
         return _parts_in_words(sights)
-    pairs = [pair for sight in sights for pair in _arrays_side_by_side(sight.answer, sight.right)]
+    pairs = [
+        pair
+        for sight in sights
+        for pair in _arrays_side_by_side(sight.answer, sight.right)
+    ]
     if not pairs or any(answer.shape != right.shape for answer, right in pairs):
         return ""
     if not any(_count_right(answer, right) for answer, right in pairs):
@@ -115,7 +121,11 @@ def _listed(names: Sequence[str]) -> str:
 
 def _parts(answer: Any, right: Any) -> dict[str, bool]:
     """By part of a tuple or a dict, whether it is right; empty where the parts differ."""
-    if isinstance(right, dict) and isinstance(answer, dict) and answer.keys() == right.keys():
+    if (
+        isinstance(right, dict)
+        and isinstance(answer, dict)
+        and answer.keys() == right.keys()
+    ):
         return {f"`[{key!r}]`": equal(answer[key], right[key]) for key in right}
     is_tuple = isinstance(right, tuple) and isinstance(answer, (tuple, list))
     if is_tuple and len(answer) == len(right):

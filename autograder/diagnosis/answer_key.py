@@ -35,7 +35,11 @@ class AnswerKey:
     @property
     def cells(self) -> Mapping[str, str]:
         """The answer key's cell of each question."""
-        return {cell.id: cell.source for cell in self.submission.cells if cell.role == "question"}
+        return {
+            cell.id: cell.source
+            for cell in self.submission.cells
+            if cell.role == "question"
+        }
 
     def known_answers(self, file: str) -> list[KnownAnswer]:
         """The known answers of `mistakes.py`, `alternates.py` or `samples.py`."""

@@ -78,7 +78,9 @@ class Asker:
 
     def _make_sights(self, run: TestRun, key_run: TestRun) -> list[PlacedSight]:
         sights: list[PlacedSight] = []
-        for place, (call, key_call) in enumerate(zip(run.calls, key_run.calls, strict=False)):
+        for place, (call, key_call) in enumerate(
+            zip(run.calls, key_run.calls, strict=False)
+        ):
             if call.name != key_call.name or len(sights) == _MOST_SIGHTS:
                 break
             if _is_wrong(call, key_call):
@@ -115,7 +117,9 @@ class Asker:
             if label not in answered:
                 changed = {**arguments, **changes}
                 answers = self._ask(function, positional, changed)
-                answered[label] = self._repeatable(function, positional, changed, *answers)
+                answered[label] = self._repeatable(
+                    function, positional, changed, *answers
+                )
             return answered[label]
 
         return Sight(arguments, answer, right, ask_again)
@@ -132,17 +136,25 @@ class Asker:
             Unseen: no further call is possible, or one of the two gives no answer.
         """
         function = self._reference.get(name)
-        if self._asked >= MOST_ASKED or self._open_functions is None or not callable(function):
+        if (
+            self._asked >= MOST_ASKED
+            or self._open_functions is None
+            or not callable(function)
+        ):
             raise Unseen("nothing can be asked")
         values = leaves([*arguments.values()])
-        is_data = not any(isinstance(value, NotData) or callable(value) for value in values)
+        is_data = not any(
+            isinstance(value, NotData) or callable(value) for value in values
+        )
         if isinstance(function, type) or not is_data:
             raise Unseen("objects are not asked")
         if size_in_bytes([*arguments.values()]) > LARGEST_ASKED:
             raise Unseen("too large to be asked")
         self._asked += 1
         right = self._ask_key(function, arguments)
-        keywords = {key: value for key, value in arguments.items() if key not in positional}
+        keywords = {
+            key: value for key, value in arguments.items() if key not in positional
+        }
         try:
             ask = getattr(self.functions(), name)
             by_position = [arguments[key] for key in positional]
@@ -156,7 +168,10 @@ class Asker:
 
     def _ask_key(self, function: Any, arguments: Mapping[str, Any]) -> Any:
         """The answer key's answer; Unseen where it refuses the arguments."""
-        bounds = memory_bound(self._limits.memory_mb), time_bound(self._limits.call_seconds)
+        bounds = (
+            memory_bound(self._limits.memory_mb),
+            time_bound(self._limits.call_seconds),
+        )
         try:
             with bounds[0], bounds[1]:
                 return function(**arguments)

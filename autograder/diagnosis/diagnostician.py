@@ -18,8 +18,18 @@ from dataclasses import dataclass
 
 from autograder.diagnosis.asking import Asker, is_answered
 from autograder.diagnosis.evidence import fit_by_evidence, say_what_is_shared
-from autograder.diagnosis.fewest_mistakes import MOST_NAMED, choose_fewest, explains_half, weigh
-from autograder.diagnosis.known_sitting import AnswerRecord, KnownSitting, list_departures, unite
+from autograder.diagnosis.fewest_mistakes import (
+    MOST_NAMED,
+    choose_fewest,
+    explains_half,
+    weigh,
+)
+from autograder.diagnosis.known_sitting import (
+    AnswerRecord,
+    KnownSitting,
+    list_departures,
+    unite,
+)
 from autograder.diagnosis.mistake_fit import (
     Fit,
     StudentAnswer,
@@ -106,7 +116,11 @@ class Diagnostician:
             return NamedMistakes()
         points = {test.name: test.points for test in question.tests}
         weights = {test: points[test] or _WORTH_NOTHING for test in runs}
-        fits = [fit for record in records if (fit := fit_mistake(record, answer)) is not None]
+        fits = [
+            fit
+            for record in records
+            if (fit := fit_mistake(record, answer)) is not None
+        ]
         chosen = choose_fewest(fits, answer, weights)
         for _ in range(MOST_NAMED - 1):
             combination = self._combine(question, answer, fits, chosen, weights)
@@ -118,7 +132,11 @@ class Diagnostician:
         diagnoses = []
         for fit in chosen:
             # a fault is explained beside the test that is charged for the fault
-            tests = [test for test in answer.failed if test in fit.explained and test in charged]
+            tests = [
+                test
+                for test in answer.failed
+                if test in fit.explained and test in charged
+            ]
             diagnoses += fit.diagnoses(tests)
         withheld = answer.passed.intersection(charged)
         prices = self._price(question, chosen, answer, runs, withheld)
@@ -163,7 +181,9 @@ class Diagnostician:
             asker.make_sight(call, key_call.result)
             for test, run in runs.items()
             for call, key_call in zip(run.calls, key_runs[test].calls, strict=False)
-            if is_answered(call) and is_answered(key_call) and call.name == key_call.name
+            if is_answered(call)
+            and is_answered(key_call)
+            and call.name == key_call.name
         ]
         return [
             mistake.name
@@ -179,14 +199,18 @@ class Diagnostician:
         runs: Mapping[str, TestRun],
     ) -> StudentAnswer | None:
         """What is to be explained of a student's runs; None where no failed test has an answer."""
-        answered = {test: runs[test] for test in _failed_tests(runs) if runs[test].answered}
+        answered = {
+            test: runs[test] for test in _failed_tests(runs) if runs[test].answered
+        }
         if not answered:
             return None
         key_runs = self._sitting.record(question, None).runs(answered)
         return StudentAnswer(
             failed=answered,
             key_runs=key_runs,
-            departures={t: list_departures(run, key_runs[t]) for t, run in answered.items()},
+            departures={
+                t: list_departures(run, key_runs[t]) for t, run in answered.items()
+            },
             passed=frozenset(runs) - frozenset(_failed_tests(runs)),
         )
 
@@ -204,13 +228,19 @@ class Diagnostician:
         all_chosen = list(chosen)
         for find in (_fit_all_in_part, _fit_all_by_evidence):
             explained = unite([fit.explained for fit in all_chosen])
-            failed = {test: run for test, run in answer.failed.items() if test not in explained}
+            failed = {
+                test: run
+                for test, run in answer.failed.items()
+                if test not in explained
+            }
             if not failed:
                 break
             remaining = dataclasses.replace(answer, failed=failed)
             named = {mistake for fit in all_chosen for mistake in fit.mistakes}
             unnamed = [
-                record for record in records if record.answer not in named and record.failed(failed)
+                record
+                for record in records
+                if record.answer not in named and record.failed(failed)
             ]
             # tests that are explained already may speak against a mistake
             fits = [_restrict(fit, failed) for fit in find(unnamed, answer, asker)]
@@ -237,7 +267,9 @@ class Diagnostician:
             withheld: tests that passed and do not count, since the function only refused.
         """
         points = {test.name: test.points for test in question.tests}
-        explained_ways = unite([answer.ways(test) for fit in chosen for test in fit.explained])
+        explained_ways = unite(
+            [answer.ways(test) for fit in chosen for test in fit.explained]
+        )
         prices = []
         for record in self._records(question):
             mistake = record.answer
@@ -284,9 +316,15 @@ class Diagnostician:
         bases: list[Fit | None] = [None]
         if explains_half(chosen, answer, weights):
             first = chosen[0]
-            as_good = [fit for fit in fits if fit.explained == first.explained and not fit.against]
+            as_good = [
+                fit
+                for fit in fits
+                if fit.explained == first.explained and not fit.against
+            ]
             bases = [first, *[fit for fit in as_good if fit is not first]]
-        if not unexplained or (bases[0] is not None and len(bases[0].mistakes) == MOST_NAMED):
+        if not unexplained or (
+            bases[0] is not None and len(bases[0].mistakes) == MOST_NAMED
+        ):
             return None
         groups = (
             (base, *group)
@@ -335,7 +373,9 @@ class Diagnostician:
                 parts[record] = failed
         groups: dict[tuple[AnswerRecord, ...], frozenset[str]] = {}
         if base is not None:
-            first = tuple(record for record in records if record.answer in base.mistakes)
+            first = tuple(
+                record for record in records if record.answer in base.mistakes
+            )
             for record, failed in parts.items():
                 if record not in first:
                     groups[*first, record] = failed
@@ -366,7 +406,9 @@ class Diagnostician:
         names = tuple(mistake.name for mistake in mistakes)
         if names not in self._combinations:
             answer = combine_answers(mistakes, self._cells[question.name])
-            self._combinations[names] = self._sitting.record(question, answer) if answer else None
+            self._combinations[names] = (
+                self._sitting.record(question, answer) if answer else None
+            )
         return self._combinations[names]
 
 
@@ -393,7 +435,10 @@ def _fit_all_by_evidence(
 ) -> list[Fit]:
     """The mistakes that the failed tests of an answer show."""
     sights = asker.sights(answer.failed, answer.key_runs)
-    fits = [fit_by_evidence(record, answer, sights, is_strict=is_strict) for record in records]
+    fits = [
+        fit_by_evidence(record, answer, sights, is_strict=is_strict)
+        for record in records
+    ]
     return [fit for fit in fits if fit is not None]
 
 

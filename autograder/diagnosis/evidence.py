@@ -81,7 +81,9 @@ def _telling_sights(
     for test in sorted(record.failed(answer.failed)):
         departures = record.departures(test, answer.key_runs[test])
         of_test = [
-            sight for place, sight in sights[test] if place < len(departures) and departures[place]
+            sight
+            for place, sight in sights[test]
+            if place < len(departures) and departures[place]
         ]
         if of_test:
             telling[test] = of_test

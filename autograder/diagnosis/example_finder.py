@@ -134,7 +134,9 @@ class ExampleFinder:
                 return write_example(example.script, example.difference, note)
         return None
 
-    def _wrong_calls(self, question: FailedQuestion) -> tuple[list[Call], SmallExample | None]:
+    def _wrong_calls(
+        self, question: FailedQuestion
+    ) -> tuple[list[Call], SmallExample | None]:
         """The calls of failed tests with a wrong value or an exception; and the first call that
         differs in another way, in words.
         """
@@ -146,10 +148,16 @@ class ExampleFinder:
                 continue
             call_pairs = zip(run.calls, key_run.calls, strict=False)
             for call, key_call in itertools.takewhile(_is_same_call, call_pairs):
-                if call.of_suite or call.is_attribute or self._is_of_other(question.name, call):
+                if (
+                    call.of_suite
+                    or call.is_attribute
+                    or self._is_of_other(question.name, call)
+                ):
                     continue
                 ways = find_departures(call, key_call)
-                is_error = isinstance(call.fault, StudentError) and key_call.fault is None
+                is_error = (
+                    isinstance(call.fault, StudentError) and key_call.fault is None
+                )
                 if ways & {"value", "dtype", "changed"} or is_error:
                     calls.append(call)
                 elif ways and in_words is None:
@@ -160,7 +168,9 @@ class ExampleFinder:
         function = call.name.partition(".")[0]
         return function != question and function in self._questions
 
-    def _in_words(self, call: Call, key_call: Call, ways: Collection[str]) -> SmallExample | None:
+    def _in_words(
+        self, call: Call, key_call: Call, ways: Collection[str]
+    ) -> SmallExample | None:
         """A difference that is no value: one of costs, of gradients, or of exceptions."""
         if isinstance(key_call.fault, StudentError):
             note = f"must raise {key_call.fault.type_name}; yours returns an answer."
@@ -172,7 +182,9 @@ class ExampleFinder:
         elif "gradient" in ways:
             note = "has the right value; its gradients are not right."
         else:
-            costs = [words for cost, words in _COSTS.items() if f"cost of {cost}" in ways]
+            costs = [
+                words for cost, words in _COSTS.items() if f"cost of {cost}" in ways
+            ]
             if not costs:
                 return None
             note = f"has the right value; {costs[0]}."
@@ -186,17 +198,23 @@ class ExampleFinder:
             contracts = self.contracts_of(question)
             dealt = deal_scripts(contracts, _DRAWN_SCRIPTS, seed=0) if contracts else []
             # helpers of the suite's own would be most of what the student reads
-            self._drawn[question] = [script for _, script in dealt if not script.helpers]
+            self._drawn[question] = [
+                script for _, script in dealt if not script.helpers
+            ]
         yield from self._drawn[question]
 
     def contracts_of(self, question: str) -> list[Contract]:
         """The contracts of a question, as the suite's file has them in order."""
-        return [contract for contract in self._contracts if contract.question == question]
+        return [
+            contract for contract in self._contracts if contract.question == question
+        ]
 
     def _player_of(self, script: Script, question: str) -> _Rules:
         functions = {step.name for step in script.steps}
         contracts = [
-            contract for contract in self.contracts_of(question) if contract.function in functions
+            contract
+            for contract in self.contracts_of(question)
+            if contract.function in functions
         ]
         names = dict(self._reference)
         for contract in contracts:
@@ -236,7 +254,9 @@ class _Rules:
             return True
         try:
             return any(contract.allows(script) for contract in self.contracts)
-        except Exception:  # the suite's own function, on arguments that it does not expect
+        except (
+            Exception
+        ):  # the suite's own function, on arguments that it does not expect
             return False
 
 
@@ -251,7 +271,8 @@ class _Search:
         self._rules = rules
         self._script = script
         self._dtypes = float_dtypes(script).union(
-            *[contract.dtypes for contract in rules.contracts] or [("float32", "float64")]
+            *[contract.dtypes for contract in rules.contracts]
+            or [("float32", "float64")]
         )
         self.is_over = False
 
@@ -268,7 +289,9 @@ class _Search:
         for allowed in (_CLEAR, tolerance):
             # the first script may be a test's; what it becomes may be no other test's
             others = set(suite_inputs).difference(script_fingerprints(self._script))
-            examine = self._examiner(self._rules.judge(allowed), student, others, limits)
+            examine = self._examiner(
+                self._rules.judge(allowed), student, others, limits
+            )
             shrunk = shrink(self._script, examine, most) if most else None
             if self.is_over:
                 return None
@@ -286,7 +309,9 @@ class _Search:
                 answers = self._rules.player.play(self._script)
         except OutOfTime:
             return 0
-        is_long = counter.operations > _MOST_OPERATIONS // 4 or counter.flops > _MOST_FLOPS
+        is_long = (
+            counter.operations > _MOST_OPERATIONS // 4 or counter.flops > _MOST_FLOPS
+        )
         if is_long or any(answer.fault is not None for answer in answers):
             return 0
         share: int = _MOST_OPERATIONS // max(1, counter.operations)
@@ -319,7 +344,9 @@ class _Search:
 
     def _is_allowed(self, script: Script, suite_inputs: Collection[str]) -> bool:
         # nobody says whether the axes of a batch may be left out
-        if not float_dtypes(script) <= self._dtypes or not _axes(script) <= _axes(self._script):
+        if not float_dtypes(script) <= self._dtypes or not _axes(script) <= _axes(
+            self._script
+        ):
             return False
         if not self._rules.allows(script):
             return False

@@ -34,13 +34,17 @@ _IMPORTS = {
 """Imports that a notebook may lack, by what needs them."""
 
 
-def write_example(script: Script, difference: AnswerDifference, note: str) -> SmallExample | None:
+def write_example(
+    script: Script, difference: AnswerDifference, note: str
+) -> SmallExample | None:
     """The example of a script that shows a difference; None where it cannot be shown: a call that
     is too long, or an answer without an order.
     """
     call = _call_text(script)
     answers = leaves([difference.answer, difference.right])
-    if len(call) > _LONGEST_CALL or any(isinstance(leaf, (set, frozenset)) for leaf in answers):
+    if len(call) > _LONGEST_CALL or any(
+        isinstance(leaf, (set, frozenset)) for leaf in answers
+    ):
         return None
     if difference.kind == "changed":
         return SmallExample(call, one_line(difference.text), "leaves it as it is", note)
@@ -49,7 +53,8 @@ def write_example(script: Script, difference: AnswerDifference, note: str) -> Sm
         expected = _answer_text(difference.right, is_rounded=True)
         return SmallExample(call, f"raises {error}", expected, note)
     yours, expected = (
-        _answer_text(answer, is_rounded=True) for answer in (difference.answer, difference.right)
+        _answer_text(answer, is_rounded=True)
+        for answer in (difference.answer, difference.right)
     )
     if yours == expected:  # the difference is beyond the digits that are usually shown
         yours = _answer_text(difference.answer, is_rounded=False)
@@ -76,14 +81,20 @@ def _rounded(leaf: Any) -> Any:
         return float(f"{leaf:.{_DIGITS}g}")
     if isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
         numbers = map_leaves(_rounded, leaf.double().tolist())
-        return torch.tensor(numbers, dtype=torch.float64).view(leaf.shape).to(leaf.dtype)
+        return (
+            torch.tensor(numbers, dtype=torch.float64).view(leaf.shape).to(leaf.dtype)
+        )
     return leaf
 
 
 def _find_table(answer: Any, right: Any) -> DifferenceTable | None:
     """The first two arrays of the answers that differ and have a place on a page; None for none."""
     for mine, key in zip(_arrays(answer), _arrays(right), strict=False):
-        if mine.shape != key.shape or mine.dtype.kind not in "biuf" or key.dtype.kind not in "biuf":
+        if (
+            mine.shape != key.shape
+            or mine.dtype.kind not in "biuf"
+            or key.dtype.kind not in "biuf"
+        ):
             return None
         differs = _differing(mine.astype(np.float64), key.astype(np.float64))
         if not differs.any():
@@ -106,7 +117,8 @@ def _arrays(value: Any) -> list[Any]:
 
 
 def _differing(mine: Any, key: Any) -> Any:
-    largest = float(np.abs(np.nan_to_num(key, posinf=0.0, neginf=0.0)).max(initial=0.0))
+    finite = np.nan_to_num(key, posinf=0.0, neginf=0.0)
+    largest = float(np.abs(finite).max(initial=0.0))
     close = np.isclose(mine, key, rtol=0.0, atol=_CLEAR_SHARE * largest, equal_nan=True)
     is_clear = not close.all()
     return ~close if is_clear else mine != key

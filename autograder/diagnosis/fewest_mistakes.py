@@ -42,12 +42,16 @@ def choose_fewest(
             # a mistake that explains little is named only where nothing speaks against it: not
             # where an explained test is failed otherwise, unless the two are run as one answer
             candidates = [
-                (gain, fit) for gain, fit in candidates if not fit.against and not fit.otherwise
+                (gain, fit)
+                for gain, fit in candidates
+                if not fit.against and not fit.otherwise
             ]
             if not candidates:
                 break
 
-        def rank(candidate: tuple[float, Fit]) -> tuple[float, float, tuple[int, float], float]:
+        def rank(
+            candidate: tuple[float, Fit],
+        ) -> tuple[float, float, tuple[int, float], float]:
             gain, fit = candidate
             doubts = weigh(fit.against | fit.otherwise, weights)
             # of two that answer alike the dearer one: else a second fault would make an answer

@@ -35,7 +35,9 @@ def list_findings(sight: Sight) -> Iterator[Predicate]:
     yield _is_zero_everywhere()
     for name in tensor_arguments(sight):
         yield ignores(name)
-        yield _in_words(depends_on_later(name), f"has rows that change with later rows of `{name}`")
+        yield _in_words(
+            depends_on_later(name), f"has rows that change with later rows of `{name}`"
+        )
         yield _with_batch(name, mixes_the_batch(name))
     for name, value in sight.arguments.items():
         if value is not None:
@@ -113,7 +115,9 @@ def _is_entry(alone: Any, together: Any, entry: int, batch: int) -> bool:
     """Whether the answer to one entry is that entry of the answer to the whole batch."""
     if isinstance(together, (list, tuple)) and isinstance(alone, (list, tuple)):
         pairs = list(zip(alone, together, strict=False))
-        return len(alone) == len(together) and all(_is_entry(*p, entry, batch) for p in pairs)
+        return len(alone) == len(together) and all(
+            _is_entry(*p, entry, batch) for p in pairs
+        )
     if not is_array(together) or together.shape[:1] != (batch,):
         return False
     return equal(alone, together[entry : entry + 1])
@@ -122,7 +126,9 @@ def _is_entry(alone: Any, together: Any, entry: int, batch: int) -> bool:
 def _right_once_equally_long() -> Predicate:
     def holds(sight: Sight) -> bool:
         values = {name: sight.arguments[name] for name in tensor_arguments(sight)}
-        lengths = {name: value.shape[-2] for name, value in values.items() if value.ndim > 1}
+        lengths = {
+            name: value.shape[-2] for name, value in values.items() if value.ndim > 1
+        }
         if len(set(lengths.values())) < 2 or len(lengths) < len(values):
             raise Unseen("equal lengths already")
         shortest = min(lengths.values())
@@ -148,4 +154,8 @@ def _widened(sight: Sight) -> Mapping[str, Any]:
     """The arguments in half or single precision, in double precision."""
     values = {name: sight.arguments[name] for name in tensor_arguments(sight)}
     narrow = ("torch.float16", "torch.bfloat16", "torch.float32")
-    return {name: value.double() for name, value in values.items() if str(value.dtype) in narrow}
+    return {
+        name: value.double()
+        for name, value in values.items()
+        if str(value.dtype) in narrow
+    }

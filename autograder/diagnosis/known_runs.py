@@ -22,7 +22,12 @@ from typing import Any, Literal, cast, get_args
 
 from safetensors import SafetensorError, safe_open
 
-from autograder.basics.errors import StudentError, StudentFault, StudentForbidden, StudentMissing
+from autograder.basics.errors import (
+    StudentError,
+    StudentFault,
+    StudentForbidden,
+    StudentMissing,
+)
 from autograder.basics.stored_json import decode_stored, encode_line
 from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
@@ -37,7 +42,10 @@ from autograder.wire.values import Decoder, Encoder
 _StoredOutcome = Literal["passed", "failed", "error", "missing", "forbidden"]
 """A hang or a crash may be the machine's doing, and is not stored: such a test runs each time."""
 _StoredFault = Literal["missing", "forbidden"]
-_FAULTS: dict[str, type[StudentFault]] = {"missing": StudentMissing, "forbidden": StudentForbidden}
+_FAULTS: dict[str, type[StudentFault]] = {
+    "missing": StudentMissing,
+    "forbidden": StudentForbidden,
+}
 _UNREADABLE = (
     OSError,
     SafetensorError,
@@ -142,7 +150,9 @@ class KnownRuns:
         data: bytes,
     ) -> None:
         if not self._folder.is_dir():
-            self._folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # graders race for it
+            self._folder.mkdir(
+                parents=True, mode=0o700, exist_ok=True
+            )  # graders race for it
             self._remove_stale_folders()
         write_whole(path, data, to_disk=False)
 

@@ -91,7 +91,9 @@ class KnownSitting:
             if answer:
                 cells.append(submission.cells[-1])
             self._sitting.workplace.replace_submission(submission, cells)
-        runs = self._sitting.run(question, tuple(tests), keep_worker=True, keep_calls=True)
+        runs = self._sitting.run(
+            question, tuple(tests), keep_worker=True, keep_calls=True
+        )
         if is_students:
             self._close()
         return runs
@@ -175,7 +177,9 @@ def list_departures(run: TestRun, key_run: TestRun) -> Departures:
     departures = []
     for call, key_call in zip(run.calls, key_run.calls, strict=False):
         is_same_call = call.name == key_call.name
-        departures.append(find_departures(call, key_call) if is_same_call else frozenset())
+        departures.append(
+            find_departures(call, key_call) if is_same_call else frozenset()
+        )
     return tuple(departures)
 
 

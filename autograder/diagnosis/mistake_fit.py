@@ -114,7 +114,9 @@ def fit_mistake(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
     for test in explained:
         mistake_ways = unite(record.departures(test, answer.key_runs[test]))
         unmatched_ways += len(answer.ways(test) - mistake_ways)
-        test_distance = _largest_distance(answer.failed[test].calls, record.run(test).calls)
+        test_distance = _largest_distance(
+            answer.failed[test].calls, record.run(test).calls
+        )
         largest_distance = max(largest_distance, test_distance)
     return Fit(
         (record.answer,),
@@ -150,7 +152,9 @@ def explains(
         return False
     if student_ways & {"value", "fault"}:
         return bool(student_ways & mistake_ways & {"value", "fault"})
-    if len(student_calls) != len(mistake_calls) or bool(mistake_ways) != bool(student_ways):
+    if len(student_calls) != len(mistake_calls) or bool(mistake_ways) != bool(
+        student_ways
+    ):
         return False
     # The number of operations counts only where nothing else is larger: a student who leaves out
     # checks makes up for some.
@@ -172,7 +176,9 @@ def hint_is_untrue(
     Args:
         tests: the tests that both the mistake and the student fail.
     """
-    ways = unite([unite(record.departures(test, answer.key_runs[test])) for test in tests])
+    ways = unite(
+        [unite(record.departures(test, answer.key_runs[test])) for test in tests]
+    )
     return answer.has_wrong_values and not ways & {"value", "fault"}
 
 
@@ -183,7 +189,11 @@ def tests_failed_in_pair(record: AnswerRecord, answer: StudentAnswer) -> frozens
     if record.answer is None or not record.answer.changes:
         return frozenset()
     failed = record.failed(answer.failed)
-    if not failed or hint_is_untrue(record, failed, answer) or record.failed(answer.passed):
+    if (
+        not failed
+        or hint_is_untrue(record, failed, answer)
+        or record.failed(answer.passed)
+    ):
         return frozenset()
     return failed
 
@@ -197,7 +207,9 @@ def count_equal_forms(record: AnswerRecord, answer: StudentAnswer) -> int:
         student_forms = [describe_form(call.result) for call in run.calls]
         key_forms = [describe_form(call.result) for call in answer.key_runs[test].calls]
         if student_forms != key_forms[: len(student_forms)]:
-            mistake_forms = [describe_form(call.result) for call in record.run(test).calls]
+            mistake_forms = [
+                describe_form(call.result) for call in record.run(test).calls
+            ]
             count += student_forms == mistake_forms
     return count
 
@@ -221,10 +233,14 @@ def mistakes_seen_by_errors(
     return tuple(mistake for mistake in mistakes if mistake not in base.mistakes)
 
 
-def _largest_distance(student_calls: Sequence[Call], mistake_calls: Sequence[Call]) -> float:
+def _largest_distance(
+    student_calls: Sequence[Call], mistake_calls: Sequence[Call]
+) -> float:
     distances = [
         distance(student_call.result, mistake_call.result)
-        for student_call, mistake_call in zip(student_calls, mistake_calls, strict=False)
+        for student_call, mistake_call in zip(
+            student_calls, mistake_calls, strict=False
+        )
         if student_call.fault is None and mistake_call.fault is None
     ]
     return max(distances, default=0.0)

@@ -50,12 +50,16 @@ def fit_in_part(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
     )
 
 
-def _shares_in_test(record: AnswerRecord, test: str, answer: StudentAnswer) -> list[float]:
+def _shares_in_test(
+    record: AnswerRecord, test: str, answer: StudentAnswer
+) -> list[float]:
     """For each call in which the mistake departs from the answer key by value: the share of the
     departing numbers in which the student's answer is the mistake's.
     """
     mistake_run, key_run = record.run(test), answer.key_runs[test]
-    calls = zip(answer.failed[test].calls, mistake_run.calls, key_run.calls, strict=False)
+    calls = zip(
+        answer.failed[test].calls, mistake_run.calls, key_run.calls, strict=False
+    )
     shares = []
     for student_call, mistake_call, key_call in calls:
         if student_call.name != mistake_call.name or mistake_call.name != key_call.name:
@@ -90,7 +94,10 @@ def _share(student: Call, mistake: Call, key: Call) -> float | None:
         student_part, key_part = student_parts.get(name), key_parts[name]
         departing += int(departures.sum())
         agreeing += _agreeing_numbers(student_part, mistake_part, departures)
-        if _agreeing_numbers(student_part, key_part, departures) > _FEWEST_RIGHT * departures.sum():
+        if (
+            _agreeing_numbers(student_part, key_part, departures)
+            > _FEWEST_RIGHT * departures.sum()
+        ):
             return 0.0
     return agreeing / departing if departing else None
 
@@ -116,7 +123,11 @@ def _departing_numbers(mistake: Any, key: Any) -> np.ndarray[Any, Any] | None:
     if not is_array(mistake) or not is_array(key) or mistake.shape != key.shape:
         return None
     wrong, right = numbers_in(mistake), numbers_in(key)
-    if wrong.dtype.kind != "f" or right.dtype.kind != "f" or wrong.size < _FEWEST_NUMBERS:
+    if (
+        wrong.dtype.kind != "f"
+        or right.dtype.kind != "f"
+        or wrong.size < _FEWEST_NUMBERS
+    ):
         return None
     with np.errstate(invalid="ignore"):
         departs = ~np.isclose(wrong, right, rtol=1e-4, atol=1e-6)
@@ -126,9 +137,13 @@ def _departing_numbers(mistake: Any, key: Any) -> np.ndarray[Any, Any] | None:
     return departures
 
 
-def _agreeing_numbers(student: Any, other: Any, departures: np.ndarray[Any, Any]) -> int:
+def _agreeing_numbers(
+    student: Any, other: Any, departures: np.ndarray[Any, Any]
+) -> int:
     if not is_array(student) or student.shape != other.shape:
         return 0
     with np.errstate(invalid="ignore"):
-        agrees = np.isclose(numbers_in(student), numbers_in(other), rtol=1e-4, atol=1e-6)
+        agrees = np.isclose(
+            numbers_in(student), numbers_in(other), rtol=1e-4, atol=1e-6
+        )
     return int((agrees & departures).sum())

@@ -28,7 +28,12 @@ ROUNDINGS = {"float64": 5e-6, "float32": 2e-4, "float16": 2e-2, "bfloat16": 6e-2
 """The difference that is no mistake, as a share of the largest number of a row: an answer may
 compute in float32 inside, and in another order.
 """
-_LAST_DIGIT = {"float64": 2.0**-23, "float32": 2.0**-22, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+_LAST_DIGIT = {
+    "float64": 2.0**-23,
+    "float32": 2.0**-22,
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+}
 _LAST_DIGIT_OF_FLOAT64 = 2.0**-50
 """Where an answer may not compute in float32 inside."""
 _MOVES = 8.0
@@ -115,7 +120,9 @@ class ScriptJudge:
         right_answers: Sequence[StepAnswer],
     ) -> AnswerDifference | None:
         """The first difference that is no rounding; None where there is none."""
-        for step, (answer, right) in enumerate(zip(answers, right_answers, strict=False)):
+        for step, (answer, right) in enumerate(
+            zip(answers, right_answers, strict=False)
+        ):
             difference = self._step_difference(script, step, answer, right)
             if difference is not None:
                 return difference
@@ -138,11 +145,15 @@ class ScriptJudge:
         if answer.changed:
             text = f"changes its argument {answer.changed[0]}"
             return AnswerDifference("changed", step, text, answer.value, right.value)
-        is_of_notebook = script.steps[step].kind == "call" and script.steps[step].on is None
+        is_of_notebook = (
+            script.steps[step].kind == "call" and script.steps[step].on is None
+        )
         if self._right_if is not None and is_of_notebook:
             if self._is_right(answer.value, right.value, script.steps[step].arguments):
                 return None
-            return AnswerDifference("value", step, "is not right", answer.value, right.value)
+            return AnswerDifference(
+                "value", step, "is not right", answer.value, right.value
+            )
         problem = describe_other_kind(answer.value, right.value)
         if problem and not _are_equal_numbers(answer.value, right.value):
             return AnswerDifference("form", step, problem, answer.value, right.value)
@@ -159,11 +170,18 @@ class ScriptJudge:
             for mine, key in zip(answer.gradients, right.gradients, strict=False)
         ]
         sizes = [
-            np.abs(_numbers(key)).max(initial=0.0) for _, key in gradient_pairs if key is not None
+            np.abs(_numbers(key)).max(initial=0.0)
+            for _, key in gradient_pairs
+            if key is not None
         ]
         floor = max(sizes, default=0.0)
-        if self._wrong_leaf(script, step, gradient_pairs, _gradient_leaves, floor) is not None:
-            return AnswerDifference("gradient", step, "", answer.gradients, right.gradients)
+        if (
+            self._wrong_leaf(script, step, gradient_pairs, _gradient_leaves, floor)
+            is not None
+        ):
+            return AnswerDifference(
+                "gradient", step, "", answer.gradients, right.gradients
+            )
         return None
 
     def _is_right(self, answer: Any, right: Any, arguments: Sequence[Any]) -> bool:
@@ -171,7 +189,14 @@ class ScriptJudge:
         assert self._right_if is not None
         try:
             return bool(self._right_if(answer, right, arguments))
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ):
             return False
 
     def _wrong_leaf(
@@ -214,9 +239,13 @@ class ScriptJudge:
         rounding = self._roundings.get(dtype, 0.0)
         if not rounding or not numbers_in(right).size:
             return 0.0
-        numbers = np.abs(np.nan_to_num(numbers_in(right).astype(np.float64), posinf=0, neginf=0))
+        numbers = np.abs(
+            np.nan_to_num(numbers_in(right).astype(np.float64), posinf=0, neginf=0)
+        )
         largest = numbers.max(-1, keepdims=True) if numbers.ndim else numbers
-        return rounding * np.maximum(largest, max(floor, _smallest_worth_telling(dtype)))
+        return rounding * np.maximum(
+            largest, max(floor, _smallest_worth_telling(dtype))
+        )
 
     def _moved_answers(
         self,
@@ -238,7 +267,9 @@ class ScriptJudge:
         else:
             digit = _LAST_DIGIT_OF_FLOAT64
         for number in range(self._tries):
-            variants.append(wide.map_arguments(_Mover(number, digit, self._equals_are_free)))
+            variants.append(
+                wide.map_arguments(_Mover(number, digit, self._equals_are_free))
+            )
         moved = []
         for variant in variants:
             answers = self._player.play(variant)
@@ -271,7 +302,9 @@ class _Mover:
         if self._adds:
             finite = leaf[leaf.isfinite()]
             largest = float(finite.abs().max()) if finite.numel() else 0.0
-            moved = moved + self._digit * (largest or 1.0) * (2 * self._random(leaf) - 1)
+            moved = moved + self._digit * (largest or 1.0) * (
+                2 * self._random(leaf) - 1
+            )
         return moved.to(leaf.dtype)
 
     def _random(self, leaf: Tensor) -> Tensor:
@@ -298,8 +331,12 @@ def _gradient_leaves(answer: StepAnswer) -> Sequence[Any]:
 
 def _coarsest_dtype(script: Script) -> str:
     """The dtype with the fewest digits among the arguments."""
-    dtypes = [dtype_name(leaf.dtype) for leaf in script.leaves() if is_float_tensor(leaf)]
-    dtypes += [dtype_name(leaf) for leaf in script.leaves() if isinstance(leaf, torch.dtype)]
+    dtypes = [
+        dtype_name(leaf.dtype) for leaf in script.leaves() if is_float_tensor(leaf)
+    ]
+    dtypes += [
+        dtype_name(leaf) for leaf in script.leaves() if isinstance(leaf, torch.dtype)
+    ]
     known_dtypes = [dtype for dtype in dtypes if dtype in _LAST_DIGIT]
     return max(known_dtypes, key=lambda dtype: _LAST_DIGIT[dtype], default="float64")
 
@@ -308,7 +345,9 @@ def _size_of_arguments(script: Script) -> float:
     """The largest float among the arguments, at most 1: sums of such numbers have rounding errors
     of this size, even where they should be 0.
     """
-    floats = [leaf[leaf.isfinite()] for leaf in script.leaves() if is_float_tensor(leaf)]
+    floats = [
+        leaf[leaf.isfinite()] for leaf in script.leaves() if is_float_tensor(leaf)
+    ]
     sizes = [float(leaf.abs().max()) for leaf in floats if leaf.numel()]
     return min(1.0, max(sizes, default=0.0))
 
@@ -351,7 +390,9 @@ def _is_explained(leaf: Any, right: Any, variants: Sequence[Any], allowed: Any) 
     moves = np.zeros_like(key, dtype=np.float64)
     for variant in variants:
         numbers = np.zeros_like(key) if variant is None else _numbers(variant)
-        if numbers.shape != key.shape or not np.array_equal(np.isfinite(numbers), np.isfinite(key)):
+        if numbers.shape != key.shape or not np.array_equal(
+            np.isfinite(numbers), np.isfinite(key)
+        ):
             return True
         with np.errstate(invalid="ignore"):
             apart = np.nan_to_num(np.abs(numbers - key), posinf=0.0)

@@ -29,7 +29,11 @@ class KeyPlayer:
         """The answers up to the first exception."""
 
         def find(step: ScriptStep) -> Any:
-            names = self._helper_names(script.helpers) if step.kind == "helper" else self._names
+            names = (
+                self._helper_names(script.helpers)
+                if step.kind == "helper"
+                else self._names
+            )
             return names[step.name]
 
         return _play(script, find)
@@ -76,7 +80,9 @@ def _play(script: Script, find: FindFunction) -> list[StepAnswer]:
     made: list[Any] = []
     for step in script.steps:
         try:
-            answer, answer_object = play_step(step, made, find, with_gradients=script.gradients)
+            answer, answer_object = play_step(
+                step, made, find, with_gradients=script.gradients
+            )
         except KitError:
             raise
         except Exception as error:

@@ -110,7 +110,9 @@ class _Search:
         ones.
         """
         for simplify in _SIMPLER_FLOATS[2:]:
-            simpler = self.script.map_arguments(functools.partial(_simplify_floats, simplify))
+            simpler = self.script.map_arguments(
+                functools.partial(_simplify_floats, simplify)
+            )
             if _floats_differ(simpler, self.script) and self._accept(simpler):
                 break
         for place in range(len(self.script.leaves())):
@@ -220,8 +222,12 @@ def _smaller_sizes(script: Script) -> Iterator[Script]:
     tensors = [leaf for leaf in script.leaves() if isinstance(leaf, Tensor)]
     sizes = {size for tensor in tensors for size in tensor.shape if size > 1}
     for size in sorted(sizes, reverse=True):
-        for smaller in sorted({1, 2, size // 2, size - 2, size - 1} & set(range(1, size))):
-            yield _cut(script, size, smaller, lambda tensor, axis: True, with_numbers=True)
+        for smaller in sorted(
+            {1, 2, size // 2, size - 2, size - 1} & set(range(1, size))
+        ):
+            yield _cut(
+                script, size, smaller, lambda tensor, axis: True, with_numbers=True
+            )
             yield _cut_multiples(script, size, smaller)
     for size in sorted(sizes, reverse=True):
         for smaller in sorted({1, 2, size - 1} & set(range(1, size))):
@@ -229,11 +235,16 @@ def _smaller_sizes(script: Script) -> Iterator[Script]:
                 if any(_has_axis(tensor, size, is_cut) for tensor in tensors):
                     yield _cut(script, size, smaller, is_cut)
     if tensors and all(tensor.ndim > 1 and tensor.shape[0] == 1 for tensor in tensors):
-        yield script.map_arguments(lambda leaf: leaf[0] if isinstance(leaf, Tensor) else leaf)
+        yield script.map_arguments(
+            lambda leaf: leaf[0] if isinstance(leaf, Tensor) else leaf
+        )
 
 
 def _has_axis(tensor: Tensor, size: int, is_cut: AxisChoice) -> bool:
-    return any(length == size and is_cut(tensor, axis) for axis, length in enumerate(tensor.shape))
+    return any(
+        length == size and is_cut(tensor, axis)
+        for axis, length in enumerate(tensor.shape)
+    )
 
 
 def _cut(
@@ -252,7 +263,9 @@ def _cut(
             for axis, length in enumerate(leaf.shape):
                 if length == size and is_cut(leaf, axis):
                     leaf = leaf.narrow(axis, 0, smaller)
-            return _clamped(leaf, size, smaller).clone() if with_numbers else leaf.clone()
+            return (
+                _clamped(leaf, size, smaller).clone() if with_numbers else leaf.clone()
+            )
         if with_numbers and type(leaf) is int and leaf == size:
             return smaller
         return leaf
@@ -315,16 +328,28 @@ def _smaller_parts(script: Script) -> Iterator[Script]:
     """Without one keyword; with one list, text or number that is smaller."""
     for number, step in enumerate(script.steps):
         for key in step.keywords:
-            keywords = {name: part for name, part in step.keywords.items() if name != key}
-            yield _with_step(script, number, dataclasses.replace(step, keywords=keywords))
+            keywords = {
+                name: part for name, part in step.keywords.items() if name != key
+            }
+            yield _with_step(
+                script, number, dataclasses.replace(step, keywords=keywords)
+            )
         for place, argument in enumerate(step.arguments):
             for smaller in _smaller_values(argument):
-                arguments = (*step.arguments[:place], smaller, *step.arguments[place + 1 :])
-                yield _with_step(script, number, dataclasses.replace(step, arguments=arguments))
+                arguments = (
+                    *step.arguments[:place],
+                    smaller,
+                    *step.arguments[place + 1 :],
+                )
+                yield _with_step(
+                    script, number, dataclasses.replace(step, arguments=arguments)
+                )
         for key, argument in step.keywords.items():
             for smaller in _smaller_values(argument):
                 keywords = {**step.keywords, key: smaller}
-                yield _with_step(script, number, dataclasses.replace(step, keywords=keywords))
+                yield _with_step(
+                    script, number, dataclasses.replace(step, keywords=keywords)
+                )
 
 
 def _with_step(script: Script, number: int, step: ScriptStep) -> Script:
@@ -339,7 +364,12 @@ def _smaller_values(value: Any) -> Iterator[Any]:
     elif type(value) is int:
         yield from [smaller for smaller in _smaller_numbers(value) if smaller != value]
     elif isinstance(value, float):
-        for simple in (0.0, 1.0, 0.5, *([float(round(value))] if math.isfinite(value) else [])):
+        for simple in (
+            0.0,
+            1.0,
+            0.5,
+            *([float(round(value))] if math.isfinite(value) else []),
+        ):
             if simple == value:
                 break
             yield simple
@@ -355,12 +385,18 @@ def _smaller_values(value: Any) -> Iterator[Any]:
     elif isinstance(value, dict):
         yield from _smaller_dicts(value)
     elif type(value) is SimpleNamespace:
-        yield from (SimpleNamespace(**smaller) for smaller in _smaller_dicts(vars(value)))
+        yield from (
+            SimpleNamespace(**smaller) for smaller in _smaller_dicts(vars(value))
+        )
 
 
 def _smaller_numbers(value: int) -> list[int]:
     candidates = (0, 1, 2, value // 2, value - 1)
-    return [candidate for candidate in dict.fromkeys(candidates) if abs(candidate) < abs(value)]
+    return [
+        candidate
+        for candidate in dict.fromkeys(candidates)
+        if abs(candidate) < abs(value)
+    ]
 
 
 def _smaller_dicts(value: Mapping[Any, Any]) -> Iterator[dict[Any, Any]]:
@@ -405,7 +441,9 @@ def _ways_to_simplify(leaf: Any) -> tuple[Callable[[Tensor], Tensor], ...]:
 
 def _floats_differ(first: Script, second: Script) -> bool:
     pairs = zip(first.leaves(), second.leaves(), strict=True)
-    return any(is_float_tensor(mine) and not torch.equal(mine, other) for mine, other in pairs)
+    return any(
+        is_float_tensor(mine) and not torch.equal(mine, other) for mine, other in pairs
+    )
 
 
 def _with_leaf(script: Script, place: int, value: Any) -> Script:

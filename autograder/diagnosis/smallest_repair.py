@@ -47,7 +47,9 @@ REPAIRED_KEEPS = 0.65
 _FEWEST_REPAIRED = 3
 """Numbers that a repair must make right: one or two can become so by chance."""
 _SUBJECT = "In the calls that are wrong, your answer"
-_SUBJECT_WITHOUT_HINT = "In the calls that are wrong and that no hint explains, your answer"
+_SUBJECT_WITHOUT_HINT = (
+    "In the calls that are wrong and that no hint explains, your answer"
+)
 """The calls of passed tests are not looked at: what is true of wrong answers may be false there."""
 _POWERS = (0.5, -0.5, 1, -1, 2, -2)
 
@@ -84,17 +86,25 @@ def find_evidence(
         is_free: whether other answers than the answer key's are right too: then only the kind of
             an answer can be wrong by comparison.
     """
-    seen = {test: [sight for _, sight in placed] for test, placed in sights.items() if placed}
+    seen = {
+        test: [sight for _, sight in placed]
+        for test, placed in sights.items()
+        if placed
+    }
     remaining = {test: of_test for test, of_test in seen.items() if test in unexplained}
     if not remaining:
         return None
     every = [sight for of_test in remaining.values() for sight in of_test]
     if not is_free:
         subject = _SUBJECT if len(remaining) == len(seen) else _SUBJECT_WITHOUT_HINT
-        evidence = _find_repair(remaining, every, subject) or _find_finding(seen, every[0])
+        evidence = _find_repair(remaining, every, subject) or _find_finding(
+            seen, every[0]
+        )
         if evidence is not None:
             return evidence
-    comparable = [sight for test in remaining if test in compared for sight in seen[test]]
+    comparable = [
+        sight for test in remaining if test in compared for sight in seen[test]
+    ]
     text = describe_forms(every)
     if not text and not is_free:
         text = describe_numbers(comparable)
@@ -177,7 +187,9 @@ def _find_factor(sights: Sequence[Sight]) -> str:
         return ""
     floats = [(a.astype(np.float64), r.astype(np.float64)) for a, r in pairs]
     if all(answer.size == 1 for answer, _ in floats):
-        together = [np.stack([pair[side].ravel() for pair in floats]) for side in (0, 1)]
+        together = [
+            np.stack([pair[side].ravel() for pair in floats]) for side in (0, 1)
+        ]
         floats = [(together[0].ravel(), together[1].ravel())]
     factors = []
     for answer, right in floats:
@@ -221,7 +233,9 @@ def _size_power(sight: Sight, name: str, axis: int, power: float) -> float:
 
 def _power_in_words(name: str, axis: int, power: float) -> str:
     size = f"the size of axis {axis} of `{name}`"
-    words = {0.5: f"the root of {size}", 1: size, 2: f"the square of {size}"}[abs(power)]
+    words = {0.5: f"the root of {size}", 1: size, 2: f"the square of {size}"}[
+        abs(power)
+    ]
     return f"one over {words}" if power < 0 else words
 
 
@@ -234,10 +248,13 @@ def _repairs(sight: Sight) -> Iterator[Predicate]:
     yield _in_the_other_order()
     yield complement()
     yield off_by_a_constant()
-    yield from [is_what(name) for name in ("minus", "square", "root", "exp", "log", "one over")]
+    yield from [
+        is_what(name) for name in ("minus", "square", "root", "exp", "log", "one over")
+    ]
     ndim = sight.right.ndim if is_array(sight.right) else 0
     yield from [
-        axes_exchanged(a - ndim, b - ndim) for a, b in itertools.combinations(range(ndim), 2)
+        axes_exchanged(a - ndim, b - ndim)
+        for a, b in itertools.combinations(range(ndim), 2)
     ]
     yield from [needs_softmax(axis - ndim) for axis in reversed(range(ndim))]
     yield from [back_to_front(axis - ndim) for axis in reversed(range(ndim))]
@@ -271,7 +288,9 @@ def _other_dtype(sights: Sequence[Sight]) -> Predicate:
     if len(dtypes) != 1:
         return make_predicate("has the right numbers in another dtype", holds)
     ((dtype, right_dtype),) = dtypes
-    return make_predicate(f"has the right numbers as {dtype} in place of {right_dtype}", holds)
+    return make_predicate(
+        f"has the right numbers as {dtype} in place of {right_dtype}", holds
+    )
 
 
 def _with_right_numbers(predicate: Predicate) -> Predicate:
@@ -289,6 +308,8 @@ def _in_the_other_order() -> Predicate:
     predicate = parts_exchanged()
 
     def holds(sight: Sight) -> bool:
-        return predicate.holds(sight) and equal([*reversed(sight.answer)], [*sight.right])
+        return predicate.holds(sight) and equal(
+            [*reversed(sight.answer)], [*sight.right]
+        )
 
     return make_predicate(predicate.text, holds)

@@ -22,7 +22,9 @@ _LARGE_NUMBER = 1 << 24
 
 def call_fingerprint(call: Call) -> str:
     """The fingerprint of a call's arguments; of a call whose run was stored, the stored one."""
-    return call.inputs or _fingerprint(call.name, [*call.arguments, *call.keywords.values()])
+    return call.inputs or _fingerprint(
+        call.name, [*call.arguments, *call.keywords.values()]
+    )
 
 
 def is_of_suite(script: Script, suite_inputs: Collection[str]) -> bool:
@@ -31,7 +33,9 @@ def is_of_suite(script: Script, suite_inputs: Collection[str]) -> bool:
     Args:
         suite_inputs: the fingerprints of the tests' calls.
     """
-    return all(fingerprint in suite_inputs for fingerprint in script_fingerprints(script))
+    return all(
+        fingerprint in suite_inputs for fingerprint in script_fingerprints(script)
+    )
 
 
 def script_fingerprints(script: Script) -> list[str]:
@@ -65,7 +69,9 @@ def _pieces(value: Any) -> Iterator[str]:
         yield str(len(value))
         for part in value:
             yield from _pieces(part)
-    elif isinstance(value, float) or (isinstance(value, int) and abs(value) < _LARGE_NUMBER):
+    elif isinstance(value, float) or (
+        isinstance(value, int) and abs(value) < _LARGE_NUMBER
+    ):
         with np.errstate(over="ignore"):
             # a double beside the same number as a float; 0 beside -0
             yield repr(float(np.float32(value)) + 0.0)

@@ -19,7 +19,12 @@ from autograder.intake.released_notebook import load_release
 from autograder.records.model import Graded
 from autograder.records.submission import FoundSubmission
 from autograder.sandbox.device import DeviceHost, open_device
-from autograder.sandbox.host_process import Device, HostClient, HostProcess, ReleasedCode
+from autograder.sandbox.host_process import (
+    Device,
+    HostClient,
+    HostProcess,
+    ReleasedCode,
+)
 from autograder.sandbox.tiers import launch_host, prove_host
 
 GRADERS_A_HOST = 8
@@ -114,7 +119,9 @@ class Bench:
         extras: tuple[str, ...],
     ) -> list[HostProcess]:
         release = load_release(self.assignment)
-        given_cells = {cell.id: cell.source for cell in release.cells if cell.role == "given"}
+        given_cells = {
+            cell.id: cell.source for cell in release.cells if cell.role == "given"
+        }
         code = ReleasedCode(given_cells, release.companions)
         count = math.ceil(clients / GRADERS_A_HOST)
         hosts = []

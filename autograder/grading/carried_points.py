@@ -66,8 +66,12 @@ def settle_questions(
         for name, question_runs in runs.items():
             stand_in_runs: Mapping[str, TestRun] = {}
             if name in failed_questions:
-                names = _choose_stand_ins(prerequisites(name, uses), failed_questions, reference)
-                stand_in_runs = _run_with_stand_ins(sitting, questions[name], question_runs, names)
+                names = _choose_stand_ins(
+                    prerequisites(name, uses), failed_questions, reference
+                )
+                stand_in_runs = _run_with_stand_ins(
+                    sitting, questions[name], question_runs, names
+                )
             adjusted = adjust_verdicts(question_runs, stand_in_runs)
             adjusted_stand_in_runs = adjust_verdicts(stand_in_runs, question_runs)
             carried = passed_tests(adjusted_stand_in_runs) - passed_tests(adjusted)

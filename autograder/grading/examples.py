@@ -51,7 +51,9 @@ class Examples:
         if loaded_torch() is None:
             return False
         contracts = self._open_finder().contracts_of(question)
-        return bool(contracts) and all(contract.right_if is not None for contract in contracts)
+        return bool(contracts) and all(
+            contract.right_if is not None for contract in contracts
+        )
 
     def find(
         self,
@@ -69,7 +71,9 @@ class Examples:
         if question.name not in self._suite_inputs:
             calls = [call for run in key_runs.values() for call in run.calls]
             self._suite_inputs[question.name] = frozenset(map(call_fingerprint, calls))
-        failed = FailedQuestion(question.name, runs, key_runs, self._suite_inputs[question.name])
+        failed = FailedQuestion(
+            question.name, runs, key_runs, self._suite_inputs[question.name]
+        )
         try:
             return self._open_finder().find(failed, asker.functions)
         except KitError:

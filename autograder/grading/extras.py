@@ -20,7 +20,9 @@ EXTRAS = {
     "torch": re.compile(r"\b(import|from) +torch\b"),
     "matplotlib": re.compile(r"matplotlib"),
     "dynamo": re.compile(r"\boptim\.|checkpoint|torch\.func\b|flex_attention"),
-    "sympy": re.compile(r"\.backward\([^)]|autograd\.grad\(|gradcheck|testing\.assert_close"),
+    "sympy": re.compile(
+        r"\.backward\([^)]|autograd\.grad\(|gradcheck|testing\.assert_close"
+    ),
     "triton": re.compile(r"triton"),
 }
 """Libraries that a host can load, and the text of notebooks that load them or make torch do so.
@@ -48,7 +50,9 @@ HELPERS_WITH_TORCH = frozenset(
     }
 )
 """Names of `autograder.suite` that make tensors of torch's, or differentiate them."""
-_IMPORTS_TORCH = re.compile(r"^\s*(import\s[^#\n]*\b|from\s+)(torch|triton)\b", re.MULTILINE)
+_IMPORTS_TORCH = re.compile(
+    r"^\s*(import\s[^#\n]*\b|from\s+)(torch|triton)\b", re.MULTILINE
+)
 _COUNTS_OR_FORBIDS = re.compile(
     r"""\bforbid\([^)]*["']torch\.|\bstudent\.(cost|counted|launch)\b"""
 )
@@ -115,7 +119,9 @@ def find_extras(
     """
     extras = {"torch"} if needs_torch(assignment) else set()
     released = load_release(assignment)
-    texts = [cell.source for cell in released.cells if cell.role in ("given", "question")]
+    texts = [
+        cell.source for cell in released.cells if cell.role in ("given", "question")
+    ]
     texts += released.companions.values()
     for path in (assignment.suite / "mistakes.py", assignment.suite / "alternates.py"):
         if path.exists():

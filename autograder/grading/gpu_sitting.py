@@ -39,7 +39,9 @@ class GpuSitting(Sitting):
         device: DeviceHost,
     ) -> None:
         super().__init__(client, limits, suite, submission)
-        self._on_device = Sitting(device.client, device.limits, suite, submission, self.watch)
+        self._on_device = Sitting(
+            device.client, device.limits, suite, submission, self.watch
+        )
 
     def run(
         self,
@@ -51,7 +53,9 @@ class GpuSitting(Sitting):
         keep_calls: bool = False,
     ) -> dict[str, TestRun]:
         """Run a question's tests in the interpreter and then on the device."""
-        runs = super().run(question, tests, stand_ins, keep_worker=True, keep_calls=True)
+        runs = super().run(
+            question, tests, stand_ins, keep_worker=True, keep_calls=True
+        )
         hangs = 0
         for test in question.tests:
             run = runs.get(test.name)
@@ -62,7 +66,9 @@ class GpuSitting(Sitting):
                 message = "Not run on the GPU: two tests of this question hung there."
                 run = TestRun(test.name, Verdict("timeout", message), ())
             elif launches:
-                run, raised = self._run_on_device(question, test, stand_ins, launches, run)
+                run, raised = self._run_on_device(
+                    question, test, stand_ins, launches, run
+                )
                 hangs += isinstance(raised, StudentTimeout)
             if not keep_calls and run.passed:
                 run = dataclasses.replace(run, calls=())
@@ -134,7 +140,9 @@ class OnDevice:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._student, name)
 
-    def launch(self, name: str, /, *arguments: Any, **keywords: Any) -> tuple[Any, Launch]:
+    def launch(
+        self, name: str, /, *arguments: Any, **keywords: Any
+    ) -> tuple[Any, Launch]:
         """As `Student.launch`, with the device's result."""
         result = getattr(self._device_student, name)(*arguments, **keywords)
         launch = next(self._launches, None)

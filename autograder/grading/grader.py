@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from autograder.authoring.check_names import names_of_checks
-from autograder.basics.errors import BadSuite, OutOfReach, SuiteFault, UnreadableSubmission
+from autograder.basics.errors import (
+    BadSuite,
+    OutOfReach,
+    SuiteFault,
+    UnreadableSubmission,
+)
 from autograder.basics.points import total
 from autograder.course import Assignment, Course
 from autograder.course.fingerprint import result_software
@@ -21,14 +26,25 @@ from autograder.diagnosis.asking import Asker
 from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
 from autograder.diagnosis.known_runs import KnownRuns
 from autograder.diagnosis.known_sitting import KnownSitting
-from autograder.grading.carried_points import SettledQuestion, passed_tests, settle_questions
+from autograder.grading.carried_points import (
+    SettledQuestion,
+    passed_tests,
+    settle_questions,
+)
 from autograder.grading.examples import Examples
 from autograder.grading.gpu_sitting import GpuSitting
 from autograder.grading.graded_bytes import pack_graded
 from autograder.grading.speed_meter import SpeedMeter
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import load_release
-from autograder.records.model import Graded, QuestionResult, Result, Speed, TestOutcome, TwoAnswers
+from autograder.records.model import (
+    Graded,
+    QuestionResult,
+    Result,
+    Speed,
+    TestOutcome,
+    TwoAnswers,
+)
 from autograder.records.results import course_sha256
 from autograder.records.submission import CellOutcome, FoundSubmission, Submission
 from autograder.sandbox.device import DeviceHost
@@ -75,7 +91,9 @@ class AssignmentGrader:
         self.assignment = assignment
         self.release = load_release(assignment)
         released_questions = {
-            cell.name: cell.source for cell in self.release.cells if cell.role == "question"
+            cell.name: cell.source
+            for cell in self.release.cells
+            if cell.role == "question"
         }
         self.reference = load_reference(assignment)
         self.suite = LoadedSuite(assignment, self.reference, released_questions)
@@ -146,17 +164,23 @@ class AssignmentGrader:
         """
         started = time.monotonic()
         try:
-            submission = read_submission(submission_file, self.release, self.course.limits)
+            submission = read_submission(
+                submission_file, self.release, self.course.limits
+            )
         except UnreadableSubmission as problem:
             untried = isinstance(problem, OutOfReach)
-            return Graded(submission_file.student, problem=str(problem), untried=untried)
+            return Graded(
+                submission_file.student, problem=str(problem), untried=untried
+            )
         seconds = {"read": time.monotonic() - started}
         result, stages = self.grade_submission(client, submission)
         seconds |= stages
         started = time.monotonic()
         speeds: tuple[Speed, ...] = ()
         if self._speed_meter is not None:
-            speeds = self._speed_meter.measure_submission(self.suite, submission, result)
+            speeds = self._speed_meter.measure_submission(
+                self.suite, submission, result
+            )
         if speeds:
             seconds["speed"] = time.monotonic() - started
         return Graded(submission.student, result, seconds=seconds, speeds=speeds)
@@ -215,7 +239,9 @@ class AssignmentGrader:
             for name in names:
                 merged = {**runs[name], **settled[name].stand_in_runs}
                 failed = {
-                    test: run for test, run in merged.items() if not run.passed and run.answered
+                    test: run
+                    for test, run in merged.items()
+                    if not run.passed and run.answered
                 }
                 if failed:
                     key_record = self._known.record(self.questions[name], None)
@@ -254,8 +280,15 @@ class AssignmentGrader:
         with sitting.watch.stage("carry", whole=True):
             for question in questions:
                 stand_in_runs = settled[question.name].stand_in_runs
-                flags[question.name] = sitting.two_answers.get(question.name, ()) + replay(
-                    client, sitting, question, runs[question.name], stand_in_runs, self.reference
+                flags[question.name] = sitting.two_answers.get(
+                    question.name, ()
+                ) + replay(
+                    client,
+                    sitting,
+                    question,
+                    runs[question.name],
+                    stand_in_runs,
+                    self.reference,
                 )
         failed = {
             name: {**runs[name], **question.stand_in_runs}
@@ -375,7 +408,9 @@ class AssignmentGrader:
             verdict = settled.runs[test.name].verdict
             reached = test.points if test.name in passed else 0.0
             message = explain_name(verdict.text, self._names_of_checks)
-            tests.append(TestOutcome(test.name, verdict.outcome, reached, test.points, message))
+            tests.append(
+                TestOutcome(test.name, verdict.outcome, reached, test.points, message)
+            )
         credit = self.course.grading.carry_credit
         carried_points = total([credit * points[test] for test in settled.carried])
         own_failures = points.keys() - passed - settled.carried

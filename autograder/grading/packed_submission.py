@@ -38,7 +38,9 @@ class PackedSubmission:
         return FoundSubmission(self.student, path)
 
 
-def pack_submission(submission: FoundSubmission, assignment: str, limit: int) -> PackedSubmission:
+def pack_submission(
+    submission: FoundSubmission, assignment: str, limit: int
+) -> PackedSubmission:
     """Read a submission for the journey: at most `limit` bytes.
 
     Raises:

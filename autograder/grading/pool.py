@@ -180,7 +180,9 @@ class Pool(Generic[Job]):
         self._at_work[grader.pipe] = grader, number
         # the process may have died while it was idle; `_read_answer` sees that
         with contextlib.suppress(BrokenPipeError):
-            grader.pipe.send(number if number < self._forked_jobs else self._jobs[number])
+            grader.pipe.send(
+                number if number < self._forked_jobs else self._jobs[number]
+            )
 
     def _read_answer(self, pipe: Connection) -> Iterator[FinishedJob[Job]]:
         """Yield the job that a process has done; nothing where the job will be done once more."""
@@ -190,7 +192,9 @@ class Pool(Generic[Job]):
         try:
             message = pipe.recv_bytes()
         except (EOFError, OSError):
-            message = _FAILED + b"the grader process ended while it graded this submission"
+            message = (
+                _FAILED + b"the grader process ended while it graded this submission"
+            )
         kind = message[:1]
         text = message[1:]
         if kind == _DONE:
@@ -265,7 +269,9 @@ class Pool(Generic[Job]):
                 job = pipe.recv()
             except EOFError:
                 return
-            pipe.send_bytes(self._do(client, self._jobs[job] if isinstance(job, int) else job))
+            pipe.send_bytes(
+                self._do(client, self._jobs[job] if isinstance(job, int) else job)
+            )
 
     def _do(
         self,

@@ -65,7 +65,10 @@ class Comparison:
 
     def lines(self) -> Iterator[str]:
         """The lines for the person: suites, then whose mark moves, by how much and why."""
-        suites = [f"{count} of suite {suite[:12]}" for suite, count in sorted(self.suites.items())]
+        suites = [
+            f"{count} of suite {suite[:12]}"
+            for suite, count in sorted(self.suites.items())
+        ]
         yield f"results that count: {', '.join(suites) or 'none'}"
         for move in self.moves:
             yield f"{move.student} {move.change}: {'; '.join(move.reasons)}"
@@ -90,7 +93,9 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     summary = grade_command(dataclasses.replace(request, results=side), watcher)
     students = {result.student for result in summary.results}
     students |= {problem.student for problem in summary.problems}
-    untried = tuple([problem.student for problem in summary.problems if problem.untried])
+    untried = tuple(
+        [problem.student for problem in summary.problems if problem.untried]
+    )
     timing = read_timing(side, name, watcher.warn)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
     counting, regraded = (
@@ -120,7 +125,11 @@ def compare_results(
         if reasons := explain_move(old, new, problems.get(student, "")):
             moves.append(Move(student, _describe_change(old, new), tuple(reasons)))
     suites = Counter(
-        [result.suite_sha256 for result in counting.values() if result.student in students]
+        [
+            result.suite_sha256
+            for result in counting.values()
+            if result.student in students
+        ]
     )
     same = len(students) - len(untried) - len(moves)
     return Comparison(tuple(moves), same, tuple(untried), suites)
@@ -135,7 +144,9 @@ def apply_regrade(request: GradeRequest) -> None:
     name = request.assignment.name
     with (
         lock_results(request.course.kept / "locks", results, name),
-        FileTransaction(request.course.kept, f"`autograder regrade {name} --apply`") as files,
+        FileTransaction(
+            request.course.kept, f"`autograder regrade {name} --apply`"
+        ) as files,
     ):
         entries = _load_side_timing(side, name)
         for entry in entries:
@@ -176,7 +187,9 @@ def _replace(
     """Replace or remove a result that counts; the old one goes to the history."""
     if path.is_file() and path.read_bytes() == content:
         return
-    if copy := copy_for_history(request.results, request.assignment.name, path, content, path.name):
+    if copy := copy_for_history(
+        request.results, request.assignment.name, path, content, path.name
+    ):
         files.write(*copy)
     if content is None:
         files.remove(path)
@@ -217,7 +230,9 @@ def explain_move(
     return reasons
 
 
-def _compare_questions(old: QuestionResult | None, new: QuestionResult | None) -> Iterator[str]:
+def _compare_questions(
+    old: QuestionResult | None, new: QuestionResult | None
+) -> Iterator[str]:
     """The tests that moved points, then carried and kept points."""
     old_tests = {test.name: test for test in old.tests} if old else {}
     new_tests = {test.name: test for test in new.tests} if new else {}

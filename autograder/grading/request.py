@@ -120,7 +120,12 @@ class Progress(Watcher):
     ) -> None:
         """Show the bar, or the line."""
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
         from rich.progress import Progress as Bar
 
         is_terminal = self._stream.isatty()
@@ -137,7 +142,11 @@ class Progress(Watcher):
         console = Console(file=self._stream)
         # no refresh thread: grader processes are forked from this one
         self._bar = Bar(
-            *columns, console=console, auto_refresh=False, disable=not is_terminal, transient=True
+            *columns,
+            console=console,
+            auto_refresh=False,
+            disable=not is_terminal,
+            transient=True,
         )
         self._task = self._bar.add_task("grading", total=total, last="")
         self._bar.start()
@@ -148,7 +157,9 @@ class Progress(Watcher):
         from rich.markup import escape
 
         score = f"{graded.result.score:g}" if graded.result else "not graded"
-        self._bar.update(self._task, advance=1, last=escape(f"{graded.student[:40]}: {score}"))
+        self._bar.update(
+            self._task, advance=1, last=escape(f"{graded.student[:40]}: {score}")
+        )
         self._bar.refresh()
 
     def __exit__(

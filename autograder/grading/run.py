@@ -41,7 +41,9 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
     share_name = share.name if share else ""
     for notebook in (assignment.release, assignment.solution):
         if not notebook.exists():
-            raise KitError(f"{notebook} is not built; run `autograder build {assignment.name}`")
+            raise KitError(
+                f"{notebook} is not built; run `autograder build {assignment.name}`"
+            )
     if request.device != "cpu":
         _check_device_fits(request, watcher)
     students = {submission.student for submission in submissions}
@@ -54,7 +56,9 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
     speeds: list[Graded] = []
     if request.device != "cpu":
         times = read_timing(folder, assignment.name)
-        speeds = [entry for entry in times if entry.student in students and entry.speeds]
+        speeds = [
+            entry for entry in times if entry.student in students and entry.speeds
+        ]
     overlooked: Sequence[str] = ()
     if share is None or share.number == 1:  # the first share reports for all
         overlooked = find_overlooked(course, assignment, request.paths, whole_class)
@@ -119,7 +123,9 @@ def _check_device_fits(request: GradeRequest, watcher: Watcher) -> None:
         )
     device_tier(request.isolation)
     if request.workers not in (None, 1):
-        watcher.warn("on a GPU one submission is graded at a time; --workers has no effect")
+        watcher.warn(
+            "on a GPU one submission is graded at a time; --workers has no effect"
+        )
 
 
 def _grade(
@@ -139,7 +145,9 @@ def _grade(
         with contextlib.closing(batch), watcher:
             for graded, content in batch:
                 if not graded.untried:
-                    store_result(folder, name, graded.student, content if graded.result else None)
+                    store_result(
+                        folder, name, graded.student, content if graded.result else None
+                    )
                 timing.note([graded], more=True)
                 records.append(graded)
                 watcher.step(graded)
@@ -174,5 +182,10 @@ def _start_batch(
 
     device = find_device(request.device) if request.device != "cpu" else None
     return grade_batch(
-        course, assignment, submissions, workers=request.workers, isolation=isolation, device=device
+        course,
+        assignment,
+        submissions,
+        workers=request.workers,
+        isolation=isolation,
+        device=device,
     )

@@ -61,7 +61,9 @@ class SpeedMeter:
         client = self._device.client
         limits = self._device.limits
         try:
-            with contextlib.closing(Sitting(client, limits, suite, submission)) as sitting:
+            with contextlib.closing(
+                Sitting(client, limits, suite, submission)
+            ) as sitting:
                 speeds = self.measure(sitting.workplace.worker())
         # whatever the error is, the result is there already, and is not lost for a time
         except Exception as error:
@@ -77,7 +79,14 @@ class SpeedMeter:
             baselines = self._time_baseline()
         # an error of the suite's speed.py: nobody's result is lost for it
         except Exception as error:
-            return (Speed(BASELINE, 0.0, 0.0, f"the baseline itself has no speed here: {error}"),)
+            return (
+                Speed(
+                    BASELINE,
+                    0.0,
+                    0.0,
+                    f"the baseline itself has no speed here: {error}",
+                ),
+            )
         student = self._student(worker)
         speeds = []
         for case, expected, baseline_seconds in baselines:
@@ -109,7 +118,10 @@ class SpeedMeter:
             cell = (BASELINE, self.test.baseline)
             next(worker.load([cell], limits.cell_seconds, "the baseline"))
             student = self._student(worker)
-            baseline = [(case, *_time_call(student, BASELINE, case)) for case in self.test.cases()]
+            baseline = [
+                (case, *_time_call(student, BASELINE, case))
+                for case in self.test.cases()
+            ]
         finally:
             worker.kill()
         if not all(is_tensor(result) and result.numel() for _, result, _ in baseline):
@@ -129,7 +141,9 @@ def _time_call(
         StudentFault: the call fails.
         ValueError: no time can be told.
     """
-    student.repeat(name, 1, (case.arguments, case.keywords))  # compiles, and warms what is cold
+    student.repeat(
+        name, 1, (case.arguments, case.keywords)
+    )  # compiles, and warms what is cold
     _, seconds = student.repeat(name, 1)
     times = 2 if seconds >= LONG_ENOUGH else 1
     while seconds < LONG_ENOUGH and times < MOST_REPEATS:

@@ -61,7 +61,9 @@ def select_submissions(
     try:
         timing = load_timing(folder, name)
     except ValueError as error:
-        watcher.warn(f"{error}; which results are older ones is not known, so all are graded again")
+        watcher.warn(
+            f"{error}; which results are older ones is not known, so all are graded again"
+        )
         return list(submissions), []
     outdated = {entry.student for entry in timing if entry.older or entry.problem}
     suite = course_sha256(request.course, request.assignment)
@@ -137,7 +139,9 @@ def find_misvalued(
 def _sha256(submission: FoundSubmission, limits: Limits) -> str | None:
     """Hash of the notebook; None where it cannot be read."""
     try:
-        return hashlib.sha256(read_handed_in(submission.path, limits.notebook_mb << 20)).hexdigest()
+        return hashlib.sha256(
+            read_handed_in(submission.path, limits.notebook_mb << 20)
+        ).hexdigest()
     except UnreadableSubmission:
         return None
 

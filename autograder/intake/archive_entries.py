@@ -201,12 +201,16 @@ def _zip_entries(file: IO[bytes], bounds: Bounds) -> Iterator[Entry]:
         raise NoArchive
     with zipfile.ZipFile(bounded) as archive:
         for info in archive.infolist():
-            mode = stat.S_IFMT(info.external_attr >> 16) if info.create_system == 3 else 0
+            mode = (
+                stat.S_IFMT(info.external_attr >> 16) if info.create_system == 3 else 0
+            )
             problem = ""
             if mode not in (0, stat.S_IFREG):
                 problem = _NO_FILE
             elif info.compress_type not in _READABLE:
-                problem = "packed in a way that is not read here: ask for an ordinary .zip"
+                problem = (
+                    "packed in a way that is not read here: ask for an ordinary .zip"
+                )
             modified = None
             with contextlib.suppress(ValueError):
                 modified = datetime(*info.date_time)

@@ -153,7 +153,9 @@ def open_upload(
         unpacker.unpack_download(partial(folder_entries, source))
         return unpacker.upload()
     if not source.is_file():
-        raise KitError(f"{name} does not exist: name the file or the folder that you downloaded")
+        raise KitError(
+            f"{name} does not exist: name the file or the folder that you downloaded"
+        )
     try:
         unpacker.unpack_download(partial(archive_entries, source, _DOWNLOAD_BOUNDS))
     except NoArchive:
@@ -168,7 +170,9 @@ def open_upload(
             "unpack it, take that out, and name the folder"
         ) from None
     except DAMAGED as error:
-        raise KitError(f"{name} cannot be unpacked ({error}): download it again") from error
+        raise KitError(
+            f"{name} cannot be unpacked ({error}): download it again"
+        ) from error
     return unpacker.upload()
 
 
@@ -209,14 +213,20 @@ class _Unpacker:
                 )
             self.last_entry = entry.name
             parts = _split_path(entry.name)
-            if parts is not None and not _is_system_file(parts) and self._is_read(parts):
+            if (
+                parts is not None
+                and not _is_system_file(parts)
+                and self._is_read(parts)
+            ):
                 sizes.append((parts, entry.size))
         crowded = _find_crowded(sizes)
         for folder, reason in crowded.items():
             self._skip("/".join(folder), folder, reason)
         for entry in entries():
             parts = self._path_of(entry)
-            if parts is not None and not any(parts[: len(folder)] == folder for folder in crowded):
+            if parts is not None and not any(
+                parts[: len(folder)] == folder for folder in crowded
+            ):
                 self._take(entry, parts)
 
     def _unpack_hand_in(self, archive: Path, within: Parts) -> None:
@@ -301,7 +311,9 @@ class _Unpacker:
         skipped = len(self._skipped)
         reason = "an archive that cannot be unpacked: ask for the notebook itself"
         if entry.size > MAX_WITHIN:
-            reason = f"an archive of more than {MAX_WITHIN // 1_000_000} MB is not opened"
+            reason = (
+                f"an archive of more than {MAX_WITHIN // 1_000_000} MB is not opened"
+            )
         elif archive := self._unpack(entry, MAX_WITHIN):
             try:
                 self._unpack_hand_in(archive, parts)
@@ -365,7 +377,9 @@ def _is_system_file(parts: Parts) -> bool:
     *folders, name = parts
     if any(folder.startswith(".") or folder == "__MACOSX" for folder in folders):
         return True
-    return name.startswith("._") or (name.startswith(".") and notebook_stem(name) is None)
+    return name.startswith("._") or (
+        name.startswith(".") and notebook_stem(name) is None
+    )
 
 
 def _find_crowded(files: Sequence[tuple[Parts, int]]) -> dict[Parts, str]:
@@ -397,9 +411,13 @@ def _find_crowded(files: Sequence[tuple[Parts, int]]) -> dict[Parts, str]:
         if counts[folder] > MAX_ENTRIES_WITHIN or sizes[folder] > MAX_STATED_WITHIN
     )
     if len(files) - sum(counts[folder] for folder in crowded) > MAX_TAKEN:
-        raise KitError(f"more than {MAX_TAKEN} notebooks: this is not an export of one assignment")
+        raise KitError(
+            f"more than {MAX_TAKEN} notebooks: this is not an export of one assignment"
+        )
     what_to_do = "ask for the one that counts"
-    return {folder: f"holds {counts[folder]} notebooks: {what_to_do}" for folder in crowded}
+    return {
+        folder: f"holds {counts[folder]} notebooks: {what_to_do}" for folder in crowded
+    }
 
 
 def _explain_skipped(name: str) -> str:
@@ -408,7 +426,9 @@ def _explain_skipped(name: str) -> str:
     if name.endswith((".html", ".htm")):
         return "a web page, not a notebook: ask for the .ipynb file"
     if name.endswith((".7z", ".rar")):
-        return "an archive that is not opened here: ask for the notebook itself, or a .zip"
+        return (
+            "an archive that is not opened here: ask for the notebook itself, or a .zip"
+        )
     if _ARCHIVE.search(name):
         return "an archive in an archive is not opened: ask for the notebook itself"
     return ""

@@ -99,10 +99,14 @@ def find_answer_cell(submission: Submission, question: str) -> Cell | None:
     """The cell that answers a question: the question's cell, or else the last cell that defines the
     function.
     """
-    question_cell = next((cell for cell in submission.cells if cell.id == question), None)
+    question_cell = next(
+        (cell for cell in submission.cells if cell.id == question), None
+    )
     if question_cell is not None and question in defined_names(question_cell.source):
         return question_cell
-    defining = [cell for cell in submission.cells if question in defined_names(cell.source)]
+    defining = [
+        cell for cell in submission.cells if question in defined_names(cell.source)
+    ]
     return defining[-1] if defining else question_cell
 
 
@@ -120,7 +124,9 @@ class _Matcher:
                 self._find_claim(cell),
             )
             for place, cell in enumerate(cells)
-            if cell.kind == "code" and cell.source.strip() and not claims_written(cell, release)
+            if cell.kind == "code"
+            and cell.source.strip()
+            and not claims_written(cell, release)
         ]
         self.claims: dict[str, list[_CodeCell]] = {}
         for code_cell in self.code_cells:
@@ -139,7 +145,9 @@ class _Matcher:
         self._place_given_cells()
         for question in self.release.questions:
             self._report_question(question)
-        places = {int(cell.place): cell.id for cell in self.code_cells if self._counts(cell)}
+        places = {
+            int(cell.place): cell.id for cell in self.code_cells if self._counts(cell)
+        }
         written = match_written(self.cells, self.release, places)
         places |= written.places
         handed_in = [
@@ -167,7 +175,9 @@ class _Matcher:
         tag = (cell.role, cell.name)
         named = [self.release.by_id.get(cell.grade_id)]
         if cell.role:
-            named += [cell for cell in self.release.cells if (cell.role, cell.name) == tag]
+            named += [
+                cell for cell in self.release.cells if (cell.role, cell.name) == tag
+            ]
         for released in named:
             if released is not None and released.kind == cell.kind:
                 return released.id
@@ -241,7 +251,9 @@ class _Matcher:
         defining = [cell for cell in defining if cell.claim != question.id]
         free = [cell for cell in defining if cell.is_free]
         answered = [cell for cell in free if not cell.text.is_unfinished(question.text)]
-        is_in_other_question = any(cell.claim in self.release.functions for cell in defining)
+        is_in_other_question = any(
+            cell.claim in self.release.functions for cell in defining
+        )
         is_untouched = all(cell.is_copy_of(question) for cell in claimed)
         if not claimed:
             claimed = free or self._find_renamed(question)
@@ -326,8 +338,12 @@ class _Matcher:
             f"no cell defines {question.name}; copy its cell from the released notebook and "
             "answer there"
         )
-        if any(cell.grade_id == question.id and cell.kind != "code" for cell in self.cells):
-            message = "this cell is a text cell now and does not run; make it a code cell"
+        if any(
+            cell.grade_id == question.id and cell.kind != "code" for cell in self.cells
+        ):
+            message = (
+                "this cell is a text cell now and does not run; make it a code cell"
+            )
         self._notify(question.id, "missing", message)
 
     # The whole notebook
@@ -339,14 +355,18 @@ class _Matcher:
             for cell in self.cells
             if cell.solution and cell.grade_id and cell.grade_id not in self.order
         ]
-        if foreign and not any(cell.claim in self.release.functions for cell in self.code_cells):
+        if foreign and not any(
+            cell.claim in self.release.functions for cell in self.code_cells
+        ):
             # Functions that this assignment asks for may be given code in another assignment, so
             # a foreign notebook's functions are no answers.
             names = ", ".join(name for name in foreign[:3] if name.isidentifier())
             raise UnreadableSubmission(
                 f"has the cells of another assignment ({names or 'other names'})"
             )
-        answers_any = any(self.functions & cell.text.functions for cell in self.code_cells)
+        answers_any = any(
+            self.functions & cell.text.functions for cell in self.code_cells
+        )
         if not (self.locked or answers_any or grade_ids & self.order.keys()):
             raise UnreadableSubmission("has none of the assignment's cells")
 
@@ -359,14 +379,18 @@ class _Matcher:
                 continue
             numbered = [(self.order.get(cell.id, -1), cell) for cell in self.running]
             followers = [
-                cell.place for order, cell in numbered if order > number and cell.role == "question"
+                cell.place
+                for order, cell in numbered
+                if order > number and cell.role == "question"
             ]
             copy = self.locked.get(released.id)
             if copy is not None:
                 place = copy.place
                 note = copy.note
             else:
-                earlier = [cell.place for order, cell in numbered if 0 <= order < number]
+                earlier = [
+                    cell.place for order, cell in numbered if 0 <= order < number
+                ]
                 place = max(earlier, default=-1.0) + 0.25
                 note = "this given cell was deleted; it was restored from the release"
             cell = _CodeCell(
@@ -410,7 +434,9 @@ class _Matcher:
             self.notices.append(notice)
 
 
-def _find_most_alike(released: ReleaseCell, cells: Sequence[_CodeCell]) -> list[_CodeCell]:
+def _find_most_alike(
+    released: ReleaseCell, cells: Sequence[_CodeCell]
+) -> list[_CodeCell]:
     """The cell that keeps most lines of a released cell, if these are enough for a copy."""
     shares = [released.text.share_kept_in(cell.text) for cell in cells]
     most = max(shares, default=0.0)

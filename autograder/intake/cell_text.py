@@ -9,7 +9,12 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from autograder.basics.definitions import ASSIGNMENT, DEFINITION, defined_functions, defined_names
+from autograder.basics.definitions import (
+    ASSIGNMENT,
+    DEFINITION,
+    defined_functions,
+    defined_names,
+)
 
 _IMPORT = re.compile(r"^(?:import|from)[ \t]+[\w.]")
 _STUB = re.compile(r"^[ \t]+raise[ \t]+NotImplementedError\b.*$", re.MULTILINE)
@@ -41,7 +46,9 @@ class CellText:
         """The text without blank lines and spaces at the ends of lines, which an editor may
         change.
         """
-        return "\n".join(line.rstrip() for line in self.source.split("\n") if line.strip())
+        return "\n".join(
+            line.rstrip() for line in self.source.split("\n") if line.strip()
+        )
 
     @cached_property
     def lines(self) -> frozenset[str]:
@@ -82,7 +89,9 @@ class CellText:
 
     def is_unfinished(self, stub: CellText) -> bool:
         """Whether the text is the untouched stub, or still has the line that the stub raises."""
-        return self.plain == stub.plain or not self.stub_lines.isdisjoint(stub.stub_lines)
+        return self.plain == stub.plain or not self.stub_lines.isdisjoint(
+            stub.stub_lines
+        )
 
 
 def extract_additions(
@@ -102,7 +111,9 @@ def extract_additions(
     original_lines = {line.rstrip() for line in original.split("\n")}
     kept_lines = [""] * len(lines)
     for block in _split_blocks(lines):
-        head = next((lines[number] for number in block if not lines[number].startswith("@")), "")
+        head = next(
+            (lines[number] for number in block if not lines[number].startswith("@")), ""
+        )
         definition = DEFINITION.match(head)
         if definition is None and assignments:
             definition = ASSIGNMENT.match(head)

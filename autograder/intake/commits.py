@@ -113,7 +113,9 @@ class CommitTimes:
         repository.
         """
         environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("GIT_")
         }
         environment |= {
             "GIT_CONFIG_NOSYSTEM": "1",

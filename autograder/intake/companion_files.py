@@ -49,7 +49,9 @@ def load_companions(notebook: Path) -> dict[str, str]:
         except (OSError, ValueError) as error:
             raise BadSource(f"{file} cannot be read ({error}): {remedy}") from error
         if _sha256(text) != sha256:
-            raise BadSource(f"{file} is not the file that {notebook.name} was built with: {remedy}")
+            raise BadSource(
+                f"{file} is not the file that {notebook.name} was built with: {remedy}"
+            )
         companions[path] = text
     return companions
 
@@ -58,7 +60,12 @@ def _hashes(notebook: Path) -> dict[str, str]:
     try:
         metadata = json.loads(notebook.read_bytes())["metadata"]
         hashes: dict[str, str] = metadata["attention_kit"][_KEY]
-    except (OSError, ValueError, KeyError, TypeError):  # a notebook that nbgrader alone has made
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+    ):  # a notebook that nbgrader alone has made
         return {}
     return hashes
 

@@ -36,7 +36,9 @@ def find_submissions(
     name = assignment.name
     search = _Search(course, read_ledger(course), name)
     by_student: dict[str, FoundSubmission] = {}
-    for submission in search.search_paths(paths) if paths else search.search_submitted():
+    for submission in (
+        search.search_paths(paths) if paths else search.search_submitted()
+    ):
         earlier = by_student.setdefault(submission.student, submission)
         if earlier.path != submission.path:
             raise KitError(
@@ -113,7 +115,9 @@ class _Search:
         folder = path.parent
         student = path.stem
         if folder.name == self.assignment and folder.parent.name:
-            is_chosen = path.stem == self.assignment or (folder / self._file_name).exists()
+            is_chosen = (
+                path.stem == self.assignment or (folder / self._file_name).exists()
+            )
             if is_chosen or len(_list_notebooks(folder)) == 1:
                 student = folder.parent.name
         return FoundSubmission(self.ledger.student_in(student), path)
@@ -136,7 +140,9 @@ class _Search:
             student_folder = path / self.assignment
             if _is_folder(student_folder) and not _is_put_aside(student_folder):
                 yield self._student_notebook(student_folder)
-            elif path.name.endswith(SUFFIX):  # a folder of that name too: its reader says so
+            elif path.name.endswith(
+                SUFFIX
+            ):  # a folder of that name too: its reader says so
                 yield FoundSubmission(self.ledger.student_in(path.stem), path)
 
     def _student_notebook(self, folder: Path) -> FoundSubmission:
@@ -147,17 +153,25 @@ class _Search:
         notebooks = [] if _is_link(folder) else _list_notebooks(folder)
         chosen = expected
         if notebooks and expected not in notebooks:
-            chosen = max(notebooks, key=lambda path: (path.lstat().st_mtime_ns, path.name))
+            chosen = max(
+                notebooks, key=lambda path: (path.lstat().st_mtime_ns, path.name)
+            )
         return FoundSubmission(self.ledger.student_in(folder.parent.name), chosen)
 
 
 def _list_notebooks(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
+            names = [
+                entry.name
+                for entry in entries
+                if not entry.is_dir(follow_symlinks=False)
+            ]
     except OSError:
         return []
-    names = [name for name in names if name.endswith(SUFFIX) and not name.startswith(".")]
+    names = [
+        name for name in names if name.endswith(SUFFIX) and not name.startswith(".")
+    ]
     return [folder / name for name in sorted(names)]
 
 

@@ -68,8 +68,12 @@ def read_weights(path: Path, limit_mb: int) -> HandedInWeights:
     try:
         flat = load(data)
     except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise UnreadableSubmission(f"{name}: is no safetensors file; save it again") from error
-    return HandedInWeights(_nest(flat, name), settings, hashlib.sha256(data).hexdigest())
+        raise UnreadableSubmission(
+            f"{name}: is no safetensors file; save it again"
+        ) from error
+    return HandedInWeights(
+        _nest(flat, name), settings, hashlib.sha256(data).hexdigest()
+    )
 
 
 def _read_settings(data: bytes, name: str) -> SimpleNamespace:
@@ -81,12 +85,18 @@ def _read_settings(data: bytes, name: str) -> SimpleNamespace:
         header = json.loads(data[8 : 8 + length])
         settings = json.loads(header.get("__metadata__", {}).get("settings", "{}"))
     except (ValueError, AttributeError, TypeError, RecursionError):
-        raise UnreadableSubmission(f"{name}: its header cannot be read; save it again") from None
+        raise UnreadableSubmission(
+            f"{name}: its header cannot be read; save it again"
+        ) from None
     if len(header) > _MAX_TENSORS:
         raise UnreadableSubmission(f"{name}: has more than {_MAX_TENSORS} tensors")
     is_plain = isinstance(settings, dict) and len(settings) <= _MAX_SETTINGS
-    if not is_plain or not all(type(value) in (int, float, str) for value in settings.values()):
-        raise UnreadableSubmission(f"{name}: its settings are no numbers and words; save it again")
+    if not is_plain or not all(
+        type(value) in (int, float, str) for value in settings.values()
+    ):
+        raise UnreadableSubmission(
+            f"{name}: its settings are no numbers and words; save it again"
+        )
     return SimpleNamespace(**settings)
 
 
@@ -101,9 +111,13 @@ def _nest(flat: dict[str, Tensor], name: str) -> dict[str, Any]:
         for parent in parents:
             level = level.setdefault(parent, {})
             if not isinstance(level, dict):
-                raise UnreadableSubmission(f"{name}: {printable_name(place)} has two meanings")
+                raise UnreadableSubmission(
+                    f"{name}: {printable_name(place)} has two meanings"
+                )
         if last in level:
-            raise UnreadableSubmission(f"{name}: {printable_name(place)} has two meanings")
+            raise UnreadableSubmission(
+                f"{name}: {printable_name(place)} has two meanings"
+            )
         level[last] = tensor
     return {key: _with_lists(value) for key, value in tree.items()}
 

@@ -77,7 +77,9 @@ def strip_magics(source: str) -> tuple[str, str]:
         >>> strip_magics("%matplotlib inline\\nx = 1")
         ('# %matplotlib inline\\nx = 1', 'left out when grading: %matplotlib (line 1)')
     """
-    lines = _without_prompts(source.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+    lines = _without_prompts(
+        source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    )
     source = "\n".join(lines)
     if not _LIKELY.search(source):
         return source, ""
@@ -94,7 +96,9 @@ def strip_magics(source: str) -> tuple[str, str]:
 
 
 def _first_code_line(lines: list[str]) -> str:
-    code = (line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    code = (
+        line for line in lines if line.strip() and not line.lstrip().startswith("#")
+    )
     return next(code, "")
 
 
@@ -156,7 +160,12 @@ class _Cleaner:
         if magic and (magic[2] != "?" or magic[3]):
             indent, escape, name, arguments = magic.groups()
             statement = arguments.strip()
-            if escape == "%" and name == "time" and statement and not statement.endswith("?"):
+            if (
+                escape == "%"
+                and name == "time"
+                and statement
+                and not statement.endswith("?")
+            ):
                 statement = statement.removeprefix("--no-raise-error").lstrip()
                 self._copy_python(indent + statement)
                 return True

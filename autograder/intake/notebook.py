@@ -149,7 +149,9 @@ def check_is_file(submission: FoundSubmission, assignment: str) -> None:
 def _describe_files(folder: Path) -> str:
     """The first files in a folder where a notebook should be; "" for none."""
     try:
-        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+        names = sorted(
+            path.name for path in folder.iterdir() if not path.name.startswith(".")
+        )
     except OSError:
         return ""
     shown = [printable_name(name) for name in names[:3]]
@@ -165,7 +167,9 @@ def _name_remarks(submission: FoundSubmission, assignment: str) -> list[str]:
     name = printable_name(path.name)
     remarks = []
     if path.name != expected:
-        remarks.append(f"the notebook is called {name}, not {expected}; it was graded all the same")
+        remarks.append(
+            f"the notebook is called {name}, not {expected}; it was graded all the same"
+        )
     names = sorted(entry.name for entry in path.parent.iterdir())
     ungraded = [name for name in names if name.endswith(".ipynb") and name != path.name]
     if ungraded:

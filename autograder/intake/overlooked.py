@@ -38,7 +38,9 @@ def find_overlooked(
     Other assignments' notebooks are not overlooked, and neither are files beside or below a
     notebook that was found.
     """
-    other_assignments = {entry.name for entry in course.assignments()} - {assignment.name}
+    other_assignments = {entry.name for entry in course.assignments()} - {
+        assignment.name
+    }
     notebooks = {submission.path for submission in found}
     student_folders = {
         path.parent
@@ -75,7 +77,9 @@ class _Walk:
             depth = len(parent.relative_to(top).parts)
             is_student_folder = parent in self.student_folders
             searched = [name for name in folders if self._is_searched(name, parent)]
-            folders[:] = [] if is_student_folder or depth >= DEEPEST else sorted(searched)
+            folders[:] = (
+                [] if is_student_folder or depth >= DEEPEST else sorted(searched)
+            )
             entries += len(files) + len(folders)
             if entries > MOST_ENTRIES:
                 yield (
@@ -106,7 +110,8 @@ class _Walk:
             return ""
         if not name.endswith(".ipynb"):
             return (
-                "its name does not end in .ipynb; rename it, or let `autograder collect` take it in"
+                "its name does not end in .ipynb; rename it, or let `autograder collect` "
+                "take it in"
             )
         return (
             f"it lies neither in <student>/{self.assignment}/ nor directly in the folder that is "
@@ -115,4 +120,6 @@ class _Walk:
 
 
 def _place(path: Path, top: Path) -> str:
-    return printable_name(path.relative_to(top.parent) if path.is_relative_to(top) else path)
+    return printable_name(
+        path.relative_to(top.parent) if path.is_relative_to(top) else path
+    )

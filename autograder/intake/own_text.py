@@ -129,7 +129,9 @@ def find_own_text(
     different = list(dict.fromkeys(line.strip() for line in lines if squeeze(line)))
     if len(different) <= _MOST_LINES:
         as_part = is_released and is_code
-        different = [line for line in different if not staff.has_line(line, as_part=as_part)]
+        different = [
+            line for line in different if not staff.has_line(line, as_part=as_part)
+        ]
     return OwnText(place, tuple(different), files)
 
 
@@ -147,7 +149,9 @@ def lines_in_words(source: str) -> list[str]:
             return _drop_empty(source.split("\n"))
     source = _PREDICTION.sub("", source)
     commands = [line[0] for line in _LINE_MAGIC.finditer(source)]
-    lines = [line for line in commands if not _TOOL.match(line) and _is_shell_or_words(line)]
+    lines = [
+        line for line in commands if not _TOOL.match(line) and _is_shell_or_words(line)
+    ]
     code: list[str] = []
     for is_code, piece in _split_code(_LINE_MAGIC.sub("", source)):
         if is_code:
@@ -198,7 +202,9 @@ def _is_no_code(line: str) -> bool:
     for pair in _TWO_NAMES.finditer(line):
         if _KEYWORDS.isdisjoint(pair.groups()):
             return True
-    return bool(_SENTENCE_END.search(line) or _FOREIGN_WORD.search(line) or _ASKS.search(line))
+    return bool(
+        _SENTENCE_END.search(line) or _FOREIGN_WORD.search(line) or _ASKS.search(line)
+    )
 
 
 def has_words_in_a_row(line: str) -> bool:

@@ -98,7 +98,9 @@ def read_note(note: UploadedFile | None) -> tuple[str | None, str]:
     if note is None:
         return None, ""
     try:
-        return read_handed_in(note.file, MAX_TIMESTAMP).decode("utf-8", "replace").strip(), ""
+        return read_handed_in(note.file, MAX_TIMESTAMP).decode(
+            "utf-8", "replace"
+        ).strip(), ""
     except UnreadableSubmission as error:
         return None, str(error)
 

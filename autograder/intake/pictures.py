@@ -13,7 +13,8 @@ MAX_PIXELS = 50_000_000
 """Far above any screenshot or photograph: 200 MB in a browser."""
 
 GRAY_PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5Erk"
+    "Jggg=="
 )
 """A PNG in base64, which replaces a picture that is too large in a page. The answer stays an
 answer.
@@ -80,7 +81,9 @@ def _webp_size(data: bytes) -> tuple[int, int]:
     form = data[12:16]
     if form == b"VP8X":
         # three bytes each
-        low_width, high_width, low_height, high_height = struct.unpack_from("<HBHB", data, 24)
+        low_width, high_width, low_height, high_height = struct.unpack_from(
+            "<HBHB", data, 24
+        )
         width = (high_width << 16 | low_width) + 1
         height = (high_height << 16 | low_height) + 1
         return width, height

@@ -101,7 +101,9 @@ def read_notebook(path: Path, limit_mb: int) -> Notebook:
     Raises:
         UnreadableSubmission: it is not a notebook, too large, or cannot be read.
     """
-    return parse_notebook(read_handed_in(path, limit_mb << 20), printable_name(path.name))
+    return parse_notebook(
+        read_handed_in(path, limit_mb << 20), printable_name(path.name)
+    )
 
 
 def parse_notebook(data: bytes, name: str) -> Notebook:
@@ -175,7 +177,8 @@ def _decode(data: bytes) -> tuple[str, list[str]]:
         return data.decode(encoding), []
     except UnicodeDecodeError:
         remark = (
-            "The file is not in UTF-8; it was read as Windows-1252, so some letters may differ."
+            "The file is not in UTF-8; it was read as Windows-1252, so some letters may "
+            "differ."
         )
         return data.decode("cp1252", errors="replace"), [remark]
 
@@ -210,7 +213,9 @@ def _read_cell(raw: dict[str, Any]) -> NotebookCell:
     attachments = _as_dict(raw.get("attachments"))
     pictures = _read_pictures(attachments) if kind == "markdown" else {}
     other_files = [name for name in attachments if name not in pictures]
-    is_badge = metadata.get("id") == "view-in-github" and _BADGE.fullmatch(source) is not None
+    is_badge = (
+        metadata.get("id") == "view-in-github" and _BADGE.fullmatch(source) is not None
+    )
     return NotebookCell(
         kind=kind,
         source=source,
@@ -220,7 +225,9 @@ def _read_cell(raw: dict[str, Any]) -> NotebookCell:
         solution=nbgrader.get("solution") is True,
         points=_as_number(nbgrader.get("points")),
         attachments=pictures,
-        other_files=tuple(_replace_surrogates(name)[:_MAX_NAME] for name in other_files),
+        other_files=tuple(
+            _replace_surrogates(name)[:_MAX_NAME] for name in other_files
+        ),
         printed=_read_printed(raw.get("outputs")) if kind == "code" else "",
         # Colab's "Open in Colab" stands in a cell of its own.
         of_the_tool=metadata.get("created_in_deepnote_cell") is True or is_badge,
@@ -267,7 +274,9 @@ def _as_word(value: Any) -> str:
 
 
 def _as_number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    return (
+        float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    )
 
 
 def _as_text(source: Any) -> str:

@@ -81,7 +81,9 @@ class Release:
     @cached_property
     def squeezed_lines(self) -> frozenset[str]:
         """The lines of all cells without white space: other lines are a student's own."""
-        return frozenset[str]().union(*(cell.text.squeezed_lines for cell in self.cells))
+        return frozenset[str]().union(
+            *(cell.text.squeezed_lines for cell in self.cells)
+        )
 
     @cached_property
     def questions(self) -> tuple[ReleaseCell, ...]:
@@ -139,7 +141,9 @@ def read_release_cells(
         raise BadSource(f"{path} cannot be read ({error}): {what_to_do}") from error
     key_cells = _parse_if_built(key) if key else ()
     key_code = [
-        cell.source for cell in key_cells if cell.kind == "code" and cell.role == "question"
+        cell.source
+        for cell in key_cells
+        if cell.kind == "code" and cell.role == "question"
     ]
     release = make_release(cells, assignment, tuple(key_code), load_companions(path))
     if len(release.by_id) != len(release.cells):
@@ -154,7 +158,9 @@ def make_release(
     companions: Mapping[str, str] | None = None,
 ) -> Release:
     """The release whose notebook has these cells, and these companions beside it."""
-    released = [_release_cell(number, cell) for number, cell in enumerate(cells, start=1)]
+    released = [
+        _release_cell(number, cell) for number, cell in enumerate(cells, start=1)
+    ]
     pictures = frozenset[str]().union(*(cell.pictures for cell in cells))
     return Release(
         assignment,
@@ -214,7 +220,9 @@ def tested_points(assignment: Assignment) -> float:
 def points_of_questions(assignment: Assignment) -> dict[str, float]:
     """Points of each question's tests, as the release states them; empty before a build."""
     cells = _parse_if_built(assignment.release)
-    return {cell.name: cell.points for cell in cells if cell.role == "check" and cell.points}
+    return {
+        cell.name: cell.points for cell in cells if cell.role == "check" and cell.points
+    }
 
 
 def _parse_if_built(path: Path) -> tuple[NotebookCell, ...]:

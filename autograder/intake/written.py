@@ -59,7 +59,9 @@ class WrittenMatch:
 def claims_written(cell: NotebookCell, release: Release) -> bool:
     """Whether the metadata names a written answer, whatever kind of cell it is now."""
     return any(
-        _is_named(cell, released) for released in release.cells if released.role == "written"
+        _is_named(cell, released)
+        for released in release.cells
+        if released.role == "written"
     )
 
 
@@ -98,7 +100,9 @@ class _AnswerSearch:
         self.places: dict[int, str] = {}
 
     def run(self) -> WrittenMatch:
-        written = [released for released in self.release.cells if released.role == "written"]
+        written = [
+            released for released in self.release.cells if released.role == "written"
+        ]
         # first by name, so that no cell of one answer is taken for another's
         for released in written:
             place = self._find_named(released)
@@ -184,7 +188,9 @@ class _AnswerSearch:
 
     def _find_named(self, released: ReleaseCell) -> int | None:
         """The last cell of that name with text of the student's, else the last of that name."""
-        named = [place for place, cell in enumerate(self.cells) if _is_named(cell, released)]
+        named = [
+            place for place, cell in enumerate(self.cells) if _is_named(cell, released)
+        ]
         edited = [place for place in named if self._adds_text(place, released)]
         return max(edited or named, default=None)
 
@@ -213,7 +219,9 @@ class _AnswerSearch:
         editor has split off.
         """
         cell = self.cells[place]
-        if not self._is_open(place) or (cell.kind == "code" and not _is_prose(cell.source)):
+        if not self._is_open(place) or (
+            cell.kind == "code" and not _is_prose(cell.source)
+        ):
             return False
         text = squeeze(cell.source)
         is_piece = len(text) >= LONG and text in self.release.squeezed
@@ -250,8 +258,12 @@ class _AnswerSearch:
         name nor prompt is left.
         """
         number = self.order[released.id]
-        earlier = [place for place, id_ in self.anchors.items() if self.order[id_] < number]
-        later = [place for place, id_ in self.anchors.items() if self.order[id_] > number]
+        earlier = [
+            place for place, id_ in self.anchors.items() if self.order[id_] < number
+        ]
+        later = [
+            place for place, id_ in self.anchors.items() if self.order[id_] > number
+        ]
         start = max(earlier, default=-1) + 1
         end = min((place for place in later if place >= start), default=len(self.cells))
         return [place for place in range(start, end) if self._is_own(place)]
@@ -282,7 +294,10 @@ class _AnswerSearch:
 
 
 def _is_named(cell: NotebookCell, released: ReleaseCell) -> bool:
-    return cell.grade_id == released.id or (cell.role, cell.name) == ("written", released.name)
+    return cell.grade_id == released.id or (cell.role, cell.name) == (
+        "written",
+        released.name,
+    )
 
 
 def _quote_answer(cell: NotebookCell, released: ReleaseCell) -> str:

@@ -30,7 +30,9 @@ def _add_pointer(operation: Operation, types: Translation) -> Step:
 
     def step(frame: ProgramFrame) -> None:
         distance = frame.values[offset].astype(np.int64)
-        frame.values[result] = frame.values[pointer] + (distance if size == 1 else distance * size)
+        frame.values[result] = frame.values[pointer] + (
+            distance if size == 1 else distance * size
+        )
 
     return step
 

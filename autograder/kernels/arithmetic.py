@@ -14,7 +14,13 @@ import numpy as np
 
 from autograder.kernels.faults import Unreadable
 from autograder.kernels.libdevice import FUNCTIONS
-from autograder.kernels.number_types import Array, ElementType, from_bits, rounder, to_bits
+from autograder.kernels.number_types import (
+    Array,
+    ElementType,
+    from_bits,
+    rounder,
+    to_bits,
+)
 from autograder.kernels.ttir_text import Operation
 
 Elementwise = Callable[..., Array]
@@ -52,7 +58,9 @@ def _divide(a: Array, b: Array) -> Array:
     """Rounded towards zero, as hardware divides; numpy rounds down."""
     quotient = a // b
     inexact = (a - quotient * b) != 0
-    return np.where(inexact & ((a < 0) != (b < 0)), quotient + 1, quotient).astype(a.dtype)
+    return np.where(inexact & ((a < 0) != (b < 0)), quotient + 1, quotient).astype(
+        a.dtype
+    )
 
 
 def _remainder(a: Array, b: Array) -> Array:
@@ -87,7 +95,12 @@ def multiply_high(a: Array, b: Array) -> Array:
         return (product >> np.uint64(bits)).astype(wide_a.dtype).view(a.dtype)
     low = np.uint64(0xFFFFFFFF)
     half = np.uint64(32)
-    low_a, high_a, low_b, high_b = wide_a & low, wide_a >> half, wide_b & low, wide_b >> half
+    low_a, high_a, low_b, high_b = (
+        wide_a & low,
+        wide_a >> half,
+        wide_b & low,
+        wide_b >> half,
+    )
     middle = high_a * low_b + (low_a * low_b >> half)
     cross = (middle & low) + low_a * high_b
     product = high_a * high_b + (middle >> half) + (cross >> half)
@@ -242,7 +255,9 @@ def _rounded(function: Elementwise, target: ElementType) -> Elementwise:
     return lambda *values: finish(function(*values))
 
 
-def _find_conversion(operation: Operation, short: str, target: ElementType) -> Elementwise | None:
+def _find_conversion(
+    operation: Operation, short: str, target: ElementType
+) -> Elementwise | None:
     if short in ("extf", "truncf"):
         return rounder(target, toward_zero="toward_zero" in operation.text)
     if short in ("sitofp", "uitofp"):
@@ -296,7 +311,9 @@ def _fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     return exact.astype(a.dtype)
 
 
-def _find_tt(operation: Operation, short: str, target: ElementType) -> Elementwise | None:
+def _find_tt(
+    operation: Operation, short: str, target: ElementType
+) -> Elementwise | None:
     if short == "fp_to_fp":
         return rounder(target, toward_zero=operation.word("rounding") == "rtz")
     if short == "clampf":
@@ -319,7 +336,9 @@ def _find_extern(operation: Operation, target: ElementType) -> Elementwise:
     symbol = operation.text.partition('symbol = "')[2].partition('"')[0]
     function = FUNCTIONS.get(symbol.removeprefix("__nv_"))
     if function is None:
-        raise Unreadable(f"libdevice's {symbol} has no meaning on a CPU: use a function of tl")
+        raise Unreadable(
+            f"libdevice's {symbol} has no meaning on a CPU: use a function of tl"
+        )
     return lambda *values: np.asarray(function(*values)).astype(target.array)
 
 

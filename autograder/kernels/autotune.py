@@ -6,6 +6,7 @@ only in what a kernel's text does not show (warps, stages) run once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -56,11 +57,20 @@ class Autotuned:
     def _in_turn(self, configs: list[Any]) -> list[Any]:
         self._launches += 1
         later = configs[1:]
-        turn = self._launches * (MOST_AT_ONCE - 1) % len(later) if len(later) >= MOST_AT_ONCE else 0
+        turn = (
+            self._launches * (MOST_AT_ONCE - 1) % len(later)
+            if len(later) >= MOST_AT_ONCE
+            else 0
+        )
         return configs[:1] + (later[turn:] + later[:turn])[: MOST_AT_ONCE - 1]
 
     def _all(
-        self, tuner: Any, args: Any, kwargs: Any, configs: list[Any], tensors: ArgumentMemory
+        self,
+        tuner: Any,
+        args: Any,
+        kwargs: Any,
+        configs: list[Any],
+        tensors: ArgumentMemory,
     ) -> None:
         original = tensors.contents()
         written: list[tuple[Any, list[Array]]] = []
@@ -69,7 +79,8 @@ class Autotuned:
             try:
                 if written:
                     tensors.restore(original)
-                    self._quietly(lambda config=config: _launch(tuner, args, kwargs, config))  # type: ignore[misc]
+                    launch = functools.partial(_launch, tuner, args, kwargs, config)
+                    self._quietly(launch)
                 else:
                     _launch(tuner, args, kwargs, config)
             except StaticAssertion as error:  # Triton leaves such a configuration out
@@ -119,7 +130,11 @@ class Autotuned:
 
 
 def _with_configuration(config: Any, error: Exception) -> KernelFault:
-    message = str(error) if isinstance(error, KernelFault) else f"{type(error).__name__}: {error}"
+    message = (
+        str(error)
+        if isinstance(error, KernelFault)
+        else f"{type(error).__name__}: {error}"
+    )
     kind = type(error) if isinstance(error, KernelFault) else KernelFault
     fault = kind(f"with the configuration {_words(config)}: {message}")
     fault.is_located = True
@@ -146,13 +161,21 @@ def _distinct(configs: list[Any], parameters: list[str]) -> list[Any]:
     """The configurations without those that the kernel cannot tell from an earlier one."""
     seen: dict[str, Any] = {}
     for config in configs:
-        visible = {name: value for name, value in config.all_kwargs().items() if name in parameters}
+        visible = {
+            name: value
+            for name, value in config.all_kwargs().items()
+            if name in parameters
+        }
         seen.setdefault(f"{sorted(visible.items())} {id(config.pre_hook)}", config)
     return list(seen.values())
 
 
 def _words(config: Any) -> str:
-    return "(" + ", ".join(f"{name}: {value}" for name, value in config.kwargs.items()) + ")"
+    return (
+        "("
+        + ", ".join(f"{name}: {value}" for name, value in config.kwargs.items())
+        + ")"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +229,18 @@ def _differences(
             continue
         a, b = (_numbers(view, content) for content in pair)
         with np.errstate(all="ignore"):
-            differs = np.abs(a - b) > _TOLERANCE.get(view.size, 0) * np.maximum(1, np.abs(a))
+            differs = np.abs(a - b) > _TOLERANCE.get(view.size, 0) * np.maximum(
+                1, np.abs(a)
+            )
             differs |= np.isnan(a) != np.isnan(b)
             differs |= (np.isinf(a) | np.isinf(b)) & (a != b)
         places = np.argwhere(differs)
         if len(places):
             place = places[0].tolist()
             values = float(a[tuple(place)]), float(b[tuple(place)])
-            differences.append(ResultDifference(view.name, view.storage, place, *values))
+            differences.append(
+                ResultDifference(view.name, view.storage, place, *values)
+            )
     return differences
 
 
@@ -226,4 +253,6 @@ def _numbers(view: TensorView, content: Array) -> Array:
     bits = np.lib.stride_tricks.as_strided(elements, view.shape, steps)
     if not view.element:
         return bits.astype(np.float64)
-    return from_bits(np.ascontiguousarray(bits), read_element_type(view.element)).astype(np.float64)
+    return from_bits(
+        np.ascontiguousarray(bits), read_element_type(view.element)
+    ).astype(np.float64)

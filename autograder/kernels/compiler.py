@@ -82,7 +82,10 @@ class Compiler:
         return dict(bound.arguments)
 
     def _text_or_fault(
-        self, kernel: JITFunction[Any], signature: dict[str, Any], constants: dict[Any, Any]
+        self,
+        kernel: JITFunction[Any],
+        signature: dict[str, Any],
+        constants: dict[Any, Any],
     ) -> str | KernelFault:
         try:
             for function in own_functions(kernel):
@@ -97,7 +100,9 @@ class Compiler:
 def _signature(kernel: JITFunction[Any], values: list[Any]) -> dict[str, Any]:
     try:
         return signature_of(kernel, values)
-    except Exception as error:  # of any kind, where Triton does not know the value's type
+    except (
+        Exception
+    ) as error:  # of any kind, where Triton does not know the value's type
         name, value = error.args[-2:]
         raise KernelFault(
             f"{kernel.__name__} is given {name} = {str(value)[:60]} ({type(value).__name__}), "
@@ -170,9 +175,17 @@ def _describe(kernel: JITFunction[Any], error: CompilationError) -> KernelFault:
         chain.append(chain[-1].__cause__)
     errors = [link for link in chain if isinstance(link, CompilationError)]
     own_texts = {function.src for function in own_functions(kernel)}
-    last = next(link for link in reversed(errors) if link.src in own_texts or link is error)
-    reason = next((link.error_message for link in reversed(errors) if link.error_message), "")
-    kind = StaticAssertion if isinstance(errors[-1], CompileTimeAssertionFailure) else KernelFault
+    last = next(
+        link for link in reversed(errors) if link.src in own_texts or link is error
+    )
+    reason = next(
+        (link.error_message for link in reversed(errors) if link.error_message), ""
+    )
+    kind = (
+        StaticAssertion
+        if isinstance(errors[-1], CompileTimeAssertionFailure)
+        else KernelFault
+    )
     return kind(f"{_line_of(last.src, last.node)}: {_reason(str(reason), last.node)}")
 
 
@@ -195,9 +208,18 @@ _REASONS: tuple[tuple[str, Callable[..., str]], ...] = (
             "@triton.jit or of tl"
         ),
     ),
-    (r"unsupported AST node type: (\w+)", lambda name: f"kernels know no `{name.lower()}`"),
-    (r"^NameError\(['\"](\w+) is not defined['\"]\)$", lambda name: f"`{name}` is not defined"),
-    (r"^\w+\((['\"])(.*)\1,?\)$", lambda _, text: str(text)),  # the repr of an exception
+    (
+        r"unsupported AST node type: (\w+)",
+        lambda name: f"kernels know no `{name.lower()}`",
+    ),
+    (
+        r"^NameError\(['\"](\w+) is not defined['\"]\)$",
+        lambda name: f"`{name}` is not defined",
+    ),
+    (
+        r"^\w+\((['\"])(.*)\1,?\)$",
+        lambda _, text: str(text),
+    ),  # the repr of an exception
 )
 
 

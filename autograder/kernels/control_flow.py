@@ -10,7 +10,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from autograder.kernels.faults import KernelFault, Unreadable
-from autograder.kernels.frame import Code, ProgramFrame, Step, Translation, Value, merge, spread
+from autograder.kernels.frame import (
+    Code,
+    ProgramFrame,
+    Step,
+    Translation,
+    Value,
+    merge,
+    spread,
+)
 from autograder.kernels.number_types import Array
 from autograder.kernels.ttir_text import CodeBlock, Function, Operation, jump_targets
 
@@ -34,7 +42,9 @@ def _only_block(operation: Operation, region: int) -> CodeBlock:
     return operation.regions[region][0]
 
 
-def _body(operation: Operation, region: int, types: Translation) -> tuple[Code, list[str]]:
+def _body(
+    operation: Operation, region: int, types: Translation
+) -> tuple[Code, list[str]]:
     """The code of a region, and the names of the values that it yields."""
     block = _only_block(operation, region)
     operations = block.operations
@@ -63,12 +73,16 @@ def _for(operation: Operation, types: Translation) -> Step:
         bounds = [values[name] for name in (low, high, by)]
         state = [values[name] for name in initial]
         if all(_is_uniform(bound, frame.active) for bound in bounds):
-            state = uniform(frame, [_first(bound, frame.active) for bound in bounds], state)
+            state = uniform(
+                frame, [_first(bound, frame.active) for bound in bounds], state
+            )
         else:
             state = diverging(frame, bounds, state)
         values.update(zip(results, state, strict=True))
 
-    def uniform(frame: ProgramFrame, bounds: list[int], state: list[Value]) -> list[Value]:
+    def uniform(
+        frame: ProgramFrame, bounds: list[int], state: list[Value]
+    ) -> list[Value]:
         values = frame.values
         kind = values[low].dtype
         start, stop, stride = bounds
@@ -81,7 +95,9 @@ def _for(operation: Operation, types: Translation) -> Step:
             state = [values[name] for name in yielded]
         return state
 
-    def diverging(frame: ProgramFrame, bounds: list[Array], state: list[Value]) -> list[Value]:
+    def diverging(
+        frame: ProgramFrame, bounds: list[Array], state: list[Value]
+    ) -> list[Value]:
         values, outer = frame.values, frame.active
         number, stop, stride = (frame.of_all(bound) for bound in bounds)
         try:
@@ -142,7 +158,9 @@ def _while(operation: Operation, types: Translation) -> Step:
                 values.update(zip(carried, state, strict=True))
                 test.run(frame)
                 goes_on = frame.of_all(values[condition])
-                outputs = _merged(running, [values[name] for name in handed_over], outputs)
+                outputs = _merged(
+                    running, [values[name] for name in handed_over], outputs
+                )
                 running = running & goes_on
                 if not running.any():
                     break
@@ -190,7 +208,9 @@ class _IdleTurns:
 
 def _if(operation: Operation, types: Translation) -> Step:
     (condition,) = operation.operands
-    branches = [_body(operation, region, types) for region in range(len(operation.regions))]
+    branches = [
+        _body(operation, region, types) for region in range(len(operation.regions))
+    ]
     results = operation.results
 
     def branch(frame: ProgramFrame) -> None:
@@ -198,7 +218,9 @@ def _if(operation: Operation, types: Translation) -> Step:
         chosen = values[condition]
         outputs: list[list[Value] | None] = []
         try:
-            for takes, (code, yielded) in zip((chosen, ~chosen), branches, strict=False):
+            for takes, (code, yielded) in zip(
+                (chosen, ~chosen), branches, strict=False
+            ):
                 if not takes.any():
                     outputs.append(None)
                     continue
@@ -253,7 +275,9 @@ class FunctionCode:
 
     def __init__(self, function: Function, types: Translation) -> None:
         self.arguments = function.blocks[0].arguments
-        self._numbers = {block.label: number for number, block in enumerate(function.blocks)}
+        self._numbers = {
+            block.label: number for number, block in enumerate(function.blocks)
+        }
         self._blocks: list[tuple[CodeBlock, Code, Operation]] = []
         for block in function.blocks:
             types.declare(block)
@@ -282,14 +306,20 @@ class FunctionCode:
         finally:
             frame.active = outer
 
-    def _run_block(self, frame: ProgramFrame, number: int, here: Array, waiting: Array) -> None:
+    def _run_block(
+        self, frame: ProgramFrame, number: int, here: Array, waiting: Array
+    ) -> None:
         _, code, last = self._blocks[number]
         kept = {} if here.all() else dict(frame.values)
         code.run(frame)
-        if kept:  # programs elsewhere keep the values that they have from an earlier turn
+        if (
+            kept
+        ):  # programs elsewhere keep the values that they have from an earlier turn
             for name, old in kept.items():
                 new = frame.values[name]
-                if new is not old and getattr(new, "ndim", 0) == getattr(old, "ndim", 0):
+                if new is not old and getattr(new, "ndim", 0) == getattr(
+                    old, "ndim", 0
+                ):
                     frame.values[name] = merge(here, new, old)
         if last.name == "tt.return":
             self._return(frame, last)
@@ -306,7 +336,11 @@ class FunctionCode:
             raise Unreadable(f"no jump: {last.name}")
 
     def _jump(
-        self, frame: ProgramFrame, target: tuple[str, list[str]], goes: Array, waiting: Array
+        self,
+        frame: ProgramFrame,
+        target: tuple[str, list[str]],
+        goes: Array,
+        waiting: Array,
     ) -> None:
         if not goes.any():
             return
@@ -325,7 +359,10 @@ class FunctionCode:
     def _return(self, frame: ProgramFrame, last: Operation) -> None:
         new = [frame.values[name] for name in last.operands]
         if frame.returned and frame.active is not None:
-            new = [merge(frame.active, a, b) for a, b in zip(new, frame.returned, strict=True)]
+            new = [
+                merge(frame.active, a, b)
+                for a, b in zip(new, frame.returned, strict=True)
+            ]
         frame.returned = new
 
 

@@ -18,9 +18,13 @@ from autograder.kernels.tile_references import find_reference_step
 from autograder.kernels.tiles import find_tile_step, give_constant
 from autograder.kernels.ttir_text import CodeBlock, Module, Operation, read_module
 
-_SILENT = frozenset({"llvm.intr.assume", "tt.assume", "gpu.barrier.noop", "ttg.warp_yield"})
+_SILENT = frozenset(
+    {"llvm.intr.assume", "tt.assume", "gpu.barrier.noop", "ttg.warp_yield"}
+)
 """Operations that compute nothing."""
-_BARRIERS = frozenset({"ttg.barrier", "gpu.barrier", "ttg.local_barrier", "nvvm.barrier0"})
+_BARRIERS = frozenset(
+    {"ttg.barrier", "gpu.barrier", "ttg.local_barrier", "nvvm.barrier0"}
+)
 _AXES = {"x": 0, "y": 1, "z": 2}
 _MOST_EXECUTABLES = 256
 _MOST_DEEP_CALLS = 32
@@ -45,9 +49,15 @@ class Executable:
             self._functions[name] = FunctionCode(function, translation)
         self._kernel = self._functions[self.module.kernel.name]
         self.arguments = self._kernel.arguments
-        self.types: list[TileType] = [translation.types[name] for name in self.arguments]
+        self.types: list[TileType] = [
+            translation.types[name] for name in self.arguments
+        ]
         _refuse_recursion(self.module)
-        sizes = [int(np.prod(kind.shape)) for kind in translation.types.values() if kind.shape]
+        sizes = [
+            int(np.prod(kind.shape))
+            for kind in translation.types.values()
+            if kind.shape
+        ]
         self.largest_tile = max(sizes, default=1)
         self.runs_one_by_one = _waits(self.module)
 
@@ -149,7 +159,9 @@ def _find_simple(operation: Operation, types: Translation) -> Step | None:
     name = operation.name
     if name == "arith.constant":
         kind = types.type_of(operation.results[0])
-        return give_constant(operation, constant(operation.text, kind.shape, kind.element))
+        return give_constant(
+            operation, constant(operation.text, kind.shape, kind.element)
+        )
     if name == "ub.poison":
         kind = types.type_of(operation.results[0])
         return give_constant(operation, np.zeros((1, *kind.shape), kind.element.array))
@@ -227,7 +239,9 @@ def _printing(operation: Operation) -> Step:
         for place in active:
             if frame.active is not None and not frame.active[place]:
                 continue
-            who = program_in_words(frame.programs.words(int(frame.programs.numbers[place])))
+            who = program_in_words(
+                frame.programs.words(int(frame.programs.numbers[place]))
+            )
             values = [frame.values[name] for name in operation.operands]
             shown = [str(value[place if len(value) > 1 else 0]) for value in values]
             print(f"program {who} {prefix}", *shown)

@@ -14,7 +14,13 @@ import numpy as np
 
 from autograder.kernels.faults import KernelFault, Unreadable
 from autograder.kernels.memory import Memory
-from autograder.kernels.number_types import BOOL, Array, ElementType, TileType, read_type
+from autograder.kernels.number_types import (
+    BOOL,
+    Array,
+    ElementType,
+    TileType,
+    read_type,
+)
 from autograder.kernels.program_lanes import Programs
 from autograder.kernels.ttir_text import CodeBlock, Module, Operation, split_types
 
@@ -130,7 +136,9 @@ def merge(mask: Array, new: Value, old: Value) -> Value:
                 (new.offsets, old.offsets),
             )
         )
-        return TileReference(merge(mask, new.base, old.base), shape, strides, offsets, new.padding)
+        return TileReference(
+            merge(mask, new.base, old.base), shape, strides, offsets, new.padding
+        )
     return np.where(spread(mask, new.ndim), new, old)
 
 
@@ -199,7 +207,9 @@ def declare_results(operation: Operation, types: dict[str, TileType]) -> None:
             written = written[-1:] * 2
         kinds = [read_type(kind) for kind in written[-len(operation.results) :]]
     if len(kinds) != len(operation.results):
-        raise Unreadable(f"{operation.name} makes {len(operation.results)} values of no type")
+        raise Unreadable(
+            f"{operation.name} makes {len(operation.results)} values of no type"
+        )
     types.update(zip(operation.results, kinds, strict=True))
 
 

@@ -68,7 +68,10 @@ class LaunchData:
 
     def to_data(self) -> list[Any]:
         """Grid and arguments as JSON has them."""
-        return [list(self.grid), [_argument_data(argument) for argument in self.arguments]]
+        return [
+            list(self.grid),
+            [_argument_data(argument) for argument in self.arguments],
+        ]
 
 
 def _argument_data(argument: Argument) -> Any:
@@ -84,7 +87,15 @@ def _argument_data(argument: Argument) -> Any:
 
 def _view_data(view: TensorView) -> list[Any]:
     shape, strides = list(view.shape), list(view.strides)
-    return [view.name, view.storage, view.offset, view.size, shape, strides, view.element]
+    return [
+        view.name,
+        view.storage,
+        view.offset,
+        view.size,
+        shape,
+        strides,
+        view.element,
+    ]
 
 
 def launch_from_data(text: str, data: Any, storages: int) -> LaunchData:
@@ -121,13 +132,19 @@ def _read_argument(data: Any, storages: int) -> Argument:
 def _read_view(data: Any, storages: int) -> TensorView:
     name, storage, offset, size, shape, strides, element = data
     number = _whole(storage)
-    if not 0 <= number < storages or size not in (1, 2, 4, 8) or len(shape) != len(strides):
+    if (
+        not 0 <= number < storages
+        or size not in (1, 2, 4, 8)
+        or len(shape) != len(strides)
+    ):
         raise ValueError("no tensor")
     sizes, steps = tuple(map(_whole, shape)), tuple(map(_whole, strides))
     start = _whole(offset)
     if min((start, *sizes, *steps)) < 0 or len(sizes) > _MOST_AXES:
         raise ValueError("no tensor")
-    return TensorView(str(name)[:40], number, start, size, sizes, steps, str(element)[:20])
+    return TensorView(
+        str(name)[:40], number, start, size, sizes, steps, str(element)[:20]
+    )
 
 
 def _whole(number: Any) -> int:
@@ -210,7 +227,9 @@ def _run_in_two_orders(
     counts. Waiting for a program that has not run yet is one only if it happens in both.
     """
     copies = [
-        Storage(s.address, s.content.copy(), None if s.filled is None else s.filled.copy())
+        Storage(
+            s.address, s.content.copy(), None if s.filled is None else s.filled.copy()
+        )
         for s in storages
     ]
     waits: WaitsForever | None = None
@@ -262,7 +281,9 @@ class _Run:
         if self._order is not None:
             self._order.begin(int(numbers[0]))
         programs = Programs(numbers, self._launch.grid, self._epochs)
-        frame = ProgramFrame(programs, self._memory, self._counts, self._budget, dict(self._values))
+        frame = ProgramFrame(
+            programs, self._memory, self._counts, self._budget, dict(self._values)
+        )
         for name, value in self._values.items():
             if isinstance(value, TileReference):
                 frame.values[name] = _for_programs(value, len(programs))
@@ -295,10 +316,14 @@ class _Run:
                     raise Unreadable(f"a number for the parameter {name}")
                 values[name] = _scalar(argument, kind.element)
         if waiting:
-            raise Unreadable(f"the kernel has {len(waiting)} more parameters than arguments")
+            raise Unreadable(
+                f"the kernel has {len(waiting)} more parameters than arguments"
+            )
         return values
 
-    def _descriptor(self, argument: DescriptorArgument, kind: TileType) -> TileReference:
+    def _descriptor(
+        self, argument: DescriptorArgument, kind: TileType
+    ) -> TileReference:
         if kind.reference != "descriptor":
             raise Unreadable("a descriptor for a parameter that is none")
         view = argument.tensor

@@ -35,7 +35,9 @@ def capture_launches(
     """
     launches: list[KernelLaunch] = []
 
-    def note(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> None:
+    def note(
+        kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any
+    ) -> None:
         launches.append(KernelLaunch(kernel, grid, args, options))
 
     def note_each_configuration(tuner: Any, /, *args: Any, **options: Any) -> None:
@@ -53,7 +55,9 @@ def noted_launches() -> Iterator[list[KernelLaunch]]:
     launches: list[KernelLaunch] = []
     run_kernel = JITFunction.run
 
-    def run(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
+    def run(
+        kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **options: Any
+    ) -> Any:
         launches.append(KernelLaunch(kernel, grid, args, options))
         return run_kernel(kernel, *args, grid=grid, warmup=warmup, **options)
 

@@ -49,7 +49,9 @@ def _float_functions() -> dict[str, Callable[..., Any]]:
         "exp2": np.exp2,
         "expm1": np.expm1,
         "fabs": np.abs,
-        "fdim": lambda x, y: np.where(x > y, x - y, np.where(np.isnan(x + y), np.nan, 0)),
+        "fdim": lambda x, y: np.where(
+            x > y, x - y, np.where(np.isnan(x + y), np.nan, 0)
+        ),
         "floor": np.floor,
         "fma": lambda x, y, z: x.astype(np.float64) * y + z,
         "fmax": np.fmax,
@@ -105,7 +107,9 @@ def _popcount(values: Array) -> Array:
 def _leading_zeros(values: Array) -> Array:
     """Zeros before the first bit that is set, as `clz` counts them."""
     bits = 8 * values.dtype.itemsize
-    lengths = np.frompyfunc(lambda value: bits - (int(value) % (1 << bits)).bit_length(), 1, 1)
+    lengths = np.frompyfunc(
+        lambda value: bits - (int(value) % (1 << bits)).bit_length(), 1, 1
+    )
     return np.asarray(lengths(values)).astype(np.int32)
 
 
@@ -125,7 +129,12 @@ def _all_functions() -> dict[str, Callable[..., Any]]:
     for name, function in _ROUNDED_TO_NEAREST.items():
         functions[f"f{name}"] = functions[f"d{name}"] = function
     functions["fmaf_rn"] = functions["fma_rn"] = functions["fma"]
-    tests = {"isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit, "finite": np.isfinite}
+    tests = {
+        "isnan": np.isnan,
+        "isinf": np.isinf,
+        "signbit": np.signbit,
+        "finite": np.isfinite,
+    }
     for name, test in tests.items():
         for suffix in ("f", "d", ""):
             functions[f"{name}{suffix}"] = test

@@ -19,7 +19,9 @@ from autograder.kernels.program_lanes import Lanes, Programs
 from autograder.kernels.races import AccessConflict, ElementHistory
 from autograder.kernels.tensor_regions import Region, Storage, TensorView
 
-_SPAN = 40  # a tensor owns 2**40 bytes of addresses, half of them before its first element
+_SPAN = (
+    40  # a tensor owns 2**40 bytes of addresses, half of them before its first element
+)
 _FIRST = 1 << 10  # above every address of a real process, which has 47 bits
 ALIGNED = 16  # bytes: what descriptors ask of an address holds here as it does on a GPU
 Watcher = Callable[[str, Region, Array, Lanes], None]
@@ -69,7 +71,9 @@ class Memory:
         storage = self._storages[view.storage]
         if key not in self._histories:
             count = storage.elements(view.size).size
-            self._histories[key] = ElementHistory(len(self._histories), count, self._order)
+            self._histories[key] = ElementHistory(
+                len(self._histories), count, self._order
+            )
         return Region(view, storage, base, self._histories[key])
 
     def name_at(self, address: int) -> str:
@@ -98,15 +102,21 @@ class Memory:
 
     # accesses, each of the lanes that are on
 
-    def load(self, addresses: Array, lanes: Lanes, element: ElementType, volatile: bool) -> Array:
+    def load(
+        self, addresses: Array, lanes: Lanes, element: ElementType, volatile: bool
+    ) -> Array:
         """The bits that lie at the addresses."""
         result: Array | None = None
-        for region, part, offsets, own in self._locate(addresses, lanes, "reads", element):
+        for region, part, offsets, own in self._locate(
+            addresses, lanes, "reads", element
+        ):
             places = offsets + region.start
             if volatile:
                 region.history.acquire(places)
             else:
-                self._checked(region, offsets, own, region.history.note_load, places, own)
+                self._checked(
+                    region, offsets, own, region.history.note_load, places, own
+                )
             if not (region.shows_unfilled and element.kind == "float"):
                 self._refuse_unfilled(region, offsets, places, own)
             self._count("reads", region, offsets, own)
@@ -118,9 +128,13 @@ class Memory:
             result[part] = bits
         return np.zeros(0, element.stored) if result is None else result
 
-    def store(self, addresses: Array, lanes: Lanes, element: ElementType, bits: Array) -> None:
+    def store(
+        self, addresses: Array, lanes: Lanes, element: ElementType, bits: Array
+    ) -> None:
         """Write bits to the addresses."""
-        for region, part, offsets, own in self._locate(addresses, lanes, "writes", element):
+        for region, part, offsets, own in self._locate(
+            addresses, lanes, "writes", element
+        ):
             places = offsets + region.start
             own_bits = bits if part is None else bits[part]
             before = region.elements[places]
@@ -128,7 +142,9 @@ class Memory:
             self.changes += 1
             after = region.elements[places]
             note = region.history.note_store
-            self._checked(region, offsets, own, note, places, own, own_bits, before, after)
+            self._checked(
+                region, offsets, own, note, places, own, own_bits, before, after
+            )
             if region.filled is not None:
                 region.filled[places] = True
             self._count("writes", region, offsets, own)
@@ -148,13 +164,17 @@ class Memory:
                 these are; returns the new bits.
         """
         result = np.zeros(addresses.size, element.stored)
-        for region, part, offsets, own in self._locate(addresses, lanes, "adds to", element):
+        for region, part, offsets, own in self._locate(
+            addresses, lanes, "adds to", element
+        ):
             places = offsets + region.start
             note = region.history.note_atomic
             self._checked(region, offsets, own, note, places, own, semantics)
             self._refuse_unfilled(region, offsets, places, own)
             self._count("adds to", region, offsets, own)
-            own_lanes = np.arange(addresses.size) if part is None else np.flatnonzero(part)
+            own_lanes = (
+                np.arange(addresses.size) if part is None else np.flatnonzero(part)
+            )
             for turn in _turns(places):
                 at = places[turn]
                 old = region.elements[at]
@@ -174,7 +194,12 @@ class Memory:
             self._watcher(verb, region, offsets, lanes)
 
     def _checked(
-        self, region: Region, offsets: Array, lanes: Lanes, note: Callable[..., None], *args: Any
+        self,
+        region: Region,
+        offsets: Array,
+        lanes: Lanes,
+        note: Callable[..., None],
+        *args: Any,
     ) -> None:
         """Note an access, with conflicts put into words."""
         try:
@@ -187,9 +212,13 @@ class Memory:
                 place = lanes.among.words(int(conflict.others[lane]))
                 other = f" (program {program_in_words(place)})"
             element = f"{region.name}{index}"
-            raise MemoryFault(conflict.words(_who(lanes, lane), element, other)) from None
+            raise MemoryFault(
+                conflict.words(_who(lanes, lane), element, other)
+            ) from None
 
-    def _refuse_unfilled(self, region: Region, offsets: Array, places: Array, lanes: Lanes) -> None:
+    def _refuse_unfilled(
+        self, region: Region, offsets: Array, places: Array, lanes: Lanes
+    ) -> None:
         """Refuse numbers that nobody has put there; floating point ones are NaN, and show."""
         if region.filled is None:
             return
@@ -217,13 +246,22 @@ class Memory:
         last = int(addresses.max()) + half >> _SPAN
         if first == last:
             region = self._region(first, int(addresses[0]), lanes, 0, verb, element)
-            return [(region, None, self._offsets(region, addresses, lanes, verb, element), lanes)]
+            return [
+                (
+                    region,
+                    None,
+                    self._offsets(region, addresses, lanes, verb, element),
+                    lanes,
+                )
+            ]
         located = []
         left = np.ones(addresses.size, bool)
         while left.any():
             lane = int(np.flatnonzero(left)[0])
             number = int(addresses[lane]) + half >> _SPAN
-            region = self._region(number, int(addresses[lane]), lanes, lane, verb, element)
+            region = self._region(
+                number, int(addresses[lane]), lanes, lane, verb, element
+            )
             part = left & (addresses + half >> _SPAN == number)
             own = lanes.part(part)
             offsets = self._offsets(region, addresses[part], own, verb, element)
@@ -232,13 +270,21 @@ class Memory:
         return located
 
     def _region(
-        self, number: int, address: int, lanes: Lanes, lane: int, verb: str, element: ElementType
+        self,
+        number: int,
+        address: int,
+        lanes: Lanes,
+        lane: int,
+        verb: str,
+        element: ElementType,
     ) -> Region:
         region = self.regions.get(number)
         if region is None and number < _FIRST:
             region = self._region_of_real_address(address, element)
         if region is None:
-            raise MemoryFault(f"{_who(lanes, lane)} {verb} an address that belongs to no tensor")
+            raise MemoryFault(
+                f"{_who(lanes, lane)} {verb} an address that belongs to no tensor"
+            )
         if region.size != element.size and region.is_whole:
             return self._in_other_elements(number, region, element.size)
         return region
@@ -253,7 +299,9 @@ class Memory:
             self._resized[key] = self._region_at(row, region.base)
         return self._resized[key]
 
-    def _region_of_real_address(self, address: int, element: ElementType) -> Region | None:
+    def _region_of_real_address(
+        self, address: int, element: ElementType
+    ) -> Region | None:
         """The storage that an address out of memory points into, as one row of elements."""
         for region in self._foreign:
             if region.base <= address < region.base + region.extent * region.size:
@@ -274,7 +322,12 @@ class Memory:
         return None if self._find_storage is None else self._find_storage(address)
 
     def _offsets(
-        self, region: Region, addresses: Array, lanes: Lanes, verb: str, element: ElementType
+        self,
+        region: Region,
+        addresses: Array,
+        lanes: Lanes,
+        verb: str,
+        element: ElementType,
     ) -> Array:
         """How many elements after the first each address lies; all must be elements."""
         distances = addresses - region.base
@@ -304,7 +357,13 @@ class Memory:
         return offsets
 
     def _outside(
-        self, region: Region, offset: int, is_misaligned: bool, lanes: Lanes, lane: int, verb: str
+        self,
+        region: Region,
+        offset: int,
+        is_misaligned: bool,
+        lanes: Lanes,
+        lane: int,
+        verb: str,
     ) -> MemoryFault:
         name, shape, who = region.name, region.shape, _who(lanes, lane)
         index, remainder = region.index_of(offset)
@@ -319,7 +378,9 @@ class Memory:
                 f"{who} {verb} {name}{index}, and {name} has {shape[row]} rows (its shape is "
                 f"{shape})"
             )
-        return MemoryFault(f"{who} {verb} {name}{index}, and the shape of {name} is {shape}")
+        return MemoryFault(
+            f"{who} {verb} {name}{index}, and the shape of {name} is {shape}"
+        )
 
 
 def _who(lanes: Lanes, lane: int) -> str:

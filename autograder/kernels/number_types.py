@@ -99,7 +99,9 @@ def read_element_type(text: str) -> ElementType:
     if simple is not None:
         return simple
     if match := re.fullmatch(r"!tt\.ptr<(.*?)(?:, \d+)?>", text):
-        return ElementType(text, "pointer", 8, np.dtype("int64"), read_element_type(match[1]))
+        return ElementType(
+            text, "pointer", 8, np.dtype("int64"), read_element_type(match[1])
+        )
     raise Unreadable(f"numbers of the type {text[:60]} are not known here")
 
 
@@ -130,7 +132,9 @@ def _tile_of(text: str, reference: str) -> TileType:
         raise Unreadable(f"the type {text[:60]} is not known here")
     shape = tuple(int(size) for size in match[1].split("x")[:-1])
     if math.prod(shape) > _MOST_LANES:
-        raise Unreadable(f"a tile of {math.prod(shape)} elements: {_MOST_LANES} at most")
+        raise Unreadable(
+            f"a tile of {math.prod(shape)} elements: {_MOST_LANES} at most"
+        )
     # a layout may follow, which says nothing of the values
     return TileType(shape, read_element_type(match[2].split(", #")[0]), reference)
 
@@ -141,13 +145,19 @@ def _tile_of(text: str, reference: str) -> TileType:
 @functools.cache
 def _float8_values(name: str) -> Array:
     """The value of each of the 256 bit patterns of a float8 type."""
-    exponent_bits, bias = {"f8E4M3FN": (4, 7), "f8E5M2": (5, 15), "f8E4M3B11FNUZ": (4, 15)}[name]
+    exponent_bits, bias = {
+        "f8E4M3FN": (4, 7),
+        "f8E5M2": (5, 15),
+        "f8E4M3B11FNUZ": (4, 15),
+    }[name]
     mantissa_bits = 7 - exponent_bits
     values = []
     for code in range(128):
         exponent, mantissa = code >> mantissa_bits, code & (1 << mantissa_bits) - 1
         if exponent:
-            value = math.ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits)
+            value = math.ldexp(
+                (1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits
+            )
         else:
             value = math.ldexp(mantissa, 1 - bias - mantissa_bits)
         if name == "f8E4M3FN" and code == 127:
@@ -185,7 +195,9 @@ def to_bits(values: Array, element: ElementType) -> Array:
 # rounding
 
 
-def round_to_bits(values: Array, mantissa_bits: int, *, toward_zero: bool = False) -> Array:
+def round_to_bits(
+    values: Array, mantissa_bits: int, *, toward_zero: bool = False
+) -> Array:
     """float32 rounded to fewer bits of mantissa, to nearest with ties to even."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     dropped = 23 - mantissa_bits
@@ -197,7 +209,9 @@ def round_to_bits(values: Array, mantissa_bits: int, *, toward_zero: bool = Fals
         rounded = (bits + half + (bits >> dropped & 1)) & kept
     special = bits & 0x7F800000 == 0x7F800000  # infinities and NaN stay as they are
     if special.any():
-        quiet = bits & kept | np.where(bits & 0x007FFFFF, np.uint32(0x00400000), np.uint32(0))
+        quiet = bits & kept | np.where(
+            bits & 0x007FFFFF, np.uint32(0x00400000), np.uint32(0)
+        )
         rounded = np.where(special, quiet, rounded)
     return rounded.view(np.float32)
 
@@ -243,10 +257,14 @@ def _float8_codes(values: Array, name: str, *, toward_zero: bool) -> Array:
     return np.asarray(code | np.signbit(values) * 128, np.uint8)
 
 
-def rounder(element: ElementType, *, toward_zero: bool = False) -> Callable[[Array], Array]:
+def rounder(
+    element: ElementType, *, toward_zero: bool = False
+) -> Callable[[Array], Array]:
     """The function that rounds floating point numbers to a type and gives them its numpy type."""
     if element.name == "bf16":
-        return lambda values: round_to_bits(_through_odd(values), 7, toward_zero=toward_zero)
+        return lambda values: round_to_bits(
+            _through_odd(values), 7, toward_zero=toward_zero
+        )
     if element.name.startswith("f8"):
         return lambda values: from_bits(
             _float8_codes(values, element.name, toward_zero=toward_zero), element

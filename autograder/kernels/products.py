@@ -64,7 +64,9 @@ def _wrap_to_int32(values: Array) -> Array:
     return values.astype(np.int64).astype(np.int32)
 
 
-def _multiplication(element: ElementType, precision: str) -> Callable[[Array, Array], Array]:
+def _multiplication(
+    element: ElementType, precision: str
+) -> Callable[[Array, Array], Array]:
     if element.kind == "int":
         # exact: products of 8 bits, and sums of less than 2**38 of them
         return lambda a, b: np.matmul(a.astype(np.float64), b.astype(np.float64))
@@ -119,7 +121,9 @@ def _scaled_dot(operation: Operation, types: Translation) -> Step:
             scales = _spread_scales(values["b_scale"], elements["b_scale"], b.shape[-2])
             b = b * scales.swapaxes(-1, -2)
         product = np.matmul(a, b)
-        frame.values[result] = finish(product + values["c"] if "c" in values else product)
+        frame.values[result] = finish(
+            product + values["c"] if "c" in values else product
+        )
         _count(frame, shape, a.shape[-1])
 
     return step

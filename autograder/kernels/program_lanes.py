@@ -9,7 +9,9 @@ import numpy as np
 
 from autograder.kernels.number_types import Array
 
-_LANE_BITS = 32  # of a lane's number in its tile; the number of the tile's shape stands above
+_LANE_BITS = (
+    32  # of a lane's number in its tile; the number of the tile's shape stands above
+)
 
 
 class Programs:
@@ -20,7 +22,9 @@ class Programs:
         epochs: of all programs of the launch, how many barriers each has passed.
     """
 
-    def __init__(self, numbers: Array, grid: tuple[int, int, int], epochs: Array) -> None:
+    def __init__(
+        self, numbers: Array, grid: tuple[int, int, int], epochs: Array
+    ) -> None:
         self.numbers, self.grid, self.epochs = numbers, grid, epochs
         x, y, _ = grid
         self.ids = (numbers % x, numbers // x % y, numbers // (x * y))
@@ -57,9 +61,18 @@ class Lanes:
     """
 
     def __init__(
-        self, among: Programs, shape: tuple[int, ...], on: Array | None, tile_number: int
+        self,
+        among: Programs,
+        shape: tuple[int, ...],
+        on: Array | None,
+        tile_number: int,
     ) -> None:
-        self.among, self.shape, self.on, self._tile_number = among, shape, on, tile_number
+        self.among, self.shape, self.on, self._tile_number = (
+            among,
+            shape,
+            on,
+            tile_number,
+        )
         self._epochs = among.epochs
 
     @functools.cached_property
@@ -73,7 +86,9 @@ class Lanes:
         """A number for each lane of a program; equal ones of two accesses mean one lane."""
         lanes = np.arange(math.prod(self.shape[1:]), dtype=np.int64)
         lanes += self._tile_number << _LANE_BITS
-        return self._selected(np.broadcast_to(lanes.reshape(1, *self.shape[1:]), self.shape))
+        return self._selected(
+            np.broadcast_to(lanes.reshape(1, *self.shape[1:]), self.shape)
+        )
 
     @functools.cached_property
     def epochs(self) -> Array:
@@ -88,6 +103,8 @@ class Lanes:
         """Those of the lanes that are in a mask."""
         part = Lanes(self.among, self.shape, self.on, self._tile_number)
         part.__dict__.update(
-            programs=self.programs[which], keys=self.keys[which], epochs=self.epochs[which]
+            programs=self.programs[which],
+            keys=self.keys[which],
+            epochs=self.epochs[which],
         )
         return part

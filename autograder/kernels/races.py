@@ -21,7 +21,9 @@ _MOST_PENDING = 1 << 22
 """Loads that are noted later, in elements: most storages are never written, and need no notes."""
 
 
-_LANES = "nothing orders the lanes of a program, so the result would be a matter of luck"
+_LANES = (
+    "nothing orders the lanes of a program, so the result would be a matter of luck"
+)
 _PROGRAMS = "programs run in any order, so the result would be a matter of luck"
 _WORDS = {
     "load after store": f"reads %, which another program has written@: {_PROGRAMS}",
@@ -85,8 +87,12 @@ class AccessConflict(Exception):
 
     def words(self, program: str, element: str, other: str) -> str:
         """The conflict in words, such as "program 1 reads x[0], which another program …"."""
-        subject = f"two lanes of {program}" if self.kind == "two lanes store" else program
-        return f"{subject} {_WORDS[self.kind]}".replace("%", element).replace("@", other)
+        subject = (
+            f"two lanes of {program}" if self.kind == "two lanes store" else program
+        )
+        return f"{subject} {_WORDS[self.kind]}".replace("%", element).replace(
+            "@", other
+        )
 
 
 class ElementHistory:
@@ -180,7 +186,10 @@ class ElementHistory:
             if foreign.any():
                 raise AccessConflict("load after store", foreign, writers)
         own = (writers == programs) & (self._write_lane[places] != lanes.keys)
-        if own.any() and (own := own & (self._write_epoch[places] == lanes.epochs)).any():
+        if (
+            own.any()
+            and (own := own & (self._write_epoch[places] == lanes.epochs)).any()
+        ):
             raise AccessConflict("lane loads after store", own)
 
     def _wrote_the_same(self, which: Array, places: Array, programs: Array) -> Array:
@@ -252,7 +261,12 @@ class ElementHistory:
             self._settle_meeting(places, programs, winners, lost, after != bits)
 
     def _settle_meeting(
-        self, places: Array, programs: Array, winners: Array, lost: Array, differs: Array
+        self,
+        places: Array,
+        programs: Array,
+        winners: Array,
+        lost: Array,
+        differs: Array,
     ) -> None:
         """Several lanes of this store write to one place."""
         clashes = lost & differs
@@ -266,7 +280,9 @@ class ElementHistory:
         if which.any():
             self._shared.append((places[which].astype(np.int64), programs[which]))
 
-    def _refuse_store_over_store(self, places: Array, lanes: Accessing, changes: Array) -> None:
+    def _refuse_store_over_store(
+        self, places: Array, lanes: Accessing, changes: Array
+    ) -> None:
         programs, writers = lanes.programs, self._writer[places]
         foreign = (writers != _NOBODY) & (writers != programs)
         if foreign.any():
@@ -276,10 +292,15 @@ class ElementHistory:
             self._share(places, writers, foreign)
             self._share(places, programs, foreign)
         own = (writers == programs) & changes & (self._write_lane[places] != lanes.keys)
-        if own.any() and (own := own & (self._write_epoch[places] == lanes.epochs)).any():
+        if (
+            own.any()
+            and (own := own & (self._write_epoch[places] == lanes.epochs)).any()
+        ):
             raise AccessConflict("lane stores after store", own)
 
-    def _refuse_readers(self, places: Array, lanes: Accessing, changes: Array, kind: str) -> None:
+    def _refuse_readers(
+        self, places: Array, lanes: Accessing, changes: Array, kind: str
+    ) -> None:
         programs = lanes.programs
         first, last = self._first_reader[places], self._last_reader[places]
         is_read = last != _NOBODY
@@ -289,9 +310,19 @@ class ElementHistory:
         if foreign.any():
             foreign = self._not_seen_readers(foreign, places)
             if foreign.any():
-                raise AccessConflict(kind, foreign, np.where(first != programs, first, last))
-        own = is_read & changes & (self._read_lane[places] != lanes.keys) & (first == programs)
-        if own.any() and (own := own & (self._read_epoch[places] == lanes.epochs)).any():
+                raise AccessConflict(
+                    kind, foreign, np.where(first != programs, first, last)
+                )
+        own = (
+            is_read
+            & changes
+            & (self._read_lane[places] != lanes.keys)
+            & (first == programs)
+        )
+        if (
+            own.any()
+            and (own := own & (self._read_epoch[places] == lanes.epochs)).any()
+        ):
             raise AccessConflict("lane stores after load", own)
 
     # atomic operations
@@ -312,7 +343,9 @@ class ElementHistory:
             foreign = self._not_ordered(foreign, writers, self._write_time[places])
             if foreign.any():
                 raise AccessConflict("atomic after store", foreign, writers)
-        nothing = np.zeros(places.size, bool)  # lanes of one program may meet in an atomic
+        nothing = np.zeros(
+            places.size, bool
+        )  # lanes of one program may meet in an atomic
         self._refuse_readers(places, lanes, nothing, "atomic after load")
         self._has_atomics = True
         first = np.minimum(self._first_adder[places], programs)
@@ -333,7 +366,9 @@ class ElementHistory:
                 place = int(places[lane])
                 foreign[lane] = not self._order.has_seen_atomics(self._number, place)
         if foreign.any():
-            raise AccessConflict(kind, foreign, np.where(first != programs, first, last))
+            raise AccessConflict(
+                kind, foreign, np.where(first != programs, first, last)
+            )
 
     def count_changed(self) -> int:
         """How many elements somebody has written or changed."""

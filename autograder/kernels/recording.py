@@ -56,10 +56,14 @@ class Recording:
             for program in sorted(lines)
         ]
         moved = ", ".join(
-            f"{name} {count}" for name, count in [*self.loads.items(), *self.stores.items()]
+            f"{name} {count}"
+            for name, count in [*self.loads.items(), *self.stores.items()]
         )
         return "\n".join(
-            [*text, f"{self.programs} programs, {self.dots} dots; elements moved: {moved}"]
+            [
+                *text,
+                f"{self.programs} programs, {self.dots} dots; elements moved: {moved}",
+            ]
         )
 
     def add(self, launch: LaunchData, outcome: LaunchOutcome) -> None:
@@ -75,7 +79,9 @@ class Recording:
     def add_notes(self, outcome: LaunchOutcome) -> None:
         """Add what counts of every launch, of those too that autotune makes besides."""
         self.largest = max(self.largest, outcome.counts.largest)
-        self.unfilled += [name for name in outcome.counts.unfilled if name not in self.unfilled]
+        self.unfilled += [
+            name for name in outcome.counts.unfilled if name not in self.unfilled
+        ]
 
 
 class StepWatcher:
@@ -87,7 +93,11 @@ class StepWatcher:
 
     def __call__(self, verb: str, region: Region, offsets: Array, lanes: Lanes) -> None:
         """Note the accesses of all programs, by one operation."""
-        verbs = {"reads": ("reads",), "writes": ("writes",), "adds to": ("reads", "writes")}[verb]
+        verbs = {
+            "reads": ("reads",),
+            "writes": ("writes",),
+            "adds to": ("reads", "writes"),
+        }[verb]
         for name in verbs:
             totals: dict[str, Array] = getattr(self._recording, name)
             counts = np.bincount(offsets, minlength=region.extent)
@@ -100,10 +110,14 @@ class StepWatcher:
             touched = np.zeros(region.extent, bool)
             touched[offsets[programs == number]] = True
             axes = np.nonzero(region.in_shape(touched))
-            box = [range(int(axis.min()), int(axis.max()) + 1) for axis in axes]
+            box = []
+            for axis in axes:
+                box.append(range(int(axis.min()), int(axis.max()) + 1))
             step = (lanes.among.words(number), verb, region.name, box)
             self._steps.append((number, step))
 
     def finish(self) -> None:
         """Hand the story over, program by program."""
-        self._recording.steps += [step for _, step in sorted(self._steps, key=lambda s: s[0])]
+        self._recording.steps += [
+            step for _, step in sorted(self._steps, key=lambda s: s[0])
+        ]

@@ -27,7 +27,9 @@ _THREADS = 32
 _ASSEMBLER_SECONDS = 120.0
 _USUAL_WARPS, _USUAL_STAGES = 4, 3
 _WARPS = (1, 2, 4, 8, 16, 32)
-_PTX_VERSION = 80  # of PTX, for a pass that asks for a version and needs none without a GPU
+_PTX_VERSION = (
+    80  # of PTX, for a pass that asks for a version and needs none without a GPU
+)
 
 
 class OutOfResources(Exception):
@@ -62,7 +64,11 @@ class Resources:
         return self.programs * self.num_warps / self.gpu.warps
 
     def __str__(self) -> str:
-        spills = f"{self.spilled_bytes} bytes spilled" if self.spilled_bytes else "nothing spilled"
+        spills = (
+            f"{self.spilled_bytes} bytes spilled"
+            if self.spilled_bytes
+            else "nothing spilled"
+        )
         return (
             f"{self.kernel}({self.types}) on {self.gpu.name}: {self.registers} registers a thread, "
             f"{spills}, {self.shared_bytes} of {self.gpu.shared_bytes} bytes of shared memory, "
@@ -131,20 +137,25 @@ def refuse_too_much(kernel: str, num_warps: int, shared_bytes: int, gpu: Gpu) ->
         )
 
 
-def occupancy(gpu: Gpu, num_warps: int, registers: int, shared_bytes: int) -> tuple[int, str]:
+def occupancy(
+    gpu: Gpu, num_warps: int, registers: int, shared_bytes: int
+) -> tuple[int, str]:
     """How many programs a multiprocessor keeps at a time, and what keeps more away."""
     of_a_thread = -(-registers // _REGISTER_STEP) * _REGISTER_STEP
     limits = {
         "the number of programs": gpu.programs,
         "the number of warps": gpu.warps // num_warps,
-        "shared memory": gpu.shared_bytes_of_processor // (shared_bytes + _SHARED_OF_SYSTEM),
+        "shared memory": gpu.shared_bytes_of_processor
+        // (shared_bytes + _SHARED_OF_SYSTEM),
         "registers": gpu.registers // (of_a_thread * _THREADS) // num_warps,
     }
     bound_by = min(limits, key=limits.__getitem__)
     return limits[bound_by], bound_by
 
 
-def refuse_large_launches(launches: list[KernelLaunch], largest: int, gpu: Gpu = H200) -> None:
+def refuse_large_launches(
+    launches: list[KernelLaunch], largest: int, gpu: Gpu = H200
+) -> None:
     """Refuse launches that a GPU would refuse. Compiles the kernels where the largest tile could
     make one too large; no assembler runs, and no other process.
 
@@ -156,12 +167,16 @@ def refuse_large_launches(launches: list[KernelLaunch], largest: int, gpu: Gpu =
     """
     for launch in launches:
         name = launch.kernel.__name__
-        options = {key: value for key, value in launch.keywords.items() if value is not None}
+        options = {
+            key: value for key, value in launch.keywords.items() if value is not None
+        }
         num_warps = options.get("num_warps", _USUAL_WARPS)
         stages = options.get("num_stages", _USUAL_STAGES)
         if num_warps not in _WARPS:
             choices = "1, 2, 4, 8, 16 or 32"
-            raise OutOfResources(f"{name} asks for num_warps={num_warps}; a GPU takes {choices}")
+            raise OutOfResources(
+                f"{name} asks for num_warps={num_warps}; a GPU takes {choices}"
+            )
         # two operands in each stage of the loop, of 4 bytes an element
         if 2 * 4 * largest * max(stages, 1) > gpu.shared_bytes:
             compiled = GpuCompilation(launch, gpu)
@@ -179,9 +194,13 @@ class GpuCompilation:
         kernel = launch.kernel
         target = GPUTarget("cuda", gpu.capability, _THREADS)
         self._backend = make_backend(target)
-        bind = create_function_from_signature(kernel.signature, kernel.params, self._backend)
+        bind = create_function_from_signature(
+            kernel.signature, kernel.params, self._backend
+        )
         bound, specialization, options = bind(*launch.arguments, **launch.keywords)
-        options.setdefault("enable_fp_fusion", True)  # the default, about which Triton 3.9 warns
+        options.setdefault(
+            "enable_fp_fusion", True
+        )  # the default, about which Triton 3.9 warns
         self._options, signature, constant_values, attributes = kernel._pack_args(
             self._backend, options, bound, specialization, options
         )
@@ -189,7 +208,9 @@ class GpuCompilation:
         self.num_warps = int(self._options.num_warps)
         pointers = [kind for kind in signature.values() if str(kind).startswith("*")]
         constants = {p.name: bound[p.name] for p in kernel.params if p.is_constexpr}
-        chosen = [f"{name}={getattr(v, '__name__', v)}" for name, v in constants.items()]
+        chosen = [
+            f"{name}={getattr(v, '__name__', v)}" for name, v in constants.items()
+        ]
         self.types = ", ".join([*dict.fromkeys(pointers), *chosen])
         context = ir.context()
         ir.load_dialects(context)
@@ -220,11 +241,15 @@ class GpuCompilation:
         passes.ttgpuir.add_combine_tensor_select_and_if(manager)
         try:
             passes.ttgpuir.add_allocate_warp_groups(manager)
-        except TypeError:  # from Triton 3.9 on it also asks whether races are looked for
+        except (
+            TypeError
+        ):  # from Triton 3.9 on it also asks whether races are looked for
             passes.ttgpuir.add_allocate_warp_groups(manager, False)
         passes.convert.add_scf_to_cf(manager)
         capability = self._backend.target.arch
-        nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(manager, capability, _PTX_VERSION)
+        nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(
+            manager, capability, _PTX_VERSION
+        )
         manager.run(module, "shared_memory")
         return int(module.get_int_attr("ttg.shared"))
 
@@ -255,7 +280,9 @@ def assemble(ptx: str, capability: int) -> tuple[int, int]:
             check=False,
         )
     registers = re.search(r"Used (\d+) registers", done.stderr)
-    spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
+    spills = re.search(
+        r"(\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr
+    )
     if done.returncode or registers is None or spills is None:
         raise OSError(f"NVIDIA's assembler fails: {done.stderr.strip()[-300:]}")
     return int(registers[1]), int(spills[1])

@@ -91,7 +91,10 @@ def _element_sizes(
     tensors: dict[str, Any] = {}
     for launch in launches:
         parameters = launch.kernel.arg_names
-        by_parameter = {**dict(zip(parameters, launch.arguments, strict=False)), **launch.keywords}
+        by_parameter = {
+            **dict(zip(parameters, launch.arguments, strict=False)),
+            **launch.keywords,
+        }
         for name, value in by_parameter.items():
             tensors[name.removesuffix("_ptr")] = value
     tensors |= inspect.signature(function).bind(*arguments, **keywords).arguments

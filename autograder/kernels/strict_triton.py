@@ -37,7 +37,14 @@ from autograder.kernels.triton_versions import (
 )
 
 EMPTY = frozenset(
-    {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
+    {
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "empty_permuted",
+        "new_empty",
+        "new_empty_strided",
+    }
 )
 """Operations of torch that allocate memory and do not fill it."""
 Listener = Callable[[LaunchData, ArgumentMemory], None]
@@ -62,7 +69,9 @@ class Strict:
         self._autotuned = Autotuned(self._quietly)
         strict = self
 
-        def run(kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+        def run(
+            kernel: Any, /, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any
+        ) -> None:
             strict.launch(kernel, args, kwargs, grid, warmup)
 
         def run_tuned(tuner: Any, /, *args: Any, **kwargs: Any) -> None:
@@ -94,7 +103,12 @@ class Strict:
             self.recording, self.allocations = outer
 
     def launch(
-        self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool
+        self,
+        kernel: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        grid: Any,
+        warmup: bool,
     ) -> None:
         """Compile a kernel and run it on the memory of its arguments."""
         for hook in getattr(kernel, "pre_run_hooks", ()):
@@ -102,7 +116,9 @@ class Strict:
         compiled = self._compiler.compile(kernel, args, kwargs)
         if warmup:
             return
-        sizes = grid(self._compiler.bind(kernel, args, kwargs)) if callable(grid) else grid
+        sizes = (
+            grid(self._compiler.bind(kernel, args, kwargs)) if callable(grid) else grid
+        )
         memory = ArgumentMemory(self.recording.names, self.allocations)
         arguments = tuple(memory.add(name, value) for name, value in compiled.arguments)
         launch = LaunchData(compiled.text, _three_axes(sizes), arguments)
@@ -111,7 +127,9 @@ class Strict:
         watcher = None
         if self.recording.keep_steps and not self.is_quiet:
             watcher = StepWatcher(self.recording)
-        outcome = run_launch(launch, memory.storages, watcher=watcher, find_storage=memory.find)
+        outcome = run_launch(
+            launch, memory.storages, watcher=watcher, find_storage=memory.find
+        )
         if watcher is not None:
             watcher.finish()
         if self.is_quiet:
@@ -133,7 +151,9 @@ def _three_axes(sizes: Any) -> tuple[int, int, int]:
     try:
         numbers = [operator.index(size) for size in tuple(sizes)]
     except TypeError as error:
-        raise KernelFault(f"a grid is a tuple of integers, and not {str(sizes)[:60]}") from error
+        raise KernelFault(
+            f"a grid is a tuple of integers, and not {str(sizes)[:60]}"
+        ) from error
     if not 1 <= len(numbers) <= 3:
         raise KernelFault(f"a grid has one to three axes, and not {len(numbers)}")
     x, y, z = [*numbers, 1, 1][:3]
@@ -201,7 +221,9 @@ class _WatchAllocations(TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:
         return False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         result = func(*args, **(kwargs or {}))
         if func._overloadpacket.__name__ in EMPTY:
             self._allocations.allocate(result)
@@ -213,7 +235,9 @@ class _WatchAllocations(TorchDispatchMode):
         return result
 
 
-def trace(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tuple[Any, Recording]:
+def trace(
+    function: Callable[..., Any], *arguments: Any, **keywords: Any
+) -> tuple[Any, Recording]:
     """Call a function that launches kernels; returns its result and a recording of all accesses.
 
     Print the recording to read it; `recording.reads["k"]` counts how often each element of k was

@@ -69,7 +69,11 @@ class Region:
         self, view: TensorView, storage: Storage, base: int, history: ElementHistory
     ) -> None:
         self.view, self.name, self.base, self.history = view, view.name, base, history
-        self.size, self.shape, self.strides = view.size, list(view.shape), list(view.strides)
+        self.size, self.shape, self.strides = (
+            view.size,
+            list(view.shape),
+            list(view.strides),
+        )
         # whether a number that nobody has filled shows: it is NaN
         self.shows_unfilled = view.element.startswith(("f", "bf"))
         self.elements = storage.elements(view.size)
@@ -97,7 +101,9 @@ class Region:
     def in_shape(self, values: Array) -> Array:
         """A number for each address, seen in the tensor's shape."""
         steps = [stride * values.itemsize for stride in self.strides]
-        return np.lib.stride_tricks.as_strided(values, self.shape, steps, writeable=True)
+        return np.lib.stride_tricks.as_strided(
+            values, self.shape, steps, writeable=True
+        )
 
     def index_of(self, offset: int) -> tuple[list[int], int]:
         """The index of the element `offset` after the first, and what is left over between two
@@ -105,10 +111,18 @@ class Region:
 
         An element past the end is told as a row too many: rows are the last axis but one.
         """
-        index, remainder, rows = [0] * len(self.shape), int(offset), max(len(self.shape) - 2, 0)
-        for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
+        index, remainder, rows = (
+            [0] * len(self.shape),
+            int(offset),
+            max(len(self.shape) - 2, 0),
+        )
+        for axis in sorted(
+            range(len(self.shape)), key=lambda axis: -self.strides[axis]
+        ):
             if self.strides[axis] and (axis == rows or self.shape[axis] > 1):
                 steps = remainder // self.strides[axis]
-                index[axis] = steps if axis == rows else max(0, min(steps, self.shape[axis] - 1))
+                index[axis] = (
+                    steps if axis == rows else max(0, min(steps, self.shape[axis] - 1))
+                )
                 remainder -= index[axis] * self.strides[axis]
         return index, remainder

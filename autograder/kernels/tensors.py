@@ -119,14 +119,22 @@ class ArgumentMemory:
         return number
 
     def _view(
-        self, name: str, tensor: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]
+        self,
+        name: str,
+        tensor: torch.Tensor,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
     ) -> TensorView:
         if tensor.device.type != "cpu":
-            raise KernelFault(f"{name} is on {tensor.device}: on a CPU kernels take its tensors")
+            raise KernelFault(
+                f"{name} is on {tensor.device}: on a CPU kernels take its tensors"
+            )
         number = self.add_storage(tensor.untyped_storage())
         size = tensor.element_size()
         element = ELEMENT_NAMES.get(tensor.dtype, "")
-        name = self._names.get(tensor.untyped_storage().data_ptr()) or name.removesuffix("_ptr")
+        name = self._names.get(
+            tensor.untyped_storage().data_ptr()
+        ) or name.removesuffix("_ptr")
         offset = int(tensor.storage_offset()) * size
         view = TensorView(name, number, offset, size, shape, strides, element)
         self.views.append(view)
@@ -149,7 +157,11 @@ class ArgumentMemory:
         for thing in gc.get_objects():
             if type(thing) is torch.Tensor and thing.device.type == "cpu":
                 storage = thing.untyped_storage()
-                if storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes():
+                if (
+                    storage.data_ptr()
+                    <= address
+                    < storage.data_ptr() + storage.nbytes()
+                ):
                     return self.add_storage(storage)
         return None
 

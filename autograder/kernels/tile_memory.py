@@ -8,7 +8,13 @@ import numpy as np
 
 from autograder.kernels.arithmetic import as_unsigned
 from autograder.kernels.frame import ProgramFrame
-from autograder.kernels.number_types import Array, ElementType, from_bits, rounder, to_bits
+from autograder.kernels.number_types import (
+    Array,
+    ElementType,
+    from_bits,
+    rounder,
+    to_bits,
+)
 from autograder.kernels.program_lanes import Lanes
 
 
@@ -76,14 +82,20 @@ def _note_unfilled(frame: ProgramFrame, addresses: Array, mask: Array) -> None:
     if frame.active is not None:
         off = off & frame.active.reshape(-1, *(1,) * (off.ndim - 1))
     if off.any():
-        every = np.broadcast_to(addresses, off.shape if len(off) > 1 else addresses.shape)
+        every = np.broadcast_to(
+            addresses, off.shape if len(off) > 1 else addresses.shape
+        )
         name = frame.memory.name_at(int(every.reshape(-1)[0]))
         if name and name not in frame.counts.unfilled:
             frame.counts.unfilled.append(name)
 
 
 def store_tile(
-    frame: ProgramFrame, addresses: Array, value: Array, mask: Array | None, element: ElementType
+    frame: ProgramFrame,
+    addresses: Array,
+    value: Array,
+    mask: Array | None,
+    element: ElementType,
 ) -> None:
     """Store a tile, the lanes that are on."""
     selected, lanes, on = select_lanes(frame, addresses, mask)
@@ -125,7 +137,9 @@ def change_tile(
     selected, lanes, on = select_lanes(frame, addresses, mask)
     every = np.broadcast_to(value, lanes.shape)
     given = every.reshape(-1) if on is None else every[on]
-    finish = rounder(element) if element.kind == "float" else lambda x: x.view(element.array)
+    finish = (
+        rounder(element) if element.kind == "float" else lambda x: x.view(element.array)
+    )
 
     def change_bits(old: Array, which: Array) -> Array:
         new = change(from_bits(old, element), given[which], which)

@@ -24,7 +24,9 @@ def find_reference_step(operation: Operation, types: Translation) -> Step | None
         if not types.type_of(operation.operands[0]).reference:
             return None
         return (
-            _load_block(operation, types) if operation.results else _store_block(operation, types)
+            _load_block(operation, types)
+            if operation.results
+            else _store_block(operation, types)
         )
     finder = _REFERENCE_FINDERS.get(operation.name)
     return None if finder is None else finder(operation, types)
@@ -93,7 +95,9 @@ def _addresses_of(
     return addresses, mask
 
 
-def _naming_unchecked_axes(fault: KernelFault, axes: int, checked: Sequence[int]) -> KernelFault:
+def _naming_unchecked_axes(
+    fault: KernelFault, axes: int, checked: Sequence[int]
+) -> KernelFault:
     """A fault of a block pointer, with the axes that `boundary_check` leaves out."""
     left_out = [str(axis) for axis in range(axes) if axis not in checked]
     if not left_out:
@@ -111,7 +115,9 @@ def _load_block(operation: Operation, types: Translation) -> Step:
 
     def step(frame: ProgramFrame) -> None:
         element = tile.element
-        addresses, mask = _addresses_of(frame.values[pointer], tile.shape, element.size, checked)
+        addresses, mask = _addresses_of(
+            frame.values[pointer], tile.shape, element.size, checked
+        )
         other = None
         if padding is not None:
             other = np.array(np.nan if padding == _NAN_PADDING else 0, element.array)
@@ -166,7 +172,9 @@ def _make_descriptor(operation: Operation, types: Translation) -> Step:
 def refuse_descriptor(descriptor: TileReference, size: int) -> None:
     """Refuse what the hardware does not take: rows that do not begin at 16 bytes."""
     if (descriptor.base % ALIGNED).any():
-        raise KernelFault("a descriptor of a tensor that does not begin at a multiple of 16 bytes")
+        raise KernelFault(
+            "a descriptor of a tensor that does not begin at a multiple of 16 bytes"
+        )
     for stride in descriptor.strides[:-1]:
         if (stride * size % ALIGNED).any():
             raise KernelFault(
@@ -177,7 +185,9 @@ def refuse_descriptor(descriptor: TileReference, size: int) -> None:
         raise KernelFault("a descriptor whose last stride is not 1")
 
 
-def _tile_at(frame: ProgramFrame, descriptor: str, offsets: Sequence[str]) -> TileReference:
+def _tile_at(
+    frame: ProgramFrame, descriptor: str, offsets: Sequence[str]
+) -> TileReference:
     whole: TileReference = frame.values[descriptor]
     places = _per_program(frame, offsets)
     return TileReference(whole.base, whole.shape, whole.strides, places, whole.padding)
@@ -209,7 +219,13 @@ def _descriptor_store(operation: Operation, types: Translation) -> Step:
         every = range(len(tile.shape))
         addresses, mask = _addresses_of(block, tile.shape, tile.element.size, every)
         values = frame.values[value]
-        store_tile(frame, addresses, values.reshape(len(values), *tile.shape), mask, tile.element)
+        store_tile(
+            frame,
+            addresses,
+            values.reshape(len(values), *tile.shape),
+            mask,
+            tile.element,
+        )
 
     return step
 

@@ -82,7 +82,9 @@ def give_constant(operation: Operation, value: Array) -> Step:
 def _splat(operation: Operation, types: Translation) -> Step:
     shape = _result(operation, types).shape
     ones = (1,) * len(shape)
-    return _from_one(operation, lambda x: np.broadcast_to(x.reshape(-1, *ones), (len(x), *shape)))
+    return _from_one(
+        operation, lambda x: np.broadcast_to(x.reshape(-1, *ones), (len(x), *shape))
+    )
 
 
 def _broadcast(operation: Operation, types: Translation) -> Step:
@@ -178,9 +180,15 @@ def _region_of(
         raise Unreadable(f"{operation.name} with {len(operation.regions)} regions")
     (block,) = operation.regions[0]
     if len(block.arguments) != arity or not block.operations:
-        raise Unreadable(f"the region of {operation.name} takes {len(block.arguments)} values")
+        raise Unreadable(
+            f"the region of {operation.name} takes {len(block.arguments)} values"
+        )
     types.declare(block)
-    return block.arguments, types.code(block.operations[:-1]), block.operations[-1].operands
+    return (
+        block.arguments,
+        types.code(block.operations[:-1]),
+        block.operations[-1].operands,
+    )
 
 
 def _fast_reduction(operation: Operation, element: ElementType) -> Any:
@@ -195,7 +203,9 @@ def _combiner(operation: Operation, types: Translation) -> Callable[..., list[Ar
     """The region as a function: of a frame and two lists of values, one element each."""
     names, code, returned = _region_of(operation, types, 2 * len(operation.operands))
 
-    def combine(frame: ProgramFrame, first: list[Array], second: list[Array]) -> list[Array]:
+    def combine(
+        frame: ProgramFrame, first: list[Array], second: list[Array]
+    ) -> list[Array]:
         frame.values.update(zip(names, [*first, *second], strict=True))
         code.run(frame)
         return [
@@ -217,7 +227,9 @@ def _reduce(operation: Operation, types: Translation) -> Step:
     def step(frame: ProgramFrame) -> None:
         parts = _stretched(*[frame.values[name] for name in sources])
         parts = [np.moveaxis(part, axis, -1) for part in parts]
-        while parts[0].shape[-1] > 1:  # neighbours first: the region need not be commutative
+        while (
+            parts[0].shape[-1] > 1
+        ):  # neighbours first: the region need not be commutative
             first = [part[..., 0::2] for part in parts]
             second = [part[..., 1::2] for part in parts]
             parts = combine(frame, first, second)
@@ -269,7 +281,9 @@ def _map_elementwise(operation: Operation, types: Translation) -> Step:
         arguments = [part[..., place] for part in flat for place in range(pack)]
         frame.values.update(zip(names, arguments, strict=True))
         code.run(frame)
-        outputs = [np.broadcast_to(frame.values[name], flat[0].shape[:-1]) for name in returned]
+        outputs = [
+            np.broadcast_to(frame.values[name], flat[0].shape[:-1]) for name in returned
+        ]
         for number, name in enumerate(results):
             own = outputs[number * pack : (number + 1) * pack]
             frame.values[name] = np.stack(own, -1).reshape(shape)

@@ -81,7 +81,10 @@ class FrontEnd:
         return {*vars(self._options), "grid", "warmup"}
 
     def text_of(
-        self, kernel: JITFunction[Any], signature: dict[str, Any], constants: dict[Any, Any]
+        self,
+        kernel: JITFunction[Any],
+        signature: dict[str, Any],
+        constants: dict[Any, Any],
     ) -> str:
         """A kernel in TTIR, for the types and constants of a launch."""
         with warnings.catch_warnings(), _without_garbage_collection():
@@ -94,7 +97,9 @@ class FrontEnd:
                 self._backend.get_module_map(),
                 self._context,
             )
-        manager = ir.pass_manager(self._context)  # for one run: a second one aborts the process
+        manager = ir.pass_manager(
+            self._context
+        )  # for one run: a second one aborts the process
         for name in _PASSES:
             getattr(passes.common, name)(manager)
         manager.run(module, "strict_triton")
@@ -115,7 +120,9 @@ def signature_of(kernel: JITFunction[Any], values: list[Any]) -> dict[str, Any]:
             signature[parameter.name] = "constexpr"
             continue
         try:
-            signature[parameter.name] = mangle_type(value, not parameter.do_not_specialize)
+            signature[parameter.name] = mangle_type(
+                value, not parameter.do_not_specialize
+            )
         except Exception as error:
             error.args = (*error.args, parameter.name, value)
             raise
@@ -128,7 +135,9 @@ def constants_of(signature: dict[str, Any], values: list[Any]) -> dict[Any, Any]
     return {path: get_iterable_path(values, path) for path in paths}
 
 
-def hook_launches(owner: Any, run: Callable[..., Any], run_tuned: Callable[..., Any]) -> None:
+def hook_launches(
+    owner: Any, run: Callable[..., Any], run_tuned: Callable[..., Any]
+) -> None:
     """Have all launches of this process go to functions of ours.
 
     Args:

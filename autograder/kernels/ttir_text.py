@@ -17,7 +17,9 @@ _OPERATION = re.compile(
     r"(?:(?P<results>%[\w$.-]+(?:, %[\w$.-]+)*)(?::(?P<count>\d+))? = )?"
     r'"?(?P<name>[a-z_]+\.[\w.]+)"?(?P<rest>.*)$'
 )
-_FUNCTION = re.compile(r'tt\.func (?P<scope>public|private)? ?@(?P<name>"[^"]*"|[\w$.]+)\(')
+_FUNCTION = re.compile(
+    r'tt\.func (?P<scope>public|private)? ?@(?P<name>"[^"]*"|[\w$.]+)\('
+)
 _LABEL = re.compile(r"\^(\w+)")
 _LOCATION_AT_END = re.compile(r" loc\((#loc\d*|unknown)\)$")
 _ALIAS = re.compile(r"(#loc\d*) = loc\((.*)\)$")
@@ -60,7 +62,9 @@ class Operation:
         """An attribute that is a list, such as `order = array<i32: 1, 0>`; [] where it is not
         there.
         """
-        match = re.search(rf"\b{attribute} = array<i(?:32|64)(?:: ([-\d, ]*))?>", self.text)
+        match = re.search(
+            rf"\b{attribute} = array<i(?:32|64)(?:: ([-\d, ]*))?>", self.text
+        )
         return [int(part) for part in match[1].split(",")] if match and match[1] else []
 
     def word(self, attribute: str) -> str:
@@ -150,7 +154,9 @@ def split_types(text: str) -> list[str]:
     for place, letter in enumerate(text):
         if letter in "<([":
             depth += 1
-        elif letter == ")" or letter == "]" or (letter == ">" and text[place - 1] != "-"):
+        elif (
+            letter == ")" or letter == "]" or (letter == ">" and text[place - 1] != "-")
+        ):
             depth -= 1
         elif letter == "," and depth == 0:
             parts.append(text[start:place].strip())
@@ -212,7 +218,9 @@ class _Reader:
         blocks, _ = self._read_region(names, types)
         return Function(match["name"].strip('"'), match["scope"] != "private", blocks)
 
-    def _read_region(self, names: list[str], types: list[str]) -> tuple[list[CodeBlock], str]:
+    def _read_region(
+        self, names: list[str], types: list[str]
+    ) -> tuple[list[CodeBlock], str]:
         """The blocks up to the region's end, and the line that ends it."""
         self._depth += 1
         if self._depth > _MOST_DEEP:
@@ -334,7 +342,11 @@ def _read_arguments(text: str) -> tuple[list[str], list[str]]:
     for part in inside:
         name, _, kind = part.partition(": ")
         names.append(name.strip())
-        types.append(re.sub(r" (loc\(.*\)|\{.*\})$", "", re.sub(r" loc\(.*\)$", "", kind)).strip())
+        types.append(
+            re.sub(
+                r" (loc\(.*\)|\{.*\})$", "", re.sub(r" loc\(.*\)$", "", kind)
+            ).strip()
+        )
     return names, types
 
 

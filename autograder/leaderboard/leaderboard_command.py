@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.safe_text import one_line
 from autograder.intake.find import find_submissions
-from autograder.leaderboard.leaderboard_page import rank_rows, render_leaderboard, shown_names
+from autograder.leaderboard.leaderboard_page import (
+    rank_rows,
+    render_leaderboard,
+    shown_names,
+)
 from autograder.leaderboard.ranking import LeaderboardRequest, Tell, rank_class
 
 
@@ -25,14 +29,20 @@ def leaderboard_command(
     """
     course, name = request.course, request.assignment.name
     measures, standings = rank_class(request, tell)
-    names = shown_names(course, find_submissions(course, request.assignment, ()), standings)
+    names = shown_names(
+        course, find_submissions(course, request.assignment, ()), standings
+    )
     path = request.results / f"{name}.leaderboard.html"
     page = "".join(render_leaderboard(name, measures, standings, names))
     with FileTransaction(course.kept, f"`autograder leaderboard {name}`") as files:
         files.write(path, page.encode("utf-8", "backslashreplace"))
     for measure in measures:
         rows = rank_rows(measure, standings, names)
-        first = f"; first: {rows[0].shown} with {rows[0].number} {measure.unit}" if rows else ""
+        first = (
+            f"; first: {rows[0].shown} with {rows[0].number} {measure.unit}"
+            if rows
+            else ""
+        )
         yield one_line(f"{measure.title}: {len(rows)} ranked{first}")
         if not with_students:
             continue

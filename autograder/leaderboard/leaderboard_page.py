@@ -47,7 +47,9 @@ def shown_names(
         nickname = _read_nickname(paths[student]) if student in paths else ""
         if not nickname or nickname in names.values():
             # the suite's hash is known to nobody else: the number does not tell the student
-            digest = hashlib.sha256(f"{standings.suite_sha256} {student}".encode()).hexdigest()
+            digest = hashlib.sha256(
+                f"{standings.suite_sha256} {student}".encode()
+            ).hexdigest()
             nickname = f"nobody {int(digest[:8], 16) % 10_000:04}"
         names[student] = nickname
     return names
@@ -61,7 +63,9 @@ def _read_nickname(path: Path) -> str:
     return shorten(one_line(text.strip().partition("\n")[0]), _LONGEST_NICKNAME).strip()
 
 
-def rank_rows(measure: Measure, standings: RankedClass, names: Mapping[str, str]) -> list[Row]:
+def rank_rows(
+    measure: Measure, standings: RankedClass, names: Mapping[str, str]
+) -> list[Row]:
     """The rows of a measure's table, the smallest number first."""
     numbers = {
         standing.student: standing.numbers[measure.name]
@@ -70,17 +74,27 @@ def rank_rows(measure: Measure, standings: RankedClass, names: Mapping[str, str]
     }
     in_order = sorted(numbers.values())
     rows = []
-    for student, number in sorted(numbers.items(), key=lambda item: (item[1], names[item[0]])):
+    for student, number in sorted(
+        numbers.items(), key=lambda item: (item[1], names[item[0]])
+    ):
         place = in_order.index(number) + 1
-        rows.append(Row(place, student, names[student], f"{number:,.{measure.decimals}f}"))
+        rows.append(
+            Row(place, student, names[student], f"{number:,.{measure.decimals}f}")
+        )
     return rows
 
 
 def render_leaderboard(
-    assignment: str, measures: Sequence[Measure], standings: RankedClass, names: Mapping[str, str]
+    assignment: str,
+    measures: Sequence[Measure],
+    standings: RankedClass,
+    names: Mapping[str, str],
 ) -> Iterator[str]:
     """The page as HTML, in pieces: names and numbers, and of nobody why there is no number."""
     tables = [(measure, rank_rows(measure, standings, names)) for measure in measures]
     return render_pieces(
-        "leaderboard.html", assignment=assignment, tables=tables, people=len(standings.standings)
+        "leaderboard.html",
+        assignment=assignment,
+        tables=tables,
+        people=len(standings.standings),
     )

@@ -101,9 +101,13 @@ def load_measures(suite: Path) -> tuple[Measure, ...]:
     try:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     except Exception as error:
-        raise BadSuite(f"{path}: it does not import: {type(error).__name__}: {error}") from error
+        raise BadSuite(
+            f"{path}: it does not import: {type(error).__name__}: {error}"
+        ) from error
     for registered in _registered:
         for name in registered.needs:
             if not (suite / f"test_{name}.py").exists():
-                raise BadSuite(f"{path}: {registered.name} needs {name}, which is no question")
+                raise BadSuite(
+                    f"{path}: {registered.name} needs {name}, which is no question"
+                )
     return tuple(_registered)

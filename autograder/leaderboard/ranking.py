@@ -24,7 +24,11 @@ from autograder.grading.bench import Bench
 from autograder.grading.extras import find_extras
 from autograder.grading.staleness import why_stale
 from autograder.intake.find import find_submissions
-from autograder.intake.handed_in_weights import HandedInWeights, read_weights, weights_path
+from autograder.intake.handed_in_weights import (
+    HandedInWeights,
+    read_weights,
+    weights_path,
+)
 from autograder.intake.notebook import read_submission
 from autograder.leaderboard.measures import Entrant, Measure, NotRanked, load_measures
 from autograder.leaderboard.standings import (
@@ -78,7 +82,9 @@ class _Candidate:
     reasons: dict[str, str]
 
 
-def rank_class(request: LeaderboardRequest, tell: Tell) -> tuple[tuple[Measure, ...], RankedClass]:
+def rank_class(
+    request: LeaderboardRequest, tell: Tell
+) -> tuple[tuple[Measure, ...], RankedClass]:
     """The measures of an assignment and the standings of its class, which are stored.
 
     Raises:
@@ -111,14 +117,20 @@ def rank_class(request: LeaderboardRequest, tell: Tell) -> tuple[tuple[Measure, 
     return measures, whole
 
 
-def _current_results(request: LeaderboardRequest, suite: str, tell: Tell) -> list[Result]:
+def _current_results(
+    request: LeaderboardRequest, suite: str, tell: Tell
+) -> list[Result]:
     name = request.assignment.name
     results = read_results(request.results, name, tell)
     current = [result for result in results if not why_stale(result, suite=suite)]
     if not current:
-        raise NothingToGrade(f"no current results of {name}: run `autograder grade {name}` first")
+        raise NothingToGrade(
+            f"no current results of {name}: run `autograder grade {name}` first"
+        )
     if older := len(results) - len(current):
-        tell(f"{older} results are older than the suite and left out; `autograder grade {name}`")
+        tell(
+            f"{older} results are older than the suite and left out; `autograder grade {name}`"
+        )
     return current
 
 
@@ -188,7 +200,11 @@ def _measure(
     if submission.sha256 != job.submission_sha256:
         raise KitError("another notebook has been handed in since; grade it first")
     standing = RankedSubmission(
-        job.file.student, job.submission_sha256, _hash_of_file(job.weights), {}, dict(job.reasons)
+        job.file.student,
+        job.submission_sha256,
+        _hash_of_file(job.weights),
+        {},
+        dict(job.reasons),
     )
     for measure in measures:
         if measure.name not in job.measures:
@@ -200,7 +216,9 @@ def _measure(
             standing.reasons[measure.name] = clean(str(reason), _LONGEST_REASON)
         except KitError:
             raise
-        except Exception as error:  # an answer of another form than the measure works with
+        except (
+            Exception
+        ) as error:  # an answer of another form than the measure works with
             text = f"the answers cannot be measured: {type(error).__name__}: {error}"
             standing.reasons[measure.name] = clean(text, _LONGEST_REASON)
         else:
@@ -235,8 +253,14 @@ def _work_out(
             return sitting.functions()
 
         start_log(grader.reference)
-        parts = (measure.name, submission.sha256, weights.sha256 if weights else "", grader.sha256)
-        seed = int(hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12], 16)
+        parts = (
+            measure.name,
+            submission.sha256,
+            weights.sha256 if weights else "",
+            grader.sha256,
+        )
+        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        seed = int(digest[:12], 16)
         reference = SimpleNamespace(**grader.reference)
         entrant = Entrant(start(), reference, start, seed, weights)
         number = float(measure.work_out(entrant))

@@ -42,7 +42,9 @@ class RankedClass:
 
     def find(self, student: str) -> RankedSubmission | None:
         """The standing of a student; None where nothing was measured."""
-        return next((entry for entry in self.standings if entry.student == student), None)
+        return next(
+            (entry for entry in self.standings if entry.student == student), None
+        )
 
 
 def standings_path(folder: Path, assignment: str) -> Path:

@@ -55,7 +55,9 @@ def cut_answer(request: str) -> str:
     chosen = _choose_statements(statements, wanted, set(fields["known"]))
     bound = frozenset[str]().union(*[statement.binds for statement in chosen])
     if missing := [name for name in wanted if name not in bound]:
-        return json.dumps({"problem": f"no cell defines `{missing[0]}` by a plain statement"})
+        return json.dumps(
+            {"problem": f"no cell defines `{missing[0]}` by a plain statement"}
+        )
     module = ast.Module([statement.node for statement in chosen], [])
     _TextRemover().visit(module)
     _Anonymizer(module, fields["people"], keep=set(wanted)).visit(module)
@@ -77,8 +79,12 @@ def _read_cells(cells: Sequence[str], answer_cell: int) -> list[_Statement] | No
             continue
         for node in tree.body:
             if binds := _names_bound(node):
-                names = [child for child in ast.walk(node) if isinstance(child, ast.Name)]
-                reads = frozenset(name.id for name in names if isinstance(name.ctx, ast.Load))
+                names = [
+                    child for child in ast.walk(node) if isinstance(child, ast.Name)
+                ]
+                reads = frozenset(
+                    name.id for name in names if isinstance(name.ctx, ast.Load)
+                )
                 statements.append(_Statement(node, binds, reads, number == answer_cell))
     return statements
 
@@ -94,7 +100,9 @@ def _names_bound(node: ast.stmt) -> frozenset[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         nodes = [child for target in targets for child in ast.walk(target)]
         names_stored = [child for child in nodes if isinstance(child, ast.Name)]
-        return frozenset(name.id for name in names_stored if isinstance(name.ctx, ast.Store))
+        return frozenset(
+            name.id for name in names_stored if isinstance(name.ctx, ast.Store)
+        )
     return frozenset()
 
 
@@ -141,11 +149,15 @@ class _Anonymizer(ast.NodeTransformer):
         keep: identifiers that stay.
     """
 
-    def __init__(self, module: ast.Module, people: Sequence[str], keep: set[str]) -> None:
+    def __init__(
+        self, module: ast.Module, people: Sequence[str], keep: set[str]
+    ) -> None:
         self._words = {word.casefold() for word in people if len(word) >= 3}
         phrases = sorted(self._words, key=lambda word: (-len(word), word))
         alternatives = "|".join(re.escape(phrase) for phrase in phrases)
-        self._in_text = re.compile(rf"\b(?:{alternatives})\b", re.IGNORECASE) if phrases else None
+        self._in_text = (
+            re.compile(rf"\b(?:{alternatives})\b", re.IGNORECASE) if phrases else None
+        )
         self._renamed: dict[str, str] = {}
         for name in _identifiers_bound(module):
             if name not in keep and self._names_somebody(name):
@@ -161,7 +173,11 @@ class _Anonymizer(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
         # an imported module keeps its name
-        fields = ("asname",) if isinstance(node, ast.alias) else ("id", "name", "arg", "attr")
+        fields = (
+            ("asname",)
+            if isinstance(node, ast.alias)
+            else ("id", "name", "arg", "attr")
+        )
         for field in fields:
             value = getattr(node, field, None)
             if isinstance(value, str) and value in self._renamed:

@@ -132,7 +132,9 @@ def observe_class(
             if failure.runs.keys() <= set(job.questions[name]):
                 continue
             store.save(submission.student, name, failure)
-            answers.append(_observe_answer(bench, client, job, submission, name, failure))
+            answers.append(
+                _observe_answer(bench, client, job, submission, name, failure)
+            )
         return _Observed(tuple(answers))
 
     answers: list[NamelessAnswer] = []
@@ -190,7 +192,9 @@ def _describe_ways(run: TestRun, key_run: TestRun, departures: Departures) -> li
                 words.append(f"{type_name} where an answer is right")
             elif way == "fault":
                 words.append("an answer where ValueError is right")
-            elif way == "value" and describe_form(call.result) != describe_form(key_call.result):
+            elif way == "value" and describe_form(call.result) != describe_form(
+                key_call.result
+            ):
                 words.append("another shape or type")
             elif way == "value":
                 words.append("wrong values")
@@ -225,7 +229,9 @@ def cut_code(
         }
     )
     try:
-        with run_program(_CUTTER, client, bench.course.limits, _CUTTER_SECONDS) as program:
+        with run_program(
+            _CUTTER, client, bench.course.limits, _CUTTER_SECONDS
+        ) as program:
             reply = json.loads(program.cut_answer(request))
     except (StudentFault, ValueError) as fault:
         return "", f"it could not be read: {type(fault).__name__}"

@@ -51,7 +51,9 @@ class MistakesRequest:
     workers: int | None = None
 
 
-def load_groups(request: MistakesRequest, results: Sequence[Result], tell: Tell) -> ClassGroups:
+def load_groups(
+    request: MistakesRequest, results: Sequence[Result], tell: Tell
+) -> ClassGroups:
     """The groups of the results' nameless answers. Stored groups count as long as neither the
     results nor the suite has changed, but for mistakes that the groups got as names.
 
@@ -94,7 +96,9 @@ def _make_groups(
             f"`autograder grade {name}` first"
         )
     if older := len(results) - len(current):
-        tell(f"{older} results are older than the suite and left out; `autograder grade {name}`")
+        tell(
+            f"{older} results are older than the suite and left out; `autograder grade {name}`"
+        )
     nameless = [result for result in current if nameless_questions(result)]
     groups: list[MistakeGroup] = []
     left_out: list[str] = []
@@ -118,7 +122,9 @@ def find_files(request: MistakesRequest) -> dict[str, FoundSubmission]:
     return {submission.student: submission for submission in submissions}
 
 
-def start_class_bench(request: MistakesRequest, files: Sequence[FoundSubmission]) -> Bench:
+def start_class_bench(
+    request: MistakesRequest, files: Sequence[FoundSubmission]
+) -> Bench:
     """A bench with a grader for each core, and the libraries that the notebooks load."""
     # torch and pytest come in with these
     from autograder.grading.bench import Bench
@@ -140,7 +146,9 @@ def _observe_and_group(
 
     ledger = read_ledger(request.course)
     jobs = [_job(request, result, files[result.student], ledger) for result in results]
-    tell(f"running the answers without a name of {len(jobs)} submissions again, behind walls")
+    tell(
+        f"running the answers without a name of {len(jobs)} submissions again, behind walls"
+    )
     with (
         start_class_bench(request, [job.file for job in jobs]) as bench,
         tempfile.TemporaryDirectory(prefix="autograder-") as folder,
@@ -168,5 +176,10 @@ def names_of_people(ledger: Ledger, student: str, assignment: str) -> tuple[str,
     names |= {person.name for person in ledger.listed.values()}
     for member in {student, *ledger.members(student, assignment)}:
         name = ledger.name(member)
-        names |= {member, name, *name.replace(",", " ").split(), *ledger.record(member).accounts}
+        names |= {
+            member,
+            name,
+            *name.replace(",", " ").split(),
+            *ledger.record(member).accounts,
+        }
     return tuple(sorted(name for name in names if name))

@@ -17,7 +17,9 @@ _NAME_LETTERS = 4
 _Runs = Mapping[str, TestRun | None]
 
 
-def group_answers(answers: Sequence[NamelessAnswer], store: RunStore) -> list[MistakeGroup]:
+def group_answers(
+    answers: Sequence[NamelessAnswer], store: RunStore
+) -> list[MistakeGroup]:
     """The groups of a class, the largest first; each answer is in one group.
 
     Rounding makes agreement no equivalence, so the order of comparisons counts: by student. The
@@ -35,11 +37,15 @@ def group_answers(answers: Sequence[NamelessAnswer], store: RunStore) -> list[Mi
             candidates.append([answer])
     groups = []
     for behaviour, candidates in by_behaviour.items():
-        candidates.sort(key=lambda members: (-len(members), _code_order(_shortest(members))))
+        candidates.sort(
+            key=lambda members: (-len(members), _code_order(_shortest(members)))
+        )
         digest = hashlib.sha256(behaviour.encode()).hexdigest()[:_NAME_LETTERS]
         for number, members in enumerate(candidates, 1):
             name = f"{members[0].question}-{digest}"
-            groups.append(_make_group(name if number == 1 else f"{name}-{number}", members))
+            groups.append(
+                _make_group(name if number == 1 else f"{name}-{number}", members)
+            )
     return sorted(groups, key=lambda group: (-len(group.students), group.name))
 
 
@@ -55,7 +61,9 @@ def _behave_alike(first: _Runs, second: _Runs, key: _Runs) -> bool:
     return all(_runs_agree(first[test], second[test], key[test]) for test in first)
 
 
-def _runs_agree(first: TestRun | None, second: TestRun | None, key: TestRun | None) -> bool:
+def _runs_agree(
+    first: TestRun | None, second: TestRun | None, key: TestRun | None
+) -> bool:
     """Whether two answers gave the same answers to the calls of one test. Runs that are not stored
     have no answers to compare.
     """
@@ -73,7 +81,11 @@ def _runs_agree(first: TestRun | None, second: TestRun | None, key: TestRun | No
 
 def _make_group(name: str, members: Sequence[NamelessAnswer]) -> MistakeGroup:
     shortest = _shortest(members)
-    others = [member for member in members if not member.problem and member.code != shortest.code]
+    others = [
+        member
+        for member in members
+        if not member.problem and member.code != shortest.code
+    ]
     return MistakeGroup(
         name=name,
         question=shortest.question,
@@ -90,9 +102,13 @@ def _make_group(name: str, members: Sequence[NamelessAnswer]) -> MistakeGroup:
 def _least_like(code: str, others: Sequence[NamelessAnswer]) -> str:
     """The code that is written most differently; "" without others."""
 
-    def likeness(answer: NamelessAnswer) -> tuple[float, tuple[bool, int, int, str, str]]:
+    def likeness(
+        answer: NamelessAnswer,
+    ) -> tuple[float, tuple[bool, int, int, str, str]]:
         words, other_words = code.split(), answer.code.split()
-        ratio = difflib.SequenceMatcher(None, words, other_words, autojunk=False).ratio()
+        ratio = difflib.SequenceMatcher(
+            None, words, other_words, autojunk=False
+        ).ratio()
         return ratio, _code_order(answer)
 
     return min(others, key=likeness).code if others else ""

@@ -33,7 +33,9 @@ _LONGEST_CODE = 40
 """Lines of a group's answer that are shown."""
 
 
-def show_command(request: MistakesRequest, tell: Tell, *, with_students: bool) -> Iterator[str]:
+def show_command(
+    request: MistakesRequest, tell: Tell, *, with_students: bool
+) -> Iterator[str]:
     """Lines on each group, the largest first.
 
     Raises:
@@ -124,8 +126,12 @@ def name_command(
         suite_sha256 = bench.grader.sha256
     if problems:
         listed = "\n".join(f"- {problem}" for problem in problems)
-        raise NotProven(f"{lesson.name} is not proven, and nothing is written:\n{listed}")
-    suite_sha256 = write_lesson(request.course, request.assignment, lesson, suite_sha256)
+        raise NotProven(
+            f"{lesson.name} is not proven, and nothing is written:\n{listed}"
+        )
+    suite_sha256 = write_lesson(
+        request.course, request.assignment, lesson, suite_sha256
+    )
     groups = groups.with_mistake(name, lesson.name, suite_sha256)
     write_groups(request.results, request.assignment.name, groups)
     yield from _tell_written(request, lesson, regraded, groups)

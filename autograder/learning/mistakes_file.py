@@ -19,7 +19,9 @@ def name_from_sentence(sentence: str) -> str:
     "softmax runs over the queries" gives "softmax_runs_over_queries"; "" where the sentence has no
     letters of ASCII.
     """
-    words = [word for word in _WORD.findall(sentence.lower()) if word not in _SMALL_WORDS]
+    words = [
+        word for word in _WORD.findall(sentence.lower()) if word not in _SMALL_WORDS
+    ]
     name = "_".join(words[:_MOST_WORDS])
     return f"mistake_{name}" if name[:1].isdigit() else name
 
@@ -30,15 +32,25 @@ def mistake_text(question: str, name: str, hint: str, keeps: float, code: str) -
     if keeps:
         lines.append(f"    keeps={keeps:g},")
     return (
-        "\n".join([*lines, f"    answer={code_literal(code)},", ")", f"def {name}(): ..."]) + "\n"
+        "\n".join(
+            [*lines, f"    answer={code_literal(code)},", ")", f"def {name}(): ..."]
+        )
+        + "\n"
     )
 
 
 def sample_text(question: str, name: str, mistake: str, code: str) -> str:
     """The definition of a sample that deserves the name of one mistake."""
-    lines = ["@sample(", f"    {_literal(question)},", f"    deserves={_literal(mistake)},"]
+    lines = [
+        "@sample(",
+        f"    {_literal(question)},",
+        f"    deserves={_literal(mistake)},",
+    ]
     return (
-        "\n".join([*lines, f"    answer={code_literal(code)},", ")", f"def {name}(): ..."]) + "\n"
+        "\n".join(
+            [*lines, f"    answer={code_literal(code)},", ")", f"def {name}(): ..."]
+        )
+        + "\n"
     )
 
 
@@ -46,7 +58,9 @@ def add_definition(file_text: str, definition: str, decorator: str) -> str:
     """A file of known answers with one more definition at its end, and the import of its decorator
     where that is missing.
     """
-    imported = re.search(rf"^from autograder\.suite import .*\b{decorator}\b", file_text, re.M)
+    imported = re.search(
+        rf"^from autograder\.suite import .*\b{decorator}\b", file_text, re.M
+    )
     text = file_text if imported else _with_import(file_text, _IMPORT.format(decorator))
     return f"{text.rstrip()}\n\n\n{definition}"
 

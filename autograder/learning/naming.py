@@ -121,7 +121,9 @@ def make_lesson(
         raise KitError("say in one sentence what is wrong")
     name = name or name_from_sentence(sentence)
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise KitError("the mistake needs a name of letters and underscores: add `--as NAME`")
+        raise KitError(
+            "the mistake needs a name of letters and underscores: add `--as NAME`"
+        )
     hint = hint or _as_hint(sentence)
     return Lesson(group, hint, KEEPS if keeps is None else keeps, name)
 
@@ -156,7 +158,9 @@ def prove_lesson(
             problems.append(f"it is not distinct: by itself it is told {told}")
     regraded, faults = _regrade_members(bench, members)
     problems += faults
-    unnamed = [member.student for member in regraded if mistake.name not in member.named]
+    unnamed = [
+        member.student for member in regraded if mistake.name not in member.named
+    ]
     if len(unnamed) == len(regraded):
         problems.append(
             "cut out of its notebook, the answer does not behave as the group does: it may use "
@@ -171,11 +175,15 @@ def check_sample(bench: Bench, lesson: Lesson) -> Lesson:
     """
     if not lesson.group.other_code:
         return lesson
-    sample = dataclasses.replace(lesson.answer, name=SAMPLE, cell=lesson.group.other_code)
+    sample = dataclasses.replace(
+        lesson.answer, name=SAMPLE, cell=lesson.group.other_code
+    )
     lone_answers, problems = grade_alone(bench, [sample])
     if not problems and [answer.named for answer in lone_answers] == [(lesson.name,)]:
         return lesson
-    return dataclasses.replace(lesson, group=dataclasses.replace(lesson.group, other_code=""))
+    return dataclasses.replace(
+        lesson, group=dataclasses.replace(lesson.group, other_code="")
+    )
 
 
 def _name_problems(bench: Bench, lesson: Lesson) -> Iterator[str]:
@@ -213,14 +221,18 @@ def _trial_problems(bench: Bench, lesson: Lesson) -> Iterator[str]:
                 yield f"{problem}; give it `--keeps`, or list it there first"
 
 
-def _regrade_members(bench: Bench, members: Sequence[Member]) -> tuple[list[Regraded], list[str]]:
+def _regrade_members(
+    bench: Bench, members: Sequence[Member]
+) -> tuple[list[Regraded], list[str]]:
     """The question of each member graded again, with the mistake among the known ones."""
     grader = bench.grader
 
     def regrade(client: HostClient, member: Member) -> Regraded:
         submission = read_submission(member.file, grader.release, bench.course.limits)
         result, _ = grader.grade_submission(client, submission)
-        (question,) = [each for each in result.questions if each.name == member.question]
+        (question,) = [
+            each for each in result.questions if each.name == member.question
+        ]
         diagnoses = [each for each in (question.diagnosis, *question.slips) if each]
         named = tuple(diagnosis.mistake for diagnosis in diagnoses)
         return Regraded(
@@ -237,7 +249,9 @@ def _regrade_members(bench: Bench, members: Sequence[Member]) -> tuple[list[Regr
     return regraded, faults
 
 
-def write_lesson(course: Course, assignment: Assignment, lesson: Lesson, suite_sha256: str) -> str:
+def write_lesson(
+    course: Course, assignment: Assignment, lesson: Lesson, suite_sha256: str
+) -> str:
     """Write a proven mistake into the suite, and a second answer of its group as a sample; the hash
     of the course's side after that.
 
@@ -253,7 +267,9 @@ def write_lesson(course: Course, assignment: Assignment, lesson: Lesson, suite_s
         if course_sha256(course, assignment) != suite_sha256:
             raise NotProven("the suite has changed meanwhile: run the command again")
         mistakes = assignment.suite / MISTAKES_FILE
-        text = mistake_text(group.question, lesson.name, lesson.hint, lesson.keeps, group.code)
+        text = mistake_text(
+            group.question, lesson.name, lesson.hint, lesson.keeps, group.code
+        )
         _append(mistakes, text, "mistake")
         if group.other_code:
             samples = assignment.suite / SAMPLES_FILE

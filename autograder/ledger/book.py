@@ -98,7 +98,12 @@ class Ledger:
         }
 
     def learn(
-        self, student: str, identity: Identity, assignment: str, evidence: Evidence, source: str
+        self,
+        student: str,
+        identity: Identity,
+        assignment: str,
+        evidence: Evidence,
+        source: str,
     ) -> None:
         """Add an identity's ids, accounts and name to the facts about a student."""
         record = self._content.students.get(student)
@@ -122,7 +127,8 @@ class Ledger:
                 sure = earlier.sure  # the same id again is no new evidence
             links[link.key] = replace(link, sure=sure)
         accounts = {
-            fold_text(account): account for account in (*record.accounts, *identity.accounts)
+            fold_text(account): account
+            for account in (*record.accounts, *identity.accounts)
         }
         record = replace(
             record,
@@ -158,7 +164,9 @@ class Ledger:
         if student is None:
             return
         record = self._content.students[student]
-        links = tuple(kept_link for kept_link in record.links if kept_link.key != link.key)
+        links = tuple(
+            kept_link for kept_link in record.links if kept_link.key != link.key
+        )
         self._content.students[student] = replace(record, links=links)
 
     def _note(
@@ -208,11 +216,15 @@ class Ledger:
 
     def submission(self, student: str, assignment: str) -> Path:
         """The folder in which the student's submission lies, or would lie."""
-        return self._submitted / self.folder(self.holder(student, assignment)) / assignment
+        return (
+            self._submitted / self.folder(self.holder(student, assignment)) / assignment
+        )
 
     def students_with_notebooks(self, assignment: str) -> set[str]:
         """Students in whose folder a notebook of the assignment lies."""
-        folders = {path.parts[-3] for path in self._submitted.glob(f"*/{assignment}/*.ipynb")}
+        folders = {
+            path.parts[-3] for path in self._submitted.glob(f"*/{assignment}/*.ipynb")
+        }
         folders = {folder for folder in folders if not folder.startswith(NO_STUDENTS)}
         # submitted/ may also have a notebook for each student, without folders
         folders |= {path.stem for path in self._submitted.glob("*.ipynb")}
@@ -233,7 +245,11 @@ class Ledger:
     @cached_property
     def _unprintable_folders(self) -> dict[str, str]:
         """Student → folder, where a person made a folder whose name is no printable text."""
-        return {safe_folder(folder): folder for folder in self._folders if not can_be_shown(folder)}
+        return {
+            safe_folder(folder): folder
+            for folder in self._folders
+            if not can_be_shown(folder)
+        }
 
     # Groups
 
@@ -272,7 +288,9 @@ class Ledger:
             return
         for other_holder, others in groups.items():
             if other_holder != holder:
-                groups[other_holder] = tuple(member for member in others if member not in group)
+                groups[other_holder] = tuple(
+                    member for member in others if member not in group
+                )
         groups[holder] = group
         self._note(
             source,
@@ -283,7 +301,12 @@ class Ledger:
         )
 
     def add_group(
-        self, assignment: str, holder: str, identity: Identity, members: Sequence[str], source: str
+        self,
+        assignment: str,
+        holder: str,
+        identity: Identity,
+        members: Sequence[str],
+        source: str,
     ) -> None:
         """Note that this identity of a download is a group, whose work lies in the holder's folder.
 
@@ -320,7 +343,8 @@ class Ledger:
         return tuple(
             student
             for student in students
-            if student not in handing_in and self.holder(student, assignment) in (student, holder)
+            if student not in handing_in
+            and self.holder(student, assignment) in (student, holder)
         )
 
     def _groups(self, assignment: str) -> Groups:
@@ -328,7 +352,9 @@ class Ledger:
         downloads and worksheets named, which count before the class list.
         """
         if assignment not in self._class_list_groups:
-            self._class_list_groups[assignment] = self._find_class_list_groups(assignment)
+            self._class_list_groups[assignment] = self._find_class_list_groups(
+                assignment
+            )
         named = self._content.groups.get(assignment, {})
         return {**self._class_list_groups[assignment], **named}
 
@@ -339,7 +365,9 @@ class Ledger:
         groups = {}
         for student in handed_in - self.listed.keys():
             if members := self.listed_group(self.name(student)):
-                groups[student] = tuple(member for member in members if member not in handed_in)
+                groups[student] = tuple(
+                    member for member in members if member not in handed_in
+                )
         return groups
 
     @cached_property
@@ -367,7 +395,9 @@ class Ledger:
 
     def ids(self, student: str, assignment: str) -> dict[str, str]:
         """Platform → the id by which it knows the student in this assignment."""
-        return {link.platform: link.id for link in self.record(student).links_in(assignment)}
+        return {
+            link.platform: link.id for link in self.record(student).links_in(assignment)
+        }
 
     def has_accounts(self, student: str) -> bool:
         """Whether an email or a login of the student's is known, so that they are no group."""

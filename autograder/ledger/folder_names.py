@@ -35,7 +35,9 @@ def safe_folder(name: str) -> str:
     if _is_safe(name):
         return name
     composed = unicodedata.normalize("NFC", name[: 4 * LONGEST])
-    cleaned = "".join(character if _is_allowed(character) else "_" for character in composed)
+    cleaned = "".join(
+        character if _is_allowed(character) else "_" for character in composed
+    )
     cleaned = cleaned.lstrip(_FORBIDDEN_FIRST).strip("-. ")
     cleaned = cleaned[: LONGEST - 12]  # room for the hash
     cleaned = cleaned.encode()[: 2 * LONGEST - 24].decode(errors="ignore")

@@ -47,7 +47,9 @@ class Identity:
 
     def __str__(self) -> str:
         """For messages: the name, and the id by which somebody finds the row."""
-        labels = [f"{platform} {id_}" for platform, id_ in self.ids] or [*self.accounts[:1]]
+        labels = [f"{platform} {id_}" for platform, id_ in self.ids] or [
+            *self.accounts[:1]
+        ]
         if not labels:
             return self.name
         if not self.name:
@@ -146,7 +148,9 @@ def _words(name: str) -> list[str]:
 class _Matching:
     """One matching in progress: indices of the candidates, and the decisions so far."""
 
-    def __init__(self, identities: Sequence[Identity], candidates: Iterable[Candidate]) -> None:
+    def __init__(
+        self, identities: Sequence[Identity], candidates: Iterable[Candidate]
+    ) -> None:
         self.matches: dict[int, Match] = {}
         self.conflicts: list[Conflict] = []
         self._identities = identities
@@ -239,7 +243,9 @@ class _Matching:
         return ids.isdisjoint(sure_ids)
 
     def _undecided(self) -> list[tuple[int, Identity]]:
-        in_conflict: set[int] = set()  # of the objects: two rows may describe equal identities
+        in_conflict: set[int] = (
+            set()
+        )  # of the objects: two rows may describe equal identities
         for conflict in self.conflicts:
             in_conflict.update(map(id, conflict.identities))
         undecided = []
@@ -278,7 +284,9 @@ class _Matching:
     def _has_other_id(self, key: str, identity: Identity) -> bool:
         """Whether the platform is known to have another id for this person."""
         ids = self._candidates[key].ids
-        return any(is_sure and self._differs(id_, identity) for id_, is_sure in ids.items())
+        return any(
+            is_sure and self._differs(id_, identity) for id_, is_sure in ids.items()
+        )
 
     @staticmethod
     def _differs(id_: Id, identity: Identity) -> bool:

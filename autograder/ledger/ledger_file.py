@@ -127,7 +127,9 @@ def read_content(root: Path) -> LedgerContent:
     return content
 
 
-def write_content(root: Path, content: LedgerContent, files: FileTransaction | None = None) -> None:
+def write_content(
+    root: Path, content: LedgerContent, files: FileTransaction | None = None
+) -> None:
     """Write the ledger's file whole, or leave it alone where it has this content already.
 
     Args:

@@ -31,14 +31,18 @@ from autograder.ledger.identity_matching import (
 from autograder.ledger.ledger_file import StudentRecord
 
 
-def assert_certain(conflicts: Iterable[Conflict], students: Collection[str], platform: str) -> None:
+def assert_certain(
+    conflicts: Iterable[Conflict], students: Collection[str], platform: str
+) -> None:
     """Make sure that no conflict concerns one of these students.
 
     Raises:
         KitError: a conflict does; says what to do.
     """
     concerned = [
-        conflict for conflict in conflicts if any(key in students for key in conflict.keys)
+        conflict
+        for conflict in conflicts
+        if any(key in students for key in conflict.keys)
     ]
     if concerned:
         raise KitError(_describe_conflicts(concerned, platform))
@@ -46,11 +50,17 @@ def assert_certain(conflicts: Iterable[Conflict], students: Collection[str], pla
 
 def _describe_conflicts(conflicts: Collection[Conflict], platform: str) -> str:
     """The conflicts in words, and how a person decides them."""
-    have_ids = any(identity.ids for conflict in conflicts for identity in conflict.identities)
+    have_ids = any(
+        identity.ids for conflict in conflicts for identity in conflict.identities
+    )
     column = platform if have_ids else "email"
     messages = "; ".join(dict.fromkeys(conflict.message for conflict in conflicts))
     entry = NAMES[platform]
-    hint = f", or give {entry.title}'s {entry.own_file} as `--roster`" if entry.own_file else ""
+    hint = (
+        f", or give {entry.title}'s {entry.own_file} as `--roster`"
+        if entry.own_file
+        else ""
+    )
     return (
         f"nothing was changed: {messages}. Write who is who into students.csv, column "
         f"`{column}`{hint}"
@@ -76,7 +86,9 @@ def _match_class_list(
     names = list(students)
     identities = [identity_of(ledger.record(student), assignment) for student in names]
     present = present_ids(identities)
-    candidates = [candidate_from_list(person, present) for person in ledger.listed.values()]
+    candidates = [
+        candidate_from_list(person, present) for person in ledger.listed.values()
+    ]
     matches, conflicts = match_identities(identities, candidates)
     return dict(zip(names, matches, strict=True)), conflicts
 

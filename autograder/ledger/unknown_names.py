@@ -33,7 +33,9 @@ def unknown_names(course: Course) -> list[str]:
     for name in extensions:
         if name not in assignments:
             hint = _suggest(name, assignments)
-            lines.append(f"course.toml: [extensions.{name}]: there is no assignment {name!r}{hint}")
+            lines.append(
+                f"course.toml: [extensions.{name}]: there is no assignment {name!r}{hint}"
+            )
     if not any(extensions.values()):
         return lines
     try:
@@ -41,7 +43,9 @@ def unknown_names(course: Course) -> list[str]:
     except KitError:
         return lines  # the commands that need the class list say what is wrong with it
     roster = ledger.roster
-    folders = sorted(path.name for path in course.submitted.glob("[!.]*") if path.is_dir())
+    folders = sorted(
+        path.name for path in course.submitted.glob("[!.]*") if path.is_dir()
+    )
     names = [person.id for person in roster or ()]
     names += folders
     names += map(ledger.student_in, folders)
@@ -56,7 +60,9 @@ def unknown_names(course: Course) -> list[str]:
             if fold_text(student) in folded_names or ledger.has_record(student):
                 continue
             hint = _suggest_student(student, names, roster)
-            lines.append(f"course.toml: extensions.{assignment}: {nobody} {student!r}{hint}")
+            lines.append(
+                f"course.toml: extensions.{assignment}: {nobody} {student!r}{hint}"
+            )
     return lines
 
 
@@ -66,7 +72,9 @@ def _suggest(name: str, names: Collection[str]) -> str:
     return f"; is it {near[0]!r}?" if near else ""
 
 
-def _suggest_student(student: str, names: Sequence[str], roster: Sequence[Person] | None) -> str:
+def _suggest_student(
+    student: str, names: Sequence[str], roster: Sequence[Person] | None
+) -> str:
     """The end of a line, with the person of the class list who has that name or address, or with
     the nearest id.
     """

@@ -140,7 +140,9 @@ def measure_lateness(
         grace_minutes: those of the late policy; a mark is taken to lie beyond them.
     """
     if handed_in is not None:
-        own_due = due + extension_length(extension, due) if extension is not None else due
+        own_due = (
+            due + extension_length(extension, due) if extension is not None else due
+        )
         return Lateness(max(0.0, (handed_in - own_due).total_seconds() / 60))
     if marked is None:
         return Lateness(None, UNKNOWN)
@@ -150,7 +152,8 @@ def measure_lateness(
         note = "marked as late by the platform, which may not know of the extension"
         return Lateness(None, note, unreadable=True)
     note = (
-        "marked as late by the platform, which does not say by how much: counted as one day begun"
+        "marked as late by the platform, which does not say by how much: counted as one day "
+        "begun"
     )
     return Lateness(grace_minutes + 1.0, note)
 
@@ -223,7 +226,9 @@ def describe_conflicts(
             f"{_format_time(times.due)} in nbgrader's gradebook: course.toml's time counts"
         )
     ledger = read_ledger(course)
-    people, _ = find_in_class_list(ledger, map(ledger.student_in, times.granted), assignment)
+    people, _ = find_in_class_list(
+        ledger, map(ledger.student_in, times.granted), assignment
+    )
     for folder, span in sorted(times.granted.items()):
         student = ledger.student_in(folder)
         extension = listed_extension(course, assignment, student, people.get(student))

@@ -97,7 +97,12 @@ class Mark:
     def may_be_a_group(self) -> bool:
         """Whether the platform's name and number could be a person's or a group's."""
         has_groups = self.arrival is not None and self.arrival.origin in GROUPS_HAVE_IDS
-        return has_groups and self.person is None and not self.group and not self.in_own_file
+        return (
+            has_groups
+            and self.person is None
+            and not self.group
+            and not self.in_own_file
+        )
 
     @property
     def own_folder(self) -> str:
@@ -122,7 +127,9 @@ class Mark:
         Args:
             provisional: also the mark of a student who still waits for points by hand.
         """
-        counts = self.status == "graded" or (provisional and self.status == "waits for a person")
+        counts = self.status == "graded" or (
+            provisional and self.status == "waits for a person"
+        )
         return self.total if counts else None
 
     def platform_id(self, platform: str) -> str:
@@ -189,7 +196,9 @@ def class_marks(
     present = ledger.students_with_notebooks(name)
     reasons = _find_withdrawn(results, collected, present) if own_submissions else {}
     reasons |= _find_reassigned(ledger, name, collected)
-    groups = {result.student for result in results if ledger.is_group(result.student, name)}
+    groups = {
+        result.student for result in results if ledger.is_group(result.student, name)
+    }
     marks = []
     # groups come last: where a person stands twice, the group's mark gets the note
     for result in sorted(results, key=lambda result: result.student in groups):
@@ -214,7 +223,12 @@ def class_marks(
     for refused in collected.not_taken.values():
         if refused.student not in listed:
             marks.append(
-                Mark(refused.student, "no notebook", refused.reason, arrival=refused.arrival)
+                Mark(
+                    refused.student,
+                    "no notebook",
+                    refused.reason,
+                    arrival=refused.arrival,
+                )
             )
     listed |= collected.not_taken.keys()
     for student in collected.students.keys() - listed:
@@ -237,7 +251,10 @@ def _find_withdrawn(
 
     A submission counts as removed where it was collected, or where others lie in submitted/.
     """
-    reason = ("its submission is not in submitted/ any more", "put it there if they should")
+    reason = (
+        "its submission is not in submitted/ any more",
+        "put it there if they should",
+    )
     students = [result.student for result in results if result.student not in present]
     if not present:
         students = [student for student in students if student in collected.students]
@@ -319,7 +336,9 @@ def _remarks(
         yield f"waits: {', '.join(waiting)}"
     for grade in _hand_scores(grades):
         if grade.earlier and grade.points is not None:
-            points = f"{format_points(grade.points)} of {format_points(grade.max_points)}"
+            points = (
+                f"{format_points(grade.points)} of {format_points(grade.max_points)}"
+            )
             yield f"{grade.name}: {points} given for an earlier answer"
     for grade in grades.questions:
         if grade.points is not None and not grade.earlier:
@@ -338,7 +357,9 @@ def _note_later_arrival(mark: Mark, collected: Collected) -> Mark:
     later = collected.not_taken.get(mark.student)
     if later is None:
         return mark
-    return _with_notes(mark, mark.note, f"came later, and was not taken: {later.reason}")
+    return _with_notes(
+        mark, mark.note, f"came later, and was not taken: {later.reason}"
+    )
 
 
 def _with_notes(mark: Mark, *notes: str) -> Mark:
@@ -353,7 +374,9 @@ def _add_people(
     A group's mark becomes one mark for each member.
     """
     marks = _expand_groups(ledger, assignment, marks)
-    people, conflicts = find_in_class_list(ledger, (mark.student for mark in marks), assignment)
+    people, conflicts = find_in_class_list(
+        ledger, (mark.student for mark in marks), assignment
+    )
     doubts = {
         str(identity): conflict.message
         for conflict in conflicts
@@ -372,7 +395,9 @@ def _add_people(
             note = f"{person.id} stands here twice: join the folders in submitted/"
             mark = _with_notes(mark, mark.note, note)
         elif doubt := doubts.get(ledger.describe(student, assignment)):
-            mark = _with_notes(mark, mark.note, f"not linked to the class list: {doubt}")
+            mark = _with_notes(
+                mark, mark.note, f"not linked to the class list: {doubt}"
+            )
         ids = ledger.ids(student, assignment)
         if person is None and not ledger.has_accounts(student):
             for platform in GROUPS_HAVE_IDS & ids.keys():

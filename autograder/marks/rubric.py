@@ -58,7 +58,9 @@ def rubric_items(scheme: str) -> tuple[RubricItem, ...]:
 def number_items(scheme: str) -> str:
     """Put the number of each item in front of it, for graders to read."""
     numbers = itertools.count(1)
-    return _ITEM.sub(lambda match: f"- **#{next(numbers)}** {match[0].lstrip('-* ')}", scheme)
+    return _ITEM.sub(
+        lambda match: f"- **#{next(numbers)}** {match[0].lstrip('-* ')}", scheme
+    )
 
 
 def read_rubrics(assignment: Assignment) -> dict[str, tuple[RubricItem, ...]]:
@@ -137,7 +139,10 @@ def _statistics(
     differing = []
     for student, score in scores:
         student_items = find_items(score.comment, items)
-        if student_items and abs(sum_points(student_items) - (score.points or 0.0)) > 1e-6:
+        if (
+            student_items
+            and abs(sum_points(student_items) - (score.points or 0.0)) > 1e-6
+        ):
             differing.append(student)
     points = [score.points or 0.0 for _, score in scores]
     return WrittenStatistics(
@@ -171,5 +176,7 @@ def count_items(
     comments: Sequence[str], items: Sequence[RubricItem]
 ) -> tuple[tuple[RubricItem, int], ...]:
     """How many of the comments give each item."""
-    counts = Counter(item for comment in comments for item in find_items(comment, items))
+    counts = Counter(
+        item for comment in comments for item in find_items(comment, items)
+    )
     return tuple((item, counts[item]) for item in items)

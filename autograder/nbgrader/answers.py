@@ -61,12 +61,16 @@ def store_answers(
     if changed:
         new_rows = []
         for (notebook, cell), sha256 in {**stored, **hashes}.items():
-            new_rows.append({"notebook_id": notebook, "cell_id": cell, "sha256": sha256})
+            new_rows.append(
+                {"notebook_id": notebook, "cell_id": cell, "sha256": sha256}
+            )
         db.execute(delete(_ANSWERS).where(_ANSWERS.c.notebook_id.in_(submissions)))
         db.execute(insert(_ANSWERS), new_rows)
     db.execute(delete(_SUBMISSIONS).where(_SUBMISSIONS.c.notebook_id.in_(submissions)))
     files = [
-        {"notebook_id": key, "sha256": sha256} for key, sha256 in submissions.items() if sha256
+        {"notebook_id": key, "sha256": sha256}
+        for key, sha256 in submissions.items()
+        if sha256
     ]
     if files:
         db.execute(insert(_SUBMISSIONS), files)
@@ -112,9 +116,17 @@ def mark_earlier_answers(
         hashes: dict[str, str] = {}
         if submission is not None:
             answers = read_answers(submission)
-            hashes = {grade_id: answer_sha256(answer) for grade_id, answer in answers.items()}
-        written = [_check(score, hashes.get(f"written_{score.name}")) for score in grades.written]
-        questions = [_check(score, hashes.get(f"check_{score.name}")) for score in grades.questions]
+            hashes = {
+                grade_id: answer_sha256(answer) for grade_id, answer in answers.items()
+            }
+        written = [
+            _check(score, hashes.get(f"written_{score.name}"))
+            for score in grades.written
+        ]
+        questions = [
+            _check(score, hashes.get(f"check_{score.name}"))
+            for score in grades.questions
+        ]
         marked[result.student] = dataclasses.replace(
             grades, written=tuple(written), questions=tuple(questions)
         )

@@ -44,7 +44,9 @@ class SaveRelease(SaveCells):  # type: ignore[misc]
         course = find_course(Path.cwd())
         with open_gradebook(course, where["db_url"]) as gradebook:
             release = nbgrader_notebook(where["notebook"], notebook)
-            register_release(gradebook.db, gradebook.course_id, where["assignment"], release)
+            register_release(
+                gradebook.db, gradebook.course_id, where["assignment"], release
+            )
             gradebook.db.commit()
         return notebook, resources
 

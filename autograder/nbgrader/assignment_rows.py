@@ -47,7 +47,9 @@ def register_release(
         assignment = Assignment(name=assignment_name, course_id=course_id)
         db.add(assignment)
         db.flush()
-    same_notebook = select(Notebook).filter_by(name=release.name, assignment_id=assignment.id)
+    same_notebook = select(Notebook).filter_by(
+        name=release.name, assignment_id=assignment.id
+    )
     notebook = db.scalars(same_notebook).one_or_none()
     if notebook is None:
         notebook = Notebook(name=release.name, assignment_id=assignment.id)
@@ -87,7 +89,9 @@ def _register_cells(
                 setattr(row, column, value)
             continue
         if not isinstance(row, SourceCell):
-            log.warning("cell %r is no longer in the release; its scores are removed", row.name)
+            log.warning(
+                "cell %r is no longer in the release; its scores are removed", row.name
+            )
             db.execute(delete(Grade).where(Grade.cell_id == row.id))
             db.execute(delete(Comment).where(Comment.cell_id == row.id))
         db.delete(row)
@@ -124,7 +128,9 @@ def _complete_submissions(db: Session, notebook: Notebook) -> None:
     ids = cell_ids(db, notebook)
     for table, kinds in ((Grade, GRADED), (Comment, COMMENTED)):
         cells = {id_ for (_, kind), id_ in ids.items() if kind in kinds}
-        stored = select(table.notebook_id, table.cell_id).where(table.cell_id.in_(cells))
+        stored = select(table.notebook_id, table.cell_id).where(
+            table.cell_id.in_(cells)
+        )
         present = {tuple(key) for key in db.execute(stored)}
         for notebook_id in submitted:
             for cell_id in cells:

@@ -28,7 +28,9 @@ def write_class_list(
         people: student's folder → person. Students without a submission are added too.
     """
     with open_gradebook(course, db_url) as gradebook:
-        students = {student.id: student for student in gradebook.students} if people else {}
+        students = (
+            {student.id: student for student in gradebook.students} if people else {}
+        )
         for folder, person in people.items():
             student = students.get(folder) or Student(id=folder)
             first, _, last = person.name.rpartition(" ")

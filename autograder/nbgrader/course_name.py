@@ -29,4 +29,6 @@ def shown_gradebook(db_url: str) -> str:
     """A database's address for messages: the path of a file, or a server without the password."""
     from sqlalchemy import make_url
 
-    return str(make_url(db_url).render_as_string(hide_password=True)).removeprefix("sqlite:///")
+    return str(make_url(db_url).render_as_string(hide_password=True)).removeprefix(
+        "sqlite:///"
+    )

@@ -51,7 +51,11 @@ class HideFromStudents(FeedbackStep):
         resources: Any,
         index: int,
     ) -> tuple[Any, Any]:
-        if cell.cell_type == "code" and is_grade(cell) and "### BEGIN HIDDEN TESTS" in cell.source:
+        if (
+            cell.cell_type == "code"
+            and is_grade(cell)
+            and "### BEGIN HIDDEN TESTS" in cell.source
+        ):
             cell.source = _HIDDEN.sub("", cell.source).rstrip("\n")
             cell.outputs = [_without_source(output) for output in cell.outputs]
         return cell, resources
@@ -109,7 +113,9 @@ class GradesAtOnce(GetGrades):  # type: ignore[misc]
         if table not in self._rows:
             names = (self.notebook_id, self.assignment_id, self.student_id)
             notebook = self.gradebook.find_submission_notebook(*names)
-            query = self.gradebook.db.query(table).filter(table.notebook_id == notebook.id)
+            query = self.gradebook.db.query(table).filter(
+                table.notebook_id == notebook.id
+            )
             rows = query.options(joinedload(table.cell), *options)
             self._rows[table] = {row.cell.name: row for row in rows}
         return self._rows[table].get(cell.metadata["nbgrader"]["grade_id"])

@@ -45,5 +45,7 @@ class ReturnFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
         if elsewhere == folders:
             self.fail(f"{assignment}: no feedback was released")
         excluded = self.coursedir.student_id_exclude
-        self.coursedir.student_id_exclude = ",".join([*filter(None, [excluded]), *names])
+        self.coursedir.student_id_exclude = ",".join(
+            [*filter(None, [excluded]), *names]
+        )
         super().copy_files()

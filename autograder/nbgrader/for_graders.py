@@ -43,7 +43,10 @@ def graded_submissions(
         except (KeyError, UnreadableSubmission):
             yield result, None
         else:
-            yield result, submission if submission.sha256 == result.submission_sha256 else None
+            yield (
+                result,
+                submission if submission.sha256 == result.submission_sha256 else None,
+            )
 
 
 class AutogradedFolder:
@@ -63,7 +66,11 @@ class AutogradedFolder:
         files: FileTransaction,
     ) -> None:
         self._files = files
-        self._course, self._assignment, self._ledger = course, assignment, read_ledger(course)
+        self._course, self._assignment, self._ledger = (
+            course,
+            assignment,
+            read_ledger(course),
+        )
         self._notebooks = NotebooksForGraders(assignment.release, assignment.solution)
         self.written = 0
 
@@ -81,7 +88,9 @@ class AutogradedFolder:
         folder = self._course.autograded / student_folder / name
         # not synced to disk: the next export writes the same file
         self._files.write(folder / f"{name}.ipynb", notebook, to_disk=False)
-        _copy_beside(self._files, self._course, self._assignment, student_folder, folder)
+        _copy_beside(
+            self._files, self._course, self._assignment, student_folder, folder
+        )
         self.written += 1
 
 

@@ -28,7 +28,9 @@ class _PagesOfCourse:
     def __init__(self, handler: Any) -> None:
         from nbconvert.exporters import HTMLExporter
 
-        self._exporter = HTMLExporter(config=handler.settings["nbgrader_formgrader"].config)
+        self._exporter = HTMLExporter(
+            config=handler.settings["nbgrader_formgrader"].config
+        )
 
     def from_filename(self, filename: str, resources: Mapping[str, Any]) -> Any:
         return self._exporter.from_filename(filename, resources=_as_text(resources))
@@ -36,7 +38,11 @@ class _PagesOfCourse:
 
 def _render(handler: Any, name: str, **values: Any) -> Any:
     """Render a template like nbgrader's own `render`, with escaped values."""
-    return handler.settings["nbgrader_jinja2_env"].get_template(name).render(**_as_text(values))
+    return (
+        handler.settings["nbgrader_jinja2_env"]
+        .get_template(name)
+        .render(**_as_text(values))
+    )
 
 
 def _as_text(values: Mapping[str, Any]) -> dict[str, Any]:

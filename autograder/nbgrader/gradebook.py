@@ -31,8 +31,17 @@ from sqlalchemy.orm import Session
 from autograder.course import Assignment, Course
 from autograder.ledger import read_ledger
 from autograder.nbgrader.answers import read_answers, store_answers
-from autograder.nbgrader.assignment_rows import COMMENTED, GRADED, cell_ids, register_release
-from autograder.nbgrader.course_name import course_id, put_alembic_on_path, shown_gradebook
+from autograder.nbgrader.assignment_rows import (
+    COMMENTED,
+    GRADED,
+    cell_ids,
+    register_release,
+)
+from autograder.nbgrader.course_name import (
+    course_id,
+    put_alembic_on_path,
+    shown_gradebook,
+)
 from autograder.nbgrader.late_penalty import refresh_penalties
 from autograder.nbgrader.released_cells import NbgraderNotebook, read_release
 from autograder.nbgrader.student_texts import problem_comment, question_comment
@@ -112,9 +121,13 @@ def fill_gradebook(
             yield replace(entry, student=ledger.folder(result.student))
         for student, problem in (problems or {}).items():
             time = times.get(student)
-            yield GradebookEntry(ledger.folder(student), problem=problem, timestamp=time)
+            yield GradebookEntry(
+                ledger.folder(student), problem=problem, timestamp=time
+            )
 
-    write_gradebook(course, assignment.name, release, entries(), db_url=db_url, version=version)
+    write_gradebook(
+        course, assignment.name, release, entries(), db_url=db_url, version=version
+    )
 
 
 def write_gradebook(
@@ -164,7 +177,9 @@ def make_entry(
     comments: dict[str, str] = {}
     if submission:
         answered = {answer.id for answer in submission.written if not answer.blank}
-        written = {cell.grade_id for cell in release.cells if cell.manual and not cell.task}
+        written = {
+            cell.grade_id for cell in release.cells if cell.manual and not cell.task
+        }
         blank = written.union(answer.id for answer in submission.written) - answered
         scores = dict.fromkeys(blank, 0.0)
         comments = dict.fromkeys(blank, NO_RESPONSE)
@@ -193,7 +208,9 @@ def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
         with Gradebook(url, course_id(course.about.name)) as gradebook:
             yield gradebook
     except SQLAlchemyError as error:
-        error.add_note(shown_gradebook(url))  # the error itself does not say which file it is about
+        error.add_note(
+            shown_gradebook(url)
+        )  # the error itself does not say which file it is about
         raise
 
 
@@ -234,7 +251,9 @@ def _write_batch(
             key = (notebook_id, cell)
             # without a known answer, another hand-in time stands for another answer
             is_new = key in new_answers if key in answers else entry.student in moved
-            new_grades.append(_update_grade(grades[key], entry, name, name in manual, is_new))
+            new_grades.append(
+                _update_grade(grades[key], entry, name, name in manual, is_new)
+            )
         for cell, name in commented.items():
             comment = entry.comments.get(name)
             if entry.problem:
@@ -297,7 +316,10 @@ def _add_submissions(
         submission_id = row.id if row else uuid4().hex
         times = {"id": submission_id, "timestamp": entry.timestamp}
         if row is None:
-            owner = {"assignment_id": notebook.assignment_id, "student_id": entry.student}
+            owner = {
+                "assignment_id": notebook.assignment_id,
+                "student_id": entry.student,
+            }
             new_submissions.append({**times, **owner})
         elif entry.timestamp not in (None, row.timestamp):
             moved[entry.student] = times

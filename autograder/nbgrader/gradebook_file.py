@@ -33,14 +33,19 @@ def gradebook_file(path: Path, files: FileTransaction) -> Iterator[tuple[Path, i
         yield path, files.change_database(path)
     else:
         part = files.stage(path)
-        with name_file_in_errors(path):  # a database that cannot be made does not say why
+        with name_file_in_errors(
+            path
+        ):  # a database that cannot be made does not say why
             part.touch()
             part.unlink()
         try:
             yield part, 0
-        except Exception as error:  # errors of a database are told with the file's name in a note
+        except (
+            Exception
+        ) as error:  # errors of a database are told with the file's name in a note
             error.__notes__ = [
-                note.replace(str(part), str(path)) for note in getattr(error, "__notes__", [])
+                note.replace(str(part), str(path))
+                for note in getattr(error, "__notes__", [])
             ]
             raise
 

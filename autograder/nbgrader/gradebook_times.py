@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from nbgrader.api import Assignment, SubmittedAssignment
-from sqlalchemy import Column, Float, MetaData, String, Table, delete, insert, inspect, select
+from sqlalchemy import (
+    Column,
+    Float,
+    MetaData,
+    String,
+    Table,
+    delete,
+    insert,
+    inspect,
+    select,
+)
 from sqlalchemy.orm import Session
 
 from autograder.marks.late_policy import GradebookTimes
@@ -64,7 +74,9 @@ def write_extensions(
         old = submission.extension
         if span is not None:
             submission.extension = span
-            rows.append({"submission_id": submission.id, "seconds": span.total_seconds()})
+            rows.append(
+                {"submission_id": submission.id, "seconds": span.total_seconds()}
+            )
         elif old is not None and old.total_seconds() == written.get(submission.id):
             submission.extension = None
     same_assignment = SubmittedAssignment.assignment_id == assignment.id

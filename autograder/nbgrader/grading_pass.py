@@ -28,7 +28,9 @@ class ExecuteWithoutSuite(preprocessors.Execute):  # type: ignore[misc]
         self, notebook: Any, resources: Any, *arguments: Any, **keywords: Any
     ) -> tuple[Any, Any]:
         name = resources["nbgrader"]["notebook"]
-        self.log.warning("%s has no hidden suite: nbgrader runs it, without a sandbox", name)
+        self.log.warning(
+            "%s has no hidden suite: nbgrader runs it, without a sandbox", name
+        )
         return super().preprocess(notebook, resources, *arguments, **keywords)  # type: ignore[no-any-return]
 
 

@@ -16,7 +16,11 @@ from autograder.basics.errors import KitError
 from autograder.basics.handed_in import describe_non_file
 from autograder.course import Assignment, Course, find_course
 from autograder.nbgrader import warm_graders
-from autograder.nbgrader.gradebook import GradebookEntry, open_gradebook, write_gradebook
+from autograder.nbgrader.gradebook import (
+    GradebookEntry,
+    open_gradebook,
+    write_gradebook,
+)
 from autograder.nbgrader.released_cells import read_release, suite_assignment
 
 
@@ -83,7 +87,10 @@ def _copy_to_expected_name(
         return
     shutil.copyfile(notebooks[0], expected)
     get_logger().warning(
-        "%s: %s graded as %s", folder.parent.name, Path(notebooks[0]).name, expected.name
+        "%s: %s graded as %s",
+        folder.parent.name,
+        Path(notebooks[0]).name,
+        expected.name,
     )
     notebooks[:] = [str(expected)]
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from nbgrader.api import Assignment, Grade, Notebook, SubmittedAssignment, SubmittedNotebook
+from nbgrader.api import (
+    Assignment,
+    Grade,
+    Notebook,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
 from sqlalchemy import Integer, Row, cast, func, select, update
 from sqlalchemy.orm import Session
 
@@ -32,7 +38,10 @@ def scored_notebooks(db: Session, *conditions: Any) -> list[Row[Any]]:
             func.coalesce(func.sum(Grade.score), 0.0).label("score"),
             func.sum(cast(Grade.needs_manual_grade, Integer)).label("waiting"),
         )
-        .join(SubmittedAssignment, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .join(
+            SubmittedAssignment,
+            SubmittedNotebook.assignment_id == SubmittedAssignment.id,
+        )
         .join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
         .outerjoin(Grade, Grade.notebook_id == SubmittedNotebook.id)
         .where(*conditions)
@@ -50,7 +59,10 @@ def refresh_penalties(db: Session, course: Course, *conditions: Any) -> None:
         conditions: as for `scored_notebooks`.
     """
     if course.late.policy == "none":  # only penalties of an earlier policy can change
-        conditions = (*conditions, SubmittedNotebook.late_submission_penalty.is_not(None))
+        conditions = (
+            *conditions,
+            SubmittedNotebook.late_submission_penalty.is_not(None),
+        )
     rows = scored_notebooks(db, *conditions)
     if not rows:
         return

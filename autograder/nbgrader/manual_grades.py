@@ -53,7 +53,9 @@ _ANSWER = (
     "(SELECT sha256 FROM attention_kit_answer WHERE notebook_id = notebook.id AND "
     "cell_id = cell.id)"
 )
-_SUBMISSION = "(SELECT sha256 FROM attention_kit_submission WHERE notebook_id = notebook.id)"
+_SUBMISSION = (
+    "(SELECT sha256 FROM attention_kit_submission WHERE notebook_id = notebook.id)"
+)
 _SQLITE = "sqlite:///"
 
 Key = tuple[str, str]
@@ -111,7 +113,9 @@ def read_manual_grades(db_url: str, assignment: str) -> dict[str, ManualGrades]:
     by_student: dict[str, list[HandMark]] = {}
     for mark in _stored_marks(db_url, assignment):
         by_student.setdefault(mark.student, []).append(mark)
-    return {student: _manual_grades(student, marks) for student, marks in by_student.items()}
+    return {
+        student: _manual_grades(student, marks) for student, marks in by_student.items()
+    }
 
 
 def read_hand_marks(course: Course, assignment: Assignment) -> dict[Key, HandMark]:
@@ -182,7 +186,9 @@ def _stored_marks(db_url: str, assignment: str) -> list[HandMark]:
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).split("\n")[0]
         place = file or shown_gradebook(db_url)
-        raise KitError(f"{place}: people's scores cannot be read from it ({reason})") from error
+        raise KitError(
+            f"{place}: people's scores cannot be read from it ({reason})"
+        ) from error
 
 
 def _engine(place: Path | str) -> Engine:
@@ -211,13 +217,17 @@ def _query(
     # a gradebook that nbgrader alone has made lacks the kit's tables (`answers.py`)
     query = _SCORES.format(
         answer_sha256=_ANSWER if "attention_kit_answer" in tables else "NULL",
-        submission_sha256=_SUBMISSION if "attention_kit_submission" in tables else "NULL",
+        submission_sha256=_SUBMISSION
+        if "attention_kit_submission" in tables
+        else "NULL",
     )
     rows = connection.execute(text(query), {"assignment": assignment}).mappings().all()
     marks = []
     for row in rows:
         question = row["cell"].removeprefix("written_").removeprefix("check_")
-        truths = {name: bool(row[name]) for name in ("written", "waits")}  # SQLite has 0 and 1
+        truths = {
+            name: bool(row[name]) for name in ("written", "waits")
+        }  # SQLite has 0 and 1
         marks.append(HandMark(question=question, **{**row, **truths}))
     return marks
 
@@ -235,7 +245,9 @@ def _manual_grades(student: str, marks: Sequence[HandMark]) -> ManualGrades:
 
 
 def _is_by_hand(mark: HandMark) -> bool:
-    return bool(mark.points is not None or mark.extra_credit or mark.comment or mark.waits)
+    return bool(
+        mark.points is not None or mark.extra_credit or mark.comment or mark.waits
+    )
 
 
 def _score(mark: HandMark) -> ManualScore:

@@ -20,7 +20,12 @@ from autograder.basics.tables import read_table, write_table
 from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
 from autograder.marks.rubric import RubricItem, find_items, read_rubrics, sum_points
-from autograder.nbgrader.manual_grades import HandMark, Key, read_hand_marks, write_hand_marks
+from autograder.nbgrader.manual_grades import (
+    HandMark,
+    Key,
+    read_hand_marks,
+    write_hand_marks,
+)
 from autograder.outputs.export import points_cell, safe_cell
 
 COLUMNS = (
@@ -151,7 +156,9 @@ def _read_rows(file: Path) -> list[dict[str, str]]:
     try:
         (header, *rows), _ = read_table(file.read_bytes())
     except ValueError as error:
-        raise KitError(f"{file}: {error}" if str(error) else f"{file}: it is empty") from error
+        raise KitError(
+            f"{file}: {error}" if str(error) else f"{file}: it is empty"
+        ) from error
     columns = [name.strip().casefold() for name in header]
     for name in ("student", "question"):
         if name not in columns:
@@ -180,7 +187,9 @@ def _find_mark(key: Key, marks: Mapping[Key, HandMark]) -> HandMark:
     student, question = key
     if all(student != listed for listed, _ in marks):
         raise ValueError(f"nobody called {student!r} has a submission in the gradebook")
-    raise ValueError(f"there is no question {question!r}; there are: {_question_names(marks)}")
+    raise ValueError(
+        f"there is no question {question!r}; there are: {_question_names(marks)}"
+    )
 
 
 def _apply_row(
@@ -208,7 +217,9 @@ def _apply_row(
     extra_credit = mark.extra_credit
     if row.get("extra_credit"):
         extra_credit = _parse_number(place, row["extra_credit"])
-    new = dataclasses.replace(mark, points=points, extra_credit=extra_credit, comment=comment)
+    new = dataclasses.replace(
+        mark, points=points, extra_credit=extra_credit, comment=comment
+    )
     ends_waiting = bool(cell) and mark.waits
     if ends_waiting or new != mark:
         _refuse_outdated(place, mark, row)
@@ -223,7 +234,9 @@ def _refuse_outdated(place: str, mark: HandMark, row: Mapping[str, str]) -> None
         now = "nobody has given any"
         if mark.points is not None:
             now = f"there are {format_points(mark.points)} points now"
-        raise ValueError(f"{place}: changed since the table was written ({now}); write it anew")
+        raise ValueError(
+            f"{place}: changed since the table was written ({now}); write it anew"
+        )
     if row.get("answer") and mark.answer and row["answer"] != mark.answer[:_HASH]:
         raise ValueError(
             f"{place}: the student has handed in another answer since; write the table anew"
@@ -290,7 +303,10 @@ def _describe_change(old: HandMark, new: HandMark) -> str:
         old_text, new_text = _describe_points(old), _describe_points(new)
         parts.append(f"{old_text} → {new_text} of {format_points(new.max_points)}")
     if old.extra_credit != new.extra_credit:
-        old_text, new_text = format_points(old.extra_credit), format_points(new.extra_credit)
+        old_text, new_text = (
+            format_points(old.extra_credit),
+            format_points(new.extra_credit),
+        )
         parts.append(f"extra credit {old_text} → {new_text}")
     if old.comment != new.comment:
         parts.append("comment replaced" if old.comment else "a comment")
@@ -302,7 +318,9 @@ def _describe_change(old: HandMark, new: HandMark) -> str:
 def _describe_points(mark: HandMark) -> str:
     if mark.points is not None:
         return format_points(mark.points)
-    return "waits" if mark.written else f"{format_points(mark.tests or 0.0)} by the tests"
+    return (
+        "waits" if mark.written else f"{format_points(mark.tests or 0.0)} by the tests"
+    )
 
 
 def _question_names(marks: Mapping[Key, HandMark]) -> str:

@@ -49,7 +49,9 @@ def _adopt_or_remove(entry: Path, source: Path) -> None:
 
 def _link(folder: Path, mirrored: Path) -> None:
     if not mirrored.exists():
-        mirrored.symlink_to(os.path.relpath(folder, mirrored.parent), target_is_directory=True)
+        mirrored.symlink_to(
+            os.path.relpath(folder, mirrored.parent), target_is_directory=True
+        )
 
 
 def _stand_in(folder: Path, mirrored: Path) -> None:

@@ -32,7 +32,11 @@ from autograder.nbgrader.autograded import (
     release_with_problem,
 )
 from autograder.nbgrader.gradebook import GradebookEntry, make_entry, write_gradebook
-from autograder.nbgrader.released_cells import read_built, read_release, suite_assignment
+from autograder.nbgrader.released_cells import (
+    read_built,
+    read_release,
+    suite_assignment,
+)
 from autograder.records.submission import FoundSubmission, Submission
 
 
@@ -48,7 +52,9 @@ class HandedIn:
     def __init__(
         self, coursedir: Any, student: str, assignment: str, notebook: str, db_url: str
     ) -> None:
-        folder = coursedir.format_path(coursedir.submitted_directory, student, assignment)
+        folder = coursedir.format_path(
+            coursedir.submitted_directory, student, assignment
+        )
         release = coursedir.format_path(coursedir.release_directory, ".", assignment)
         self.found = FoundSubmission(student, Path(folder, f"{notebook}.ipynb"))
         self.release = Path(release, f"{notebook}.ipynb")
@@ -105,12 +111,18 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
         patterns = [*coursedir.ignore, *ignore_patterns(folder, special)]
         coursedir.ignore = list(dict.fromkeys(patterns))
         listing = list_special_files(folder, special)
-        self.log.warning("%s: left out, since only files are taken: %s", student, listing)
+        self.log.warning(
+            "%s: left out, since only files are taken: %s", student, listing
+        )
         if kind := special.get(folder / TIMESTAMP_FILE):
-            problem = f"{TIMESTAMP_FILE} is {kind}; put a file in its place, or remove it"
+            problem = (
+                f"{TIMESTAMP_FILE} is {kind}; put a file in its place, or remove it"
+            )
             self.log.error("%s: %s", student, problem)
             del self.parent.assignments[str(folder)]
-            submission = HandedIn(coursedir, student, folder.name, folder.name, coursedir.db_url)
+            submission = HandedIn(
+                coursedir, student, folder.name, folder.name, coursedir.db_url
+            )
             if submission.suite is not None:
                 submission.save_problem(problem)
 
@@ -150,7 +162,9 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
             except UnreadableSubmission as error:
                 problem = str(error)
             else:
-                submission.save(make_entry(read_release(submission.release), graded.result, read))
+                submission.save(
+                    make_entry(read_release(submission.release), graded.result, read)
+                )
                 return notebooks.graded(read, graded.result)
         self.log.error("%s could not be graded: %s", submission.found.student, problem)
         submission.save_problem(problem)

@@ -56,11 +56,19 @@ def _folders(c: Any, course: Course) -> None:
 def _steps(c: Any) -> None:
     # What students get: built by `autograder build`, or by nbgrader's own steps where there is no
     # hidden suite.
-    c.GenerateAssignment.preprocessors = ["autograder.nbgrader.assignment_exporter.MakeRelease"]
-    c.GenerateAssignment.exporter_class = "autograder.nbgrader.assignment_exporter.BuiltExporter"
+    c.GenerateAssignment.preprocessors = [
+        "autograder.nbgrader.assignment_exporter.MakeRelease"
+    ]
+    c.GenerateAssignment.exporter_class = (
+        "autograder.nbgrader.assignment_exporter.BuiltExporter"
+    )
     c.GenerateAssignment.force = True  # the release is committed, and so always there
-    c.GenerateSolution.preprocessors = ["autograder.nbgrader.assignment_exporter.MakeSolution"]
-    c.GenerateSolution.exporter_class = "autograder.nbgrader.assignment_exporter.BuiltExporter"
+    c.GenerateSolution.preprocessors = [
+        "autograder.nbgrader.assignment_exporter.MakeSolution"
+    ]
+    c.GenerateSolution.exporter_class = (
+        "autograder.nbgrader.assignment_exporter.BuiltExporter"
+    )
     c.GenerateSolution.force = True
 
     # Grading: the exporter makes the submission whole, grades it through the sandbox and saves its
@@ -89,9 +97,13 @@ def _steps(c: Any) -> None:
         "autograder.nbgrader.feedback_exporter.GradesAtOnce",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
-    c.GenerateFeedback.exporter_class = "autograder.nbgrader.feedback_exporter.FeedbackExporter"
+    c.GenerateFeedback.exporter_class = (
+        "autograder.nbgrader.feedback_exporter.FeedbackExporter"
+    )
     c.HTMLExporter.filters = _HTML_FILTERS
     # outputs too: no script, no widget, HTML through `clean_html`
     c.HTMLExporter.sanitize_html = True
-    c.ExchangeFactory.release_feedback = "autograder.nbgrader.feedback_return.ReturnFeedback"
+    c.ExchangeFactory.release_feedback = (
+        "autograder.nbgrader.feedback_return.ReturnFeedback"
+    )
     c.ExportApp.plugin_class = "autograder.nbgrader.csv_exporter.SafeCsvExport"

@@ -73,7 +73,9 @@ have ids too.
 """
 
 _TAG = re.compile(r"<(?=/?([A-Za-z][^\s/>]*)([^<>]*))")
-_UNSEEN = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]")
+_UNSEEN = re.compile(
+    r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]"
+)
 _MAILBOX = re.compile(r"[\w.+-]+@[\w.-]+")
 _HOST = re.compile(r"[\w.-]+")
 _PICTURE_FILE = re.compile(r".+\.(png|jpe?g|gif|webp|svg)", re.IGNORECASE)
@@ -99,11 +101,15 @@ def render(source: str, attachments: Attachments) -> str:
     """Render Markdown as clean HTML, or as plain text where it cannot be rendered."""
     if source.count("<") > _MOST_TAGS:
         return _as_plain_text(source)
-    plugins = [import_plugin(name) for name in ("strikethrough", "table", "url", "def_list")]
+    plugins = [
+        import_plugin(name) for name in ("strikethrough", "table", "url", "def_list")
+    ]
     markdown = MarkdownWithMath(renderer=_Renderer(escape=False), plugins=plugins)
     try:
         rendered = markdown.render(source)
-    except Exception:  # of a library at one student's text: the page must open all the same
+    except (
+        Exception
+    ):  # of a library at one student's text: the page must open all the same
         return _as_plain_text(source)
     return _clean(rendered, attachments)
 
@@ -207,8 +213,16 @@ def _link(address: str) -> str | None:
         return None
     if parts.scheme == "mailto":
         mailbox = unquote(parts.path)
-        return f"mailto:{quote(mailbox, safe='@+')}" if _MAILBOX.fullmatch(mailbox) else None
-    if parts.scheme not in ("http", "https") or "@" in parts.netloc or not _HOST.fullmatch(host):
+        return (
+            f"mailto:{quote(mailbox, safe='@+')}"
+            if _MAILBOX.fullmatch(mailbox)
+            else None
+        )
+    if (
+        parts.scheme not in ("http", "https")
+        or "@" in parts.netloc
+        or not _HOST.fullmatch(host)
+    ):
         return None
     place = host if port is None else f"{host}:{port}"
     query = f"?{quote(parts.query, safe=_SAFE)}" if parts.query else ""

@@ -6,14 +6,20 @@ import textwrap
 
 from autograder.basics.points import format_points
 from autograder.basics.safe_text import describe_test
-from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED, WHAT_HAPPENED, question_text
+from autograder.outputs.outcome_words import (
+    COULD_NOT_BE_GRADED,
+    WHAT_HAPPENED,
+    question_text,
+)
 from autograder.records.model import QuestionResult, Result
 from autograder.records.submission import CellOutcome
 
 
 def question_report(question: QuestionResult, result: Result) -> str:
     """The output of a grade cell: the question's score and each of its tests."""
-    score = f"{format_points(question.score)} of {format_points(question.max_score)} points"
+    score = (
+        f"{format_points(question.score)} of {format_points(question.max_score)} points"
+    )
     return f"{question.name}: {score}\n{question_text(question, result)}\n"
 
 
@@ -25,7 +31,10 @@ def question_comment(question: QuestionResult) -> str:
         messages.insert(0, question.diagnosis.hint)
     messages += [slip.hint for slip in question.slips]
     if lost and not messages:
-        messages = [f"{describe_test(test.name)}: {WHAT_HAPPENED[test.outcome]}." for test in lost]
+        messages = [
+            f"{describe_test(test.name)}: {WHAT_HAPPENED[test.outcome]}."
+            for test in lost
+        ]
     return as_literal("\n\n".join(messages))
 
 

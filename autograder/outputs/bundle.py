@@ -79,5 +79,10 @@ def files_below(folder: Path) -> Iterator[Path]:
     """Regular files in a folder and below, without Python's and Jupyter's caches."""
     for path in sorted(folder.rglob("*")):
         hidden = _SKIPPED.intersection(path.relative_to(folder).parts)
-        if path.is_file() and not path.is_symlink() and not hidden and path.suffix != ".pyc":
+        if (
+            path.is_file()
+            and not path.is_symlink()
+            and not hidden
+            and path.suffix != ".pyc"
+        ):
             yield path

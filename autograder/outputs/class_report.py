@@ -65,7 +65,9 @@ def render_report(
         results=results,
         counts=counts,
         unfinished=[
-            mark for mark in marks if mark.result is None or mark.status == "time cannot be read"
+            mark
+            for mark in marks
+            if mark.result is None or mark.status == "time cannot be read"
         ],
         waiting=[mark for mark in marks if mark.status == "waits for a person"],
         flagged=[

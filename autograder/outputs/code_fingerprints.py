@@ -43,7 +43,9 @@ def fingerprints(source: str) -> list[Fingerprint]:
     for start in range(len(tokens) - RUN + 1):
         run = tokens[start : start + RUN]
         value = hash_run([symbol for symbol, _ in run])
-        runs.append(Fingerprint(value, first=run[0][1], last=run[-1][1]))
+        _, first = run[0]
+        _, last = run[-1]
+        runs.append(Fingerprint(value, first=first, last=last))
     return _winnow(runs)
 
 
@@ -78,7 +80,9 @@ def _winnow(runs: Sequence[Fingerprint]) -> list[Fingerprint]:
     """The least hash of each window; of equal hashes the last."""
     least: dict[int, Fingerprint] = {}
     full_windows = len(runs) - WINDOW + 1
-    for start in range(max(full_windows, min(len(runs), 1))):  # short code has one short window
+    for start in range(
+        max(full_windows, min(len(runs), 1))
+    ):  # short code has one short window
         window = range(start, min(start + WINDOW, len(runs)))
         best = min(window, key=lambda i: (runs[i].value, -i))
         least[best] = runs[best]

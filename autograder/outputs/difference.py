@@ -135,21 +135,30 @@ def compare_marks(
         points: student → the mark to export.
     """
     by_student = {mark.student: mark for mark in marks}
-    changes = tuple(_change(person, by_student.get(person.student), points) for person in people)
+    changes = tuple(
+        _change(person, by_student.get(person.student), points) for person in people
+    )
     return Difference(changes, missing_students(marks, points, changes), tuple(notes))
 
 
-def _change(person: PlatformPerson, mark: Mark | None, points: Mapping[str, float]) -> Change:
+def _change(
+    person: PlatformPerson, mark: Mark | None, points: Mapping[str, float]
+) -> Change:
     student = mark.student if mark else ""
     new_mark = points.get(student)
     outcome: Outcome
     if new_mark is None:
         outcome, reason = "keeps", _reason_without_mark(mark)
-    elif person.platform_points is not None and abs(person.platform_points - new_mark) < SAME:
+    elif (
+        person.platform_points is not None
+        and abs(person.platform_points - new_mark) < SAME
+    ):
         outcome, reason = "keeps", "the same as here"
     else:
         outcome, reason = person.decide(new_mark)
-    return Change(person.person, student, outcome, person.platform_mark, new_mark, reason)
+    return Change(
+        person.person, student, outcome, person.platform_mark, new_mark, reason
+    )
 
 
 def missing_students(

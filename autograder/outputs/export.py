@@ -13,10 +13,14 @@ from autograder.marks.marks import Mark
 
 PERSON_COLUMNS = ["name", "email", "section"]
 
-_FORMULA = tuple("=+-@＝＋－＠")  # some spreadsheets take the wide forms for the narrow ones
+_FORMULA = tuple(
+    "=+-@＝＋－＠"
+)  # some spreadsheets take the wide forms for the narrow ones
 
 
-@functools.lru_cache(maxsize=1 << 12)  # a class's rows repeat names, claims and messages
+@functools.lru_cache(
+    maxsize=1 << 12
+)  # a class's rows repeat names, claims and messages
 def safe_cell(text: str) -> str:
     """Text that a spreadsheet shows and does not calculate: a formula gets an apostrophe."""
     cleaned = clean(text)
@@ -89,7 +93,9 @@ def render_student_csv(
         add("minutes_late", map(points_cell, minutes))
         add("total_after_late", [total_cell(mark, mark.total) for mark in marks])
     if bonus is not None:
-        for_speed = [bonus.get(mark.holder, 0.0) if mark.result else None for mark in marks]
+        for_speed = [
+            bonus.get(mark.holder, 0.0) if mark.result else None for mark in marks
+        ]
         add("speed_bonus", map(points_cell, for_speed))
     add("status", [mark.status for mark in marks])
     add("note", [safe_cell(mark.note) for mark in marks])

@@ -15,7 +15,10 @@ _PIECE = 1 << 20  # bytes
 
 
 def pack_feedback(
-    marks: Sequence[Mark], assignment: str, folder: Path, name_of_page: Callable[[Mark, str], str]
+    marks: Sequence[Mark],
+    assignment: str,
+    folder: Path,
+    name_of_page: Callable[[Mark, str], str],
 ) -> tuple[Iterator[bytes], tuple[str, ...]]:
     """Pack the pages in `folder` for a platform.
 

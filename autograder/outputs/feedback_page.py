@@ -96,7 +96,9 @@ def feedback_path(folder: Path, assignment: str, students_folder: str) -> Path:
     return folder / students_folder / assignment / f"{assignment}.html"
 
 
-def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> QuestionView:
+def _view(
+    question: QuestionResult, result: Result, uses: Sequence[str]
+) -> QuestionView:
     failed: dict[FailedGroup, list[TestOutcome]] = {}
     passed = []
     for test in question.tests:
@@ -113,5 +115,6 @@ def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> Ques
         carried=carried_note(question, result, uses),
         kept=kept_note(question),
         capped=cap_note(question),
-        only_inherited=question.carried > 0 and is_full(question.score, question.max_score),
+        only_inherited=question.carried > 0
+        and is_full(question.score, question.max_score),
     )

@@ -11,10 +11,15 @@ from autograder.basics.safe_text import clean, one_line, shorten
 from autograder.records.model import Graded, Result
 
 LONGEST_MESSAGE = 4000
-_FAILURES = ("failed", "forbidden")  # a wrong answer; every other outcome but "passed" is an error
+_FAILURES = (
+    "failed",
+    "forbidden",
+)  # a wrong answer; every other outcome but "passed" is an error
 
 
-def junit_xml(results: Sequence[Result], problems: Sequence[Graded] = ()) -> Iterator[str]:
+def junit_xml(
+    results: Sequence[Result], problems: Sequence[Graded] = ()
+) -> Iterator[str]:
     """A test suite for each submission, a test case for each test; a problem is a suite too.
 
     Comes in pieces: of a large class only one suite is in memory. The sums stand at the top, so

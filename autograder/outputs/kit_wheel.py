@@ -54,7 +54,10 @@ def kit_wheel() -> tuple[str, bytes]:
             "wheel can be made"
         ) from error
     name = f"{_PROJECT}-{kit.version}"
-    contents = {**dict(_package_files()), **dict(_metadata_files(kit, f"{name}.dist-info"))}
+    contents = {
+        **dict(_package_files()),
+        **dict(_metadata_files(kit, f"{name}.dist-info")),
+    }
     lines = [
         f"{path},sha256={_digest(content)},{len(content)}"
         for path, content in sorted(contents.items())
@@ -75,14 +78,19 @@ def _package_files() -> Iterator[tuple[str, bytes]]:
         yield f"autograder/{path.relative_to(package).as_posix()}", path.read_bytes()
 
 
-def _metadata_files(kit: metadata.Distribution, folder: str) -> Iterator[tuple[str, bytes]]:
+def _metadata_files(
+    kit: metadata.Distribution, folder: str
+) -> Iterator[tuple[str, bytes]]:
     """The files that pip reads: requirements, the command `autograder`, licences."""
     yield f"{folder}/WHEEL", _WHEEL.encode()
     for name in ("METADATA", "entry_points.txt"):
         yield f"{folder}/{name}", (kit.read_text(name) or "").encode()
     for path in kit.files or ():
         if path.parent.name == "licenses":
-            yield f"{folder}/licenses/{path.name}", Path(str(path.locate())).read_bytes()
+            yield (
+                f"{folder}/licenses/{path.name}",
+                Path(str(path.locate())).read_bytes(),
+            )
 
 
 def _digest(content: bytes) -> str:

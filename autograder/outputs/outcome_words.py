@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 from autograder.basics.points import format_points, is_full
 from autograder.basics.safe_text import clean, describe_test, one_line, shorten
-from autograder.records.model import Outcome, QuestionResult, Result, SmallExample, TestOutcome
+from autograder.records.model import (
+    Outcome,
+    QuestionResult,
+    Result,
+    SmallExample,
+    TestOutcome,
+)
 from autograder.records.submission import CellState
 
 LONGEST_MESSAGE = 2000
@@ -45,7 +51,9 @@ def outcome_line(test: TestOutcome) -> str:
     """Describe a test in one line: sign, claim, points, and outcome."""
     sign = "✓" if test.outcome == "passed" else "✗"
     points = f"{format_points(test.points)} of {format_points(test.max_points)}"
-    return f"{sign} {describe_test(test.name)} ({points}): {WHAT_HAPPENED[test.outcome]}"
+    return (
+        f"{sign} {describe_test(test.name)} ({points}): {WHAT_HAPPENED[test.outcome]}"
+    )
 
 
 def question_text(question: QuestionResult, result: Result) -> str:
@@ -72,13 +80,18 @@ def example_text(example: SmallExample) -> str:
     if not example.yours:
         return f"{clean(example.call)} {one_line(example.note)}"
     lines = ["Try this:", *[f"    {line}" for line in clean(example.call).splitlines()]]
-    lines += [f"yours: {one_line(example.yours)}", f"right: {one_line(example.expected)}"]
+    lines += [
+        f"yours: {one_line(example.yours)}",
+        f"right: {one_line(example.expected)}",
+    ]
     if example.note:
         lines.append(one_line(example.note))
     return "\n".join(lines)
 
 
-def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] = ()) -> str:
+def carried_note(
+    question: QuestionResult, result: Result, uses: Sequence[str] = ()
+) -> str:
     """Explain the carried points of a question; "" without such points.
 
     Args:
@@ -86,15 +99,23 @@ def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] =
     """
     if question.carried <= 0:
         return ""
-    lost = [each for each in result.questions if not is_full(each.score, each.max_score)]
+    lost = [
+        each for each in result.questions if not is_full(each.score, each.max_score)
+    ]
     lost_names = {each.name for each in lost}
     causes = [f"`{name}`" for name in uses if name in lost_names]
     cause = "a mistake in a question that it builds on"
     if causes:
         cause = f"the mistake in {' and '.join(causes)}"
-    place = "right answers in their place" if len(causes) > 1 else "a right answer in its place"
+    place = (
+        "right answers in their place"
+        if len(causes) > 1
+        else "a right answer in its place"
+    )
     if is_full(question.score, question.max_score):
-        return f"You lost nothing here for {cause}: with {place}, yours passes every test."
+        return (
+            f"You lost nothing here for {cause}: with {place}, yours passes every test."
+        )
     points = format_points(question.carried)
     return (
         f"{points} of these points count in spite of {cause}: with {place}, "
@@ -106,9 +127,15 @@ def kept_note(question: QuestionResult) -> str:
     """Explain the points that named mistakes keep beyond the passed tests; "" without such."""
     if question.kept <= 0:
         return ""
-    points = f"{format_points(question.score)} of {format_points(question.max_score)} points"
+    points = (
+        f"{format_points(question.score)} of {format_points(question.max_score)} points"
+    )
     failed = {test.name for test in question.tests if test.outcome != "passed"}
-    if question.diagnosis and not question.slips and failed.issubset(question.diagnosis.tests):
+    if (
+        question.diagnosis
+        and not question.slips
+        and failed.issubset(question.diagnosis.tests)
+    ):
         return f"You keep {points} for this slip."
     if not question.diagnosis and not question.slips:
         return f"You keep {points}: an answer that one change makes right costs what a slip costs."
@@ -124,7 +151,9 @@ def cap_note(question: QuestionResult) -> str:
     """
     if question.capped <= 0:
         return ""
-    points = f"{format_points(question.score)} of {format_points(question.max_score)} points"
+    points = (
+        f"{format_points(question.score)} of {format_points(question.max_score)} points"
+    )
     return (
         "A kernel that touches memory which is not its own, or whose programs depend on which of "
         f"them is first, gets at most half of its question's points: {points} here. On a GPU it "

@@ -32,7 +32,9 @@ def render_pieces(template: str, **values: Any) -> Iterator[str]:
     css = (TEMPLATES / "page.css").read_text(encoding="utf-8").strip()
     digest = hashlib.sha256(css.encode()).digest()
     source = f"sha256-{base64.b64encode(digest).decode()}"
-    policy = f"default-src 'none'; style-src '{source}'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src '{source}'; base-uri 'none'; form-action 'none'"
+    )
     page = _environment().get_template(template)
     return page.generate(css=css, policy=policy, **values)
 

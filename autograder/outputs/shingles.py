@@ -43,4 +43,6 @@ def shingles(text: str) -> list[Fingerprint]:
 def _plain(line: str) -> str:
     """The line without look-alike letters and without invisible characters."""
     normal = unicodedata.normalize("NFKC", line)
-    return "".join(character for character in normal if unicodedata.category(character) != "Cf")
+    return "".join(
+        character for character in normal if unicodedata.category(character) != "Cf"
+    )

@@ -126,7 +126,9 @@ def read_known_texts(course: Course, assignment: Assignment) -> list[str]:
     return texts
 
 
-def find_similar_pairs(submissions: Sequence[Submission], known_texts: Sequence[str]) -> list[Pair]:
+def find_similar_pairs(
+    submissions: Sequence[Submission], known_texts: Sequence[str]
+) -> list[Pair]:
     """The pairs that share most, most first.
 
     Given cells and checks are the release's, and are not compared.
@@ -159,7 +161,9 @@ def find_similar_pairs(submissions: Sequence[Submission], known_texts: Sequence[
 
 def render_similarity(assignment: str, compared: int, pairs: Sequence[Pair]) -> str:
     """The page as HTML: for each pair its passages side by side."""
-    return render("similarity.html", assignment=assignment, compared=compared, pairs=pairs)
+    return render(
+        "similarity.html", assignment=assignment, compared=compared, pairs=pairs
+    )
 
 
 def _read_cells(submission: Submission, explained: set[bytes]) -> Cells:
@@ -180,7 +184,9 @@ def _hashes(prints: Iterable[Fingerprint]) -> set[bytes]:
     return {fingerprint.value for fingerprint in prints}
 
 
-def _unexplained(prints: Iterable[Fingerprint], explained: set[bytes]) -> list[Fingerprint]:
+def _unexplained(
+    prints: Iterable[Fingerprint], explained: set[bytes]
+) -> list[Fingerprint]:
     return [fingerprint for fingerprint in prints if fingerprint.value not in explained]
 
 

@@ -164,7 +164,9 @@ def _commonest_mistakes(
     return tuple(mistakes.most_common(COMMONEST))
 
 
-def _commonest_failures(answers: Sequence[QuestionResult]) -> tuple[tuple[str, int], ...]:
+def _commonest_failures(
+    answers: Sequence[QuestionResult],
+) -> tuple[tuple[str, int], ...]:
     """(claim, students) of the tests that most students fail."""
     failing: Counter[str] = Counter()
     for answer in answers:
@@ -228,13 +230,17 @@ def read_attempts(
     A submission that was graded again by another suite is no further attempt: the hash of the
     notebook tells.
     """
-    by_student: dict[str, dict[str, Result]] = {result.student: {} for result in current}
+    by_student: dict[str, dict[str, Result]] = {
+        result.student: {} for result in current
+    }
     replaced = _read_replaced(results / HISTORY / assignment)
     for result in [*replaced, *current]:
         graded = by_student.get(result.student)
         if graded is None or result.assignment != assignment:
             continue
-        graded.pop(result.submission_sha256, None)  # the later result stands at the later place
+        graded.pop(
+            result.submission_sha256, None
+        )  # the later result stands at the later place
         graded[result.submission_sha256] = result
     return {student: list(graded.values()) for student, graded in by_student.items()}
 
@@ -242,7 +248,9 @@ def read_attempts(
 def _read_replaced(history: Path) -> list[Result]:
     """The results in the history, oldest first; broken files are left out."""
     replaced = []
-    for folder in sorted(history.glob("*/"), key=lambda path: _day_and_number(path.name)):
+    for folder in sorted(
+        history.glob("*/"), key=lambda path: _day_and_number(path.name)
+    ):
         for path in sorted(folder.glob("*.json")):
             try:
                 replaced.append(Result.from_json(path.read_text(encoding="utf-8")))

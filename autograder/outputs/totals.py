@@ -13,7 +13,12 @@ from autograder.course.platform_names import NAMES, PER_ASSIGNMENT
 from autograder.course.roster import fold_text
 from autograder.course.weights import Category, Weights
 from autograder.marks.marks import Mark, Status
-from autograder.outputs.export import PERSON_COLUMNS, person_cells, points_cell, safe_cell
+from autograder.outputs.export import (
+    PERSON_COLUMNS,
+    person_cells,
+    points_cell,
+    safe_cell,
+)
 from autograder.records.results import Tell
 
 _NOTHING: tuple[Status, ...] = ("handed in nothing", "no notebook", "withdrawn")
@@ -139,7 +144,11 @@ def _percent(mark: Mark | None, provisional: bool) -> float | None:
 
 
 def course_totals(
-    course: Course, by_assignment: Mapping[str, Sequence[Mark]], tell: Tell, *, provisional: bool
+    course: Course,
+    by_assignment: Mapping[str, Sequence[Mark]],
+    tell: Tell,
+    *,
+    provisional: bool,
 ) -> list[Total]:
     """Everybody's total by the weights of course.toml; tells of categories without marks.
 
@@ -158,7 +167,10 @@ def course_totals(
             tell(f"no results yet, so the category does not count: {category.name}")
     try:
         return totals(
-            by_assignment, course.totals.drop_lowest, course.weights, provisional=provisional
+            by_assignment,
+            course.totals.drop_lowest,
+            course.weights,
+            provisional=provisional,
         )
     except ValueError as error:
         raise KitError(str(error)) from error
@@ -171,7 +183,14 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
     """
     categories = list(rows[0].categories) if rows else []
     columns = [*names, *(f"category {name}" for name in categories)]
-    header = ["student", *PERSON_COLUMNS, *map(safe_cell, columns), "dropped", "total", "note"]
+    header = [
+        "student",
+        *PERSON_COLUMNS,
+        *map(safe_cell, columns),
+        "dropped",
+        "total",
+        "note",
+    ]
     table = [header]
     for row in rows:
         marks = list(row.marks.values())

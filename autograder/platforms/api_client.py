@@ -35,11 +35,16 @@ def find_titled(
         return matching[0]
     count = f"{len(matching)} {noun}s" if matching else f"no {noun}"
     names = ", ".join(labels) or "none that the token may see"
-    raise PlatformUnavailable(f"{platform} has {count} {title!r}; `--column` names one of: {names}")
+    raise PlatformUnavailable(
+        f"{platform} has {count} {title!r}; `--column` names one of: {names}"
+    )
 
 
 def identity_from(
-    ids: tuple[Id, ...], record: Mapping[str, object], accounts: Iterable[str], name: str
+    ids: tuple[Id, ...],
+    record: Mapping[str, object],
+    accounts: Iterable[str],
+    name: str,
 ) -> Identity:
     """The person in a platform's record.
 

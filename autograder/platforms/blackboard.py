@@ -84,12 +84,19 @@ def _receipts(files: Sequence[UploadedFile], zone: str) -> dict[str, _Receipt]:
         if file.inside or _RECEIPT.search(name) is None or name.count("_attempt_") > 1:
             continue
         with file.file.open("rb") as receipt:
-            head = receipt.read(_HEAD).decode("utf-8", "replace").lstrip("\ufeff").splitlines()
+            head = (
+                receipt.read(_HEAD)
+                .decode("utf-8", "replace")
+                .lstrip("\ufeff")
+                .splitlines()
+            )
         above = itertools.takewhile(str.strip, head)
         fields = dict(line.split(":", 1) for line in above if ":" in line)
         person = re.fullmatch(r"\s*(.*?)\s*\(([^()]+)\)\s*", fields.get("Name", ""))
         user = person[2] if person and f"_{person[2]}_attempt_" in name else ""
-        moment, unread = time_or_reason(fields.get("Date Submitted", "").strip() or None, zone)
+        moment, unread = time_or_reason(
+            fields.get("Date Submitted", "").strip() or None, zone
+        )
         receipts[name.removesuffix(".txt")] = _Receipt(
             user, person[1] if person and user else "", moment, unread
         )

@@ -64,11 +64,15 @@ def find_owners(download: Download) -> FindOwner:
     """A function that tells each file's owner; times are the platform's, in the course's zone."""
 
     def find_owner(file: UploadedFile) -> Owner | None:
-        attempts = [(part, match) for part in file.parts if (match := _ATTEMPT.fullmatch(part))]
+        attempts = [
+            (part, match) for part in file.parts if (match := _ATTEMPT.fullmatch(part))
+        ]
         if not attempts:
             return None
         folder, attempt = attempts[0]
-        clock = f"{attempt['day']} {attempt['hour']}:{attempt['minute']} {attempt['half']}"
+        clock = (
+            f"{attempt['day']} {attempt['hour']}:{attempt['minute']} {attempt['half']}"
+        )
         moment, unread = time_or_reason(clock, download.zone)
         identity = Identity((("brightspace", attempt["user"]),), (), attempt["who"])
         return Owner(
@@ -118,7 +122,11 @@ class Grades:
     notes: tuple[str, ...] = ()
 
     def fill(
-        self, marks: Sequence[Mark], students: Mapping[int, str], *, provisional: bool = False
+        self,
+        marks: Sequence[Mark],
+        students: Mapping[int, str],
+        *,
+        provisional: bool = False,
     ) -> tuple[str, Difference]:
         """The lines that change, with the marks in them, and what Brightspace will do with each
         person.
@@ -163,7 +171,10 @@ class Grades:
 
         def decide(mark_here: float) -> tuple[Outcome, str]:
             if maximum is not None and mark_here > maximum:
-                return "gets", f"cut to {self.maximum} unless *Can Exceed* is set in Brightspace"
+                return (
+                    "gets",
+                    f"cut to {self.maximum} unless *Can Exceed* is set in Brightspace",
+                )
             return "gets", ""
 
         label = identity.accounts[0]
@@ -201,7 +212,9 @@ def read_grades(
             "or Username; choose both as the key field"
         )
     items = {
-        place: match for place, title in enumerate(header) if (match := _POINTS.fullmatch(title))
+        place: match
+        for place, title in enumerate(header)
+        if (match := _POINTS.fullmatch(title))
     }
     name = column or assignment
     places = []
@@ -245,7 +258,9 @@ def read_grades(
         )
     (place,) = places
     if items[place]["kind"] in _WORKED_OUT:
-        raise ValueError(f"Brightspace works out the points of {items[place]['item']!r} itself")
+        raise ValueError(
+            f"Brightspace works out the points of {items[place]['item']!r} itself"
+        )
     return Grades(
         separator,
         keys,
@@ -264,7 +279,9 @@ def read_people(table: Table) -> dict[int, Identity]:
     people = {}
     for number, cells in cells_by_title(table).items():
         if any(cells.get(key) for key in _KEYS):
-            accounts = (cells.get(heading, "").removeprefix("#") for heading in _ACCOUNTS)
+            accounts = (
+                cells.get(heading, "").removeprefix("#") for heading in _ACCOUNTS
+            )
             name = f"{cells.get('First Name', '')} {cells.get('Last Name', '')}".strip()
             people[number] = Identity((), tuple(filter(None, accounts)), name)
     return people
@@ -274,7 +291,9 @@ def feedback_name(mark: Mark, assignment: str) -> str:
     """The page's path in the zip: in the folder of the attempt, as in the download."""
     if mark.arrival is None or mark.arrival.origin != "brightspace":
         return ""
-    folder = next((part for part in mark.arrival.file.split("/") if _ATTEMPT.fullmatch(part)), "")
+    folder = next(
+        (part for part in mark.arrival.file.split("/") if _ATTEMPT.fullmatch(part)), ""
+    )
     return f"{folder}/{assignment}.html" if folder else ""
 
 

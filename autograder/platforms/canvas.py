@@ -31,7 +31,11 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.platforms.canvas_gradebook import POINTS_TITLE, read_gradebook, read_people
+from autograder.platforms.canvas_gradebook import (
+    POINTS_TITLE,
+    read_gradebook,
+    read_people,
+)
 from autograder.platforms.platform import (
     Download,
     DownloadFormat,
@@ -61,7 +65,9 @@ def find_owners(download: Download) -> FindOwner:
     whose name ends in `_777`.
     """
     names = [file.parts[-1] for file in download.files if notebook_stem(file.name)]
-    anonymous = all(_ANONYMOUS.fullmatch(name) for name in names)  # somebody may be called Anon
+    anonymous = all(
+        _ANONYMOUS.fullmatch(name) for name in names
+    )  # somebody may be called Anon
     names_of_users = {}
     for name in names:
         readings = _readings(name)
@@ -113,13 +119,18 @@ def _readings(name: str) -> list[re.Match[str]]:
 
 
 def _likeliest(
-    readings: Sequence[re.Match[str]], file: UploadedFile, assignment: str, knows: KnowsId
+    readings: Sequence[re.Match[str]],
+    file: UploadedFile,
+    assignment: str,
+    knows: KnowsId,
 ) -> re.Match[str]:
     """The likeliest reading of a file's name: with an id that is known; else with an upload number
     above the user's, since Canvas has fewer users than uploads; else with a file that is called
     like the assignment.
     """
-    known_readings = [reading for reading in readings if knows("canvas", reading["user"])]
+    known_readings = [
+        reading for reading in readings if knows("canvas", reading["user"])
+    ]
     if len(known_readings) == 1:
         return known_readings[0]
     likely = []
@@ -137,7 +148,11 @@ def _likeliest(
 
 
 def _handed_in(
-    file: UploadedFile, student: str, identity: Identity, reading: re.Match[str], late: bool
+    file: UploadedFile,
+    student: str,
+    identity: Identity,
+    reading: re.Match[str],
+    late: bool,
 ) -> Owner:
     stem = _AGAIN.sub("", inner_stem(file, reading["name"] or ""))
     upload = float(reading["upload"] or 0)
@@ -186,7 +201,9 @@ def canvas_csv(
         "what Canvas has is not known without `--roster`: it shows every change before it "
         "takes the file"
     )
-    return write_table(rows), Difference((), missing_students(marks, points, changes), (note,))
+    return write_table(rows), Difference(
+        (), missing_students(marks, points, changes), (note,)
+    )
 
 
 def feedback_name(mark: Mark, assignment: str) -> str:

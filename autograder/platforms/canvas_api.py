@@ -54,7 +54,9 @@ class CanvasInterface:
             # canvasapi warns of http; course.toml allows http to this machine alone
             warnings.simplefilter("ignore")
             self._canvas = Canvas(url, token)
-        session = self._canvas._Canvas__requester._session  # nothing public leads to the session
+        session = (
+            self._canvas._Canvas__requester._session
+        )  # nothing public leads to the session
         for scheme in ("https://", "http://"):
             session.mount(scheme, _Bounded())
 
@@ -71,7 +73,9 @@ class CanvasInterface:
             }
             rows = assignment.get_submissions(include=["visibility"], per_page=100)
             standings = tuple(
-                _standing(row, people[row.user_id]) for row in rows if row.user_id in people
+                _standing(row, people[row.user_id])
+                for row in rows
+                if row.user_id in people
             )
         except (CanvasException, requests.RequestException, ValueError) as error:
             raise _unavailable(error) from error
@@ -81,12 +85,18 @@ class CanvasInterface:
                 f"students see the marks in {assignment.name!r} only when you post them in Canvas",
             )
         return Standings(
-            assignment.name, getattr(assignment, "points_possible", None), standings, True, notes
+            assignment.name,
+            getattr(assignment, "points_possible", None),
+            standings,
+            True,
+            notes,
         )
 
     def send(self, marks: Mapping[str, float]) -> None:
         """Write all marks in one job, and wait for its end."""
-        data = {id_: {"posted_grade": points_cell(points)} for id_, points in marks.items()}
+        data = {
+            id_: {"posted_grade": points_cell(points)} for id_, points in marks.items()
+        }
         try:
             assignment = self._assignment(self._canvas.get_course(self._course_id))
             job = assignment.submissions_bulk_update(grade_data=data)
@@ -105,7 +115,9 @@ class CanvasInterface:
 
     def _assignment(self, course: Any) -> Any:
         assignments = course.get_assignments(per_page=100)
-        entries = ((assignment.name, assignment.id, assignment) for assignment in assignments)
+        entries = (
+            (assignment.name, assignment.id, assignment) for assignment in assignments
+        )
         assignment = find_titled("Canvas", "assignment", self._title, entries)
         if not assignment.published:
             raise PlatformUnavailable(
@@ -124,10 +136,14 @@ class CanvasInterface:
 
 def _standing(row: Any, user: Any) -> Standing:
     ids = (("canvas", str(user.id)),)
-    identity = identity_from(ids, vars(user), ("login_id", "sis_user_id", "email"), user.name)
+    identity = identity_from(
+        ids, vars(user), ("login_id", "sis_user_id", "email"), user.name
+    )
     refused = ""
     if getattr(row, "excused", False):
-        refused = "they are excused in Canvas: end that there where the mark should count"
+        refused = (
+            "they are excused in Canvas: end that there where the mark should count"
+        )
     elif getattr(row, "assignment_visible", True) is False:
         refused = "Canvas does not assign this assignment to them"
     score = getattr(row, "score", None)

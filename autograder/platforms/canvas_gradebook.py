@@ -74,7 +74,11 @@ class Gradebook:
         return {row: person for row, person in self.people.items() if person.ids}
 
     def fill(
-        self, marks: Sequence[Mark], students: Mapping[int, str], *, provisional: bool = False
+        self,
+        marks: Sequence[Mark],
+        students: Mapping[int, str],
+        *,
+        provisional: bool = False,
     ) -> tuple[str, Difference]:
         """The rows that change, with the marks in them, and what Canvas will do with each row of
         the gradebook.
@@ -97,7 +101,10 @@ class Gradebook:
         worth = self.possible
         if self.column is None:
             worth = points_cell(full)  # for the column that Canvas makes
-        table = [[*self.header[: self.width], self.title], [POINTS_TITLE, *blank, worth]]
+        table = [
+            [*self.header[: self.width], self.title],
+            [POINTS_TITLE, *blank, worth],
+        ]
         for line, change in zip(self.lines.values(), difference.changes, strict=True):
             if change.mark is None or change.outcome == "skipped":
                 continue
@@ -115,7 +122,9 @@ class Gradebook:
                 f"{self.title!r} has no points in Canvas, and the marks here are out of "
                 f"{format_points(full)}"
             )
-        return write_table(table, self.separator), replace(difference, notes=tuple(notes))
+        return write_table(table, self.separator), replace(
+            difference, notes=tuple(notes)
+        )
 
     def hand_in_times(self, zone: str) -> dict[int, datetime | str]:
         """A gradebook has no times."""
@@ -192,13 +201,24 @@ def read_gradebook(
     records = cells_by_title(table)
     people = {number: _identity(records[number]) for number in lines}
     return Gradebook(
-        header, separator, width, place, title, possible, bool(posting), lines, people, notes
+        header,
+        separator,
+        width,
+        place,
+        title,
+        possible,
+        bool(posting),
+        lines,
+        people,
+        notes,
     )
 
 
 def read_people(table: Table) -> dict[int, Identity]:
     """The number of a row in the table → the person in the row. Rows without an id are left out."""
-    people = {number: _identity(cells) for number, cells in cells_by_title(table).items()}
+    people = {
+        number: _identity(cells) for number, cells in cells_by_title(table).items()
+    }
     return {number: person for number, person in people.items() if person.ids}
 
 
@@ -219,7 +239,11 @@ def _find_column(
     """The place of the assignment's column, and notes about it. Its title is the assignment's in
     Canvas, with Canvas's number in brackets.
     """
-    titles = {i: re.sub(r" \(\d+\)$", "", title) for i, title in enumerate(header) if i >= width}
+    titles = {
+        i: re.sub(r" \(\d+\)$", "", title)
+        for i, title in enumerate(header)
+        if i >= width
+    }
     exact = [i for i in titles if header[i] == name]
     places = exact or [i for i, title in titles.items() if title == name]
     numbered = [header[i] for i in titles if header[i] != titles[i]]
@@ -228,9 +252,13 @@ def _find_column(
             f"{len(places)} columns are called {name!r}: name one with its number, as `--column`"
         )
     if not places and is_asked:
-        raise ValueError(f"it has no column {name!r}; there are: {', '.join(numbered) or 'none'}")
+        raise ValueError(
+            f"it has no column {name!r}; there are: {', '.join(numbered) or 'none'}"
+        )
     if not places:
-        choice = f"; `--column` names another of: {', '.join(numbered)}" if numbered else ""
+        choice = (
+            f"; `--column` names another of: {', '.join(numbered)}" if numbered else ""
+        )
         return None, (
             f"no column of Canvas is called {name}, so Canvas will offer to make one{choice}",
         )

@@ -36,13 +36,18 @@ class ClassroomInterface:
         self._course = f"{url.rstrip('/')}/v1/courses/{quote(course, safe='')}"
         self._title = title
         self._http = httpx.Client(
-            timeout=_SECONDS, follow_redirects=False, headers={"Authorization": f"Bearer {token}"}
+            timeout=_SECONDS,
+            follow_redirects=False,
+            headers={"Authorization": f"Bearer {token}"},
         )
 
     def read(self) -> Standings:
         """The course work, everybody in the course, and their marks."""
         work = self._work()
-        people = {str(person["userId"]): person for person in self._pages("students", "students")}
+        people = {
+            str(person["userId"]): person
+            for person in self._pages("students", "students")
+        }
         standings = tuple(
             _standing(row, people[str(row["userId"])])
             for row in self._submissions(work)
@@ -50,7 +55,9 @@ class ClassroomInterface:
         )
         maximum = work.get("maxPoints")
         return Standings(
-            str(work["title"]), float(maximum) if maximum is not None else None, standings
+            str(work["title"]),
+            float(maximum) if maximum is not None else None,
+            standings,
         )
 
     def send(self, marks: Mapping[str, float]) -> None:
@@ -58,10 +65,14 @@ class ClassroomInterface:
         them.
         """
         work = self._work()
-        submissions = {str(row["userId"]): str(row["id"]) for row in self._submissions(work)}
+        submissions = {
+            str(row["userId"]): str(row["id"]) for row in self._submissions(work)
+        }
         for user, points in marks.items():
             submission = quote(submissions[user], safe="")
-            path = f"courseWork/{quote(str(work['id']))}/studentSubmissions/{submission}"
+            path = (
+                f"courseWork/{quote(str(work['id']))}/studentSubmissions/{submission}"
+            )
             body = {"assignedGrade": points, "draftGrade": points}
             self._call("PATCH", path, {"updateMask": "assignedGrade,draftGrade"}, body)
 
@@ -83,7 +94,8 @@ class ClassroomInterface:
 
     def _submissions(self, work: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         return self._pages(
-            f"courseWork/{quote(str(work['id']))}/studentSubmissions", "studentSubmissions"
+            f"courseWork/{quote(str(work['id']))}/studentSubmissions",
+            "studentSubmissions",
         )
 
     def _pages(self, path: str, key: str) -> Iterator[dict[str, Any]]:
@@ -91,9 +103,13 @@ class ClassroomInterface:
         page = ""
         for _ in range(_MOST_PAGES):
             answer = self._call(
-                "GET", path, {"pageSize": "100", **({"pageToken": page} if page else {})}
+                "GET",
+                path,
+                {"pageSize": "100", **({"pageToken": page} if page else {})},
             )
-            yield from (record for record in answer.get(key, ()) if isinstance(record, dict))
+            yield from (
+                record for record in answer.get(key, ()) if isinstance(record, dict)
+            )
             page = str(answer.get("nextPageToken", ""))
             if not page:
                 return
@@ -117,10 +133,16 @@ class ClassroomInterface:
                 f"Google Classroom does not answer ({type(error).__name__})"
             ) from error
         if not isinstance(answer, dict):
-            raise PlatformUnavailable("Google Classroom does not answer as its reference says")
+            raise PlatformUnavailable(
+                "Google Classroom does not answer as its reference says"
+            )
         if response.is_error:
             error_record = answer.get("error", {})
-            message = error_record.get("message", "") if isinstance(error_record, dict) else ""
+            message = (
+                error_record.get("message", "")
+                if isinstance(error_record, dict)
+                else ""
+            )
             raise PlatformUnavailable(
                 f"Google Classroom says {response.status_code}: {one_line(str(message))[:300]}"
             )

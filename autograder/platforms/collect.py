@@ -27,7 +27,13 @@ from autograder.intake.archives import (
     notebook_stem,
     open_upload,
 )
-from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
+from autograder.intake.collected import (
+    Arrival,
+    Collected,
+    NotTaken,
+    read_collected,
+    record_path,
+)
 from autograder.intake.overlooked import PREVIOUS
 from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, timestamp
 from autograder.ledger import Identity, read_ledger
@@ -75,14 +81,18 @@ def collect(
     """
     platform = platforms().get(origin)
     if platform is None or platform.download is None:
-        raise KitError(f"unknown origin {origin!r}: it is one of {', '.join(with_downloads())}")
+        raise KitError(
+            f"unknown origin {origin!r}: it is one of {', '.join(with_downloads())}"
+        )
     course.submitted.mkdir(exist_ok=True)
     table = read_own_table(roster) if roster else None
     rows = _read_people(origin, platform, table[0], roster) if table and roster else []
     with _only_collector(course) as scratch:
         largest = course.limits.notebook_mb << 20
         upload = open_upload(source, scratch, largest, _describes_some_download)
-        with FileTransaction(course.kept, f"`autograder collect {assignment.name}`") as files:
+        with FileTransaction(
+            course.kept, f"`autograder collect {assignment.name}`"
+        ) as files:
             collection = _Collection(
                 course, assignment.name, origin, platform.download, rows, files
             )
@@ -114,7 +124,9 @@ def _only_collector(course: Course) -> Iterator[Path]:
     """An empty folder to unpack into, while no other command collects. Folders of killed commands
     are removed.
     """
-    with hold_lock(course.kept / "locks" / "collect", "collects into submitted/") as locked:
+    with hold_lock(
+        course.kept / "locks" / "collect", "collects into submitted/"
+    ) as locked:
         if locked:
             for abandoned in course.submitted.glob(f"{_SCRATCH}*"):
                 shutil.rmtree(abandoned, ignore_errors=True)
@@ -136,7 +148,9 @@ def _read_people(
         KitError: the platform has no such file, or this file has nobody.
     """
     if platform.own_file is None:
-        files = [f"--from {name}, its {NAMES[name].own_file}" for name in with_own_file()]
+        files = [
+            f"--from {name}, its {NAMES[name].own_file}" for name in with_own_file()
+        ]
         raise KitError(f"--roster is for {', and '.join(files)}")
     people = list(platform.own_file.read_people(table).values())
     if not people:
@@ -184,14 +198,18 @@ class _Collection:
 
     def is_known_id(self, platform: str, id_: str) -> bool:
         """Whether the platform's own file, the class list or an earlier download has this id."""
-        return (platform, id_) in self._row_ids or self.ledger.is_known_id(platform, id_)
+        return (platform, id_) in self._row_ids or self.ledger.is_known_id(
+            platform, id_
+        )
 
     def run(self, upload: Upload, source: Path, find_owner: FindOwner) -> list[str]:
         """Sort and install the submissions, and write the ledger and the record."""
         claims, misnamed = self._read_claims(upload, find_owner)
         if not claims:
             examples = [*misnamed, *map(str, upload.skipped)]
-            content = f", for example, {examples[0]}" if examples else " no notebook at all"
+            content = (
+                f", for example, {examples[0]}" if examples else " no notebook at all"
+            )
             raise NothingToGrade(
                 f"{printable_name(source)}: no file is named like {self._format.example}; "
                 f"there is{content}"
@@ -230,7 +248,9 @@ class _Collection:
             lines.append(f"collected before and not in this download, kept: {absent}")
         record = replace(record, said=tuple(lines))
         self.ledger.save(self._files)
-        self._files.write(record_path(self._submitted, self._assignment), record.to_json())
+        self._files.write(
+            record_path(self._submitted, self._assignment), record.to_json()
+        )
         return lines
 
     def _submission_folder(self, student: str) -> SubmissionFolder:
@@ -239,7 +259,9 @@ class _Collection:
     def _folder_path(self, student: str) -> Path:
         return self._submitted / self.ledger.folder(student) / self._assignment
 
-    def _read_claims(self, upload: Upload, find_owner: FindOwner) -> tuple[list[_Claim], list[str]]:
+    def _read_claims(
+        self, upload: Upload, find_owner: FindOwner
+    ) -> tuple[list[_Claim], list[str]]:
         """The notebooks of the download with their owners, and a line for each notebook whose name
         does not tell an owner.
         """
@@ -270,14 +292,18 @@ class _Collection:
         if self._format.description_is_hand_in:
             reason = "no file came with this attempt"
             skipped += [
-                SkippedFile(printable_name(file.parts[-1]), file.parts, reason, companion=True)
+                SkippedFile(
+                    printable_name(file.parts[-1]), file.parts, reason, companion=True
+                )
                 for file in upload.files
                 if self._format.describes(file.parts[-1])
             ]
         owned: list[tuple[SkippedFile, Owner | None]] = []
         for file in skipped:
             is_work = bool(file.parts) and self._is_work(file)
-            owned.append((file, find_owner(UploadedFile(file.parts)) if is_work else None))
+            owned.append(
+                (file, find_owner(UploadedFile(file.parts)) if is_work else None)
+            )
         return owned
 
     def _is_work(self, file: SkippedFile) -> bool:
@@ -296,7 +322,9 @@ class _Collection:
         for student in dict.fromkeys(self._people.students.values()):
             folder = self.ledger.folder(student)
             if folder != student and not (self._submitted / folder).exists():
-                self._lines.append(f"{student}: no folder can be called that, so it is {folder}")
+                self._lines.append(
+                    f"{student}: no folder can be called that, so it is {folder}"
+                )
         doubts = {owner.doubt: owner for owner in owners if owner.doubt}
         for doubt, owner in doubts.items():
             self._lines.append(
@@ -312,7 +340,9 @@ class _Collection:
             if self._format.tells_groups:
                 self.ledger.end_group(self._assignment, student, source)
             return
-        members = tuple(dict.fromkeys(self._people.students[member] for member in owner.members))
+        members = tuple(
+            dict.fromkeys(self._people.students[member] for member in owner.members)
+        )
         self.ledger.set_group(self._assignment, student, members, source)
         for member, arrival in list(self._earlier.students.items()):
             if member not in members or member == student:
@@ -330,8 +360,12 @@ class _Collection:
         is another student's by now.
         """
         for student, arrival in list(self._earlier.students.items()):
-            actual = self.ledger.find_linked([(arrival.platform, arrival.id)], self._assignment)
-            if actual in (None, student) or self.ledger.is_group(student, self._assignment):
+            actual = self.ledger.find_linked(
+                [(arrival.platform, arrival.id)], self._assignment
+            )
+            if actual in (None, student) or self.ledger.is_group(
+                student, self._assignment
+            ):
                 continue
             self._forget_arrival(student)
             if previous := self._submission_folder(student).put_aside():
@@ -355,19 +389,29 @@ class _Collection:
             owner, file = claim.owner, claim.file
             is_named = owner.stem == self._assignment
             file_rank = owner.rank or (timestamp(file.modified),)
-            return owner.attempt, is_named, not file.inside, file_rank, file.parts + file.inside
+            return (
+                owner.attempt,
+                is_named,
+                not file.inside,
+                file_rank,
+                file.parts + file.inside,
+            )
 
         best = max(claims, key=rank)
         owner = best.owner
         if len(claims) > 1:
-            left = ", ".join(claim.file.display_path for claim in claims if claim is not best)
+            left = ", ".join(
+                claim.file.display_path for claim in claims if claim is not best
+            )
             self._lines.append(
                 f"{student}: {len(claims)} notebooks; took {best.file.display_path}, left {left}"
             )
         if owner.late:
             self._lines.append(f"{student}: marked as late")
         if owner.unread:
-            self._lines.append(f"{student}: when it was handed in is not known: {owner.unread}")
+            self._lines.append(
+                f"{student}: when it was handed in is not known: {owner.unread}"
+            )
         return best
 
     def _describe_skipped(
@@ -378,7 +422,9 @@ class _Collection:
         """The students of whom the download has a file but no notebook; and lines about the other
         skipped files.
         """
-        folders = {claim.file.folders for group in claims.values() for claim in group} - {()}
+        folders = {
+            claim.file.folders for group in claims.values() for claim in group
+        } - {()}
         arrivals: dict[str, Arrival] = {}
         reasons: dict[str, list[str]] = {}
         lines = []
@@ -387,10 +433,14 @@ class _Collection:
             student = self._people.students[owner.identity] if owner else None
             has_notebook = student in claims
             if owner and student and not has_notebook:
-                arrivals.setdefault(student, self._arrival(UploadedFile(file.parts), owner))
+                arrivals.setdefault(
+                    student, self._arrival(UploadedFile(file.parts), owner)
+                )
                 reasons.setdefault(student, []).append(str(file))
             is_platforms = bool(file.parts) and file.parts[-1] in self._format.own_files
-            lies_beside = any(file.parts[:n] in folders for n in range(1, len(file.parts)))
+            lies_beside = any(
+                file.parts[:n] in folders for n in range(1, len(file.parts))
+            )
             if is_platforms or (file.companion and (has_notebook or lies_beside)):
                 companions += 1
             elif not student or has_notebook:
@@ -425,7 +475,10 @@ class _Collection:
         )
 
     def _update_record(
-        self, source: str, arrivals: Mapping[str, Arrival], not_taken: Mapping[str, NotTaken]
+        self,
+        source: str,
+        arrivals: Mapping[str, Arrival],
+        not_taken: Mapping[str, NotTaken],
     ) -> Collected:
         """The record of earlier downloads, updated by this download."""
         present = arrivals.keys() | not_taken.keys()

@@ -34,7 +34,10 @@ class DownloadPeople:
         Raises:
             KitError: nobody can say who is who.
         """
-        names = {owner.identity: unicodedata.normalize("NFC", owner.student) for owner in owners}
+        names = {
+            owner.identity: unicodedata.normalize("NFC", owner.student)
+            for owner in owners
+        }
         groups = {}
         for owner in owners:
             if not owner.members and (group := self._find_group(owner)):
@@ -67,11 +70,17 @@ class DownloadPeople:
         student = unicodedata.normalize("NFC", owner.student)
         name = owner.identity.name
         holder = student if self._ledger.has_record(student) else name
-        rows = [row for row in self._rows if row.group and name_key(row.group) == name_key(name)]
+        rows = [
+            row
+            for row in self._rows
+            if row.group and name_key(row.group) == name_key(name)
+        ]
         if rows:
             suggested = [f"{row.name}_{row.ids[0][1]}" for row in rows]
             members = self._link(rows, suggested, "--roster")
-            return holder, self._ledger.without_own_work(self._assignment, holder, members)
+            return holder, self._ledger.without_own_work(
+                self._assignment, holder, members
+            )
         for group in (holder, name):
             if self._ledger.is_group(group, self._assignment):
                 return group, self._ledger.members(group, self._assignment)
@@ -97,5 +106,7 @@ def _add_row(identity: Identity, rows: Iterable[Identity]) -> Identity:
     for row in rows:
         if set(row.ids) & set(identity.ids):
             accounts = (*identity.accounts, *row.accounts)
-            return Identity(identity.ids, accounts, row.name or identity.name, row.group)
+            return Identity(
+                identity.ids, accounts, row.name or identity.name, row.group
+            )
     return identity

@@ -15,7 +15,13 @@ from autograder.basics.errors import KitError
 from autograder.basics.tables import read_table, table_bytes
 from autograder.course import Course
 from autograder.course.platform_names import NAMES
-from autograder.ledger import Conflict, assert_certain, learn_rows, match_rows, read_ledger
+from autograder.ledger import (
+    Conflict,
+    assert_certain,
+    learn_rows,
+    match_rows,
+    read_ledger,
+)
 from autograder.marks.marks import Mark
 from autograder.outputs.difference import Difference, points_to_give
 from autograder.platforms.platform import OwnFile, Table
@@ -36,10 +42,16 @@ class PlatformFile:
         """The number of a row → the student, and the rows of which the student is not certain."""
         rows = self.content.rows
         matches, conflicts = match_rows(
-            read_ledger(course), self.platform, assignment, list(rows.values()), students
+            read_ledger(course),
+            self.platform,
+            assignment,
+            list(rows.values()),
+            students,
         )
         numbered = zip(rows, matches, strict=True)
-        return {number: match.key for number, match in numbered if match.key is not None}, conflicts
+        return {
+            number: match.key for number, match in numbered if match.key is not None
+        }, conflicts
 
     def hand_in_times(
         self, course: Course, assignment: str, students: Collection[str], tell: Tell
@@ -52,7 +64,9 @@ class PlatformFile:
         )
         if not times:
             return {}
-        if unread := {row: reason for row, reason in times.items() if isinstance(reason, str)}:
+        if unread := {
+            row: reason for row, reason in times.items() if isinstance(reason, str)
+        }:
             row, reason = next(iter(unread.items()))
             own_file, person = NAMES[self.platform].own_file, self.content.rows[row]
             tell(
@@ -60,7 +74,11 @@ class PlatformFile:
                 f"{person}: {reason}"
             )
         students_of_rows, _ = self.students(course, assignment, students)
-        return {student: times[row] for row, student in students_of_rows.items() if row in times}
+        return {
+            student: times[row]
+            for row, student in students_of_rows.items()
+            if row in times
+        }
 
 
 def read_own_table(roster: Path) -> tuple[Table, str]:
@@ -88,7 +106,9 @@ def read_platform_file(
         return None
     table, separator = read_own_table(roster)
     try:
-        return PlatformFile(platform, own_file.read(table, separator, assignment, column))
+        return PlatformFile(
+            platform, own_file.read(table, separator, assignment, column)
+        )
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
 
@@ -107,8 +127,12 @@ def fill(
         ValueError: the platform cannot take these marks.
         KitError: a row could be that of several people, or several rows that of one.
     """
-    students, conflicts = file.students(course, assignment, [mark.student for mark in marks])
-    assert_certain(conflicts, points_to_give(marks, provisional=provisional), file.platform)
+    students, conflicts = file.students(
+        course, assignment, [mark.student for mark in marks]
+    )
+    assert_certain(
+        conflicts, points_to_give(marks, provisional=provisional), file.platform
+    )
     return file.content.fill(marks, students, provisional=provisional)
 
 
@@ -134,6 +158,11 @@ def learn_people(
         if other := ledger.name_in_download(row):
             tell(f"the download calls {row} {other}: {own_file.name_of_group}")
     learn_rows(
-        ledger, platform, assignment, rows, ledger.students_with_notebooks(assignment), roster.name
+        ledger,
+        platform,
+        assignment,
+        rows,
+        ledger.students_with_notebooks(assignment),
+        roster.name,
     )
     ledger.save()

@@ -34,7 +34,9 @@ def find_owners(download: Download) -> FindOwner:
         KitError: several people's work would be one student's.
     """
     assignment = download.assignment
-    notes = {file.parts[:-1]: file for file in download.files if file.parts[-1] == _NOTE}
+    notes = {
+        file.parts[:-1]: file for file in download.files if file.parts[-1] == _NOTE
+    }
 
     def find_owner(file: UploadedFile) -> Owner | None:
         folders = file.folders
@@ -69,7 +71,9 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
     Raises:
         KitError: several people's work would be one student's.
     """
-    notebooks = [file for file in download.files if notebook_stem(file.name) is not None]
+    notebooks = [
+        file for file in download.files if notebook_stem(file.name) is not None
+    ]
     owners = [(file, owner) for file in notebooks if (owner := find_owner(file))]
     for file, _ in owners:
         platform = _named_by(file)
@@ -84,7 +88,9 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
         places.setdefault(student, set()).add(owner.place)
     for student, folders in places.items():
         if len(folders) > 1:
-            some = ", ".join(printable_name("/".join(place)) for place in sorted(folders)[:3])
+            some = ", ".join(
+                printable_name("/".join(place)) for place in sorted(folders)[:3]
+            )
             raise KitError(
                 f"{printable_name(student)} would be one student with notebooks from "
                 f"{len(folders)} places: {some}. A student is the folder in which a notebook lies: "

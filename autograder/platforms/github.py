@@ -31,7 +31,14 @@ from autograder.course import Assignment, Course
 from autograder.intake.archives import UploadedFile, notebook_stem
 from autograder.intake.commits import CommitTimes
 from autograder.intake.companion_files import load_companions
-from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, file_stem, timestamp
+from autograder.intake.owners import (
+    FindOwner,
+    FindTime,
+    Owner,
+    add_times,
+    file_stem,
+    timestamp,
+)
 from autograder.intake.released_notebook import tested_points
 from autograder.ledger.identity_matching import Identity
 from autograder.outputs.bundle import files_below, render_script
@@ -77,7 +84,9 @@ def find_owners(download: Download) -> FindOwner:
     names = {place[-1][len(prefix) :].lower() for place in repositories - forks}
 
     def find_owner(file: UploadedFile) -> Owner | None:
-        fork = next((place for place in forks if file.parts[: len(place)] == place), None)
+        fork = next(
+            (place for place in forks if file.parts[: len(place)] == place), None
+        )
         place = fork or _repository(file, prefix)
         if place is None:
             return None
@@ -183,7 +192,8 @@ def _equal_folders(notebooks: Sequence[UploadedFile]) -> set[tuple[str, ...]]:
     deepest = max((len(file.parts) for file in notebooks), default=0)
     for depth in range(2, deepest):
         places = {file.parts[:depth] for file in notebooks if len(file.parts) > depth}
-        if len(places) > 1 and len({place[-1].lower() for place in places}) == 1:
+        names = {place[-1].lower() for place in places}
+        if len(places) > 1 and len(names) == 1:
             return places
     return set()
 
@@ -193,7 +203,11 @@ def _shared_prefix(notebooks: Sequence[UploadedFile]) -> str:
     depth = max((len(file.parts) for file in notebooks), default=1)
     for level in range(depth - 1):
         names = sorted(
-            {file.parts[level].lower() for file in notebooks if len(file.parts) > level + 1}
+            {
+                file.parts[level].lower()
+                for file in notebooks
+                if len(file.parts) > level + 1
+            }
         )
         if len(names) > 1:
             first_and_last = [name.replace("_", "-") for name in (names[0], names[-1])]
@@ -206,7 +220,9 @@ def escape(text: str) -> str:
     """Make text safe in Markdown, HTML and the runner's commands: all punctuation becomes character
     references.
     """
-    references = _PUNCTUATION.sub(lambda match: f"&#{ord(match[0])};", clean(text).strip())
+    references = _PUNCTUATION.sub(
+        lambda match: f"&#{ord(match[0])};", clean(text).strip()
+    )
     return references.replace("\n", "<br>")
 
 
@@ -358,14 +374,20 @@ def write_template(
     """Write the template of a classroom repository, which holds nothing hidden."""
     release = assignment.release
     if not release.is_file():
-        raise KitError(f"{release} is not there: run `autograder build {assignment.name}` first")
+        raise KitError(
+            f"{release} is not there: run `autograder build {assignment.name}` first"
+        )
     given_out = [release]
     for companion in load_companions(release):
         given_out.append(release.parent / companion)
     for part in ("figures", "data"):
         given_out += files_below(release.parent / part)
-    with FileTransaction(course.kept, f"`autograder bundle {assignment.name}`") as files:
-        workflow = render_script(_TEMPLATES / "classroom.yml", assignment=assignment.name)
+    with FileTransaction(
+        course.kept, f"`autograder bundle {assignment.name}`"
+    ) as files:
+        workflow = render_script(
+            _TEMPLATES / "classroom.yml", assignment=assignment.name
+        )
         files.write(to / ".github" / "workflows" / "classroom.yml", workflow)
         guide = render_script(_TEMPLATES / "GRADING.md", assignment=assignment.name)
         files.write(to / "GRADING.md", guide)
@@ -382,13 +404,17 @@ def write_course_workflow(
     """Write a workflow for the course's own repository, which grades those of the students."""
     prefix = repository_prefix(assignment.name).replace("_", "-")
     path = to / ".github" / "workflows" / f"grade-{assignment.name}.yml"
-    workflow = render_script(_TEMPLATES / "course.yml", assignment=assignment.name, prefix=prefix)
+    workflow = render_script(
+        _TEMPLATES / "course.yml", assignment=assignment.name, prefix=prefix
+    )
     write_whole(path, workflow)
     return path
 
 
 PLATFORM = Platform(
-    download=DownloadFormat(example="assignment-username/name.ipynb", find_owners=find_owners),
+    download=DownloadFormat(
+        example="assignment-username/name.ipynb", find_owners=find_owners
+    ),
     bundles={
         "github": Bundle(write_template, is_for_students=True, installs_wheel=True),
         "github-course": Bundle(write_course_workflow, installs_wheel=True),

@@ -31,9 +31,21 @@ from autograder.basics.handed_in import printable_name
 from autograder.basics.points import format_points, is_full
 from autograder.basics.safe_text import clean, one_line, shorten
 from autograder.basics.whole_files import write_whole
-from autograder.course import COURSE_FILE, Assignment, Course, load_course, settings_without_people
+from autograder.course import (
+    COURSE_FILE,
+    Assignment,
+    Course,
+    load_course,
+    settings_without_people,
+)
 from autograder.intake.archives import UploadedFile
-from autograder.intake.owners import FindOwner, Owner, file_stem, time_or_reason, timestamp
+from autograder.intake.owners import (
+    FindOwner,
+    Owner,
+    file_stem,
+    time_or_reason,
+    timestamp,
+)
 from autograder.intake.released_notebook import written_points
 from autograder.ledger.identity_matching import Identity
 from autograder.outputs.bundle import archive_entry, course_files, render_script
@@ -52,7 +64,10 @@ from autograder.records.results import Tell, read_results, read_timing
 
 BASE = Path("/autograder")
 _TEMPLATES = Path(__file__).parent / "templates" / "gradescope"
-_LEFTOVERS = {".ipynb_checkpoints", "__MACOSX"}  # folders that editors and archivers leave
+_LEFTOVERS = {
+    ".ipynb_checkpoints",
+    "__MACOSX",
+}  # folders that editors and archivers leave
 _FOLDER = re.compile(r"submission_(\d+)")
 _LIST = "submission_metadata.yml"
 
@@ -141,7 +156,8 @@ def _submissions(text: str, zone: str) -> dict[str, _Listed]:
         named = (_submitter(person) for person in people if any(person.values()))
         if folder:
             entries[folder] = _Listed(
-                tuple(dict.fromkeys(named)), *time_or_reason(created.strip() or None, zone)
+                tuple(dict.fromkeys(named)),
+                *time_or_reason(created.strip() or None, zone),
             )
 
     for line in text.splitlines():
@@ -157,10 +173,16 @@ def _submissions(text: str, zone: str) -> dict[str, _Listed]:
             if item[1] == "-":
                 people.append({})
             if people:
-                people[-1][item[2] or item[4]] = _scalar(item[3] if item[2] else item[5])
-        elif section == "created_at" and (utc := re.match(r"    (utc|time): (.*)", line)):
+                people[-1][item[2] or item[4]] = _scalar(
+                    item[3] if item[2] else item[5]
+                )
+        elif section == "created_at" and (
+            utc := re.match(r"    (utc|time): (.*)", line)
+        ):
             created = (
-                utc[2] if utc[1] == "utc" or not created or created.startswith("!") else created
+                utc[2]
+                if utc[1] == "utc" or not created or created.startswith("!")
+                else created
             )
     close()
     return entries
@@ -204,18 +226,25 @@ def results_json(
     for cell in result.cells:
         if cell.outcome != "ok" or cell.message:
             message = (
-                f": {shorten(one_line(cell.message), LONGEST_MESSAGE)}" if cell.message else ""
+                f": {shorten(one_line(cell.message), LONGEST_MESSAGE)}"
+                if cell.message
+                else ""
             )
-            lines.append(f"Cell {one_line(cell.id)} {CELL_WORDS[cell.outcome]}{message}")
+            lines.append(
+                f"Cell {one_line(cell.id)} {CELL_WORDS[cell.outcome]}{message}"
+            )
     entries = [
-        _entry(question, result) | {"visibility": visibility} for question in result.questions
+        _entry(question, result) | {"visibility": visibility}
+        for question in result.questions
     ]
     return _json(result.score, "\n".join(lines), entries)
 
 
 def problem_json(problem: str) -> str:
     """The page of a student whose submission could not be graded."""
-    return _json(0.0, f"{COULD_NOT_BE_GRADED}: {shorten(clean(problem), LONGEST_MESSAGE)}", [])
+    return _json(
+        0.0, f"{COULD_NOT_BE_GRADED}: {shorten(clean(problem), LONGEST_MESSAGE)}", []
+    )
 
 
 def _json(score: float, output: str, tests: list[dict[str, Any]]) -> str:
@@ -263,7 +292,9 @@ def find_notebook(submission: Path, assignment: str) -> Path:
         ValueError: none, or several and none of them is called like the assignment.
     """
     notebooks = (
-        p for p in sorted(submission.glob("**/*.ipynb")) if p.is_file() and not p.is_symlink()
+        p
+        for p in sorted(submission.glob("**/*.ipynb"))
+        if p.is_file() and not p.is_symlink()
     )
     candidates = [path for path in notebooks if not _LEFTOVERS.intersection(path.parts)]
     named = [path for path in candidates if path.name == f"{assignment}.ipynb"]
@@ -288,7 +319,9 @@ def grade_submission(
         notebook = find_notebook(base / "submission", assignment)
     except ValueError as error:
         return problem_json(str(error))
-    settings = load_course(course) if (course / COURSE_FILE).is_file() else Course(course)
+    settings = (
+        load_course(course) if (course / COURSE_FILE).is_file() else Course(course)
+    )
     written = written_points(Assignment(assignment, course))
     modes = ["strict", "auto"]
     if os.environ.get("AUTOGRADER_ALLOW_NO_ISOLATION") == "1":
@@ -397,7 +430,9 @@ def write_bundle(
         archive.writestr(archive_entry(f"kit/{wheel}", 0o644), kit)
         for name in sorted(contents):
             archive.writestr(archive_entry(f"course/{name}", 0o644), contents[name])
-    with FileTransaction(course.kept, f"`autograder bundle {assignment.name}`") as files:
+    with FileTransaction(
+        course.kept, f"`autograder bundle {assignment.name}`"
+    ) as files:
         files.write(to, packed.getvalue())
     return to
 

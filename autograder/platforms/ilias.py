@@ -17,7 +17,9 @@ from autograder.ledger.identity_matching import Identity
 from autograder.marks.marks import Mark
 from autograder.platforms.platform import DownloadFormat, Platform
 
-_PERSON = re.compile(r"(?P<last>[^_]+)_(?P<first>[^_]*)_(?P<login>.+)_(?P<user>\d+)", re.DOTALL)
+_PERSON = re.compile(
+    r"(?P<last>[^_]+)_(?P<first>[^_]*)_(?P<login>.+)_(?P<user>\d+)", re.DOTALL
+)
 _LATE = re.compile(r"(?:late submission|versp(?:ae|ä)tete abgabe) - ", re.IGNORECASE)
 
 
@@ -34,7 +36,9 @@ def find_owner(file: UploadedFile) -> Owner | None:
         return None
     name = _LATE.sub("", file.parts[-1], count=1)
     identity = Identity(
-        (("ilias", match["user"]),), (match["login"],), f"{match['first']} {match['last']}"
+        (("ilias", match["user"]),),
+        (match["login"],),
+        f"{match['first']} {match['last']}",
     )
     late = name != file.parts[-1]
     return Owner(

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 SCORE_SCOPE = "https://purl.imsglobal.org/spec/lti-ags/scope/score"
 LINE_ITEM_SCOPE = "https://purl.imsglobal.org/spec/lti-ags/scope/lineitem"
-ROSTER_SCOPE = "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
+ROSTER_SCOPE = (
+    "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
+)
 _ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _ROSTER_TYPE = "application/vnd.ims.lti-nrps.v2.membershipcontainer+json"
 _SCORE_TYPE = "application/vnd.ims.lis.v1.score+json"
@@ -164,9 +166,13 @@ class LtiServices:
             answer.raise_for_status()
         except httpx.HTTPStatusError as error:
             words = f"{error} {error.response.text[:_LONGEST_WORDS]}"
-            raise PlatformUnavailable(one_line(f"{self._registration.issuer}: {words}")) from error
+            raise PlatformUnavailable(
+                one_line(f"{self._registration.issuer}: {words}")
+            ) from error
         except httpx.HTTPError as error:
-            raise PlatformUnavailable(one_line(f"{self._registration.issuer}: {error}")) from error
+            raise PlatformUnavailable(
+                one_line(f"{self._registration.issuer}: {error}")
+            ) from error
         return answer
 
     def _token(self, scope: str) -> str:

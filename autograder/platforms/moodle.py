@@ -29,7 +29,12 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.platforms.moodle_worksheet import TICK, Worksheet, read_people, read_worksheet
+from autograder.platforms.moodle_worksheet import (
+    TICK,
+    Worksheet,
+    read_people,
+    read_worksheet,
+)
 from autograder.platforms.platform import (
     Download,
     DownloadFormat,
@@ -40,9 +45,16 @@ from autograder.platforms.platform import (
 )
 
 _FILE = re.compile(
-    r"(?P<who>.+?)(?:_(?P<user>\d+))?_assignsubmission_[a-z]+(?:_(?P<name>.*))?", re.DOTALL
+    r"(?P<who>.+?)(?:_(?P<user>\d+))?_assignsubmission_[a-z]+(?:_(?P<name>.*))?",
+    re.DOTALL,
 )
-_COLUMNS = ("Identifier", "Full name", "Email address", "Grade", "Last modified (grade)")
+_COLUMNS = (
+    "Identifier",
+    "Full name",
+    "Email address",
+    "Grade",
+    "Last modified (grade)",
+)
 
 
 def find_owners(download: Download) -> FindOwner:
@@ -50,7 +62,9 @@ def find_owners(download: Download) -> FindOwner:
     if download.roster is None:
         return find_owner
     try:
-        return add_times(find_owner, _times_of(read_worksheet(*download.roster), download.zone))
+        return add_times(
+            find_owner, _times_of(read_worksheet(*download.roster), download.zone)
+        )
     except ValueError:
         # The worksheet's language is not known, so its times cannot be read; its people can.
         return find_owner
@@ -130,7 +144,9 @@ def new_worksheet(
         "what Moodle has is not known without `--roster`; it replaces grades only where you "
         f"tick {TICK}"
     )
-    return write_table(table), Difference((), missing_students(marks, points, changes), (note,))
+    return write_table(table), Difference(
+        (), missing_students(marks, points, changes), (note,)
+    )
 
 
 def _number(mark: Mark) -> str:
@@ -164,7 +180,9 @@ PLATFORM = Platform(
         find_owners=find_owners,
         recognises=lambda file: any(_FILE.fullmatch(part) for part in file.parts),
     ),
-    own_file=OwnFileFormat(read_people=read_people, read=read_worksheet, make=new_worksheet),
+    own_file=OwnFileFormat(
+        read_people=read_people, read=read_worksheet, make=new_worksheet
+    ),
     feedback_name=feedback_name,
     interface=InterfaceFormat(connect=connect),
 )

@@ -50,7 +50,11 @@ class MoodleInterface:
     def read(self) -> Standings:
         """The assignment, its participants, and their grades."""
         assignment = self._assignment()
-        grades = {user: grade for user, grade in self._grades(assignment).items() if grade >= 0}
+        grades = {
+            user: grade
+            for user, grade in self._grades(assignment).items()
+            if grade >= 0
+        }
         query = {
             "assignid": assignment["id"],
             "groupid": 0,
@@ -102,7 +106,9 @@ class MoodleInterface:
             self._call("mod_assign_save_grades", parameters)
 
     def _assignment(self) -> dict[str, Any]:
-        answer = self._call("mod_assign_get_assignments", {"courseids[0]": self._course})
+        answer = self._call(
+            "mod_assign_get_assignments", {"courseids[0]": self._course}
+        )
         courses = _list(_field(answer, "courses"))
         entries = (
             (assignment["name"], assignment["cmid"], assignment)

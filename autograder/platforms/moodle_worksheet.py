@@ -84,7 +84,9 @@ _LANGUAGES = tuple(
 )
 _GROUPS = {"grupa", "ryhmä", *(fold_text(language.group) for language in _LANGUAGES)}
 _STATUSES = {"tila", "stav", *(fold_text(language.status) for language in _LANGUAGES)}
-_ACCOUNTS = {fold_text(heading) for language in _LANGUAGES for heading in language.accounts}
+_ACCOUNTS = {
+    fold_text(heading) for language in _LANGUAGES for heading in language.accounts
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,11 @@ class Worksheet:
     @property
     def rows(self) -> dict[int, Identity]:
         """The number of a line → the person in the line, where it has a participant's number."""
-        return {line: row.person for line, row in enumerate(self.participants, 1) if row.person.ids}
+        return {
+            line: row.person
+            for line, row in enumerate(self.participants, 1)
+            if row.person.ids
+        }
 
     def hand_in_times(self, zone: str) -> dict[int, datetime | str]:
         """The number of a line → the hand-in time, or why that time cannot be read.
@@ -144,13 +150,19 @@ class Worksheet:
         for line, row in enumerate(self.participants, 1):
             if row.submitted and row.person.ids:
                 try:
-                    times[line] = read_time_in(row.submitted, self.language or "en", zone)
+                    times[line] = read_time_in(
+                        row.submitted, self.language or "en", zone
+                    )
                 except ValueError as error:
                     times[line] = str(error)
         return times
 
     def fill(
-        self, marks: Sequence[Mark], students: Mapping[int, str], *, provisional: bool = False
+        self,
+        marks: Sequence[Mark],
+        students: Mapping[int, str],
+        *,
+        provisional: bool = False,
     ) -> tuple[str, Difference]:
         """The worksheet with the marks in it, and what Moodle will do with each row.
 
@@ -193,7 +205,9 @@ class Worksheet:
 
     def _person(self, row: _Row, student: str) -> PlatformPerson:
         name = row.person.name or next(iter(row.person.accounts), "")
-        number = f"Participant {row.person.ids[0][1]}" if row.person.ids else "no number"
+        number = (
+            f"Participant {row.person.ids[0][1]}" if row.person.ids else "no number"
+        )
         maximum = number_in(self.maximum)
 
         def decide(mark_here: float) -> tuple[Outcome, str]:
@@ -245,7 +259,9 @@ def read_worksheet(
         ValueError: the table is no worksheet, or has no column without which Moodle refuses it.
     """
     header = _header(table)
-    language = next((language for language in _LANGUAGES if _fits(header, language)), None)
+    language = next(
+        (language for language in _LANGUAGES if _fits(header, language)), None
+    )
     heading = fold_text(column or (language.grade if language else ""))
     if heading not in header or len(header) < 3:
         headings = ", ".join(cell.strip() for cell in table[0]) if table else "nothing"
@@ -256,7 +272,9 @@ def read_worksheet(
         )
     grade_column = header.index(heading)
     lines = table[1:]
-    has_scale = language is not None and any(_cell(line, header, language.scale) for line in lines)
+    has_scale = language is not None and any(
+        _cell(line, header, language.scale) for line in lines
+    )
     return Worksheet(
         table,
         separator,
@@ -273,7 +291,9 @@ def read_people(table: Table) -> dict[int, Identity]:
     assignment alone.
     """
     header = _header(table)
-    people = {number: _identity(line, header) for number, line in enumerate(table[1:], 1)}
+    people = {
+        number: _identity(line, header) for number, line in enumerate(table[1:], 1)
+    }
     return {number: person for number, person in people.items() if person.ids}
 
 
@@ -287,7 +307,9 @@ def _identity(line: Sequence[str], header: Sequence[str]) -> Identity:
     """
     participant = re.search(r"(\d+)\s*$", line[0])
     emails = [cell for cell in line[1:] if re.fullmatch(r"[^\s@]+@[^\s@]+", cell)]
-    cells = [(heading, cell.strip()) for heading, cell in zip(header, line, strict=False)]
+    cells = [
+        (heading, cell.strip()) for heading, cell in zip(header, line, strict=False)
+    ]
     accounts = [*emails[:1], *(cell for heading, cell in cells if heading in _ACCOUNTS)]
     groups = (cell for heading, cell in cells if heading in _GROUPS)
     is_named = len(header) > 1 and header[1] not in _STATUSES
@@ -316,7 +338,10 @@ def _cell(line: Sequence[str], header: Sequence[str], heading: str) -> str:
 
 
 def _row(
-    line: Sequence[str], header: Sequence[str], language: _Language | None, grade_column: int
+    line: Sequence[str],
+    header: Sequence[str],
+    language: _Language | None,
+    grade_column: int,
 ) -> _Row:
     person = _identity(line, header)
     grade = _cell_at(line, grade_column)
@@ -330,7 +355,9 @@ def _row(
         )
     locked = None
     if fold_text(language.changeable) in header:
-        locked = fold_text(_cell(line, header, language.changeable)) == fold_text(language.no)
+        locked = fold_text(_cell(line, header, language.changeable)) == fold_text(
+            language.no
+        )
     submitted = _cell(line, header, language.submitted)
     marked = _cell(line, header, language.marked)
     return _Row(

@@ -107,7 +107,11 @@ class OwnFile(Protocol):
         """The number of a row in the file → the person in the row, as the platform calls them."""
 
     def fill(
-        self, marks: Sequence[Mark], students: Mapping[int, str], *, provisional: bool = False
+        self,
+        marks: Sequence[Mark],
+        students: Mapping[int, str],
+        *,
+        provisional: bool = False,
     ) -> tuple[str, Difference]:
         """The text to upload, and what the platform will do with each row.
 
@@ -140,7 +144,9 @@ class OwnFileFormat:
 
     read_people: Callable[[Table], dict[int, Identity]]
     read: Callable[[Table, str, str, str], OwnFile]
-    make: Callable[[Sequence[Mark], str, str, bool], tuple[str, Difference]] | None = None
+    make: Callable[[Sequence[Mark], str, str, bool], tuple[str, Difference]] | None = (
+        None
+    )
     name_of_group: str = ""
 
 

@@ -95,7 +95,9 @@ def hand_in_times(course: Course, platform: str, title: str) -> dict[str, dateti
             "or --roster has them"
         )
     people = open_interface(course, platform, title).read().people
-    return {person.id: person.handed_in for person in people if person.handed_in is not None}
+    return {
+        person.id: person.handed_in for person in people if person.handed_in is not None
+    }
 
 
 def open_interface(course: Course, platform: str, title: str) -> Interface:
@@ -200,16 +202,29 @@ def _person(person: Standing, student: str, standings: Standings) -> PlatformPer
     def decide(mark_here: float) -> tuple[Outcome, str]:
         if person.refused:
             return "skipped", person.refused
-        if standings.maximum is not None and mark_here > standings.maximum and not standings.extra:
-            return "skipped", f"it is above the {format_points(standings.maximum)} there"
+        if (
+            standings.maximum is not None
+            and mark_here > standings.maximum
+            and not standings.extra
+        ):
+            return (
+                "skipped",
+                f"it is above the {format_points(standings.maximum)} there",
+            )
         return "gets", ""
 
     return PlatformPerson(
-        str(person.identity) or person.id, student, points_cell(person.mark), person.mark, decide
+        str(person.identity) or person.id,
+        student,
+        points_cell(person.mark),
+        person.mark,
+        decide,
     )
 
 
-def _assert_taken(platform: str, sent: Mapping[str, float], standings: Standings) -> None:
+def _assert_taken(
+    platform: str, sent: Mapping[str, float], standings: Standings
+) -> None:
     people = {person.id: person for person in standings.people}
     lost = []
     for id_, points in sent.items():

@@ -13,7 +13,8 @@ from autograder.platforms.platform import Bundle, Platform
 def platforms() -> dict[str, Platform]:
     """Every platform by its name, in the order of `platform_names.py`."""
     modules = {
-        entry.name: import_module(f"autograder.platforms.{entry.name}") for entry in PLATFORM_NAMES
+        entry.name: import_module(f"autograder.platforms.{entry.name}")
+        for entry in PLATFORM_NAMES
     }
     return {name: module.PLATFORM for name, module in modules.items()}
 
@@ -33,10 +34,14 @@ def export_formats() -> list[str]:
     platforms.
     """
     marks = [
-        name for name, platform in platforms().items() if platform.own_file or platform.interface
+        name
+        for name, platform in platforms().items()
+        if platform.own_file or platform.interface
     ]
     feedback = [
-        f"{name}-feedback" for name, platform in platforms().items() if platform.feedback_name
+        f"{name}-feedback"
+        for name, platform in platforms().items()
+        if platform.feedback_name
     ]
     return ["csv", "tests", "junit", "gradebook", *marks, *feedback]
 

@@ -68,6 +68,12 @@ PLATFORM = Platform(
         find_owners=find_owners,
         recognises=lambda file: _ATTACHMENTS in file.parts,
         describes=lambda name: name == _NOTE,
-        own_files={"comments.txt", "feedbackText.html", "grades.csv", "grades.xls", "grades.xlsx"},
+        own_files={
+            "comments.txt",
+            "feedbackText.html",
+            "grades.csv",
+            "grades.xls",
+            "grades.xlsx",
+        },
     )
 )

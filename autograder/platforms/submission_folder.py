@@ -30,7 +30,10 @@ class SubmissionFolder:
             about it, or "".
         """
         if self._path.is_symlink() or self._path.parent.is_symlink():
-            return "", f"{printable_name(self._path)} is a link; nothing was written there"
+            return (
+                "",
+                f"{printable_name(self._path)} is a link; nothing was written there",
+            )
         place = self._path / f"{self._path.name}.ipynb"
         earlier = self._contents()
         is_notebook = place in earlier and place.is_file() and not place.is_symlink()
@@ -61,7 +64,9 @@ class SubmissionFolder:
         """The files that stay here, without those of earlier submissions."""
         paths = self._path.iterdir() if self._path.is_dir() else ()
         return [
-            path for path in paths if path.name != PREVIOUS and not self._files.will_vanish(path)
+            path
+            for path in paths
+            if path.name != PREVIOUS and not self._files.will_vanish(path)
         ]
 
     def _move_aside(self, paths: Sequence[Path]) -> str:
@@ -76,14 +81,20 @@ class SubmissionFolder:
         """
         previous = self._path / PREVIOUS
         if previous.is_symlink():
-            raise KitError(f"{printable_name(previous)} is a link: remove it, it must be a folder")
+            raise KitError(
+                f"{printable_name(previous)} is a link: remove it, it must be a folder"
+            )
         time = self._hand_in_time()
         numbers = map(str, itertools.count(1))
         names: itertools.chain[str] | map[str] = numbers
         if time:
             stamp = time.strftime("%Y-%m-%dT%H%M%SZ")
-            names = itertools.chain([stamp], (f"{stamp}-{number}" for number in numbers))
-        folder = next(previous / name for name in names if not (previous / name).exists())
+            names = itertools.chain(
+                [stamp], (f"{stamp}-{number}" for number in numbers)
+            )
+        folder = next(
+            previous / name for name in names if not (previous / name).exists()
+        )
         self._files.make_folder(folder)
         return folder
 

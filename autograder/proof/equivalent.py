@@ -50,7 +50,9 @@ class Equivalent:
         mutant with two.
         """
         has_two_changes = bool(getattr(named, "parts", ()))
-        if named.question != self.question or (has_two_changes and "; " not in self.pattern):
+        if named.question != self.question or (
+            has_two_changes and "; " not in self.pattern
+        ):
             return False
         parts = (re.escape(part) for part in self.pattern.split("…"))
         return re.fullmatch(".*".join(parts), named.name) is not None

@@ -76,7 +76,9 @@ def prove_evidence(
     made |= dict.fromkeys(_choose(chooser, alternates, count), ())
     made |= {mistake: (mistake.name,) for mistake in _choose(chooser, mistakes, count)}
     for mistake in _choose(chooser, showing, count):
-        made |= _pairs(bench.grader.key.cells[mistake.question], mistake, mistakes, chooser)
+        made |= _pairs(
+            bench.grader.key.cells[mistake.question], mistake, mistakes, chooser
+        )
         made |= _mutants(mistake, chooser)
 
     def examine(client: HostClient, answer: KnownAnswer) -> ShownMistakes:
@@ -120,7 +122,9 @@ def _mutants(
     """The mistake with one more place of its cell changed; "" is the second fault's name."""
     mutants = code_mutants(mistake.question, mistake.cell)
     return {
-        KnownAnswer(mistake.question, f"{mistake.name}, {mutant.name}", "", mutant.cell): (
+        KnownAnswer(
+            mistake.question, f"{mistake.name}, {mutant.name}", "", mutant.cell
+        ): (
             mistake.name,
             "",
         )
@@ -144,11 +148,23 @@ def _examine(
     with contextlib.closing(sitting):
         runs = sitting.run(question, keep_calls=True)
         try:
-            shown = grader.show_mistakes(client, question, runs, asker, is_right=not made)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise KitError(f"a predicate raises {type(error).__name__}: {error}") from error
+            shown = grader.show_mistakes(
+                client, question, runs, asker, is_right=not made
+            )
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise KitError(
+                f"a predicate raises {type(error).__name__}: {error}"
+            ) from error
     failed = sum(not run.passed for run in runs.values())
-    return ShownMistakes(answer.question, answer.name, made, len(made) == 1, tuple(shown), failed)
+    return ShownMistakes(
+        answer.question, answer.name, made, len(made) == 1, tuple(shown), failed
+    )
 
 
 def evidence_problems(
@@ -205,7 +221,11 @@ def _pairs_without(
     pairs = []
     for record in records:
         is_pair = len(record.made) == 2 and "" not in record.made
-        if record.question != mistake.question or not is_pair or mistake.name in record.made:
+        if (
+            record.question != mistake.question
+            or not is_pair
+            or mistake.name in record.made
+        ):
             continue
         own_ideas = [ideas.get(made, frozenset()) for made in record.made]
         if not any(ideas[mistake.name] <= own for own in own_ideas):

@@ -135,12 +135,16 @@ def _figures(
         trivial={cost.name: 1 - cost.lost for cost in trivial},
         furthest_right=max(right_distances, default=None),
         nearest_wrong=min((far for far in wrong_distances if far > 1), default=None),
-        mutants=tuple(mutant for mutant in mutants if mutant.mutant.question == question.name),
+        mutants=tuple(
+            mutant for mutant in mutants if mutant.mutant.question == question.name
+        ),
     )
 
 
 def _cost(
-    outcome: TrialOutcome, points: Mapping[str, float], exception: CostException | None = None
+    outcome: TrialOutcome,
+    points: Mapping[str, float],
+    exception: CostException | None = None,
 ) -> MistakeCost:
     trial = outcome.trial
     tests = tuple(test for test in points if test in outcome.failed)
@@ -195,7 +199,9 @@ def cost_problems(
         if exceptions is not None:
             for mistake in question.mistakes:
                 yield from _mistake_problems(
-                    question.name, mistake, exceptions.get((question.name, mistake.name))
+                    question.name,
+                    mistake,
+                    exceptions.get((question.name, mistake.name)),
                 )
         for name, share in question.trivial.items():
             is_listed = (question.name, name) in entries

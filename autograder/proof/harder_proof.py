@@ -81,7 +81,9 @@ class HarderProof:
         questions = read_source(assignment).questions
         harder = read_harder(assignment, questions)
         if harder is None:
-            raise KitError(f"{assignment.name}: there is no {HARDER_FILE} beside the source")
+            raise KitError(
+                f"{assignment.name}: there is no {HARDER_FILE} beside the source"
+            )
         self._questions = harder.questions
         self._key = AnswerKey(
             assignment,
@@ -92,7 +94,9 @@ class HarderProof:
         self._checks = dict(_visible_checks(assignment))
         self._part = _load_part(assignment)
         self.figures = HarderFigures(
-            assignment.name, questions=len(harder.questions), all_questions=len(questions)
+            assignment.name,
+            questions=len(harder.questions),
+            all_questions=len(questions),
         )
 
     def prove_right_answers(
@@ -229,7 +233,9 @@ class HarderProof:
     ) -> bool:
         """Whether an answer passes the visible checks of its question."""
         mine = dict(self._checks_names(question))
-        mine.update({name: value for name, value in names.items() if name not in self._names})
+        mine.update(
+            {name: value for name, value in names.items() if name not in self._names}
+        )
         mine[question] = names.get(question, mine.get(question))
         try:
             with time_bound(20), contextlib.redirect_stdout(io.StringIO()):
@@ -294,7 +300,9 @@ def prove_harder(
 ) -> list[HarderFigures]:
     """Prove the harder inputs of the named assignments, or of all that have some."""
     named = [course.assignment(name) for name in dict.fromkeys(names)]
-    assignments = named or [one for one in course.assignments() if has_harder_inputs(one)]
+    assignments = named or [
+        one for one in course.assignments() if has_harder_inputs(one)
+    ]
     proven = []
     for assignment in assignments:
         proof = HarderProof(

@@ -32,7 +32,9 @@ def write_harder_rows(path: Path, proven: Sequence[HarderFigures]) -> None:
     with name_file_in_errors(path):
         text = path.read_text(encoding="utf-8")
     if _BEGIN not in text or _END not in text:
-        raise KitError(f"{path}: put the lines {_BEGIN} and {_END} where the table should stand")
+        raise KitError(
+            f"{path}: put the lines {_BEGIN} and {_END} where the table should stand"
+        )
     before, _, rest = text.partition(_BEGIN)
     table, _, after = rest.partition(_END)
     lines = [line for line in table.split("\n") if line.startswith("|")]

@@ -23,7 +23,13 @@ from autograder.proof.code_mutants import Variant
 from autograder.proof.equivalent import HUNTED_FILE, load_equivalent
 from autograder.proof.hunt_search import AnswerKind, Find, Hunter, HuntLimits
 from autograder.proof.mutants import all_mutants, mutant_trials, sample
-from autograder.proof.trials import Proctor, Trial, TrialOutcome, examine_each, with_answer
+from autograder.proof.trials import (
+    Proctor,
+    Trial,
+    TrialOutcome,
+    examine_each,
+    with_answer,
+)
 from autograder.proof.whole_submissions import SAMPLES_FILE
 from autograder.records.results import read_results
 from autograder.records.submission import FoundSubmission, Submission
@@ -101,7 +107,9 @@ def hunt(course: Course, assignment: Assignment, request: HuntRequest) -> Hunt:
     ) as bench:
         questions = bench.grader.questions
         if request.question and request.question not in questions:
-            raise KitError(f"there is no question {request.question!r} in {assignment.name}")
+            raise KitError(
+                f"there is no question {request.question!r} in {assignment.name}"
+            )
         contracts = load_contracts(assignment.suite)
         with_contract = {contract.question for contract in contracts}
         answers = [
@@ -112,7 +120,8 @@ def hunt(course: Course, assignment: Assignment, request: HuntRequest) -> Hunt:
                 *_of_mutants(bench, request),
                 *_of_class(bench, request),
             )
-            if answer.question in with_contract and request.question in ("", answer.question)
+            if answer.question in with_contract
+            and request.question in ("", answer.question)
         ]
         limits = request.limits
         if request.minutes is not None:
@@ -168,7 +177,9 @@ def hunt_answers(
     records, problems = examine_each(bench, jobs, search, list[Find])
     finds = tuple(find for record in records for find in record)
     without = [name for name in grader.questions if name not in with_contract]
-    return Hunt(grader.assignment.name, finds, len(jobs), tuple(without), tuple(problems))
+    return Hunt(
+        grader.assignment.name, finds, len(jobs), tuple(without), tuple(problems)
+    )
 
 
 SHORT_HUNT = HuntLimits(seconds=2.0, scripts=25)
@@ -189,7 +200,11 @@ def hunt_known_answers(
         for contract in load_contracts(assignment.suite)
         if question in ("", contract.question)
     ]
-    answers = [*_of_key(bench), *known_right_answers(bench), *as_hunted_mutants(mutants)]
+    answers = [
+        *_of_key(bench),
+        *known_right_answers(bench),
+        *as_hunted_mutants(mutants),
+    ]
     return hunt_answers(bench, contracts, answers, SHORT_HUNT)
 
 
@@ -201,8 +216,12 @@ def _submission(bench: Bench, answer: HuntedAnswer) -> Submission:
     if answer.kind == "key":
         return grader.key.submission
     if answer.kind == "mutant":
-        return with_answer(grader.key, Variant(answer.question, answer.name, answer.cell))
-    return grader.key.with_answer(KnownAnswer(answer.question, answer.name, "", answer.cell))
+        return with_answer(
+            grader.key, Variant(answer.question, answer.name, answer.cell)
+        )
+    return grader.key.with_answer(
+        KnownAnswer(answer.question, answer.name, "", answer.cell)
+    )
 
 
 def _of_key(bench: Bench) -> list[HuntedAnswer]:
@@ -219,7 +238,9 @@ def known_right_answers(bench: Bench) -> list[HuntedAnswer]:
     ]
     for answer in key.known_answers(SAMPLES_FILE):
         if answer.deserves is None:
-            answers.append(HuntedAnswer("sample", answer.question, answer.name, answer.cell))
+            answers.append(
+                HuntedAnswer("sample", answer.question, answer.name, answer.cell)
+            )
     return answers
 
 
@@ -232,10 +253,16 @@ def _of_mutants(bench: Bench, request: HuntRequest) -> list[HuntedAnswer]:
     mutants = [
         mutant
         for key in keys
-        for mutant in all_mutants(key.trial.question, cells[key.trial.question], key.observed)
+        for mutant in all_mutants(
+            key.trial.question, cells[key.trial.question], key.observed
+        )
     ]
     equivalent = load_equivalent(grader.assignment.suite)
-    listed = [mutant for mutant in mutants if any(entry.matches(mutant) for entry in equivalent)]
+    listed = [
+        mutant
+        for mutant in mutants
+        if any(entry.matches(mutant) for entry in equivalent)
+    ]
     others = [mutant for mutant in mutants if mutant not in listed]
     chosen = sample(others, request.mutants, grader.assignment.name)
     outcomes = Proctor(bench, keys).run(mutant_trials(chosen))
@@ -256,13 +283,18 @@ def surviving_mutants(
 
 def as_hunted_mutants(mutants: Iterable[Variant]) -> list[HuntedAnswer]:
     """Mutants as answers to search."""
-    return [HuntedAnswer("mutant", mutant.question, mutant.name, mutant.cell) for mutant in mutants]
+    return [
+        HuntedAnswer("mutant", mutant.question, mutant.name, mutant.cell)
+        for mutant in mutants
+    ]
 
 
 def _of_class(bench: Bench, request: HuntRequest) -> list[HuntedAnswer]:
     """Answers of the class with full marks, by the results on disk."""
     course, assignment = bench.course, bench.assignment
-    results = read_results(request.results or course.results, assignment.name, _tell_nobody)
+    results = read_results(
+        request.results or course.results, assignment.name, _tell_nobody
+    )
     if not results:
         return []
     try:
@@ -276,7 +308,9 @@ def _of_class(bench: Bench, request: HuntRequest) -> list[HuntedAnswer]:
             is_full = question.max_score > 0 and question.score >= question.max_score
             if is_full and result.student in notebooks:
                 notebook = notebooks[result.student]
-                answers.append(HuntedAnswer("student", question.name, result.student, "", notebook))
+                answers.append(
+                    HuntedAnswer("student", question.name, result.student, "", notebook)
+                )
     return answers
 
 

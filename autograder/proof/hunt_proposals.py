@@ -50,7 +50,10 @@ def add_test(text: str, find: Find) -> str | None:
         return None
     lines = text.split("\n")
     lines[line - 1] = re.sub(
-        r"points\(.*?\)", f"points({format_points(dearest - moved)})", lines[line - 1], count=1
+        r"points\(.*?\)",
+        f"points({format_points(dearest - moved)})",
+        lines[line - 1],
+        count=1,
     )
     number = 1 + len(re.findall(rf"^def {_NAME}\d", text, re.MULTILINE))
     test = _test_text(find, moved, f"{_NAME}{number}")
@@ -65,7 +68,10 @@ def _worths(text: str) -> dict[int, float]:
         if not isinstance(node, ast.FunctionDef):
             continue
         for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "points":
+            if (
+                isinstance(decorator, ast.Call)
+                and getattr(decorator.func, "id", "") == "points"
+            ):
                 worths[decorator.lineno] = float(ast.literal_eval(decorator.args[0]))
     return worths
 
@@ -75,7 +81,9 @@ def _with_imports(text: str) -> str:
     imports = ""
     if not re.search(r"^import torch$", text, re.MULTILINE):
         imports += "import torch\n"
-    if "types.SimpleNamespace" in text and not re.search(r"^import types$", text, re.MULTILINE):
+    if "types.SimpleNamespace" in text and not re.search(
+        r"^import types$", text, re.MULTILINE
+    ):
         imports += "import types\n"
     if not re.search(r"\bassert_close\b", text):
         imports += "from autograder.suite import assert_close\n"
@@ -108,7 +116,9 @@ def _test_lines(line: str) -> list[str]:
     is_call = re.match(r"(made_\d+ = )?(made_\d+\.)?\w+", line) is not None
     if not is_call or line.startswith(("def ", "class ", " ", "return ", "import ")):
         return [line]
-    target, _, call = line.rpartition(" = ") if line.startswith("made_") else ("", "", line)
+    target, _, call = (
+        line.rpartition(" = ") if line.startswith("made_") else ("", "", line)
+    )
     sides = []
     for owner, prefix in (("student", "mine_"), ("reference", "right_")):
         text = re.sub(r"\bmade_(?=\d)", prefix, call)

@@ -117,7 +117,9 @@ class Hunter:
         self._limits = dataclasses.replace(
             limits,
             call_seconds=min(limits.call_seconds, _CALL_SECONDS),
-            submission_seconds=max(limits.submission_seconds, 100 * hunt_limits.seconds),
+            submission_seconds=max(
+                limits.submission_seconds, 100 * hunt_limits.seconds
+            ),
         )
         self._contracts = contracts
         self._names = names
@@ -132,7 +134,11 @@ class Hunter:
         if name not in self._cards:
             if len(self._cards) > _MOST_ROUNDS_KEPT:
                 self._cards.clear()
-            contracts = [contract for contract in self._contracts if contract.question == question]
+            contracts = [
+                contract
+                for contract in self._contracts
+                if contract.question == question
+            ]
             seed = self._hunt_limits.seed + 1_000_003 * round_number
             count = min(_ROUND, self._hunt_limits.scripts)
             judges = {id(contract): self._judge(contract) for contract in contracts}
@@ -172,7 +178,9 @@ class Hunter:
             stand_ins: earlier questions for which the answer key answers, so that a find is about
                 this question.
         """
-        start_sitting = functools.partial(self._sitting, client, submission, question, stand_ins)
+        start_sitting = functools.partial(
+            self._sitting, client, submission, question, stand_ins
+        )
         with contextlib.closing(start_sitting()) as sitting:
             student = StudentPlayer(sitting.functions(), self._names)
             history: list[Script] = []
@@ -201,7 +209,10 @@ class Hunter:
                 played += 1
                 seconds += time.process_time() - started
                 seconds += max(0.0, sitting.workplace.spent.processor - spent)
-                if seconds > self._hunt_limits.seconds or played >= self._hunt_limits.scripts:
+                if (
+                    seconds > self._hunt_limits.seconds
+                    or played >= self._hunt_limits.scripts
+                ):
                     return
             round_number += 1
 
@@ -284,7 +295,8 @@ def _in_a_row(first: Script, second: Script) -> Script:
         return Made(leaf.step + shift) if isinstance(leaf, Made) else leaf
 
     steps = [
-        dataclasses.replace(step, on=moved(step.on)) for step in second.map_arguments(moved).steps
+        dataclasses.replace(step, on=moved(step.on))
+        for step in second.map_arguments(moved).steps
     ]
     helpers = second.helpers or first.helpers
     return Script((*first.steps, *steps), second.settings, helpers, second.gradients)
@@ -292,7 +304,9 @@ def _in_a_row(first: Script, second: Script) -> Script:
 
 def _as_find(kind: AnswerKind, question: str, answer: str, shrunk: Shrunk) -> Find:
     difference = shrunk.difference
-    wrong = difference.text if difference.answer is None else _shortened(difference.answer)
+    wrong = (
+        difference.text if difference.answer is None else _shortened(difference.answer)
+    )
     return Find(
         kind,
         question,
@@ -301,7 +315,9 @@ def _as_find(kind: AnswerKind, question: str, answer: str, shrunk: Shrunk) -> Fi
         script_title(shrunk.script),
         tuple(script_lines(shrunk.script)),
         _shortened(difference.right),
-        f"{difference.text} {wrong}".strip() if difference.kind in ("form", "changed") else wrong,
+        f"{difference.text} {wrong}".strip()
+        if difference.kind in ("form", "changed")
+        else wrong,
     )
 
 

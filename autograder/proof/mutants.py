@@ -69,11 +69,15 @@ def sample(
 
 def mutant_trials(mutants: Iterable[Variant]) -> list[Trial]:
     """A trial of each mutant."""
-    return [Trial("mutant", mutant.question, mutant.name, mutant.cell) for mutant in mutants]
+    return [
+        Trial("mutant", mutant.question, mutant.name, mutant.cell) for mutant in mutants
+    ]
 
 
 def judge_mutants(
-    outcomes: Iterable[TrialOutcome], mutants: Sequence[Variant], listed: Sequence[Equivalent]
+    outcomes: Iterable[TrialOutcome],
+    mutants: Sequence[Variant],
+    listed: Sequence[Equivalent],
 ) -> list[JudgedMutant]:
     """The fate of every mutant that could be graded, in the order of `mutants`."""
     killed = {
@@ -110,7 +114,9 @@ def _reason(
 
 
 def stale_entries(
-    listed: Iterable[Equivalent], mutants: Sequence[Variant], judged: Iterable[JudgedMutant]
+    listed: Iterable[Equivalent],
+    mutants: Sequence[Variant],
+    judged: Iterable[JudgedMutant],
 ) -> list[str]:
     """Entries of equivalent.toml that are not true: no mutant has the name, or one is killed."""
     killed = [mutant.mutant for mutant in judged if mutant.fate == "killed"]
@@ -118,7 +124,9 @@ def stale_entries(
     for entry in listed:
         where = f"{FILE}, [{entry.question}]"
         if not any(entry.matches(mutant) for mutant in mutants):
-            problems.append(f"{where}: there is no mutant {entry.pattern!r}; take the entry out")
+            problems.append(
+                f"{where}: there is no mutant {entry.pattern!r}; take the entry out"
+            )
         problems += [
             f"{where}: the mutant {mutant.name!r} is killed; take the entry {entry.pattern!r} out"
             for mutant in killed

@@ -98,7 +98,10 @@ def _shorter_tuple(
         elif isinstance(operator, ast.Eq | ast.NotEq) and _is_check(node, parents):
             shape = _text(node.left)
             relation = "!=" if isinstance(operator, ast.NotEq) else "=="
-            yield node, f"(*{shape}[:{place}], *{shape}[{place + 1}:]) {relation} {shorter}"
+            yield (
+                node,
+                f"(*{shape}[:{place}], *{shape}[{place + 1}:]) {relation} {shorter}",
+            )
 
 
 def _condition(node: ast.BoolOp) -> Mutations:
@@ -217,10 +220,14 @@ def _filter(node: ast.comprehension) -> Mutations:
 
 def _statement(node: ast.stmt, parents: Parents) -> Mutations:
     """The statement is left out, unless a name would be unbound without it."""
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name | ast.Tuple):
+    if isinstance(node, ast.Assign) and isinstance(
+        node.targets[0], ast.Name | ast.Tuple
+    ):
         names = set()
         for target in node.targets:
-            names |= {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
+            names |= {
+                part.id for part in ast.walk(target) if isinstance(part, ast.Name)
+            }
         if not names <= _names_bound_beside(node, parents):
             return
     yield node, "pass"

@@ -76,12 +76,18 @@ def price_problems(
     """Prices of several mistakes in one answer that break a law. Only the question of the mistakes
     is graded.
     """
-    losses: dict[str, Loss] = {}  # in each grader's process: a mistake is in many groups
+    losses: dict[
+        str, Loss
+    ] = {}  # in each grader's process: a mistake is in many groups
 
     def measure(client: HostClient, answer: KnownAnswer) -> Loss:
         (graded,) = grade_answer(bench, client, answer, [answer.question])
-        failed = sum(test.max_points for test in graded.tests if test.outcome != "passed")
-        return Loss(graded.max_score - graded.score, failed, graded.diagnosis is not None)
+        failed = sum(
+            test.max_points for test in graded.tests if test.outcome != "passed"
+        )
+        return Loss(
+            graded.max_score - graded.score, failed, graded.diagnosis is not None
+        )
 
     def compare(client: HostClient, answer: KnownAnswer) -> list[str]:
         for mistake in groups[answer]:

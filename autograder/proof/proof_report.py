@@ -247,7 +247,8 @@ def _as_plain_data(proof: Proof) -> dict[str, Any]:
         "questions": questions,
         "problems": list(proof.problems),
         "samples": [
-            dataclasses.asdict(sample) | {"verdict": sample.verdict} for sample in proof.samples
+            dataclasses.asdict(sample) | {"verdict": sample.verdict}
+            for sample in proof.samples
         ],
         "alone": [dataclasses.asdict(mistake) for mistake in proof.lone_mistakes],
     }

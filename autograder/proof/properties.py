@@ -126,7 +126,10 @@ def _of_results(
     if floats and any(tensor.is_floating_point() for tensor in inputs):
         yield "detaches its result", _handing_over("of_tensors(torch.Tensor.detach)")
     if floats:
-        yield "returns double precision", _handing_over("of_floats(torch.Tensor.double)")
+        yield (
+            "returns double precision",
+            _handing_over("of_floats(torch.Tensor.double)"),
+        )
         yield "returns half precision", _handing_over("of_floats(torch.Tensor.half)")
     if any(array.ndim > 0 for array in arrays):
         yield "squeezes its arrays", _handing_over("of_arrays(np.squeeze)")
@@ -140,8 +143,16 @@ def _handing_over(new: str) -> str:
 
 _TYPES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("floats for whole numbers", lambda leaf: type(leaf) is int, "of_type(int, float)"),
-    ("tensors for numbers", lambda leaf: type(leaf) is float, "of_type(float, torch.tensor)"),
-    ("1 and 0 for True and False", lambda leaf: type(leaf) is bool, "of_type(bool, int)"),
+    (
+        "tensors for numbers",
+        lambda leaf: type(leaf) is float,
+        "of_type(float, torch.tensor)",
+    ),
+    (
+        "1 and 0 for True and False",
+        lambda leaf: type(leaf) is bool,
+        "of_type(bool, int)",
+    ),
     ("lists for tensors", is_tensor, "of_tensors(torch.Tensor.tolist)"),
     (
         "int32 for int64",
@@ -175,7 +186,9 @@ def _of_settings(
 ) -> Iterator[Property]:
     """Settings of which one counts for nothing beside another, or is read as a share of another."""
     neutral = _neutral_values(parameters, arguments)
-    optional = [name for name in neutral if parameters[name].default is not Parameter.empty]
+    optional = [
+        name for name in neutral if parameters[name].default is not Parameter.empty
+    ]
     for name, other in itertools.permutations(neutral, 2):
         if name not in optional and other not in optional:
             continue
@@ -184,13 +197,23 @@ def _of_settings(
         yield f"ignores {name} where {other} is given", f"{wrapper}True)"
         if other in optional:
             yield f"ignores {name} where {other} is not given", f"{wrapper}False)"
-    shares = [name for name, values in arguments.items() if any(type(x) is float for x in values)]
+    shares = [
+        name
+        for name, values in arguments.items()
+        if any(type(x) is float for x in values)
+    ]
     for name, whole in itertools.permutations(shares, 2):
-        yield f"takes {name} as a share of {whole}", f"as_share(function, {name!r}, {whole!r})"
+        yield (
+            f"takes {name} as a share of {whole}",
+            f"as_share(function, {name!r}, {whole!r})",
+        )
     for name in optional:
         values = [neutral[name], *arguments.get(name, [])]
         if any(type(value) is int for value in values):
-            yield f"fails for a large {name}", f"no_larger_than_sizes(function, {name!r})"
+            yield (
+                f"fails for a large {name}",
+                f"no_larger_than_sizes(function, {name!r})",
+            )
 
 
 def _neutral_values(
@@ -219,7 +242,10 @@ def _of_masks(arguments: Arguments) -> Iterator[Property]:
     for name, values in arguments.items():
         masks = [value for value in values if is_tensor(value)]
         if has_four_axes and any(dtype_name(mask.dtype) == "bool" for mask in masks):
-            yield f"lines {name} up from the left", f"lining_up_from_the_left(function, {name!r})"
+            yield (
+                f"lines {name} up from the left",
+                f"lining_up_from_the_left(function, {name!r})",
+            )
 
 
 # --- memory between calls
@@ -236,10 +262,16 @@ def _of_memory(
     ]
     if len(plain) == len(parameters) > 1:
         for name in plain:
-            yield f"keeps answers by {name} alone", f"keeping_answers(function, {(name,)!r})"
+            yield (
+                f"keeps answers by {name} alone",
+                f"keeping_answers(function, {(name,)!r})",
+            )
         for name in plain if len(plain) > 2 else ():
             others = tuple(other for other in plain if other != name)
-            yield f"keeps answers by all but {name}", f"keeping_answers(function, {others!r})"
+            yield (
+                f"keeps answers by all but {name}",
+                f"keeping_answers(function, {others!r})",
+            )
     if plain and _tensors(list(arguments.values())):
         by_shape = f"keeping_answers(function, {tuple(plain)!r}, by_shape=True)"
         yield "keeps answers by the shapes of tensors", by_shape
@@ -310,9 +342,15 @@ def _of_torch(
             if not reached.near & _SOFTMAX:
                 continue
             if {"float32", "float64"} <= precisions:
-                yield f"{name}, in float32", f"computing(function, {changes}, (torch.float32,))"
+                yield (
+                    f"{name}, in float32",
+                    f"computing(function, {changes}, (torch.float32,))",
+                )
             if precisions & set(_HALF):
-                yield f"{name}, in half precision", f"computing(function, {changes}, HALF)"
+                yield (
+                    f"{name}, in half precision",
+                    f"computing(function, {changes}, HALF)",
+                )
     if FILL in reached.everywhere:
         for name, value in _FILLS:
             yield f"fills with {name}", f"computing(function, filling({value}))"
@@ -321,7 +359,10 @@ def _of_torch(
             if words & reached.own:
                 yield name, f"in_half_precision(function, {functions})"
     if {"pow", "mean", "sub"} <= reached.own:
-        yield "variance as E[x²] − E[x]²", "computing(function, difference_of_squares())"
+        yield (
+            "variance as E[x²] − E[x]²",
+            "computing(function, difference_of_squares())",
+        )
     has_many_axes = any(tensor.dim() > 2 for tensor in _tensors(values))
     for name in _REDUCTIONS:
         if has_many_axes and over_last_axis(name) in reached.near:

@@ -33,7 +33,9 @@ class ChangedTorch(TorchFunctionMode):
         super().__init__()
         self._changes = changes
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         name = getattr(func, "__name__", "").strip("_").removeprefix("linalg_")
         change = self._changes.get(name)
         if change is None:
@@ -85,7 +87,9 @@ def largest_of_all(x: Tensor, dim: Any) -> Tensor:
 
 def nothing(x: Tensor, dim: Any) -> Tensor:
     """Zeros in the form of the largest of each row."""
-    return torch.zeros_like(torch.where(x > -math.inf, x, 0.0).sum(dim=dim, keepdim=True))
+    return torch.zeros_like(
+        torch.where(x > -math.inf, x, 0.0).sum(dim=dim, keepdim=True)
+    )
 
 
 def clamp_scores(x: Tensor, limit: float) -> Tensor:
@@ -113,7 +117,9 @@ def shifted_by(
         powers = torch.exp(moved)
         return moved, powers, powers.sum(dim=dim, keepdim=True)
 
-    def softmax(func: Any, x: Tensor, dim: int = -1, dtype: Any = None, **_unused: Any) -> Tensor:
+    def softmax(
+        func: Any, x: Tensor, dim: int = -1, dtype: Any = None, **_unused: Any
+    ) -> Tensor:
         _, powers, total = powers_and_total(x if dtype is None else x.to(dtype), dim)
         return (powers / total).to(dtype or x.dtype)
 
@@ -148,11 +154,17 @@ def filling(number: float | None) -> dict[str, Change]:
     """
 
     def fill(func: Any, *values: Any, **keywords: Any) -> Any:
-        dtype = first_dtype(values) or keywords.get("dtype") or torch.get_default_dtype()
+        dtype = (
+            first_dtype(values) or keywords.get("dtype") or torch.get_default_dtype()
+        )
         fill_value = torch.finfo(dtype).min if number is None else number
 
         def replaced(argument: Any) -> Any:
-            return fill_value if isinstance(argument, float) and argument == -math.inf else argument
+            return (
+                fill_value
+                if isinstance(argument, float) and argument == -math.inf
+                else argument
+            )
 
         keywords = {name: replaced(argument) for name, argument in keywords.items()}
         return func(*map(replaced, values), **keywords)
@@ -252,7 +264,9 @@ def difference_of_squares() -> dict[str, Change]:
         raw = getattr(x, "square_of", None)
         if raw is None:
             return func(x, *values, **keywords)
-        return func(raw.pow(2), *values, **keywords) - func(raw, *values, **keywords).pow(2)
+        return func(raw.pow(2), *values, **keywords) - func(
+            raw, *values, **keywords
+        ).pow(2)
 
     return {"sub": subtract, "pow": square, "mean": mean}
 

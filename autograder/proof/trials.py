@@ -153,7 +153,8 @@ class Proctor:
         """The outcome of every trial, in the order of the trials."""
         examined = examine_jobs(self._bench, trials, self._try, TrialOutcome)
         return [
-            outcome or TrialOutcome(trial, problem=problem) for trial, outcome, problem in examined
+            outcome or TrialOutcome(trial, problem=problem)
+            for trial, outcome, problem in examined
         ]
 
     def _try(self, client: HostClient, trial: Trial) -> TrialOutcome:
@@ -215,7 +216,9 @@ class Proctor:
         with contextlib.closing(sitting):
             for test in sorted(question.tests, key=rank):
                 started = time.monotonic()
-                runs |= sitting.run(question, (test.name,), keep_worker=True, keep_calls=is_key)
+                runs |= sitting.run(
+                    question, (test.name,), keep_worker=True, keep_calls=is_key
+                )
                 seconds[test.name] = time.monotonic() - started
                 is_lost = not runs[test.name].passed and test.points > 0
                 if trial.is_hasty and is_lost:

@@ -39,7 +39,12 @@ from autograder.grading.extras import find_extras
 from autograder.proof.cost_exceptions import load_costs
 from autograder.proof.equivalent import Equivalent, load_equivalent
 from autograder.proof.evidence_proof import prove_evidence
-from autograder.proof.figures import QuestionFigures, cost_problems, flaky, question_figures
+from autograder.proof.figures import (
+    QuestionFigures,
+    cost_problems,
+    flaky,
+    question_figures,
+)
 from autograder.proof.mutants import (
     ENOUGH_KILLED,
     JudgedMutant,
@@ -53,7 +58,13 @@ from autograder.proof.mutants import (
 )
 from autograder.proof.pairs import combine_mistakes, price_problems
 from autograder.proof.tolerances import unstated_tolerances
-from autograder.proof.trials import Proctor, Replacement, Trial, TrialOutcome, known_trial
+from autograder.proof.trials import (
+    Proctor,
+    Replacement,
+    Trial,
+    TrialOutcome,
+    known_trial,
+)
 from autograder.proof.unfinished import unfinished_forms
 from autograder.proof.whole_submissions import (
     SAMPLES_FILE,
@@ -145,7 +156,9 @@ class Proof:
             parts.append(f"{wrong:.0%} wrongly")
         if self.lone_mistakes:
             lone = self.lone_mistakes
-            harmless = [mistake for mistake in lone if not (mistake.elsewhere or mistake.hinted)]
+            harmless = [
+                mistake for mistake in lone if not (mistake.elsewhere or mistake.hinted)
+            ]
             count = f"{len(harmless)} of {len(lone)}"
             parts.append(f"{count} mistakes alone touch no other question")
         return ", ".join(parts)
@@ -164,7 +177,9 @@ def verify_command(
     assignments = [course.assignment(name) for name in dict.fromkeys(names)]
     assignments = assignments or course.assignments()
     proofs = [verify(course, assignment, request) for assignment in assignments]
-    if request.question and not any(proof.figures or proof.problems for proof in proofs):
+    if request.question and not any(
+        proof.figures or proof.problems for proof in proofs
+    ):
         listed = ", ".join(assignment.name for assignment in assignments)
         raise KitError(f"there is no question {request.question!r} in {listed}")
     return proofs
@@ -189,7 +204,9 @@ class _Prover:
         self._bench, self._grader, self._request = bench, bench.grader, request
         self._questions = self._grader.questions
         key = self._grader.key
-        self._cells = {name: cell for name, cell in key.cells.items() if name in self._questions}
+        self._cells = {
+            name: cell for name, cell in key.cells.items() if name in self._questions
+        }
         self._alternates = key.known_answers("alternates.py")
         self._problems: list[str] = []
 
@@ -262,7 +279,9 @@ class _Prover:
         from autograder.proof.harder_proof import refused_right_answers
 
         question = self._request.question
-        return refused_right_answers(self._bench.course, self._bench.assignment, question)
+        return refused_right_answers(
+            self._bench.course, self._bench.assignment, question
+        )
 
     def _asked_for(self, answers: Sequence[_OfQuestion]) -> list[_OfQuestion]:
         """The answers to questions that the request asks for."""
@@ -296,7 +315,9 @@ class _Prover:
             if answer.name in self._grader.reference:
                 yield f"known answer {answer.name} is named like something in the notebook"
 
-    def _questions_without_answers(self, answers: Sequence[KnownAnswer]) -> Iterator[str]:
+    def _questions_without_answers(
+        self, answers: Sequence[KnownAnswer]
+    ) -> Iterator[str]:
         for name in self._questions:
             kinds = [answer.is_mistake for answer in answers if answer.question == name]
             if not any(kinds):
@@ -368,7 +389,9 @@ class _Prover:
         for outcome in outcomes:
             if outcome.problem:
                 trial = outcome.trial
-                self._problems.append(f"mutant {trial.question}: {trial.name}: {outcome.problem}")
+                self._problems.append(
+                    f"mutant {trial.question}: {trial.name}: {outcome.problem}"
+                )
         listed = self._asked_for(load_equivalent(self._bench.assignment.suite))
         judged = judge_mutants(outcomes, chosen, listed)
         self._problems += stale_entries(listed, mutants, judged)
@@ -378,7 +401,9 @@ class _Prover:
                 f"{ENOUGH_KILLED:.0%}; these survive:"
             )
             alive = [mutant.mutant for mutant in judged if mutant.fate == "survived"]
-            self._problems += [f"survives: {mutant.question}: {mutant.name}" for mutant in alive]
+            self._problems += [
+                f"survives: {mutant.question}: {mutant.name}" for mutant in alive
+            ]
         return judged
 
     def _try_trivial(self, keys: Sequence[TrialOutcome]) -> list[TrialOutcome]:

@@ -97,7 +97,9 @@ def diagnose_samples(
         (question,) = grade_answer(bench, client, sample, [sample.question])
         lost = question.max_score - question.score
         named = _mistakes_in(question)
-        return DiagnosedSample(sample.question, sample.name, sample.deserves, named, lost)
+        return DiagnosedSample(
+            sample.question, sample.name, sample.deserves, named, lost
+        )
 
     diagnosed, problems = examine_each(bench, samples, diagnose, DiagnosedSample)
     return diagnosed, [*problems, *sample_problems(diagnosed)]
@@ -159,16 +161,22 @@ def grade_alone(
                 if question.score < question.max_score
             },
             hinted=tuple(
-                name for name, question in questions.items() if question.diagnosis or question.slips
+                name
+                for name, question in questions.items()
+                if question.diagnosis or question.slips
             ),
         )
 
     results, problems = examine_each(bench, answers, grade, LoneAnswer)
     for result in results:
         title = f"{result.question}/{result.name}"
-        losses = [f"{points:g} of {question}" for question, points in result.elsewhere.items()]
+        losses = [
+            f"{points:g} of {question}" for question, points in result.elsewhere.items()
+        ]
         if losses:
-            problems.append(f"{title} alone costs points elsewhere: {', '.join(losses)}")
+            problems.append(
+                f"{title} alone costs points elsewhere: {', '.join(losses)}"
+            )
         for question in result.hinted:
             problems.append(f"{title} alone brings a hint to {question}")
     return results, problems

@@ -72,11 +72,18 @@ def changing(function: Function, name: str) -> Function:
         argument = signature.bind(*values, **keywords).arguments.get(name)
         changed = tensors(argument)
         storages = {tensor.untyped_storage().data_ptr() for tensor in changed}
-        if any(tensor.untyped_storage().data_ptr() in storages for tensor in tensors(result)):
-            result = mapped(lambda leaf: leaf.clone() if is_tensor(leaf) else leaf, result)
+        if any(
+            tensor.untyped_storage().data_ptr() in storages
+            for tensor in tensors(result)
+        ):
+            result = mapped(
+                lambda leaf: leaf.clone() if is_tensor(leaf) else leaf, result
+            )
         for tensor in changed:
             if 0 not in tensor.stride():
-                tensor.data.copy_(~tensor if tensor.dtype == torch.bool else tensor.data + 1)
+                tensor.data.copy_(
+                    ~tensor if tensor.dtype == torch.bool else tensor.data + 1
+                )
         if changed:
             return result
         if isinstance(result, (np.ndarray, list, tuple, dict, set)):
@@ -96,7 +103,9 @@ def contiguous_only(function: Function) -> Function:
     @functools.wraps(function)
     def answer(*values: Any, **keywords: Any) -> Any:
         if not all(tensor.is_contiguous() for tensor in tensors((values, keywords))):
-            raise RuntimeError("view size is not compatible with input tensor's size and stride")
+            raise RuntimeError(
+                "view size is not compatible with input tensor's size and stride"
+            )
         return function(*values, **keywords)
 
     return answer
@@ -154,7 +163,11 @@ def no_larger_than_sizes(function: Function, name: str) -> Function:
     """Fails, as `topk` does, where the number `name` is above all sizes of the tensors."""
 
     def check(arguments: dict[str, Any]) -> None:
-        sizes = [size for tensor in tensors(list(arguments.values())) for size in tensor.shape]
+        sizes = [
+            size
+            for tensor in tensors(list(arguments.values()))
+            for size in tensor.shape
+        ]
         if is_number(arguments[name]) and arguments[name] > max(sizes, default=0):
             raise RuntimeError("selected index k out of range")
 
@@ -167,11 +180,15 @@ def lining_up_from_the_left(function: Function, name: str) -> Function:
     def line_up(arguments: dict[str, Any]) -> None:
         mask = arguments[name]
         floats = [
-            tensor for tensor in tensors(list(arguments.values())) if tensor.is_floating_point()
+            tensor
+            for tensor in tensors(list(arguments.values()))
+            if tensor.is_floating_point()
         ]
         missing = floats[0].dim() - mask.dim() if floats and is_tensor(mask) else 0
         if missing > 0 and mask.dim() > 2:
-            arguments[name] = mask.reshape(mask.shape[:1] + (1,) * missing + mask.shape[1:])
+            arguments[name] = mask.reshape(
+                mask.shape[:1] + (1,) * missing + mask.shape[1:]
+            )
 
     return with_arguments(function, line_up)
 
@@ -220,7 +237,9 @@ def keeping_answers(
         key = fingerprint([bound.arguments[name] for name in names], by_shape=by_shape)
         if key not in answers:
             answers[key] = function(*values, **keywords)
-        return mapped(lambda leaf: leaf.clone() if is_tensor(leaf) else leaf, answers[key])
+        return mapped(
+            lambda leaf: leaf.clone() if is_tensor(leaf) else leaf, answers[key]
+        )
 
     return answer
 
@@ -269,7 +288,9 @@ def of_tensors(new: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def of_floats(new: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The change of a leaf, for tensors of floats alone."""
-    return of_tensors(lambda tensor: new(tensor) if tensor.is_floating_point() else tensor)
+    return of_tensors(
+        lambda tensor: new(tensor) if tensor.is_floating_point() else tensor
+    )
 
 
 def of_dtype(dtype: Any, new: Callable[[Any], Any]) -> Callable[[Any], Any]:

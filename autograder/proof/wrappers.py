@@ -70,7 +70,9 @@ def observe(
     observed = []
     classes = {}
     for name, calls_of_function in by_function.items():
-        properties = list_properties(calls_of_function, signature(name), reachable(name))
+        properties = list_properties(
+            calls_of_function, signature(name), reachable(name)
+        )
         observed.append(ObservedFunction(name, tuple(properties)))
         if "." in name:
             owner = name.split(".")[0]
@@ -150,7 +152,12 @@ def _words(definition: ast.AST) -> frozenset[str]:
 
 
 def _is_infinite(node: ast.expr) -> bool:
-    return ast.unparse(node) in ("-math.inf", "-torch.inf", "float('-inf')", "-float('inf')")
+    return ast.unparse(node) in (
+        "-math.inf",
+        "-torch.inf",
+        "float('-inf')",
+        "-float('inf')",
+    )
 
 
 def property_mutants(
@@ -159,7 +166,11 @@ def property_mutants(
     """The property mutants of a question's cell, for each of its functions that the suite calls."""
     defined = _callables(source)
     return [
-        Variant(question, f"{called.function}: {name}", _wrap(source, {called.function: wrapper}))
+        Variant(
+            question,
+            f"{called.function}: {name}",
+            _wrap(source, {called.function: wrapper}),
+        )
         for called in observed
         if called.function in defined
         for name, wrapper in called.properties
@@ -226,4 +237,6 @@ def _wrap(source: str, wrappers: Mapping[str, str]) -> str:
         f"{function} = eval({wrapper!r}, vars(_wrappers), {{'function': {function}}})"
         for function, wrapper in wrappers.items()
     ]
-    return source.rstrip("\n") + _END_OF_CELL.format(text=text) + "\n".join(lines) + "\n"
+    return (
+        source.rstrip("\n") + _END_OF_CELL.format(text=text) + "\n".join(lines) + "\n"
+    )

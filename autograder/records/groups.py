@@ -73,7 +73,9 @@ class ClassGroups:
             dataclasses.replace(group, mistake=mistake) if group.name == name else group
             for group in self.groups
         ]
-        return dataclasses.replace(self, suite_sha256=suite_sha256, groups=tuple(groups))
+        return dataclasses.replace(
+            self, suite_sha256=suite_sha256, groups=tuple(groups)
+        )
 
 
 def nameless_questions(result: Result) -> dict[str, tuple[str, ...]]:
@@ -90,7 +92,9 @@ def nameless_questions(result: Result) -> dict[str, tuple[str, ...]]:
     return questions
 
 
-def _has_unexplained_tests(question: QuestionResult, explained: Collection[str]) -> bool:
+def _has_unexplained_tests(
+    question: QuestionResult, explained: Collection[str]
+) -> bool:
     return any(
         test.outcome not in ("passed", "missing") and test.name not in explained
         for test in question.tests
@@ -102,7 +106,12 @@ def fingerprint_nameless(results: Iterable[Result]) -> str:
     digest = hashlib.sha256()
     for result in sorted(results, key=lambda result: result.student):
         if questions := nameless_questions(result):
-            fields = (result.student, result.submission_sha256, result.suite_sha256, *questions)
+            fields = (
+                result.student,
+                result.submission_sha256,
+                result.suite_sha256,
+                *questions,
+            )
             digest.update("\0".join(fields).encode("utf-8", "surrogatepass") + b"\1")
     return digest.hexdigest()
 

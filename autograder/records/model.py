@@ -184,11 +184,15 @@ class Result:
     @property
     def flagged(self) -> tuple[str, ...]:
         """Questions with two answers to one call, at which a person should look."""
-        return tuple(question.name for question in self.questions if question.two_answers)
+        return tuple(
+            question.name for question in self.questions if question.two_answers
+        )
 
     def without_examples(self) -> Result:
         """The result for readers who may not see examples yet."""
-        questions = [dataclasses.replace(question, example=None) for question in self.questions]
+        questions = [
+            dataclasses.replace(question, example=None) for question in self.questions
+        ]
         return dataclasses.replace(self, questions=tuple(questions))
 
     def headline(self) -> Result:
@@ -215,7 +219,9 @@ class Result:
         """
         result = decode_stored(text, Result)
         if result.schema not in _READABLE_SCHEMAS:
-            raise ValueError(f"result schema {result.schema!r}, expected {RESULT_SCHEMA}")
+            raise ValueError(
+                f"result schema {result.schema!r}, expected {RESULT_SCHEMA}"
+            )
         return _with_shared_parts(result)
 
 
@@ -270,7 +276,9 @@ class ManualGrades:
     student: str
     written: tuple[ManualScore, ...]
     questions: tuple[ManualScore, ...] = ()
-    automatic: Mapping[str, float] = dataclasses.field(default_factory=dict, compare=False)
+    automatic: Mapping[str, float] = dataclasses.field(
+        default_factory=dict, compare=False
+    )
     submission: str = dataclasses.field(default="", compare=False)
 
     @property

@@ -202,7 +202,9 @@ def read_results(
         try:
             results.append(_read(path, assignment))
         except (OSError, ValueError) as error:
-            tell(f"{path}: left out, {one_line(str(error))}; grade this submission again")
+            tell(
+                f"{path}: left out, {one_line(str(error))}; grade this submission again"
+            )
     return sorted(results, key=lambda result: result.student)
 
 
@@ -221,8 +223,13 @@ def read_result(
 def _read(path: Path, assignment: str) -> Result:
     result = Result.from_json(stored_text(path))
     check_sums(result)
-    if result.assignment != assignment or path.name != f"{path_name(result.student)}.json":
-        raise ValueError(f"it holds the result of {result.student!r} in {result.assignment!r}")
+    if (
+        result.assignment != assignment
+        or path.name != f"{path_name(result.student)}.json"
+    ):
+        raise ValueError(
+            f"it holds the result of {result.student!r} in {result.assignment!r}"
+        )
     return result
 
 
@@ -315,7 +322,9 @@ class TimingFile:
         """
         graded_before = [student for student in students if self._has_result(student)]
         for student in graded_before:
-            self._keep_older(student, "it was to be graded again, and the run ended first")
+            self._keep_older(
+                student, "it was to be graded again, and the run ended first"
+            )
         if graded_before:
             self._write(to_disk=False)
 
@@ -353,7 +362,9 @@ class TimingFile:
             to_disk=to_disk,
         )
         if self._path == timing_path(self._folder, self._assignment):
-            shutil.rmtree(_folder_of_shares(self._folder, self._assignment), ignore_errors=True)
+            shutil.rmtree(
+                _folder_of_shares(self._folder, self._assignment), ignore_errors=True
+            )
 
     def text(self) -> str:
         """The file's content."""
@@ -430,7 +441,9 @@ def load_timing(folder: Path, assignment: str) -> list[Graded]:
         ValueError: a file is broken; names the file.
     """
     shares = _folder_of_shares(folder, assignment).glob("*.json")
-    paths = [path for path in (timing_path(folder, assignment), *shares) if path.is_file()]
+    paths = [
+        path for path in (timing_path(folder, assignment), *shares) if path.is_file()
+    ]
     entries: dict[str, Graded] = {}
     for path in sorted(paths, key=lambda path: path.stat().st_mtime_ns):
         entries |= {entry.student: entry for entry in _read_entries(path)}

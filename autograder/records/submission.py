@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-CellState = Literal["ok", "error", "timeout", "crashed", "missing", "restored", "skipped"]
+CellState = Literal[
+    "ok", "error", "timeout", "crashed", "missing", "restored", "skipped"
+]
 Role = Literal["given", "question", "check", "demo", "written", "text", "extra"]
 """The purpose of a cell: given code, a question's solution, a visible check (locked), a demo (not
 run when grading), a written answer, plain text, or a cell that the student added.
@@ -54,7 +56,9 @@ class HandedInCell:
     kind: str
     source: str
     id: str = ""
-    attachments: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    attachments: Mapping[str, Mapping[str, str]] = dataclasses.field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True, slots=True)

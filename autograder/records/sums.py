@@ -107,7 +107,9 @@ def _check_sum(
 ) -> None:
     summed = total(parts)
     if not _is_close(stated, summed):
-        raise ValueError(f"{name} is {stated:g}, and its parts make {format_points(summed)}")
+        raise ValueError(
+            f"{name} is {stated:g}, and its parts make {format_points(summed)}"
+        )
 
 
 def _is_close(first: float, second: float) -> bool:

@@ -56,7 +56,13 @@ def export_gradebook(stored: StoredMarks, to: Path | None) -> Iterator[str]:
             for student, problem in problems.items():
                 autograded.write_problem(student, problem)
         fill_gradebook(
-            course, assignment, submissions(), times, problems, db_url=db_url, version=version
+            course,
+            assignment,
+            submissions(),
+            times,
+            problems,
+            db_url=db_url,
+            version=version,
         )
         marks = class_marks(course, assignment, results, stored.timing)
         gradebook_times = read_gradebook_times(course, db_url)

@@ -21,7 +21,12 @@ from autograder.outputs.feedback_page import feedback_path, render_feedback
 from autograder.outputs.junit import junit_xml
 from autograder.outputs.speed_table import describe_speeds, speed_bonus
 from autograder.outputs.totals import course_totals, find_split_students, totals_csv
-from autograder.platforms.fill import PlatformFile, fill, learn_people, read_platform_file
+from autograder.platforms.fill import (
+    PlatformFile,
+    fill,
+    learn_people,
+    read_platform_file,
+)
 from autograder.platforms.platform import Platform
 from autograder.platforms.push import push_marks
 from autograder.platforms.registry import platforms, with_own_file
@@ -85,11 +90,15 @@ def report_command(
     collected = read_collected(course.submitted, assignment.name)
     stale = stored.tell_stale([mark.result for mark in marks if mark.result])
     pages = 0
-    with FileTransaction(course.kept, f"`autograder report {assignment.name}`") as files:
+    with FileTransaction(
+        course.kept, f"`autograder report {assignment.name}`"
+    ) as files:
         for mark in expand_comments(marks, rubrics):
             page = None  # a page of an earlier version would show a score that no longer holds
             if (result := mark.own_result) is not None:
-                shown = shown_now(course, assignment.name, mark.student, mark.person, result)
+                shown = shown_now(
+                    course, assignment.name, mark.student, mark.person, result
+                )
                 page = render_feedback(shown, uses, speeds.get(mark.holder, ""), mark)
                 pages += 1
             _replace_feedback(files, stored, mark, page)
@@ -164,12 +173,18 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
         )
         return
     content = _content(request, marks, stored.timing, file, tell)
-    if request.roster is None and request.platform and NAMES[request.platform].groups_have_ids:
+    if (
+        request.roster is None
+        and request.platform
+        and NAMES[request.platform].groups_have_ids
+    ):
         _tell_possible_groups(marks, request.platform, tell)
     if request.to is None:
         yield from _lines(request.format, content)
     else:
-        with FileTransaction(course.kept, f"`autograder export {assignment.name}`") as files:
+        with FileTransaction(
+            course.kept, f"`autograder export {assignment.name}`"
+        ) as files:
             files.write(request.to, content)
         yield f"{len(results)} results of {assignment.name} in {request.to}"
 
@@ -191,12 +206,16 @@ def _check_push(request: ExportRequest) -> None:
             f"--push goes with --format {', '.join(PUSH_PLATFORMS)}, not with {request.format}"
         )
     if request.to is not None or request.roster is not None:
-        raise KitError("--push reads and writes the platform itself: leave --to and --roster out")
+        raise KitError(
+            "--push reads and writes the platform itself: leave --to and --roster out"
+        )
 
 
 def _tell_possible_groups(marks: Sequence[Mark], platform: str, tell: Tell) -> None:
     """Name the students who may be groups, by the platform's download."""
-    if students := [mark.student for mark in marks if mark.may_be_a_group and mark.result]:
+    if students := [
+        mark.student for mark in marks if mark.may_be_a_group and mark.result
+    ]:
         tell(
             f"taken for people, though in a group assignment these are groups: "
             f"{listing(students)}; give {NAMES[platform].title}'s {NAMES[platform].own_file} as "
@@ -209,7 +228,9 @@ def _lines(format_: str, content: Iterable[str | bytes]) -> Iterator[str]:
     unprinted = ""
     for piece in content:
         if isinstance(piece, bytes):
-            raise KitError(f"{format_} is a zip: name a file for it, `--to feedback.zip`")
+            raise KitError(
+                f"{format_} is a zip: name a file for it, `--to feedback.zip`"
+            )
         lines, end, unprinted = (unprinted + piece).rpartition("\n")
         if end:
             yield lines
@@ -235,10 +256,14 @@ def totals_command(
         raise NothingToGrade(f"no results in {results}: run `autograder grade` first")
     names = list(by_assignment)
     rows = course_totals(course, by_assignment, tell, provisional=provisional)
-    if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
+    if unknown := [
+        next(iter(row.marks.values())).student for row in rows if row.total is None
+    ]:
         tell(f"without a total yet: {listing(unknown)}")
     if split := find_split_students(rows, names):
-        titles = ", ".join(sorted({NAMES[platform].title for platform in split.values()}))
+        titles = ", ".join(
+            sorted({NAMES[platform].title for platform in split.values()})
+        )
         tell(
             f"{titles} numbers people anew in each assignment, so these may stand here once for "
             f"each: {listing(list(split))}; write students.csv with names or emails, or collect "
@@ -268,19 +293,27 @@ def _content(
             for mark in marks
             if mark.result is None
         ]
-        return junit_xml([result for mark in marks if (result := mark.own_result)], problems)
+        return junit_xml(
+            [result for mark in marks if (result := mark.own_result)], problems
+        )
     if request.format == "tests":
         return render_test_csv(marks)
     platform = platforms().get(request.platform, Platform())
     if request.format.endswith(_FEEDBACK) and platform.feedback_name:
-        pieces, unknown = pack_feedback(marks, assignment, course.feedback, platform.feedback_name)
+        pieces, unknown = pack_feedback(
+            marks, assignment, course.feedback, platform.feedback_name
+        )
         if unknown:
             tell(f"without a name that {request.platform} knows: {listing(unknown)}")
         return pieces
     if request.format == "csv":
         _tell_unfinished(marks, request.provisional, tell)
         late, bonus = any(mark.late for mark in marks), _speed_bonuses(course, timing)
-        return [render_student_csv(marks, provisional=request.provisional, late=late, bonus=bonus)]
+        return [
+            render_student_csv(
+                marks, provisional=request.provisional, late=late, bonus=bonus
+            )
+        ]
     try:
         if file is not None:
             text, difference = fill(

@@ -41,8 +41,15 @@ class StoredMarks:
         timing: the entries of the timing file.
     """
 
-    def __init__(self, course: Course, assignment: Assignment, folder: Path, tell: Tell) -> None:
-        self.course, self.assignment, self.folder, self.tell = course, assignment, folder, tell
+    def __init__(
+        self, course: Course, assignment: Assignment, folder: Path, tell: Tell
+    ) -> None:
+        self.course, self.assignment, self.folder, self.tell = (
+            course,
+            assignment,
+            folder,
+            tell,
+        )
         self.timing = read_timing(folder, assignment.name, tell)
 
     @functools.cached_property
@@ -57,7 +64,9 @@ class StoredMarks:
         wrong = find_misvalued(self.course, self.assignment, stored)
         for student, problem in wrong.items():
             path = result_path(self.folder, self.assignment.name, student)
-            self.tell(f"{path}: left out, {one_line(problem)}; grade this submission again")
+            self.tell(
+                f"{path}: left out, {one_line(problem)}; grade this submission again"
+            )
         consistent = (result for result in stored if result.student not in wrong)
         return sorted(consistent, key=lambda result: result.student)
 
@@ -121,7 +130,9 @@ class StoredMarks:
         for folder, grades in by_folder.items():
             student = self.ledger.student_in(folder)
             by_student[student] = replace(grades, student=student)
-        return mark_earlier_answers(self.course, self.assignment, self.results, by_student)
+        return mark_earlier_answers(
+            self.course, self.assignment, self.results, by_student
+        )
 
     def _lateness(self, file: PlatformFile | None) -> dict[str, Lateness] | None:
         """How late each student is; None where lateness costs nothing."""
@@ -131,7 +142,9 @@ class StoredMarks:
             self.tell(line)
         members = [ledger.members(result.student, name) for result in self.results]
         students = sorted({student for group in members for student in group})
-        file_times = file.hand_in_times(course, name, students, self.tell) if file else {}
+        file_times = (
+            file.hand_in_times(course, name, students, self.tell) if file else {}
+        )
         untimed = [
             student
             for student in file_times
@@ -142,7 +155,9 @@ class StoredMarks:
                 f"hand-in times of {len(untimed)} are this worksheet's: give it to `autograder "
                 "collect` as `--roster` too, so that pages and totals know them"
             )
-        late = class_lateness(course, [name], students, gradebook_times, {name: file_times})
+        late = class_lateness(
+            course, [name], students, gradebook_times, {name: file_times}
+        )
         lateness = late.get(name)
         if lateness is None:
             if course.late.policy != "none":
@@ -151,7 +166,9 @@ class StoredMarks:
                     "under [due] in course.toml, or into nbgrader's gradebook"
                 )
             return None
-        unknown = [student for student, entry in lateness.items() if entry.note == UNKNOWN]
+        unknown = [
+            student for student, entry in lateness.items() if entry.note == UNKNOWN
+        ]
         if unknown:
             self.tell(
                 "no hand-in time is known, so nothing is taken off for lateness: "
@@ -164,13 +181,19 @@ class StoredMarks:
         """Say which results are newer than the gradebook, and whose points by hand wait."""
         command = f"`autograder export {self.assignment.name} --format gradebook`"
         manual = [result for result in self.results if result.student in by_hand]
-        newer = [result.student for result in manual if not by_hand[result.student].matches(result)]
+        newer = [
+            result.student
+            for result in manual
+            if not by_hand[result.student].matches(result)
+        ]
         if newer:
             self.tell(
                 f"graded since gradebook.db was filled: {listing(newer)}; fill it again with "
                 f"{command}, so that a person sees what changed"
             )
-        waiting = [result.student for result in manual if by_hand[result.student].earlier]
+        waiting = [
+            result.student for result in manual if by_hand[result.student].earlier
+        ]
         if waiting:
             self.tell(
                 f"points by hand are for an earlier answer and wait: {listing(waiting)}; fill the "
@@ -180,7 +203,10 @@ class StoredMarks:
     def tell_stale(self, results: Sequence[Result]) -> dict[str, str]:
         """Say which results grading would replace, and why; returns the reason by student."""
         reasons = find_stale(
-            self.course, self.assignment, results, own_submissions=self._are_of_submitted
+            self.course,
+            self.assignment,
+            results,
+            own_submissions=self._are_of_submitted,
         )
         for reason in dict.fromkeys(reasons.values()):
             students = [student for student in reasons if reasons[student] == reason]

@@ -114,5 +114,8 @@ def interruptible_gradients() -> Iterator[None]:
     def identity(tensor: Any) -> Any:
         return tensor
 
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(identity, identity):
+    with (
+        torch.enable_grad(),
+        torch.autograd.graph.saved_tensors_hooks(identity, identity),
+    ):
         yield

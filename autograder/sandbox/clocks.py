@@ -57,12 +57,16 @@ class WorkerTime:
 
     def __add__(self, other: WorkerTime) -> WorkerTime:
         return WorkerTime(
-            self.processor + other.processor, self.asleep + other.asleep, self.in_all + other.in_all
+            self.processor + other.processor,
+            self.asleep + other.asleep,
+            self.in_all + other.in_all,
         )
 
     def __sub__(self, other: WorkerTime) -> WorkerTime:
         return WorkerTime(
-            self.processor - other.processor, self.asleep - other.asleep, self.in_all - other.in_all
+            self.processor - other.processor,
+            self.asleep - other.asleep,
+            self.in_all - other.in_all,
         )
 
     def exceeds(self, limit: WorkerTime, *, judge_sleep: bool = True) -> Clock:
@@ -82,7 +86,9 @@ class WorkerTime:
 @functools.lru_cache(maxsize=64)
 def limit_for(seconds: float) -> WorkerTime:
     """The limit of each clock that goes with a limit on processor time."""
-    return WorkerTime(seconds, ASLEEP_TIMES * seconds, IN_ALL_TIMES * seconds + IN_ALL_MORE)
+    return WorkerTime(
+        seconds, ASLEEP_TIMES * seconds, IN_ALL_TIMES * seconds + IN_ALL_MORE
+    )
 
 
 class Account:
@@ -125,7 +131,9 @@ class Account:
 def pid_here(pidfd: int) -> int:
     """The process number of a pidfd, as seen here; -1 where the kernel does not tell."""
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text(encoding="ascii").splitlines():
+        for line in (
+            Path(f"/proc/self/fdinfo/{pidfd}").read_text(encoding="ascii").splitlines()
+        ):
             if line.startswith("Pid:"):
                 return int(line.split()[1])
     return -1
@@ -179,7 +187,9 @@ class WorkerClocks:
         state = "" if ready else self._state()
         self.stopped = self.stopped + elapsed if state in ("T", "t") else 0.0
         self.in_line = state == "R"
-        if earlier < 0 or self.process_seconds < 0:  # unknown: waiting counts as computing
+        if (
+            earlier < 0 or self.process_seconds < 0
+        ):  # unknown: waiting counts as computing
             spent = WorkerTime(elapsed, 0.0, elapsed)
         elif self.stopped:
             spent = WorkerTime(processor)
@@ -224,7 +234,9 @@ class WorkerClocks:
     def _state(self) -> str:
         """The main thread's state as in proc(5); "" where the kernel does not tell."""
         try:
-            return os.pread(self._stat, 1000, 0).rpartition(b")")[2].split()[0].decode()
+            line = os.pread(self._stat, 1000, 0)
+            after_name = line.rpartition(b")")[2]
+            return after_name.split()[0].decode()
         except (OSError, IndexError):
             return ""
 

@@ -91,7 +91,9 @@ def find_device(name: str) -> Device:
         raise DeviceUnavailable(problem)
     gpu = _ask_torch()
     if gpu["error"]:
-        raise DeviceUnavailable(f"torch has CUDA {gpu['cuda']}, but no GPU answers: {gpu['error']}")
+        raise DeviceUnavailable(
+            f"torch has CUDA {gpu['cuda']}, but no GPU answers: {gpu['error']}"
+        )
     gpu_nodes = _gpu_nodes(gpu["pci"])
     nodes = (_CONTROL_NODE, _MEMORY_NODE, *gpu_nodes)
     missing = [node for node in nodes if not Path(node).exists()]
@@ -135,7 +137,9 @@ def _visible_name(name: str, uuid: str) -> str:
     first, _, _ = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")
     if first.strip().startswith("MIG-"):
         return first.strip()
-    if not uuid or " MIG " in name:  # torch's number of a part may be that of the whole GPU
+    if (
+        not uuid or " MIG " in name
+    ):  # torch's number of a part may be that of the whole GPU
         return ""
     return f"GPU-{uuid}"
 
@@ -198,7 +202,9 @@ def _ask_torch() -> dict[str, Any]:
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         output = getattr(error, "stderr", "") or str(error)
         last_line = output.strip().rpartition("\n")[2]
-        raise DeviceUnavailable(f"torch could not be asked for a GPU: {last_line}") from error
+        raise DeviceUnavailable(
+            f"torch could not be asked for a GPU: {last_line}"
+        ) from error
 
 
 def _gpu_nodes(
@@ -232,7 +238,9 @@ def _part_nodes(
         parts = capabilities / f"gpu{minor}" / "mig"
         for access in (*parts.glob("gi*/access"), *parts.glob("gi*/ci*/access")):
             about = access.read_text(encoding="utf-8")
-            if capability := re.search(r"^DeviceFileMinor:\s*(\d+)", about, re.MULTILINE):
+            if capability := re.search(
+                r"^DeviceFileMinor:\s*(\d+)", about, re.MULTILINE
+            ):
                 nodes.append(dev / f"nvidia-cap{capability[1]}")
     return tuple(sorted(str(node) for node in nodes if node.exists()))
 
@@ -280,7 +288,9 @@ def open_device(course: Course, isolation: str, device: Device) -> DeviceHost:
     tier = device_tier(isolation)
     opened = DeviceHost(
         device,
-        HostProcess(course, tier, extras=("torch", "triton on a device"), device=device),
+        HostProcess(
+            course, tier, extras=("torch", "triton on a device"), device=device
+        ),
         device_limits(course.limits),
     )
     try:

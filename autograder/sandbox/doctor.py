@@ -26,9 +26,18 @@ ADVICE = (
         "the default profile refuses namespaces: run with `--security-opt seccomp=unconfined "
         "--cap-add SYS_ADMIN`; without it, landlock stands on kernels from 5.13 on.",
     ),
-    ("Gradescope", "containers run as root, some without Landlock: then uid is what stands."),
-    ("Slurm", "nodes seldom allow user namespaces: landlock stands on kernels from 5.13 on."),
-    ("macOS, Windows", "the walls are made of Linux: use a Linux machine, WSL 2, or a container."),
+    (
+        "Gradescope",
+        "containers run as root, some without Landlock: then uid is what stands.",
+    ),
+    (
+        "Slurm",
+        "nodes seldom allow user namespaces: landlock stands on kernels from 5.13 on.",
+    ),
+    (
+        "macOS, Windows",
+        "the walls are made of Linux: use a Linux machine, WSL 2, or a container.",
+    ),
 )
 
 

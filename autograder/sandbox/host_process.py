@@ -147,7 +147,9 @@ class HostClient:
         try:
             socket.send_fds(self._control, [message], descriptors)
             while True:
-                message, received, _, _ = socket.recv_fds(self._control, _MAX_MESSAGE, 1)
+                message, received, _, _ = socket.recv_fds(
+                    self._control, _MAX_MESSAGE, 1
+                )
                 if not message:
                     raise OSError("it has ended")
                 answer = json.loads(message)
@@ -220,7 +222,10 @@ class HostProcess:
         self.tier = tier
         self.extras = extras
         self.released_code = released_code or ReleasedCode()
-        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(clients)]
+        pairs = [
+            socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            for _ in range(clients)
+        ]
         controls = [control for control, _ in pairs]
         host_ends = [host_end for _, host_end in pairs]
         self.clients = [HostClient(control, tier) for control in controls]
@@ -244,15 +249,23 @@ class HostProcess:
             "extras": list(extras),
         }
         descriptors = [host_end.fileno() for host_end in host_ends]
-        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent"}
-        if device.driver_searched:  # read when a process starts; workers inherit the search
+        environment = {
+            "PATH": "/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": "/nonexistent",
+        }
+        if (
+            device.driver_searched
+        ):  # read when a process starts; workers inherit the search
             environment["LD_LIBRARY_PATH"] = device.driver_folder
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(_HOST_PROGRAM), json.dumps(descriptors)],
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE if os.environ.get("AUTOGRADER_DEBUG") is None else None,
+            stderr=subprocess.PIPE
+            if os.environ.get("AUTOGRADER_DEBUG") is None
+            else None,
             env=environment,
             cwd="/",
             process_group=0,  # Ctrl-C is for the command, which ends the host

@@ -36,7 +36,8 @@ _FEW = 64
 of some rows.
 """
 _ADVICE = (
-    "What counts is what the kernels store, and what torch allocates, pads and copies around them"
+    "What counts is what the kernels store, and what torch allocates, pads and copies around "
+    "them"
 )
 _DTYPES = frozenset({*CODES, "float8_e4m3fn", "float8_e5m2"})
 
@@ -150,7 +151,9 @@ class LaunchReplay:
         else:
             raise BadTape("a step of no kind")
 
-    def _operation(self, name: str, overload: str, args: Any, keywords: Any, results: Any) -> None:
+    def _operation(
+        self, name: str, overload: str, args: Any, keywords: Any, results: Any
+    ) -> None:
         """One operation of torch."""
         if name in EMPTY:
             for view in results:
@@ -170,7 +173,11 @@ class LaunchReplay:
         named = {key: value for key, value in named.items() if value is not None}
         sources = self._views_in([args, keywords])
         outside = sum({n: self._storages[n].from_outside for n in sources}.values())
-        is_number_written = name.endswith("_") or name in ("full", "full_like", "scalar_tensor")
+        is_number_written = name.endswith("_") or name in (
+            "full",
+            "full_like",
+            "scalar_tensor",
+        )
         numbers = any(type(v) in (int, float) for v in values)
         outside += is_number_written and numbers
         given = function(*values, **named)
@@ -223,7 +230,11 @@ class LaunchReplay:
         """One launch."""
         numbers = [_natural(number) for number, _ in storages]
         memory = [
-            Storage(_natural(address), self._storages[n].content.numpy(), self._storages[n].filled)
+            Storage(
+                _natural(address),
+                self._storages[n].content.numpy(),
+                self._storages[n].filled,
+            )
             for n, (_, address) in zip(numbers, storages, strict=True)
         ]
         try:
@@ -239,7 +250,9 @@ class LaunchReplay:
         counts.largest = max(counts.largest, outcome.counts.largest)
         counts.loads.update(outcome.loads)
         counts.stores.update(outcome.stores)
-        counts.unfilled += [n for n in outcome.counts.unfilled if n not in counts.unfilled]
+        counts.unfilled += [
+            n for n in outcome.counts.unfilled if n not in counts.unfilled
+        ]
         for place, number in enumerate(numbers):
             storage = self._storages[number]
             if storage.from_outside > _FEW and place in outcome.memory.loaded_storages:

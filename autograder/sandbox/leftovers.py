@@ -64,7 +64,9 @@ def remove_abandoned(folder: Path, pattern: str) -> None:
         with contextlib.suppress(OSError):
             if path.lstat().st_uid != os.geteuid():
                 continue
-            lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            lock = os.open(
+                path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            )
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if path.is_dir():

@@ -73,7 +73,13 @@ def limit_problems(
             1,
             "seconds of CPU time",
         ),
-        ("ulimit -f", resource.RLIMIT_FSIZE, limits.file_mb << 20, 1 << 10, "kB in a file"),
+        (
+            "ulimit -f",
+            resource.RLIMIT_FSIZE,
+            limits.file_mb << 20,
+            1 << 10,
+            "kB in a file",
+        ),
     )
     for name, kind, least, unit, noun in needed:
         allowed = limit(kind)[0]

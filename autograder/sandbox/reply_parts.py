@@ -28,7 +28,9 @@ def read_error(header: dict[str, Any], call: str) -> StudentFault:
         error = {}
     message = clean(str(error.get("message", "")), 600)
     if header.get("uncrossable") is True:
-        return StudentCrashed(f"{call} returned a value that cannot be checked: {message}.")
+        return StudentCrashed(
+            f"{call} returned a value that cannot be checked: {message}."
+        )
     return StudentError(
         clean(str(error.get("type", "Exception")), 100),
         message,
@@ -71,8 +73,11 @@ def read_launch(raw: Any, call: str) -> Launch:
         numbers[name] = fields.get(name)
     loads = _read_counts(fields.get("loads"))
     stores = _read_counts(fields.get("stores"))
-    if not all(map(_is_count, [*numbers.values(), *loads.values(), *stores.values()])):
-        raise StudentCrashed(f"{call} came back with an unreadable record of its kernels")
+    counts = [*numbers.values(), *loads.values(), *stores.values()]
+    if not all(map(_is_count, counts)):
+        raise StudentCrashed(
+            f"{call} came back with an unreadable record of its kernels"
+        )
     return Launch(
         **numbers,
         loads=loads,

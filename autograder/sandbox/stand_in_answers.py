@@ -63,7 +63,9 @@ class WorkerObject:
             raise AttributeError(name)  # so that hasattr works
         if frame.header.get("method") is not True:
             return self._read_value(frame)
-        return lambda *arguments, **keywords: self._call({"attribute": name}, arguments, keywords)
+        return lambda *arguments, **keywords: self._call(
+            {"attribute": name}, arguments, keywords
+        )
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self._call({}, arguments, keywords)
@@ -87,7 +89,9 @@ class WorkerObject:
         """
         if frame.header.get("ok") is not True:
             error = frame.header.get("error")
-            raise ValueError(str(error.get("message", "")) if isinstance(error, dict) else "")
+            raise ValueError(
+                str(error.get("message", "")) if isinstance(error, dict) else ""
+            )
         decoder = Decoder(frame.tensors, self._same_worker_object)
         return decoder.decode(frame.header.get("value"))
 
@@ -113,7 +117,9 @@ class StandIns:
         self._pages = pages_in_use()
         self._seconds = 4 * limits.call_seconds
         self.has_answered = False  # whether the worker has had an answer
-        self._classes = {name: value for name, value in names.items() if isinstance(value, type)}
+        self._classes = {
+            name: value for name, value in names.items() if isinstance(value, type)
+        }
         self._objects: list[Any] = []
         self._lent: list[Callable[..., Any]] = []
         self._links: list[tuple[list[Tensor], list[Tensor]]] = []
@@ -152,7 +158,9 @@ class StandIns:
             with memory_bound(self._memory_mb, self._pages), time_bound(self._seconds):
                 return self._answer(frame, ask)
         except Exception as error:
-            if isinstance(error, (StudentFault, HostFailed)) and not isinstance(error, OutOfTime):
+            if isinstance(error, (StudentFault, HostFailed)) and not isinstance(
+                error, OutOfTime
+            ):
                 raise
             header = {"id": frame.header["id"]}
             question = frame.header["stand_in"]
@@ -168,7 +176,10 @@ class StandIns:
     def _answer(self, frame: Frame, ask: Ask) -> Frame:
         decoder = Decoder(frame.tensors, partial(self._find_object, ask))
         value = decoder.decode(frame.header.get("value"))
-        if len(self._links) >= MOST_QUESTIONS or size_in_bytes(value) > LARGEST_QUESTION:
+        if (
+            len(self._links) >= MOST_QUESTIONS
+            or size_in_bytes(value) > LARGEST_QUESTION
+        ):
             raise WireError("too many questions to stand-ins, or too large a one")
         question = frame.header["stand_in"]
         counter = None
@@ -188,7 +199,9 @@ class StandIns:
                     answer = self._call(question, *value)
         encoder = Encoder(self._refer_to)
         header = {"id": frame.header["id"], "value": encoder.encode(answer)}
-        if "function" not in question or (decoder.grad_tensors and encoder.grad_tensors):
+        if "function" not in question or (
+            decoder.grad_tensors and encoder.grad_tensors
+        ):
             self._links.append((decoder.grad_tensors, encoder.grad_tensors))
         header["number"] = len(self._links) - 1
         if counter:
@@ -227,7 +240,9 @@ class StandIns:
         """The number of an object of the answer key's classes; None for any other object, which may
         not cross.
         """
-        kinds = [name for name, kind in self._classes.items() if isinstance(value, kind)]
+        kinds = [
+            name for name, kind in self._classes.items() if isinstance(value, kind)
+        ]
         if not kinds:
             return None
         for number, stored in enumerate(self._objects):
@@ -242,10 +257,15 @@ def _methods(kind: type) -> list[str]:
     names: set[str] = set()
     for base in kind.__mro__:
         if base is not object:
-            names |= {name for name, member in vars(base).items() if inspect.isfunction(member)}
+            names |= {
+                name
+                for name, member in vars(base).items()
+                if inspect.isfunction(member)
+            }
     public = {name for name in names if not name.startswith("_") or name.endswith("__")}
     return sorted(
-        public - {"__init__", "__new__", "__getattr__", "__setattr__", "__getattribute__"}
+        public
+        - {"__init__", "__new__", "__getattr__", "__setattr__", "__getattribute__"}
     )
 
 

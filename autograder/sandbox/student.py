@@ -13,7 +13,12 @@ from functools import lru_cache, partial
 from inspect import isclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from autograder.basics.errors import StudentCrashed, StudentFault, StudentForbidden, StudentMissing
+from autograder.basics.errors import (
+    StudentCrashed,
+    StudentFault,
+    StudentForbidden,
+    StudentMissing,
+)
 from autograder.basics.safe_text import clean
 from autograder.sandbox.reply_parts import (
     read_cost,
@@ -163,7 +168,12 @@ class Student:
             arguments: positional arguments and keywords. The worker stores them for further
                 requests, which leave them out.
         """
-        header: dict[str, Any] = {"op": "repeat", "name": name, "times": times, "give": give}
+        header: dict[str, Any] = {
+            "op": "repeat",
+            "name": name,
+            "times": times,
+            "give": give,
+        }
         worker = self._get_worker()
         encoder = _argument_encoder(worker)
         if arguments is not None:
@@ -239,7 +249,9 @@ class Student:
                 # loads numpy's arithmetic for kernels, which few suites need
                 from autograder.sandbox.launch_replay import replay_call
 
-                replay_call(call, frame.header.get("tape"), worker.stand_ins.has_answered)
+                replay_call(
+                    call, frame.header.get("tape"), worker.stand_ins.has_answered
+                )
         return call
 
     def _read_value(
@@ -313,7 +325,9 @@ class Student:
             elif is_tensor(gradient) and gradient.shape == shape:
                 gradients.append(gradient.to(dtype))
             else:
-                raise StudentCrashed(f"{name} gave a gradient of another shape than its input.")
+                raise StudentCrashed(
+                    f"{name} gave a gradient of another shape than its input."
+                )
         call.gradients.append(gradients)
         return gradients
 
@@ -402,7 +416,9 @@ class Handle(NotData):
         """Call the object, or the attribute that `target` names."""
         self._check_worker()
         target = {"handle": self.reference.number, **target}
-        return self._student._call(name, target, arguments, keywords, self.of_suite).result
+        return self._student._call(
+            name, target, arguments, keywords, self.of_suite
+        ).result
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -413,7 +429,9 @@ class Handle(NotData):
         full_name = f"{self.name}.{name}"
         if name not in self._methods:
             header = {"op": "get", "handle": self.reference.number, "attribute": name}
-            frame = self._worker.request(header, {}, self._student._call_seconds, full_name)
+            frame = self._worker.request(
+                header, {}, self._student._call_seconds, full_name
+            )
             if frame.header.get("method") is not True:
                 return self._read_attribute(full_name, frame)
             self._methods.add(name)
@@ -439,7 +457,9 @@ class Handle(NotData):
 
     def _check_worker(self) -> None:
         if not self._worker.alive:
-            raise StudentCrashed(f"{self.name} is gone with the process that it lived in")
+            raise StudentCrashed(
+                f"{self.name} is gone with the process that it lived in"
+            )
 
 
 def _argument_encoder(worker: Worker) -> Encoder:

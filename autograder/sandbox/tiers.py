@@ -75,7 +75,9 @@ def launch_host(
         raise IsolationUnavailable(problem)
     raise_open_files()
     if problems := list(machine_problems(course.limits, clients)):
-        raise IsolationUnavailable("\n  ".join(["nothing can be graded here:", *problems]))
+        raise IsolationUnavailable(
+            "\n  ".join(["nothing can be graded here:", *problems])
+        )
     tier = _allowed_tiers(isolation)[0]
     return HostProcess(course, tier, clients, extras, released_code=released_code)
 
@@ -153,9 +155,13 @@ def probe(course: Course, host: HostProcess) -> list[Wall]:
         from autograder.sandbox.kit_program import run_program
 
         try:
-            with run_program(_PROGRAM, host.clients[0], course.limits, _PROBE_SECONDS) as program:
+            with run_program(
+                _PROGRAM, host.clients[0], course.limits, _PROBE_SECONDS
+            ) as program:
                 attempts = program.attempts(targets)
-            return [Wall(str(name), not got, str(detail)) for name, got, detail in attempts]
+            return [
+                Wall(str(name), not got, str(detail)) for name, got, detail in attempts
+            ]
         except (StudentFault, AssertionError, TypeError, ValueError) as error:
             return [Wall("the probe answers", False, repr(error))]
 
@@ -210,7 +216,12 @@ def survey(course: Course) -> Iterator[tuple[str, list[Wall], tuple[str, ...], s
             host.wait_until_ready()
             walls = probe(course, host)
             fallen = [wall.name for wall in walls if not wall.stands]
-            yield tier, walls, host.clients[0].readable, f"{fallen[0]} falls" if fallen else ""
+            yield (
+                tier,
+                walls,
+                host.clients[0].readable,
+                f"{fallen[0]} falls" if fallen else "",
+            )
         except (IsolationUnavailable, HostFailed) as error:
             yield tier, [], (), str(error)
         finally:

@@ -10,7 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from autograder.basics.errors import StudentCrashed, StudentTimeout, SubmissionOver, WorkerKilled
+from autograder.basics.errors import (
+    StudentCrashed,
+    StudentTimeout,
+    SubmissionOver,
+    WorkerKilled,
+)
 from autograder.course import Limits
 from autograder.sandbox.clocks import (
     ASLEEP_TIMES,
@@ -24,7 +29,14 @@ from autograder.sandbox.clocks import (
 )
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.stand_in_answers import StandIns
-from autograder.wire.frames import Block, Frame, WireClosed, WireError, receive_frame, send_frame
+from autograder.wire.frames import (
+    Block,
+    Frame,
+    WireClosed,
+    WireError,
+    receive_frame,
+    send_frame,
+)
 
 _READY_SECONDS = 20.0
 _KILL_SECONDS = 10.0
@@ -85,7 +97,9 @@ class Worker:
         self._requests = 0
         self.alive = True
         self.stand_ins = StandIns({}, limits)
-        self._bounds.append(Bound("a worker", _READY_SECONDS, limit_for(_READY_SECONDS)))
+        self._bounds.append(
+            Bound("a worker", _READY_SECONDS, limit_for(_READY_SECONDS))
+        )
         try:
             greeting = receive_frame(self._sock, 0, self).header
         except WireClosed:
@@ -136,7 +150,9 @@ class Worker:
             StudentCrashed: the worker is dead.
         """
         if not self.alive:
-            raise StudentCrashed(f"{call} could not be called: the process had ended before")
+            raise StudentCrashed(
+                f"{call} could not be called: the process had ended before"
+            )
         self._requests += 1
         return Frame({"id": self._requests, **header}, tensors)
 
@@ -152,7 +168,9 @@ class Worker:
         The worker is killed on every exception: it could take the next request for the last one.
         """
         # a request inside of a request has the limits of both
-        self._bounds.append(Bound(call, seconds, self._clocks.time + limit_for(seconds)))
+        self._bounds.append(
+            Bound(call, seconds, self._clocks.time + limit_for(seconds))
+        )
         try:
             if frame is not None:
                 send_frame(self._sock, frame, self)
@@ -165,7 +183,9 @@ class Worker:
             ) from None
         except WireError as error:
             self.kill()
-            raise StudentCrashed(f"{call} gave an answer that cannot be taken: {error}.") from None
+            raise StudentCrashed(
+                f"{call} gave an answer that cannot be taken: {error}."
+            ) from None
         # a limit was passed; or the trusted side's own time was up while it waited
         except BaseException:
             self.kill()
@@ -214,7 +234,9 @@ class Worker:
         self.stand_ins = StandIns({}, self._limits)
         header = {"op": "turn", "forbid": list(forbidden)}
         try:
-            reply = self.request(header, {}, self._limits.call_seconds, "the next question")
+            reply = self.request(
+                header, {}, self._limits.call_seconds, "the next question"
+            )
         except (StudentTimeout, StudentCrashed):
             return False
         return reply.header.get("ok") is True
@@ -242,7 +264,9 @@ class Worker:
         tensors: dict[str, Block],
     ) -> Frame:
         """Request something of an object in the worker, which waits for a stand-in's answer."""
-        return self.request(header, tensors, self._bounds[-1].seconds, "an object of yours")
+        return self.request(
+            header, tensors, self._bounds[-1].seconds, "an object of yours"
+        )
 
     # the methods of `Patience`, which sending and receiving call
 
@@ -275,15 +299,20 @@ class Worker:
         if clocks.stopped > STOPPED_SECONDS:
             self.kill()
             raise self._client.failed(
-                "a worker was stopped from outside (SIGSTOP), and not woken again", WorkerKilled
+                "a worker was stopped from outside (SIGSTOP), and not woken again",
+                WorkerKilled,
             )
         for bound in self._bounds:
             if clock := clocks.time.exceeds(bound.until, judge_sleep=judge_sleep):
                 self._refund_beyond(bound)
                 self._end_for(clock, StudentTimeout(bound.describe(clock)))
         call = self._bounds[-1].call
-        if self.account is not None and (clock := self.account.exceeded(judge_sleep=judge_sleep)):
-            fault = SubmissionOver(f"{call} did not end: {self.account.describe(clock)}")
+        if self.account is not None and (
+            clock := self.account.exceeded(judge_sleep=judge_sleep)
+        ):
+            fault = SubmissionOver(
+                f"{call} did not end: {self.account.describe(clock)}"
+            )
             self._end_for(clock, fault)
         if clocks.process_seconds > self._limits.cpu_seconds:
             self.kill()

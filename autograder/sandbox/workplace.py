@@ -48,7 +48,12 @@ class Workplace:
         reference: Mapping[str, Any],
         watch: Stopwatch,
     ) -> None:
-        self._client, self._limits, self._reference, self._watch = client, limits, reference, watch
+        self._client, self._limits, self._reference, self._watch = (
+            client,
+            limits,
+            reference,
+            watch,
+        )
         self.submission = submission
         self._open_accounts()
         self._outcomes: dict[str, CellOutcome] = {}
@@ -185,7 +190,9 @@ class Workplace:
         cells = [cell for cell in self._runnable() if cell.id not in self._left_out]
         first_limit = self._limits.cell_seconds
         limits = [
-            SLOWER_AGAIN_TIMES * first_limit if cell.id in self._outcomes else first_limit
+            SLOWER_AGAIN_TIMES * first_limit
+            if cell.id in self._outcomes
+            else first_limit
             for cell in cells
         ]
         replies = worker.load(
@@ -197,13 +204,17 @@ class Workplace:
             self.submission.companions,
         )
         for cell in cells:
-            worker.account = self._uncharged if cell.id in self._outcomes else self._account
+            worker.account = (
+                self._uncharged if cell.id in self._outcomes else self._account
+            )
             try:
                 reply = next(replies).header
             except (StudentTimeout, StudentCrashed) as fault:
                 text = str(fault).replace("the cell", "cell " + cell.id, 1)
                 if isinstance(fault, SubmissionOver):
-                    self._outcomes.setdefault(cell.id, CellOutcome(cell.id, fault.outcome, text))
+                    self._outcomes.setdefault(
+                        cell.id, CellOutcome(cell.id, fault.outcome, text)
+                    )
                     raise
                 self._left_out.add(cell.id)
                 self._outcomes[cell.id] = CellOutcome(cell.id, fault.outcome, text)
@@ -213,7 +224,9 @@ class Workplace:
         return True
 
     def _runnable(self) -> list[Cell]:
-        return [cell for cell in self.submission.cells if cell.role in RUNS_WHEN_GRADING]
+        return [
+            cell for cell in self.submission.cells if cell.role in RUNS_WHEN_GRADING
+        ]
 
     def close(self) -> None:
         """End the worker, if there is one."""
@@ -229,9 +242,13 @@ class Workplace:
             if outcome.outcome in ("error", "timeout", "crashed")
         }
         if name in failed:
-            return f"`{name}` is not defined: its cell did not run. {failed[name].message}"
+            return (
+                f"`{name}` is not defined: its cell did not run. {failed[name].message}"
+            )
         for cell, outcome in failed.items():
-            return f"`{name}` is not defined. Cell {cell} did not run: {outcome.message}"
+            return (
+                f"`{name}` is not defined. Cell {cell} did not run: {outcome.message}"
+            )
         return f"`{name}` is not defined anywhere in the notebook."
 
 

@@ -153,15 +153,21 @@ class AttemptStore:
             except IntegrityError:
                 continue  # two tabs handed in at once: the other one has the number
 
-    def _add(self, student: str, assignment: str, notebook: bytes, handed_in_by: str) -> Attempt:
+    def _add(
+        self, student: str, assignment: str, notebook: bytes, handed_in_by: str
+    ) -> Attempt:
         own = (attempts.c.student == student) & (attempts.c.assignment == assignment)
         with self._engine.begin() as connection:
             connection.execute(
                 update(attempts)
-                .where(own, attempts.c.state == "waiting", attempts.c.priority == NEWEST)
+                .where(
+                    own, attempts.c.state == "waiting", attempts.c.priority == NEWEST
+                )
                 .values(priority=SUPERSEDED)
             )
-            last = connection.execute(select(func.max(attempts.c.number)).where(own)).scalar()
+            last = connection.execute(
+                select(func.max(attempts.c.number)).where(own)
+            ).scalar()
             row = connection.execute(
                 attempts.insert()
                 .values(
@@ -195,15 +201,21 @@ class AttemptStore:
         query = select(*_COLUMNS).where(
             tuple_(attempts.c.assignment, attempts.c.student).in_(list(owners.items()))
         )
-        by_assignment: dict[str, list[Attempt]] = {assignment: [] for assignment in owners}
-        for attempt in self._all(query.order_by(attempts.c.received.desc(), attempts.c.id.desc())):
+        by_assignment: dict[str, list[Attempt]] = {
+            assignment: [] for assignment in owners
+        }
+        for attempt in self._all(
+            query.order_by(attempts.c.received.desc(), attempts.c.id.desc())
+        ):
             by_assignment[attempt.assignment].append(attempt)
         return by_assignment
 
     def of_assignment(self, assignment: str) -> list[Attempt]:
         """Everybody's attempts, the newest first."""
         query = select(*_COLUMNS).where(attempts.c.assignment == assignment)
-        return self._all(query.order_by(attempts.c.received.desc(), attempts.c.id.desc()))
+        return self._all(
+            query.order_by(attempts.c.received.desc(), attempts.c.id.desc())
+        )
 
     def unfiled(self) -> list[Attempt]:
         """Graded attempts that the class's folders do not know of yet."""
@@ -257,7 +269,10 @@ class AttemptStore:
         self._give_up_lost_attempts(now)
         following = (
             select(attempts.c.id)
-            .where(attempts.c.state.in_(("waiting", "started")), attempts.c.leased_until < now)
+            .where(
+                attempts.c.state.in_(("waiting", "started")),
+                attempts.c.leased_until < now,
+            )
             .order_by(attempts.c.priority, attempts.c.received, attempts.c.id)
             .limit(1)
             .with_for_update(skip_locked=True)  # SQLite writes one row at a time anyway
@@ -339,7 +354,11 @@ class AttemptStore:
         runs = claim.attempt.runs
         if runs < MOST_RUNS and not is_final:
             pause = FIRST_PAUSE * 2 ** (runs - 1)
-            values = {"state": "waiting", "machine": "", "leased_until": self._clock() + pause}
+            values = {
+                "state": "waiting",
+                "machine": "",
+                "leased_until": self._clock() + pause,
+            }
             return self._end(claim, values)
         if claim.attempt.aside:
             return self._end(claim, {"state": "graded"})
@@ -385,7 +404,10 @@ class AttemptStore:
         with self._engine.begin() as connection:
             connection.execute(
                 update(attempts)
-                .where(attempts.c.id.in_(attempt_ids), attempts.c.state.in_(("graded", "failed")))
+                .where(
+                    attempts.c.id.in_(attempt_ids),
+                    attempts.c.state.in_(("graded", "failed")),
+                )
                 .values(
                     state="waiting",
                     priority=RERUN,
@@ -399,7 +421,9 @@ class AttemptStore:
         """Note that the class's folders have what these attempts say."""
         with self._engine.begin() as connection:
             connection.execute(
-                update(attempts).where(attempts.c.id.in_(attempt_ids)).values(filed=True)
+                update(attempts)
+                .where(attempts.c.id.in_(attempt_ids))
+                .values(filed=True)
             )
 
     # How the queue stands
@@ -411,7 +435,8 @@ class AttemptStore:
             priority = connection.execute(own).scalar_one()
             is_before = or_(
                 attempts.c.priority < priority,
-                (attempts.c.priority == priority) & (attempts.c.received < attempt.received),
+                (attempts.c.priority == priority)
+                & (attempts.c.received < attempt.received),
             )
             query = select(func.count()).where(attempts.c.state == "waiting", is_before)
             return int(connection.execute(query).scalar_one())
@@ -420,9 +445,13 @@ class AttemptStore:
         """How long the queue is, and how old."""
         now = self._clock()
         with self._engine.connect() as connection:
-            query = select(attempts.c.state, func.count(), func.min(attempts.c.received))
+            query = select(
+                attempts.c.state, func.count(), func.min(attempts.c.received)
+            )
             is_open = attempts.c.state.in_(("waiting", "started"))
-            rows = connection.execute(query.where(is_open).group_by(attempts.c.state)).all()
+            rows = connection.execute(
+                query.where(is_open).group_by(attempts.c.state)
+            ).all()
             times = connection.execute(
                 select(attempts.c.started, attempts.c.finished)
                 .where(attempts.c.state == "graded", attempts.c.started.is_not(None))
@@ -430,7 +459,9 @@ class AttemptStore:
                 .limit(_MEASURED)
             ).all()
         counts = {state: count for state, count, _ in rows}
-        oldest = min((first for state, _, first in rows if state == "waiting"), default=now)
+        oldest = min(
+            (first for state, _, first in rows if state == "waiting"), default=now
+        )
         seconds = [finished - started for started, finished in times]
         return QueueState(
             waiting=counts.get("waiting", 0),

@@ -180,7 +180,9 @@ def _add_columns(engine: Engine) -> None:
                 )
             definition = CreateColumn(column).compile(engine)
             with engine.begin() as connection:
-                connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
+                connection.execute(
+                    text(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
+                )
 
 
 def replace_row(engine: Engine, table: Table, **values: object) -> None:

@@ -42,7 +42,9 @@ def serve_demo(course: Course, host: str, port: int, graders: int, tell: Tell) -
     Raises:
         KitError: the course has no assignment that is built.
     """
-    built = [assignment for assignment in course.assignments() if assignment.release.exists()]
+    built = [
+        assignment for assignment in course.assignments() if assignment.release.exists()
+    ]
     if not built:
         raise KitError("nothing is built here: run `autograder build` first")
     name = built[0].name
@@ -54,11 +56,19 @@ def serve_demo(course: Course, host: str, port: int, graders: int, tell: Tell) -
         (root / COURSE_FILE).write_text(_SETTINGS.lstrip(), encoding="utf-8")
         demo_course = load_course(root)
         notebooks = scratch.path / "class"
-        students = write_demo_class(demo_course, demo_course.assignment(name), notebooks)
+        students = write_demo_class(
+            demo_course, demo_course.assignment(name), notebooks
+        )
         people = [INSTRUCTOR, *[student.student for student in students]]
-        (root / ROSTER_FILE).write_text("id\n" + "\n".join(people) + "\n", encoding="utf-8")
-        tell(f"{len(students)} students hand in {name}; what they do is gone when you end this")
-        request = ServeRequest(load_course(root), host, port, graders, link=(INSTRUCTOR, STUDENT))
+        (root / ROSTER_FILE).write_text(
+            "id\n" + "\n".join(people) + "\n", encoding="utf-8"
+        )
+        tell(
+            f"{len(students)} students hand in {name}; what they do is gone when you end this"
+        )
+        request = ServeRequest(
+            load_course(root), host, port, graders, link=(INSTRUCTOR, STUDENT)
+        )
         hand_ins = {student.student: student.path for student in students}
 
         def begin(office: Office) -> None:

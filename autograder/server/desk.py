@@ -39,7 +39,9 @@ def likely_assignments(course: Course, now: datetime) -> list[Assignment]:
     """The built assignments, the likeliest to be handed in first: those due soonest, then those
     without a due time, then those whose due time is over, the latest first.
     """
-    built = [assignment for assignment in course.assignments() if assignment.release.exists()]
+    built = [
+        assignment for assignment in course.assignments() if assignment.release.exists()
+    ]
     due = {name: time.timestamp() for name, time in course.due.items()}
     begin = now.timestamp()
 
@@ -106,7 +108,9 @@ class GradingDesk:
         ]
         self._threads.append(threading.Thread(target=self._keep_leases, name="leases"))
         if graders:
-            self._threads.append(threading.Thread(target=self._open_first, name="first stations"))
+            self._threads.append(
+                threading.Thread(target=self._open_first, name="first stations")
+            )
 
     def __enter__(self) -> GradingDesk:
         self._store.release(self.machine)
@@ -199,14 +203,20 @@ class GradingDesk:
         student = claim.attempt.student
         name = assignment.name
         folder = read_ledger(course).folder(student)
-        packed = PackedSubmission(student, (folder, name, f"{name}.ipynb"), claim.notebook)
+        packed = PackedSubmission(
+            student, (folder, name, f"{name}.ipynb"), claim.notebook
+        )
         with self._use_station(course, assignment, suite) as station:
             return station.grade(packed)
 
     @contextlib.contextmanager
-    def _use_station(self, course: Course, assignment: Assignment, suite: str) -> Iterator[Station]:
+    def _use_station(
+        self, course: Course, assignment: Assignment, suite: str
+    ) -> Iterator[Station]:
         """The station of an assignment, with the suite as it is now."""
-        with self._starting[assignment.name]:  # one thread starts it, the others wait for it
+        with self._starting[
+            assignment.name
+        ]:  # one thread starts it, the others wait for it
             open_station = self._find(assignment, suite)
             if open_station is None:
                 open_station = self._open(course, assignment, suite)

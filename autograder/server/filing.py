@@ -41,7 +41,9 @@ class Filed:
 
 def file_attempts(course: Course, store: AttemptStore) -> Filed:
     """Put the counting attempts of everybody with newly graded ones into the class's folders."""
-    unfiled = sorted(store.unfiled(), key=lambda attempt: (attempt.assignment, attempt.student))
+    unfiled = sorted(
+        store.unfiled(), key=lambda attempt: (attempt.assignment, attempt.student)
+    )
     filed = []
     problems = []
     for assignment, group in groupby(unfiled, key=lambda attempt: attempt.assignment):
@@ -111,7 +113,9 @@ def _file_attempt(
         notebook.write_bytes(store.notebook(attempt.id))
         submission = SubmissionFolder(place, files)
         change, line = submission.install(notebook, attempt.handed_in)
-        if change == "unchanged" and line:  # an earlier attempt counts again: the later one yields
+        if (
+            change == "unchanged" and line
+        ):  # an earlier attempt counts again: the later one yields
             submission.put_aside()
             submission.install(notebook, attempt.handed_in)
     store_result(course.results, attempt.assignment, attempt.student, content or None)

@@ -54,7 +54,8 @@ def hub_from_environment(environment: Mapping[str, str] = os.environ) -> Hub | N
         api_url=environment["JUPYTERHUB_API_URL"],
         client_id=environment.get("JUPYTERHUB_CLIENT_ID", ""),
         token=environment["JUPYTERHUB_API_TOKEN"],
-        callback_url=environment.get("JUPYTERHUB_OAUTH_CALLBACK_URL") or default_callback,
+        callback_url=environment.get("JUPYTERHUB_OAUTH_CALLBACK_URL")
+        or default_callback,
         prefix=prefix,
     )
 
@@ -84,8 +85,12 @@ async def finish(request: Request) -> Response:
     """Take the Hub's code, ask the Hub who came with it, and sign the person in."""
     hub = _hub_of(request)
     state = request.session.pop(_STATE, "")
-    if not state or not secrets.compare_digest(state, request.query_params.get("state", "")):
-        raise HTTPException(400, "this sign-in was not begun in this browser: start it again")
+    if not state or not secrets.compare_digest(
+        state, request.query_params.get("state", "")
+    ):
+        raise HTTPException(
+            400, "this sign-in was not begun in this browser: start it again"
+        )
     code = request.query_params.get("code", "")
     user = await run_in_threadpool(_ask_for_user, hub, code)
     student = str(user.get("name", ""))
@@ -120,7 +125,9 @@ def _ask_for_user(hub: Hub, code: str) -> dict[str, Any]:
             answer.raise_for_status()
             user: dict[str, Any] = answer.json()
     except (httpx.HTTPError, ValueError, KeyError) as error:
-        raise HTTPException(502, f"JupyterHub did not say who you are: {error}") from error
+        raise HTTPException(
+            502, f"JupyterHub did not say who you are: {error}"
+        ) from error
     return user
 
 

@@ -60,7 +60,9 @@ def view_class(office: Office, assignment: str) -> ClassView:
     rules = office.rules()
     counting = list(rules.counting_by_student(attempts).values())
     owners = {attempt.student for attempt in attempts}
-    handing_in = {member for owner in owners for member in rules.members(owner, assignment)}
+    handing_in = {
+        member for owner in owners for member in rules.members(owner, assignment)
+    }
     results = office.attempts.results([attempt.id for attempt in counting])
     mistakes: Counter[tuple[str, str]] = Counter()
     stuck: dict[str, list[str]] = {}
@@ -159,11 +161,15 @@ def grade_again(request: Request, visitor: Visitor, _: SentForm) -> Response:
     attempts = office.attempts.of_assignment(assignment)
     chosen = [attempt.id for attempt in attempts if attempt.state == "failed"]
     office.attempts.grade_again(chosen)
-    office.people.log(visitor.student, "grade again", f"{len(chosen)} attempts at {assignment}")
+    office.people.log(
+        visitor.student, "grade again", f"{len(chosen)} attempts at {assignment}"
+    )
     return go_to(request, class_address(assignment))
 
 
-def people_page(request: Request, made: Sequence[tuple[str, Role, str]] = ()) -> Response:
+def people_page(
+    request: Request, made: Sequence[tuple[str, Role, str]] = ()
+) -> Response:
     """Everybody of the class list, and a form that makes links for signing in.
 
     Args:

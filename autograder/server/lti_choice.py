@@ -56,7 +56,9 @@ def read_wish(claims: Mapping[str, Any]) -> Wish:
     parts = urlsplit(return_url)
     # the host goes into the page's policy, where a semicolon would begin another rule
     if parts.scheme not in ("http", "https") or not _HOST.fullmatch(parts.netloc):
-        raise HTTPException(400, "the platform's launch does not say where the choice goes")
+        raise HTTPException(
+            400, "the platform's launch does not say where the choice goes"
+        )
     return Wish(
         return_url,
         takes_links=_LINK_TYPE in settings.get("accept_types", ()),

@@ -53,7 +53,10 @@ class LtiDesk:
             connection.execute(delete(lti_states).where(lti_states.c.expires < now))
             connection.execute(
                 lti_states.insert().values(
-                    state=state, nonce=nonce, issuer=issuer, expires=now + _STATE_SECONDS
+                    state=state,
+                    nonce=nonce,
+                    issuer=issuer,
+                    expires=now + _STATE_SECONDS,
                 )
             )
         return state, nonce
@@ -71,7 +74,9 @@ class LtiDesk:
                 .returning(lti_states.c.issuer, lti_states.c.nonce)
             ).first()
         if row is None:
-            raise HTTPException(400, "this launch was used, or took too long: start it again")
+            raise HTTPException(
+                400, "this launch was used, or took too long: start it again"
+            )
         return row.issuer, row.nonce
 
     # Keys
@@ -93,14 +98,18 @@ class LtiDesk:
 
     def key_set(self) -> dict[str, Any]:
         """The public half of this server's key, as a JSON Web Key Set."""
-        private = serialization.load_pem_private_key(self.private_key().encode(), password=None)
+        private = serialization.load_pem_private_key(
+            self.private_key().encode(), password=None
+        )
         public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(private.public_key()))  # type: ignore[arg-type]
         return {"keys": [{**public, "kid": self.key_id, "alg": "RS256", "use": "sig"}]}
 
     def sign(self, claims: Mapping[str, Any]) -> str:
         """A message of this server's to a platform."""
         headers = {"kid": self.key_id}
-        return jwt.encode(dict(claims), self.private_key(), algorithm="RS256", headers=headers)
+        return jwt.encode(
+            dict(claims), self.private_key(), algorithm="RS256", headers=headers
+        )
 
     @property
     def key_id(self) -> str:
@@ -118,11 +127,17 @@ class LtiDesk:
         course = self._office.course
         with hold_lock(course.kept / "locks" / "collect", "links people"):
             ledger = read_ledger(course)
-            label = identity.accounts[0].partition("@")[0] if identity.accounts else identity.name
+            label = (
+                identity.accounts[0].partition("@")[0]
+                if identity.accounts
+                else identity.name
+            )
             suggested = unicodedata.normalize(
                 "NFC", one_line(label) or identity.ids[0][1].split()[-1]
             )
-            student = link_download(ledger, "lti", "", [identity], [suggested], "LTI")[0]
+            student = link_download(ledger, "lti", "", [identity], [suggested], "LTI")[
+                0
+            ]
             if is_group_name(ledger, student):
                 raise KitError(f"{student} is a group's name here: ask your instructor")
             ledger.save()
@@ -142,7 +157,9 @@ class LtiDesk:
                 .distinct()
             ).all()
         if not rows:
-            raise KitError("no platform has told where its roster is: start once from its page")
+            raise KitError(
+                "no platform has told where its roster is: start once from its page"
+            )
         students = []
         for issuer, address in rows:
             with self._services(issuer) as services:
@@ -157,9 +174,13 @@ class LtiDesk:
         self, issuer: str, assignment: str, grades: Mapping[str, Any], roster_url: str
     ) -> None:
         """Keep what a launch says of the gradebook's column and of the roster."""
-        own = (lti_columns.c.issuer == issuer) & (lti_columns.c.assignment == assignment)
+        own = (lti_columns.c.issuer == issuer) & (
+            lti_columns.c.assignment == assignment
+        )
         with self._engine.connect() as connection:
-            made = connection.execute(select(lti_columns.c.line_item).where(own)).scalar()
+            made = connection.execute(
+                select(lti_columns.c.line_item).where(own)
+            ).scalar()
         replace_row(
             self._engine,
             lti_columns,
@@ -182,13 +203,18 @@ class LtiDesk:
         for column in columns:
             try:
                 self._send_assignment(
-                    column.issuer, column.assignment, column.line_item, column.line_items
+                    column.issuer,
+                    column.assignment,
+                    column.line_item,
+                    column.line_items,
                 )
             except KitError as error:
                 problems.append(f"marks of {column.assignment} not sent: {error}")
         return problems
 
-    def _send_assignment(self, issuer: str, name: str, line_item: str, line_items: str) -> None:
+    def _send_assignment(
+        self, issuer: str, name: str, line_item: str, line_items: str
+    ) -> None:
         office = self._office
         assignment = office.assignment(name)
         if assignment is None or not (line_item or line_items):
@@ -218,17 +244,25 @@ class LtiDesk:
 
     def _keep_line_item(self, issuer: str, assignment: str, line_item: str) -> None:
         with self._engine.begin() as connection:
-            own = (lti_columns.c.issuer == issuer) & (lti_columns.c.assignment == assignment)
-            connection.execute(lti_columns.update().where(own).values(line_item=line_item))
+            own = (lti_columns.c.issuer == issuer) & (
+                lti_columns.c.assignment == assignment
+            )
+            connection.execute(
+                lti_columns.update().where(own).values(line_item=line_item)
+            )
 
     def _sent(self, assignment: str) -> dict[str, str]:
         query = select(sent_marks.c.student, sent_marks.c.mark)
         with self._engine.connect() as connection:
-            rows = connection.execute(query.where(sent_marks.c.assignment == assignment))
+            rows = connection.execute(
+                query.where(sent_marks.c.assignment == assignment)
+            )
             return {row.student: row.mark for row in rows}
 
     def _note_sent(self, assignment: str, student: str, mark: str) -> None:
-        replace_row(self._engine, sent_marks, assignment=assignment, student=student, mark=mark)
+        replace_row(
+            self._engine, sent_marks, assignment=assignment, student=student, mark=mark
+        )
 
     @contextlib.contextmanager
     def _services(self, issuer: str) -> Iterator[LtiServices]:
@@ -238,9 +272,13 @@ class LtiDesk:
             PlatformUnavailable: course.toml does not have the platform any more.
         """
         registrations = self._office.course.lti.values()
-        registration = next((entry for entry in registrations if entry.issuer == issuer), None)
+        registration = next(
+            (entry for entry in registrations if entry.issuer == issuer), None
+        )
         if registration is None:
-            raise PlatformUnavailable(f"course.toml has no platform {issuer!r} under [lti]")
+            raise PlatformUnavailable(
+                f"course.toml has no platform {issuer!r} under [lti]"
+            )
         with httpx.Client(timeout=_TIMEOUT) as client:
             yield LtiServices(registration, self.private_key(), self.key_id, client)
 

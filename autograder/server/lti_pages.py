@@ -50,7 +50,9 @@ async def login(request: Request) -> Response:
     """The first step: send the browser to the platform that named itself, with state and nonce."""
     parameters = await _parameters(request)
     office = office_of(request)
-    registration = _registration(office, parameters.get("iss", ""), parameters.get("client_id", ""))
+    registration = _registration(
+        office, parameters.get("iss", ""), parameters.get("client_id", "")
+    )
     if not parameters.get("login_hint"):
         raise HTTPException(400, "the platform's request has no login_hint")
     desk = LtiDesk(office)
@@ -69,7 +71,9 @@ async def login(request: Request) -> Response:
     if hint := parameters.get("lti_message_hint"):
         answer["lti_message_hint"] = hint
     separator = "&" if urlsplit(registration.auth_url).query else "?"
-    response = RedirectResponse(f"{registration.auth_url}{separator}{urlencode(answer)}", 302)
+    response = RedirectResponse(
+        f"{registration.auth_url}{separator}{urlencode(answer)}", 302
+    )
     is_https = request.url.scheme == "https"
     response.set_cookie(
         _COOKIE,
@@ -90,7 +94,9 @@ async def launch(request: Request) -> Response:
     state = parameters.get("state", "")
     cookie = request.cookies.get(_COOKIE, "")
     if not state or not secrets.compare_digest(state, cookie):
-        raise HTTPException(400, "this launch was not begun in this browser: start it again")
+        raise HTTPException(
+            400, "this launch was not begun in this browser: start it again"
+        )
     office = office_of(request)
     desk = LtiDesk(office)
     issuer, nonce = await run_in_threadpool(desk.use_state, state)
@@ -131,7 +137,9 @@ def check_launch(
             options={"require": ["exp", "iat", "iss", "aud", "sub", "nonce"]},
         )
     except jwt.PyJWTError as error:
-        raise HTTPException(400, f"the platform's launch cannot be trusted: {error}") from error
+        raise HTTPException(
+            400, f"the platform's launch cannot be trusted: {error}"
+        ) from error
     expected = {
         "nonce": nonce,
         f"{_CLAIM}version": "1.3.0",
@@ -153,10 +161,14 @@ def _registration(office: Office, issuer: str, client_id: str) -> LtiRegistratio
     for registration in office.course.lti.values():
         if registration.issuer == issuer and client_id in ("", registration.client_id):
             return registration
-    raise HTTPException(400, f"this course knows no platform {issuer[:200]!r}: see docs/server.md")
+    raise HTTPException(
+        400, f"this course knows no platform {issuer[:200]!r}: see docs/server.md"
+    )
 
 
-def _enter(office: Office, desk: LtiDesk, claims: dict[str, Any]) -> tuple[Visitor, str]:
+def _enter(
+    office: Office, desk: LtiDesk, claims: dict[str, Any]
+) -> tuple[Visitor, str]:
     """The person of a launch, and the page to which the launch leads."""
     role = role_of(claims.get(f"{_CLAIM}roles", []))
     identity = platform_identity(
@@ -168,7 +180,9 @@ def _enter(office: Office, desk: LtiDesk, claims: dict[str, Any]) -> tuple[Visit
     assignment = _assignment_of(office, claims)
     grades = claims.get(_GRADES, {})
     roster = claims.get(_ROSTER, {})
-    desk.note_course(claims["iss"], assignment, grades, roster.get("context_memberships_url", ""))
+    desk.note_course(
+        claims["iss"], assignment, grades, roster.get("context_memberships_url", "")
+    )
     path = f"/assignments/{assignment}" if assignment else "/"
     return Visitor(student, role), path
 
@@ -207,7 +221,9 @@ def choice_page(request: Request, claims: dict[str, Any]) -> Response:
     """
     office = office_of(request)
     if role_of(claims.get(f"{_CLAIM}roles", [])) != "instructor":
-        raise HTTPException(403, "only somebody who teaches in the platform's course chooses here")
+        raise HTTPException(
+            403, "only somebody who teaches in the platform's course chooses here"
+        )
     wish = read_wish(claims)
     if not wish.takes_links:
         raise HTTPException(400, "the platform wants something else than a link here")
@@ -223,7 +239,8 @@ def choice_page(request: Request, claims: dict[str, Any]) -> Response:
     desk = LtiDesk(office)
     registration = _registration(office, claims["iss"], "")
     answers = [
-        (label, desk.sign(choice_claims(registration, wish, chosen))) for label, chosen in choices
+        (label, desk.sign(choice_claims(registration, wish, chosen)))
+        for label, chosen in choices
     ]
     answer = page(request, "choice.html", answers=answers, return_url=wish.return_url)
     answer.headers["content-security-policy"] = policy_for_forms_to(wish.return_url)

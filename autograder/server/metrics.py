@@ -29,7 +29,9 @@ def _is_local(request: Request) -> bool:
     if "x-forwarded-for" in request.headers:
         return False  # a proxy on this machine speaks for somebody elsewhere
     try:
-        return ipaddress.ip_address(request.client.host if request.client else "").is_loopback
+        return ipaddress.ip_address(
+            request.client.host if request.client else ""
+        ).is_loopback
     except ValueError:
         return False
 
@@ -52,5 +54,7 @@ def render_metrics(office: Office) -> str:
     ]
     counts = office.attempts.count_by_state()
     for state in ("waiting", "started", "graded", "failed"):
-        lines.append(f'attention_kit_attempts{{state="{state}"}} {counts.get(state, 0)}')
+        lines.append(
+            f'attention_kit_attempts{{state="{state}"}} {counts.get(state, 0)}'
+        )
     return "\n".join(lines) + "\n"

@@ -91,7 +91,9 @@ class Office:
         self._wake_graders = wake_graders
         self._tell = tell
         self._lock = threading.Lock()
-        self._reading_uses = threading.Lock()  # takes seconds, and nobody else shall wait
+        self._reading_uses = (
+            threading.Lock()
+        )  # takes seconds, and nobody else shall wait
         self._course = load_course(root)
         self._settings_stamp = self._stamp()
         self._uses: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -136,13 +138,19 @@ class Office:
 
     def stored_marks(self, assignment: Assignment) -> StoredMarks:
         """The marks in the class's folders, as all commands know them."""
-        return StoredMarks(self.course, assignment, self.course.results, lambda line: None)
+        return StoredMarks(
+            self.course, assignment, self.course.results, lambda line: None
+        )
 
     # People
 
     def role_of(self, student: str) -> Role:
         """The role that [server] instructors gives a person."""
-        return "instructor" if student in self.course.server.instructors.split() else "student"
+        return (
+            "instructor"
+            if student in self.course.server.instructors.split()
+            else "student"
+        )
 
     def may_enter(self, student: str) -> bool:
         """Whether a person belongs to the course: listed, or there is no class list."""
@@ -156,9 +164,13 @@ class Office:
         """Whether the visitor may know that the attempt exists: it is their own, or their
         group's.
         """
-        if visitor.is_instructor or visitor.student == (attempt.handed_in_by or attempt.student):
+        if visitor.is_instructor or visitor.student == (
+            attempt.handed_in_by or attempt.student
+        ):
             return True
-        return visitor.student in self.rules().members(attempt.student, attempt.assignment)
+        return visitor.student in self.rules().members(
+            attempt.student, attempt.assignment
+        )
 
     # Handing in
 
@@ -170,14 +182,18 @@ class Office:
         """
         course = self.course
         if not data:
-            raise HandInRefused("the file is empty: save the notebook and choose it again")
+            raise HandInRefused(
+                "the file is empty: save the notebook and choose it again"
+            )
         if len(data) > course.limits.notebook_mb << 20:
             raise HandInRefused(
                 f"the notebook is larger than {course.limits.notebook_mb} MB: clear its outputs"
             )
         rules = self.rules()
         owner = rules.owner(student, assignment.name)
-        if refusal := rules.why_not_now(self.attempts.of_student(owner, assignment.name)):
+        if refusal := rules.why_not_now(
+            self.attempts.of_student(owner, assignment.name)
+        ):
             raise HandInRefused(refusal)
         try:
             parse_notebook(data, f"{assignment.name}.ipynb")
@@ -207,7 +223,9 @@ class Office:
 
     def assignment_views(self, student: str) -> list[AssignmentView]:
         """Every assignment for a student."""
-        return self._views(student, [assignment.name for assignment in self.assignments()])
+        return self._views(
+            student, [assignment.name for assignment in self.assignments()]
+        )
 
     def _views(self, student: str, names: Sequence[str]) -> list[AssignmentView]:
         """Assignments for a student: files and database are read once."""

@@ -66,7 +66,12 @@ def rates_of(request: Request) -> RateLimits:
 
 
 def page(
-    request: Request, template: str, *, status: int = 200, refresh: int = 0, **values: Any
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    refresh: int = 0,
+    **values: Any,
 ) -> HTMLResponse:
     """Render a page.
 
@@ -94,7 +99,9 @@ def page(
 def visitor_or_none(request: Request) -> Visitor | None:
     """Who has signed in."""
     student = request.session.get("student")
-    role: Role = "instructor" if request.session.get("role") == "instructor" else "student"
+    role: Role = (
+        "instructor" if request.session.get("role") == "instructor" else "student"
+    )
     return Visitor(student, role) if isinstance(student, str) and student else None
 
 
@@ -170,7 +177,8 @@ async def read_form(request: Request) -> SentForm:
 def takes_form(
     who: Callable[[Request], Visitor],
 ) -> Callable[
-    [Callable[[Request, Visitor, SentForm], Response]], Callable[[Request], Awaitable[Response]]
+    [Callable[[Request, Visitor, SentForm], Response]],
+    Callable[[Request], Awaitable[Response]],
 ]:
     """Decorate a function of request, visitor and form that answers a form.
 

@@ -101,7 +101,9 @@ class PeopleStore:
     def find_by_api_key(self, key: str) -> str | None:
         """The student to whom a key belongs; None for nobody's."""
         with self._engine.connect() as connection:
-            query = select(api_keys.c.student).where(api_keys.c.key_sha256 == hash_key(key))
+            query = select(api_keys.c.student).where(
+                api_keys.c.key_sha256 == hash_key(key)
+            )
             student: str | None = connection.execute(query).scalar()
         return student
 

@@ -46,7 +46,9 @@ class UploadTooLarge(HTTPException):
     """More bytes came than a notebook may have; the rest was not read."""
 
     def __init__(self) -> None:
-        super().__init__(413, "the file is larger than a notebook may be: clear its outputs")
+        super().__init__(
+            413, "the file is larger than a notebook may be: clear its outputs"
+        )
 
 
 class LimitBodies:
@@ -75,7 +77,9 @@ class LimitBodies:
                 async with asyncio.timeout_at(None if is_whole else end):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, "this took too long to arrive: try again") from None
+                raise HTTPException(
+                    408, "this took too long to arrive: try again"
+                ) from None
             received += len(message.get("body", b""))
             is_whole = not message.get("more_body", False)
             if received > most_bytes:
@@ -141,7 +145,9 @@ class RateLimit:
             if len(self._times) > _MOST_REMEMBERED:
                 begin = now - self._seconds
                 self._times = {
-                    name: last for name, last in self._times.items() if last[-1] >= begin
+                    name: last
+                    for name, last in self._times.items()
+                    if last[-1] >= begin
                 }
 
 
@@ -169,4 +175,6 @@ def check_token(request: Request, token: object) -> None:
     """
     expected = request.session.get(TOKEN, "")
     if not expected or not hmac.compare_digest(str(token), expected):
-        raise HTTPException(403, "this form is too old: go back, load the page again, and repeat")
+        raise HTTPException(
+            403, "this form is too old: go back, load the page again, and repeat"
+        )

@@ -61,7 +61,11 @@ class RequestStore:
             connection.execute(
                 update(requests)
                 .where(requests.c.id == request_id)
-                .values(reply=text[:LONGEST_TEXT], replied_by=instructor, replied=self._clock())
+                .values(
+                    reply=text[:LONGEST_TEXT],
+                    replied_by=instructor,
+                    replied=self._clock(),
+                )
             )
 
     def of_attempt(self, attempt_id: int) -> list[StudentRequest]:

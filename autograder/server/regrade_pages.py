@@ -53,7 +53,9 @@ def begin(request: Request, visitor: Visitor, _: SentForm) -> Response:
     office = office_of(request)
     assignment = assignment_of(request).name
     count = office.begin_regrade(assignment)
-    office.people.log(visitor.student, "regrade begun", f"{assignment}: {count} attempts")
+    office.people.log(
+        visitor.student, "regrade begun", f"{assignment}: {count} attempts"
+    )
     return go_to(request, regrade_address(assignment))
 
 
@@ -79,7 +81,9 @@ def drop(request: Request, visitor: Visitor, _: SentForm) -> Response:
 
 
 def _describe(comparison: Comparison) -> str:
-    moves = [f"{move.student} {move.change}" for move in comparison.moves[:_MOST_LOGGED]]
+    moves = [
+        f"{move.student} {move.change}" for move in comparison.moves[:_MOST_LOGGED]
+    ]
     if left_out := len(comparison.moves) - len(moves):
         moves.append(f"and {left_out} more")
     return f"{len(comparison.moves)} marks move: {', '.join(moves) or 'none'}"

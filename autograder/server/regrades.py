@@ -101,11 +101,15 @@ class RegradeStore:
             sorted({attempt.student for attempt in aside if attempt.id not in answers}),
         )
 
-    def _results(self, counting: Mapping[str, Attempt], answers: Answers) -> dict[str, Result]:
+    def _results(
+        self, counting: Mapping[str, Attempt], answers: Answers
+    ) -> dict[str, Result]:
         """The results of attempts that count, by student: the new ones, and for attempts without a
         new answer those that are stored.
         """
-        others = [attempt.id for attempt in counting.values() if attempt.id not in answers]
+        others = [
+            attempt.id for attempt in counting.values() if attempt.id not in answers
+        ]
         stored = self._attempts.results(others)
         results = {}
         for student, attempt in counting.items():
@@ -121,9 +125,13 @@ class RegradeStore:
         """New answers by attempt, without those for which the machine was at fault."""
         with self._engine.connect() as connection:
             answers = _read_proposals(connection, assignment)
-        unpacked = {attempt_id: unpack_graded(answer) for attempt_id, answer in answers.items()}
+        unpacked = {
+            attempt_id: unpack_graded(answer) for attempt_id, answer in answers.items()
+        }
         return {
-            attempt_id: answer for attempt_id, answer in unpacked.items() if not answer[0].untried
+            attempt_id: answer
+            for attempt_id, answer in unpacked.items()
+            if not answer[0].untried
         }
 
     def accept(self, assignment: str, rules: AttemptRules) -> Comparison:

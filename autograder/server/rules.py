@@ -46,7 +46,9 @@ class AttemptRules:
         is_in_groups = assignment in self._course.submit.groups.split()
         if holder != student or person is None or not person.group or not is_in_groups:
             return holder
-        group = ledger.listed[ledger.listed_group(person.group)[0]].group  # as its first row has it
+        group = ledger.listed[
+            ledger.listed_group(person.group)[0]
+        ].group  # as its first row has it
         is_alone = student in self._students_with_own_work(assignment)
         return student if is_alone or group in ledger.listed else group
 
@@ -62,12 +64,16 @@ class AttemptRules:
     def _students_with_own_work(self, assignment: str) -> Set[str]:
         """Students in whose own folder a notebook lies: for them that counts, not a group's."""
         if assignment not in self._own_work:
-            self._own_work[assignment] = self._ledger.students_with_notebooks(assignment)
+            self._own_work[assignment] = self._ledger.students_with_notebooks(
+                assignment
+            )
         return self._own_work[assignment]
 
     def due(self, student: str, assignment: str) -> datetime | None:
         """When the assignment is due for this student; None where nobody says."""
-        return due_time(self._course, assignment, student, self._ledger.listed.get(student))
+        return due_time(
+            self._course, assignment, student, self._ledger.listed.get(student)
+        )
 
     def _extension(self, student: str, assignment: str) -> timedelta | datetime | None:
         person = self._ledger.listed.get(student)
@@ -81,7 +87,9 @@ class AttemptRules:
     def shown_result(self, attempt: Attempt, result: Result) -> Result:
         """The result of an attempt as the student may see it now: with examples, or without."""
         person = self._ledger.listed.get(attempt.student)
-        return shown_now(self._course, attempt.assignment, attempt.student, person, result)
+        return shown_now(
+            self._course, attempt.assignment, attempt.student, person, result
+        )
 
     def why_not_now(self, attempts: Sequence[Attempt]) -> str:
         """Why the student may not hand in at this moment, for the student; "" where they may.
@@ -118,15 +126,24 @@ class AttemptRules:
             return max(graded, key=lambda attempt: attempt.number)
         if not with_result:
             return max(graded, key=lambda attempt: attempt.number)
-        return max(with_result, key=lambda attempt: (self._total(attempt), -attempt.number))
+        return max(
+            with_result, key=lambda attempt: (self._total(attempt), -attempt.number)
+        )
 
     def counting_by_student(self, attempts: Iterable[Attempt]) -> dict[str, Attempt]:
         """Of each student the attempt that counts, where one does, in the order of students."""
         by_student: dict[str, list[Attempt]] = {}
         for attempt in attempts:
             by_student.setdefault(attempt.student, []).append(attempt)
-        chosen = {student: self.counting(by_student[student]) for student in sorted(by_student)}
-        return {student: attempt for student, attempt in chosen.items() if attempt is not None}
+        chosen = {
+            student: self.counting(by_student[student])
+            for student in sorted(by_student)
+        }
+        return {
+            student: attempt
+            for student, attempt in chosen.items()
+            if attempt is not None
+        }
 
     def _total(self, attempt: Attempt) -> float:
         """The points of the tests after the late penalty, before late days."""

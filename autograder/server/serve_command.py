@@ -75,13 +75,20 @@ def serve_command(
         engine = open_database(database_address(course))
         store = AttemptStore(engine)
         desk = GradingDesk(
-            lambda: office.course, store, machine_name(), request.graders, request.isolation, tell
+            lambda: office.course,
+            store,
+            machine_name(),
+            request.graders,
+            request.isolation,
+            tell,
         )
         office = Office(course.root, engine, desk.wake, tell)
         office.after_filing.append(LtiDesk(office).send_marks)
         _print_links(request, office, tell)
         is_https = request.address.startswith("https:")
-        app = make_app(office, _secret(course), is_https=is_https, hub=hub_from_environment())
+        app = make_app(
+            office, _secret(course), is_https=is_https, hub=hub_from_environment()
+        )
         closed = threading.Event()
         filing = threading.Thread(target=office.file_until, args=(closed,))
         with desk:
@@ -108,7 +115,12 @@ def grade_for_server(request: ServeRequest, tell: Tell) -> None:
     store = AttemptStore(open_database(database_address(course)))
     root = course.root
     desk = GradingDesk(
-        lambda: load_course(root), store, machine_name(), request.graders, request.isolation, tell
+        lambda: load_course(root),
+        store,
+        machine_name(),
+        request.graders,
+        request.isolation,
+        tell,
     )
     with desk:
         tell(f"grading for the server of {course.about.name}")

@@ -22,7 +22,9 @@ from autograder.server.pages_base import (
 
 def link_page(request: Request) -> Response:
     """The page of a link: a button that signs in."""
-    return page(request, "sign_in.html", key=request.query_params.get("key", ""), problem="")
+    return page(
+        request, "sign_in.html", key=request.query_params.get("key", ""), problem=""
+    )
 
 
 async def use_link(request: Request) -> Response:

@@ -167,9 +167,13 @@ def make_api_key(request: Request, visitor: Visitor, _: SentForm) -> Response:
 
 def _student_with_key(request: Request, office: Office) -> str:
     kind, _, key = request.headers.get("authorization", "").partition(" ")
-    student = office.people.find_by_api_key(key) if kind.lower() == "bearer" and key else None
+    student = (
+        office.people.find_by_api_key(key) if kind.lower() == "bearer" and key else None
+    )
     if student is None:
-        raise HTTPException(401, "this key is not known: make a new one on the server's page")
+        raise HTTPException(
+            401, "this key is not known: make a new one on the server's page"
+        )
     return student
 
 

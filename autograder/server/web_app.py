@@ -47,7 +47,9 @@ _WORDS = {
 }
 
 
-def make_app(office: Office, secret: str, *, is_https: bool, hub: Hub | None = None) -> Starlette:
+def make_app(
+    office: Office, secret: str, *, is_https: bool, hub: Hub | None = None
+) -> Starlette:
     """The application for one course.
 
     Args:

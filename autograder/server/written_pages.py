@@ -20,7 +20,11 @@ from autograder.basics.points import format_points
 from autograder.course import Assignment
 from autograder.marks.rubric import RubricItem, find_items, read_rubrics, sum_points
 from autograder.nbgrader.for_graders import graded_submissions
-from autograder.nbgrader.manual_grades import HandMark, read_hand_marks, write_hand_marks
+from autograder.nbgrader.manual_grades import (
+    HandMark,
+    read_hand_marks,
+    write_hand_marks,
+)
 from autograder.records.results import read_results
 from autograder.reporting.gradebook_export import export_gradebook
 from autograder.server.instructor_pages import class_address
@@ -78,7 +82,10 @@ def answers_to(
     """Everybody's answers to a question, in the order of codes; and how many submissions cannot be
     read, or have changed since they were graded.
     """
-    marks = {mark.student: mark for mark in written_marks(office, assignment).get(question, ())}
+    marks = {
+        mark.student: mark
+        for mark in written_marks(office, assignment).get(question, ())
+    }
     results = read_results(office.course.results, assignment.name, lambda line: None)
     answers = []
     unread = 0
@@ -89,9 +96,14 @@ def answers_to(
         if submission is None:
             unread += 1
             continue
-        texts = {entry.id.removeprefix("written_"): entry.text for entry in submission.written}
+        texts = {
+            entry.id.removeprefix("written_"): entry.text
+            for entry in submission.written
+        }
         text = texts.get(question, "")
-        answers.append(WrittenAnswer(code_of(assignment.name, result.student), text, mark))
+        answers.append(
+            WrittenAnswer(code_of(assignment.name, result.student), text, mark)
+        )
     return sorted(answers, key=lambda answer: answer.code), unread
 
 
@@ -109,7 +121,9 @@ def list_page(request: Request) -> Response:
         (question, len(entries), sum(entry.waits for entry in entries))
         for question, entries in marks.items()
     ]
-    return page(request, "written.html", assignment=assignment.name, rows=rows, problem=problem)
+    return page(
+        request, "written.html", assignment=assignment.name, rows=rows, problem=problem
+    )
 
 
 @takes_form(instructor_of)

@@ -29,13 +29,22 @@ way to the right answer.
 """
 _COSTLIER = 1.5
 _AMBIGUOUS_ERRORS = frozenset(
-    {"RuntimeError", "NameError", "UnboundLocalError", "AttributeError", "KeyError", "IndexError"}
+    {
+        "RuntimeError",
+        "NameError",
+        "UnboundLocalError",
+        "AttributeError",
+        "KeyError",
+        "IndexError",
+    }
 )
 """Errors that mean a hundred things: two agree only where their messages do. The sizes count: torch
 says of nearly every wrong shape that two matrices cannot be multiplied, and of which sizes.
 """
 _KERNEL_FAULTS = frozenset({"KernelFault", "MemoryFault"})
-_KERNEL_ACCESS = re.compile(r"\b(?:reads(?: \w+(?=\[))?|writes)\b(?: memory between| an address)?")
+_KERNEL_ACCESS = re.compile(
+    r"\b(?:reads(?: \w+(?=\[))?|writes)\b(?: memory between| an address)?"
+)
 """What a kernel did, in the message of a fault: the hint of a load that is not masked says nothing
 to somebody whose store is not, or whose load of another tensor. A tensor that is written has a name
 of the student's: the wrapper makes it.
@@ -60,7 +69,9 @@ def distance(first: Any, second: Any) -> float:
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         if len(first) != len(second):
             return math.inf
-        return max([distance(a, b) for a, b in zip(first, second, strict=True)], default=0.0)
+        return max(
+            [distance(a, b) for a, b in zip(first, second, strict=True)], default=0.0
+        )
     return 0.0 if type(first) is type(second) and first == second else math.inf
 
 
@@ -117,7 +128,9 @@ def same_answer(first: Call, second: Call) -> bool | None:
             return None
     if first.fault is not None or second.fault is not None:
         return _error_text(first.fault) == _error_text(second.fault)
-    if first.changed != second.changed or _dtypes(first.result) != _dtypes(second.result):
+    if first.changed != second.changed or _dtypes(first.result) != _dtypes(
+        second.result
+    ):
         return False
     if distance(first.result, second.result) > 1:
         return False
@@ -143,7 +156,11 @@ def find_departures(call: Call, key: Call) -> frozenset[str]:
     "gradient", and "cost of …" for each figure of its cost, lines or kernels that is larger.
     """
     if call.fault is not None or key.fault is not None:
-        return frozenset() if _faults_agree(call.fault, key.fault) else frozenset({"fault"})
+        return (
+            frozenset()
+            if _faults_agree(call.fault, key.fault)
+            else frozenset({"fault"})
+        )
     ways = set()
     if distance(call.result, key.result) > 1:
         ways.add("value")
@@ -158,7 +175,11 @@ def find_departures(call: Call, key: Call) -> frozenset[str]:
         for name, figure in asdict(call.cost).items():
             if figure > _COSTLIER * allowed[name]:
                 ways.add(f"cost of {name}")
-    if call.lines is not None and key.lines is not None and call.lines > _COSTLIER * key.lines:
+    if (
+        call.lines is not None
+        and key.lines is not None
+        and call.lines > _COSTLIER * key.lines
+    ):
         ways.add("cost of lines")
     if call.launch is not None and key.launch is not None:
         ways |= _launch_departures(call.launch, key.launch)

@@ -52,7 +52,9 @@ def _forgive_changed_arguments(runs: dict[str, TestRun]) -> None:
         _set_verdict(runs, name, Verdict("passed"))
 
 
-def _withhold_refusals(runs: dict[str, TestRun], further_runs: Mapping[str, TestRun]) -> None:
+def _withhold_refusals(
+    runs: dict[str, TestRun], further_runs: Mapping[str, TestRun]
+) -> None:
     """Fail passed tests whose function refused, and never answered in a passed test."""
     answering: set[str] = set()
     for run in (*runs.values(), *further_runs.values()):
@@ -85,7 +87,9 @@ def _drop_hints(runs: dict[str, TestRun]) -> None:
         return
     for name, run in runs.items():
         cause = run.verdict.cause
-        repeats_first = cause == "wrong value" == first.verdict.cause and run is not first
+        repeats_first = (
+            cause == "wrong value" == first.verdict.cause and run is not first
+        )
         if cause == "raised" or repeats_first:
             _set_verdict(runs, name, dataclasses.replace(run.verdict, hint=""))
 

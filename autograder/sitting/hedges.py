@@ -54,7 +54,12 @@ class QuestionAttempt:
 
     def _answer_alone(self, call: Call) -> Call:
         answer = Call(
-            call.name, (), {}, fault=call.fault, changed=call.changed, of_suite=call.of_suite
+            call.name,
+            (),
+            {},
+            fault=call.fault,
+            changed=call.changed,
+            of_suite=call.of_suite,
         )
         size = size_in_bytes([call.result, call.gradients])
         answer.was_dropped = call.was_dropped or size > self._room
@@ -127,7 +132,9 @@ def _describe_value(value: Any, other_value: Any) -> str:
     is_complex = numbers.dtype.kind == "c"
     is_alike = is_tensor(other_value) and other_value.shape == value.shape
     if not numbers.ndim or not is_alike or is_complex:
-        texts = [f"{number:.6g}" for number in numbers.flatten()[:_MOST_NUMBERS].tolist()]
+        texts = [
+            f"{number:.6g}" for number in numbers.flatten()[:_MOST_NUMBERS].tolist()
+        ]
         if numbers.size > _MOST_NUMBERS:
             texts.append("…")
         return f"{kind}: {', '.join(texts)}"

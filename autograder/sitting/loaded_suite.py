@@ -60,7 +60,9 @@ class LoadedSuite:
         )
         self.fixtures = Fixtures(reference=reference)
         self._items = collected.items
-        self._plain = {name: item for name, item in self._items.items() if is_plain(item)}
+        self._plain = {
+            name: item for name, item in self._items.items() if is_plain(item)
+        }
 
     @property
     def max_score(self) -> float:
@@ -85,7 +87,9 @@ class LoadedSuite:
             raised = self._run_by_protocol(self._items[question, test])
         if isinstance(raised, KitError):
             raise raised
-        if raised is not None and is_suite_fault(raised, current_log(), self.assignment.suite):
+        if raised is not None and is_suite_fault(
+            raised, current_log(), self.assignment.suite
+        ):
             raise self.make_fault(test, raised)
         return raised
 
@@ -93,7 +97,9 @@ class LoadedSuite:
         """Run one test by pytest's own protocol: fixtures, parameters, teardown."""
         plugin = _SingleTest(item.name, self.fixtures)
         with contextlib.redirect_stdout(io.StringIO()):
-            pytest.main(pytest_arguments(self.assignment.suite, item.path), plugins=[plugin])
+            pytest.main(
+                pytest_arguments(self.assignment.suite, item.path), plugins=[plugin]
+            )
         if plugin.interrupt is not None:
             raise plugin.interrupt
         if not plugin.has_run:  # a test that did not run has not passed
@@ -139,7 +145,9 @@ class _SingleTest:
             if self.raised is None and call.excinfo is not None:
                 self.raised = call.excinfo.value
 
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    def pytest_keyboard_interrupt(
+        self, excinfo: pytest.ExceptionInfo[BaseException]
+    ) -> None:
         self.interrupt = excinfo.value
 
 
@@ -189,7 +197,9 @@ def call_plainly(item: pytest.Function, fixtures: Fixtures) -> BaseException | N
     parametrized = parametrized_arguments(item)
     try:
         arguments = {
-            name: parametrized[name] if name in parametrized else fixtures.value_of(name)
+            name: parametrized[name]
+            if name in parametrized
+            else fixtures.value_of(name)
             for name in _argument_names(item.function)
         }
         item.obj(**arguments)

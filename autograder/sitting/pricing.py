@@ -92,4 +92,7 @@ def least_loss(failed_runs: Iterable[TestRun], worth: float) -> float:
 def has_memory_fault(run: TestRun) -> bool:
     """Whether a kernel touched memory that it may not in a failed test."""
     faults = [call.fault for call in run.calls if not call.of_suite]
-    return any(isinstance(fault, StudentError) and "MemoryFault" in fault.kinds for fault in faults)
+    return any(
+        isinstance(fault, StudentError) and "MemoryFault" in fault.kinds
+        for fault in faults
+    )

@@ -34,7 +34,9 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
     try:
         cells = read_built_json(path)["cells"]
     except (OSError, ValueError) as error:
-        raise KitError(f"{path}: the answer key is no notebook ({error}); {remedy}") from error
+        raise KitError(
+            f"{path}: the answer key is no notebook ({error}); {remedy}"
+        ) from error
     names: dict[str, Any] = vars(types.ModuleType(f"reference_{assignment.name}"))
     names["__builtins__"] = _Importer(load_companions(path)).builtins
     for number, cell in enumerate(cells):
@@ -44,7 +46,12 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
         source = cell["source"]
         file = f"<answer key {assignment.name}, cell {number}>"
         # tracebacks and inspect.getsource find the cell's lines here
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        linecache.cache[file] = (
+            len(source),
+            None,
+            source.splitlines(keepends=True),
+            file,
+        )
         try:
             exec(compile(source, file, "exec", dont_inherit=True), names)
         except Exception as error:
@@ -87,7 +94,9 @@ class _Importer:
         unique = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         module = types.ModuleType(unique)
         sys.modules[unique] = module
-        if match := CARRIES.search(text):  # the kit's own modules serve the trusted side too
+        if match := CARRIES.search(
+            text
+        ):  # the kit's own modules serve the trusted side too
             for carried in match[1].split():
                 vars(module).update(vars(importlib.import_module(carried)))
             return module

@@ -25,7 +25,10 @@ from autograder.suite.calls import start_log
 from autograder.suite.collection import SuiteQuestion
 from autograder.wire.trees import leaves
 
-_RUN_NAMES = (FRESH, "a fresh worker with stand-ins that give the submission's own values")
+_RUN_NAMES = (
+    FRESH,
+    "a fresh worker with stand-ins that give the submission's own values",
+)
 
 
 class OwnFunctions:
@@ -103,13 +106,19 @@ def replay(
         if run.passed and not runs[name].passed and runs[name].calls
     ]
     stand_ins = stand_in_runs[gained[0]].stand_ins if gained else ()
-    if not stand_ins or any(isinstance(signatures.get(name), type) for name in stand_ins):
+    if not stand_ins or any(
+        isinstance(signatures.get(name), type) for name in stand_ins
+    ):
         return ()
     with contextlib.ExitStack() as stack:
-        own_sitting = stack.enter_context(contextlib.closing(sitting.start_another(client)))
+        own_sitting = stack.enter_context(
+            contextlib.closing(sitting.start_another(client))
+        )
         own = OwnFunctions(own_sitting)
         answering = {
-            name: own.wrap(name, signatures[name]) for name in stand_ins if name in signatures
+            name: own.wrap(name, signatures[name])
+            for name in stand_ins
+            if name in signatures
         }
         replaying = stack.enter_context(
             contextlib.closing(sitting.start_another(client, answering))

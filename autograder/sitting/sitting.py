@@ -8,7 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.basics.errors import HostFailed, StudentMissing, StudentTimeout, SuiteFault
+from autograder.basics.errors import (
+    HostFailed,
+    StudentMissing,
+    StudentTimeout,
+    SuiteFault,
+)
 from autograder.course import Limits
 from autograder.intake.cell_matching import find_answer_cell
 from autograder.records.model import TwoAnswers
@@ -103,7 +108,9 @@ class Sitting:
         self.watch = watch or Stopwatch()
         if stand_in_functions is None:
             stand_in_functions = suite.fixtures.reference
-        self.workplace = Workplace(client, limits, submission, stand_in_functions, self.watch)
+        self.workplace = Workplace(
+            client, limits, submission, stand_in_functions, self.watch
+        )
         self.two_answers: dict[str, tuple[TwoAnswers, ...]] = {}
 
     def start_another(
@@ -114,7 +121,12 @@ class Sitting:
         """A second sitting of the same submission, with workers and limits of its own."""
         submission = self.workplace.submission
         return Sitting(
-            client, self._limits, self._suite, submission, self.watch, stand_in_functions
+            client,
+            self._limits,
+            self._suite,
+            submission,
+            self.watch,
+            stand_in_functions,
         )
 
     def functions(self) -> Student:
@@ -130,7 +142,9 @@ class Sitting:
         self.close()
         return self._prepare_student(question, stand_ins)
 
-    def run_all(self, questions: Sequence[SuiteQuestion]) -> dict[str, dict[str, TestRun]]:
+    def run_all(
+        self, questions: Sequence[SuiteQuestion]
+    ) -> dict[str, dict[str, TestRun]]:
         """Run every question, one after the other in one worker as long as their tests pass.
 
         A question that does not pass in a worker that has served another runs once more in a fresh
@@ -158,7 +172,9 @@ class Sitting:
         if self.workplace.may_attempt and self._continue_worker(question):
             student = self._prepare_student(question, ())
             runs: dict[str, TestRun] = {}
-            for run in self._run_tests(question, question.tests, student, keep_calls=True):
+            for run in self._run_tests(
+                question, question.tests, student, keep_calls=True
+            ):
                 attempt.add(run.name, run.calls)
                 if not run.passed:
                     break
@@ -211,11 +227,15 @@ class Sitting:
 
         The calls of tests that fail are kept, and with `keep_calls` those of all.
         """
-        selected = [test for test in question.tests if tests is None or test.name in tests]
+        selected = [
+            test for test in question.tests if tests is None or test.name in tests
+        ]
         student = self._prepare_student(question, stand_ins)
         runs = {}
         for run in self._run_tests(question, selected, student, keep_calls=keep_calls):
-            runs[run.name] = dataclasses.replace(run, stand_ins=stand_ins) if stand_ins else run
+            runs[run.name] = (
+                dataclasses.replace(run, stand_ins=stand_ins) if stand_ins else run
+            )
         if not keep_worker:
             self.close()
         return runs
@@ -232,7 +252,9 @@ class Sitting:
         hangs = 0
         for test in tests:
             if hangs >= HANGS_BEFORE_GIVING_UP:
-                verdict = Verdict("timeout", "Not run: two tests of this question hung.")
+                verdict = Verdict(
+                    "timeout", "Not run: two tests of this question hung."
+                )
                 yield TestRun(test.name, verdict, ())
                 continue
             raised, log = self._run_test(question, test, student)
@@ -251,7 +273,10 @@ class Sitting:
             HostFailed: the machine failed, and not the student.
         """
         self._suite.fixtures.student = student
-        bounds = memory_bound(self._limits.memory_mb), time_bound(self.workplace.remaining)
+        bounds = (
+            memory_bound(self._limits.memory_mb),
+            time_bound(self.workplace.remaining),
+        )
         started = time.process_time()
         with self.watch.stage("tests"), bounds[0], bounds[1]:
             raised = self._suite.run(question.name, test.name)
@@ -285,7 +310,9 @@ class Sitting:
         if stub is not None:
             unanswered = stub.question == question
         else:
-            unanswered = isinstance(fault, StudentMissing) and called_question == question
+            unanswered = (
+                isinstance(fault, StudentMissing) and called_question == question
+            )
         keep_calls = keep_calls or verdict.outcome != "passed"
         student_calls = [call for call in log.calls if not call.of_suite]
         return TestRun(
@@ -294,8 +321,12 @@ class Sitting:
             _drop_large_answers(log.calls) if keep_calls else (),
             distances=tuple(log.distances),
             tolerance=log.tolerance,
-            refusing=frozenset([_function(call) for call in student_calls if call.refused]),
-            answering=frozenset([_function(call) for call in student_calls if call.fault is None]),
+            refusing=frozenset(
+                [_function(call) for call in student_calls if call.refused]
+            ),
+            answering=frozenset(
+                [_function(call) for call in student_calls if call.fault is None]
+            ),
             suite_fault=suite_fault,
             unanswered=unanswered,
         )

@@ -54,7 +54,11 @@ class Stub:
             message = f"{call} needs `{self.question}`, which {state}"
         if not is_unfinished:
             return f"{message}."
-        place = "below your code" if self.code_above else "above your code, which is never reached"
+        place = (
+            "below your code"
+            if self.code_above
+            else "above your code, which is never reached"
+        )
         return (
             f"{message}: `raise NotImplementedError` still stands in line {self.line} of "
             f"cell {self.question}, {place}. Delete that line."
@@ -79,7 +83,11 @@ def find_stub(
     cell = next((cell for cell in submission.cells if cell.id == frame["cell"]), None)
     if cell is None:
         return None
-    question = cell.id if cell.id in released else _find_question(cell.id, submission, released)
+    question = (
+        cell.id
+        if cell.id in released
+        else _find_question(cell.id, submission, released)
+    )
     lines = cell.source.splitlines()
     index = int(frame["line"]) - 1
     if question is None or not 0 <= index < len(lines) or not _STUB.match(lines[index]):
@@ -87,7 +95,10 @@ def find_stub(
     released_lines = {line.strip() for line in released[question].splitlines()}
     above, below = _split_block(lines, index)
     return Stub(
-        question, index + 1, _has_code(above, released_lines), _has_code(below, released_lines)
+        question,
+        index + 1,
+        _has_code(above, released_lines),
+        _has_code(below, released_lines),
     )
 
 

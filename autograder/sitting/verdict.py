@@ -22,7 +22,12 @@ FUNCTION_RAISED = "FunctionRaised"
 _UNDEFINED = re.compile(r"NameError: name '(\w+)' is not defined")
 
 Cause = Literal[
-    "", "wrong value", "raised", "changed argument", "changed argument, asked for", "unfit"
+    "",
+    "wrong value",
+    "raised",
+    "changed argument",
+    "changed argument, asked for",
+    "unfit",
 ]
 """Why a test failed, where all tests of the question decide what that costs (`charges.py`).
 
@@ -67,7 +72,9 @@ def judge(
     if raised is None:
         return _judge_arguments(log)
     if stub is not None:
-        return Verdict("error", stub.describe(_describe_last_call(log), called_question))
+        return Verdict(
+            "error", stub.describe(_describe_last_call(log), called_question)
+        )
     if isinstance(raised, StudentError):
         lines = [f"{_describe_last_call(log)} {_describe_error(raised)}"]
         lines += [f"  {frame}" for frame in raised.frames]
@@ -76,7 +83,8 @@ def judge(
         return Verdict(raised.outcome, str(raised))
     if isinstance(raised, AssertionError):
         message = (
-            str(raised) or f"It does not hold that {describe_test(test.name.partition('[')[0])}."
+            str(raised)
+            or f"It does not hold that {describe_test(test.name.partition('[')[0])}."
         )
         cause: Cause = "wrong value" if isinstance(raised, WrongValue) else ""
         return Verdict("failed", message, test.hint, cause)
@@ -109,14 +117,20 @@ def explain_unfit(
         key_calls: the calls of the same test on the answer key, which passes.
     """
     for call, key_call in zip(log.calls, key_calls, strict=False):
-        if call.name != key_call.name or call.fault is not None or key_call.fault is not None:
+        if (
+            call.name != key_call.name
+            or call.fault is not None
+            or key_call.fault is not None
+        ):
             break
         if call.of_suite or call.was_dropped:
             continue
         difference = describe_other_kind(call.result, key_call.result)
         if difference:
             subject = f"`{log.describe(call)}`"
-            if difference.startswith("["):  # a part of the answer, as in "[1] is a list"
+            if difference.startswith(
+                "["
+            ):  # a part of the answer, as in "[1] is a list"
                 subject = f"What {subject} gives"
             return Verdict(verdict.outcome, f"{subject} {difference}", verdict.hint)
     message = (

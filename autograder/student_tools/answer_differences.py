@@ -39,28 +39,42 @@ def compare_answers(actual: Any, expected: Any, atol: float) -> CheckDifference 
     if isinstance(expected, (list, tuple)) and any(map(_array_kind, expected)):
         if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
             count = len(expected)
-            return CheckDifference(f"It should be {count} values, and is {_short(actual)}.")
+            return CheckDifference(
+                f"It should be {count} values, and is {_short(actual)}."
+            )
         pairs = enumerate(zip(actual, expected, strict=True), start=1)
         return _first_difference(((f"value {n}", a, e) for n, (a, e) in pairs), atol)
     if isinstance(expected, dict) and any(map(_array_kind, expected.values())):
         if not isinstance(actual, dict) or actual.keys() != expected.keys():
-            found = f"has the keys {list(actual)}" if isinstance(actual, dict) else _is(actual)
-            return CheckDifference(f"It should have the keys {list(expected)}, and {found}.")
+            found = (
+                f"has the keys {list(actual)}"
+                if isinstance(actual, dict)
+                else _is(actual)
+            )
+            return CheckDifference(
+                f"It should have the keys {list(expected)}, and {found}."
+            )
         parts = ((f"the entry {key!r}", actual[key], expected[key]) for key in expected)
         return _first_difference(parts, atol)
     if kind := _array_kind(expected):
         if not _array_kind(actual):
             shape = list(expected.shape)
-            return CheckDifference(f"It should be {kind} of shape {shape}, and {_is(actual)}.")
+            return CheckDifference(
+                f"It should be {kind} of shape {shape}, and {_is(actual)}."
+            )
         return _compare_arrays(actual, expected, atol)
     return _compare_values(actual, expected, atol)
 
 
-def _first_difference(parts: Iterator[tuple[str, Any, Any]], atol: float) -> CheckDifference | None:
+def _first_difference(
+    parts: Iterator[tuple[str, Any, Any]], atol: float
+) -> CheckDifference | None:
     """The first difference among the parts of an answer, which have names."""
     for name, actual, expected in parts:
         if difference := compare_answers(actual, expected, atol):
-            sentence = f"In {name}: {difference.sentence[0].lower()}{difference.sentence[1:]}"
+            sentence = (
+                f"In {name}: {difference.sentence[0].lower()}{difference.sentence[1:]}"
+            )
             return CheckDifference(
                 sentence, difference.actual, difference.expected, difference.places
             )
@@ -78,7 +92,9 @@ def _compare_arrays(actual: Any, expected: Any, atol: float) -> CheckDifference 
         first = places[0]
         mine, right = _element(values, first), _element(expected_values, first)
         count = math.prod(shape)
-        how_many = f"{len(places)} of {count} elements differ" if count > 1 else "It differs"
+        how_many = (
+            f"{len(places)} of {count} elements differ" if count > 1 else "It differs"
+        )
         where = f", first at {list(first)}" if count > 1 else ""
         sentence = f"{how_many}{where}: yours is {show(mine)}, expected {show(right)}."
         return CheckDifference(sentence, actual, expected, places)

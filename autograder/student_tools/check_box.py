@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autograder.student_tools.answer_differences import CheckDifference
-from autograder.student_tools.pictures_of_answers import draw_difference, write_difference
+from autograder.student_tools.pictures_of_answers import (
+    draw_difference,
+    write_difference,
+)
 
 _COLOURS = {"passed": "#1a7f37", "failed": "#d1242f", "open": "#9a6700"}
 _MARKS = {"passed": "✓", "failed": "✗", "open": "…"}
@@ -56,7 +59,9 @@ class CheckBox:
         if self.call:
             code = f'<code style="{_CODE};white-space:pre-wrap">{html.escape(self.call)}</code>'
             parts.append(f'<div style="margin:4px 0">{code}</div>')
-        parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
+        parts += [
+            f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines
+        ]
         if self.difference:
             parts.append(draw_difference(self.difference))
         if self.example:
@@ -68,8 +73,12 @@ class CheckBox:
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
-            text = f'<pre style="{_CODE};white-space:pre-wrap;margin:4px 0">{inputs}</pre>'
-            parts.append(f"<details><summary>The inputs of this call</summary>{text}</details>")
+            text = (
+                f'<pre style="{_CODE};white-space:pre-wrap;margin:4px 0">{inputs}</pre>'
+            )
+            parts.append(
+                f"<details><summary>The inputs of this call</summary>{text}</details>"
+            )
         label = html.escape(f"{self.title}. {' '.join(self.lines)}", quote=True)
         return (
             f'<div role="group" aria-label="{label}" style="border-left:4px solid {colour};'
@@ -110,7 +119,11 @@ def nest_hints(hints: Sequence[str], number: int) -> str:
 
 def with_code(text: str) -> str:
     """Plain text as HTML, with what stands between backticks as code."""
-    return re.sub(r"`([^`]+)`", rf'<code style="{_CODE}">\1</code>', html.escape(text, quote=False))
+    return re.sub(
+        r"`([^`]+)`",
+        rf'<code style="{_CODE}">\1</code>',
+        html.escape(text, quote=False),
+    )
 
 
 def running_notebook() -> Any:

@@ -34,7 +34,10 @@ def check(notebook: str = "") -> None:
         return
     with _notebook_file(notebook, Path.cwd()) as path:
         done = subprocess.run(
-            [sys.executable, str(program), str(path)], capture_output=True, text=True, check=False
+            [sys.executable, str(program), str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     print(done.stdout + done.stderr)
 
@@ -77,7 +80,9 @@ def _ask_colab() -> Any:
 
 def _from_history(folder: Path) -> dict[str, Any]:
     """A notebook of the released cells, with what ran in this session in place of the answers."""
-    table = json.loads((folder / f"{FACTS['assignment']}{_TABLE_SUFFIX}").read_text("utf-8"))
+    table = json.loads(
+        (folder / f"{FACTS['assignment']}{_TABLE_SUFFIX}").read_text("utf-8")
+    )
     release: dict[str, Any] = table["release"]
     shell = running_notebook()
     history = list(shell.user_ns.get("In", [])) if shell else []
@@ -95,6 +100,10 @@ def _answered(
         if kit.get("role") == "question":
             name = kit["name"]
             marks = (f"def {name}(", f"class {name}", f"{name} = ")
-            ran = [text for text in history if text.startswith(marks) or f"\n{marks[0]}" in text]
+            ran = [
+                text
+                for text in history
+                if text.startswith(marks) or f"\n{marks[0]}" in text
+            ]
             source = ran[-1] if ran else source
         yield {**cell, "source": source}

@@ -33,7 +33,9 @@ def load_progress(folder: Path) -> dict[str, Any]:
     return notes if isinstance(notes, dict) else {}
 
 
-def note_progress(folder: Path, assignment: str, kind: str, name: str, value: object) -> None:
+def note_progress(
+    folder: Path, assignment: str, kind: str, name: str, value: object
+) -> None:
     """Note in a folder's file that a check, harder inputs or a prediction has this value now."""
     notes = load_progress(folder)
     entry = notes.setdefault(assignment, {})
@@ -63,7 +65,11 @@ def count_progress(entry: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     counts = {}
     for kind in COLUMNS:
         values = entry.get(kind, {})
-        done = sum(bool(value) for value in values.values()) if isinstance(values, dict) else 0
+        done = (
+            sum(bool(value) for value in values.values())
+            if isinstance(values, dict)
+            else 0
+        )
         counts[kind] = (done, int(totals.get(kind, 0)))
     return counts
 
@@ -81,7 +87,10 @@ def course_notes(folder: Path) -> dict[str, Any]:
 
 def _find_points(folder: Path, assignment: str) -> str:
     """The points on the feedback page that lies beside a notebook, "" without a page."""
-    for page in (folder / f"{assignment}.html", folder / "feedback" / f"{assignment}.html"):
+    for page in (
+        folder / f"{assignment}.html",
+        folder / "feedback" / f"{assignment}.html",
+    ):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             if points := _POINTS.search(page.read_text(encoding="utf-8")):
                 return f"{points[1]} of {points[2]}"
@@ -94,7 +103,9 @@ def progress_rows(notes: Mapping[str, Any]) -> list[list[str]]:
     for assignment in sorted(notes):
         cells = [assignment]
         for done, total in count_progress(notes[assignment]).values():
-            cells.append(f"{done} of {total}" if total else (str(done) if done else "–"))
+            cells.append(
+                f"{done} of {total}" if total else (str(done) if done else "–")
+            )
         rows.append([*cells, notes[assignment].get("points") or "–"])
     return rows
 

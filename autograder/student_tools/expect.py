@@ -20,7 +20,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from autograder.student_tools.answer_differences import CheckDifference, compare_answers, show
+from autograder.student_tools.answer_differences import (
+    CheckDifference,
+    compare_answers,
+    show,
+)
 from autograder.student_tools.check_box import CheckBox, running_notebook, show_html
 from autograder.student_tools.course_progress import note_progress, note_totals
 from autograder.student_tools.notebook_facts import FACTS, STUB
@@ -112,7 +116,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         return self
 
     def __exit__(
-        self, kind: object, error: BaseException | None, trace: types.TracebackType | None
+        self,
+        kind: object,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
     ) -> None:
         _open_checks.remove(self)
         if isinstance(self._answer, types.FunctionType):
@@ -149,11 +156,15 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
         lines = []
         if self.question in FACTS.get("harder", ()):
-            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+            lines.append(
+                f"Harder inputs, as often as you like: `harder({self.question})`."
+            )
         box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
-    def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
+    def _describe(
+        self, error: Exception, trace: types.TracebackType | None
+    ) -> CheckBox:
         """The box about an exception; shortens what the notebook prints of it."""
         name = f"`{self.question}`"
         if isinstance(error, NotYet):
@@ -172,13 +183,17 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if STUB in str(error):
             _shorten(error, [f"{error} (see the box above)"])
             missing = str(error).partition(STUB)[0]
-            sentence = "Write your answer in its cell, run the cell, and run this one again."
+            sentence = (
+                "Write your answer in its cell, run the cell, and run this one again."
+            )
             if missing != self.question:
                 sentence = f"It needs `{missing}`, which is not written yet."
             return CheckBox("open", f"{name} is not written yet", [sentence])
         if isinstance(error, NotAllowed):
             _shorten(error, [f"{self.question}: {error}"])
-            return CheckBox("failed", f"{name}: not yet", [str(error)], self.call, self._inputs)
+            return CheckBox(
+                "failed", f"{name}: not yet", [str(error)], self.call, self._inputs
+            )
         if isinstance(error, NameError) and self._answer is None:
             _shorten(error, [f"NameError: {error}"])
             sentence = "Run its cell first, and the cells above it."
@@ -236,7 +251,11 @@ def _show_argument(name: str, value: Any) -> str:
         return f"{name}={textwrap.shorten(show(value), 60, placeholder='…')}"
     if isinstance(value, (list, tuple)) and len(repr(value)) <= 60:
         return f"{name}={value!r}"
-    return f"{name}={type(value).__name__}" if not callable(value) else f"{name}=a function"
+    return (
+        f"{name}={type(value).__name__}"
+        if not callable(value)
+        else f"{name}=a function"
+    )
 
 
 def _first_argument(frame: types.FrameType) -> str:
@@ -258,7 +277,9 @@ def _shorten(error: Exception, lines: list[str]) -> None:
         error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython's hook
 
 
-def _student_frames(trace: types.TracebackType | None, names: dict[str, Any]) -> list[str]:
+def _student_frames(
+    trace: types.TracebackType | None, names: dict[str, Any]
+) -> list[str]:
     """The lines of a traceback that lie in the notebook, without the check's own."""
     frames = []
     inner = trace.tb_next if trace else None  # the check's cell comes first

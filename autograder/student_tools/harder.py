@@ -38,7 +38,9 @@ def harder(
     question = _question_of(function)
     if not question:
         listed = ", ".join(FACTS.get("harder", ()))
-        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+        raise ValueError(
+            f"there are harder inputs for {listed}; write one of them, harder(…)"
+        )
     seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
     names = {
         **sys._getframe(1).f_globals,
@@ -90,7 +92,9 @@ def try_harder(
     try:
         part = importlib.import_module(FACTS["harder_module"])
     except ModuleNotFoundError as error:
-        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        sentence = (
+            f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        )
         return CheckBox(
             "open",
             f"`{question}`: harder inputs",
@@ -108,10 +112,14 @@ def try_harder(
         count = f"{result.calls} calls" if result.calls != 1 else "1 call"
         held = " ".join(result.sentences)
         return CheckBox(
-            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+            "passed",
+            f"`{question}`: {count} with harder inputs, all is well",
+            [held, again],
         )
     if failure.error is not None and STUB in str(failure.error):
-        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        sentence = (
+            "Write your answer in its cell, run the cell, and run this one again."
+        )
         return CheckBox(
             "open",
             f"`{question}` is not written yet",

@@ -33,7 +33,11 @@ from autograder.suite.scripts import Script, is_float_tensor, map_leaves
 from autograder.wire.trees import leaves
 
 _SHARES = {torch.float32: 5e-4, torch.float16: 3e-2, torch.bfloat16: 8e-2}
-_LAST_DIGIT = {torch.float32: 2.0**-22, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+_LAST_DIGIT = {
+    torch.float32: 2.0**-22,
+    torch.float16: 2.0**-10,
+    torch.bfloat16: 2.0**-7,
+}
 _MOVED_TRIES = 6
 _MOVES = 10.0
 """How many times as far as an answer moves by the last digits of its inputs it may be off."""
@@ -100,7 +104,9 @@ def _dtype(dtype: torch.dtype) -> str:
 
 def answer_is_finite(trial: HarderTrial) -> None:
     """Finite numbers give finite numbers."""
-    if not all(bool(tensor.isfinite().all()) for tensor in float_arguments(trial.script)):
+    if not all(
+        bool(tensor.isfinite().all()) for tensor in float_arguments(trial.script)
+    ):
         return
     if trial.dtype not in (torch.float64, torch.float32, None):
         return  # half precision overflows in sums of large numbers
@@ -127,7 +133,9 @@ def answer_comes_again(trial: HarderTrial) -> None:
 def layout_is_nothing(trial: HarderTrial) -> None:
     """A view of a tensor gets the answer of a contiguous tensor with the same numbers."""
     tensors = [leaf for leaf in trial.script.leaves() if isinstance(leaf, Tensor)]
-    if trial.drawn.allowed.has_choices or all(tensor.is_contiguous() for tensor in tensors):
+    if trial.drawn.allowed.has_choices or all(
+        tensor.is_contiguous() for tensor in tensors
+    ):
         return
     plain = trial.script.map_arguments(in_float64).map_arguments(_contiguous)
     sentence = "A view of a tensor gets another answer than a contiguous copy."
@@ -168,7 +176,9 @@ def precision_is_kept(trial: HarderTrial) -> None:
             _SHARES[dtype],
             trial.floor,
         ):
-            moved = moved or [leaves(answers) for answers in _moved_answers(trial, dtype)]
+            moved = moved or [
+                leaves(answers) for answers in _moved_answers(trial, dtype)
+            ]
             variants = [parts[place] for parts in moved if len(parts) == len(wide)]
             _claim_near(
                 actual.double(),
@@ -203,7 +213,11 @@ def _moved_answers(trial: HarderTrial, dtype: torch.dtype) -> Iterator[list[Any]
 
 
 def _claim_near(
-    actual: Tensor, expected: Tensor, variants: Sequence[Any], dtype: torch.dtype, floor: float
+    actual: Tensor,
+    expected: Tensor,
+    variants: Sequence[Any],
+    dtype: torch.dtype,
+    floor: float,
 ) -> None:
     largest = max(largest_number(expected), floor)
     if actual.shape != expected.shape or largest > torch.finfo(dtype).max / 4:
@@ -221,7 +235,9 @@ def _claim_near(
     )
     if difference is not None:
         name = _dtype(dtype)
-        raise ClaimBroken(f"In {name} it is another answer than in float64.", difference)
+        raise ClaimBroken(
+            f"In {name} it is another answer than in float64.", difference
+        )
 
 
 def batch_is_nothing(trial: HarderTrial) -> None:
@@ -303,7 +319,10 @@ def sizes_are_checked(trial: HarderTrial) -> None:
         *path, axis = place.split(".")
         arguments = trial.bound_arguments(step)
         tensor = _at_path(arguments, path)
-        if not isinstance(tensor, Tensor) or not -tensor.ndim <= int(axis) < tensor.ndim:
+        if (
+            not isinstance(tensor, Tensor)
+            or not -tensor.ndim <= int(axis) < tensor.ndim
+        ):
             continue
         longer = _one_longer(tensor, int(axis) % tensor.ndim)
         changed = map_leaves(_replacing({id(tensor): longer}), arguments)
@@ -324,7 +343,9 @@ def sizes_are_checked(trial: HarderTrial) -> None:
                 f"With {meant} the call should raise ValueError, and raises "
                 f"{type(error).__name__}: {error}"
             ) from error
-        raise ClaimBroken(f"With {meant} the call should raise ValueError, and answers.")
+        raise ClaimBroken(
+            f"With {meant} the call should raise ValueError, and answers."
+        )
 
 
 def _replacing(tensors: Mapping[int, Tensor]) -> Callable[[Any], Any]:

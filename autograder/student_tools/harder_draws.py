@@ -139,7 +139,9 @@ class DrawnCalls:
         accepts = self.allowed.allowed_if
         if accepts is None:
             return True
-        steps = [step for step in self.script.steps if step.name == self.allowed.function]
+        steps = [
+            step for step in self.script.steps if step.name == self.allowed.function
+        ]
         return all(accepts(*step.arguments, **step.keywords) for step in steps)
 
     def with_tensor(
@@ -214,7 +216,10 @@ class SmallerCalls:
             drawn = self.drawn.allowed.draw(source)
         except CallRejected:
             return False
-        is_smaller = (len(source.made), source.made) < (len(self._numbers), self._numbers)
+        is_smaller = (len(source.made), source.made) < (
+            len(self._numbers),
+            self._numbers,
+        )
         if is_smaller and self._try(drawn):
             self._numbers = source.made
             return True
@@ -257,7 +262,9 @@ class SmallerCalls:
 
 def _smaller_numbers(number: int) -> Iterator[int]:
     """0 first, then numbers that come near."""
-    yield from dict.fromkeys(n for n in (0, 1, number // 2, number - 1) if 0 <= n < number)
+    yield from dict.fromkeys(
+        n for n in (0, 1, number // 2, number - 1) if 0 <= n < number
+    )
 
 
 _SIMPLER: tuple[Callable[[Tensor], Tensor], ...] = (

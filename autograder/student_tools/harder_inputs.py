@@ -64,12 +64,18 @@ class OwnClaim:
 
     def __call__(self, trial: HarderTrial) -> None:
         function = trial.drawn.allowed.function
-        calls = (step for step in trial.script.steps if step.name == function and step.on is None)
+        calls = (
+            step
+            for step in trial.script.steps
+            if step.name == function and step.on is None
+        )
         step = next(calls, None)
         if step is None:
             return
         arguments = map_leaves(_fresh_wide, list(step.arguments))
-        keywords = {name: map_leaves(_fresh_wide, part) for name, part in step.keywords.items()}
+        keywords = {
+            name: map_leaves(_fresh_wide, part) for name, part in step.keywords.items()
+        }
         outcome = self.property(
             trial.names[step.name],
             *arguments,
@@ -113,7 +119,9 @@ class HarderQuestion:
 
     def sentences(self) -> Iterator[tuple[str, Callable[[HarderTrial], None]]]:
         """Each claim with its sentence: the author's after those without which none makes sense."""
-        general = [claim for word, claim in GENERAL.items() if word not in self.except_for]
+        general = [
+            claim for word, claim in GENERAL.items() if word not in self.except_for
+        ]
         yield from [(_sentence(claim), claim) for claim in general[:1]]
         yield from [(claim.sentence, claim) for claim in self.claims]
         yield from [(_sentence(claim), claim) for claim in general[1:]]
@@ -386,7 +394,9 @@ def _is_refused(trial: HarderTrial) -> bool:
     return isinstance(_problem(answers_every_call, trial), ValueError)
 
 
-def _problem(claim: Callable[[HarderTrial], None], trial: HarderTrial) -> Exception | None:
+def _problem(
+    claim: Callable[[HarderTrial], None], trial: HarderTrial
+) -> Exception | None:
     """What a claim raises; None where it holds."""
     try:
         with torch.enable_grad():

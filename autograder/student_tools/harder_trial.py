@@ -75,7 +75,9 @@ class HarderTrial:
             )
 
         def find(step: ScriptStep) -> Any:
-            return helpers[step.name] if step.kind == "helper" else self.names[step.name]
+            return (
+                helpers[step.name] if step.kind == "helper" else self.names[step.name]
+            )
 
         for step in script.steps:
             answer, made_object = play_step(
@@ -105,7 +107,9 @@ class HarderTrial:
     def dtype(self) -> torch.dtype | None:
         """The one dtype of all float arguments; None where there are none, or several."""
         dtypes = {tensor.dtype for tensor in float_arguments(self.script)}
-        dtypes |= {leaf for leaf in self.script.leaves() if isinstance(leaf, torch.dtype)}
+        dtypes |= {
+            leaf for leaf in self.script.leaves() if isinstance(leaf, torch.dtype)
+        }
         return dtypes.pop() if len(dtypes) == 1 else None
 
     @property
@@ -120,9 +124,17 @@ class HarderTrial:
 
     def the_call(self) -> ScriptStep | None:
         """The one call of the question's function; None where the calls are several."""
-        steps = [step for step in self.script.steps if step.kind == "call" and step.on is None]
+        steps = [
+            step
+            for step in self.script.steps
+            if step.kind == "call" and step.on is None
+        ]
         is_alone = len(self.script.steps) == 1
-        return steps[0] if is_alone and steps[0].name == self.drawn.allowed.function else None
+        return (
+            steps[0]
+            if is_alone and steps[0].name == self.drawn.allowed.function
+            else None
+        )
 
     def bound_arguments(self, step: ScriptStep) -> dict[str, Any]:
         """The arguments of a call by name."""
@@ -173,7 +185,11 @@ def find_difference(
             ):
                 return difference
         return None
-    if isinstance(actual, dict) and isinstance(expected, dict) and actual.keys() == expected.keys():
+    if (
+        isinstance(actual, dict)
+        and isinstance(expected, dict)
+        and actual.keys() == expected.keys()
+    ):
         return find_difference(
             [actual[key] for key in expected], list(expected.values()), share, floor
         )

@@ -96,13 +96,19 @@ def main(arguments: Sequence[str], program: Path) -> int:
     _write(folder, companions | modules, answers)
     while trace := _import_trace(folder):
         last_line = trace.rpartition("\n")[2]
-        broken = next((module for module in reversed(modules) if f"{module}.py" in trace), "")
+        broken = next(
+            (module for module in reversed(modules) if f"{module}.py" in trace), ""
+        )
         if not broken or len(modules) == 1:
             print(f"my_course does not import: {last_line}")
             return 1
-        print(f"{broken}.ipynb: left out, since what is needed of it does not run: {last_line}")
+        print(
+            f"{broken}.ipynb: left out, since what is needed of it does not run: {last_line}"
+        )
         del modules[broken]
-        answers = {name: answer for name, answer in answers.items() if answer.module != broken}
+        answers = {
+            name: answer for name, answer in answers.items() if answer.module != broken
+        }
         _write(folder, companions | modules, answers)
     for notebook_path in sorted(folder.parent.glob("*.ipynb")):
         if notebook_path.stem not in modules:
@@ -147,7 +153,9 @@ def _statements(
         try:
             for node in ast.parse(source).body:
                 text = _statement_text(node, source)
-                yield Statement(node, text, bound_names(node), used_globals(text), cell.role)
+                yield Statement(
+                    node, text, bound_names(node), used_globals(text), cell.role
+                )
         except SyntaxError as error:
             place = describe_cell(number, cell.source)
             print(f"{name}: {place} is left out, {error.msg} in line {error.lineno}")
@@ -184,13 +192,18 @@ def _written_names(statements: Sequence[Statement]) -> list[str]:
 
 
 def _is_question(statements: Sequence[Statement], name: str) -> bool:
-    return any(statement.role == "question" and name in statement.binds for statement in statements)
+    return any(
+        statement.role == "question" and name in statement.binds
+        for statement in statements
+    )
 
 
 def _definition(statements: Sequence[Statement], name: str) -> ast.stmt:
     """The last `def` or `class` of that name, else the last statement that gave it a value."""
     nodes = [statement.node for statement in statements if name in statement.binds]
-    definitions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    definitions = [
+        node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
     return (definitions or nodes)[-1]
 
 
@@ -198,7 +211,9 @@ def _definition(statements: Sequence[Statement], name: str) -> ast.stmt:
 
 
 def _module_text(
-    statements: Sequence[Statement], names: Iterable[str], answers: Mapping[str, OwnAnswer]
+    statements: Sequence[Statement],
+    names: Iterable[str],
+    answers: Mapping[str, OwnAnswer],
 ) -> str:
     """The text of a module: what the functions need, in the notebook's order.
 
@@ -216,7 +231,11 @@ def _module_text(
         if not (is_needed or prepares or _imports_from(node, "__future__")):
             continue
         if isinstance(node, ast.ImportFrom) and _imports_from(node, "my_course"):
-            aliases = [alias for alias in node.names if alias.name in answers or alias.name == "*"]
+            aliases = [
+                alias
+                for alias in node.names
+                if alias.name in answers or alias.name == "*"
+            ]
             if aliases:
                 texts.append(ast.unparse(ast.ImportFrom("my_course", aliases, 0)))
         elif not is_import or statement.text not in texts:
@@ -259,7 +278,9 @@ def _imports_from(node: ast.stmt, module: str) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == module
 
 
-def _write(folder: Path, modules: Mapping[str, str], answers: Mapping[str, OwnAnswer]) -> None:
+def _write(
+    folder: Path, modules: Mapping[str, str], answers: Mapping[str, OwnAnswer]
+) -> None:
     """Write modules first, and `__init__.py`, which imports them, last: a package that has it is
     whole.
     """
@@ -268,7 +289,9 @@ def _write(folder: Path, modules: Mapping[str, str], answers: Mapping[str, OwnAn
     init = _HEADER
     for module, text in modules.items():
         (folder / f"{module}.py").write_text(text, encoding="utf-8")
-        names = sorted(name for name, answer in answers.items() if answer.module == module)
+        names = sorted(
+            name for name, answer in answers.items() if answer.module == module
+        )
         if names:
             init += f"from .{module} import {', '.join(names)}\n"
     (folder / "__init__.py").write_text(init, encoding="utf-8")
@@ -280,7 +303,12 @@ def _import_trace(folder: Path) -> str:
     """
     command = [sys.executable, "-c", "import my_course"]
     done = subprocess.run(
-        command, cwd=folder.parent, capture_output=True, text=True, errors="replace", check=False
+        command,
+        cwd=folder.parent,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
     )
     return "" if done.returncode == 0 else done.stderr.strip() or "it ends Python"
 
@@ -315,7 +343,9 @@ def _print_import_line(path: Path, answers: Mapping[str, OwnAnswer]) -> None:
             lines.append(f"from {FOLDER}.{module} import {', '.join(changed)}")
     if lines:
         noun = "this line" if len(lines) == 1 else "these lines"
-        print(f"\n{path.name}: put {noun} into a cell of your own below the given code:\n")
+        print(
+            f"\n{path.name}: put {noun} into a cell of your own below the given code:\n"
+        )
         print("\n".join(f"    {line}" for line in lines) + "\n")
     for name in unfitting:
         print(
@@ -362,7 +392,9 @@ def _write_with_answers(file: Path, text: str, names: Sequence[str]) -> None:
     file.write_text(f"{_HEADER}{text}\n\n{imports}\n", encoding="utf-8")
 
 
-def _changed_names(statements: Sequence[Statement], replaced: Iterable[str]) -> list[str]:
+def _changed_names(
+    statements: Sequence[Statement], replaced: Iterable[str]
+) -> list[str]:
     """The replaced names, and the functions and classes that call one, directly or through
     others.
     """
@@ -382,12 +414,21 @@ def _fits(staff: ast.stmt, student: ast.stmt) -> bool:
     and optional ones with the same names.
     """
     if isinstance(staff, ast.ClassDef) and isinstance(student, ast.ClassDef):
-        methods = {node.name: node for node in student.body if isinstance(node, ast.FunctionDef)}
-        staff_methods = [node for node in staff.body if isinstance(node, ast.FunctionDef)]
+        methods = {
+            node.name: node
+            for node in student.body
+            if isinstance(node, ast.FunctionDef)
+        }
+        staff_methods = [
+            node for node in staff.body if isinstance(node, ast.FunctionDef)
+        ]
         return all(
-            node.name in methods and _fits(node, methods[node.name]) for node in staff_methods
+            node.name in methods and _fits(node, methods[node.name])
+            for node in staff_methods
         )
-    if not isinstance(staff, ast.FunctionDef) or not isinstance(student, ast.FunctionDef):
+    if not isinstance(staff, ast.FunctionDef) or not isinstance(
+        student, ast.FunctionDef
+    ):
         return False
     names = _positional_names(staff)
     student_names = _positional_names(student)

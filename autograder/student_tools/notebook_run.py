@@ -61,7 +61,9 @@ def make_steps(matched: MatchedNotebook) -> list[Step]:
     for cell in submission.cells:
         step = Step(cell.id, cell.source, _cell_title(matched, cell))
         steps.append((cell.place, step))
-    places = {cell.id: float(number) for number, cell in enumerate(submission.handed_in)}
+    places = {
+        cell.id: float(number) for number, cell in enumerate(submission.handed_in)
+    }
     for check in matched.table.release.cells:
         if check.role != "check":
             continue
@@ -121,7 +123,9 @@ def run_steps(
                 yield None, reply
                 return
             step = next(remaining, None)
-            if step is None:  # a thread of the notebook's ended the process after the last cell
+            if (
+                step is None
+            ):  # a thread of the notebook's ended the process after the last cell
                 return
             if step.id not in reported:
                 reported.add(step.id)
@@ -138,25 +142,36 @@ def _run_process(program: Path, job: str, limits: Mapping[str, Any]) -> Iterator
     Raises:
         NothingRan: the process ended before the first cell.
     """
-    cell_seconds = 3 * float(limits["cell_seconds"]) + GRACE  # computing, and asleep twice as long
+    cell_seconds = (
+        3 * float(limits["cell_seconds"]) + GRACE
+    )  # computing, and asleep twice as long
     folder = tempfile.TemporaryDirectory(prefix="check-", ignore_cleanup_errors=True)
     with folder as empty, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [sys.executable, str(program), "--run-cells"],
             cwd=empty,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "Agg"},
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "MKL_NUM_THREADS": "1",
+                "MPLBACKEND": "Agg",
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
             encoding="utf-8",
         )
         lines: queue.Queue[str] = queue.Queue()
-        reader = threading.Thread(target=_read_lines, args=(process, job, lines), daemon=True)
+        reader = threading.Thread(
+            target=_read_lines, args=(process, job, lines), daemon=True
+        )
         reader.start()
         problem = "the process ended in it"
         is_ready = False
         try:
-            while line := lines.get(timeout=cell_seconds if is_ready else START_SECONDS):
+            while line := lines.get(
+                timeout=cell_seconds if is_ready else START_SECONDS
+            ):
                 reply: dict[str, Any] = json.loads(line)
                 if is_ready:
                     yield reply
@@ -172,13 +187,17 @@ def _run_process(program: Path, job: str, limits: Mapping[str, Any]) -> Iterator
         finally:
             process.kill()
             process.wait()
-            reader.join(GRACE)  # a program that the notebook started may keep the pipe open
+            reader.join(
+                GRACE
+            )  # a program that the notebook started may keep the pipe open
             if process.stdout is not None and not reader.is_alive():
                 process.stdout.close()
         yield {"ended": problem}
 
 
-def _read_lines(process: subprocess.Popen[str], job: str, lines: queue.Queue[str]) -> None:
+def _read_lines(
+    process: subprocess.Popen[str], job: str, lines: queue.Queue[str]
+) -> None:
     """Give a process its job, and put what it writes into the queue, line by line; "" at its
     end.
     """

@@ -59,7 +59,9 @@ def draw_difference(difference: CheckDifference) -> str:
     actual, expected = (_part(array, first) for array in arrays)
     if _is_curve(actual) and _is_curve(expected):
         return _draw_curves(actual.rows[0], expected.rows[0])
-    numbers = [value for part in (actual, expected) for row in part.rows for value in row]
+    numbers = [
+        value for part in (actual, expected) for row in part.rows for value in row
+    ]
     finite = [abs(float(v)) for v in numbers if _is_number(v) and math.isfinite(v)]
     largest = max(finite, default=0.0) or 1.0
     tables = (
@@ -77,14 +79,19 @@ def write_difference(difference: CheckDifference) -> list[str]:
     """Both arrays as lines of text, under each other."""
     lines = []
     first = difference.places[0] if difference.places else ()
-    for name, array in (("yours", difference.actual), ("expected", difference.expected)):
+    for name, array in (
+        ("yours", difference.actual),
+        ("expected", difference.expected),
+    ):
         if hasattr(array, "tolist") and math.prod(array.shape):
             part = _part(array, first)
             rows = [[show(value) for value in row] for row in part.rows]
             width = max(len(text) for row in rows for text in row)
             place = _part_name(part)
             lines.append(f"{name}{f' ({place})' if place else ''}:")
-            lines += ["  " + "  ".join(text.rjust(width) for text in row) for row in rows]
+            lines += [
+                "  " + "  ".join(text.rjust(width) for text in row) for row in rows
+            ]
     return lines
 
 
@@ -99,7 +106,9 @@ def _part(array: Any, first: Sequence[int]) -> Part:
         matrix = [values]
         place: tuple[int, ...] = (0, *first)
     else:
-        index = tuple(first[: axes - 2]) if len(first) == axes else (0,) * (axes - 2)
+        index = (0,) * (axes - 2)
+        if len(first) == axes:
+            index = tuple(first[: axes - 2])
         matrix = values
         for level in index:
             matrix = matrix[level]
@@ -136,17 +145,23 @@ def _is_number(value: Any) -> bool:
 
 def _is_curve(part: Part) -> bool:
     is_row = len(part.rows) == 1 and len(part.rows[0]) >= _CURVE
-    return is_row and all(_is_number(value) and math.isfinite(value) for value in part.rows[0])
+    return is_row and all(
+        _is_number(value) and math.isfinite(value) for value in part.rows[0]
+    )
 
 
-def _draw_table(name: str, part: Part, largest: float, places: Collection[tuple[int, ...]]) -> str:
+def _draw_table(
+    name: str, part: Part, largest: float, places: Collection[tuple[int, ...]]
+) -> str:
     lines = []
     for row, values in enumerate(part.rows):
         cells = []
         for column, value in enumerate(values):
             style, label = _CELL + _shade(value, largest), html.escape(show(value))
             if part.place(row, column) in places:
-                style += f"outline:2px solid {_WRONG};outline-offset:-2px;font-weight:bold;"
+                style += (
+                    f"outline:2px solid {_WRONG};outline-offset:-2px;font-weight:bold;"
+                )
                 place = list(part.place(row, column))
                 label += f'<span role="img" aria-label=" differs, at {place}"> ✗</span>'
             cells.append(f'<td style="{style}">{label}</td>')

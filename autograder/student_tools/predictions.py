@@ -31,7 +31,11 @@ def predict(name: str, prediction: Any, *_: Any, **__: Any) -> None:
         return
     is_right = _is_right(prediction, facts)
     said, answer = _quote(prediction), _quote(facts["answer"])
-    title = f"{said}: so it is." if is_right else f"You said {said}. The answer is {answer}."
+    title = (
+        f"{said}: so it is."
+        if is_right
+        else f"You said {said}. The answer is {answer}."
+    )
     show_box(CheckBox("passed" if is_right else "open", title, [facts["because"]]))
     if running_notebook() is not None:
         folder, assignment = Path.cwd(), FACTS["assignment"]

@@ -30,7 +30,9 @@ def progress() -> None:
     if running_notebook() is not None:
         note_totals(folder, assignment, FACTS["of"])
         for question in FACTS["questions"]:
-            note_progress(folder, assignment, "questions", question, is_written(names, question))
+            note_progress(
+                folder, assignment, "questions", question, is_written(names, question)
+            )
     rows = progress_rows(course_notes(folder))
     text = f"{progress_text(rows)}\n\nKept in {PROGRESS_FILE} beside the notebook, nowhere else."
     show_html(_table(rows), text)
@@ -45,7 +47,9 @@ def is_written(names: Mapping[str, Any], question: str) -> bool:
     functions = list(vars(answer).values()) if isinstance(answer, type) else [answer]
     for function in functions:
         code = getattr(function, "__code__", None)
-        if code is not None and any(STUB in str(constant) for constant in _constants(code)):
+        if code is not None and any(
+            STUB in str(constant) for constant in _constants(code)
+        ):
             return False
     return True
 
@@ -61,11 +65,17 @@ def _constants(code: types.CodeType) -> Iterator[object]:
 
 def _table(rows: list[list[str]]) -> str:
     style = "padding:3px 10px;border:1px solid rgba(128,128,128,.35);text-align:left"
-    head = "".join(f'<th scope="col" style="{style}">{html.escape(t)}</th>' for t in rows[0])
+    head = "".join(
+        f'<th scope="col" style="{style}">{html.escape(t)}</th>' for t in rows[0]
+    )
     body = ""
     for first, *others in rows[1:]:
-        cells = "".join(f'<td style="{style}">{html.escape(text)}</td>' for text in others)
-        body += f'<tr><th scope="row" style="{style}">{html.escape(first)}</th>{cells}</tr>'
+        cells = "".join(
+            f'<td style="{style}">{html.escape(text)}</td>' for text in others
+        )
+        body += (
+            f'<tr><th scope="row" style="{style}">{html.escape(first)}</th>{cells}</tr>'
+        )
     return (
         '<div style="overflow-x:auto;color:inherit"><table style="border-collapse:collapse;'
         'margin:0;color:inherit"><caption style="text-align:left;caption-side:top;color:inherit;'

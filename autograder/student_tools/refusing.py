@@ -32,7 +32,9 @@ def refusing(names: Sequence[str]) -> Iterator[None]:
             )
 
     mode = importlib.import_module("torch.overrides").TorchFunctionMode
-    mock = importlib.import_module("unittest.mock")  # takes longer to import than all of this file
+    mock = importlib.import_module(
+        "unittest.mock"
+    )  # takes longer to import than all of this file
 
     class Refusal(mode):  # type: ignore[misc, valid-type]  # torch may be missing
         """Looks at the name of each function of torch that is called."""
@@ -52,6 +54,8 @@ def refusing(names: Sequence[str]) -> Iterator[None]:
         stack.enter_context(Refusal())
         for path in names:
             if "." in path:  # not every function of torch asks a mode
-                refusal = mock.Mock(side_effect=lambda *args, name=path, **kwargs: refuse(name))
+                refusal = mock.Mock(
+                    side_effect=lambda *args, name=path, **kwargs: refuse(name)
+                )
                 stack.enter_context(mock.patch(f"torch.{path}", refusal))
         yield

@@ -78,7 +78,9 @@ def load_tables(folders: Iterable[Path]) -> list[ReleaseTable]:
             release_bytes = json.dumps(raw["release"]).encode()
             notebook = parse_notebook(release_bytes, file.name)
             companions = raw.get("companions")
-            release = make_release(notebook.cells, str(raw["assignment"]), companions=companions)
+            release = make_release(
+                notebook.cells, str(raw["assignment"]), companions=companions
+            )
             tables.append(ReleaseTable(release, raw["only_in_checks"], raw["limits"]))
     return tables
 
@@ -93,7 +95,9 @@ def match_to_tables(
         UnreadableSubmission: the notebook is of no assignment that has a table here.
     """
     matches = []
-    for table in sorted(tables, key=lambda table: table.release.assignment != path.stem):
+    for table in sorted(
+        tables, key=lambda table: table.release.assignment != path.stem
+    ):
         try:
             submission = match_notebook(notebook, table.release, "", path)
         except UnreadableSubmission as problem:

@@ -30,8 +30,16 @@ from autograder.basics.definitions import top_level_names, used_globals
 from autograder.basics.errors import UnreadableSubmission
 from autograder.intake.cell_text import CellText
 from autograder.intake.reading import Notebook, parse_notebook
-from autograder.student_tools.course_progress import course_notes, progress_rows, progress_text
-from autograder.student_tools.notebook_run import NothingRan, describe_problem, run_steps
+from autograder.student_tools.course_progress import (
+    course_notes,
+    progress_rows,
+    progress_text,
+)
+from autograder.student_tools.notebook_run import (
+    NothingRan,
+    describe_problem,
+    run_steps,
+)
 from autograder.student_tools.release_table import (
     TABLE_SUFFIX,
     MatchedNotebook,
@@ -84,7 +92,9 @@ def main(arguments: Sequence[str], program: Path) -> int:
         )
     saved = path.stat().st_mtime
     day = datetime.datetime.fromtimestamp(saved)
-    print(f"{path.name}, saved {day:%Y-%m-%d %H:%M} ({_ago(int(time.time() - saved))})\n")
+    print(
+        f"{path.name}, saved {day:%Y-%m-%d %H:%M} ({_ago(int(time.time() - saved))})\n"
+    )
     try:
         notebook = parse_notebook(path.read_bytes(), path.name)
         matched = match_to_tables(tables, notebook, path)
@@ -136,16 +146,23 @@ def _check_file(
     name = matched.table.release.assignment
     most = matched.table.limits["notebook_mb"]
     if path.name != f"{name}.ipynb":
-        findings.to_do.append(f"the file is called {path.name}: hand it in as {name}.ipynb")
+        findings.to_do.append(
+            f"the file is called {path.name}: hand it in as {name}.ipynb"
+        )
     for companion, text in matched.table.release.companions.items():
         file = path.parent / companion
-        if file.is_file() and file.read_text(encoding="utf-8", errors="replace") != text:
+        if (
+            file.is_file()
+            and file.read_text(encoding="utf-8", errors="replace") != text
+        ):
             findings.notes.append(
                 f"{companion} beside the notebook is not as it was given out: grading and this "
                 "check use the released one"
             )
     if path.stat().st_size > most << 20:
-        findings.to_do.append(f"the file is larger than {most} MB: clear the outputs and save it")
+        findings.to_do.append(
+            f"the file is larger than {most} MB: clear the outputs and save it"
+        )
     copies = [path.parent / ".ipynb_checkpoints" / f"{path.stem}-checkpoint.ipynb"]
     copies += sorted(path.parent.glob(f"{name}*.ipynb"))
     for copy in copies:
@@ -233,7 +250,9 @@ def _missing_answers(matched: MatchedNotebook) -> Iterator[str]:
         if prompt.id not in places:
             problem = "its cell was not found; see that it stands below its question"
         else:
-            problem = f"nothing is written yet in {matched.describe_place(places[prompt.id])}"
+            problem = (
+                f"nothing is written yet in {matched.describe_place(places[prompt.id])}"
+            )
         if elsewhere:
             nearest = matched.describe_place(elsewhere[0])
             problem += f"; if your answer is {nearest}, move it there, or a person has to find it"
@@ -298,8 +317,12 @@ def _print_progress(
     release = matched.table.release
     notes = course_notes(folder)
     entry = notes.setdefault(release.assignment, {"of": {}})
-    predictions = [cell for cell in release.cells if cell.id.startswith("demo_predict_")]
-    entry["questions"] = {cell.name: cell.name not in unwritten for cell in release.questions}
+    predictions = [
+        cell for cell in release.cells if cell.id.startswith("demo_predict_")
+    ]
+    entry["questions"] = {
+        cell.name: cell.name not in unwritten for cell in release.questions
+    }
     entry["checks"] = passed
     entry["of"] |= {
         "questions": len(release.questions),

@@ -53,7 +53,9 @@ def _wait(url: str, key: str, attempt: dict[str, Any]) -> dict[str, Any]:
     end = time.monotonic() + _PATIENCE
     while attempt["state"] in ("waiting", "started") and time.monotonic() < end:
         if attempt["state"] == "waiting" and attempt.get("before"):
-            print(f"{attempt['before']} before yours, about {attempt['seconds']:.0f} seconds.")
+            print(
+                f"{attempt['before']} before yours, about {attempt['seconds']:.0f} seconds."
+            )
         time.sleep(min(_LONGEST_PAUSE, max(0.5, attempt.get("seconds", 0.0) / 4)))
         attempt = _ask(url, key)
     return attempt
@@ -65,7 +67,10 @@ def _ask(url: str, key: str, data: bytes | None = None) -> dict[str, Any]:
     Raises:
         SubmitRefused: it refuses, or does not answer.
     """
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/octet-stream"}
+    headers = {
+        "Authorization": f"Bearer {key}",
+        "Content-Type": "application/octet-stream",
+    }
     request = urllib.request.Request(url, data, headers)
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
@@ -74,7 +79,9 @@ def _ask(url: str, key: str, data: bytes | None = None) -> dict[str, Any]:
     except urllib.error.HTTPError as error:
         raise SubmitRefused(_problem_of(error)) from None
     except (OSError, ValueError) as error:
-        raise SubmitRefused(f"{url.partition('/api/')[0]} does not answer ({error})") from None
+        raise SubmitRefused(
+            f"{url.partition('/api/')[0]} does not answer ({error})"
+        ) from None
 
 
 def _problem_of(error: urllib.error.HTTPError) -> str:
@@ -103,7 +110,9 @@ def _address_and_key(address: str) -> tuple[str, str]:
         if not key:
             key = getpass.getpass("Your key, from the server's first page: ").strip()
     except EOFError:
-        raise SubmitRefused("run it in a terminal once, so that it can ask for your key") from None
+        raise SubmitRefused(
+            "run it in a terminal once, so that it can ask for your key"
+        ) from None
     if not address.startswith(("https://", "http://")):
         raise SubmitRefused(f"{address!r} is no address: it begins with https://")
     _keep(address, key, kept)

@@ -13,7 +13,14 @@ import numpy as np
 
 from autograder.suite.kinds import is_array, numbers_in
 from autograder.suite.rounding import array_distance
-from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate, read_factor
+from autograder.suite.sight import (
+    Predicate,
+    Sight,
+    Unseen,
+    look,
+    make_predicate,
+    read_factor,
+)
 from autograder.wire.libraries import dtype_name
 
 Numbers = np.ndarray[Any, Any]
@@ -27,7 +34,9 @@ def equal(first: Any, second: Any) -> bool:
         pairs = list(zip(first, second, strict=False))
         return len(first) == len(second) and all(equal(a, b) for a, b in pairs)
     if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(equal(first[k], second[k]) for k in first)
+        return first.keys() == second.keys() and all(
+            equal(first[k], second[k]) for k in first
+        )
     try:
         return array_distance(to_array(first), to_array(second)) <= 1
     except Unseen:
@@ -94,8 +103,11 @@ def sums_to_one(*axes: int) -> Predicate:
         if any(not -array.ndim <= axis < array.ndim for axis in axes):
             raise Unseen("no such axis")
         sums = array.sum(axis=axes)
-        are_whole = np.isclose(sums, 1, atol=2e-3) | np.isclose(sums, 0, atol=2e-3)
-        return bool(are_whole.all() and 2 * np.isclose(sums, 1, atol=2e-3).sum() >= sums.size)
+        are_ones = np.isclose(sums, 1, atol=2e-3)
+        are_zeros = np.isclose(sums, 0, atol=2e-3)
+        if not (are_ones | are_zeros).all():
+            return False
+        return bool(2 * are_ones.sum() >= sums.size)
 
     def holds(sight: Sight) -> bool:
         answer, right = _floats(sight)
@@ -198,13 +210,25 @@ def shifted_along(axis: int, by: int) -> Predicate:
         answer, right = _floats(sight)
         if not -right.ndim <= axis < right.ndim or answer.ndim != right.ndim:
             raise Unseen("no such axis")
-        a, r = np.moveaxis(answer, axis, 0), np.moveaxis(right, axis, 0)
-        if len(r) <= abs(by) + 1 or a.shape[1:] != r.shape[1:]:
+        answer_places = np.moveaxis(answer, axis, 0)
+        right_places = np.moveaxis(right, axis, 0)
+        same_rows = answer_places.shape[1:] == right_places.shape[1:]
+        if len(right_places) <= abs(by) + 1 or not same_rows:
             raise Unseen("too short")
-        a, r = (a[by:], r[:-by]) if by > 0 else (a[:by], r[-by:])
-        return a.shape == r.shape and equal(a, r) and not equal(r[1:], r[:-1])
+        if by > 0:
+            answer_places = answer_places[by:]
+            right_places = right_places[:-by]
+        else:
+            answer_places = answer_places[:by]
+            right_places = right_places[-by:]
+        if answer_places.shape != right_places.shape:
+            return False
+        are_all_alike = equal(right_places[1:], right_places[:-1])
+        return equal(answer_places, right_places) and not are_all_alike
 
-    return make_predicate(f"stands {by} places along axis {axis} from where it should", holds)
+    return make_predicate(
+        f"stands {by} places along axis {axis} from where it should", holds
+    )
 
 
 _INVERSES: dict[str, Callable[[Numbers], Numbers]] = {
@@ -233,7 +257,9 @@ def needs_softmax(axis: int = -1) -> Predicate:
         if answer.shape[axis] < 2:
             raise Unseen("a single number")
         e = np.exp(answer - answer.max(axis=axis, keepdims=True))
-        return equal(e / e.sum(axis=axis, keepdims=True), right) and not equal(answer, right)
+        return equal(e / e.sum(axis=axis, keepdims=True), right) and not equal(
+            answer, right
+        )
 
     return make_predicate(f"is right after a softmax along axis {axis}", holds)
 
@@ -302,7 +328,8 @@ def one_hot(axis: int = -1) -> Predicate:
             raise Unseen("no such axis")
         ones = np.isclose(array, 1, atol=1e-6).sum(axis=axis)
         zeros = np.isclose(array, 0, atol=1e-6).sum(axis=axis)
-        return bool((ones == 1).all() and (zeros == array.shape[axis] - 1).all())
+        others = array.shape[axis] - 1
+        return bool((ones == 1).all() and (zeros == others).all())
 
     def holds(sight: Sight) -> bool:
         answer, right = _floats(sight)
@@ -342,7 +369,9 @@ def shape_with_axes_exchanged(first: int, second: int) -> Predicate:
             raise Unseen("axes of one length")
         return list(answer.shape) == shape
 
-    return make_predicate(f"has the shape with axes {first} and {second} exchanged", holds)
+    return make_predicate(
+        f"has the shape with axes {first} and {second} exchanged", holds
+    )
 
 
 def one_axis_more() -> Predicate:
@@ -353,7 +382,9 @@ def one_axis_more() -> Predicate:
         shape = list(answer.shape)
         places = [place for place, size in enumerate(shape) if size == 1]
         right_shape = list(right.shape)
-        return any(shape[:place] + shape[place + 1 :] == right_shape for place in places)
+        return any(
+            shape[:place] + shape[place + 1 :] == right_shape for place in places
+        )
 
     return make_predicate("has an axis of length one too many", holds)
 
@@ -367,7 +398,9 @@ def one_axis_less() -> Predicate:
             raise Unseen("no axis of length one")
         shape = list(right.shape)
         places = [place for place, size in enumerate(shape) if size == 1]
-        return any(shape[:place] + shape[place + 1 :] == list(answer.shape) for place in places)
+        return any(
+            shape[:place] + shape[place + 1 :] == list(answer.shape) for place in places
+        )
 
     return make_predicate("lacks an axis of length one", holds)
 
@@ -380,7 +413,9 @@ def something_where_nothing_is_right() -> Predicate:
         nothing = right == 0
         if not nothing.any():
             raise Unseen("nothing is right nowhere")
-        return bool((abs(answer[nothing]) > 0).any() and (answer[~nothing] != 0).all())
+        has_something = (abs(answer[nothing]) > 0).any()
+        keeps_the_rest = (answer[~nothing] != 0).all()
+        return bool(has_something and keeps_the_rest)
 
     return make_predicate("has something where nothing is right", holds)
 
@@ -390,7 +425,10 @@ def nothing_where_something_is_right() -> Predicate:
 
     def holds(sight: Sight) -> bool:
         answer, right = floats_of_one_shape(sight)
-        return bool((answer[right != 0] == 0).any() and (answer[right == 0] == 0).all())
+        nothing = right == 0
+        misses_something = (answer[~nothing] == 0).any()
+        keeps_nothing = (answer[nothing] == 0).all()
+        return bool(misses_something and keeps_nothing)
 
     return make_predicate("has nothing where something is right", holds)
 
@@ -404,7 +442,9 @@ def something_only_where_nothing_is_right() -> Predicate:
         answer, right = floats_of_one_shape(sight)
         nothing = abs(right) < 1e-6
         # a row that hides everything, or shows everything, has nothing to exchange
-        mixed = nothing.any(-1) & (~nothing).any(-1) & np.isfinite(answer).all(-1)
+        hides_some = nothing.any(-1)
+        shows_some = (~nothing).any(-1)
+        mixed = hides_some & shows_some & np.isfinite(answer).all(-1)
         if not mixed.any():
             raise Unseen("nothing is right nowhere")
         size = abs(answer)
@@ -455,9 +495,13 @@ def parts_exchanged() -> Predicate:
         is_pair = isinstance(right, (list, tuple)) and len(right) == 2
         if not is_pair or not isinstance(answer, (list, tuple)) or len(answer) != 2:
             raise Unseen("no pair")
-        forms = [getattr(value, "shape", type(value)) for value in (*answer, *right)]
-        if forms[0] == forms[1]:
+        parts = (*answer, *right)
+        forms = [getattr(value, "shape", type(value)) for value in parts]
+        first, second, right_first, right_second = forms
+        if first == second:
             return equal(answer[0], right[1]) and not equal(answer[0], right[0])
-        return bool(forms[0] == forms[3] and forms[1] == forms[2] and forms[0] != forms[2])
+        if first == right_first:
+            return False
+        return bool(first == right_second and second == right_first)
 
     return make_predicate("has its two parts exchanged", holds)

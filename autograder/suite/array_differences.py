@@ -22,7 +22,9 @@ inf_and_nan_are_numbers = np.errstate(invalid="ignore", over="ignore")
 def as_float64(values: Any) -> Numbers:
     """The numbers of a tensor or an array in double precision; complex ones as they are."""
     numbers = numbers_in(values)
-    return numbers if numbers.dtype.kind == "c" else numbers.astype(np.float64, copy=False)
+    return (
+        numbers if numbers.dtype.kind == "c" else numbers.astype(np.float64, copy=False)
+    )
 
 
 @inf_and_nan_are_numbers
@@ -68,7 +70,9 @@ def describe_difference(
     """How two arrays of one shape differ, as the end of a sentence."""
     first = tuple(np.argwhere(~close)[0].tolist())
     where = f" at {list(first)}" if first else ""
-    count = f" {(~close).sum()} of {close.size} elements differ." if close.size > 1 else ""
+    count = (
+        f" {(~close).sum()} of {close.size} elements differ." if close.size > 1 else ""
+    )
     value = actual[first].item()
     right = expected[first].item()
     if are_bool:
@@ -83,7 +87,10 @@ def describe_difference(
     if factor is not None:
         return f"{text}, {factor:.4g} times the expected value, and so everywhere."
     is_square = actual.ndim >= 2 and actual.shape[-1] == actual.shape[-2]
-    if is_square and close_elements(actual.swapaxes(-1, -2), expected, ATOL, RTOL).all():
+    if (
+        is_square
+        and close_elements(actual.swapaxes(-1, -2), expected, ATOL, RTOL).all()
+    ):
         return f"{text}. It is the expected matrix transposed."
     size = "too large" if value > right else "too small"
     return f"{text}, {size} by {abs(value - right):.3g}.{count}"
@@ -96,7 +103,11 @@ def _common_factor(actual: Numbers, expected: Numbers) -> float | None:
     """
     nonzero = abs(expected) > ATOL
     ratios = actual[nonzero] / expected[nonzero]
-    if ratios.size < 2 or not np.isfinite(ratios).all() or (abs(actual[~nonzero]) > ATOL).any():
+    if (
+        ratios.size < 2
+        or not np.isfinite(ratios).all()
+        or (abs(actual[~nonzero]) > ATOL).any()
+    ):
         return None
     factor = float(ratios[0])
     is_common = close_elements(ratios, ratios[:1], 1e-6, 1e-4).all()

@@ -57,13 +57,17 @@ def assert_same_gradients(
     right_gradients = torch.autograd.grad(weighed(right), inputs)
     answer = function(*arguments)
     if not isinstance(answer, Tensor):
-        raise AssertionError(f"{describe_last()} should be a tensor, and is {kind_of(answer)}.")
+        raise AssertionError(
+            f"{describe_last()} should be a tensor, and is {kind_of(answer)}."
+        )
     if not answer.requires_grad:
         raise AssertionError(f"{describe_last()} {CUT_OFF}")
     call = last_call()
     names = current_log().parameter_names(call.name) if call else []
     gradients = torch.autograd.grad(weighed(answer), inputs, allow_unused=True)
-    for (path, _), gradient, value in zip(parts, gradients, right_gradients, strict=True):
+    for (path, _), gradient, value in zip(
+        parts, gradients, right_gradients, strict=True
+    ):
         position, *keys = path
         name = names[position] if position < len(names) else "an argument"
         name += "".join(f"[{key!r}]" for key in keys)

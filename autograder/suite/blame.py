@@ -38,17 +38,23 @@ def suite_fault(raised: BaseException, test: str, suite: Path) -> SuiteFault:
     within the suite.
     """
     trace: TracebackType | None = raised.__traceback__
-    while trace is not None and not Path(trace.tb_frame.f_code.co_filename).is_relative_to(suite):
+    while trace is not None and not Path(
+        trace.tb_frame.f_code.co_filename
+    ).is_relative_to(suite):
         trace = trace.tb_next
     frames = traceback.extract_tb(trace)
-    suite_frames = [frame for frame in frames if Path(frame.filename).is_relative_to(suite)]
+    suite_frames = [
+        frame for frame in frames if Path(frame.filename).is_relative_to(suite)
+    ]
     place = str(suite)
     if suite_frames:
         place = f"{suite_frames[-1].filename}, line {suite_frames[-1].lineno}"
     message = f"{place}: {test} raised {type(raised).__name__}"
     if first_line := str(raised).strip().partition("\n")[0]:
         message += f": {first_line}"
-    lines = traceback.format_exception(type(raised), raised, trace or raised.__traceback__)
+    lines = traceback.format_exception(
+        type(raised), raised, trace or raised.__traceback__
+    )
     return SuiteFault(
         f"{message}. The suite is to blame, and no submission.",
         "".join(lines).rstrip(),

@@ -272,7 +272,9 @@ def _describe(value: Any) -> str:
     if isinstance(value, SimpleNamespace):  # a configuration
         value = vars(value)
     if isinstance(value, dict):
-        entries = [f"{key!r}: {_show(part, '')}" for key, part in list(value.items())[:5]]
+        entries = [
+            f"{key!r}: {_show(part, '')}" for key, part in list(value.items())[:5]
+        ]
         text = ", ".join(entries)
         if len(text) <= 58 and len(value) <= 4:
             return f"{{{text}}}"

@@ -190,7 +190,9 @@ class _Collector:
     ) -> None:
         if call.excinfo is None:
             return
-        error = call.excinfo.value.__cause__ or call.excinfo.value  # pytest wraps import errors
+        error = (
+            call.excinfo.value.__cause__ or call.excinfo.value
+        )  # pytest wraps import errors
         if isinstance(error, SyntaxError):
             line, message = error.lineno, error.msg
         else:
@@ -199,4 +201,6 @@ class _Collector:
                 if Path(frame.filename).is_relative_to(self._folder):
                     line = frame.lineno
         place = f"{node.path}, line {line}" if line else str(node.path)
-        self.problems.append(f"{place}: it does not import: {type(error).__name__}: {message}")
+        self.problems.append(
+            f"{place}: it does not import: {type(error).__name__}: {message}"
+        )

@@ -100,7 +100,9 @@ def assert_close(
     right = as_float64(expected)
     log = current_log()
     log.note_tolerance(_closer_than_default(right, atol, rtol))
-    if atol > 0 and np.array_equal(numbers, right):  # most right answers: nothing else to compute
+    if atol > 0 and np.array_equal(
+        numbers, right
+    ):  # most right answers: nothing else to compute
         if np.isfinite(right).any():
             log.distances.append(0.0)
         return
@@ -209,7 +211,9 @@ def assert_refused(
                 f"{describe_last()} raises ValueError, whose message should name the sizes that do "
                 f"not fit ({absent[0]} is missing): {error.message!r}"
             ) from None
-        if naming and not re.search(rf"(?<!\w){re.escape(naming)}(?!\w)", error.message):
+        if naming and not re.search(
+            rf"(?<!\w){re.escape(naming)}(?!\w)", error.message
+        ):
             raise AssertionError(
                 f"{describe_last()} raises ValueError, whose message should name {naming}: "
                 f"{error.message!r}"
@@ -329,19 +333,29 @@ def _describe_inequality(actual: Any, expected: Any, path: str) -> str:
         if extra := [key for key in actual if key not in expected]:
             return f"there should be no key {extra[0]!r}{where}."
         for key in expected:
-            if problem := _describe_inequality(actual[key], expected[key], f"{path}[{key!r}]"):
+            if problem := _describe_inequality(
+                actual[key], expected[key], f"{path}[{key!r}]"
+            ):
                 return problem
         return ""
     if isinstance(expected, np.generic):
         expected = expected.item()
     if is_array(expected) and is_array(actual):
         noun = "tensor" if is_tensor(expected) else "numpy array"
-        return "" if _same_numbers(actual, expected) else f"yours is another {noun}{where}."
+        return (
+            ""
+            if _same_numbers(actual, expected)
+            else f"yours is another {noun}{where}."
+        )
     if not _is_comparable(actual, expected):
         kind = "None" if actual is None and none_may_be_right() else kind_of(actual)
         right_kind = "None" if expected is None else kind_of(expected)
         return f"yours is {kind}{where}, where {right_kind} is expected."
-    return "" if actual == expected else f"yours is {_short(actual)}{where}, and that is not right."
+    return (
+        ""
+        if actual == expected
+        else f"yours is {_short(actual)}{where}, and that is not right."
+    )
 
 
 def _is_comparable(actual: Any, expected: Any) -> bool:

@@ -69,7 +69,9 @@ def calls(**parameters: Parameter) -> Form:
         for key, parameter in parameters.items():
             scope.arguments[key] = parameter.draw(scope, key)
         _write_call(play, name, parameters, scope.arguments)
-        changeable = [key for key in parameters if getattr(parameters[key], "can_change", False)]
+        changeable = [
+            key for key in parameters if getattr(parameters[key], "can_change", False)
+        ]
         if not changeable or not scope.happens(_CALLS_TWICE):
             return
         key = changeable[scope.whole(0, len(changeable) - 1)]

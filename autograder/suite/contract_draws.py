@@ -115,7 +115,9 @@ class Scope:
         low, high = self._ranges.get(name, FEW)
         earlier = [size for size in self.sizes.values() if low <= size <= high]
         kind = self.whole(0, 99)
-        if kind >= 75 and earlier:  # sizes that coincide hide exchanged axes, or show them
+        if (
+            kind >= 75 and earlier
+        ):  # sizes that coincide hide exchanged axes, or show them
             return earlier[self.whole(0, len(earlier) - 1)]
         if kind >= 68 and name not in self._ranges and not self._has_large_size:
             self._has_large_size = True

@@ -123,19 +123,24 @@ def draw_mask(style: str, shape: Sequence[int], generator: torch.Generator) -> T
     allowed = torch.rand(sizes, generator=generator) < 0.6
     if style == "all" or not allowed.numel() or not sizes:
         return torch.ones_like(allowed)
-    columns = torch.arange(sizes[-1])
+    width = sizes[-1]
+    a_row = (*sizes[:-1], 1)
+    columns = torch.arange(width)
     if style == "causal" and len(sizes) > 1:
-        rows = torch.arange(sizes[-2]).unsqueeze(-1)
-        return (columns <= rows + sizes[-1] - sizes[-2]).expand(sizes).clone()
+        height = sizes[-2]
+        rows = torch.arange(height).unsqueeze(-1)
+        last_seen = rows + width - height
+        return (columns <= last_seen).expand(sizes).clone()
     if style == "padding":
-        lengths = torch.randint(1, sizes[-1] + 1, (*sizes[:-1], 1), generator=generator)
+        lengths = torch.randint(1, width + 1, a_row, generator=generator)
         return columns < lengths
     if style == "one each":
-        return columns == torch.randint(0, sizes[-1], (*sizes[:-1], 1), generator=generator)
+        return columns == torch.randint(0, width, a_row, generator=generator)
     if style == "random":  # no row is empty
-        first = torch.randint(0, sizes[-1], (*sizes[:-1], 1), generator=generator)
+        first = torch.randint(0, width, a_row, generator=generator)
         return allowed | (columns == first)
-    return allowed & (torch.rand((*sizes[:-1], 1), generator=generator) < 0.6)
+    kept_rows = torch.rand(a_row, generator=generator) < 0.6
+    return allowed & kept_rows
 
 
 MASKS = ("random", "all", "causal", "padding", "one each", "some rows empty")

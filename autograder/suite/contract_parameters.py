@@ -72,7 +72,11 @@ def tensor(
         style = "normal" if is_usual else scope.choose(f"{name}: values", values)
         generator = scope.generator()
         numbers = draw_floats(style, shape, chosen_dtype, generator)
-        special = scope.choose(f"{name}: some are", ("usual", *may_have)) if may_have else "usual"
+        special = (
+            scope.choose(f"{name}: some are", ("usual", *may_have))
+            if may_have
+            else "usual"
+        )
         if special != "usual" and not scope.is_tame:
             numbers[torch.rand(shape, generator=generator) < 0.4] = float(special)
         numbers = shuffle_layout(numbers, scope.choose(f"{name}: layout", _LAYOUTS))
@@ -109,7 +113,9 @@ def mask(
 
     def draw(scope: Scope, name: str) -> Any:
         shape = scope.shape(axes)
-        allowed = draw_mask(scope.choose(f"{name}: values", styles), shape, scope.generator())
+        allowed = draw_mask(
+            scope.choose(f"{name}: values", styles), shape, scope.generator()
+        )
         if not broadcasts:
             return allowed
         kind = scope.choose(f"{name}: axes", ("all", "all", "some of size 1", "fewer"))
@@ -196,7 +202,8 @@ def dict_of(**parameters: Parameter) -> Drawn:
 def config_of(**parameters: Parameter) -> Drawn:
     """A plain object with these attributes."""
     return Drawn(
-        lambda scope, name: SimpleNamespace(**_draw_named(scope, parameters)), can_change=False
+        lambda scope, name: SimpleNamespace(**_draw_named(scope, parameters)),
+        can_change=False,
     )
 
 
@@ -223,7 +230,8 @@ def text(alphabet: str, low: int = 0, high: int = 8) -> Drawn:
 
 def _draw_text(scope: Scope, alphabet: str, low: int, high: int) -> str:
     return "".join(
-        alphabet[scope.whole(0, len(alphabet) - 1)] for _ in range(scope.whole(low, high))
+        alphabet[scope.whole(0, len(alphabet) - 1)]
+        for _ in range(scope.whole(low, high))
     )
 
 

@@ -133,7 +133,9 @@ class Contract:
         scope.is_tame = self.gradients and has_digits and scope.happens(_WITH_GRADIENTS)
         play = Play()
         self.form(scope, play, self.function)
-        script = Script(tuple(play.steps), dict(scope.settings), play.helpers, scope.is_tame)
+        script = Script(
+            tuple(play.steps), dict(scope.settings), play.helpers, scope.is_tame
+        )
         if not self.allows(script):
             raise CallRejected
         return script

@@ -43,7 +43,9 @@ def apply_changes(
         ast.parse(result)
     except SyntaxError as error:
         line = (error.text or "").strip()
-        raise EditError(f"what comes out is no Python: {error.msg} at {_short(line)}") from error
+        raise EditError(
+            f"what comes out is no Python: {error.msg} at {_short(line)}"
+        ) from error
     return result
 
 
@@ -95,7 +97,9 @@ def _without_docstrings(source: str) -> str:
             continue
         if ast.get_docstring(node, clean=False) is not None:
             docstring = node.body[0]
-            for number in range(docstring.lineno - 1, docstring.end_lineno or docstring.lineno):
+            for number in range(
+                docstring.lineno - 1, docstring.end_lineno or docstring.lineno
+            ):
                 lines[number] = re.sub(r"[^\n]", " ", lines[number])
     return "".join(lines)
 

@@ -36,7 +36,9 @@ def measure_factor(answer: Numbers, right: Numbers) -> float | None:
     where there are too few numbers to tell.
     """
     large = abs(right) > 1e-2 * abs(right).max(initial=0)
-    if large.sum() < 2 or np.ptp(right) == 0 or not np.isfinite(right).all():
+    if large.sum() < 2 or np.ptp(right) == 0:
+        raise Unseen("too few numbers")
+    if not np.isfinite(right).all():
         raise Unseen("too few numbers")
     if not np.isfinite(answer).all():
         return None
@@ -65,10 +67,14 @@ def off_by_a_constant() -> Predicate:
 
     def holds(sight: Sight) -> bool:
         answer, right = floats_of_one_shape(sight)
-        if answer.size < 2 or np.ptp(right) == 0 or not np.isfinite(answer).all():
+        if answer.size < 2 or np.ptp(right) == 0:
+            raise Unseen("too few numbers")
+        if not np.isfinite(answer).all():
             raise Unseen("too few numbers")
         difference = answer - right
-        return bool(np.ptp(difference) <= 1e-4 * np.ptp(right) and abs(difference).max() > 1e-6)
+        return bool(
+            np.ptp(difference) <= 1e-4 * np.ptp(right) and abs(difference).max() > 1e-6
+        )
 
     return make_predicate("is off by the same number everywhere", holds)
 
@@ -84,13 +90,16 @@ def scores_off_by(factor: str = "") -> Predicate:
     def holds(sight: Sight) -> bool:
         answer, right = floats_of_one_shape(sight)
         visible = (answer > 1e-30) & (right > 1e-30)
-        if answer.ndim < 2 or min(answer.shape[-2:]) < 2 or not visible.any():
+        is_matrix = answer.ndim >= 2 and min(answer.shape[-2:]) >= 2
+        if not is_matrix or not visible.any():
             raise Unseen("no weights")
         logs = [np.log(np.where(visible, weights, 1.0)) for weights in (answer, right)]
         measured = measure_factor(*[_centered(array, visible) for array in logs])
         return _is_factor(measured, factor, sight)
 
-    return make_predicate(f"has scores off by the factor {factor or 'of all scores'}", holds)
+    return make_predicate(
+        f"has scores off by the factor {factor or 'of all scores'}", holds
+    )
 
 
 def _centered(array: Numbers, visible: Numbers) -> Numbers:

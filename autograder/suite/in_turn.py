@@ -69,5 +69,7 @@ def _exchanged(
 def _another_tensor(leaf: Any) -> Any:
     """For a tensor of floats, each number times a random factor from 0.5 to 1.5: signs stay."""
     if is_tensor(leaf) and leaf.is_floating_point():
-        return (leaf.detach() * (0.5 + torch.rand(leaf.shape, dtype=leaf.dtype))).to(leaf.dtype)
+        return (leaf.detach() * (0.5 + torch.rand(leaf.shape, dtype=leaf.dtype))).to(
+            leaf.dtype
+        )
     return leaf

@@ -65,22 +65,30 @@ def describe_other_kind(actual: Any, expected: Any, place: str = "") -> str:
     if is_array(expected) and type(actual) is type(expected):
         if problem := describe_other_form(actual, expected):
             return subject + problem
-        cut_off = is_tensor(expected) and expected.requires_grad and not actual.requires_grad
+        cut_off = (
+            is_tensor(expected) and expected.requires_grad and not actual.requires_grad
+        )
         return subject + CUT_OFF if cut_off else ""
     if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
         if len(actual) != len(expected):
-            return f"{subject}has {count_entries(actual)}; it should have {len(expected)}."
+            return (
+                f"{subject}has {count_entries(actual)}; it should have {len(expected)}."
+            )
         keys: Iterable[Any] = range(len(expected))
     elif isinstance(expected, dict) and isinstance(actual, dict):
         if missing := [key for key in expected if key not in actual]:
             return f"{subject}has no key {missing[0]!r}."
         keys = expected
-    elif type(actual) is type(expected) or (isinstance(expected, float) and type(actual) is int):
+    elif type(actual) is type(expected) or (
+        isinstance(expected, float) and type(actual) is int
+    ):
         return ""
     else:
         return f"{subject}should be {kind_of(expected)}, and is {kind_of(actual)}."
     for key in keys:
-        if problem := describe_other_kind(actual[key], expected[key], f"{place}[{key!r}]"):
+        if problem := describe_other_kind(
+            actual[key], expected[key], f"{place}[{key!r}]"
+        ):
             return problem
     return ""
 

@@ -161,7 +161,9 @@ def _changed_key(
             f"{place} changes the answer key and has a body of its own; leave `...` there"
         )
     if answer.question not in key:
-        raise BadSuite(f"{place} changes the answer to {answer.question!r}, which is no question")
+        raise BadSuite(
+            f"{place} changes the answer to {answer.question!r}, which is no question"
+        )
     try:
         return apply_changes(key[answer.question], answer.changes)
     except EditError as error:
@@ -170,14 +172,18 @@ def _changed_key(
         ) from error
 
 
-def _as_cell(definition: _Statement, answer: KnownAnswer, statements: Sequence[_Statement]) -> str:
+def _as_cell(
+    definition: _Statement, answer: KnownAnswer, statements: Sequence[_Statement]
+) -> str:
     """The definition with all it needs, under the name of the question's function."""
     used = _with_needs(definition, statements)
     texts = [statement.text for statement in used]
     if any(answer.name in statement.reads for statement in used) or not definition.text:
         texts.append(f"{answer.function} = {answer.name}")
     else:
-        keyword_and_name = rf"^((?:async\s+)?(?:def|class)\s+){re.escape(answer.name)}\b"
+        keyword_and_name = (
+            rf"^((?:async\s+)?(?:def|class)\s+){re.escape(answer.name)}\b"
+        )
         renamed = rf"\g<1>{answer.function}"
         texts[used.index(definition)] = re.sub(
             keyword_and_name, renamed, definition.text, count=1, flags=re.MULTILINE
@@ -186,7 +192,9 @@ def _as_cell(definition: _Statement, answer: KnownAnswer, statements: Sequence[_
     return re.sub(r"\n{4,}", "\n\n\n", "\n\n\n".join(texts)) + "\n"
 
 
-def _with_needs(definition: _Statement, statements: Sequence[_Statement]) -> list[_Statement]:
+def _with_needs(
+    definition: _Statement, statements: Sequence[_Statement]
+) -> list[_Statement]:
     """The definition and the statements that it needs, directly or through others, in the order of
     the file.
     """
@@ -207,7 +215,11 @@ def _read_statements(path: Path) -> list[_Statement]:
     except (OSError, ValueError, SyntaxError) as error:
         raise BadSuite(f"{path}: cannot be read as Python: {error}") from error
     lines = source.splitlines()
-    return [_read_statement(path, node, lines) for node in tree.body if not _is_kits_own(node)]
+    return [
+        _read_statement(path, node, lines)
+        for node in tree.body
+        if not _is_kits_own(node)
+    ]
 
 
 def _is_kits_own(node: ast.stmt) -> bool:
@@ -230,7 +242,9 @@ def _read_statement(
         registered = _read_decorator(path, node, decorator)
         if registered is not None:
             answer = answer or registered
-            numbers -= set(range(decorator.lineno, (decorator.end_lineno or decorator.lineno) + 1))
+            numbers -= set(
+                range(decorator.lineno, (decorator.end_lineno or decorator.lineno) + 1)
+            )
     text = "\n".join(lines[number - 1] for number in sorted(numbers))
     names = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
     reads = {name.id for name in names if isinstance(name.ctx, ast.Load)}
@@ -247,7 +261,8 @@ def _read_statement(
 def _is_empty(node: _Definition) -> bool:
     """Whether a body has nothing but docstrings and `...`."""
     return all(
-        isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in node.body
+        isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
+        for line in node.body
     )
 
 
@@ -266,7 +281,9 @@ def _read_decorator(
     if register not in _REGISTERS:
         return None
     place = f"{path}, line {decorator.lineno}"
-    no_plain_text = BadSuite(f"{place}: {register} of {node.name} takes plain text only")
+    no_plain_text = BadSuite(
+        f"{place}: {register} of {node.name} takes plain text only"
+    )
     try:
         (question,) = (ast.literal_eval(argument) for argument in decorator.args)
         keywords = {
@@ -276,7 +293,11 @@ def _read_decorator(
         }
     except ValueError as error:
         raise no_plain_text from error
-    shows = [ast.unparse(keyword.value) for keyword in decorator.keywords if keyword.arg == "shows"]
+    shows = [
+        ast.unparse(keyword.value)
+        for keyword in decorator.keywords
+        if keyword.arg == "shows"
+    ]
     try:
         for text in shows:
             read_shows(text)
@@ -300,7 +321,9 @@ def _read_decorator(
         raise BadSuite(f"{place}: the mistake {node.name} has no hint")
     keeps = keywords.get("keeps", 0.0)
     if type(keeps) not in (int, float) or not 0 <= keeps < 1:
-        raise BadSuite(f"{place}: keeps of {node.name} is a share of the points, from 0 to below 1")
+        raise BadSuite(
+            f"{place}: keeps of {node.name} is a share of the points, from 0 to below 1"
+        )
     deserves = keywords.get("deserves")
     if isinstance(deserves, str):
         deserves = (deserves,)

@@ -92,7 +92,9 @@ class NotData:
         Raises:
             AssertionError: always, with a message for the student.
         """
-        raise AssertionError(f"`{self.name}` is {self.describe_kind()}, where data is expected.")
+        raise AssertionError(
+            f"`{self.name}` is {self.describe_kind()}, where data is expected."
+        )
 
     def __repr__(self) -> str:
         return self.describe_kind()
@@ -100,4 +102,6 @@ class NotData:
 
 for _operation in _OPERATIONS:
     # Python looks a special method up in the class, so `as_data` of a subclass needs this detour
-    setattr(NotData, f"__{_operation}__", lambda self, *operands: self.as_data(*operands))
+    setattr(
+        NotData, f"__{_operation}__", lambda self, *operands: self.as_data(*operands)
+    )

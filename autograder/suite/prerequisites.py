@@ -26,4 +26,8 @@ def affected_questions(
     """The question and all that build on it, in the order of `uses`: those that another answer to
     the question can change.
     """
-    return [name for name in uses if name == question or question in prerequisites(name, uses)]
+    return [
+        name
+        for name in uses
+        if name == question or question in prerequisites(name, uses)
+    ]

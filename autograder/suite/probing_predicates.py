@@ -13,7 +13,14 @@ import numpy as np
 
 from autograder.suite.answer_predicates import Numbers, equal, to_array
 from autograder.suite.kinds import is_array, numbers_in
-from autograder.suite.sight import Predicate, Sight, Unseen, look, make_predicate, read_factor
+from autograder.suite.sight import (
+    Predicate,
+    Sight,
+    Unseen,
+    look,
+    make_predicate,
+    read_factor,
+)
 from autograder.wire.libraries import is_tensor, loaded_torch
 from autograder.wire.trees import leaves
 
@@ -65,7 +72,9 @@ def ignores_the_size_of(argument: str) -> Predicate:
     return make_predicate(f"is the same for twice `{argument}`", holds)
 
 
-def depends_on_later(argument: str, axis: int = -2, answer_axis: int | None = None) -> Predicate:
+def depends_on_later(
+    argument: str, axis: int = -2, answer_axis: int | None = None
+) -> Predicate:
     """Another last entry of an argument moves the answer before it, and not the right answer.
 
     Args:
@@ -105,7 +114,9 @@ def _moves_elsewhere(
 ) -> Predicate:
     def holds(sight: Sight) -> bool:
         value = sight.argument(argument)
-        other_value = with_other_entry(value, axis, changed, other_values(sight, argument))
+        other_value = with_other_entry(
+            value, axis, changed, other_values(sight, argument)
+        )
         ndim = to_array(value).ndim
         # -2 and 0 are one axis of a matrix, and one further call
         label = f"other {argument} at {changed} along {axis % ndim if ndim else axis}"
@@ -113,7 +124,10 @@ def _moves_elsewhere(
 
         def rows(answer: Any) -> Numbers:
             array = to_array(answer)
-            if not -array.ndim <= answer_axis < array.ndim or array.shape[answer_axis] < 2:
+            if (
+                not -array.ndim <= answer_axis < array.ndim
+                or array.shape[answer_axis] < 2
+            ):
                 raise Unseen("no such rows")
             return np.moveaxis(array, answer_axis, 0)[seen]
 
@@ -132,10 +146,14 @@ def needs_the_first_only(argument: str, axis: int = 0) -> Predicate:
         others = other_values(sight, argument)
         first = _entry(value, axis, 0)
         other_value = with_other_entry(others, axis, 0, first, whole=False)
-        other = sight.ask_with(f"only the first {argument} along {axis}", {argument: other_value})
+        other = sight.ask_with(
+            f"only the first {argument} along {axis}", {argument: other_value}
+        )
         return _stays(sight, other)
 
-    return make_predicate(f"depends on the first entry of `{argument}` along axis {axis}", holds)
+    return make_predicate(
+        f"depends on the first entry of `{argument}` along axis {axis}", holds
+    )
 
 
 def is_no_average(argument: str) -> Predicate:
@@ -149,7 +167,9 @@ def is_no_average(argument: str) -> Predicate:
         if array.ndim < 2 or array.shape[-2] < 2:
             raise Unseen("no rows")
         alike = np.broadcast_to(array[..., :1, :], array.shape)
-        other = sight.ask_with(f"rows of {argument} alike", {argument: like(value, alike)})
+        other = sight.ask_with(
+            f"rows of {argument} alike", {argument: like(value, alike)}
+        )
         if not _is_finite(other.answer):
             raise Unseen("not finite")
         return not equal(other.answer, other.right)
@@ -188,7 +208,10 @@ def right_with(text: str, /, **changes: Change) -> Predicate:
     def holds(sight: Sight) -> bool:
         if equal(sight.answer, sight.right):
             raise Unseen("right as it is")
-        values = {name: change(sight.argument(name), sight) for name, change in changes.items()}
+        values = {
+            name: change(sight.argument(name), sight)
+            for name, change in changes.items()
+        }
         if all(equal(values[name], sight.argument(name)) for name in changes):
             raise Unseen("the change changes nothing")
         other = sight.ask_with(text, values)
@@ -211,7 +234,9 @@ def right_once_transposed(argument: str) -> Predicate:
     """The answer is right once the last two axes of an argument are exchanged."""
 
     def transposed(value: Any, sight: Sight) -> Any:
-        if not is_array(value) or value.ndim < 2 or value.shape[-1] != value.shape[-2]:
+        if not is_array(value) or value.ndim < 2:
+            raise Unseen("no square matrix")
+        if value.shape[-1] != value.shape[-2]:
             raise Unseen("no square matrix")
         return rebuilt(value, lambda values: np.swapaxes(values, -1, -2))
 
@@ -237,7 +262,9 @@ def right_once_inverted(argument: str) -> Predicate:
             raise Unseen("no mask")
         return rebuilt(value, np.logical_not)
 
-    return right_with(f"yes and no are exchanged in `{argument}`", **{argument: inverted})
+    return right_with(
+        f"yes and no are exchanged in `{argument}`", **{argument: inverted}
+    )
 
 
 def right_without(argument: str) -> Predicate:
@@ -283,9 +310,15 @@ def other_values(sight: Sight, argument: str) -> Any:
 
 def _further_values(others: Any) -> Any:
     """Values of the same kind once more, of another size and with another sign."""
-    if isinstance(others, bool) or (is_array(others) and numbers_in(others).dtype.kind != "f"):
+    if isinstance(others, bool) or (
+        is_array(others) and numbers_in(others).dtype.kind != "f"
+    ):
         raise Unseen("no further values that are sure to be allowed")
-    return rebuilt(others, lambda values: -0.375 * values) if is_array(others) else others + 1
+    return (
+        rebuilt(others, lambda values: -0.375 * values)
+        if is_array(others)
+        else others + 1
+    )
 
 
 def with_other_entry(
@@ -343,10 +376,14 @@ def _is_zero_or_one(answer: Any) -> bool:
     numbers = np.concatenate(arrays)
     if numbers.size < 2:
         return False
-    return any(bool(np.isclose(numbers, number, atol=1e-4).all()) for number in (0, 1))
+    are_zeros = np.isclose(numbers, 0, atol=1e-4).all()
+    are_ones = np.isclose(numbers, 1, atol=1e-4).all()
+    return bool(are_zeros or are_ones)
 
 
 def _is_finite(answer: Any) -> bool:
     """Whether all numbers of an answer are finite: NaN stays the same and shows nothing."""
     parts = answer if isinstance(answer, (list, tuple)) else [answer]
-    return all(bool(np.isfinite(to_array(part).astype(np.float64)).all()) for part in parts)
+    return all(
+        bool(np.isfinite(to_array(part).astype(np.float64)).all()) for part in parts
+    )

@@ -32,16 +32,22 @@ def array_distance(first: Any, second: Any) -> float:
     if "c" in (a.dtype.kind, b.dtype.kind):  # complex
         return 0.0 if dtypes[0] == dtypes[1] and np.array_equal(a, b) else math.inf
     if not rounding:
-        return 0.0 if np.array_equal(a.astype(np.int64), b.astype(np.int64)) else math.inf
-    a, b = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
+        return (
+            0.0 if np.array_equal(a.astype(np.int64), b.astype(np.int64)) else math.inf
+        )
+    a = a.astype(np.float64, copy=False)
+    b = b.astype(np.float64, copy=False)
     finite = np.isfinite(a)
     if not np.array_equal(finite, np.isfinite(b)):
         return math.inf
-    if not np.array_equal(np.nan_to_num(a[~finite]), np.nan_to_num(b[~finite])):
+    infinities = np.nan_to_num(a[~finite])
+    other_infinities = np.nan_to_num(b[~finite])
+    if not np.array_equal(infinities, other_infinities):
         return math.inf
     if not a.size:
         return 0.0
-    a, b = np.where(finite, a, 0.0), np.where(finite, b, 0.0)
+    a = np.where(finite, a, 0.0)
+    b = np.where(finite, b, 0.0)
     size = np.maximum(abs(a), abs(b))
     largest_in_row = size.max(-1, keepdims=True) if size.ndim else size
     with np.errstate(over="ignore"):

@@ -97,7 +97,10 @@ def _gradients(result: Any, inputs: Sequence[Tensor]) -> list[Tensor | None]:
     if total is None:
         return [None for _ in inputs]
     total.backward()
-    return [None if tensor.grad is None else tensor.grad.detach().clone() for tensor in inputs]
+    return [
+        None if tensor.grad is None else tensor.grad.detach().clone()
+        for tensor in inputs
+    ]
 
 
 def weighted_sum(answer: Any, *, with_gradient: bool = False) -> Tensor | None:
@@ -119,7 +122,9 @@ def weighted_sum(answer: Any, *, with_gradient: bool = False) -> Tensor | None:
 def _as_data(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
         return leaf.detach()
-    is_data = leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes, torch.dtype))
+    is_data = leaf is None or isinstance(
+        leaf, (bool, int, float, complex, str, bytes, torch.dtype)
+    )
     if is_data or type(leaf).__module__ == "numpy":
         return leaf
     return _OBJECT if not isinstance(leaf, (set, frozenset)) else leaf

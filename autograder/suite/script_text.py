@@ -21,9 +21,16 @@ _MOST_NUMBERS = 400
 def script_lines(script: Script) -> list[str]:
     """The script as lines of Python, one a step."""
     texts = [script.helpers] if script.helpers else []
-    texts += dict.fromkeys(inspect.getsource(leaf) for leaf in script.leaves() if _is_own(leaf))
+    texts += dict.fromkeys(
+        inspect.getsource(leaf) for leaf in script.leaves() if _is_own(leaf)
+    )
     lines = [line for text in texts for line in [*text.strip("\n").split("\n"), ""]]
-    users = {part.step for step in script.steps for part in (step.on, *_made_parts(step)) if part}
+    users = {
+        part.step
+        for step in script.steps
+        for part in (step.on, *_made_parts(step))
+        if part
+    }
     for number, step in enumerate(script.steps):
         text = _step_text(step, value_text)
         lines.append(f"made_{number} = {text}" if number in users else text)
@@ -106,7 +113,11 @@ def _short_text(value: Any) -> str:
         dtype = dtype_name(value.dtype)
         layout = "" if not is_tensor(value) or value.is_contiguous() else " view"
         return f"{dtype}{list(value.shape)}{layout}"
-    text = _container_text(value, _short_text) if not isinstance(value, Made) else value_text(value)
+    text = (
+        _container_text(value, _short_text)
+        if not isinstance(value, Made)
+        else value_text(value)
+    )
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
@@ -117,7 +128,11 @@ def _container_text(value: Any, write: Any) -> str:
         comma = "," if len(value) == 1 else ""
         return f"({', '.join(map(write, value))}{comma})"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {write(part)}" for key, part in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{key!r}: {write(part)}" for key, part in value.items())
+            + "}"
+        )
     if type(value) is SimpleNamespace:
         parts = [f"{name}={write(part)}" for name, part in vars(value).items()]
         return f"types.SimpleNamespace({', '.join(parts)})"

@@ -67,8 +67,12 @@ class Script:
         steps = []
         for step in self.steps:
             arguments = tuple(map_leaves(function, part) for part in step.arguments)
-            keywords = {name: map_leaves(function, part) for name, part in step.keywords.items()}
-            steps.append(dataclasses.replace(step, arguments=arguments, keywords=keywords))
+            keywords = {
+                name: map_leaves(function, part) for name, part in step.keywords.items()
+            }
+            steps.append(
+                dataclasses.replace(step, arguments=arguments, keywords=keywords)
+            )
         return dataclasses.replace(self, steps=tuple(steps))
 
     def leaves(self) -> list[Any]:

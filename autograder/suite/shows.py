@@ -63,9 +63,13 @@ def _read_predicate(node: ast.expr) -> Predicate:
         raise ValueError(f"{ast.unparse(node)} is no predicate")
     name = node.func.id
     if name not in PREDICATES:
-        raise ValueError(f"there is no predicate {name}: there are {', '.join(sorted(PREDICATES))}")
+        raise ValueError(
+            f"there is no predicate {name}: there are {', '.join(sorted(PREDICATES))}"
+        )
     arguments = [_read_argument(argument) for argument in node.args]
-    keywords = {str(keyword.arg): _read_argument(keyword.value) for keyword in node.keywords}
+    keywords = {
+        str(keyword.arg): _read_argument(keyword.value) for keyword in node.keywords
+    }
     try:
         return PREDICATES[name](*arguments, **keywords)
     except (TypeError, LookupError) as error:

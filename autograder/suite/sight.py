@@ -45,7 +45,11 @@ class Sight:
         name, *parts = path.split(".")
         value = self.arguments.get(name)
         for part in parts:
-            value = value.get(part) if isinstance(value, dict) else getattr(value, part, None)
+            value = (
+                value.get(part)
+                if isinstance(value, dict)
+                else getattr(value, part, None)
+            )
         if value is None:
             raise Unseen(f"no {path}")
         return value
@@ -101,7 +105,9 @@ class Predicate:
                 raise Unseen
             return True
 
-        return Predicate(f"{self.text} and {other.text}", both, self.parts | other.parts)
+        return Predicate(
+            f"{self.text} and {other.text}", both, self.parts | other.parts
+        )
 
     def __or__(self, other: Predicate) -> Predicate:
         def either(sight: Sight) -> bool:
@@ -137,7 +143,14 @@ def look_safely(predicate: Predicate, sight: Sight) -> bool | None:
     """
     try:
         return look(predicate, sight)
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        MemoryError,
+        TypeError,
+        ValueError,
+    ):
         return None
 
 

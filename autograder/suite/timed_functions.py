@@ -60,16 +60,21 @@ def load_speed_test(suite: Path) -> SpeedTest | None:
         return None
     module = _module(path)
     missing = [
-        name for name in ("QUESTION", "TOLERANCE", BASELINE, "cases") if not hasattr(module, name)
+        name
+        for name in ("QUESTION", "TOLERANCE", BASELINE, "cases")
+        if not hasattr(module, name)
     ]
     if missing:
-        raise BadSuite(f"{path}: {missing[0]} is missing; docs/authoring.md says what it holds")
+        raise BadSuite(
+            f"{path}: {missing[0]} is missing; docs/authoring.md says what it holds"
+        )
     return SpeedTest(
         question=module.QUESTION,
         function=getattr(module, "FUNCTION", module.QUESTION),
         baseline=f"import math\n\nimport torch\n\n\n{inspect.getsource(module.baseline)}",
         cases=lambda: tuple(
-            SpeedCase(name, tuple(args), dict(keys)) for name, args, keys in module.cases()
+            SpeedCase(name, tuple(args), dict(keys))
+            for name, args, keys in module.cases()
         ),
         answer=getattr(module, "answer", lambda result: result),
         tolerance=module.TOLERANCE,
@@ -84,5 +89,7 @@ def _module(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise BadSuite(f"{path}: it does not import: {type(error).__name__}: {error}") from error
+        raise BadSuite(
+            f"{path}: it does not import: {type(error).__name__}: {error}"
+        ) from error
     return module

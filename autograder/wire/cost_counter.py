@@ -80,7 +80,9 @@ class CostCounter(TorchDispatchMode):
         held = min(tensor.numel(), storage.nbytes() // tensor.itemsize)
         self.largest = max(self.largest, held)
         key = storage._cdata
-        if any(argument.untyped_storage()._cdata == key for argument in _tensors(arguments)):
+        if any(
+            argument.untyped_storage()._cdata == key for argument in _tensors(arguments)
+        ):
             return  # a view of an argument, or the argument itself
         self.moved += held
         if key in self._alive:
@@ -93,7 +95,9 @@ class CostCounter(TorchDispatchMode):
 
     def _held(self) -> int:
         """Elements of the tensors that are alive."""
-        dead = [key for key, (storage, _) in self._alive.items() if _expired(storage.cdata)]
+        dead = [
+            key for key, (storage, _) in self._alive.items() if _expired(storage.cdata)
+        ]
         for key in dead:
             _, held = self._alive.pop(key)
             self._held_at_most -= held

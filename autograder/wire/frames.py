@@ -92,7 +92,9 @@ def send_frame(
     """
     header = _to_json(frame.header).encode()
     if len(header) > MAX_HEADER:
-        raise WireError(f"header of {len(header)} bytes; at most {MAX_HEADER} can cross")
+        raise WireError(
+            f"header of {len(header)} bytes; at most {MAX_HEADER} can cross"
+        )
     body = pack(frame.tensors) if frame.tensors else b""
     message = _PREFIX.pack(len(header), len(body)) + header + body
     _send_all(sock, memoryview(message), patience)
@@ -113,7 +115,9 @@ def receive_frame(
     prefix = _receive(sock, _PREFIX.size, patience)
     header_length, body_length = _PREFIX.unpack(prefix)
     if header_length > MAX_HEADER:
-        raise WireError(f"a header of {header_length} bytes; at most {MAX_HEADER} may come")
+        raise WireError(
+            f"a header of {header_length} bytes; at most {MAX_HEADER} may come"
+        )
     if body_length > max_body:
         raise WireError(
             f"an answer of {body_length / 1e6:.0f} MB; at most {max_body / 1e6:.0f} MB may come"

@@ -33,7 +33,9 @@ def pull(
         if not terms:
             return [None] * len(inputs)
         total = torch.stack(terms).sum()
-    return list(torch.autograd.grad(total, list(inputs), retain_graph=True, allow_unused=True))
+    return list(
+        torch.autograd.grad(total, list(inputs), retain_graph=True, allow_unused=True)
+    )
 
 
 Fetch = Callable[[tuple[Any, ...]], Sequence[Any]]

@@ -18,7 +18,9 @@ def signature_digest(function: Callable[..., Any]) -> str:
     "" where the function has no signature, or a default whose text need not identify it.
     """
     try:
-        parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
+        parameters = inspect.signature(
+            function, follow_wrapped=False
+        ).parameters.values()
     except (TypeError, ValueError):
         return ""
     parts = []

@@ -81,7 +81,16 @@ REPLAYED = frozenset(
     {
         *COPIES,
         *FILLS,
-        *("zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "fill_", "zero_"),
+        *(
+            "zeros",
+            "zeros_like",
+            "new_zeros",
+            "ones",
+            "ones_like",
+            "new_ones",
+            "fill_",
+            "zero_",
+        ),
         *(_ONE_BY_ONE + " " + _OF_ROWS + " " + _SERIES).split(),
         *(f"{name}_" for name in _ONE_BY_ONE.split()),
     }

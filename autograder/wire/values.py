@@ -136,7 +136,9 @@ class Encoder:
         if not isinstance(value, HandleReference):
             reference = self.handle_for(value)
         if reference is None:
-            raise WireError(f"a value of type {type(value).__name__} cannot be sent to the checks")
+            raise WireError(
+                f"a value of type {type(value).__name__} cannot be sent to the checks"
+            )
         return {"h": reference.number, "k": _bounded(reference.kind)[:200]}
 
     def _tensor(self, value: Tensor) -> dict[str, Any]:
@@ -246,12 +248,17 @@ class Decoder:
                 return self._array(content)
             case "d":
                 pairs = _listed(content)
-                return {self._key(key, depth): self._decode(part, depth) for key, part in pairs}
+                return {
+                    self._key(key, depth): self._decode(part, depth)
+                    for key, part in pairs
+                }
             case "e":
                 return {self._key(part, depth) for part in _listed(content)}
             case "o":
                 pairs = _listed(content)
-                attributes = {str(name): self._decode(part, depth) for name, part in pairs}
+                attributes = {
+                    str(name): self._decode(part, depth) for name, part in pairs
+                }
                 return SimpleNamespace(**attributes)
             case "i" if len(content) <= MAX_DIGITS:
                 return int(content)
@@ -331,13 +338,17 @@ def _with_strides(value: Tensor, strides: list[int]) -> Tensor:
     for axis, stride in enumerate(strides):
         if type(stride) is not int or not 0 <= stride <= 1 << 40:
             raise WireError("strides that do not fit")
-        if stride == 0 and value.shape[axis]:  # an expanded axis repeats its first element
+        if (
+            stride == 0 and value.shape[axis]
+        ):  # an expanded axis repeats its first element
             core = core.narrow(axis, 0, 1)
     span = 1
     for size, stride in zip(core.shape, strides, strict=True):
         span += (size - 1) * stride
     if core.numel() and span > 64 * max(core.numel(), 16):
-        return value  # a thin slice of something huge: its layout is not worth the memory
+        return (
+            value  # a thin slice of something huge: its layout is not worth the memory
+        )
     strided = core.new_empty_strided(core.shape, strides)
     strided.copy_(core)
     return strided.expand(value.shape)

@@ -17,7 +17,9 @@ class CallsOfTorch(TorchFunctionMode):
         super().__init__()
         self._note_call = note_call
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         is_method = hasattr(func, "__objclass__")
         self._note_call(str(getattr(func, "__name__", "")), is_method)
         return func(*args, **(kwargs or {}))

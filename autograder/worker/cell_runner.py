@@ -184,7 +184,9 @@ def main() -> None:
 
 def _remove_from_path(*folders: Path) -> None:
     """Let no cell import what lies in these folders: grading has neither."""
-    sys.path[:] = [entry for entry in sys.path if entry and Path(entry).resolve() not in folders]
+    sys.path[:] = [
+        entry for entry in sys.path if entry and Path(entry).resolve() not in folders
+    ]
 
 
 def _load_libraries(text: str) -> None:
@@ -193,7 +195,9 @@ def _load_libraries(text: str) -> None:
     """
     for library in _LIBRARIES:
         if library.partition(".")[0] in text:
-            with contextlib.suppress(Exception):  # the cell that imports the library reports it
+            with contextlib.suppress(
+                Exception
+            ):  # the cell that imports the library reports it
                 importlib.import_module(library)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
@@ -225,12 +229,16 @@ def _refuse(event: str, arguments: tuple[Any, ...], folder: Path) -> None:
         PermissionError, FileNotFoundError: as the notebook would see it when it is graded.
     """
     if event in _STARTS_A_PROCESS:
-        raise PermissionError(errno.EPERM, "no process can be started when this is graded")
+        raise PermissionError(
+            errno.EPERM, "no process can be started when this is graded"
+        )
     if event in _OPENS_A_CONNECTION:
         # asyncio on Windows connects to this machine itself
         is_local = event == "socket.connect" and arguments[1][:1] == ("127.0.0.1",)
         if not is_local:
-            raise PermissionError(errno.EPERM, "there is no network when this is graded")
+            raise PermissionError(
+                errno.EPERM, "there is no network when this is graded"
+            )
     if event == "open" and isinstance(arguments[0], str):
         path = arguments[0]
         if _lies_beside_notebook(Path(path), folder):

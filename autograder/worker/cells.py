@@ -41,7 +41,9 @@ def compile_ahead(cells: Mapping[str, str]) -> None:
 
 
 def _compile(cell_id: str, source: str, functions: Collection[str] = ()) -> CodeType:
-    return compile_with_hooks(source, cell_file(cell_id), ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, functions)
+    return compile_with_hooks(
+        source, cell_file(cell_id), ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, functions
+    )
 
 
 def run_cell(
@@ -59,7 +61,9 @@ def run_cell(
     # inspect.getsource, and with it triton.jit, reads functions from here: there is no file
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     try:
-        code = _compiled_ahead.get((cell_id, source)) or _compile(cell_id, source, functions)
+        code = _compiled_ahead.get((cell_id, source)) or _compile(
+            cell_id, source, functions
+        )
         # an `await` outside of functions, which Jupyter allows
         if code.co_flags & inspect.CO_COROUTINE:
             asyncio.run(eval(code, names))

@@ -62,7 +62,9 @@ class CompanionModules(MetaPathFinder, Loader):
         """Let the next import of a companion give the released one, whatever ran before."""
         if not self.texts:
             return
-        with contextlib.suppress(Exception):  # a cell may have broken the import system itself
+        with contextlib.suppress(
+            Exception
+        ):  # a cell may have broken the import system itself
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
             sys.meta_path.insert(0, self)
@@ -92,7 +94,9 @@ class CompanionModules(MetaPathFinder, Loader):
         # inspect.getsource, and with it triton.jit, reads functions from here: there is no file
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         try:
-            exec(_compiled_ahead.get((path, text)) or _compile(path, text), vars(module))
+            exec(
+                _compiled_ahead.get((path, text)) or _compile(path, text), vars(module)
+            )
         except BaseException:
             del self._made[module.__name__]
             raise
@@ -103,7 +107,8 @@ def _names_of_the_host(text: str) -> dict[str, object]:
     them: to run the text takes longer than most questions.
     """
     match = CARRIES.search(text)
-    modules = [sys.modules.get(name) for name in match[1].split()] if match else []
+    names = match[1].split() if match else []
+    modules = [sys.modules.get(name) for name in names]
     if None in modules:
         return {}
     return {name: value for module in modules for name, value in vars(module).items()}

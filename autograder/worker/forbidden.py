@@ -110,7 +110,9 @@ class Ban:
 
 def _is_seen_by_modes(function: Any) -> bool:
     """Whether a TorchFunctionMode is asked about each call, as of `torch.nn.functional.softmax`."""
-    return any(name.startswith("has_torch_function") for name in function.__code__.co_names)
+    return any(
+        name.startswith("has_torch_function") for name in function.__code__.co_names
+    )
 
 
 def _loaded(name: str) -> Any:

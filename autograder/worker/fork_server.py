@@ -38,26 +38,36 @@ class ForkServer:
         kit: the folder that the package lies in, which workers never see.
     """
 
-    def __init__(self, controls: list[socket.socket], config: dict[str, Any], kit: Path) -> None:
+    def __init__(
+        self, controls: list[socket.socket], config: dict[str, Any], kit: Path
+    ) -> None:
         self._controls = controls
         self._tier: str = config["tier"]
         self._device: str = config["device"]  # "" on a host whose workers have none
         self._nodes: list[str] = config["nodes"]
         self._visible: str = config["visible"]
         self._scratch: str = config["scratch"] or walls.SCRATCH
-        self._readable = walls.with_folders(walls.python_paths(kit), config["libraries"])
+        self._readable = walls.with_folders(
+            walls.python_paths(kit), config["libraries"]
+        )
         self._hidden = [os.path.normpath(path) for path in config.pop("hidden")]
         self._pid_namespace = -1
         ground = walls.survey(self._tier, self._readable)
         self._ground = dataclasses.replace(ground, for_device=bool(self._device))
-        self._forked = os.getpid() * 64  # two hosts of one machine begin with different users
+        self._forked = (
+            os.getpid() * 64
+        )  # two hosts of one machine begin with different users
         self._clients: dict[int, socket.socket] = {}  # by the number of a living worker
         self._ends: dict[int, tuple[int, float]] = {}
 
     @property
     def readable(self) -> list[str]:
         """Paths of the machine's files that workers can read."""
-        by_tier = {"none": ["/"], "no-open": [], "uid": ["/, where every user of the machine may"]}
+        by_tier = {
+            "none": ["/"],
+            "no-open": [],
+            "uid": ["/, where every user of the machine may"],
+        }
         return by_tier.get(self._tier, self._readable)
 
     def raise_walls(self) -> None:
@@ -98,13 +108,17 @@ class ForkServer:
         else:
             system_calls.unshare(flags | system_calls.NEW_USER)
             system_calls.map_own_user(uid, gid)
-            system_calls.die_with_parent(signal.SIGKILL)  # which the new credentials have cleared
+            system_calls.die_with_parent(
+                signal.SIGKILL
+            )  # which the new credentials have cleared
         first = os.fork()
         if first:
             self._wait_for(first)
         # from here on we are process 1 of the jail: if we end, every worker ends
         system_calls.die_with_parent(signal.SIGKILL)
-        system_calls.mount(None, "/", None, system_calls.MS_REC | system_calls.MS_PRIVATE)
+        system_calls.mount(
+            None, "/", None, system_calls.MS_REC | system_calls.MS_PRIVATE
+        )
         system_calls.mount(
             "proc",
             "/proc",

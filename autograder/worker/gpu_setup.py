@@ -32,12 +32,18 @@ def prepare(driver_cuda: str, driver_folder: str) -> list[str]:
     assemble_in_the_driver(driver_cuda)
     library = Path(driver_folder, "libcuda.so.1")
     if driver_folder and library.exists():
-        os.environ["TRITON_LIBCUDA_PATH"] = driver_folder  # where Triton links, instead of ldconfig
+        os.environ["TRITON_LIBCUDA_PATH"] = (
+            driver_folder  # where Triton links, instead of ldconfig
+        )
         ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)  # found by its name from now on
     try:
-        driver.set_active(CudaDriver())  # compiles: it must not be made again behind the walls
+        driver.set_active(
+            CudaDriver()
+        )  # compiles: it must not be made again behind the walls
     except Exception as error:
-        raise OSError(f"Triton's part for NVIDIA GPUs cannot be compiled here: {error}") from error
+        raise OSError(
+            f"Triton's part for NVIDIA GPUs cannot be compiled here: {error}"
+        ) from error
     folders = driver_folders(Path("/proc/self/maps").read_text(encoding="utf-8"))
     if not folders:
         raise OSError("the driver's library libcuda.so.1 was not loaded")
@@ -57,7 +63,9 @@ def assemble_in_the_driver(driver_cuda: str) -> None:
     version = min(assembler.version, driver_cuda, key=numbers)
     unused_assembler = type(assembler)("", version)
 
-    def keep_ptx(self: Any, src: str, metadata: Any, opt: Any, capability: Any) -> bytes:
+    def keep_ptx(
+        self: Any, src: str, metadata: Any, opt: Any, capability: Any
+    ) -> bytes:
         return src.encode()
 
     compiler.get_ptxas = lambda arch: unused_assembler

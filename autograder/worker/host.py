@@ -60,7 +60,8 @@ def main() -> None:
         server = ForkServer(controls, config, KIT)
         if len(list(Path("/proc/self/task").iterdir())) != 1:
             raise OSError(
-                errno.EBUSY, "the host has more than one thread, and a fork of it would hang"
+                errno.EBUSY,
+                "the host has more than one thread, and a fork of it would hang",
             )
         server.raise_walls()
     except (OSError, ValueError, WallRefused) as error:

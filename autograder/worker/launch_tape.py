@@ -28,7 +28,9 @@ class LaunchTape:
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._kept: list[torch.UntypedStorage] = []  # an address names one storage meanwhile
+        self._kept: list[
+            torch.UntypedStorage
+        ] = []  # an address names one storage meanwhile
         self._storages: list[dict[str, Any]] = []
         self._texts: dict[str, int] = {}
         self._steps: list[list[Any]] = []
@@ -78,19 +80,32 @@ class LaunchTape:
         self._has_answers = True
 
     def note_operation(
-        self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor], outputs: list[Tensor]
+        self,
+        func: Any,
+        args: Any,
+        kwargs: Any,
+        inputs: list[Tensor],
+        outputs: list[Tensor],
     ) -> None:
         """Note an operation of torch that has just run."""
         writes = func._schema.is_mutable
         known = {_address(tensor) for tensor in inputs}
-        fresh = [tensor for tensor in outputs if is_plain(tensor) and _address(tensor) not in known]
+        fresh = [
+            tensor
+            for tensor in outputs
+            if is_plain(tensor) and _address(tensor) not in known
+        ]
         if not writes and not fresh:
             return  # a view
         name = func._overloadpacket.__name__
         parts = [self._encode(args), self._encode(kwargs or {})]
         for tensor in fresh:
             self._enter(tensor, {})
-        results = [] if writes else [self._view(tensor) for tensor in outputs if is_plain(tensor)]
+        results = (
+            []
+            if writes
+            else [self._view(tensor) for tensor in outputs if is_plain(tensor)]
+        )
         self._append(["torch", name, func._overloadname, *parts, results])
 
     def note_launch(self, launch: LaunchData, memory: ArgumentMemory) -> None:
@@ -159,5 +174,8 @@ def is_plain(value: Any) -> bool:
         return False
     try:
         return value.untyped_storage().data_ptr() != 0
-    except (RuntimeError, NotImplementedError):  # a wrapper around other tensors has no storage
+    except (
+        RuntimeError,
+        NotImplementedError,
+    ):  # a wrapper around other tensors has no storage
         return False

@@ -38,7 +38,9 @@ class LaunchRecord(TorchDispatchMode):
         names: names of the arguments, by the address of their memory.
     """
 
-    def __init__(self, strict: Strict, recording: Recording, names: dict[int, str]) -> None:
+    def __init__(
+        self, strict: Strict, recording: Recording, names: dict[int, str]
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tape = LaunchTape()
         self._strict = strict
@@ -59,10 +61,14 @@ class LaunchRecord(TorchDispatchMode):
         """
         return False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         if self._strict.is_quiet:  # a launch that autotune makes besides
             return func(*args, **(kwargs or {}))
-        inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        inputs = [
+            leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)
+        ]
         self.tape.meet(inputs)
         result = func(*args, **(kwargs or {}))
         outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
@@ -83,10 +89,14 @@ class LaunchRecord(TorchDispatchMode):
             self._name_copies(name, inputs, outputs)
         return result
 
-    def _name_copies(self, name: str, inputs: list[Tensor], outputs: list[Tensor]) -> None:
+    def _name_copies(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor]
+    ) -> None:
         """Give copies the name of the argument whose elements they hold."""
         addresses = map(_address, inputs)
-        origins = [self._names[address] for address in addresses if address in self._names]
+        origins = [
+            self._names[address] for address in addresses if address in self._names
+        ]
         if not origins:
             return
         origin = origins[-1] if name == "copy_" else origins[0]
@@ -127,7 +137,9 @@ def watch_launches(
     except (TypeError, ValueError):
         arguments = {}
     arguments.update(zip(parameters, args, strict=False))
-    tensors = {name: value for name, value in arguments.items() if isinstance(value, Tensor)}
+    tensors = {
+        name: value for name, value in arguments.items() if isinstance(value, Tensor)
+    }
     names = {_address(value): name for name, value in tensors.items()}
     strict = install()
     with strict.record(names, allocations=Allocations()) as recording:

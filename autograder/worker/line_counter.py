@@ -33,7 +33,9 @@ class LineCounter:
     def _follow(self, frame: FrameType, event: str, argument: Any) -> Any:
         """Python's question at each new frame: who counts its lines."""
         file = frame.f_code.co_filename
-        return self._count_line if is_cell_file(file) or is_companion_file(file) else None
+        return (
+            self._count_line if is_cell_file(file) or is_companion_file(file) else None
+        )
 
     def _count_line(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line":

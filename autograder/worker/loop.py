@@ -10,7 +10,14 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from autograder.wire.frames import Block, Frame, WireClosed, WireError, receive_frame, send_frame
+from autograder.wire.frames import (
+    Block,
+    Frame,
+    WireClosed,
+    WireError,
+    receive_frame,
+    send_frame,
+)
 from autograder.wire.libraries import is_tensor, loaded_torch
 from autograder.wire.signatures import signature_digest
 from autograder.wire.values import Decoder, Encoder, HandleReference
@@ -69,7 +76,9 @@ class Loop:
         self._hooks = StandInHooks()
         self._ban: Ban | None = None
         self._counter: CostCounter | None = None
-        self._launch: Any = None  # the record of the kernels of the call that is being answered
+        self._launch: Any = (
+            None  # the record of the kernels of the call that is being answered
+        )
         self._request = 0
 
     def serve(self) -> None:
@@ -129,7 +138,9 @@ class Loop:
             stand_in = make_stand_in(name, self._ask, function)
             # a function of another signature would refuse what the answer key takes
             has_signature = (
-                bool(signature) and callable(function) and signature_digest(function) == signature
+                bool(signature)
+                and callable(function)
+                and signature_digest(function) == signature
             )
             if not (has_signature and self._hooks.stand_in(function, stand_in)):
                 self._names[name] = stand_in
@@ -151,7 +162,9 @@ class Loop:
         target = self._target(frame.header)
         if target is None:
             return
-        decoder = Decoder(frame.tensors, self._object, keep_strides=True, device=self._device)
+        decoder = Decoder(
+            frame.tensors, self._object, keep_strides=True, device=self._device
+        )
         args, kwargs = decoder.decode(frame.header["value"])
         copies = copy_data(args), copy_data(kwargs)
         self._counter = None
@@ -174,7 +187,9 @@ class Loop:
                 if (names := frame.header.get("launch")) is not None:
                     launch = watchers.enter_context(_watch(target, args, kwargs, names))
                 self._launch = launch
-                if lines is not None:  # the last to watch: the others' own code is not counted
+                if (
+                    lines is not None
+                ):  # the last to watch: the others' own code is not counted
                     watchers.enter_context(lines)
                 result = target(*args, **kwargs)
             self._synchronize()
@@ -258,7 +273,9 @@ class Loop:
                 self._links[self._request] = (inputs, encoder.grad_tensors)
             self._reply({"ok": True, "value": encoded, **notes}, encoder.tensors)
         except WireError as error:
-            self._reply({"ok": False, "error": describe_error(error), "uncrossable": True})
+            self._reply(
+                {"ok": False, "error": describe_error(error), "uncrossable": True}
+            )
 
     @contextlib.contextmanager
     def _reply_on_error(self) -> Iterator[None]:
@@ -268,7 +285,9 @@ class Loop:
         except BaseException as error:
             self._reply({"ok": False, "error": describe_error(error)})
 
-    def _reply(self, header: dict[str, Any], tensors: dict[str, Block] | None = None) -> None:
+    def _reply(
+        self, header: dict[str, Any], tensors: dict[str, Block] | None = None
+    ) -> None:
         numbered = {"id": self._request, **header}
         send_frame(self._sock, Frame(numbered, tensors or {}))
 

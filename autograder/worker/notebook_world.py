@@ -28,7 +28,9 @@ class _Quiet:
 
 def no_input(prompt: object = "") -> str:
     """Stands in for `input`: there is nobody to answer while grading."""
-    raise EOFError("input() has nobody to ask while grading: give the value in the code instead")
+    raise EOFError(
+        "input() has nobody to ask while grading: give the value in the code instead"
+    )
 
 
 def new_namespace() -> dict[str, Any]:
@@ -106,7 +108,9 @@ def install_my_course(names: dict[str, Any]) -> None:
     Args:
         names: the namespace that the cells share.
     """
-    sys.meta_path.insert(0, _MyCourse(names))  # in front: no file of that name is looked for
+    sys.meta_path.insert(
+        0, _MyCourse(names)
+    )  # in front: no file of that name is looked for
 
 
 def run_eagerly() -> None:

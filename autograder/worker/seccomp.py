@@ -64,7 +64,9 @@ _WRITING = _words(
     """
 )
 
-_FOR_DEVICE = _words("mlock mlock2 munlock mbind get_mempolicy set_mempolicy bind listen")
+_FOR_DEVICE = _words(
+    "mlock mlock2 munlock mbind get_mempolicy set_mempolicy bind listen"
+)
 """Calls of NVIDIA's driver. Those on memory keep the process's own pages in place, or near a
 processor. `bind` and `listen` are for the socket that cuInit makes (`_device_sockets`): without
 them CUDA does not start. Nobody can be connected to it.
@@ -73,7 +75,13 @@ them CUDA does not start. Nobody can be connected to it.
 # No process can handle these signals, and they look like the machine's doing. A timer of
 # timer_create could send one, by a number in memory, out of the filter's sight: so no such timer
 # can be made.
-_RESERVED = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+_RESERVED = (
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    signal.SIGTSTP,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+)
 _CLONE_THREAD = 0x10000
 _CLONE_OTHER = 0x7E020000 | 0x80  # any new namespace
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -186,7 +194,9 @@ class Filter:
             ],
         )
         self._only("sched_setaffinity", 0, (0,))
-        self._only("socketpair", 1, _SOCKETPAIR_ALLOWED)  # asyncio wants a pair of its own
+        self._only(
+            "socketpair", 1, _SOCKETPAIR_ALLOWED
+        )  # asyncio wants a pair of its own
         commands = (*_FCNTL_ALLOWED, *_SEALS) if for_device else _FCNTL_ALLOWED
         self._only("fcntl", 1, commands, errno.EINVAL)
         self._only("prctl", 0, _PRCTL_ALLOWED)
@@ -310,7 +320,9 @@ class Filter:
 
     def packed(self) -> bytes:
         """The program as the kernel takes it."""
-        return b"".join(struct.pack("HBBI", *instruction) for instruction in self.program)
+        return b"".join(
+            struct.pack("HBBI", *instruction) for instruction in self.program
+        )
 
 
 @functools.lru_cache(maxsize=4)
@@ -320,13 +332,17 @@ def program_for(
     """The filter's program for a process of this number. Where every worker has a process namespace
     and is number 1, the host has the program ready before it forks.
     """
-    return Filter(own_pid, may_write=may_write, may_open=may_open, for_device=for_device).packed()
+    return Filter(
+        own_pid, may_write=may_write, may_open=may_open, for_device=for_device
+    ).packed()
 
 
 def enforce(program: bytes) -> None:
     """Put a filter in force, for good."""
     buffer = ctypes.create_string_buffer(program, len(program))
-    pointer = struct.pack("HxxxxxxQ", len(program) // _INSTRUCTION_BYTES, ctypes.addressof(buffer))
+    pointer = struct.pack(
+        "HxxxxxxQ", len(program) // _INSTRUCTION_BYTES, ctypes.addressof(buffer)
+    )
     holder = ctypes.create_string_buffer(pointer, len(pointer))
     no_new_privileges()
     syscall("seccomp", 1, 0, ctypes.c_void_p(ctypes.addressof(holder)))

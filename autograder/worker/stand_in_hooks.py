@@ -50,7 +50,9 @@ class StandInHooks:
         return answer(*arguments, **keywords)
 
 
-def compile_with_hooks(source: str, file: str, flags: int, names: Collection[str]) -> CodeType:
+def compile_with_hooks(
+    source: str, file: str, flags: int, names: Collection[str]
+) -> CodeType:
     """Compile a cell, with a hook in each of its functions of these names, `def` or `lambda`.
 
     Decorated functions get none (the stand-in takes the place of what the decorator made), nor do
@@ -61,14 +63,20 @@ def compile_with_hooks(source: str, file: str, flags: int, names: Collection[str
     """
     code: CodeType = compile(source, file, "exec", flags, dont_inherit=True)
     has_lambda = "lambda" in source
-    if not any(f"def {name}" in source or (has_lambda and name in source) for name in names):
+    if not any(
+        f"def {name}" in source or (has_lambda and name in source) for name in names
+    ):
         return code
     try:
-        tree = compile(source, file, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        tree = compile(
+            source, file, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True
+        )
         inserter = _HookInserter(names)
         tree = inserter.visit(tree)
         if inserter.count:
-            code = compile(ast.fix_missing_locations(tree), file, "exec", flags, dont_inherit=True)
+            code = compile(
+                ast.fix_missing_locations(tree), file, "exec", flags, dont_inherit=True
+            )
     except RecursionError:  # a cell of a thousand levels runs as it is
         pass
     return code
@@ -82,10 +90,16 @@ class _HookInserter(ast.NodeTransformer):
         self.count = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        if node.name not in self.names or node.decorator_list or _is_generator(node.body):
+        if (
+            node.name not in self.names
+            or node.decorator_list
+            or _is_generator(node.body)
+        ):
             return node
         self.count += 1
-        hook = ast.parse(f"if {_HAS_STAND_IN}(): return {_forwarded_call(node.args)}").body[0]
+        hook = ast.parse(
+            f"if {_HAS_STAND_IN}(): return {_forwarded_call(node.args)}"
+        ).body[0]
         # the hook stands in the line of the `def`: the numbers of the cell's own lines in messages
         # stay as they are
         for part in ast.walk(hook):
@@ -138,7 +152,9 @@ def _is_generator(body: list[Any]) -> bool:
 
 def _forwarded_call(parameters: ast.arguments) -> str:
     """The text of a call of the stand-in with all arguments of the function."""
-    arguments = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
+    arguments = [
+        parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)
+    ]
     if parameters.vararg is not None:
         arguments.append(f"*{parameters.vararg.arg}")
     for parameter in parameters.kwonlyargs:

@@ -57,11 +57,17 @@ def remote_function(question: dict[str, Any], ask: Ask) -> Callable[..., Any]:
     return function
 
 
-def _call(ask: Ask, question: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _call(
+    ask: Ask, question: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Ask for the answer to a call. Where arguments require gradients, so does the answer, and its
     backward pass is another question.
     """
-    inputs = [leaf for leaf in leaves([args, kwargs]) if is_tensor(leaf) and leaf.requires_grad]
+    inputs = [
+        leaf
+        for leaf in leaves([args, kwargs])
+        if is_tensor(leaf) and leaf.requires_grad
+    ]
     reply = ask(question, [list(args), kwargs])
     if not inputs:
         return reply.value
@@ -84,7 +90,9 @@ def make_stand_in(name: str, ask: Ask, replaced: Any = None) -> Callable[..., An
         del stand_in.__wrapped__  # type: ignore[attr-defined]  # would hand out the student's function
         code = replaced.__code__
         stand_in.__code__ = stand_in.__code__.replace(
-            co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
+            co_name=code.co_name,
+            co_filename=code.co_filename,
+            co_firstlineno=code.co_firstlineno,
         )
         with contextlib.suppress(TypeError, ValueError):
             stand_in.__signature__ = inspect.signature(replaced)  # type: ignore[attr-defined]
@@ -109,7 +117,9 @@ def make_stand_in_class(
         try:
             return ask(question, [[], {}]).value
         except StandInRefused:
-            raise AttributeError(f"{name!r} object has no attribute {attribute!r}") from None
+            raise AttributeError(
+                f"{name!r} object has no attribute {attribute!r}"
+            ) from None
 
     def make_method(method: str) -> Callable[..., Any]:
         def call(self: StandInObject, *args: Any, **kwargs: Any) -> Any:
@@ -142,10 +152,18 @@ def _leaf_as_data(leaf: Any) -> Any:
             values[field.name] = as_data(getattr(leaf, field.name))
         return SimpleNamespace(**values)
     kind = type(leaf)
-    if kind.__module__ == "student" and hasattr(leaf, "__dict__") and not _has_public_method(kind):
+    if (
+        kind.__module__ == "student"
+        and hasattr(leaf, "__dict__")
+        and not _has_public_method(kind)
+    ):
         return SimpleNamespace(**as_data(vars(leaf)))
     return leaf
 
 
 def _has_public_method(kind: type) -> bool:
-    return any(callable(member) for name, member in vars(kind).items() if not name.startswith("_"))
+    return any(
+        callable(member)
+        for name, member in vars(kind).items()
+        if not name.startswith("_")
+    )

@@ -53,7 +53,8 @@ def syscall(name: str, *arguments: Any) -> int:
     if name not in SYSCALLS:
         raise OSError(errno.ENOSYS, f"{name}: not known on {MACHINE}")
     words = [
-        ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
+        ctypes.c_long(argument) if isinstance(argument, int) else argument
+        for argument in arguments
     ]
     return _checked(_libc.syscall(ctypes.c_long(SYSCALLS[name]), *words), name)
 
@@ -128,7 +129,9 @@ def use_huge_pages() -> None:
         first_page = -(-start // _HUGE_PAGE) * _HUGE_PAGE
         for page in range(first_page, end - _HUGE_PAGE + 1, _HUGE_PAGE):
             _libc.madvise(
-                ctypes.c_void_p(page), ctypes.c_size_t(_HUGE_PAGE), ctypes.c_int(_COLLAPSE)
+                ctypes.c_void_p(page),
+                ctypes.c_size_t(_HUGE_PAGE),
+                ctypes.c_int(_COLLAPSE),
             )
 
 
@@ -142,7 +145,9 @@ def setns(descriptor: int, kind: int) -> None:
     _checked(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), "setns")
 
 
-def mount(source: str | None, target: str, kind: str | None, flags: int, options: str = "") -> None:
+def mount(
+    source: str | None, target: str, kind: str | None, flags: int, options: str = ""
+) -> None:
     """As mount(2). Raises: OSError."""
     result = _libc.mount(
         (source or "none").encode(),
@@ -156,7 +161,9 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
 
 def detach(target: str) -> None:
     """Unmount a target as soon as no process uses it. Raises: OSError."""
-    _checked(_libc.umount2(target.encode(), ctypes.c_int(_MNT_DETACH)), f"umount {target}")
+    _checked(
+        _libc.umount2(target.encode(), ctypes.c_int(_MNT_DETACH)), f"umount {target}"
+    )
 
 
 def pivot_root(new: str, old: str) -> None:
@@ -182,7 +189,12 @@ def bind_read_only(source: str, target: str) -> None:
         (os.ST_RELATIME, _MS_RELATIME),
     )
     original = sum(mount_flag for stat_flag, mount_flag in pairs if flags & stat_flag)
-    mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | original)
+    mount(
+        None,
+        target,
+        None,
+        MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | original,
+    )
 
 
 def map_own_user(uid: int, gid: int) -> None:

@@ -89,13 +89,19 @@ def python_paths(kit: Path) -> list[str]:
     may be a course.
     """
     libraries = [
-        f"{prefix}/{name}" for prefix in (sys.prefix, sys.base_prefix) for name in ("lib", "lib64")
+        f"{prefix}/{name}"
+        for prefix in (sys.prefix, sys.base_prefix)
+        for name in ("lib", "lib64")
     ]
     libraries += [*site.getsitepackages(), sysconfig.get_path("stdlib")]
     candidates = {*_SYSTEM, *libraries, *map(os.path.realpath, libraries)}
-    present = sorted(os.path.normpath(path) for path in candidates if Path(path).exists())
+    present = sorted(
+        os.path.normpath(path) for path in candidates if Path(path).exists()
+    )
     outermost = [
-        path for path in present if not any(path.startswith(folder + "/") for folder in present)
+        path
+        for path in present
+        if not any(path.startswith(folder + "/") for folder in present)
     ]
     packages = [path for path in _loaded_packages() if Path(path).parent != kit]
     return with_folders(outermost, packages)
@@ -170,7 +176,9 @@ def make_hidden(readable: list[str], hidden: list[str]) -> None:
             Path(secret).mkdir(parents=True, mode=0o700)
 
 
-def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None = None) -> None:
+def build_root(
+    readable: list[str], hidden: list[str], nodes: list[str] | None = None
+) -> None:
     """Namespaces: leave the machine's files for a new root. Stops every read and write outside the
     new root, by any path.
 
@@ -200,7 +208,9 @@ def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None =
             system_calls.bind_read_only(str(old), str(new))
     for secret in hidden:
         if Path("/new" + secret).is_dir():
-            system_calls.mount("tmpfs", "/new" + secret, "tmpfs", MS_RDONLY, "size=4k,mode=000")
+            system_calls.mount(
+                "tmpfs", "/new" + secret, "tmpfs", MS_RDONLY, "size=4k,mode=000"
+            )
     for device in (*DEVICES, *(nodes or ())):
         new = Path("/new" + device)
         new.parent.mkdir(exist_ok=True)
@@ -215,7 +225,9 @@ def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None =
         Path("/new/dev/shm").symlink_to(SCRATCH)  # where a driver would share memory
     if not os.path.lexists("/new/tmp"):
         Path("/new/tmp").symlink_to("scratch")
-    system_calls.mount(None, "/new", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    system_calls.mount(
+        None, "/new", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV
+    )
     os.chdir("/new")
     system_calls.pivot_root(".", ".")
     system_calls.detach(".")
@@ -257,7 +269,9 @@ def survey(tier: str, readable: list[str]) -> Ground:
     if statm.exists():
         pages = int(statm.read_text().split()[0])
     is_root = os.getuid() == 0 and _has_users()
-    locked = [path for path in readable if not open_to_all(path, tier)] if is_root else []
+    locked = (
+        [path for path in readable if not open_to_all(path, tier)] if is_root else []
+    )
     if locked and tier == "uid":
         raise WallRefused(
             f"a worker that is not root cannot read {locked[0]}: install Python where everybody may"
@@ -275,7 +289,8 @@ def _has_users() -> bool:
         for line in Path("/proc/self/uid_map").read_text().splitlines()
     ]
     return any(
-        first <= FIRST_USER and first + count >= FIRST_USER + USERS for first, _, count in rows
+        first <= FIRST_USER and first + count >= FIRST_USER + USERS
+        for first, _, count in rows
     )
 
 
@@ -310,8 +325,12 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
     # Where Python lies in root's home, a worker keeps the right to read past file modes: without it
     # no import would work any more. The new root, or Landlock, decides alone then what can be read;
     # uid is refused on such a machine.
-    reads_past_modes = ground.is_root and ground.sealed and tier in ("namespaces", "landlock")
-    system_calls.drop_capabilities((system_calls.DAC_READ_SEARCH,) if reads_past_modes else ())
+    reads_past_modes = (
+        ground.is_root and ground.sealed and tier in ("namespaces", "landlock")
+    )
+    system_calls.drop_capabilities(
+        (system_calls.DAC_READ_SEARCH,) if reads_past_modes else ()
+    )
     system_calls.die_with_parent(signal.SIGKILL)
     if ground.landlock is not None:
         system_calls.enter_landlock(ground.landlock)
@@ -326,7 +345,10 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
 def filter_program(tier: str, own_pid: int, for_device: bool = False) -> bytes:
     """The tier's seccomp filter."""
     return program_for(
-        own_pid, may_write=tier == "namespaces", may_open=tier != "no-open", for_device=for_device
+        own_pid,
+        may_write=tier == "namespaces",
+        may_open=tier != "no-open",
+        for_device=for_device,
     )
 
 
@@ -336,7 +358,9 @@ def _own_scratch(limits: WorkerLimits) -> None:
     """
     system_calls.unshare(system_calls.NEW_NS | system_calls.NEW_IPC)
     options = f"size={limits.scratch_mb}m,nr_inodes=2k,mode=1777"
-    system_calls.mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
+    system_calls.mount(
+        "tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options
+    )
     os.chdir(SCRATCH)
 
 

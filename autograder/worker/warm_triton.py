@@ -16,14 +16,21 @@ def _kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-de
     at = rows[:, None] * BLOCK + rows[None, :]
     inside = (rows < n)[:, None]
     x = tl.load(x_ptr + at, mask=inside, other=0.0)
-    acc = tl.zeros([BLOCK, BLOCK], tl.float32) + tl.full([BLOCK], 1.0, tl.float32)[:, None]
+    acc = (
+        tl.zeros([BLOCK, BLOCK], tl.float32)
+        + tl.full([BLOCK], 1.0, tl.float32)[:, None]
+    )
     for start in range(0, tl.cdiv(n, BLOCK)):
         s = tl.where(
-            rows[None, :] + start < n, tl.dot(x, tl.trans(x), input_precision="ieee"), float("-inf")
+            rows[None, :] + start < n,
+            tl.dot(x, tl.trans(x), input_precision="ieee"),
+            float("-inf"),
         )
         m = tl.maximum(tl.max(s, 1), tl.min(s, 1))
         p = tl.exp(s - m[:, None]) + tl.exp2(s - m[:, None])
-        acc = tl.dot(p.to(x.dtype), x, acc / tl.sum(p, 1)[:, None], input_precision="ieee")
+        acc = tl.dot(
+            p.to(x.dtype), x, acc / tl.sum(p, 1)[:, None], input_precision="ieee"
+        )
     out = acc + tl.log(tl.abs(acc) + 1.0) + tl.softmax(acc)
     tl.store(y_ptr + at, out.to(y_ptr.dtype.element_ty), mask=inside)
 

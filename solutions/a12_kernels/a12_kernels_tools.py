@@ -38,28 +38,42 @@ def compare_answers(actual: Any, expected: Any, atol: float) -> CheckDifference 
     if isinstance(expected, (list, tuple)) and any(map(_array_kind, expected)):
         if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
             count = len(expected)
-            return CheckDifference(f"It should be {count} values, and is {_short(actual)}.")
+            return CheckDifference(
+                f"It should be {count} values, and is {_short(actual)}."
+            )
         pairs = enumerate(zip(actual, expected, strict=True), start=1)
         return _first_difference(((f"value {n}", a, e) for n, (a, e) in pairs), atol)
     if isinstance(expected, dict) and any(map(_array_kind, expected.values())):
         if not isinstance(actual, dict) or actual.keys() != expected.keys():
-            found = f"has the keys {list(actual)}" if isinstance(actual, dict) else _is(actual)
-            return CheckDifference(f"It should have the keys {list(expected)}, and {found}.")
+            found = (
+                f"has the keys {list(actual)}"
+                if isinstance(actual, dict)
+                else _is(actual)
+            )
+            return CheckDifference(
+                f"It should have the keys {list(expected)}, and {found}."
+            )
         parts = ((f"the entry {key!r}", actual[key], expected[key]) for key in expected)
         return _first_difference(parts, atol)
     if kind := _array_kind(expected):
         if not _array_kind(actual):
             shape = list(expected.shape)
-            return CheckDifference(f"It should be {kind} of shape {shape}, and {_is(actual)}.")
+            return CheckDifference(
+                f"It should be {kind} of shape {shape}, and {_is(actual)}."
+            )
         return _compare_arrays(actual, expected, atol)
     return _compare_values(actual, expected, atol)
 
 
-def _first_difference(parts: Iterator[tuple[str, Any, Any]], atol: float) -> CheckDifference | None:
+def _first_difference(
+    parts: Iterator[tuple[str, Any, Any]], atol: float
+) -> CheckDifference | None:
     """The first difference among the parts of an answer, which have names."""
     for name, actual, expected in parts:
         if difference := compare_answers(actual, expected, atol):
-            sentence = f"In {name}: {difference.sentence[0].lower()}{difference.sentence[1:]}"
+            sentence = (
+                f"In {name}: {difference.sentence[0].lower()}{difference.sentence[1:]}"
+            )
             return CheckDifference(
                 sentence, difference.actual, difference.expected, difference.places
             )
@@ -77,7 +91,9 @@ def _compare_arrays(actual: Any, expected: Any, atol: float) -> CheckDifference 
         first = places[0]
         mine, right = _element(values, first), _element(expected_values, first)
         count = math.prod(shape)
-        how_many = f"{len(places)} of {count} elements differ" if count > 1 else "It differs"
+        how_many = (
+            f"{len(places)} of {count} elements differ" if count > 1 else "It differs"
+        )
         where = f", first at {list(first)}" if count > 1 else ""
         sentence = f"{how_many}{where}: yours is {show(mine)}, expected {show(right)}."
         return CheckDifference(sentence, actual, expected, places)
@@ -218,7 +234,9 @@ def draw_difference(difference: CheckDifference) -> str:
     actual, expected = (_part(array, first) for array in arrays)
     if _is_curve(actual) and _is_curve(expected):
         return _draw_curves(actual.rows[0], expected.rows[0])
-    numbers = [value for part in (actual, expected) for row in part.rows for value in row]
+    numbers = [
+        value for part in (actual, expected) for row in part.rows for value in row
+    ]
     finite = [abs(float(v)) for v in numbers if _is_number(v) and math.isfinite(v)]
     largest = max(finite, default=0.0) or 1.0
     tables = (
@@ -236,14 +254,19 @@ def write_difference(difference: CheckDifference) -> list[str]:
     """Both arrays as lines of text, under each other."""
     lines = []
     first = difference.places[0] if difference.places else ()
-    for name, array in (("yours", difference.actual), ("expected", difference.expected)):
+    for name, array in (
+        ("yours", difference.actual),
+        ("expected", difference.expected),
+    ):
         if hasattr(array, "tolist") and math.prod(array.shape):
             part = _part(array, first)
             rows = [[show(value) for value in row] for row in part.rows]
             width = max(len(text) for row in rows for text in row)
             place = _part_name(part)
             lines.append(f"{name}{f' ({place})' if place else ''}:")
-            lines += ["  " + "  ".join(text.rjust(width) for text in row) for row in rows]
+            lines += [
+                "  " + "  ".join(text.rjust(width) for text in row) for row in rows
+            ]
     return lines
 
 
@@ -258,7 +281,9 @@ def _part(array: Any, first: Sequence[int]) -> Part:
         matrix = [values]
         place: tuple[int, ...] = (0, *first)
     else:
-        index = tuple(first[: axes - 2]) if len(first) == axes else (0,) * (axes - 2)
+        index = (0,) * (axes - 2)
+        if len(first) == axes:
+            index = tuple(first[: axes - 2])
         matrix = values
         for level in index:
             matrix = matrix[level]
@@ -295,17 +320,23 @@ def _is_number(value: Any) -> bool:
 
 def _is_curve(part: Part) -> bool:
     is_row = len(part.rows) == 1 and len(part.rows[0]) >= _CURVE
-    return is_row and all(_is_number(value) and math.isfinite(value) for value in part.rows[0])
+    return is_row and all(
+        _is_number(value) and math.isfinite(value) for value in part.rows[0]
+    )
 
 
-def _draw_table(name: str, part: Part, largest: float, places: Collection[tuple[int, ...]]) -> str:
+def _draw_table(
+    name: str, part: Part, largest: float, places: Collection[tuple[int, ...]]
+) -> str:
     lines = []
     for row, values in enumerate(part.rows):
         cells = []
         for column, value in enumerate(values):
             style, label = _CELL + _shade(value, largest), html.escape(show(value))
             if part.place(row, column) in places:
-                style += f"outline:2px solid {_WRONG};outline-offset:-2px;font-weight:bold;"
+                style += (
+                    f"outline:2px solid {_WRONG};outline-offset:-2px;font-weight:bold;"
+                )
                 place = list(part.place(row, column))
                 label += f'<span role="img" aria-label=" differs, at {place}"> ✗</span>'
             cells.append(f'<td style="{style}">{label}</td>')
@@ -407,7 +438,9 @@ class CheckBox:
         if self.call:
             code = f'<code style="{_CODE};white-space:pre-wrap">{html.escape(self.call)}</code>'
             parts.append(f'<div style="margin:4px 0">{code}</div>')
-        parts += [f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines]
+        parts += [
+            f'<div style="margin:4px 0">{with_code(line)}</div>' for line in self.lines
+        ]
         if self.difference:
             parts.append(draw_difference(self.difference))
         if self.example:
@@ -419,8 +452,12 @@ class CheckBox:
         parts.append(nest_hints(self.hints, 1))
         if self.inputs:
             inputs = html.escape("\n".join(self.inputs))
-            text = f'<pre style="{_CODE};white-space:pre-wrap;margin:4px 0">{inputs}</pre>'
-            parts.append(f"<details><summary>The inputs of this call</summary>{text}</details>")
+            text = (
+                f'<pre style="{_CODE};white-space:pre-wrap;margin:4px 0">{inputs}</pre>'
+            )
+            parts.append(
+                f"<details><summary>The inputs of this call</summary>{text}</details>"
+            )
         label = html.escape(f"{self.title}. {' '.join(self.lines)}", quote=True)
         return (
             f'<div role="group" aria-label="{label}" style="border-left:4px solid {colour};'
@@ -461,7 +498,11 @@ def nest_hints(hints: Sequence[str], number: int) -> str:
 
 def with_code(text: str) -> str:
     """Plain text as HTML, with what stands between backticks as code."""
-    return re.sub(r"`([^`]+)`", rf'<code style="{_CODE}">\1</code>', html.escape(text, quote=False))
+    return re.sub(
+        r"`([^`]+)`",
+        rf'<code style="{_CODE}">\1</code>',
+        html.escape(text, quote=False),
+    )
 
 
 def running_notebook() -> Any:
@@ -506,7 +547,9 @@ def load_progress(folder: Path) -> dict[str, Any]:
     return notes if isinstance(notes, dict) else {}
 
 
-def note_progress(folder: Path, assignment: str, kind: str, name: str, value: object) -> None:
+def note_progress(
+    folder: Path, assignment: str, kind: str, name: str, value: object
+) -> None:
     """Note in a folder's file that a check, harder inputs or a prediction has this value now."""
     notes = load_progress(folder)
     entry = notes.setdefault(assignment, {})
@@ -536,7 +579,11 @@ def count_progress(entry: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     counts = {}
     for kind in COLUMNS:
         values = entry.get(kind, {})
-        done = sum(bool(value) for value in values.values()) if isinstance(values, dict) else 0
+        done = (
+            sum(bool(value) for value in values.values())
+            if isinstance(values, dict)
+            else 0
+        )
         counts[kind] = (done, int(totals.get(kind, 0)))
     return counts
 
@@ -554,7 +601,10 @@ def course_notes(folder: Path) -> dict[str, Any]:
 
 def _find_points(folder: Path, assignment: str) -> str:
     """The points on the feedback page that lies beside a notebook, "" without a page."""
-    for page in (folder / f"{assignment}.html", folder / "feedback" / f"{assignment}.html"):
+    for page in (
+        folder / f"{assignment}.html",
+        folder / "feedback" / f"{assignment}.html",
+    ):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             if points := _POINTS.search(page.read_text(encoding="utf-8")):
                 return f"{points[1]} of {points[2]}"
@@ -567,7 +617,9 @@ def progress_rows(notes: Mapping[str, Any]) -> list[list[str]]:
     for assignment in sorted(notes):
         cells = [assignment]
         for done, total in count_progress(notes[assignment]).values():
-            cells.append(f"{done} of {total}" if total else (str(done) if done else "–"))
+            cells.append(
+                f"{done} of {total}" if total else (str(done) if done else "–")
+            )
         rows.append([*cells, notes[assignment].get("points") or "–"])
     return rows
 
@@ -625,7 +677,9 @@ def refusing(names: Sequence[str]) -> Iterator[None]:
             )
 
     mode = importlib.import_module("torch.overrides").TorchFunctionMode
-    mock = importlib.import_module("unittest.mock")  # takes longer to import than all of this file
+    mock = importlib.import_module(
+        "unittest.mock"
+    )  # takes longer to import than all of this file
 
     class Refusal(mode):
         """Looks at the name of each function of torch that is called."""
@@ -645,7 +699,9 @@ def refusing(names: Sequence[str]) -> Iterator[None]:
         stack.enter_context(Refusal())
         for path in names:
             if "." in path:  # not every function of torch asks a mode
-                refusal = mock.Mock(side_effect=lambda *args, name=path, **kwargs: refuse(name))
+                refusal = mock.Mock(
+                    side_effect=lambda *args, name=path, **kwargs: refuse(name)
+                )
                 stack.enter_context(mock.patch(f"torch.{path}", refusal))
         yield
 
@@ -749,7 +805,10 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         return self
 
     def __exit__(
-        self, kind: object, error: BaseException | None, trace: types.TracebackType | None
+        self,
+        kind: object,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
     ) -> None:
         _open_checks.remove(self)
         if isinstance(self._answer, types.FunctionType):
@@ -786,11 +845,15 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         times = f" ({self.passed} comparisons)" if self.passed > 1 else ""
         lines = []
         if self.question in FACTS.get("harder", ()):
-            lines.append(f"Harder inputs, as often as you like: `harder({self.question})`.")
+            lines.append(
+                f"Harder inputs, as often as you like: `harder({self.question})`."
+            )
         box = CheckBox("passed", f"`{self.question}`: as expected{times}", lines)
         show_html(box.html(), box.text())
 
-    def _describe(self, error: Exception, trace: types.TracebackType | None) -> CheckBox:
+    def _describe(
+        self, error: Exception, trace: types.TracebackType | None
+    ) -> CheckBox:
         """The box about an exception; shortens what the notebook prints of it."""
         name = f"`{self.question}`"
         if isinstance(error, NotYet):
@@ -809,13 +872,17 @@ class checking:  # noqa: N801  # students read it as a word: with checking("atte
         if STUB in str(error):
             _shorten(error, [f"{error} (see the box above)"])
             missing = str(error).partition(STUB)[0]
-            sentence = "Write your answer in its cell, run the cell, and run this one again."
+            sentence = (
+                "Write your answer in its cell, run the cell, and run this one again."
+            )
             if missing != self.question:
                 sentence = f"It needs `{missing}`, which is not written yet."
             return CheckBox("open", f"{name} is not written yet", [sentence])
         if isinstance(error, NotAllowed):
             _shorten(error, [f"{self.question}: {error}"])
-            return CheckBox("failed", f"{name}: not yet", [str(error)], self.call, self._inputs)
+            return CheckBox(
+                "failed", f"{name}: not yet", [str(error)], self.call, self._inputs
+            )
         if isinstance(error, NameError) and self._answer is None:
             _shorten(error, [f"NameError: {error}"])
             sentence = "Run its cell first, and the cells above it."
@@ -873,7 +940,11 @@ def _show_argument(name: str, value: Any) -> str:
         return f"{name}={textwrap.shorten(show(value), 60, placeholder='…')}"
     if isinstance(value, (list, tuple)) and len(repr(value)) <= 60:
         return f"{name}={value!r}"
-    return f"{name}={type(value).__name__}" if not callable(value) else f"{name}=a function"
+    return (
+        f"{name}={type(value).__name__}"
+        if not callable(value)
+        else f"{name}=a function"
+    )
 
 
 def _first_argument(frame: types.FrameType) -> str:
@@ -895,7 +966,9 @@ def _shorten(error: Exception, lines: list[str]) -> None:
         error._render_traceback_ = lambda: lines
 
 
-def _student_frames(trace: types.TracebackType | None, names: dict[str, Any]) -> list[str]:
+def _student_frames(
+    trace: types.TracebackType | None, names: dict[str, Any]
+) -> list[str]:
     """The lines of a traceback that lie in the notebook, without the check's own."""
     frames = []
     inner = trace.tb_next if trace else None  # the check's cell comes first
@@ -933,7 +1006,11 @@ def predict(name: str, prediction: Any, *_: Any, **__: Any) -> None:
         return
     is_right = _is_right(prediction, facts)
     said, answer = _quote(prediction), _quote(facts["answer"])
-    title = f"{said}: so it is." if is_right else f"You said {said}. The answer is {answer}."
+    title = (
+        f"{said}: so it is."
+        if is_right
+        else f"You said {said}. The answer is {answer}."
+    )
     show_box(CheckBox("passed" if is_right else "open", title, [facts["because"]]))
     if running_notebook() is not None:
         folder, assignment = Path.cwd(), FACTS["assignment"]
@@ -1015,7 +1092,9 @@ def harder(
     question = _question_of(function)
     if not question:
         listed = ", ".join(FACTS.get("harder", ()))
-        raise ValueError(f"there are harder inputs for {listed}; write one of them, harder(…)")
+        raise ValueError(
+            f"there are harder inputs for {listed}; write one of them, harder(…)"
+        )
     seed = seed if seed >= 0 else random.SystemRandom().randrange(_SEEDS)
     names = {
         **sys._getframe(1).f_globals,
@@ -1067,7 +1146,9 @@ def try_harder(
     try:
         part = importlib.import_module(FACTS["harder_module"])
     except ModuleNotFoundError as error:
-        sentence = f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        sentence = (
+            f"{FACTS['harder_module']}.py is not here: put it beside the notebook."
+        )
         return CheckBox(
             "open",
             f"`{question}`: harder inputs",
@@ -1085,10 +1166,14 @@ def try_harder(
         count = f"{result.calls} calls" if result.calls != 1 else "1 call"
         held = " ".join(result.sentences)
         return CheckBox(
-            "passed", f"`{question}`: {count} with harder inputs, all is well", [held, again]
+            "passed",
+            f"`{question}`: {count} with harder inputs, all is well",
+            [held, again],
         )
     if failure.error is not None and STUB in str(failure.error):
-        sentence = "Write your answer in its cell, run the cell, and run this one again."
+        sentence = (
+            "Write your answer in its cell, run the cell, and run this one again."
+        )
         return CheckBox(
             "open",
             f"`{question}` is not written yet",
@@ -1121,7 +1206,9 @@ def progress() -> None:
     if running_notebook() is not None:
         note_totals(folder, assignment, FACTS["of"])
         for question in FACTS["questions"]:
-            note_progress(folder, assignment, "questions", question, is_written(names, question))
+            note_progress(
+                folder, assignment, "questions", question, is_written(names, question)
+            )
     rows = progress_rows(course_notes(folder))
     text = f"{progress_text(rows)}\n\nKept in {PROGRESS_FILE} beside the notebook, nowhere else."
     show_html(_table(rows), text)
@@ -1136,7 +1223,9 @@ def is_written(names: Mapping[str, Any], question: str) -> bool:
     functions = list(vars(answer).values()) if isinstance(answer, type) else [answer]
     for function in functions:
         code = getattr(function, "__code__", None)
-        if code is not None and any(STUB in str(constant) for constant in _constants(code)):
+        if code is not None and any(
+            STUB in str(constant) for constant in _constants(code)
+        ):
             return False
     return True
 
@@ -1152,11 +1241,17 @@ def _constants(code: types.CodeType) -> Iterator[object]:
 
 def _table(rows: list[list[str]]) -> str:
     style = "padding:3px 10px;border:1px solid rgba(128,128,128,.35);text-align:left"
-    head = "".join(f'<th scope="col" style="{style}">{html.escape(t)}</th>' for t in rows[0])
+    head = "".join(
+        f'<th scope="col" style="{style}">{html.escape(t)}</th>' for t in rows[0]
+    )
     body = ""
     for first, *others in rows[1:]:
-        cells = "".join(f'<td style="{style}">{html.escape(text)}</td>' for text in others)
-        body += f'<tr><th scope="row" style="{style}">{html.escape(first)}</th>{cells}</tr>'
+        cells = "".join(
+            f'<td style="{style}">{html.escape(text)}</td>' for text in others
+        )
+        body += (
+            f'<tr><th scope="row" style="{style}">{html.escape(first)}</th>{cells}</tr>'
+        )
     return (
         '<div style="overflow-x:auto;color:inherit"><table style="border-collapse:collapse;'
         'margin:0;color:inherit"><caption style="text-align:left;caption-side:top;color:inherit;'
@@ -1196,7 +1291,10 @@ def check(notebook: str = "") -> None:
         return
     with _notebook_file(notebook, Path.cwd()) as path:
         done = subprocess.run(
-            [sys.executable, str(program), str(path)], capture_output=True, text=True, check=False
+            [sys.executable, str(program), str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     print(done.stdout + done.stderr)
 
@@ -1239,7 +1337,9 @@ def _ask_colab() -> Any:
 
 def _from_history(folder: Path) -> dict[str, Any]:
     """A notebook of the released cells, with what ran in this session in place of the answers."""
-    table = json.loads((folder / f"{FACTS['assignment']}{_TABLE_SUFFIX}").read_text("utf-8"))
+    table = json.loads(
+        (folder / f"{FACTS['assignment']}{_TABLE_SUFFIX}").read_text("utf-8")
+    )
     release: dict[str, Any] = table["release"]
     shell = running_notebook()
     history = list(shell.user_ns.get("In", [])) if shell else []
@@ -1257,7 +1357,11 @@ def _answered(
         if kit.get("role") == "question":
             name = kit["name"]
             marks = (f"def {name}(", f"class {name}", f"{name} = ")
-            ran = [text for text in history if text.startswith(marks) or f"\n{marks[0]}" in text]
+            ran = [
+                text
+                for text in history
+                if text.startswith(marks) or f"\n{marks[0]}" in text
+            ]
             source = ran[-1] if ran else source
         yield {**cell, "source": source}
 

@@ -39,28 +39,42 @@ def compare_answers(actual: Any, expected: Any, atol: float) -> CheckDifference 
     if isinstance(expected, (list, tuple)) and any(map(_array_kind, expected)):
         if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
             count = len(expected)
-            return CheckDifference(f"It should be {count} values, and is {_short(actual)}.")
+            return CheckDifference(
+                f"It should be {count} values, and is {_short(actual)}."
+            )
         pairs = enumerate(zip(actual, expected, strict=True), start=1)
         return _first_difference(((f"value {n}", a, e) for n, (a, e) in pairs), atol)
     if isinstance(expected, dict) and any(map(_array_kind, expected.values())):
         if not isinstance(actual, dict) or actual.keys() != expected.keys():
-            found = f"has the keys {list(actual)}" if isinstance(actual, dict) else _is(actual)
-            return CheckDifference(f"It should have the keys {list(expected)}, and {found}.")
+            found = (
+                f"has the keys {list(actual)}"
+                if isinstance(actual, dict)
+                else _is(actual)
+            )
+            return CheckDifference(
+                f"It should have the keys {list(expected)}, and {found}."
+            )
         parts = ((f"the entry {key!r}", actual[key], expected[key]) for key in expected)
         return _first_difference(parts, atol)
     if kind := _array_kind(expected):
         if not _array_kind(actual):
             shape = list(expected.shape)
-            return CheckDifference(f"It should be {kind} of shape {shape}, and {_is(actual)}.")
+            return CheckDifference(
+                f"It should be {kind} of shape {shape}, and {_is(actual)}."
+            )
         return _compare_arrays(actual, expected, atol)
     return _compare_values(actual, expected, atol)
 
 
-def _first_difference(parts: Iterator[tuple[str, Any, Any]], atol: float) -> CheckDifference | None:
+def _first_difference(
+    parts: Iterator[tuple[str, Any, Any]], atol: float
+) -> CheckDifference | None:
     """The first difference among the parts of an answer, which have names."""
     for name, actual, expected in parts:
         if difference := compare_answers(actual, expected, atol):
-            sentence = f"In {name}: {difference.sentence[0].lower()}{difference.sentence[1:]}"
+            sentence = (
+                f"In {name}: {difference.sentence[0].lower()}{difference.sentence[1:]}"
+            )
             return CheckDifference(
                 sentence, difference.actual, difference.expected, difference.places
             )
@@ -78,7 +92,9 @@ def _compare_arrays(actual: Any, expected: Any, atol: float) -> CheckDifference 
         first = places[0]
         mine, right = _element(values, first), _element(expected_values, first)
         count = math.prod(shape)
-        how_many = f"{len(places)} of {count} elements differ" if count > 1 else "It differs"
+        how_many = (
+            f"{len(places)} of {count} elements differ" if count > 1 else "It differs"
+        )
         where = f", first at {list(first)}" if count > 1 else ""
         sentence = f"{how_many}{where}: yours is {show(mine)}, expected {show(right)}."
         return CheckDifference(sentence, actual, expected, places)
@@ -281,7 +297,9 @@ class Scope:
         low, high = self._ranges.get(name, FEW)
         earlier = [size for size in self.sizes.values() if low <= size <= high]
         kind = self.whole(0, 99)
-        if kind >= 75 and earlier:  # sizes that coincide hide exchanged axes, or show them
+        if (
+            kind >= 75 and earlier
+        ):  # sizes that coincide hide exchanged axes, or show them
             return earlier[self.whole(0, len(earlier) - 1)]
         if kind >= 68 and name not in self._ranges and not self._has_large_size:
             self._has_large_size = True
@@ -447,19 +465,24 @@ def draw_mask(style: str, shape: Sequence[int], generator: torch.Generator) -> T
     allowed = torch.rand(sizes, generator=generator) < 0.6
     if style == "all" or not allowed.numel() or not sizes:
         return torch.ones_like(allowed)
-    columns = torch.arange(sizes[-1])
+    width = sizes[-1]
+    a_row = (*sizes[:-1], 1)
+    columns = torch.arange(width)
     if style == "causal" and len(sizes) > 1:
-        rows = torch.arange(sizes[-2]).unsqueeze(-1)
-        return (columns <= rows + sizes[-1] - sizes[-2]).expand(sizes).clone()
+        height = sizes[-2]
+        rows = torch.arange(height).unsqueeze(-1)
+        last_seen = rows + width - height
+        return (columns <= last_seen).expand(sizes).clone()
     if style == "padding":
-        lengths = torch.randint(1, sizes[-1] + 1, (*sizes[:-1], 1), generator=generator)
+        lengths = torch.randint(1, width + 1, a_row, generator=generator)
         return columns < lengths
     if style == "one each":
-        return columns == torch.randint(0, sizes[-1], (*sizes[:-1], 1), generator=generator)
+        return columns == torch.randint(0, width, a_row, generator=generator)
     if style == "random":  # no row is empty
-        first = torch.randint(0, sizes[-1], (*sizes[:-1], 1), generator=generator)
+        first = torch.randint(0, width, a_row, generator=generator)
         return allowed | (columns == first)
-    return allowed & (torch.rand((*sizes[:-1], 1), generator=generator) < 0.6)
+    kept_rows = torch.rand(a_row, generator=generator) < 0.6
+    return allowed & kept_rows
 
 
 MASKS = ("random", "all", "causal", "padding", "one each", "some rows empty")
@@ -537,7 +560,11 @@ def tensor(
         style = "normal" if is_usual else scope.choose(f"{name}: values", values)
         generator = scope.generator()
         numbers = draw_floats(style, shape, chosen_dtype, generator)
-        special = scope.choose(f"{name}: some are", ("usual", *may_have)) if may_have else "usual"
+        special = (
+            scope.choose(f"{name}: some are", ("usual", *may_have))
+            if may_have
+            else "usual"
+        )
         if special != "usual" and not scope.is_tame:
             numbers[torch.rand(shape, generator=generator) < 0.4] = float(special)
         numbers = shuffle_layout(numbers, scope.choose(f"{name}: layout", _LAYOUTS))
@@ -574,7 +601,9 @@ def mask(
 
     def draw(scope: Scope, name: str) -> Any:
         shape = scope.shape(axes)
-        allowed = draw_mask(scope.choose(f"{name}: values", styles), shape, scope.generator())
+        allowed = draw_mask(
+            scope.choose(f"{name}: values", styles), shape, scope.generator()
+        )
         if not broadcasts:
             return allowed
         kind = scope.choose(f"{name}: axes", ("all", "all", "some of size 1", "fewer"))
@@ -661,7 +690,8 @@ def dict_of(**parameters: Parameter) -> Drawn:
 def config_of(**parameters: Parameter) -> Drawn:
     """A plain object with these attributes."""
     return Drawn(
-        lambda scope, name: SimpleNamespace(**_draw_named(scope, parameters)), can_change=False
+        lambda scope, name: SimpleNamespace(**_draw_named(scope, parameters)),
+        can_change=False,
     )
 
 
@@ -688,7 +718,8 @@ def text(alphabet: str, low: int = 0, high: int = 8) -> Drawn:
 
 def _draw_text(scope: Scope, alphabet: str, low: int, high: int) -> str:
     return "".join(
-        alphabet[scope.whole(0, len(alphabet) - 1)] for _ in range(scope.whole(low, high))
+        alphabet[scope.whole(0, len(alphabet) - 1)]
+        for _ in range(scope.whole(low, high))
     )
 
 
@@ -783,8 +814,12 @@ class Script:
         steps = []
         for step in self.steps:
             arguments = tuple(map_leaves(function, part) for part in step.arguments)
-            keywords = {name: map_leaves(function, part) for name, part in step.keywords.items()}
-            steps.append(dataclasses.replace(step, arguments=arguments, keywords=keywords))
+            keywords = {
+                name: map_leaves(function, part) for name, part in step.keywords.items()
+            }
+            steps.append(
+                dataclasses.replace(step, arguments=arguments, keywords=keywords)
+            )
         return dataclasses.replace(self, steps=tuple(steps))
 
     def leaves(self) -> list[Any]:
@@ -884,7 +919,9 @@ def calls(**parameters: Parameter) -> Form:
         for key, parameter in parameters.items():
             scope.arguments[key] = parameter.draw(scope, key)
         _write_call(play, name, parameters, scope.arguments)
-        changeable = [key for key in parameters if getattr(parameters[key], "can_change", False)]
+        changeable = [
+            key for key in parameters if getattr(parameters[key], "can_change", False)
+        ]
         if not changeable or not scope.happens(_CALLS_TWICE):
             return
         key = changeable[scope.whole(0, len(changeable) - 1)]
@@ -1044,7 +1081,9 @@ class DrawnCalls:
         accepts = self.allowed.allowed_if
         if accepts is None:
             return True
-        steps = [step for step in self.script.steps if step.name == self.allowed.function]
+        steps = [
+            step for step in self.script.steps if step.name == self.allowed.function
+        ]
         return all(accepts(*step.arguments, **step.keywords) for step in steps)
 
     def with_tensor(
@@ -1119,7 +1158,10 @@ class SmallerCalls:
             drawn = self.drawn.allowed.draw(source)
         except CallRejected:
             return False
-        is_smaller = (len(source.made), source.made) < (len(self._numbers), self._numbers)
+        is_smaller = (len(source.made), source.made) < (
+            len(self._numbers),
+            self._numbers,
+        )
         if is_smaller and self._try(drawn):
             self._numbers = source.made
             return True
@@ -1162,7 +1204,9 @@ class SmallerCalls:
 
 def _smaller_numbers(number: int) -> Iterator[int]:
     """0 first, then numbers that come near."""
-    yield from dict.fromkeys(n for n in (0, 1, number // 2, number - 1) if 0 <= n < number)
+    yield from dict.fromkeys(
+        n for n in (0, 1, number // 2, number - 1) if 0 <= n < number
+    )
 
 
 _SIMPLER: tuple[Callable[[Tensor], Tensor], ...] = (
@@ -1305,7 +1349,10 @@ def _gradients(result: Any, inputs: Sequence[Tensor]) -> list[Tensor | None]:
     if total is None:
         return [None for _ in inputs]
     total.backward()
-    return [None if tensor.grad is None else tensor.grad.detach().clone() for tensor in inputs]
+    return [
+        None if tensor.grad is None else tensor.grad.detach().clone()
+        for tensor in inputs
+    ]
 
 
 def weighted_sum(answer: Any, *, with_gradient: bool = False) -> Tensor | None:
@@ -1327,7 +1374,9 @@ def weighted_sum(answer: Any, *, with_gradient: bool = False) -> Tensor | None:
 def _as_data(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
         return leaf.detach()
-    is_data = leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes, torch.dtype))
+    is_data = leaf is None or isinstance(
+        leaf, (bool, int, float, complex, str, bytes, torch.dtype)
+    )
     if is_data or type(leaf).__module__ == "numpy":
         return leaf
     return _OBJECT if not isinstance(leaf, (set, frozenset)) else leaf
@@ -1401,7 +1450,9 @@ class HarderTrial:
             )
 
         def find(step: ScriptStep) -> Any:
-            return helpers[step.name] if step.kind == "helper" else self.names[step.name]
+            return (
+                helpers[step.name] if step.kind == "helper" else self.names[step.name]
+            )
 
         for step in script.steps:
             answer, made_object = play_step(
@@ -1431,7 +1482,9 @@ class HarderTrial:
     def dtype(self) -> torch.dtype | None:
         """The one dtype of all float arguments; None where there are none, or several."""
         dtypes = {tensor.dtype for tensor in float_arguments(self.script)}
-        dtypes |= {leaf for leaf in self.script.leaves() if isinstance(leaf, torch.dtype)}
+        dtypes |= {
+            leaf for leaf in self.script.leaves() if isinstance(leaf, torch.dtype)
+        }
         return dtypes.pop() if len(dtypes) == 1 else None
 
     @property
@@ -1446,9 +1499,17 @@ class HarderTrial:
 
     def the_call(self) -> ScriptStep | None:
         """The one call of the question's function; None where the calls are several."""
-        steps = [step for step in self.script.steps if step.kind == "call" and step.on is None]
+        steps = [
+            step
+            for step in self.script.steps
+            if step.kind == "call" and step.on is None
+        ]
         is_alone = len(self.script.steps) == 1
-        return steps[0] if is_alone and steps[0].name == self.drawn.allowed.function else None
+        return (
+            steps[0]
+            if is_alone and steps[0].name == self.drawn.allowed.function
+            else None
+        )
 
     def bound_arguments(self, step: ScriptStep) -> dict[str, Any]:
         """The arguments of a call by name."""
@@ -1499,7 +1560,11 @@ def find_difference(
             ):
                 return difference
         return None
-    if isinstance(actual, dict) and isinstance(expected, dict) and actual.keys() == expected.keys():
+    if (
+        isinstance(actual, dict)
+        and isinstance(expected, dict)
+        and actual.keys() == expected.keys()
+    ):
         return find_difference(
             [actual[key] for key in expected], list(expected.values()), share, floor
         )
@@ -1572,7 +1637,11 @@ from torch import Tensor
 
 
 _SHARES = {torch.float32: 5e-4, torch.float16: 3e-2, torch.bfloat16: 8e-2}
-_LAST_DIGIT = {torch.float32: 2.0**-22, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+_LAST_DIGIT = {
+    torch.float32: 2.0**-22,
+    torch.float16: 2.0**-10,
+    torch.bfloat16: 2.0**-7,
+}
 _MOVED_TRIES = 6
 _MOVES = 10.0
 """How many times as far as an answer moves by the last digits of its inputs it may be off."""
@@ -1639,7 +1708,9 @@ def _dtype(dtype: torch.dtype) -> str:
 
 def answer_is_finite(trial: HarderTrial) -> None:
     """Finite numbers give finite numbers."""
-    if not all(bool(tensor.isfinite().all()) for tensor in float_arguments(trial.script)):
+    if not all(
+        bool(tensor.isfinite().all()) for tensor in float_arguments(trial.script)
+    ):
         return
     if trial.dtype not in (torch.float64, torch.float32, None):
         return  # half precision overflows in sums of large numbers
@@ -1666,7 +1737,9 @@ def answer_comes_again(trial: HarderTrial) -> None:
 def layout_is_nothing(trial: HarderTrial) -> None:
     """A view of a tensor gets the answer of a contiguous tensor with the same numbers."""
     tensors = [leaf for leaf in trial.script.leaves() if isinstance(leaf, Tensor)]
-    if trial.drawn.allowed.has_choices or all(tensor.is_contiguous() for tensor in tensors):
+    if trial.drawn.allowed.has_choices or all(
+        tensor.is_contiguous() for tensor in tensors
+    ):
         return
     plain = trial.script.map_arguments(in_float64).map_arguments(_contiguous)
     sentence = "A view of a tensor gets another answer than a contiguous copy."
@@ -1707,7 +1780,9 @@ def precision_is_kept(trial: HarderTrial) -> None:
             _SHARES[dtype],
             trial.floor,
         ):
-            moved = moved or [leaves(answers) for answers in _moved_answers(trial, dtype)]
+            moved = moved or [
+                leaves(answers) for answers in _moved_answers(trial, dtype)
+            ]
             variants = [parts[place] for parts in moved if len(parts) == len(wide)]
             _claim_near(
                 actual.double(),
@@ -1742,7 +1817,11 @@ def _moved_answers(trial: HarderTrial, dtype: torch.dtype) -> Iterator[list[Any]
 
 
 def _claim_near(
-    actual: Tensor, expected: Tensor, variants: Sequence[Any], dtype: torch.dtype, floor: float
+    actual: Tensor,
+    expected: Tensor,
+    variants: Sequence[Any],
+    dtype: torch.dtype,
+    floor: float,
 ) -> None:
     largest = max(largest_number(expected), floor)
     if actual.shape != expected.shape or largest > torch.finfo(dtype).max / 4:
@@ -1760,7 +1839,9 @@ def _claim_near(
     )
     if difference is not None:
         name = _dtype(dtype)
-        raise ClaimBroken(f"In {name} it is another answer than in float64.", difference)
+        raise ClaimBroken(
+            f"In {name} it is another answer than in float64.", difference
+        )
 
 
 def batch_is_nothing(trial: HarderTrial) -> None:
@@ -1842,7 +1923,10 @@ def sizes_are_checked(trial: HarderTrial) -> None:
         *path, axis = place.split(".")
         arguments = trial.bound_arguments(step)
         tensor = _at_path(arguments, path)
-        if not isinstance(tensor, Tensor) or not -tensor.ndim <= int(axis) < tensor.ndim:
+        if (
+            not isinstance(tensor, Tensor)
+            or not -tensor.ndim <= int(axis) < tensor.ndim
+        ):
             continue
         longer = _one_longer(tensor, int(axis) % tensor.ndim)
         changed = map_leaves(_replacing({id(tensor): longer}), arguments)
@@ -1863,7 +1947,9 @@ def sizes_are_checked(trial: HarderTrial) -> None:
                 f"With {meant} the call should raise ValueError, and raises "
                 f"{type(error).__name__}: {error}"
             ) from error
-        raise ClaimBroken(f"With {meant} the call should raise ValueError, and answers.")
+        raise ClaimBroken(
+            f"With {meant} the call should raise ValueError, and answers."
+        )
 
 
 def _replacing(tensors: Mapping[int, Tensor]) -> Callable[[Any], Any]:
@@ -2088,9 +2174,16 @@ _MOST_NUMBERS = 400
 def script_lines(script: Script) -> list[str]:
     """The script as lines of Python, one a step."""
     texts = [script.helpers] if script.helpers else []
-    texts += dict.fromkeys(inspect.getsource(leaf) for leaf in script.leaves() if _is_own(leaf))
+    texts += dict.fromkeys(
+        inspect.getsource(leaf) for leaf in script.leaves() if _is_own(leaf)
+    )
     lines = [line for text in texts for line in [*text.strip("\n").split("\n"), ""]]
-    users = {part.step for step in script.steps for part in (step.on, *_made_parts(step)) if part}
+    users = {
+        part.step
+        for step in script.steps
+        for part in (step.on, *_made_parts(step))
+        if part
+    }
     for number, step in enumerate(script.steps):
         text = _step_text(step, value_text)
         lines.append(f"made_{number} = {text}" if number in users else text)
@@ -2173,7 +2266,11 @@ def _short_text(value: Any) -> str:
         dtype = dtype_name(value.dtype)
         layout = "" if not is_tensor(value) or value.is_contiguous() else " view"
         return f"{dtype}{list(value.shape)}{layout}"
-    text = _container_text(value, _short_text) if not isinstance(value, Made) else value_text(value)
+    text = (
+        _container_text(value, _short_text)
+        if not isinstance(value, Made)
+        else value_text(value)
+    )
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
@@ -2184,7 +2281,11 @@ def _container_text(value: Any, write: Any) -> str:
         comma = "," if len(value) == 1 else ""
         return f"({', '.join(map(write, value))}{comma})"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {write(part)}" for key, part in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{key!r}: {write(part)}" for key, part in value.items())
+            + "}"
+        )
     if type(value) is SimpleNamespace:
         parts = [f"{name}={write(part)}" for name, part in vars(value).items()]
         return f"types.SimpleNamespace({', '.join(parts)})"
@@ -2230,12 +2331,18 @@ class OwnClaim:
 
     def __call__(self, trial: HarderTrial) -> None:
         function = trial.drawn.allowed.function
-        calls = (step for step in trial.script.steps if step.name == function and step.on is None)
+        calls = (
+            step
+            for step in trial.script.steps
+            if step.name == function and step.on is None
+        )
         step = next(calls, None)
         if step is None:
             return
         arguments = map_leaves(_fresh_wide, list(step.arguments))
-        keywords = {name: map_leaves(_fresh_wide, part) for name, part in step.keywords.items()}
+        keywords = {
+            name: map_leaves(_fresh_wide, part) for name, part in step.keywords.items()
+        }
         outcome = self.property(
             trial.names[step.name],
             *arguments,
@@ -2279,7 +2386,9 @@ class HarderQuestion:
 
     def sentences(self) -> Iterator[tuple[str, Callable[[HarderTrial], None]]]:
         """Each claim with its sentence: the author's after those without which none makes sense."""
-        general = [claim for word, claim in GENERAL.items() if word not in self.except_for]
+        general = [
+            claim for word, claim in GENERAL.items() if word not in self.except_for
+        ]
         yield from [(_sentence(claim), claim) for claim in general[:1]]
         yield from [(claim.sentence, claim) for claim in self.claims]
         yield from [(_sentence(claim), claim) for claim in general[1:]]
@@ -2552,7 +2661,9 @@ def _is_refused(trial: HarderTrial) -> bool:
     return isinstance(_problem(answers_every_call, trial), ValueError)
 
 
-def _problem(claim: Callable[[HarderTrial], None], trial: HarderTrial) -> Exception | None:
+def _problem(
+    claim: Callable[[HarderTrial], None], trial: HarderTrial
+) -> Exception | None:
     """What a claim raises; None where it holds."""
     try:
         with torch.enable_grad():
@@ -2652,7 +2763,9 @@ def _block(draw, cross=False):
     shapes = dict.fromkeys(("w_q", "w_k", "w_v"), ("D", inner)) | {"w_o": (inner, "D")}
     norms = ["ln1", "ln2"]
     if cross:
-        shapes |= dict.fromkeys(("c_q", "c_k", "c_v"), ("D", inner)) | {"c_o": (inner, "D")}
+        shapes |= dict.fromkeys(("c_q", "c_k", "c_v"), ("D", inner)) | {
+            "c_o": (inner, "D")
+        }
         norms.append("ln3")
     shapes |= {"w1": ("D", "F"), "b1": ("F",), "w2": ("F", "D"), "b2": ("D",)}
     for norm in norms:
@@ -2713,7 +2826,12 @@ def steps_on_texts(draw, play, name):
 
 def _has_no_size_of_one(params, ids, config, lr):
     """No model has weights of size 1, or no blocks."""
-    widths = (config.vocab_size, config.d_model, config.d_ff, config.num_heads * config.d_head)
+    widths = (
+        config.vocab_size,
+        config.d_model,
+        config.d_ff,
+        config.num_heads * config.d_head,
+    )
     return min(widths) > 1 and len(params["blocks"]) > 0
 
 
@@ -2793,7 +2911,9 @@ def sources_and_targets(draw, play, name):
     """Rows of the source may be padded."""
     params, config = _translator(draw)
     src, real = _sources(draw)
-    play.call(name, src, draw(tokens("B", "N_t", below="V"), "tgt_in"), real, params, config)
+    play.call(
+        name, src, draw(tokens("B", "N_t", below="V"), "tgt_in"), real, params, config
+    )
 
 
 def greedy_translations(draw, play, name):
@@ -2802,7 +2922,14 @@ def greedy_translations(draw, play, name):
     src, real = _sources(draw)
     last = draw.size("V") - 1
     play.call(
-        name, src, real, params, config, draw.whole(0, last), draw.whole(0, last), draw.whole(0, 4)
+        name,
+        src,
+        real,
+        params,
+        config,
+        draw.whole(0, last),
+        draw.whole(0, last),
+        draw.whole(0, 4),
     )
 
 
@@ -2843,7 +2970,11 @@ def trainings_of_some_groups(draw, play, name):
     images = draw(tensor("B", "C", "P*rows", "P*columns", values=TAME), "images")
     classes = draw.whole(1, 4)
     labels = torch.tensor([draw.whole(0, classes - 1) for _ in range(draw.size("B"))])
-    rates = {key: draw.choose("rate", (0.125, 0.5, 0.0)) for key in params if draw.happens(35)}
+    rates = {
+        key: draw.choose("rate", (0.125, 0.5, 0.0))
+        for key in params
+        if draw.happens(35)
+    }
     rates = rates or {"w_head": 0.5}
     play.call(name, params, images, labels, classes, config, rates, draw.whole(0, 2))
 

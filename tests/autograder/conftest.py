@@ -28,7 +28,9 @@ from autograder.records.submission import FoundSubmission
 __all__ = ["hostile", "plain", "problem"]
 
 # The gate draws the same examples each time. `--hypothesis-profile=any-seed` draws others.
-hypothesis.settings.register_profile("any-seed", database=None, deadline=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "any-seed", database=None, deadline=None, print_blob=True
+)
 hypothesis.settings.register_profile(
     "gate", hypothesis.settings.get_profile("any-seed"), derandomize=True
 )
@@ -70,11 +72,15 @@ def hand_in(bench: Bench, tmp_path: Path) -> Callable[..., Graded]:
 
     def grade(*extra: str, **cells: str | None) -> Graded:
         answers = {
-            name: source for name, source in {**ANSWERS, **cells}.items() if source is not None
+            name: source
+            for name, source in {**ANSWERS, **cells}.items()
+            if source is not None
         }
         path = tmp_path / "student-001.ipynb"
         path.write_text(handed_in(answers, extra), encoding="utf-8")
-        return bench.grader.grade(bench.clients[0], FoundSubmission("student-001", path))
+        return bench.grader.grade(
+            bench.clients[0], FoundSubmission("student-001", path)
+        )
 
     return grade
 

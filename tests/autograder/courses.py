@@ -48,11 +48,18 @@ def handed_in(cells: Mapping[str, str], extra: Sequence[str] = ()) -> str:
     for name, source in cells.items():
         meta = {
             "attention_kit": {"role": "question", "name": name},
-            "nbgrader": {"grade_id": name, "solution": True, "grade": False, "locked": False},
+            "nbgrader": {
+                "grade_id": name,
+                "solution": True,
+                "grade": False,
+                "locked": False,
+            },
         }
         made.append(_cell(source, meta))
     made += [_cell(source, {}) for source in extra]
-    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4})
+    return json.dumps(
+        {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    )
 
 
 def _cell(source: str, metadata: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def take_in(
     with zipfile.ZipFile(archive, "w") as download:
         for path, points in works.items():
             download.writestr(
-                path, points if isinstance(points, str) else json.dumps({"points": points})
+                path,
+                points if isinstance(points, str) else json.dumps({"points": points}),
             )
     return collect(course, course.assignment(name), archive, origin, roster)
 
@@ -55,14 +56,26 @@ def grade(course: Course, name: str) -> None:
         question = QuestionResult("all", points, 1000.0, 0.0, None, (test,))
         write_result(
             course.results,
-            Result(name, found.student, sha, "suite", "strict", points, 1000.0, (question,), ()),
+            Result(
+                name,
+                found.student,
+                sha,
+                "suite",
+                "strict",
+                points,
+                1000.0,
+                (question,),
+                (),
+            ),
         )
 
 
 def exported(
     course: Course, name: str, format_: str, roster: Path | None = None
 ) -> list[dict[str, str]]:
-    request = ExportRequest(course, course.assignment(name), course.results, format_, roster=roster)
+    request = ExportRequest(
+        course, course.assignment(name), course.results, format_, roster=roster
+    )
     text = "\n".join(export_command(request, print))
     return list(csv.DictReader(io.StringIO(text)))
 

@@ -29,10 +29,15 @@ class Download:
     def __call__(
         self, origin: str, files: Mapping[str, str | bytes], roster: str = ""
     ) -> list[str]:
-        archive, own_file = self.course.root / "download.zip", self.course.root / "roster.csv"
+        archive, own_file = (
+            self.course.root / "download.zip",
+            self.course.root / "roster.csv",
+        )
         archive.write_bytes(packed(files))
         own_file.write_text(roster, encoding="utf-8")
-        return collect(self.course, self.assignment, archive, origin, own_file if roster else None)
+        return collect(
+            self.course, self.assignment, archive, origin, own_file if roster else None
+        )
 
     def class_list(self, text: str) -> None:
         (self.course.root / "students.csv").write_text(text, encoding="utf-8")

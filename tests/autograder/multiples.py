@@ -34,7 +34,9 @@ CHECKS = {
 WRITTEN = "Why is it linear?\n\n*Your answer here.*"
 
 
-def code(source: str, role: str = "", name: str = "", grade_id: str = "", **grading: Any) -> Cell:
+def code(
+    source: str, role: str = "", name: str = "", grade_id: str = "", **grading: Any
+) -> Cell:
     metadata: dict[str, Any] = {}
     if role:
         metadata["attention_kit"] = {"role": role, "name": name}
@@ -56,17 +58,28 @@ def text(source: str, role: str = "text", name: str = "", grade_id: str = "") ->
 
 
 def question(name: str, source: str) -> Cell:
-    return code(source, "question", name, name, solution=True, locked=False, grade=False)
+    return code(
+        source, "question", name, name, solution=True, locked=False, grade=False
+    )
 
 
 def check(name: str, source: str) -> Cell:
     return code(
-        source, "check", name, f"check_{name}", grade=True, locked=True, solution=False, points=10
+        source,
+        "check",
+        name,
+        f"check_{name}",
+        grade=True,
+        locked=True,
+        solution=False,
+        points=10,
     )
 
 
 def given(name: str, source: str) -> Cell:
-    return code(source, "given", name, f"given_{name}", locked=True, solution=False, grade=False)
+    return code(
+        source, "given", name, f"given_{name}", locked=True, solution=False, grade=False
+    )
 
 
 def notebook(cells: Sequence[object]) -> dict[str, Any]:

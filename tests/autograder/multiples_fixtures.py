@@ -20,8 +20,13 @@ from autograder.records.submission import FoundSubmission, Submission
 @pytest.fixture
 def course(tmp_path: Path) -> Course:
     (tmp_path / "course.toml").write_text("[limits]\nnotebook_mb = 1\n")
-    for folder, text_ in (("source", "# text"), ("assignments", json.dumps(notebook(sheet({}))))):
-        path = tmp_path / folder / "m1" / ("m1.py" if folder == "source" else "m1.ipynb")
+    for folder, text_ in (
+        ("source", "# text"),
+        ("assignments", json.dumps(notebook(sheet({})))),
+    ):
+        path = (
+            tmp_path / folder / "m1" / ("m1.py" if folder == "source" else "m1.ipynb")
+        )
         path.parent.mkdir(parents=True)
         path.write_text(text_)
     key = tmp_path / "solutions" / "m1" / "m1.ipynb"
@@ -54,6 +59,8 @@ def read(tmp_path: Path, course: Course, release: Release) -> Callable[..., Subm
         path.parent.mkdir(exist_ok=True)
         raw = notebook(content) if isinstance(content, list) else content
         path.write_bytes(raw if isinstance(raw, bytes) else json.dumps(raw).encode())
-        return read_submission(FoundSubmission("student-001", path), release, course.limits)
+        return read_submission(
+            FoundSubmission("student-001", path), release, course.limits
+        )
 
     return read_

@@ -20,7 +20,10 @@ PROGRAMS = [
 
 
 def program(name: str) -> Path | None:
-    return next((folder / name for folder in PROGRAMS if os.access(folder / name, os.X_OK)), None)
+    return next(
+        (folder / name for folder in PROGRAMS if os.access(folder / name, os.X_OK)),
+        None,
+    )
 
 
 def somebody_else() -> str | None:
@@ -37,10 +40,14 @@ def postgresql() -> Iterator[Callable[[], str]]:
     """
     initdb, postgres = program("initdb"), program("postgres")
     if initdb is None or postgres is None:
-        pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
+        pytest.skip(
+            "no PostgreSQL server is installed (Debian: apt-get install postgresql)"
+        )
     who = somebody_else()
     if who and who not in {entry.pw_name for entry in pwd.getpwall()}:
-        pytest.skip("PostgreSQL does not run as root, and there is no user called postgres")
+        pytest.skip(
+            "PostgreSQL does not run as root, and there is no user called postgres"
+        )
     # where a socket's path is short, and another user may read
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
     if who:
@@ -85,7 +92,8 @@ def postgresql() -> Iterator[Callable[[], str]]:
         while process.poll() is None and not (folder / ".s.PGSQL.5432.lock").exists():
             os.sched_yield()
         subprocess.run(
-            [program("pg_isready") or "pg_isready", "-h", folder, "-t", "10"], capture_output=True
+            [program("pg_isready") or "pg_isready", "-h", folder, "-t", "10"],
+            capture_output=True,
         )
         yield new_database
     finally:

@@ -53,10 +53,14 @@ def lent(bench: Bench) -> Iterator[None]:
         return launch_host(course, isolation, clients, extras, code)
 
     def prove(course: Course, isolation: str, host: Any) -> Any:
-        return host if isinstance(host, LentHost) else prove_host(course, isolation, host)
+        return (
+            host if isinstance(host, LentHost) else prove_host(course, isolation, host)
+        )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("autograder.grading.bench.GRADERS_A_HOST", 1 << 20)  # there is one host
+        patch.setattr(
+            "autograder.grading.bench.GRADERS_A_HOST", 1 << 20
+        )  # there is one host
         patch.setattr("autograder.grading.bench.launch_host", launch)
         patch.setattr("autograder.grading.bench.prove_host", prove)
         yield

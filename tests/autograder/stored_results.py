@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from autograder.records.model import Diagnosis, Graded, Outcome, QuestionResult, Result, TestOutcome
+from autograder.records.model import (
+    Diagnosis,
+    Graded,
+    Outcome,
+    QuestionResult,
+    Result,
+    TestOutcome,
+)
 from autograder.records.submission import CellOutcome
 
 SCRIPT = "<script>alert(1)</script>"
@@ -17,7 +24,11 @@ BIDI = "abc\u202edcba\u2066"
 
 
 def outcome(
-    name: str, points: float, max_points: float, how: Outcome = "failed", message: str = ""
+    name: str,
+    points: float,
+    max_points: float,
+    how: Outcome = "failed",
+    message: str = "",
 ) -> TestOutcome:
     passed = points == max_points
     return TestOutcome(
@@ -26,9 +37,15 @@ def outcome(
 
 
 def question(
-    name: str, *tests: TestOutcome, carried: float = 0.0, diagnosis: Diagnosis | None = None
+    name: str,
+    *tests: TestOutcome,
+    carried: float = 0.0,
+    diagnosis: Diagnosis | None = None,
 ) -> QuestionResult:
-    score, max_score = carried + sum(t.points for t in tests), sum(t.max_points for t in tests)
+    score, max_score = (
+        carried + sum(t.points for t in tests),
+        sum(t.max_points for t in tests),
+    )
     return QuestionResult(name, score, max_score, carried, diagnosis, tests)
 
 
@@ -39,7 +56,10 @@ def result_of(
     isolation: str,
     suite: str,
 ) -> Result:
-    score, max_score = sum(q.score for q in questions), sum(q.max_score for q in questions)
+    score, max_score = (
+        sum(q.score for q in questions),
+        sum(q.max_score for q in questions),
+    )
     return Result(
         "attention",
         student,
@@ -67,7 +87,9 @@ def plain() -> Result:
         question(
             "softmax",
             outcome("test_rows_sum_to_one", 2.0, 2.0),
-            outcome("test_each_query_distributes_over_the_keys", 0.0, 2.0, message=DIFFERS),
+            outcome(
+                "test_each_query_distributes_over_the_keys", 0.0, 2.0, message=DIFFERS
+            ),
             diagnosis=OVER_QUERIES,
         ),
         question(
@@ -79,13 +101,23 @@ def plain() -> Result:
         question(
             "heads",
             outcome("test_shapes[3-4]", 3.0, 3.0),
-            outcome("test_order_of_heads", 0.0, 4.0, "missing", "there is no split_heads"),
-            outcome("test_merge_undoes_split", 0.0, 3.0, "missing", "there is no split_heads"),
+            outcome(
+                "test_order_of_heads", 0.0, 4.0, "missing", "there is no split_heads"
+            ),
+            outcome(
+                "test_merge_undoes_split",
+                0.0,
+                3.0,
+                "missing",
+                "there is no split_heads",
+            ),
         ),
         cells=[
             CellOutcome("softmax", "ok"),
             CellOutcome("library", "restored", "it differed from the release"),
-            CellOutcome("attention", "ok", "there were two copies; the first one counts"),
+            CellOutcome(
+                "attention", "ok", "there were two copies; the first one counts"
+            ),
             CellOutcome("heat_map", "skipped"),
         ],
         isolation="strict",
@@ -123,4 +155,6 @@ def hostile() -> Result:
 
 @pytest.fixture
 def problem() -> Graded:
-    return Graded("student-005" + SCRIPT, None, f"not a notebook {LINK}{ANSI}", {"read": 0.5})
+    return Graded(
+        "student-005" + SCRIPT, None, f"not a notebook {LINK}{ANSI}", {"read": 0.5}
+    )

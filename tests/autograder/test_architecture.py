@@ -37,7 +37,9 @@ def test_every_module_stands_in_a_room_of_the_page() -> None:
 
 
 def test_a_name_is_the_name_of_one_module_and_of_one_class() -> None:
-    names = Counter(Path(name).stem for name in MODULES if not name.endswith("__init__.py"))
+    names = Counter(
+        Path(name).stem for name in MODULES if not name.endswith("__init__.py")
+    )
     assert [name for name, count in names.items() if count > 1] == []
     classes = Counter(
         node.name
@@ -50,7 +52,9 @@ def test_a_name_is_the_name_of_one_module_and_of_one_class() -> None:
 
 def test_each_folder_of_tests_is_called_like_what_it_tests() -> None:
     """A room; or `attacks` on the walls, `content` of the assignments."""
-    folders = {path.parent.name for path in (ROOT / "tests" / "autograder").glob("*/test_*.py")}
+    folders = {
+        path.parent.name for path in (ROOT / "tests" / "autograder").glob("*/test_*.py")
+    }
     assert folders - set(ROOMS) == {"attacks", "content"}
 
 
@@ -58,7 +62,9 @@ def undocumented(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[str]:
     """Public classes and functions without a docstring; a method that overrides needs none."""
     inherits = isinstance(node, ast.ClassDef) and bool(node.bases)
     for child in node.body:
-        if isinstance(child, ast.FunctionDef | ast.ClassDef) and not child.name.startswith("_"):
+        if isinstance(
+            child, ast.FunctionDef | ast.ClassDef
+        ) and not child.name.startswith("_"):
             overrides = inherits and isinstance(child, ast.FunctionDef)
             if not ast.get_docstring(child) and not overrides:
                 yield f"{owner}{child.name}"
@@ -67,9 +73,15 @@ def undocumented(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[str]:
 
 
 def test_everything_public_says_what_it_is_for() -> None:
-    modules = [name for name, tree in MODULES.items() if not ast.get_docstring(tree) and tree.body]
+    modules = [
+        name
+        for name, tree in MODULES.items()
+        if not ast.get_docstring(tree) and tree.body
+    ]
     functions = [
-        function for name, tree in MODULES.items() for function in undocumented(tree, f"{name}: ")
+        function
+        for name, tree in MODULES.items()
+        for function in undocumented(tree, f"{name}: ")
     ]
     assert modules + functions == []
 
@@ -77,8 +89,15 @@ def test_everything_public_says_what_it_is_for() -> None:
 def modules_imported(tree: ast.Module) -> Iterator[str]:
     """Modules of the package, also those imported inside a function, or for types alone."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autograder"):
-            path = str(node.module).replace(".", "/").removeprefix("autograder").lstrip("/")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "autograder"
+        ):
+            path = (
+                str(node.module)
+                .replace(".", "/")
+                .removeprefix("autograder")
+                .lstrip("/")
+            )
             for alias in node.names:
                 endings = (f"/{alias.name}.py", ".py", "/__init__.py")
                 places = [f"{path}{ending}".lstrip("/") for ending in endings]
@@ -98,14 +117,18 @@ def test_imports_go_downwards() -> None:
         f"{name} imports {other}"
         for name, others in IMPORTS.items()
         for other in others
-        if "/" in name and "/" in other and ROOMS.index(room_of(other)) < ROOMS.index(room_of(name))
+        if "/" in name
+        and "/" in other
+        and ROOMS.index(room_of(other)) < ROOMS.index(room_of(name))
     ]
     assert upwards == []
 
 
 def test_no_module_imports_one_that_imports_it() -> None:
     """Within a room too: reading downwards never leads back up."""
-    assert tuple(TopologicalSorter(IMPORTS).static_order())  # a CycleError names the modules
+    assert tuple(
+        TopologicalSorter(IMPORTS).static_order()
+    )  # a CycleError names the modules
 
 
 def test_both_sides_of_the_wall_share_the_wire_alone() -> None:
@@ -127,9 +150,7 @@ def test_both_sides_of_the_wall_share_the_wire_alone() -> None:
 
 def test_the_face_of_the_package_has_the_names_that_it_promises() -> None:
     assert all(hasattr(autograder, name) for name in autograder.__all__)
-    program = (
-        "import sys, autograder; print([name for name in sys.modules if 'autograder' in name])"
-    )
+    program = "import sys, autograder; print([name for name in sys.modules if 'autograder' in name])"
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout

@@ -54,7 +54,10 @@ def inline_commands(page: Path) -> Iterator[str]:
 def anchors(page: Path) -> set[str]:
     """The headings of a page as GitHub names them."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
 
 
 def parse(command: str) -> None:
@@ -75,7 +78,9 @@ def parse(command: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _paths_are_checked_again() -> Iterator[None]:
-    types = {id(p): (p, p.type) for command in main.commands.values() for p in command.params}
+    types = {
+        id(p): (p, p.type) for command in main.commands.values() for p in command.params
+    }
     yield
     for parameter, kind in types.values():
         parameter.type = kind
@@ -114,22 +119,44 @@ def test_commands_in_running_text_exist(page: Path) -> None:
         assert words[0] in main.commands or words[0].startswith("-"), code
         known = set(
             itertools.chain(
-                *(p.opts for c in [main, main.commands.get(words[0], main)] for p in c.params)
+                *(
+                    p.opts
+                    for c in [main, main.commands.get(words[0], main)]
+                    for p in c.params
+                )
             )
         )
         unknown = (
-            {word for word in words if word.startswith("--")} - known - {"--help", "--version"}
+            {word for word in words if word.startswith("--")}
+            - known
+            - {"--help", "--version"}
         )
         assert unknown == set(), code
 
 
 def test_some_commands_were_found() -> None:
-    shown = {shlex.split(command)[1] for page in PAGES for command in fenced_commands(page)}
-    assert {"build", "verify", "release", "collect", "grade", "report", "export", "bundle"} <= shown
+    shown = {
+        shlex.split(command)[1] for page in PAGES for command in fenced_commands(page)
+    }
+    assert {
+        "build",
+        "verify",
+        "release",
+        "collect",
+        "grade",
+        "report",
+        "export",
+        "bundle",
+    } <= shown
 
 
 @pytest.mark.parametrize(
-    "wrong", ["autograder grde a2_attention", "autograder grade a2 --fast", "autograder release a2"]
+    "wrong",
+    [
+        "autograder grde a2_attention",
+        "autograder grade a2 --fast",
+        "autograder release a2",
+    ],
 )
 def test_a_wrong_command_is_seen(wrong: str) -> None:
     with pytest.raises(click.ClickException):
@@ -163,7 +190,11 @@ def test_the_readme_names_the_assignments_that_there_are() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=SHOWN)
 def test_make_verbs_exist(page: Path) -> None:
     verbs = set(
-        re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        re.findall(
+            r"^([a-z-]+):",
+            (ROOT / "Makefile").read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
     )
     text = page.read_text(encoding="utf-8")
     shown = re.findall(r"`make ([a-z-]+)[^`\n]*`", text) + re.findall(

@@ -50,7 +50,9 @@ def tree(tmp_path: Path) -> Path:
 
 
 def all_mutants(programs: Any, tree: Path, count: int | None = None) -> dict[str, Any]:
-    sample = programs.engine_mutations.sample_mutants(tree / "autograder", "room", count, 1)
+    sample = programs.engine_mutations.sample_mutants(
+        tree / "autograder", "room", count, 1
+    )
     return {mutant.name: mutant for mutant in sample}
 
 
@@ -110,7 +112,10 @@ def test_importers_are_those_through_others_too(programs: Any, tree: Path) -> No
     (room / "top.py").write_text("def f():\n    from autograder.room import middle\n")
     (room / "apart.py").write_text("import autograder.other\n")
     importers = programs.forked_tests.find_importers(tree)
-    named = {name.removeprefix("autograder.room.") for name in importers["autograder.room.numbers"]}
+    named = {
+        name.removeprefix("autograder.room.")
+        for name in importers["autograder.room.numbers"]
+    }
     assert named == {"numbers", "middle", "top"}
     assert importers["autograder.room.apart"] == {"autograder.room.apart"}
 
@@ -137,7 +142,9 @@ def test_lines_that_run_are_marked_until_they_are_taken(
     ("body", "status"),
     [("pass", 0), ("assert False", 1), ("while True:\n        pass", -1)],
 )
-def test_tests_of_a_tree_run_in_a_fork(programs: Any, tree: Path, body: str, status: int) -> None:
+def test_tests_of_a_tree_run_in_a_fork(
+    programs: Any, tree: Path, body: str, status: int
+) -> None:
     (tree / "test_it.py").write_text(f"def test_it():\n    {body}\n")
     (tree / "pytest.ini").write_text("[pytest]\n")
     seconds = 2.0 if status == -1 else 60.0
@@ -148,7 +155,10 @@ def test_the_table_counts_what_is_not_listed(programs: Any) -> None:
     """Three of four killed, and one listed."""
     result = programs.engine_mutants.MutantResult
     statuses = ["killed", "survived", "killed", "listed", "killed"]
-    results = [result("room/a.py", str(number), status) for number, status in enumerate(statuses)]
+    results = [
+        result("room/a.py", str(number), status)
+        for number, status in enumerate(statuses)
+    ]
     assert programs.engine_mutants.score_rooms(results) == [
         {
             "room": "`room/`",
@@ -162,7 +172,9 @@ def test_the_table_counts_what_is_not_listed(programs: Any) -> None:
     assert lines == ["survived room/a.py 1  [no test runs it]"]
 
 
-def test_tests_of_the_own_room_come_first_and_fit_the_budget(programs: Any, tree: Path) -> None:
+def test_tests_of_the_own_room_come_first_and_fit_the_budget(
+    programs: Any, tree: Path
+) -> None:
     engine_coverage = sys.modules["engine_coverage"]
 
     def covered(*tests: tuple[str, float, list[int]]) -> Any:
@@ -177,7 +189,10 @@ def test_tests_of_the_own_room_come_first_and_fit_the_budget(programs: Any, tree
     coverage = {
         "tests/autograder/other/test_quick.py": covered(("quick", 0.1, [10])),
         "tests/autograder/room/test_own.py": covered(
-            ("collection", 0.0, [10]), ("slow", 5.0, [10]), ("fast", 1.0, [9, 10]), ("no", 0.1, [9])
+            ("collection", 0.0, [10]),
+            ("slow", 5.0, [10]),
+            ("fast", 1.0, [9, 10]),
+            ("no", 0.1, [9]),
         ),
         "tests/autograder/room/test_first.py": covered(("first", 0.5, [10])),
     }

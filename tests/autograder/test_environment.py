@@ -8,7 +8,9 @@ from project_file import PROJECT, ROOT, core_requirements, extra_requirements
 
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 CONDA = [entry for entry in ENVIRONMENT["dependencies"] if isinstance(entry, str)]
-(PIP,) = [entry["pip"] for entry in ENVIRONMENT["dependencies"] if isinstance(entry, dict)]
+(PIP,) = [
+    entry["pip"] for entry in ENVIRONMENT["dependencies"] if isinstance(entry, dict)
+]
 CONDAS_NAMES = {"torch": "pytorch"}
 ONLY_PIP_HAS = {"canvasapi", "httpx2", "lti1p3platform", "triton"}
 """No recipe of conda-forge makes them; Triton stands here for its marker, which conda cannot read."""
@@ -27,7 +29,9 @@ def normal(line: str) -> str:
 
 def test_conda_users_get_the_same_packages() -> None:
     wanted = core_requirements() | extra_requirements("dev")
-    for_pip = {requirement for requirement in wanted if requirement.name in ONLY_PIP_HAS}
+    for_pip = {
+        requirement for requirement in wanted if requirement.name in ONLY_PIP_HAS
+    }
     *lines, kit = PIP
     assert kit == "-e ."
     assert {str(Requirement(line)) for line in lines} == set(map(str, for_pip))

@@ -41,7 +41,9 @@ def test_it_says_what_it_takes(
 
 
 def test_the_wire_is_fuzzed_a_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert start(monkeypatch, LONG / "fuzz_wire.py", "--inputs", "200", "--seed", "7") == 0
+    assert (
+        start(monkeypatch, LONG / "fuzz_wire.py", "--inputs", "200", "--seed", "7") == 0
+    )
 
 
 def test_what_is_no_program_is_imported_or_started_by_one() -> None:
@@ -52,7 +54,11 @@ def test_what_is_no_program_is_imported_or_started_by_one() -> None:
     }
     started = set(re.findall(r'"(\w+\.py)"', "\n".join(TEXTS.values())))
     helpers = [path for path in TEXTS if path not in PROGRAMS]
-    unused = [path for path in helpers if path.stem not in imported and path.name not in started]
+    unused = [
+        path
+        for path in helpers
+        if path.stem not in imported and path.name not in started
+    ]
     assert unused == []
 
 
@@ -79,7 +85,10 @@ def test_the_nightly_workflow_runs_every_long_proof_that_needs_nothing_more() ->
 
 @pytest.mark.parametrize(("name", "options"), NIGHTLY_COMMANDS)
 def test_the_nightly_workflow_knows_the_options_of_a_long_proof(
-    name: str, options: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    options: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     start(monkeypatch, LONG / name, "--help")
     usage = capsys.readouterr().out

@@ -79,14 +79,18 @@ def test_a_checkout_becomes_a_release(tmp_path: Path) -> None:
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert RELATIVE.search((ROOT / "README.md").read_text(encoding="utf-8"))
     assert RELATIVE.search(page) is None
-    project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     assert project["urls"]["Repository"] == REPOSITORY
     assert project["scripts"] == PROJECT["scripts"]
     assert (tmp_path / "build/release/notes.md").is_file()
 
 
 def test_a_tag_that_is_not_the_version_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"the tag is v9\.9\.9, and pyproject\.toml has version"):
+    with pytest.raises(
+        ValueError, match=r"the tag is v9\.9\.9, and pyproject\.toml has version"
+    ):
         prepare(copy_release_files(tmp_path), REPOSITORY, "v9.9.9")
 
 
@@ -106,7 +110,10 @@ def test_the_source_distribution_is_the_repository() -> None:
     first_level = {path.partition("/")[0] for path in listed.stdout.splitlines()}
     lines = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").splitlines()
     named = {
-        word for line in lines for word in line.split()[1:] if line.startswith(("graft", "include"))
+        word
+        for line in lines
+        for word in line.split()[1:]
+        if line.startswith(("graft", "include"))
     }
     always = {"LICENSE", "README.md", "pyproject.toml"}
     assert first_level - always == named

@@ -54,7 +54,9 @@ def test_every_line_of_a_lock_file_is_a_version_or_a_hash(path: Path) -> None:
         first, *hashes = block.split(" \\\n")
         assert re.fullmatch(r"[a-z0-9][\w.-]*==[\w.+!-]+(?: ; .+)?", first)
         assert hashes
-        assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}", line) for line in hashes)
+        assert all(
+            re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}", line) for line in hashes
+        )
 
 
 @pytest.mark.parametrize(
@@ -87,12 +89,21 @@ def test_constraints_are_the_versions_of_the_locks() -> None:
 
 
 def test_what_is_tested_is_what_bundles_install() -> None:
-    assert locked(SHIPPED / "kit.txt").items() <= locked(ROOT / "requirements/dev.txt").items()
-    found = [canonicalize_name(distribution.name) for distribution in metadata.distributions()]
+    assert (
+        locked(SHIPPED / "kit.txt").items()
+        <= locked(ROOT / "requirements/dev.txt").items()
+    )
+    found = [
+        canonicalize_name(distribution.name)
+        for distribution in metadata.distributions()
+    ]
     # setuptools brings some of its own, later on the path
     installed = {name: metadata.version(name) for name in found}
     wanted = locked(ROOT / "requirements/dev.txt", SHIPPED / "torch.txt")
-    here = {name: installed[name].partition("+")[0] for name in wanted.keys() & installed.keys()}
+    here = {
+        name: installed[name].partition("+")[0]
+        for name in wanted.keys() & installed.keys()
+    }
     assert here == {name: wanted[name] for name in here}
     assert len(here) > 150
 
@@ -121,7 +132,9 @@ def test_no_words_of_a_pull_request_reach_a_shell(name: str) -> None:
         assert "${{ github" not in "".join(found)
 
 
-@pytest.mark.parametrize("text", [SETUP, CLASSROOM, COURSE], ids=["setup", "classroom", "course"])
+@pytest.mark.parametrize(
+    "text", [SETUP, CLASSROOM, COURSE], ids=["setup", "classroom", "course"]
+)
 def test_bundles_install_the_locked_set_before_the_kit(text: str) -> None:
     places = [text.index(f"locked {name}\n") for name in ("torch", "kit")]
     check = text.index("pip check")
@@ -137,7 +150,9 @@ def test_images_install_the_locked_set_and_run_as_an_ordinary_user() -> None:
     stages = re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)[1:]
     names = {stage.splitlines()[0].split(" AS ")[1]: stage for stage in stages}
     assert list(names) == ["build", "base", "ci", "grader"]
-    places = [names["build"].index(f"locks/{name}.txt") for name in ("torch", "kit", "cuda")]
+    places = [
+        names["build"].index(f"locks/{name}.txt") for name in ("torch", "kit", "cuda")
+    ]
     assert places == sorted(places)
     assert names["build"].count("--require-hashes") == 3
     for image in ("ci", "grader"):

@@ -49,7 +49,9 @@ def shown(path: Path) -> str:
     if path.suffix == ".ipynb":
         return "\n".join(cells_of(path))
     text = path.read_text(encoding="utf-8")
-    return html.unescape(re.sub(r"<[^>]*>", "", text)) if path.suffix == ".html" else text
+    return (
+        html.unescape(re.sub(r"<[^>]*>", "", text)) if path.suffix == ".html" else text
+    )
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,9 @@ def secret_lines(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_no_answer_stands_in_an_assignment_s_page(name: str, texts: dict[str, str]) -> None:
+def test_no_answer_stands_in_an_assignment_s_page(
+    name: str, texts: dict[str, str]
+) -> None:
     secrets = secret_lines(name)
     assert len(secrets) > 10
     (page,) = [letters(text) for path, text in texts.items() if Path(path).stem == name]
@@ -88,15 +92,21 @@ def test_no_hidden_test_stands_anywhere(texts: dict[str, str]) -> None:
     names = {
         name
         for path in ROOT.glob("tests/hidden/*/test_*.py")
-        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
+        for name in re.findall(
+            r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M
+        )
     }
     assert len(names) > 500
-    mentioned = {name for text in texts.values() for name in re.findall(r"\btest_\w+", text)}
+    mentioned = {
+        name for text in texts.values() for name in re.findall(r"\btest_\w+", text)
+    }
     assert names & mentioned == set()
 
 
 def test_nothing_else_of_the_repository_is_on_the_site(site: Path) -> None:
-    folders = {path.relative_to(site).parts[0] for path in site.rglob("*") if path.is_file()}
+    folders = {
+        path.relative_to(site).parts[0] for path in site.rglob("*") if path.is_file()
+    }
     assert not folders & {"source", "solutions", "tests", "autograder", "course.toml"}
     programs = [path for path in site.rglob("*.py") if path.name != "conf.py"]
     assert programs == []

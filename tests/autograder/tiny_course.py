@@ -95,7 +95,9 @@ def test_halves_an_odd_number(student):
 
 def write_assignment(root: Path, name: str, source: str, suite: dict[str, str]) -> None:
     """One more assignment of the course, with a figure."""
-    courses.write_assignment(root, name, source, suite, '[course]\nname = "Small Course"\n')
+    courses.write_assignment(
+        root, name, source, suite, '[course]\nname = "Small Course"\n'
+    )
     figures = root / "source" / name / "figures"
     figures.mkdir()
     (figures / "line.svg").write_text("<svg/>", encoding="utf-8")

@@ -64,7 +64,9 @@ class Running:
 
     def written(self) -> int:
         """How many results there are."""
-        return sum(1 for _ in (self.out / self.cluster.course.assignment).glob("*.json"))
+        return sum(
+            1 for _ in (self.out / self.cluster.course.assignment).glob("*.json")
+        )
 
     def waited(self, results: int, *, mending: bool = True) -> bool:
         """Wait until there are so many results, or the driver has ended by itself; machines that
@@ -79,7 +81,9 @@ class Running:
             if time.monotonic() > since + PATIENCE:
                 self.said += "it hangs"
                 return False
-            if mending or all(machine.poll() is not None for machine in self.cluster.machines):
+            if mending or all(
+                machine.poll() is not None for machine in self.cluster.machines
+            ):
                 self.cluster.mend()
             time.sleep(0.1)
         return True
@@ -104,7 +108,10 @@ class Running:
 
     def station(self, machine: int) -> int | None:
         for pid, parent in family(machine).items():
-            if parent == machine and b"autograder.grading.station_program" in command_line(pid):
+            if (
+                parent == machine
+                and b"autograder.grading.station_program" in command_line(pid)
+            ):
                 return pid
         return None
 
@@ -141,7 +148,9 @@ def kill_worker(run: Running) -> dict[int, int] | None:
 
 def kill_station(run: Running) -> dict[int, int] | None:
     """The program that grades on a machine."""
-    if (machine := run.some_machine()) is None or (station := run.station(machine.pid)) is None:
+    if (machine := run.some_machine()) is None or (
+        station := run.station(machine.pid)
+    ) is None:
         return None
     before = family(station)
     kill([station])
@@ -181,7 +190,8 @@ def restart_scheduler(run: Running) -> dict[int, int] | None:
     time.sleep(run.rng.uniform(0.0, 3.0))
     end = time.monotonic() + 20.0
     while (
-        any(machine.poll() is None for machine in run.cluster.machines) and time.monotonic() < end
+        any(machine.poll() is None for machine in run.cluster.machines)
+        and time.monotonic() < end
     ):
         time.sleep(0.1)
     for machine in run.cluster.machines:
@@ -253,7 +263,9 @@ def one_class(
     return rows
 
 
-def compare(row: Row, results: dict[str, bytes], right: dict[str, bytes], good: set[str]) -> None:
+def compare(
+    row: Row, results: dict[str, bytes], right: dict[str, bytes], good: set[str]
+) -> None:
     """Those that are new."""
     for name in results.keys() - good:
         row.compared += 1
@@ -264,7 +276,9 @@ def compare(row: Row, results: dict[str, bytes], right: dict[str, bytes], good: 
             print(f"{row.fault}: {name} is wrong", file=sys.stderr)
 
 
-def finish(run: Running, rows: list[Row], right: dict[str, bytes], good: set[str]) -> None:
+def finish(
+    run: Running, rows: list[Row], right: dict[str, bytes], good: set[str]
+) -> None:
     """Grade until the command ends by itself, and look at everything: the last fault answers for
     what is wrong.
     """
@@ -280,7 +294,13 @@ def finish(run: Running, rows: list[Row], right: dict[str, bytes], good: set[str
     wrong = [name for name, content in right.items() if results.get(name) != content]
     left = [path for path in run.out.rglob("*") if is_left_behind(path)]
     replaced = list((run.out / "history").rglob("*.json"))
-    row.wrong += len(wrong) + len(left) + len(replaced) + (status != 0) + ("Traceback" in run.said)
+    row.wrong += (
+        len(wrong)
+        + len(left)
+        + len(replaced)
+        + (status != 0)
+        + ("Traceback" in run.said)
+    )
     if row.wrong:
         print(
             f"{row.fault}: wrong {wrong}, left {left}, replaced {replaced}, status {status}",
@@ -306,7 +326,10 @@ def totals(rows: Sequence[Row]) -> list[Row]:
     summed = {fault: Row(fault) for fault in FAULTS}
     for row in rows:
         total = summed[row.fault]
-        total.done, total.compared = total.done + row.done, total.compared + row.compared
+        total.done, total.compared = (
+            total.done + row.done,
+            total.compared + row.compared,
+        )
         total.wrong += row.wrong
     return list(summed.values())
 
@@ -334,7 +357,10 @@ def main() -> None:
                     )
                 rows += more
                 classes += 1
-                print(f"{len(rows)} faults, {time.monotonic() - started:.0f} s", file=sys.stderr)
+                print(
+                    f"{len(rows)} faults, {time.monotonic() - started:.0f} s",
+                    file=sys.stderr,
+                )
                 shutil.rmtree(out, ignore_errors=True)
         finally:
             cluster.end()

@@ -117,7 +117,10 @@ def measure_coverage(tree: Path, names: list[str]) -> dict[str, FileCoverage]:
         _store(name, coverage[name])
         seconds = time.monotonic() - start
         passed, not_passed = len(coverage[name].tests), len(coverage[name].not_passed)
-        print(f"{name}: {passed} tests, {not_passed} left out, {seconds:.0f} s", flush=True)
+        print(
+            f"{name}: {passed} tests, {not_passed} left out, {seconds:.0f} s",
+            flush=True,
+        )
     return coverage
 
 

@@ -144,10 +144,14 @@ class Trial:
                 status = run_tests(self.tree, affordable, 3.0 * limit, prepare)
             if status != 0:
                 in_time = status != TIMED_OUT
-                return MutantResult(mutant.module, mutant.name, KILLED, name, in_time, files)
+                return MutantResult(
+                    mutant.module, mutant.name, KILLED, name, in_time, files
+                )
         return MutantResult(mutant.module, mutant.name, SURVIVED, "", True, files, left)
 
-    def _files_in_order(self, mutant: EngineMutant) -> list[tuple[str, list[TestLines]]]:
+    def _files_in_order(
+        self, mutant: EngineMutant
+    ) -> list[tuple[str, list[TestLines]]]:
         """Test files with the tests that run the mutant's line, the quickest first."""
         room = mutant.module.partition("/")[0]
         files = []
@@ -225,7 +229,10 @@ def load_results() -> list[MutantResult]:
     """The results of the last runs, of all rooms."""
     if not RESULTS.exists():
         return []
-    return [MutantResult(**entry) for entry in json.loads(RESULTS.read_text(encoding="utf-8"))]
+    return [
+        MutantResult(**entry)
+        for entry in json.loads(RESULTS.read_text(encoding="utf-8"))
+    ]
 
 
 def store_results(results: Iterable[MutantResult]) -> None:
@@ -249,7 +256,9 @@ def write_report(page: Path) -> None:
 def choose_mutants(arguments: argparse.Namespace) -> list[EngineMutant]:
     """The mutants that the options ask for."""
     survivors = {
-        (result.module, result.name) for result in load_results() if result.status == SURVIVED
+        (result.module, result.name)
+        for result in load_results()
+        if result.status == SURVIVED
     }
 
     def is_wanted(module: str, name: str) -> bool:
@@ -281,11 +290,21 @@ def main() -> int:
     parser.add_argument("--rooms", default=",".join(ROOMS))
     parser.add_argument("--sample", type=int, default=40, help="mutants a room")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--survivors", action="store_true", help="those of earlier runs, again")
-    parser.add_argument("--only", default="", help="all mutants with this in module and name")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests a mutant")
-    parser.add_argument("--least", type=float, default=0.0, help="percent that must be killed")
-    parser.add_argument("--report", type=Path, help="a page whose table is written anew")
+    parser.add_argument(
+        "--survivors", action="store_true", help="those of earlier runs, again"
+    )
+    parser.add_argument(
+        "--only", default="", help="all mutants with this in module and name"
+    )
+    parser.add_argument(
+        "--budget", type=float, default=60.0, help="seconds of tests a mutant"
+    )
+    parser.add_argument(
+        "--least", type=float, default=0.0, help="percent that must be killed"
+    )
+    parser.add_argument(
+        "--report", type=Path, help="a page whose table is written anew"
+    )
     arguments = parser.parse_args()
     mutants = choose_mutants(arguments)
     load_libraries()

@@ -116,7 +116,9 @@ class _Module:
                 changes[part, new] = _Change(part, new)
         return list(changes.values())
 
-    def mutant(self, change: _Change, is_wanted: Callable[[str, str], bool]) -> EngineMutant | None:
+    def mutant(
+        self, change: _Change, is_wanted: Callable[[str, str], bool]
+    ) -> EngineMutant | None:
         """The module with a change; None where nobody wants it, it means nothing, or is no
         Python.
         """
@@ -163,13 +165,21 @@ class _Module:
         if isinstance(statement, ast.Break | ast.Continue | ast.Pass):
             statement = statements[1]
         body = getattr(statement, "body", None)
-        end = body[0].lineno if isinstance(body, list) else (statement.end_lineno or 0) + 1
+        end = (
+            body[0].lineno
+            if isinstance(body, list)
+            else (statement.end_lineno or 0) + 1
+        )
         return tuple(range(statement.lineno, max(end, statement.lineno + 1)))
 
 
 def _engine_mutations(node: ast.AST, parents: Parents) -> Mutations:
     """The mutations of a node that tests of the engine should notice."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr) and _is_type(node):
+    if (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.BitOr)
+        and _is_type(node)
+    ):
         return
     if isinstance(node, _SHARED_WITH_SUITES):
         yield from mutations(node, parents)
@@ -201,7 +211,9 @@ def _return(node: ast.Return) -> Mutations:
         yield node.value, "None"
 
 
-def _word(node: ast.Constant, word: str, parent: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+def _word(
+    node: ast.Constant, word: str, parent: ast.AST
+) -> Iterator[tuple[ast.AST, str]]:
     """A word that the program compares or looks up is another one."""
     if isinstance(parent, ast.Compare | ast.Subscript) and word:
         yield node, repr("no " + word)

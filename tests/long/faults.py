@@ -88,7 +88,9 @@ def namespaces_of(pid: int) -> int:
 class Killer:
     """Kills at random moments of one class's grading, until that ends by itself."""
 
-    def __init__(self, course: ScratchCourse, rng: random.Random, rows: dict[str, Row]) -> None:
+    def __init__(
+        self, course: ScratchCourse, rng: random.Random, rows: dict[str, Row]
+    ) -> None:
         self._course, self._rng, self._rows = course, rng, rows
 
     def disturb(self, out: Path, plan: list[str]) -> Counter[str]:
@@ -179,7 +181,9 @@ def stop_at_random(
     course: ScratchCourse, right: dict[str, bytes], stops: int, seed: int
 ) -> list[Row]:
     rng = random.Random(seed)
-    rows = {whom: Row(f"SIGSTOP to {whom} for {STOPPED_SECONDS:g} s") for whom in STOPPED}
+    rows = {
+        whom: Row(f"SIGSTOP to {whom} for {STOPPED_SECONDS:g} s") for whom in STOPPED
+    }
     for number in range(stops):
         whom = list(STOPPED)[number % len(STOPPED)]
         out = course.root / f"stopped-{number}"
@@ -197,7 +201,10 @@ def stop_at_random(
         )
         row = rows[whom]
         rows[whom] = Row(
-            row.fault, row.done + bool(processes), row.compared + len(right), row.wrong + wrong
+            row.fault,
+            row.done + bool(processes),
+            row.compared + len(right),
+            row.wrong + wrong,
         )
         print(f"{number + 1} stops", file=sys.stderr)
         shutil.rmtree(out, ignore_errors=True)
@@ -232,7 +239,9 @@ def compare(row: Row, course: ScratchCourse, out: Path, right: dict[str, bytes])
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", folder], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", folder], check=True
+    )
     try:
         yield
     finally:
@@ -245,9 +254,15 @@ def full_disk(course: ScratchCourse, right: dict[str, bytes]) -> Row:
     with small_disk(out):
         process = course.grade(out)
         _, said = process.communicate()
-        told = process.returncode == 2 and "no space left" in said and "Traceback" not in said
+        told = (
+            process.returncode == 2
+            and "no space left" in said
+            and "Traceback" not in said
+        )
         subprocess.run(["mount", "-o", "remount,size=16m", out], check=True)
-        return compare(dataclasses.replace(row, done=1, wrong=not told), course, out, right)
+        return compare(
+            dataclasses.replace(row, done=1, wrong=not told), course, out, right
+        )
 
 
 def two_at_once(course: ScratchCourse, right: dict[str, bytes]) -> Row:
@@ -270,13 +285,24 @@ def results_removed(course: ScratchCourse, right: dict[str, bytes]) -> Row:
     shutil.rmtree(out, ignore_errors=True)
     process.communicate()
     whole = course.results(out) == right
-    return compare(dataclasses.replace(row, done=1, wrong=not whole), course, out, right)
+    return compare(
+        dataclasses.replace(row, done=1, wrong=not whole), course, out, right
+    )
 
 
 def gradebook_in_use(course: ScratchCourse, right: dict[str, bytes]) -> Row:
     row = Row("the gradebook is in use by another program, then free")
     book, out = course.root / "book.db", course.root / "undisturbed"
-    export = ("export", ASSIGNMENT, "--format", "gradebook", "--to", book, "--results", out)
+    export = (
+        "export",
+        ASSIGNMENT,
+        "--format",
+        "gradebook",
+        "--to",
+        book,
+        "--results",
+        out,
+    )
     wrong = course.command(*export).wait()
     with contextlib.closing(sqlite3.connect(book, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
@@ -289,7 +315,9 @@ def gradebook_in_use(course: ScratchCourse, right: dict[str, bytes]) -> Row:
         )
         holder.execute("ROLLBACK")
     wrong += course.command(*export).wait()
-    return compare(dataclasses.replace(row, done=1, wrong=int(wrong)), course, out, right)
+    return compare(
+        dataclasses.replace(row, done=1, wrong=int(wrong)), course, out, right
+    )
 
 
 def main() -> None:
@@ -306,7 +334,8 @@ def main() -> None:
         if not options.only_kills:
             rows += stop_at_random(course, right, options.stops, options.seed)
             rows += [
-                fault(course, right) for fault in (two_at_once, results_removed, gradebook_in_use)
+                fault(course, right)
+                for fault in (two_at_once, results_removed, gradebook_in_use)
             ]
             rows += [full_disk(course, right)] if os.geteuid() == 0 else []
     print(table(rows))

@@ -66,13 +66,19 @@ class Points:
         self.count = 0
         self._fault, self._at = fault, at
 
-    def reach(self, what: str, before_the_end: Callable[[], object] = lambda: None) -> None:
+    def reach(
+        self, what: str, before_the_end: Callable[[], object] = lambda: None
+    ) -> None:
         """A call is about to be made; `before_the_end` does a half of it."""
         number, self.count = self.count, self.count + 1
         if self._fault == "killed" and number == self._at:
             before_the_end()
             os.kill(os.getpid(), signal.SIGKILL)
-        elif self._fault == "full disk" and number >= self._at >= 0 and what in _MAKES - {"sql"}:
+        elif (
+            self._fault == "full disk"
+            and number >= self._at >= 0
+            and what in _MAKES - {"sql"}
+        ):
             raise OSError(28, "No space left on device")
         elif (
             self._fault == "read-only disk"
@@ -83,7 +89,15 @@ class Points:
 
     def install(self) -> None:
         """Let every call of this process that changes a file pass by here."""
-        for name in ("replace", "rename", "unlink", "remove", "mkdir", "rmdir", "fsync"):
+        for name in (
+            "replace",
+            "rename",
+            "unlink",
+            "remove",
+            "mkdir",
+            "rmdir",
+            "fsync",
+        ):
             setattr(os, name, self._wrapped(getattr(os, name), name))
         opened = io.open
 
@@ -146,7 +160,10 @@ def run(command: Command, root: Path, fault: str = "", at: int = -1) -> Ended:
         status = 70
         try:
             os.chdir(root)
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+            with (
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stderr(said),
+            ):
                 points.install()
                 status = command.run(root)
         except BaseException:
@@ -157,7 +174,9 @@ def run(command: Command, root: Path, fault: str = "", at: int = -1) -> Ended:
             os._exit(status)
     _, code = os.waitpid(child, 0)
     status = os.waitstatus_to_exitcode(code)
-    count, _, said_ = report.read_text().partition("\n") if report.exists() else ("0", "", "")
+    count, _, said_ = (
+        report.read_text().partition("\n") if report.exists() else ("0", "", "")
+    )
     report.unlink(missing_ok=True)
     return Ended(status, said_, int(count))
 
@@ -217,19 +236,27 @@ def check(
     if fault != "killed":
         if ended.status not in (0, 2) or "Traceback" in ended.said:
             wrong.append(f"status {ended.status}, {ended.said[-600:]}")
-        if ended.status == 2 and not ended.said.splitlines()[-1].startswith("autograder: "):
+        if ended.status == 2 and not ended.said.splitlines()[-1].startswith(
+            "autograder: "
+        ):
             wrong.append(f"said {ended.said!r}")
     lines: list[str] = []
     recover_transactions(command.kept(root), lines.append)
     after = state_of(root)
-    whole = {name: content for name, content in after.items() if name not in _only_parts(after)}
+    whole = {
+        name: content
+        for name, content in after.items()
+        if name not in _only_parts(after)
+    }
     if whole == old:
         row.old += 1
     elif whole == new:
         row.new += 1
     else:
         differing = [
-            name for name in {*whole, *new} if whole.get(name) not in (old.get(name), new.get(name))
+            name
+            for name in {*whole, *new}
+            if whole.get(name) not in (old.get(name), new.get(name))
         ]
         wrong.append(f"neither old nor new; of neither: {differing[:3]}; {lines}")
     if (
@@ -246,7 +273,11 @@ def check(
             wrong.append(f"again: status {again.status}, {again.said[-300:]}")
     last = state_of(root)
     if whole == new:  # what was unpacked to be collected the next `collect` removes
-        last = {name: content for name, content in last.items() if "/.collecting-" not in name}
+        last = {
+            name: content
+            for name, content in last.items()
+            if "/.collecting-" not in name
+        }
     if last != new:
         names = [name for name in {*last, *new} if last.get(name) != new.get(name)]
         wrong.append(f"again: other than undisturbed: {names[:3]}")
@@ -259,7 +290,10 @@ def check(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--points", type=int, default=0, help="so many for each command and fault (0: all)"
+        "--points",
+        type=int,
+        default=0,
+        help="so many for each command and fault (0: all)",
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -314,7 +348,11 @@ def faults_of(command: Command, base: Path, sample: int, rng: random.Random) -> 
         return row
     for fault in FAULTS:
         numbers = range(ended.points)
-        for at in sorted(rng.sample(numbers, min(sample, len(numbers)))) if sample else numbers:
+        for at in (
+            sorted(rng.sample(numbers, min(sample, len(numbers))))
+            if sample
+            else numbers
+        ):
             check(command, base, old, new, fault, at, row)
     return row
 

@@ -67,7 +67,9 @@ def _take_over(root: Path) -> int:
     def apply() -> None:
         course = load_course(root)
         recover_transactions(course.kept, beside)
-        apply_regrade(GradeRequest(course, course.assignment(TOPIC), (), course.results))
+        apply_regrade(
+            GradeRequest(course, course.assignment(TOPIC), (), course.results)
+        )
 
     try:
         group(["apply"])
@@ -91,7 +93,9 @@ def make_course(root: Path) -> Path:
     new_course(root)
     settings = root / "course.toml"
     settings.write_text(
-        settings.read_text().replace("assignment_points = 100.0", "assignment_points = 0")
+        settings.read_text().replace(
+            "assignment_points = 100.0", "assignment_points = 0"
+        )
     )
     new_assignment(load_course(root), TOPIC)
     build_command(load_course(root), [], check=False)
@@ -107,7 +111,9 @@ def hand_in(root: Path, *students: str) -> None:
         shutil.copy(load_course(root).assignment(TOPIC).release, path)
 
 
-def grade(root: Path, results: Path, share: float, students: tuple[str, ...] = STUDENTS) -> None:
+def grade(
+    root: Path, results: Path, share: float, students: tuple[str, ...] = STUDENTS
+) -> None:
     """Results in which everybody has this share of the points."""
     from autograder.intake.released_notebook import points_of_questions
     from autograder.records.model import Graded
@@ -117,7 +123,9 @@ def grade(root: Path, results: Path, share: float, students: tuple[str, ...] = S
     assignment = course.assignment(TOPIC)
     suite, made = course_sha256(course, assignment), []
     for student in students:
-        notebook = (root / "submitted" / student / TOPIC / f"{TOPIC}.ipynb").read_bytes()
+        notebook = (
+            root / "submitted" / student / TOPIC / f"{TOPIC}.ipynb"
+        ).read_bytes()
         questions = tuple(
             QuestionResult(
                 name,
@@ -125,13 +133,22 @@ def grade(root: Path, results: Path, share: float, students: tuple[str, ...] = S
                 most,
                 0.0,
                 None,
-                (TestOutcome("test_it", "passed" if share == 1 else "failed", share * most, most),),
+                (
+                    TestOutcome(
+                        "test_it",
+                        "passed" if share == 1 else "failed",
+                        share * most,
+                        most,
+                    ),
+                ),
             )
             for name, most in points_of_questions(assignment).items()
         )
         full = sum(question.max_score for question in questions)
         sha256 = hashlib.sha256(notebook).hexdigest()
-        result = Result(TOPIC, student, sha256, suite, "strict", share * full, full, questions, ())
+        result = Result(
+            TOPIC, student, sha256, suite, "strict", share * full, full, questions, ()
+        )
         write_result(results, result)
         made.append(Graded(student, result, "", {"tests": 1.0}))
     TimingFile(results, TOPIC).note(made)
@@ -195,7 +212,9 @@ def collected_before(root: Path) -> None:
 
 def reported_before(root: Path) -> None:
     called(root, "report", TOPIC)
-    called(root, "export", TOPIC, "--format", "csv", "--to", "marks.csv", "--provisional")
+    called(
+        root, "export", TOPIC, "--format", "csv", "--to", "marks.csv", "--provisional"
+    )
     called(root, "totals", "--to", "totals.csv", "--provisional")
     grade(root, root / "results", 0.5)
 
@@ -216,14 +235,20 @@ COMMANDS = (
     Command("release, a folder", older_release, ("release", TOPIC, "--to", "out")),
     Command("release, a zip", older_release, ("release", TOPIC, "--to", "out.zip")),
     Command(
-        "bundle, a folder", older_release, ("bundle", TOPIC, "--for", "github", "--to", "classroom")
+        "bundle, a folder",
+        older_release,
+        ("bundle", TOPIC, "--for", "github", "--to", "classroom"),
     ),
     Command(
         "bundle, a zip",
         older_release,
         ("bundle", TOPIC, "--for", "gradescope", "--to", "grader.zip"),
     ),
-    Command("collect", collected_before, ("collect", TOPIC, "download.zip", "--from", "folder")),
+    Command(
+        "collect",
+        collected_before,
+        ("collect", TOPIC, "download.zip", "--from", "folder"),
+    ),
     Command("demo", nothing, ("demo", TOPIC, "--to", "demo")),
     Command("regrade --apply", regraded, ("take over",)),
     Command("report", reported_before, ("report", TOPIC)),
@@ -232,7 +257,13 @@ COMMANDS = (
         reported_before,
         ("export", TOPIC, "--format", "csv", "--to", "marks.csv", "--provisional"),
     ),
-    Command("export, a gradebook", filled_before, ("export", TOPIC, "--format", "gradebook")),
-    Command("export, a new gradebook", nothing, ("export", TOPIC, "--format", "gradebook")),
-    Command("totals", reported_before, ("totals", "--to", "totals.csv", "--provisional")),
+    Command(
+        "export, a gradebook", filled_before, ("export", TOPIC, "--format", "gradebook")
+    ),
+    Command(
+        "export, a new gradebook", nothing, ("export", TOPIC, "--format", "gradebook")
+    ),
+    Command(
+        "totals", reported_before, ("totals", "--to", "totals.csv", "--provisional")
+    ),
 )

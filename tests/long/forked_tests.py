@@ -80,7 +80,9 @@ def find_importers(tree: Path) -> dict[str, set[str]]:
         waiting = [name]
         while waiting:
             module = waiting.pop()
-            nearest = {other for other, names in imports.items() if module in names} - reached
+            nearest = {
+                other for other, names in imports.items() if module in names
+            } - reached
             reached |= nearest
             waiting += nearest
         importers[name] = reached
@@ -99,7 +101,9 @@ def _imported_names(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {node.module} | {
+                f"{node.module}.{alias.name}" for alias in node.names
+            }
     return names
 
 
@@ -118,8 +122,17 @@ def copy_tree(target: Path) -> None:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target / name)
     # by the hash of the source: a mutant can have its original's size and time
-    command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "checked-hash"]
-    subprocess.run([*command, "autograder", "tests/autograder"], cwd=target, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "compileall",
+        "-qq",
+        "--invalidation-mode",
+        "checked-hash",
+    ]
+    subprocess.run(
+        [*command, "autograder", "tests/autograder"], cwd=target, check=False
+    )
 
 
 def run_tests(
@@ -170,10 +183,15 @@ def _run_here(
         TMPDIR=str(scratch),
     )
     sys.path.insert(0, str(tree))
-    sys.modules["__main__"] = ModuleType("__main__")  # a spawned process runs this one's again
+    sys.modules["__main__"] = ModuleType(
+        "__main__"
+    )  # a spawned process runs this one's again
     os.chdir(tree)
     options = ["-x", "-q", "--no-header", "--tb=short"]
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # libraries are loaded
+    options += [
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+    ]  # libraries are loaded
     return int(pytest.main([*options, *tests], plugins=prepare()))
 
 

@@ -94,7 +94,9 @@ KINDS = (
     Kind(f"results/{TOPIC}.timing.json", (CSV, REPORT, TOTALS, GRADE, REGRADE)),
     Kind(f"results/regrade/{TOPIC}/ada.json", (REGRADE,)),
     Kind(f"results/regrade/{TOPIC}.timing.json", (REGRADE,)),
-    Kind(f"submitted/.collected/{TOPIC}.json", (CSV, REPORT, MOODLE, COLLECT), named=True),
+    Kind(
+        f"submitted/.collected/{TOPIC}.json", (CSV, REPORT, MOODLE, COLLECT), named=True
+    ),
     Kind(f".autograder/built/{TOPIC}.json", (("build",),)),
     Kind(
         f"assignments/{TOPIC}/{TOPIC}.ipynb",
@@ -123,7 +125,9 @@ class Row:
     wrong: list[str] = field(default_factory=list)
 
 
-def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def places(
+    value: Any, at: tuple[str | int, ...] = ()
+) -> Iterator[tuple[str | int, ...]]:
     """The path of every field; of a list the first entry stands for all."""
     if at:
         yield at
@@ -188,7 +192,11 @@ def _is_wrong(text: str, at: tuple[str | int, ...], literal: str) -> bool:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return True  # every number of a result is part of a sum, or its schema
     if isinstance(value, str):
-        return not isinstance(other, str) or at[-1] in ("student", "assignment", "outcome")
+        return not isinstance(other, str) or at[-1] in (
+            "student",
+            "assignment",
+            "outcome",
+        )
     return type(other) is not type(value) or at[0] != "cells"
 
 
@@ -210,10 +218,14 @@ def mark_of(text: str, student: str) -> str:
     return next((row["total"] for row in rows if row["student"] == student), "")
 
 
-def try_kind(kind: Kind, course: Path, root: Path, sample: int, rng: random.Random) -> Row:
+def try_kind(
+    kind: Kind, course: Path, root: Path, sample: int, rng: random.Random
+) -> Row:
     row, data = Row(kind.path), (course / kind.path).read_bytes()
     every = list(cases(data, kind))
-    for name, content, believed in rng.sample(every, min(sample, len(every))) if sample else every:
+    for name, content, believed in (
+        rng.sample(every, min(sample, len(every))) if sample else every
+    ):
         row.cases += 1
         for reader in kind.readers:
             shutil.rmtree(root, ignore_errors=True)
@@ -230,10 +242,16 @@ def try_kind(kind: Kind, course: Path, root: Path, sample: int, rng: random.Rand
                 problems.append(f"it is believed: {mark_of(out, 'ada')}")
             # what is broken they grade again
             reads = reader not in (GRADE, REGRADE) or not kind.marks
-            if kind.named and not believed and reads and Path(kind.path).name not in out + err:
+            if (
+                kind.named
+                and not believed
+                and reads
+                and Path(kind.path).name not in out + err
+            ):
                 problems.append(f"it is not named: {err!r}")
             row.wrong += [
-                f"{kind.path}, {name}, {' '.join(reader)}: {problem}" for problem in problems
+                f"{kind.path}, {name}, {' '.join(reader)}: {problem}"
+                for problem in problems
             ]
     return row
 
@@ -250,7 +268,9 @@ def prepare(folder: Path) -> Path:
     called(course, "export", TOPIC, "--format", "gradebook")
     grade(course, course / "results" / "regrade", 0.5)
     (course / "students.csv").write_text("id,name\nada,Ada Roe\nbob,Bob Lee\n")
-    (course / "submitted" / "ada" / TOPIC / "timestamp.txt").write_text("2026-10-01 10:00:00 UTC")
+    (course / "submitted" / "ada" / TOPIC / "timestamp.txt").write_text(
+        "2026-10-01 10:00:00 UTC"
+    )
     (course / ".autograder" / "locks").mkdir(exist_ok=True)
     (course / ".autograder" / "locks" / TOPIC).write_text("process 1")
     for name in ("1-1.jsonl", "1-1.committed"):
@@ -259,7 +279,10 @@ def prepare(folder: Path) -> Path:
         )
     # nothing is graded: what a command reads before that is the question
     nothing: Any = lambda request, todo, watcher: (  # noqa: E731
-        (Graded(submission.student, problem="nothing is graded here", untried=True), b"")
+        (
+            Graded(submission.student, problem="nothing is graded here", untried=True),
+            b"",
+        )
         for submission in todo
     )
     grading._start_batch = nothing
@@ -269,7 +292,10 @@ def prepare(folder: Path) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--sample", type=int, default=0, help="so many cases of each kind of file (0: all)"
+        "--sample",
+        type=int,
+        default=0,
+        help="so many cases of each kind of file (0: all)",
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="files whose path holds this")
@@ -279,7 +305,8 @@ def main() -> None:
         course = prepare(Path(folder))
         kinds = [kind for kind in KINDS if options.only in kind.path]
         rows = [
-            try_kind(kind, course, Path(folder) / "damaged", options.sample, rng) for kind in kinds
+            try_kind(kind, course, Path(folder) / "damaged", options.sample, rng)
+            for kind in kinds
         ]
     for problem in (problem for row in rows for problem in row.wrong):
         print(problem, file=sys.stderr)

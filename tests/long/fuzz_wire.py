@@ -29,7 +29,14 @@ from autograder.sitting.verdict import judge
 from autograder.suite.calls import current_log, start_log
 from autograder.suite.collection import SuiteTest
 from autograder.suite.compare import are_equal, assert_close, assert_equal
-from autograder.wire.frames import Block, Frame, WireClosed, WireError, pack, receive_frame
+from autograder.wire.frames import (
+    Block,
+    Frame,
+    WireClosed,
+    WireError,
+    pack,
+    receive_frame,
+)
 from autograder.wire.values import Encoder, HandleReference
 
 MAX_BODY = 1 << 20
@@ -60,7 +67,9 @@ class Answering:
     def __init__(self, data: bytes) -> None:
         self._data = data
 
-    def request(self, header: dict[str, Any], tensors: Any, seconds: float, what: str) -> Frame:
+    def request(
+        self, header: dict[str, Any], tensors: Any, seconds: float, what: str
+    ) -> Frame:
         try:
             frame = receive_frame(Bytes(self._data), MAX_BODY)  # type: ignore[arg-type]
         except (WireError, WireClosed) as error:
@@ -81,7 +90,11 @@ def take(data: bytes) -> str:
         x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
         answer = student.f(x)
         are_equal(answer, answer)
-        if isinstance(answer, torch.Tensor) and answer.requires_grad and answer.is_floating_point():
+        if (
+            isinstance(answer, torch.Tensor)
+            and answer.requires_grad
+            and answer.is_floating_point()
+        ):
             answer.sum().backward()
         try:
             assert_equal(answer, [1, "text", {"key": 2.0}])
@@ -202,12 +215,19 @@ class Mutator:
         chance = self._random
         data = chance.choice(self._seeds)
         header_length, _ = _PREFIX.unpack(data[: _PREFIX.size])
-        header, body = data[_PREFIX.size :][:header_length], data[_PREFIX.size + header_length :]
+        header, body = (
+            data[_PREFIX.size :][:header_length],
+            data[_PREFIX.size + header_length :],
+        )
         for _ in range(chance.randint(1, 4)):
             if body and chance.random() < 0.4:
                 body = self._changed(body)
             else:
-                header = self._changed(header) if chance.random() < 0.15 else self._reworded(header)
+                header = (
+                    self._changed(header)
+                    if chance.random() < 0.15
+                    else self._reworded(header)
+                )
         prefix = _PREFIX.pack(len(header), len(body))
         if chance.random() < 0.1:
             prefix = self._changed(prefix)
@@ -229,7 +249,11 @@ class Mutator:
                 made[at:at] = chance.randbytes(chance.randint(1, 8))
             case _:
                 made[at : at + 8] = chance.choice(
-                    (b"\xff" * 8, b"\0" * 8, struct.pack("<Q", chance.randint(0, 1 << 40)))
+                    (
+                        b"\xff" * 8,
+                        b"\0" * 8,
+                        struct.pack("<Q", chance.randint(0, 1 << 40)),
+                    )
                 )
         return bytes(made)
 
@@ -240,7 +264,9 @@ class Mutator:
         if not places:
             return header
         at = chance.choice(places)
-        ends = [i for i in range(at, len(header)) if header[i] in b",]}"] or [len(header)]
+        ends = [i for i in range(at, len(header)) if header[i] in b",]}"] or [
+            len(header)
+        ]
         return (
             header[:at]
             + chance.choice(_TOKENS)
@@ -269,7 +295,9 @@ def run(inputs: int, number: int) -> int:
     grown = _memory() - before
     findings += slowest > SLOW_SECONDS
     findings += grown > 100
-    print(f"{inputs} inputs in {time.monotonic() - started:.0f} s, seed {number}: {dict(endings)}")
+    print(
+        f"{inputs} inputs in {time.monotonic() - started:.0f} s, seed {number}: {dict(endings)}"
+    )
     print(
         f"slowest input {slowest * 1000:.0f} ms; memory grew by {grown:.0f} MB after the first "
         f"tenth; {findings} findings"

@@ -152,13 +152,17 @@ ATTACKS = [
         "a tensor subclass that agrees with every comparison",
         softmax=_YES,
     ),
-    _corpus("patched_comparisons", "patches `torch.allclose`, `numpy.testing` and the like"),
+    _corpus(
+        "patched_comparisons", "patches `torch.allclose`, `numpy.testing` and the like"
+    ),
     _cell(
         "patched_reference",
         "patches the function that the test compares with",
         "torch.softmax = lambda z, dim: torch.zeros_like(z)",
     ),
-    _corpus("inputs_changed_to_agree", "changes the inputs so that the reference agrees"),
+    _corpus(
+        "inputs_changed_to_agree", "changes the inputs so that the reference agrees"
+    ),
     _cell(
         "later_cells_emptied",
         "an IPython hook that empties all later cells",
@@ -171,7 +175,9 @@ ATTACKS = [
         "self, env: None",
     ),
     GraderAttack(
-        "edited_check_cells", "empties the check cells and raises their points", edits_checks=True
+        "edited_check_cells",
+        "empties the check cells and raises their points",
+        edits_checks=True,
     ),
     _cell_after(
         "copies_the_answer_key",
@@ -180,7 +186,9 @@ ATTACKS = [
         "''.join(cell['source'])\n    if text.startswith('def softmax'):\n        exec(text, "
         "globals())\n",
     ),
-    GraderAttack("notebook_is_a_link", "the notebook is a link to the answer key", link=True),
+    GraderAttack(
+        "notebook_is_a_link", "the notebook is a link to the answer key", link=True
+    ),
     GraderAttack(
         "library_beside_the_notebook",
         "a `torch.py` next to the notebook",
@@ -215,16 +223,25 @@ ATTACKS = [
         "r'\\g<1>6.0', text, count=1) if '\"schema\"' in text else re.sub(r'(\"score\": "
         ")[0-9.]+(.*?\"max_score\": )([0-9.]+)', r'\\g<1>\\3\\2\\3', text, flags=re.S))\n"
         "            else:\n"
-        + "".join(f"                {line}\n" for line in _GRADES.format("auto_score").splitlines())
+        + "".join(
+            f"                {line}\n"
+            for line in _GRADES.format("auto_score").splitlines()
+        )
         + "            break\n"
         "    os._exit(0)",
         lingers=4.0,
     ),
     # what is hidden
     _reads(
-        "open_the_tests", "opens the hidden tests' file", "attempt(lambda: open('@TESTS@').read())"
+        "open_the_tests",
+        "opens the hidden tests' file",
+        "attempt(lambda: open('@TESTS@').read())",
     ),
-    _reads("open_the_answer_key", "opens the answer key", "attempt(lambda: open('@KEY@').read())"),
+    _reads(
+        "open_the_answer_key",
+        "opens the answer key",
+        "attempt(lambda: open('@KEY@').read())",
+    ),
     _reads(
         "open_the_gradebook",
         "opens the gradebook",
@@ -296,7 +313,9 @@ ATTACKS = [
         "import socket\nsocket.create_connection(('127.0.0.1', @TCP@), 2).send(b'taken')",
     ),
     _cell(
-        "kills_a_bystander", "kills a process of the same user", "import os\nos.kill(@VICTIM@, 9)"
+        "kills_a_bystander",
+        "kills a process of the same user",
+        "import os\nos.kill(@VICTIM@, 9)",
     ),
     _cell(
         "kills_the_parent",
@@ -331,7 +350,11 @@ ATTACKS = [
         "import time\nkept = []\nfor _ in range(300):\n    "
         "kept.append(b'x' * 10**7)\ntime.sleep(2)",
     ),
-    _cell("floods_the_output", "prints 30 MB", "for _ in range(30):\n    print('x' * 10**6)"),
+    _cell(
+        "floods_the_output",
+        "prints 30 MB",
+        "for _ in range(30):\n    print('x' * 10**6)",
+    ),
     GraderAttack(
         "script_in_the_page",
         "a script for the reader of the feedback page",

@@ -114,7 +114,8 @@ class Nbgrader:
     def prepare(self, course: Path) -> None:
         key = {name: f"{text}# CANARY-KEY\n" for name, text in RIGHT.items()}
         hidden = {
-            name: "\n".join([PUBLIC[name], *_marked(tests)]) for name, tests in HIDDEN.items()
+            name: "\n".join([PUBLIC[name], *_marked(tests)])
+            for name, tests in HIDDEN.items()
         }
         put(course / "source/questions/questions.ipynb", self._notebook(key, hidden))
         for words in (
@@ -122,16 +123,31 @@ class Nbgrader:
             "db student add c-earlier --first-name CANARY-GRADEBOOK",
         ):
             checked(
-                [self.python, "-m", "nbgrader", *words.split()], cwd=course, env=self.environment()
+                [self.python, "-m", "nbgrader", *words.split()],
+                cwd=course,
+                env=self.environment(),
             )
 
-    def _notebook(self, cells: dict[str, str], checks: dict[str, str], factor: int = 1) -> str:
+    def _notebook(
+        self, cells: dict[str, str], checks: dict[str, str], factor: int = 1
+    ) -> str:
         def mark(name: str, **more: Any) -> dict[str, Any]:
-            return {"nbgrader": {"grade_id": name, "schema_version": 3, "task": False, **more}}
+            return {
+                "nbgrader": {
+                    "grade_id": name,
+                    "schema_version": 3,
+                    "task": False,
+                    **more,
+                }
+            }
 
         made = [code_cell("imports", _IMPORTS, {})]
         for name, text in cells.items():
-            made.append(code_cell(name, text, mark(name, grade=False, solution=True, locked=False)))
+            made.append(
+                code_cell(
+                    name, text, mark(name, grade=False, solution=True, locked=False)
+                )
+            )
             graded = mark(
                 f"check-{name}",
                 grade=True,
@@ -149,11 +165,19 @@ class Nbgrader:
             (dict.fromkeys(PUBLIC, "pass"), 100) if attack.edits_checks else (PUBLIC, 1)
         )
         path = course / f"submitted/{student}/questions/questions.ipynb"
-        place(path, self._notebook(cells, checks, factor), attack, course / self.words["KEY"])
+        place(
+            path,
+            self._notebook(cells, checks, factor),
+            attack,
+            course / self.words["KEY"],
+        )
 
     def commands(self, course: Path, students: Sequence[str]) -> list[str]:
         start = f"{self.python} -m nbgrader"
-        return [f"{start} autograde questions --create", f"{start} generate_feedback questions"]
+        return [
+            f"{start} autograde questions --create",
+            f"{start} generate_feedback questions",
+        ]
 
     def score(self, course: Path, student: str) -> float | None:
         with contextlib.closing(sqlite3.connect(course / "gradebook.db")) as book:
@@ -196,11 +220,18 @@ class Otter:
         return _peer(self.python)
 
     def prepare(self, course: Path) -> None:
-        key = [code_cell(name, f"{text}# CANARY-KEY\n", {}) for name, text in RIGHT.items()]
-        put(course / "key.ipynb", plain_notebook([code_cell("imports", _IMPORTS, {}), *key]))
+        key = [
+            code_cell(name, f"{text}# CANARY-KEY\n", {}) for name, text in RIGHT.items()
+        ]
+        put(
+            course / "key.ipynb",
+            plain_notebook([code_cell("imports", _IMPORTS, {}), *key]),
+        )
         put(course / "grades.csv", "student,score\nc-earlier,CANARY-GRADEBOOK\n")
         with zipfile.ZipFile(course / "autograder.zip", "w") as bundle:
-            bundle.writestr("otter_config.json", '{"show_stdout": false, "show_hidden": false}')
+            bundle.writestr(
+                "otter_config.json", '{"show_stdout": false, "show_hidden": false}'
+            )
             for name in RIGHT:
                 bundle.writestr(f"tests/{name}.py", self._test_file(name))
 
@@ -226,14 +257,20 @@ class Otter:
         self, course: Path, student: str, cells: dict[str, str], attack: GraderAttack
     ) -> None:
         text = plain_notebook(
-            [code_cell("imports", _IMPORTS, {}), *(code_cell(n, t, {}) for n, t in cells.items())]
+            [
+                code_cell("imports", _IMPORTS, {}),
+                *(code_cell(n, t, {}) for n, t in cells.items()),
+            ]
         )
         place(course / f"submitted/{student}.ipynb", text, attack, course / "key.ipynb")
         (course / "out" / student).mkdir(parents=True)
 
     def commands(self, course: Path, students: Sequence[str]) -> list[str]:
         start = f"{self.python} -m otter run --no-logo -a autograder.zip"
-        return [f"{start} -o out/{student} submitted/{student}.ipynb" for student in students]
+        return [
+            f"{start} -o out/{student} submitted/{student}.ipynb"
+            for student in students
+        ]
 
     def score(self, course: Path, student: str) -> float | None:
         path = course / "out" / student / "results.json"
@@ -248,7 +285,11 @@ class Otter:
 
     def read_by_student(self, course: Path) -> dict[str, str]:
         path = course / "out" / ATTACKER / "results.json"
-        result = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"tests": []}
+        result = (
+            json.loads(path.read_text(encoding="utf-8"))
+            if path.is_file()
+            else {"tests": []}
+        )
         shown = [test for test in result["tests"] if test.get("visibility") != "hidden"]
         return {"results.json": json.dumps([result.get("output", ""), shown])}
 
@@ -280,7 +321,9 @@ class Kit:
         for name, answer in RIGHT.items():
             head, _, body = answer.partition("\n")
             solution = f"    ### BEGIN SOLUTION\n    # CANARY-KEY\n{body}    ### END SOLUTION\n"
-            cells.append(f'# %% question="{name}"\n{head}\n    """{name}."""\n{solution}')
+            cells.append(
+                f'# %% question="{name}"\n{head}\n    """{name}."""\n{solution}'
+            )
             cells.append(f'# %% check="{name}"\n{PUBLIC[name]}\n')
             tests = [
                 f"@points({WORTH})\ndef test_{n}(student):\n    {name} = "
@@ -298,7 +341,9 @@ class Kit:
             '[course]\nname = "Two questions"\n[totals]\nassignment_points = 0\n',
         )
         put(course / "gradebook.db", "CANARY-GRADEBOOK")
-        shutil.copy(REPOSITORY / "tests/hidden/pytest.ini", course / "tests/hidden/pytest.ini")
+        shutil.copy(
+            REPOSITORY / "tests/hidden/pytest.ini", course / "tests/hidden/pytest.ini"
+        )
         command = [sys.executable, "-m", "autograder", "build", "questions"]
         checked(command, cwd=course, env=self.environment())
 
@@ -306,7 +351,9 @@ class Kit:
         self, course: Path, student: str, cells: dict[str, str], attack: GraderAttack
     ) -> None:
         notebook = json.loads(
-            (course / "assignments/questions/questions.ipynb").read_text(encoding="utf-8")
+            (course / "assignments/questions/questions.ipynb").read_text(
+                encoding="utf-8"
+            )
         )
         for cell in notebook["cells"]:
             tag = cell["metadata"].get("attention_kit", {})
@@ -328,7 +375,9 @@ class Kit:
     def score(self, course: Path, student: str) -> float | None:
         path = course / f"results/questions/{student}.json"
         return (
-            float(json.loads(path.read_text(encoding="utf-8"))["score"]) if path.is_file() else None
+            float(json.loads(path.read_text(encoding="utf-8"))["score"])
+            if path.is_file()
+            else None
         )
 
     def read_by_student(self, course: Path) -> dict[str, str]:
@@ -347,7 +396,9 @@ def worth(question: str) -> int:
 
 def texts_under(folder: Path) -> dict[str, str]:
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path): path.read_text(encoding="utf-8", errors="replace") for path in files}
+    return {
+        str(path): path.read_text(encoding="utf-8", errors="replace") for path in files
+    }
 
 
 def _marked(tests: Sequence[str]) -> list[str]:

@@ -27,7 +27,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     course = load_course(ROOT)
-    names = arguments.assignments or [assignment.name for assignment in course.assignments()]
+    names = arguments.assignments or [
+        assignment.name for assignment in course.assignments()
+    ]
     status = 0
     for name in names:
         request = HuntRequest(

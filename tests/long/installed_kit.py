@@ -21,14 +21,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "autograder" / "requirements"
-LOCKED = ("install", "--quiet", "--no-compile", "--no-deps", "--require-hashes", "--requirement")
+LOCKED = (
+    "install",
+    "--quiet",
+    "--no-compile",
+    "--no-deps",
+    "--require-hashes",
+    "--requirement",
+)
 
 
-def run(*command: object, folder: Path | None = None, statuses: tuple[int, ...] = (0,)) -> str:
+def run(
+    *command: object, folder: Path | None = None, statuses: tuple[int, ...] = (0,)
+) -> str:
     """Run a command and return its output; any other exit status ends this program."""
     print("$", *command, flush=True)
     done = subprocess.run(
-        [str(word) for word in command], cwd=folder, capture_output=True, text=True, check=False
+        [str(word) for word in command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode not in statuses:
         sys.exit(f"{done.stdout}{done.stderr}\nended with {done.returncode}")
@@ -43,11 +56,15 @@ def make_environment(folder: Path, *locks: Path) -> Path:
         command = [str(python), "-m", "pip", *LOCKED, str(lock)]
         if lock.name == "torch.txt":
             # a build for the CPU in a folder of PIP_FIND_LINKS goes before PyPI's
-            local = subprocess.run([*command, "--no-index"], capture_output=True, check=False)
+            local = subprocess.run(
+                [*command, "--no-index"], capture_output=True, check=False
+            )
             if local.returncode == 0:
                 continue
         run(*command)
-    broken = subprocess.run([python, "-m", "pip", "check"], capture_output=True, check=False)
+    broken = subprocess.run(
+        [python, "-m", "pip", "check"], capture_output=True, check=False
+    )
     if broken.returncode:
         # PyPI's build of torch needs CUDA's libraries beside it
         run(python, "-m", "pip", *LOCKED, SHIPPED / "cuda.txt")
@@ -80,14 +97,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("release", type=Path, help="folder with both wheels")
     parser.add_argument("--assignment", default="a2_attention")
-    parser.add_argument("--grading-alone", action="store_true", help="grade without extras")
+    parser.add_argument(
+        "--grading-alone", action="store_true", help="grade without extras"
+    )
     arguments = parser.parse_args()
     (kit,) = arguments.release.resolve().glob("attention_kit-*.whl")
     (package,) = arguments.release.resolve().glob("attention_kit_course-*.whl")
     name = arguments.assignment
     with tempfile.TemporaryDirectory(prefix="installed-") as folder:
         python = make_environment(
-            Path(folder, "all"), SHIPPED / "torch.txt", ROOT / "requirements" / "dev.txt"
+            Path(folder, "all"),
+            SHIPPED / "torch.txt",
+            ROOT / "requirements" / "dev.txt",
         )
         install(python, kit, package)
         autograder, course = python.with_name("autograder"), Path(folder, "my_course")

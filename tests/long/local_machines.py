@@ -13,9 +13,19 @@ from typing import Any
 
 from scratch_course import ScratchCourse
 
-CLASS = ("student-002", "student-003", "student-005", "student-014", "student-023", "student-030")
+CLASS = (
+    "student-002",
+    "student-003",
+    "student-005",
+    "student-014",
+    "student-023",
+    "student-030",
+)
 COPIES = 6
-LIMITS = {"call_seconds = 5.0": "call_seconds = 1.0", "cell_seconds = 10.0": "cell_seconds = 3.0"}
+LIMITS = {
+    "call_seconds = 5.0": "call_seconds = 1.0",
+    "cell_seconds = 10.0": "cell_seconds = 3.0",
+}
 SLEEPS = "import time\n\ntime.sleep(0.8)"
 MACHINES = 2
 GIVEN_UP = 6
@@ -47,7 +57,9 @@ class SmallCourse(ScratchCourse):
                 shutil.rmtree(student)
 
     def grade_on(self, address: str, out: Path) -> subprocess.Popen[str]:
-        return self.command("grade", self.assignment, "--cluster", address, "--out", out)
+        return self.command(
+            "grade", self.assignment, "--cluster", address, "--out", out
+        )
 
 
 class SleepyCourse(SmallCourse):
@@ -104,14 +116,22 @@ class Cluster:
             self.machines.append(self._start("worker", self.address, *options, *folder))
 
     def _start(self, program: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{program}", *map(str, arguments)]
+        command = [
+            sys.executable,
+            "-m",
+            f"distributed.cli.dask_{program}",
+            *map(str, arguments),
+        ]
         # else a page at port 8787 all the same
         command += ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
         settings = QUIET | {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{GIVEN_UP}s"}
         log = (self.course.root / f"{program}.log").open("ab")
         with log:
             return subprocess.Popen(
-                command, env=self.course.environment() | settings, stdout=log, stderr=log
+                command,
+                env=self.course.environment() | settings,
+                stdout=log,
+                stderr=log,
             )
 
     def end(self) -> None:

@@ -11,7 +11,12 @@ from typing import Any
 
 def has(python: str, module: str) -> bool:
     """Whether this Python can import a module."""
-    return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
+    return (
+        subprocess.run(
+            [python, "-c", f"import {module}"], capture_output=True
+        ).returncode
+        == 0
+    )
 
 
 def checked(command: Sequence[str], **options: Any) -> None:

@@ -32,7 +32,10 @@ def alive(pids: Iterable[int]) -> list[int]:
     living = []
     for pid in pids:
         with contextlib.suppress(psutil.NoSuchProcess):
-            if psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            if psutil.Process(pid).status() not in (
+                psutil.STATUS_ZOMBIE,
+                psutil.STATUS_DEAD,
+            ):
                 living.append(pid)
     return living
 
@@ -45,7 +48,9 @@ def cpu_of(root: int = 0) -> float:
     for pid in family(root or os.getpid()):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = psutil.Process(pid).cpu_times()
-            seconds += times.user + times.system + times.children_user + times.children_system
+            seconds += (
+                times.user + times.system + times.children_user + times.children_system
+            )
     return seconds
 
 

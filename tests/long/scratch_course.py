@@ -14,7 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSIGNMENT = "a2_attention"
-CLASS = ("student-003", "student-023", "student-024", "student-030", "student-031", "student-032")
+CLASS = (
+    "student-003",
+    "student-023",
+    "student-024",
+    "student-030",
+    "student-031",
+    "student-032",
+)
 """Right answers, mistakes with carried points, a crash, a hang."""
 
 
@@ -35,7 +42,9 @@ class ScratchCourse:
             (self.root / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / part, self.root / part)
         for folder in ("source", "assignments", "solutions", "tests/hidden"):
-            shutil.copytree(ROOT / folder / self.assignment, self.root / folder / self.assignment)
+            shutil.copytree(
+                ROOT / folder / self.assignment, self.root / folder / self.assignment
+            )
         self.temporary.mkdir()
         self.command("demo", self.assignment).wait()
         for student in (self.root / "submitted").iterdir():
@@ -64,7 +73,10 @@ class ScratchCourse:
         return self.command("grade", self.assignment, "--workers", "2", "--out", out)
 
     def results(self, out: Path) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in (out / self.assignment).glob("*.json")}
+        return {
+            path.name: path.read_bytes()
+            for path in (out / self.assignment).glob("*.json")
+        }
 
     def undisturbed(self, students: Sequence[str]) -> dict[str, bytes]:
         """Write it, and grade its students while nothing goes wrong: the results that count as
@@ -76,12 +88,16 @@ class ScratchCourse:
         self.grade(out).communicate()
         right = self.results(out)
         if len(right) != len(students):
-            raise SystemExit(f"the undisturbed run gave {len(right)} results, not {len(students)}")
+            raise SystemExit(
+                f"the undisturbed run gave {len(right)} results, not {len(students)}"
+            )
         return right
 
 
 def is_left_behind(path: Path) -> bool:
-    return path.suffix == ".part" or path.name.startswith(("attention-kit-", ".canary-"))
+    return path.suffix == ".part" or path.name.startswith(
+        ("attention-kit-", ".canary-")
+    )
 
 
 @dataclass
@@ -101,5 +117,7 @@ def table(rows: list[Row]) -> str:
         "| fault | times | results compared | wrong, missing or left behind |",
         "| --- | --- | --- | --- |",
     ]
-    lines += [f"| {row.fault} | {row.done} | {row.compared} | {row.wrong} |" for row in rows]
+    lines += [
+        f"| {row.fault} | {row.done} | {row.compared} | {row.wrong} |" for row in rows
+    ]
     return "\n".join(lines)

@@ -112,14 +112,19 @@ def hashes(course: Path, own: Sequence[str]) -> dict[str, str]:
 
 
 def size_mb(folder: Path) -> float:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    return (
+        sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    )
 
 
 def end_marked(mark: str) -> None:
     """Kill what this run has left: processes that carry its mark in their environment."""
     for entry in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark.encode() in entry.read_bytes() and int(entry.parent.name) != os.getpid():
+            if (
+                mark.encode() in entry.read_bytes()
+                and int(entry.parent.name) != os.getpid()
+            ):
                 os.kill(int(entry.parent.name), signal.SIGKILL)
 
 
@@ -186,7 +191,10 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
             "TCP": str(listener.getsockname()[1]),
             "VICTIM": str(victim.pid),
         }
-        cells = {"softmax": filled(attack.softmax, words), "total": filled(attack.total, words)}
+        cells = {
+            "softmax": filled(attack.softmax, words),
+            "total": filled(attack.total, words),
+        }
         tool.hand_in(course, ATTACKER, cells, attack)
         if attack.neighbour or attack.name == "open_anothers_submission":
             honest = {name: f"# CANARY-OTHER\n{text}" for name, text in RIGHT.items()}
@@ -202,10 +210,14 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
             "SECURITY_PEERS": top.name,
         }
         bounds = (
-            ":" if isinstance(tool, Kit) else "ulimit -v 16000000; ulimit -f 1000000; ulimit -t 300"
+            ":"
+            if isinstance(tool, Kit)
+            else "ulimit -v 16000000; ulimit -f 1000000; ulimit -t 300"
         )
         with watching_memory(every=0.3) as peak:
-            ended, seconds = run_batch(tool.commands(course, students), course, environment, bounds)
+            ended, seconds = run_batch(
+                tool.commands(course, students), course, environment, bounds
+            )
         time.sleep(attack.lingers)
         end_marked(mark)
         heard = False
@@ -236,7 +248,9 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
                 if any(f"CANARY-{word}" in text for text in texts.values())
             ),
             changed=tuple(
-                n for n in sorted(before.keys() | after.keys()) if before.get(n) != after.get(n)
+                n
+                for n in sorted(before.keys() | after.keys())
+                if before.get(n) != after.get(n)
             ),
             heard=heard,
             killed=victim.poll() is not None,
@@ -263,12 +277,18 @@ def verdict(attack: GraderAttack, seen: Seen, calm: Seen) -> str:
     """What the attack got beyond what the same submission without it gets; `calm` is that one."""
     got = []
     if (seen.score or 0.0) > (calm.score or 0.0):
-        got.append("full marks" if seen.score == FULL else f"{seen.score:g} of {FULL:g} points")
-    got += [f"leaked: {CANARIES[word]}" for word in seen.leaked if word not in calm.leaked]
+        got.append(
+            "full marks" if seen.score == FULL else f"{seen.score:g} of {FULL:g} points"
+        )
+    got += [
+        f"leaked: {CANARIES[word]}" for word in seen.leaked if word not in calm.leaked
+    ]
     if seen.in_grader:
         got.append("its code ran in the grader")
     if seen.changed:
-        got.append(f"{len(seen.changed)} file{'s' * (len(seen.changed) > 1)} of the course changed")
+        got.append(
+            f"{len(seen.changed)} file{'s' * (len(seen.changed) > 1)} of the course changed"
+        )
     if seen.heard:
         got.append("spoke to a listener")
     if seen.killed:
@@ -292,7 +312,9 @@ def verdict(attack: GraderAttack, seen: Seen, calm: Seen) -> str:
         got.append(f"never ended (stopped after {LIMIT:.0f} s)")
     elif attack.timed:
         return "; ".join([*got, f"batch went on, {seen.seconds:.0f} s in all"])
-    return "; ".join(got) or ("nothing" if seen.score is not None else "nothing (not graded)")
+    return "; ".join(got) or (
+        "nothing" if seen.score is not None else "nothing (not graded)"
+    )
 
 
 def calm_line(seen: Seen) -> str:
@@ -317,13 +339,22 @@ def note(line: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The same attacks against this kit and its peers.")
-    parser.add_argument(
-        "--peers", default=sys.executable, help="the Python of the environment that holds the peers"
+    parser = argparse.ArgumentParser(
+        description="The same attacks against this kit and its peers."
     )
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="attacks to run (default: all)")
     parser.add_argument(
-        "--tools", nargs="+", metavar="TOOL", help="tools to run: nbgrader, otter-grader, kit"
+        "--peers",
+        default=sys.executable,
+        help="the Python of the environment that holds the peers",
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="attacks to run (default: all)"
+    )
+    parser.add_argument(
+        "--tools",
+        nargs="+",
+        metavar="TOOL",
+        help="tools to run: nbgrader, otter-grader, kit",
     )
     parser.add_argument("--json", type=Path, help="write the raw data to this file")
     options = parser.parse_args()
@@ -349,7 +380,9 @@ def main() -> None:
             for head, tool in tools.items()
             if tool.name.removeprefix("this ") in options.tools
         }
-    attacks = [attack for attack in ATTACKS if not options.only or attack.name in options.only]
+    attacks = [
+        attack for attack in ATTACKS if not options.only or attack.name in options.only
+    ]
     raw: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="peers-") as folder:
         rows = []
@@ -365,10 +398,19 @@ def main() -> None:
                 if attack is NO_ATTACK:
                     calm[head] = seen
                     if (seen.score, seen.neighbour) != (0.0, FULL) or not seen.pages:
-                        sys.exit(f"{head} does not work here: without an attack it gave {seen}")
-                said = calm_line(seen) if attack is NO_ATTACK else verdict(attack, seen, calm[head])
+                        sys.exit(
+                            f"{head} does not work here: without an attack it gave {seen}"
+                        )
+                said = (
+                    calm_line(seen)
+                    if attack is NO_ATTACK
+                    else verdict(attack, seen, calm[head])
+                )
                 note(f"{attack.name:32} {tool.name:13} {seen.seconds:6.1f} s  {said}")
-                raw.setdefault(attack.name, {})[head] = {"verdict": said, **asdict(seen)}
+                raw.setdefault(attack.name, {})[head] = {
+                    "verdict": said,
+                    **asdict(seen),
+                }
                 row.append(said)
             rows.append(row)
     print(table(["attack", *tools], rows))

@@ -27,7 +27,10 @@ from process_tree import family
 AUTOGRADER_TESTS = Path(__file__).resolve().parents[1] / "autograder"
 sys.path[:0] = [str(AUTOGRADER_TESTS), str(AUTOGRADER_TESTS / "server")]
 
-RIGHT = {"double": "def double(x):\n    return 2 * x\n", "half": "def half(x):\n    return x / 2\n"}
+RIGHT = {
+    "double": "def double(x):\n    return 2 * x\n",
+    "half": "def half(x):\n    return x / 2\n",
+}
 WRONG = {**RIGHT, "half": "def half(x):\n    return x\n"}
 POINTS = {"right": 5.5, "wrong": 2.5}
 STUDENTS = [f"s{number:02d}" for number in range(12)]
@@ -45,7 +48,14 @@ class Server:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start it; it takes up what was left."""
-        command = [sys.executable, "-m", "autograder", "serve", "--port", str(self._port)]
+        command = [
+            sys.executable,
+            "-m",
+            "autograder",
+            "serve",
+            "--port",
+            str(self._port),
+        ]
         with (self._root / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--graders", "2"], cwd=self._root, stdout=log, stderr=log
@@ -166,7 +176,9 @@ def check(root: Path, told: list[tuple[int, str]]) -> list[str]:
         if attempt is None:
             problems.append(f"attempt {number} is lost")
         elif attempt.score != POINTS[kind]:
-            problems.append(f"attempt {number}: {attempt.state}, {attempt.score} {attempt.problem}")
+            problems.append(
+                f"attempt {number}: {attempt.state}, {attempt.score} {attempt.problem}"
+            )
     print(f"{len(told)} told, {store.count_by_state()}")
     engine.dispose()
     return problems

@@ -70,7 +70,11 @@ def tried(version: str, folder: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "versions", nargs="*", default=VERSIONS, metavar="VERSION", help=", ".join(VERSIONS)
+        "versions",
+        nargs="*",
+        default=VERSIONS,
+        metavar="VERSION",
+        help=", ".join(VERSIONS),
     )
     fine = True
     for version in parser.parse_args().versions:

@@ -44,7 +44,9 @@ def attacked(yard: Yard, tier: str) -> str:
         if graded.result is None or graded.result.score > attack.deserves:
             bad.append(f"{attack.name}: {graded}")
         bad += [
-            f"{attack.name}: {name}" for name, text in outputs(graded).items() if CANARY in text
+            f"{attack.name}: {name}"
+            for name, text in outputs(graded).items()
+            if CANARY in text
         ]
     return f"user {os.getuid()}: {len(batch.graded)} attacks, bad: {bad}"
 

@@ -68,7 +68,9 @@ def in_softmax(name: str, source: str, loses: float = 4.0, **more: Any) -> Attac
 
 def in_total(name: str, body: str, **more: Any) -> Attack:
     """An attack inside a call, in a function of one point: `body` is that of total(numbers)."""
-    return Attack(name, {"total": "def total(numbers):\n" + _indented(body)}, loses=1.0, **more)
+    return Attack(
+        name, {"total": "def total(numbers):\n" + _indented(body)}, loses=1.0, **more
+    )
 
 
 def in_a_cell(name: str, source: str, **more: Any) -> Attack:
@@ -108,7 +110,11 @@ def reading(name: str, body: str, *, steals: bool = False, **more: Any) -> Attac
     not once more with stand-ins.
     """
     return Attack(
-        name, {"total": looking("def total(numbers)", body)}, loses=1.0, steals=steals, **more
+        name,
+        {"total": looking("def total(numbers)", body)},
+        loses=1.0,
+        steals=steals,
+        **more,
     )
 
 
@@ -120,15 +126,32 @@ def notebook(
     cells: Mapping[str, str | None], extra: Sequence[str] = (), **changes: Any
 ) -> dict[str, Any]:
     """A handed-in notebook; `changes` replace what stands at its top."""
-    made = [question_cell(name, source) for name, source in cells.items() if source is not None]
+    made = [
+        question_cell(name, source)
+        for name, source in cells.items()
+        if source is not None
+    ]
     made += [code_cell(source) for source in extra]
-    return {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4, **changes}
+    return {
+        "cells": made,
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 4,
+        **changes,
+    }
 
 
 def question_cell(name: str, source: Any, **meta: Any) -> dict[str, Any]:
-    grading = {"grade_id": name, "solution": True, "grade": False, "locked": False, **meta}
+    grading = {
+        "grade_id": name,
+        "solution": True,
+        "grade": False,
+        "locked": False,
+        **meta,
+    }
     return code_cell(
-        source, {"attention_kit": {"role": "question", "name": name}, "nbgrader": grading}
+        source,
+        {"attention_kit": {"role": "question", "name": name}, "nbgrader": grading},
     )
 
 

@@ -47,20 +47,31 @@ def _format_3() -> dict[str, Any]:
         }
         for cell in _RIGHT["cells"]
     ]
-    return {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": cells}]}
+    return {
+        "nbformat": 3,
+        "nbformat_minor": 0,
+        "metadata": {},
+        "worksheets": [{"cells": cells}],
+    }
 
 
 ATTACKS = [
     whole("every_cell_deleted", notebook({}), ungraded=True),
     whole("the_tests_gone", notebook({"softmax": _ZEROS}), loses=12.0),
-    whole("a_duplicated_question", _with(question_cell("softmax", _ZEROS)), may_lose=True),
+    whole(
+        "a_duplicated_question", _with(question_cell("softmax", _ZEROS)), may_lose=True
+    ),
     whole(
         "the_question_ten_times",
         _with(*(question_cell("softmax", _ZEROS) for _ in range(10))),
         may_lose=True,
     ),
     whole("cells_in_reverse_order", {**_RIGHT, "cells": _RIGHT["cells"][::-1]}),
-    whole("all_in_one_cell", notebook({"softmax": "\n".join(ANSWERS.values())}), may_lose=True),
+    whole(
+        "all_in_one_cell",
+        notebook({"softmax": "\n".join(ANSWERS.values())}),
+        may_lose=True,
+    ),
     whole(
         "names_exchanged",
         notebook(
@@ -90,7 +101,9 @@ ATTACKS = [
     ),
     whole(
         "a_grade_cell_of_ones_own",
-        _with(_check("softmax", "score = 1000", 1000.0), _check("bonus", "pass", 1000.0)),
+        _with(
+            _check("softmax", "score = 1000", 1000.0), _check("bonus", "pass", 1000.0)
+        ),
     ),
     whole(
         "a_question_of_ones_own",
@@ -107,7 +120,11 @@ ATTACKS = [
         },
         may_lose=True,
     ),
-    whole("a_given_cell_of_ones_own", _with(_given("library", "softmax = None\n")), may_lose=True),
+    whole(
+        "a_given_cell_of_ones_own",
+        _with(_given("library", "softmax = None\n")),
+        may_lose=True,
+    ),
     whole(
         "another_assignments_notebook",
         {**_RIGHT, "cells": [question_cell("other", "def other():\n    pass\n")]},
@@ -128,32 +145,52 @@ ATTACKS = [
         "sources_as_lists",
         {
             **_RIGHT,
-            "cells": [question_cell(n, s.splitlines(keepends=True)) for n, s in ANSWERS.items()],
+            "cells": [
+                question_cell(n, s.splitlines(keepends=True))
+                for n, s in ANSWERS.items()
+            ],
         },
     ),
     whole(
         "sources_that_are_no_text",
-        {**_RIGHT, "cells": [question_cell(n, [1, None, {"a": s}]) for n, s in ANSWERS.items()]},
+        {
+            **_RIGHT,
+            "cells": [
+                question_cell(n, [1, None, {"a": s}]) for n, s in ANSWERS.items()
+            ],
+        },
         loses=12.0,
     ),
-    whole("cells_that_are_none", {**_RIGHT, "cells": [None, 1, "x", [], {}, *_RIGHT["cells"]]}),
+    whole(
+        "cells_that_are_none",
+        {**_RIGHT, "cells": [None, 1, "x", [], {}, *_RIGHT["cells"]]},
+    ),
     whole(
         "metadata_of_every_kind",
         _with(
-            {**code_cell("x = 1"), "metadata": {"nbgrader": [1], "attention_kit": "given"}},
+            {
+                **code_cell("x = 1"),
+                "metadata": {"nbgrader": [1], "attention_kit": "given"},
+            },
             {**code_cell("y = 1"), "metadata": None},
         ),
     ),
     whole("lone_surrogates", json.dumps(_with(code_cell("x = '\udc80'"))).encode()),
     whole("null_bytes", _with(code_cell("x = 1\0\ny = 2"))),
-    whole("form_feeds_and_old_line_ends", _with(code_cell("x = 1\ry = 2\x0c\u2028z = 3"))),
+    whole(
+        "form_feeds_and_old_line_ends", _with(code_cell("x = 1\ry = 2\x0c\u2028z = 3"))
+    ),
     whole("not_json", b"this is not JSON", ungraded=True),
     whole("empty_file", b"", ungraded=True),
     whole("json_of_another_kind", b"[1, 2, 3]", ungraded=True),
     whole("nested_a_million_deep", b"[" * 10**6, ungraded=True),
-    whole("a_million_objects", b'{"cells": [' + b"{}," * 600_000 + b"{}]}", ungraded=True),
     whole(
-        "outputs_over_the_limit", b'{"cells": [], "x": "' + b"x" * 3_000_000 + b'"}', ungraded=True
+        "a_million_objects", b'{"cells": [' + b"{}," * 600_000 + b"{}]}", ungraded=True
+    ),
+    whole(
+        "outputs_over_the_limit",
+        b'{"cells": [], "x": "' + b"x" * 3_000_000 + b'"}',
+        ungraded=True,
     ),
     whole("ten_thousand_cells", notebook({}, ["x = 1"] * 10_000), ungraded=True),
     whole(
@@ -167,7 +204,11 @@ ATTACKS = [
         b'{"cells": [], "n": ' + b"9" * 1_000_000 + b"}",
         ungraded=True,
     ),
-    Attack("a_link_to_the_answer_key", link="@COURSE@/solutions/vault/vault.ipynb", ungraded=True),
+    Attack(
+        "a_link_to_the_answer_key",
+        link="@COURSE@/solutions/vault/vault.ipynb",
+        ungraded=True,
+    ),
     Attack("a_link_to_a_device", link="/dev/zero", ungraded=True),
     Attack("a_link_to_itself", link="a_link_to_itself.ipynb", ungraded=True),
     Attack("a_pipe", link="pipe:", ungraded=True),

@@ -62,11 +62,16 @@ ATTACKS = [
     _returns("wrong_shape_that_broadcasts", "torch.ones(1, dtype=z.dtype)"),
     _returns("expanded_scalar", "torch.ones(1, dtype=z.dtype).expand(3, 10**9)"),
     _returns("all_zeros", "torch.zeros_like(z)"),
-    _returns("the_mean_inside_a_tolerance", "torch.full_like(z, 1 / z.shape[-1])", loses=2.0),
+    _returns(
+        "the_mean_inside_a_tolerance", "torch.full_like(z, 1 / z.shape[-1])", loses=2.0
+    ),
     _returns("uninitialised_memory", "torch.empty_like(z)"),
     _returns("the_input_itself", "z"),
     _returns("inputs_changed_to_agree", "z.zero_().add_(1 / z.shape[-1])", loses=4.0),
-    _returns("a_list_of_lists", "(torch.exp(z) / torch.exp(z).sum(dim, keepdim=True)).tolist()"),
+    _returns(
+        "a_list_of_lists",
+        "(torch.exp(z) / torch.exp(z).sum(dim, keepdim=True)).tolist()",
+    ),
     _returns("sparse_layout", "torch.sparse_coo_tensor([[0], [0]], [1.0], (3, 5))"),
     _returns("meta_device", "torch.empty(3, 5, dtype=z.dtype, device='meta')"),
     in_softmax(

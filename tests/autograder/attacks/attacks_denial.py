@@ -8,9 +8,12 @@ from attack import Attack, in_a_cell, in_total
 def _quietly(name: str, code: str, **more: bool) -> Attack:
     """Every line is tried, and what it raises is swallowed."""
     tries = "".join(
-        f"try:\n    {line}\nexcept BaseException:\n    pass\n" for line in code.split("\n")
+        f"try:\n    {line}\nexcept BaseException:\n    pass\n"
+        for line in code.split("\n")
     )
-    return in_a_cell(name, "import os, signal, resource, fcntl, ctypes\n" + tries, **more)
+    return in_a_cell(
+        name, "import os, signal, resource, fcntl, ctypes\n" + tries, **more
+    )
 
 
 _BY_A_TIMER = """\
@@ -58,9 +61,13 @@ return 0
 
 ATTACKS = [
     in_a_cell("endless_loop_in_a_cell", "while True:\n    pass", slow=True),
-    in_a_cell("endless_loop_in_c", "import itertools\nsum(itertools.count())", slow=True),
     in_a_cell(
-        "endless_regular_expression", "import re\nre.match('(a+)+$', 'a' * 60 + 'b')", slow=True
+        "endless_loop_in_c", "import itertools\nsum(itertools.count())", slow=True
+    ),
+    in_a_cell(
+        "endless_regular_expression",
+        "import re\nre.match('(a+)+$', 'a' * 60 + 'b')",
+        slow=True,
     ),
     in_a_cell(
         "endless_import",
@@ -93,12 +100,18 @@ ATTACKS = [
     ),
     in_a_cell("one_huge_allocation", "x = torch.zeros(10**12)"),
     in_a_cell("one_huge_list", "x = [0] * 10**11"),
-    in_a_cell("slow_leak", "kept = []\nwhile True:\n    kept.append(bytearray(10**7))", slow=True),
+    in_a_cell(
+        "slow_leak",
+        "kept = []\nwhile True:\n    kept.append(bytearray(10**7))",
+        slow=True,
+    ),
     in_a_cell(
         "map_without_end",
         "import mmap\nkept = []\nwhile True:\n    kept.append(mmap.mmap(-1, 10**8))",
     ),
-    in_a_cell("integer_without_end", "x = 10\nfor _ in range(40):\n    x = x ** 10", slow=True),
+    in_a_cell(
+        "integer_without_end", "x = 10\nfor _ in range(40):\n    x = x ** 10", slow=True
+    ),
     in_a_cell(
         "shared_memory_file",
         "f = open('/dev/shm/@MARK@-filled', 'wb')\nwhile True:\n    f.write(b'x' * 10**6)",
@@ -124,7 +137,8 @@ ATTACKS = [
         "with open('/tmp/@MARK@-huge', 'wb') as f:\n    while True:\n        f.write(b'x' * 10**6)",
     ),
     in_a_cell(
-        "a_sparse_file", "with open('/tmp/@MARK@-sparse', 'wb') as f:\n    f.truncate(2**50)"
+        "a_sparse_file",
+        "with open('/tmp/@MARK@-sparse', 'wb') as f:\n    f.truncate(2**50)",
     ),
     in_a_cell(
         "millions_of_files",
@@ -135,13 +149,19 @@ ATTACKS = [
         "import os\nwhile True:\n    os.mkdir('@MARK@-d')\n    os.chdir('@MARK@-d')",
     ),
     in_a_cell(
-        "gigabytes_to_stdout", "import os\nfor _ in range(2000):\n    os.write(1, b'x' * 10**6)"
+        "gigabytes_to_stdout",
+        "import os\nfor _ in range(2000):\n    os.write(1, b'x' * 10**6)",
     ),
     in_a_cell(
-        "gigabytes_to_stderr", "import os\nfor _ in range(2000):\n    os.write(2, b'x' * 10**6)"
+        "gigabytes_to_stderr",
+        "import os\nfor _ in range(2000):\n    os.write(2, b'x' * 10**6)",
     ),
     in_a_cell("prints_without_end", "for i in range(10**5):\n    print('x' * 100)"),
-    in_a_cell("descriptors_without_end", "import os\nwhile True:\n    os.dup(0)", may_lose=True),
+    in_a_cell(
+        "descriptors_without_end",
+        "import os\nwhile True:\n    os.dup(0)",
+        may_lose=True,
+    ),
     in_a_cell(
         "recursion_without_end",
         "import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()",
@@ -149,7 +169,9 @@ ATTACKS = [
     ),
     in_a_cell("segmentation_fault", "import ctypes\nctypes.string_at(0)"),
     in_a_cell("parser_that_falls", "eval('(' * 10**5 + ')' * 10**5)"),
-    _quietly("kill_the_parent", "os.kill(os.getppid(), 9)\nos.kill(0, 9)\nos.killpg(0, 9)"),
+    _quietly(
+        "kill_the_parent", "os.kill(os.getppid(), 9)\nos.kill(0, 9)\nos.killpg(0, 9)"
+    ),
     _quietly(
         "kill_everybody",
         "os.kill(-1, 9)\nos.kill(@GRADER@, "
@@ -193,7 +215,10 @@ ATTACKS = [
         "-1))\nresource.prlimit(os.getpid(), "
         "resource.RLIMIT_FSIZE, (-1, -1))",
     ),
-    in_total("stops_itself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nreturn 0"),
+    in_total(
+        "stops_itself",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nreturn 0",
+    ),
     in_total("kills_and_stops_itself_by_a_timer", _BY_A_TIMER),
     in_total("kills_and_stops_itself_in_every_other_way", _IN_EVERY_OTHER_WAY),
     in_total(
@@ -234,7 +259,9 @@ ATTACKS = [
         "ValueError(i)\n    n.__cause__ = e\n    e "
         "= n\nraise e",
     ),
-    Attack("nine_hundred_cells", extra=tuple(f"v{i} = {i}" for i in range(900)), slow=True),
+    Attack(
+        "nine_hundred_cells", extra=tuple(f"v{i} = {i}" for i in range(900)), slow=True
+    ),
     Attack(
         "leaves_files_in_the_scratch_folder",
         extra=(

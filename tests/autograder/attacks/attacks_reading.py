@@ -28,7 +28,9 @@ def _calls(name: str, *calls: str) -> Attack:
     all that is asked.
     """
     lines = ["import ctypes", "libc = ctypes.CDLL(None, use_errno=True)"]
-    return reading(name, "\n".join([*lines, *(f"attempt(lambda: {call})" for call in calls)]))
+    return reading(
+        name, "\n".join([*lines, *(f"attempt(lambda: {call})" for call in calls)])
+    )
 
 
 ATTACKS = [
@@ -38,19 +40,24 @@ ATTACKS = [
     _opens("open_the_source", "@COURSE@/source/vault/vault.py"),
     _opens("open_the_gradebook", "@COURSE@/gradebook.db"),
     _opens("open_what_mistakes_answered", "@COURSE@/.autograder/known/vault/canary"),
-    _opens("open_anothers_submission", "@COURSE@/submitted/neighbour/vault/vault.ipynb"),
+    _opens(
+        "open_anothers_submission", "@COURSE@/submitted/neighbour/vault/vault.ipynb"
+    ),
     _opens("open_anothers_result", "@COURSE@/results/vault/neighbour.json"),
     _opens("open_shared_memory", "/dev/shm/@MARK@-canary"),
     _opens("through_proc_self_root", f"/proc/self/root{_SUITE}/test_softmax.py"),
     _opens(
-        "through_proc_self_cwd", f"/proc/self/cwd/../../../../../../../..{_SUITE}/test_softmax.py"
+        "through_proc_self_cwd",
+        f"/proc/self/cwd/../../../../../../../..{_SUITE}/test_softmax.py",
     ),
     _opens("through_the_graders_root", f"/proc/@GRADER@/root{_SUITE}/test_softmax.py"),
     _opens(
         "through_the_hosts_root",
         f"/proc/' + str(__import__('os').getppid()) + '/root{_SUITE}/test_softmax.py",
     ),
-    _opens("by_a_relative_path", f"../../../../../../../../../..{_SUITE}/test_softmax.py"),
+    _opens(
+        "by_a_relative_path", f"../../../../../../../../../..{_SUITE}/test_softmax.py"
+    ),
     reading(
         "list_the_suite",
         "import os\nattempt(lambda: [open(e.path).read() for e in "
@@ -71,7 +78,9 @@ ATTACKS = [
     ),
     Attack(
         "through_a_link_beside_the_notebook",
-        {"softmax": "def softmax(z, dim=-1):\n    raise ValueError(open('key.py').read())\n"},
+        {
+            "softmax": "def softmax(z, dim=-1):\n    raise ValueError(open('key.py').read())\n"
+        },
         loses=4.0,
         beside={"key.py": f"-> {_SUITE}/test_softmax.py"},
     ),
@@ -145,7 +154,8 @@ ATTACKS = [
         "ctypes.CDLL(None).getenv(b'@MARK@_TOKEN'))",
     ),
     reading(
-        "the_graders_environment", "attempt(lambda: open('/proc/@GRADER@/environ', 'rb').read())"
+        "the_graders_environment",
+        "attempt(lambda: open('/proc/@GRADER@/environ', 'rb').read())",
     ),
     reading(
         "every_environment",
@@ -195,10 +205,16 @@ ATTACKS = [
         "place = [x for x in found if 'solutions' in x or 'hid' + 'den' in x]\n"
         "raise ValueError(str(place[:3]))",
     ),
-    _calls("trace_the_grader", "libc.ptrace(16, @GRADER@, 0, 0)", "libc.ptrace(16, 1, 0, 0)"),
+    _calls(
+        "trace_the_grader",
+        "libc.ptrace(16, @GRADER@, 0, 0)",
+        "libc.ptrace(16, 1, 0, 0)",
+    ),
     _calls("read_by_process_vm", "libc.syscall(310, @GRADER@, 0, 0, 0, 0, 0)"),
     _calls(
-        "open_by_handle", "libc.syscall(303, -100, b'/', 0, 0, 0)", "libc.syscall(304, 3, 0, 0)"
+        "open_by_handle",
+        "libc.syscall(303, -100, b'/', 0, 0, 0)",
+        "libc.syscall(304, 3, 0, 0)",
     ),
     _calls(
         "mount_and_chroot",
@@ -207,9 +223,17 @@ ATTACKS = [
         "libc.umount2(b'/', 2)",
     ),
     _calls(
-        "new_namespaces", "libc.unshare(0x10000000)", "libc.unshare(0x20000)", "libc.setns(3, 0)"
+        "new_namespaces",
+        "libc.unshare(0x10000000)",
+        "libc.unshare(0x20000)",
+        "libc.setns(3, 0)",
     ),
-    _calls("become_root", "libc.setuid(0)", "libc.setresuid(0, 0, 0)", "libc.syscall(126, 0, 0)"),
+    _calls(
+        "become_root",
+        "libc.setuid(0)",
+        "libc.setresuid(0, 0, 0)",
+        "libc.syscall(126, 0, 0)",
+    ),
     _calls(
         "rings_and_rare_calls",
         "libc.syscall(425, 8, 0)",
@@ -227,7 +251,10 @@ ATTACKS = [
         "calls_by_the_other_numbers",
         "import ctypes\nctypes.CDLL(None).syscall(0x40000000 + 257, -100, b'/', 0)",
     ),
-    _sends("speak_tcp", "socket.create_connection(('127.0.0.1', @TCP@), 0.5).send(b'@MARK@')"),
+    _sends(
+        "speak_tcp",
+        "socket.create_connection(('127.0.0.1', @TCP@), 0.5).send(b'@MARK@')",
+    ),
     _sends(
         "speak_udp",
         "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'@MARK@', ('127.0.0.1', @UDP@))",
@@ -256,6 +283,7 @@ ATTACKS = [
         "s = socket.socket(fileno=3)\ntry:\n    s.sendto(b'', '@UNIX@')\nfinally:\n    s.detach()",
     ),
     _sends(
-        "kernel_messages", "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9).send(b'@MARK@')"
+        "kernel_messages",
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9).send(b'@MARK@')",
     ),
 ]

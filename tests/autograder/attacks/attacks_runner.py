@@ -40,7 +40,9 @@ ATTACKS = [
         "import builtins\nbuiltins.abs = builtins.max = builtins.sum = lambda *a, **k: 0",
         may_lose=True,
     ),
-    _patches("patched_len", "import builtins\nbuiltins.len = lambda x: 0", may_lose=True),
+    _patches(
+        "patched_len", "import builtins\nbuiltins.len = lambda x: 0", may_lose=True
+    ),
     _patches(
         "patched_random",
         "import random\ntorch.manual_seed = random.seed = torch.randn = lambda *a, **k: None",
@@ -94,7 +96,9 @@ ATTACKS = [
         "get_ipython().showtraceback = lambda *a, **k: None\nget_ipython().run_cell = None",
     ),
     in_a_cell("cell_magic_shell", "%%bash\nrm -rf @COURSE@\ntouch /tmp/@MARK@-magic\n"),
-    in_a_cell("line_magic_shell", "!touch /tmp/@MARK@-magic\n%run /tmp/x.py\n%load_ext evil\n"),
+    in_a_cell(
+        "line_magic_shell", "!touch /tmp/@MARK@-magic\n%run /tmp/x.py\n%load_ext evil\n"
+    ),
     in_softmax(
         "pickle_in_a_result",
         "class Evil:\n    def __reduce__(self):\n        import os\n        return os.system, "
@@ -171,7 +175,10 @@ ATTACKS = [
         "'launch': 7, 'error': 9, 'missing': 'x', "
         "'forbidden': [1]}))",
     ),
-    _writes("answer_to_another_question", "os.write(3, frame({'id': 77, 'ok': True, 'value': 6}))"),
+    _writes(
+        "answer_to_another_question",
+        "os.write(3, frame({'id': 77, 'ok': True, 'value': 6}))",
+    ),
     _writes(
         "handle_of_another_worker",
         "os.write(3, frame({'id': 2, 'ok': True, 'value': {'h': -1, 'k': 'int'}}))",
@@ -214,11 +221,14 @@ ATTACKS = [
         "6}) * 50:\n    os.write(3, bytes([byte]))\n    time.sleep(0.2)",
         slow=True,
     ),
-    in_total("never_an_answer", "import signal\nwhile True:\n    signal.pause()", slow=True),
+    in_total(
+        "never_an_answer", "import signal\nwhile True:\n    signal.pause()", slow=True
+    ),
     Attack(
         "answers_in_advance",
         extra=(
-            _FRAME + "os.write(3, b''.join(frame({'id': i, 'ok': True, 'value': {'t': '0'}}) "
+            _FRAME
+            + "os.write(3, b''.join(frame({'id': i, 'ok': True, 'value': {'t': '0'}}) "
             "for i in range(1, 40)))",
         ),
         may_lose=True,
@@ -278,7 +288,9 @@ ATTACKS = [
     in_total("exit_zero", "import sys\nsys.exit(0)"),
     in_total("exit_at_once", "import os\nos._exit(0)"),
     in_total("abort", "import os\nos.abort()"),
-    in_total("an_exception_that_is_none", "class E(BaseException): pass\nraise E('ok')"),
+    in_total(
+        "an_exception_that_is_none", "class E(BaseException): pass\nraise E('ok')"
+    ),
     in_total("keyboard_interrupt", "raise KeyboardInterrupt"),
     in_total("generator_exit", "raise GeneratorExit"),
     in_a_cell("exit_in_a_cell", "import os\nos._exit(0)"),

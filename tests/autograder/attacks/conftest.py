@@ -15,14 +15,18 @@ from autograder.basics.errors import IsolationUnavailable
 from autograder.worker.walls import open_to_all
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Where only root can read Python, the tier uid cannot stand for root: one skip says so, and
     not one for each attack. test_ordinary_user.py tries the tier then, with Python opened up.
     """
     if os.geteuid() != 0 or open_to_all(sysconfig.get_path("stdlib"), "uid"):
         return
     of_uid = [
-        item for item in items if item.path.name == "test_attacks.py" and _tier(item) == "uid"
+        item
+        for item in items
+        if item.path.name == "test_attacks.py" and _tier(item) == "uid"
     ]
     config.hook.pytest_deselected(items=of_uid[1:])
     items[:] = [item for item in items if item not in of_uid[1:]]
@@ -61,7 +65,9 @@ def batch(yard: Yard) -> Callable[[str], Batch]:
             assert stay_behind(before) == set()
         found = graded[tier]
         if isinstance(found, IsolationUnavailable):
-            pytest.skip(f"{tier} does not stand here: {str(found).splitlines()[1].strip()}")
+            pytest.skip(
+                f"{tier} does not stand here: {str(found).splitlines()[1].strip()}"
+            )
         return found
 
     return of

@@ -29,14 +29,18 @@ def outputs(graded: Graded) -> dict[str, str]:
     result = graded.result
     if result is None:
         return {
-            "terminal": "\n".join(describe_ungraded(GradeSummary((), (graded,), 0, 0.0))),
+            "terminal": "\n".join(
+                describe_ungraded(GradeSummary((), (graded,), 0, 0.0))
+            ),
             "problem": graded.problem,
             "junit": "".join(junit_xml([], [graded])),
         }
     return {
         "result": result.to_json(),
         "feedback.html": render_feedback(result),
-        "report.html": "".join(render_report(result.assignment, [mark_from_result(result)])),
+        "report.html": "".join(
+            render_report(result.assignment, [mark_from_result(result)])
+        ),
         "terminal": _terminal([result]),
         "csv": render_student_csv([mark_from_result(result)]),
         "tests.csv": "".join(render_test_csv([mark_from_result(result)])),
@@ -48,7 +52,9 @@ def outputs(graded: Graded) -> dict[str, str]:
 
 def _terminal(results: list[Result]) -> str:
     printed = io.StringIO()
-    Console(file=printed, width=120, force_terminal=False).print(terminal_table(results))
+    Console(file=printed, width=120, force_terminal=False).print(
+        terminal_table(results)
+    )
     return printed.getvalue()
 
 

@@ -30,7 +30,9 @@ def test_the_corpus_is_large_and_names_are_its_own() -> None:
 @pytest.mark.parametrize(("tier", "attack"), CASES)
 def test_it_gets_what_it_deserves(batch: Batches, tier: str, attack: Attack) -> None:
     graded = batch(tier).graded[attack.name]
-    assert not graded.untried, graded.problem  # it held up neither its grader nor the batch
+    assert not graded.untried, (
+        graded.problem
+    )  # it held up neither its grader nor the batch
     if attack.ungraded:
         assert graded.result is None
         assert graded.problem
@@ -67,7 +69,10 @@ def test_no_other_result_moves_by_a_byte(batch: Batches, tier: str) -> None:
     assert len(done.beside) >= 4
     for kind, result in done.beside:
         assert result is not None
-        assert dataclasses.replace(result, student=kind).to_json() == done.alone[kind].to_json()
+        assert (
+            dataclasses.replace(result, student=kind).to_json()
+            == done.alone[kind].to_json()
+        )
 
 
 @pytest.mark.parametrize("tier", list(OF_TIER))
@@ -83,7 +88,9 @@ def test_the_corpus_notices_where_a_wall_is_gone(yard: Yard) -> None:
     thieves = [attack for attack in READING if attack.steals]
     graded = yard.grade(thieves, "none").graded
     seen = [
-        a.name for a in thieves if any(CANARY in text for text in outputs(graded[a.name]).values())
+        a.name
+        for a in thieves
+        if any(CANARY in text for text in outputs(graded[a.name]).values())
     ]
     assert seen == [attack.name for attack in thieves]
     assert len(seen) >= 15

@@ -50,8 +50,12 @@ def _open_up(prefix: str, aside: Path) -> str:
     )
 
 
-@pytest.mark.parametrize(("user", "tiers"), [(ANYBODY, ["namespaces", "landlock"]), (0, ["uid"])])
-def test_the_walls_stand_for_other_users_too(folder: Path, user: int, tiers: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("user", "tiers"), [(ANYBODY, ["namespaces", "landlock"]), (0, ["uid"])]
+)
+def test_the_walls_stand_for_other_users_too(
+    folder: Path, user: int, tiers: list[str]
+) -> None:
     os.chown(folder, user, user)
     aside = folder / "python"
     aside.mkdir()
@@ -92,4 +96,6 @@ def test_the_walls_stand_for_other_users_too(folder: Path, user: int, tiers: lis
         assert said[tier].startswith(f"user {user}: "), said[tier]
         assert said[tier].endswith("bad: []"), said[tier] + done.stderr
     if stand != tiers:
-        pytest.skip(f"not every tier stands for user {user} here: {done.stdout.strip()[:300]}")
+        pytest.skip(
+            f"not every tier stands for user {user} here: {done.stdout.strip()[:300]}"
+        )

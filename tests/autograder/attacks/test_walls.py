@@ -39,7 +39,9 @@ def test_a_tier_without_a_wall_for_files_is_refused_and_the_next_stands(
     open_course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiers, "TIERS", ("bare", "no-open"))
-    host = tiers.prove_host(open_course, "auto", tiers.launch_host(open_course, "auto", 1))
+    host = tiers.prove_host(
+        open_course, "auto", tiers.launch_host(open_course, "auto", 1)
+    )
     with contextlib.closing(host):
         assert host.tier == "no-open"
 
@@ -57,7 +59,9 @@ def test_a_course_inside_the_python_environment_is_refused() -> None:
         walls.refuse_overlap(["/usr/lib"], ["/usr/lib/course/tests"], "landlock")
     walls.refuse_overlap(["/usr/lib"], ["/usr/lib/course/tests"], "namespaces")
     with pytest.raises(walls.WallRefused, match="workers must not see"):
-        walls.refuse_overlap(["/srv/course/tests/venv"], ["/srv/course/tests"], "namespaces")
+        walls.refuse_overlap(
+            ["/srv/course/tests/venv"], ["/srv/course/tests"], "namespaces"
+        )
 
 
 def test_a_folder_that_merely_stands_on_the_path_is_not_readable(
@@ -135,11 +139,16 @@ def test_mounts_that_show_a_course_are_paths_of_it(
     assert every_path(Path("/home/ada/course/tests")) == ["/home/ada/course/tests"]
 
 
-def test_the_probe_tries_a_bind_mount_of_the_course(open_course: Course, tmp_path: Path) -> None:
+def test_the_probe_tries_a_bind_mount_of_the_course(
+    open_course: Course, tmp_path: Path
+) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()
     mount = ["mount", "--bind", str(open_course.root / "tests"), str(copy)]
-    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+    if (
+        os.geteuid()
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
         pytest.skip("only root can mount")
     try:
         with contextlib.closing(HostProcess(open_course, "bare")) as host:
@@ -173,7 +182,9 @@ def test_a_locked_folder_above_counts_where_nothing_is_mounted(tmp_path: Path) -
     assert not walls.open_to_all(str(inside), "namespaces")
 
 
-def test_a_hidden_folder_that_a_worker_could_see_later_is_made_now(tmp_path: Path) -> None:
+def test_a_hidden_folder_that_a_worker_could_see_later_is_made_now(
+    tmp_path: Path,
+) -> None:
     hidden = [str(tmp_path / "course" / name) for name in ("results", ".git")] + [
         str(tmp_path / "elsewhere" / "tests")
     ]
@@ -185,7 +196,13 @@ def test_a_hidden_folder_that_a_worker_could_see_later_is_made_now(tmp_path: Pat
 def test_a_grader_that_is_process_1_is_not_taken_for_the_worker_itself() -> None:
     """In a container a grader can have the number that each worker has in its own namespace."""
     targets = json.dumps({"folders": [], "files": [], "grader": os.getpid()})
-    outcomes = {name: (worked, detail) for name, worked, detail in probe.attempts(targets)}
+    outcomes = {
+        name: (worked, detail) for name, worked, detail in probe.attempts(targets)
+    }
     expected = (False, "ProcessLookupError: this process has that number here")
-    for name in ("signal the grader", "lower the grader's limits", "read another process's memory"):
+    for name in (
+        "signal the grader",
+        "lower the grader's limits",
+        "read another process's memory",
+    ):
         assert outcomes[name] == expected

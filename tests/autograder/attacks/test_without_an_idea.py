@@ -26,7 +26,9 @@ def test_they_earn_nothing_in_any_question_of_a2() -> None:
         ]
         tried = list(Proctor(bench).run(trials))
         worth = {
-            (q.name, t.name): t.points for q in bench.grader.questions.values() for t in q.tests
+            (q.name, t.name): t.points
+            for q in bench.grader.questions.values()
+            for t in q.tests
         }
     assert len(tried) == 12 * len(KINDS)
     assert [one.problem for one in tried if one.problem] == []

@@ -160,7 +160,9 @@ def write_vault(root: Path, hidden_ini: Path) -> None:
     """Write the course's source, suite and working data; `hidden_ini` is the kit's own pytest.ini
     for suites.
     """
-    neighbour = notebook({**ANSWERS, "total": "# CANARY-NEIGHBOUR\n" + ANSWERS["total"]})
+    neighbour = notebook(
+        {**ANSWERS, "total": "# CANARY-NEIGHBOUR\n" + ANSWERS["total"]}
+    )
     files = {
         "source/vault/vault.py": SOURCE,
         "tests/hidden/pytest.ini": hidden_ini.read_text(encoding="utf-8"),

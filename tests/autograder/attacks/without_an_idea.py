@@ -50,7 +50,10 @@ KINDS: Mapping[str, tuple[str, str]] = {
         "next((x for x in arguments if isinstance(x, torch.Tensor)), torch.zeros(3, "
         "5)).mul(0).as_subclass(Liar)",
     ),
-    "refuses_every_number": ("", "exec('raise ValueError(\" \".join(map(str, range(160))))')"),
+    "refuses_every_number": (
+        "",
+        "exec('raise ValueError(\" \".join(map(str, range(160))))')",
+    ),
 }
 """By name: what stands above, and what every function and method answers."""
 

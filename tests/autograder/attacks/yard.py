@@ -79,7 +79,9 @@ class Yard:
         self._trap = Path("/dev/shm") / f"{self.mark}-canary"
         if self._trap.parent.is_dir():
             self._trap.write_text("CANARY-SHARED", encoding="utf-8")
-            self._trap.chmod(0o600)  # as libraries make it; the tier uid goes by who may read what
+            self._trap.chmod(
+                0o600
+            )  # as libraries make it; the tier uid goes by who may read what
         self._tcp = socket.create_server(("127.0.0.1", 0))
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._udp.bind(("127.0.0.1", 0))
@@ -119,11 +121,14 @@ class Yard:
                 kind = list(_NEIGHBOURS)[copies % 2]
                 jobs.append(
                     dataclasses.replace(
-                        self._hand_in(_NEIGHBOURS[kind], folder), student=f"{kind}-{copies}"
+                        self._hand_in(_NEIGHBOURS[kind], folder),
+                        student=f"{kind}-{copies}",
                     )
                 )
                 copies += 1
-        with Bench(self.course, self.course.assignment("vault"), tier, clients=2) as bench:
+        with Bench(
+            self.course, self.course.assignment("vault"), tier, clients=2
+        ) as bench:
             alone = {}
             until = time.monotonic() + LONGEST_BATCH
             for kind, neighbour in _NEIGHBOURS.items():
@@ -142,7 +147,11 @@ class Yard:
             for s in done
             if (kind := s.rpartition("-")[0]) in _NEIGHBOURS and s not in names
         ]
-        return Batch({names[s]: graded for s, graded in done.items() if s in names}, alone, beside)
+        return Batch(
+            {names[s]: graded for s, graded in done.items() if s in names},
+            alone,
+            beside,
+        )
 
     def _hand_in(self, attack: Attack, folder: Path) -> FoundSubmission:
         student = safe_folder(attack.name)
@@ -166,7 +175,9 @@ class Yard:
         """The file that the attack hands in."""
         if attack.whole is not None:
             return attack.whole
-        made = whole("", notebook({**ANSWERS, **attack.cells}, attack.extra)).whole or b""
+        made = (
+            whole("", notebook({**ANSWERS, **attack.cells}, attack.extra)).whole or b""
+        )
         return self._filled(made.decode()).encode()
 
     def _filled(self, text: str) -> str:
@@ -187,7 +198,9 @@ class Yard:
     def heard(self) -> list[str]:
         """The listeners that something came to."""
         names = []
-        for name, listener in zip(("tcp", "udp", "unix", "abstract"), self._listeners, strict=True):
+        for name, listener in zip(
+            ("tcp", "udp", "unix", "abstract"), self._listeners, strict=True
+        ):
             with contextlib.suppress(BlockingIOError):
                 listener.accept() if name == "tcp" else listener.recv(100)
                 names.append(name)
@@ -229,7 +242,11 @@ class Yard:
         made = {}
         for path in sorted(self.course.root.rglob("*")):
             mode = path.lstat().st_mode
-            content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(mode) else ""
+            content = (
+                hashlib.sha256(path.read_bytes()).hexdigest()
+                if stat.S_ISREG(mode)
+                else ""
+            )
             if "__pycache__" not in path.parts and not self._is_kept_by_graders(path):
                 made[str(path)] = f"{mode} {content}"
         return made
@@ -248,7 +265,12 @@ def orphans() -> set[str]:
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, IndexError):
             if "worker/host.py" in (folder / "cmdline").read_text(errors="replace"):
-                parent = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+                parent = (
+                    (folder / "stat")
+                    .read_text(errors="replace")
+                    .rpartition(")")[2]
+                    .split()[1]
+                )
                 if parent == "1":
                     found.add(folder.name)
     return found

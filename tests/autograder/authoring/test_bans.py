@@ -27,7 +27,9 @@ FORBIDDEN = (
 
 
 def cells(notebook: bytes) -> dict[str, str]:
-    return {cell["id"]: "".join(cell["source"]) for cell in json.loads(notebook)["cells"]}
+    return {
+        cell["id"]: "".join(cell["source"]) for cell in json.loads(notebook)["cells"]
+    }
 
 
 def test_names_are_told_as_students_know_them() -> None:
@@ -39,7 +41,9 @@ def test_the_question_says_it_and_its_check_refuses_it(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     plain = build_assignment(course, tiny, questions)
-    built = build_assignment(course, tiny, {**questions, "double": suite_question(2.5, FORBIDDEN)})
+    built = build_assignment(
+        course, tiny, {**questions, "double": suite_question(2.5, FORBIDDEN)}
+    )
     for notebook, before in (
         (built.release_bytes, plain.release_bytes),
         (built.solution_bytes, plain.solution_bytes),
@@ -51,7 +55,10 @@ def test_the_question_says_it_and_its_check_refuses_it(
             "check-double_1",
             "check-double",
         ]
-        assert new["check-double_1"] == 'with checking("double"):\n    assert double(3) == 6'
+        assert (
+            new["check-double_1"]
+            == 'with checking("double"):\n    assert double(3) == 6'
+        )
         assert (
             '\n\n    Not allowed here: torch\'s softmax, nn.Softmax, numpy.exp.\n    """\n'
             in new["question-double"]
@@ -68,7 +75,9 @@ def test_a_long_list_is_wrapped(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     many = tuple(f"torch.a_function_with_number_{n}" for n in range(9))
-    built = build_assignment(course, tiny, {**questions, "double": suite_question(2.5, many)})
+    built = build_assignment(
+        course, tiny, {**questions, "double": suite_question(2.5, many)}
+    )
     lines = cells(built.solution_bytes)["question-double"].split("\n")
     start = next(
         n
@@ -84,9 +93,12 @@ def test_without_a_docstring_there_is_no_place_to_say_it(
 ) -> None:
     tiny.source.write_text(TINY.replace('    """Twice x."""\n', ""), encoding="utf-8")
     with pytest.raises(
-        BadSource, match="the suite forbids softmax in double, and its function has no docstring"
+        BadSource,
+        match="the suite forbids softmax in double, and its function has no docstring",
     ):
-        build_assignment(course, tiny, {**questions, "double": suite_question(2.5, FORBIDDEN)})
+        build_assignment(
+            course, tiny, {**questions, "double": suite_question(2.5, FORBIDDEN)}
+        )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +111,9 @@ def test_without_a_docstring_there_is_no_place_to_say_it(
         lambda x: torch.special.softmax(x, -1),
     ],
 )
-def test_a_function_that_refuses_stops_what_is_forbidden_by_whatever_name(answer: Any) -> None:
+def test_a_function_that_refuses_stops_what_is_forbidden_by_whatever_name(
+    answer: Any,
+) -> None:
     with (
         pytest.raises(AssertionError, match=r"Not allowed here: [sS]oftmax"),
         refusing(["softmax", "Softmax"]),
@@ -112,15 +126,23 @@ def test_a_function_that_refuses_stops_what_is_forbidden_by_whatever_name(answer
 def test_what_asks_no_mode_is_refused_by_its_path(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
-    forbidden = ("torch.optim.AdamW", "torch._fused_adamw_", "torch.nn.utils.clip_grad_norm_")
-    built = build_assignment(course, tiny, {**questions, "double": suite_question(2.5, forbidden)})
+    forbidden = (
+        "torch.optim.AdamW",
+        "torch._fused_adamw_",
+        "torch.nn.utils.clip_grad_norm_",
+    )
+    built = build_assignment(
+        course, tiny, {**questions, "double": suite_question(2.5, forbidden)}
+    )
     facts = json.loads(decode_facts(built.companions["tiny_tools.py"]))
     assert facts["refused"] == {"double": ["optim.AdamW", "nn.utils.clip_grad_norm_"]}
 
     weight = torch.nn.Parameter(torch.ones(2))
     weight.grad = torch.tensor([3.0, 4.0])
     with (
-        pytest.raises(AssertionError, match=r"Not allowed here: nn\.utils\.clip_grad_norm_"),
+        pytest.raises(
+            AssertionError, match=r"Not allowed here: nn\.utils\.clip_grad_norm_"
+        ),
         refusing(["nn.utils.clip_grad_norm_"]),
     ):
         torch.nn.utils.clip_grad_norm_([weight], 1.0)

@@ -22,7 +22,10 @@ from autograder.suite.collection import SuiteQuestion
 
 
 def build(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], text: str = TINY
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    text: str = TINY,
 ) -> BuiltNotebooks:
     tiny.source.write_text(text, encoding="utf-8")
     built = build_assignment(course, tiny, questions)
@@ -53,7 +56,10 @@ def problems_of_the_release(built: BuiltNotebooks) -> list[str]:
 
 
 def test_a_sound_assignment_passes_and_nothing_is_written(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], run: Callable[..., None]
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    run: Callable[..., None],
 ) -> None:
     built = build(course, tiny, questions)
     run()
@@ -63,7 +69,10 @@ def test_a_sound_assignment_passes_and_nothing_is_written(
 
 
 def test_all_problems_are_listed_at_once(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], run: Callable[..., None]
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    run: Callable[..., None],
 ) -> None:
     build(course, tiny, questions)
     tiny.solution.unlink()
@@ -137,9 +146,14 @@ def test_a_cell_may_fail_because_it_calls_a_stub(
 
 
 def test_a_cell_may_miss_what_a_failed_cell_would_have_made(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], run: Callable[..., None]
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    run: Callable[..., None],
 ) -> None:
-    built = build(course, tiny, questions, TINY + '\n# %% demo="after"\nprint(shown, shwon)\n')
+    built = build(
+        course, tiny, questions, TINY + '\n# %% demo="after"\nprint(shown, shwon)\n'
+    )
     stub, after = CellError(DEMO, "NotImplementedError", STUB, ""), 9
     run(stub, CellError(after, "NameError", "name 'shown' is not defined", ""))
     assert problems_of_the_release(built) == []
@@ -185,10 +199,15 @@ def test_a_cell_may_not_fail_by_itself(
 
 
 def test_the_answer_key_may_not_call_a_stub(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], run: Callable[..., None]
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    run: Callable[..., None],
 ) -> None:
     built = build(course, tiny, questions)
     run(CellError(CHECK, "NotImplementedError", STUB, ""))
-    assert run_problems("the answer key", built.solution_bytes, built, 1.0, stubs=False) == [
+    assert run_problems(
+        "the answer key", built.solution_bytes, built, 1.0, stubs=False
+    ) == [
         f"the answer key does not run: cell 5, check 'double': NotImplementedError: {STUB}"
     ]

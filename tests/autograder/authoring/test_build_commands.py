@@ -12,7 +12,11 @@ from tiny_course import HEADER, write_assignment
 
 from autograder.authoring import build_check, build_commands
 from autograder.authoring.build import BuiltNotebooks, build_assignment
-from autograder.authoring.build_commands import build_command, release_command, suite_questions
+from autograder.authoring.build_commands import (
+    build_command,
+    release_command,
+    suite_questions,
+)
 from autograder.basics.errors import BadSource, KitError, UnknownAssignment
 from autograder.course import Assignment, Course
 from autograder.suite.collection import SuiteQuestion
@@ -81,7 +85,9 @@ def test_whatever_changed_since_the_last_build_it_is_made_again(
     (said,) = build_command(course, ["tiny"], check=False)
     assert built == ["tiny"]
     assert said.startswith(
-        "tiny: 1 file changed" if part in ("release", "solution") else "tiny: up to date"
+        "tiny: 1 file changed"
+        if part in ("release", "solution")
+        else "tiny: up to date"
     )
 
 
@@ -95,9 +101,13 @@ def test_all_assignments_are_built_where_none_is_named_each_with_its_own_points(
 
 
 def test_checking_builds_nothing(two: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build_check, "execute_notebook", lambda notebook, files, seconds: ())
+    monkeypatch.setattr(
+        build_check, "execute_notebook", lambda notebook, files, seconds: ()
+    )
     build_command(two, ["second"], check=False)
-    assert build_command(two, ["second"], check=True) == ["second: sound (1 question, 4 points)"]
+    assert build_command(two, ["second"], check=True) == [
+        "second: sound (1 question, 4 points)"
+    ]
     assert not two.assignment("tiny").release.exists()
 
 
@@ -110,7 +120,9 @@ def test_an_unknown_name_stops_before_anything_is_built(two: Course) -> None:
 def test_one_broken_assignment_keeps_no_other_from_being_built(two: Course) -> None:
     broken = two.assignment("second").source
     broken.write_text(broken.read_text() + "\n# %%\n1\n")
-    with pytest.raises(BadSource, match=r"^source/second/second\.py:14: a code cell without a tag"):
+    with pytest.raises(
+        BadSource, match=r"^source/second/second\.py:14: a code cell without a tag"
+    ):
         build_command(two, [], check=False)
     assert two.assignment("tiny").release.exists()
 
@@ -140,5 +152,7 @@ def test_the_modules_load_without_jupyter_and_torch() -> None:
         f"import sys, autograder.authoring.build_commands; print([name for name in {heavy!r} if "
         "name in sys.modules])"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert ran.stdout == "[]\n"

@@ -97,7 +97,10 @@ def split(cells: Cells) -> None:
     cell.
     """
     cells[HALF]["source"] = "def half(x):\n    return helper(x)"
-    cells.insert(HALF, {**copy.deepcopy(cells[HALF]), "source": "def helper(x):\n    return x / 2"})
+    cells.insert(
+        HALF,
+        {**copy.deepcopy(cells[HALF]), "source": "def helper(x):\n    return x / 2"},
+    )
 
 
 BENT: dict[str, tuple[Callable[[Cells], object], dict[str, int | str]]] = {
@@ -126,7 +129,10 @@ BENT: dict[str, tuple[Callable[[Cells], object], dict[str, int | str]]] = {
         {},
     ),
     "an answer in a cell of one's own below the stub": (
-        both(write(HALF, STUB), lambda cells: cells.append(code("def half(x):\n    return x / 2"))),
+        both(
+            write(HALF, STUB),
+            lambda cells: cells.append(code("def half(x):\n    return x / 2")),
+        ),
         {},
     ),
     "an answer in a cell of one's own, its cell deleted": (
@@ -136,11 +142,20 @@ BENT: dict[str, tuple[Callable[[Cells], object], dict[str, int | str]]] = {
         ),
         {},
     ),
-    "a magic above the answer": (write(HALF, "%%time\ndef half(x):\n    return x / 2"), {}),
+    "a magic above the answer": (
+        write(HALF, "%%time\ndef half(x):\n    return x / 2"),
+        {},
+    ),
     "a cell of another language": (write(HALF, "%%bash\necho half"), {}),
     "no Python": (write(HALF, "def half(x:\n    return x / 2"), {}),
-    "a text cell": (lambda cells: cells[HALF].update(cell_type="markdown"), {"half": NOWHERE}),
-    "a raw cell": (lambda cells: cells[HALF].update(cell_type="raw"), {"half": NOWHERE}),
+    "a text cell": (
+        lambda cells: cells[HALF].update(cell_type="markdown"),
+        {"half": NOWHERE},
+    ),
+    "a raw cell": (
+        lambda cells: cells[HALF].update(cell_type="raw"),
+        {"half": NOWHERE},
+    ),
     "two questions in one cell": (merge, {}),
     "a question in two cells": (split, {}),
     "the function renamed": (write(HALF, "def halve(x):\n    return x / 2"), {}),
@@ -155,7 +170,10 @@ BENT: dict[str, tuple[Callable[[Cells], object], dict[str, int | str]]] = {
     ),
     "a written answer as released": (write(WHY, BLANK), {"why": 9}),
     "a written answer's cell deleted": (lambda cells: cells.pop(WHY), {"why": NOWHERE}),
-    "a written answer below its prompt": (blank_with(WHY + 1, text("It is the mean.")), {}),
+    "a written answer below its prompt": (
+        blank_with(WHY + 1, text("It is the mean.")),
+        {},
+    ),
     "a written answer under another heading": (
         blank_with(HALF, text("It is the mean.")),
         {"why": 10},
@@ -165,7 +183,9 @@ BENT: dict[str, tuple[Callable[[Cells], object], dict[str, int | str]]] = {
         {"why": 10},
     ),
     "a written answer's cell made code": (
-        lambda cells: cells[WHY].update(cell_type="code", source="# It is the mean of the two."),
+        lambda cells: cells[WHY].update(
+            cell_type="code", source="# It is the mean of the two."
+        ),
         {},
     ),
     "a written answer without its prompt": (write(WHY, "It is the mean."), {}),
@@ -192,7 +212,9 @@ ENCODED: dict[str, Callable[[str], bytes]] = {
     "CRLF in the cells": lambda notebook: notebook.replace("\\n", "\\r\\n").encode(),
     "BOM": lambda notebook: b"\xef\xbb\xbf" + notebook.encode(),
     "UTF-16": lambda notebook: notebook.encode("utf-16"),
-    "Windows-1252": lambda notebook: notebook.replace("Twice x", "Twice × x").encode("cp1252"),
+    "Windows-1252": lambda notebook: notebook.replace("Twice x", "Twice × x").encode(
+        "cp1252"
+    ),
     "format 3": lambda notebook: json.dumps(
         {"worksheets": [{"cells": json.loads(notebook)["cells"]}]}
     ).encode(),
@@ -223,14 +245,19 @@ print(json.dumps(said))
 
 @pytest.fixture
 def bent(
-    course: Course, tiny: Assignment, questions: Mapping[str, SuiteQuestion], tmp_path: Path
+    course: Course,
+    tiny: Assignment,
+    questions: Mapping[str, SuiteQuestion],
+    tmp_path: Path,
 ) -> Path:
     """The release, with a folder for every bent notebook."""
     built = build_assignment(course, tiny, questions)
     write_build(tiny, built)
     write_release(course, tiny, questions, to := tmp_path / "release")
     notebook = json.loads(built.solution_bytes)
-    notebook["cells"] = [cell for cell in notebook["cells"] if not cell["id"].startswith("guide")]
+    notebook["cells"] = [
+        cell for cell in notebook["cells"] if not cell["id"].startswith("guide")
+    ]
     for name, (change, _) in BENT.items():
         changed = copy.deepcopy(notebook)
         change(changed["cells"])
@@ -249,9 +276,14 @@ def open_by_check(said: str) -> dict[str, int | str]:
     which cell.
     """
     lines = re.findall(
-        r"^  - (?:written answer )?(\w+): (.*)", said.partition("Notes")[0], re.MULTILINE
+        r"^  - (?:written answer )?(\w+): (.*)",
+        said.partition("Notes")[0],
+        re.MULTILINE,
     )
-    cells = {name: re.search(r"in cell (\d+)", line.partition(";")[0]) for name, line in lines}
+    cells = {
+        name: re.search(r"in cell (\d+)", line.partition(";")[0])
+        for name, line in lines
+    }
     return {name: int(cell[1]) if cell else NOWHERE for name, cell in cells.items()}
 
 
@@ -259,7 +291,11 @@ def open_by_grader(submission: Submission, release: Release) -> dict[str, int | 
     """The same by what the grader runs, and gives to a person to read."""
     missing: dict[str, int | str] = {}
     for question in release.questions:
-        cells = [cell for cell in submission.cells if question.name in defined_names(cell.source)]
+        cells = [
+            cell
+            for cell in submission.cells
+            if question.name in defined_names(cell.source)
+        ]
         cells = cells or [cell for cell in submission.cells if cell.id == question.id]
         if not cells:
             missing[question.name] = NOWHERE
@@ -297,12 +333,16 @@ def test_both_say_the_same_of_every_bent_notebook(
     for name in expected:
         found = FoundSubmission("ada", bent / name / "tiny.ipynb", bent)
         by_check[name] = open_by_check(said[name])
-        by_grader[name] = open_by_grader(read_submission(found, released, course.limits), released)
+        by_grader[name] = open_by_grader(
+            read_submission(found, released, course.limits), released
+        )
     assert by_check == expected
     assert by_grader == expected
     for name in [*ENCODED][-2:]:
         with pytest.raises(UnreadableSubmission) as refused:
             read_submission(
-                FoundSubmission("ada", bent / name / "tiny.ipynb", bent), released, course.limits
+                FoundSubmission("ada", bent / name / "tiny.ipynb", bent),
+                released,
+                course.limits,
             )
         assert said[name].endswith(f"Not ready: {refused.value}\n")

@@ -59,27 +59,40 @@ def test_a_text_that_names_a_function_of_a_check_or_demo_is_refused(
 
 
 @pytest.mark.parametrize(
-    "words", ["Twice as much.", "twice", "`x` becomes `twice_x`.", "It is `math.twice(x)`."]
+    "words",
+    ["Twice as much.", "twice", "`x` becomes `twice_x`.", "It is `math.twice(x)`."],
 )
 def test_a_word_is_no_name(tiny: Assignment, words: str) -> None:
     assert (
-        problems(tiny, (CHECK, f"{helper('twice')}\n{CHECK}"), (TEXT, f"{TEXT}\n#\n# {words}"))
+        problems(
+            tiny,
+            (CHECK, f"{helper('twice')}\n{CHECK}"),
+            (TEXT, f"{TEXT}\n#\n# {words}"),
+        )
         == []
     )
 
 
-def test_an_answer_that_calls_a_function_of_its_check_is_refused(tiny: Assignment) -> None:
+def test_an_answer_that_calls_a_function_of_its_check_is_refused(
+    tiny: Assignment,
+) -> None:
     (problem,) = problems(
-        tiny, (CHECK, f"{helper('twice')}\n{CHECK}"), (RETURN, "    return twice(x) + x")
+        tiny,
+        (CHECK, f"{helper('twice')}\n{CHECK}"),
+        (RETURN, "    return twice(x) + x"),
     )
     assert "the check double defines twice, which the question cell at" in problem
     assert " uses; " in problem
 
 
 def test_a_variable_and_an_import_count_where_code_needs_them(tiny: Assignment) -> None:
-    (problem,) = problems(tiny, (CHECK, f"import os\n{CHECK}"), (RETURN, "    return os.sep and x"))
+    (problem,) = problems(
+        tiny, (CHECK, f"import os\n{CHECK}"), (RETURN, "    return os.sep and x")
+    )
     assert "defines os, which the question cell" in problem
-    (problem,) = problems(tiny, (DEMO, f"factor = 2\n{DEMO}"), (RETURN, "    return factor * x"))
+    (problem,) = problems(
+        tiny, (DEMO, f"factor = 2\n{DEMO}"), (RETURN, "    return factor * x")
+    )
     assert "the demo both defines factor, which the question cell" in problem
 
 
@@ -105,12 +118,19 @@ def test_what_a_given_cell_defines_may_be_named_and_called(tiny: Assignment) -> 
 
 def test_variables_of_checks_may_share_the_names_of_arguments(tiny: Assignment) -> None:
     assert (
-        problems(tiny, (CHECK, f"x = 3\n{CHECK}"), (TEXT, f"{TEXT}\n#\n# `x` is a number.")) == []
+        problems(
+            tiny, (CHECK, f"x = 3\n{CHECK}"), (TEXT, f"{TEXT}\n#\n# `x` is a number.")
+        )
+        == []
     )
 
 
 def test_the_build_refuses_it(course: Course, tiny: Assignment) -> None:
-    problems(tiny, (CHECK, f"{helper('twice')}\n{CHECK}"), (TEXT, f"{TEXT}\n#\n# Call `twice`."))
+    problems(
+        tiny,
+        (CHECK, f"{helper('twice')}\n{CHECK}"),
+        (TEXT, f"{TEXT}\n#\n# Call `twice`."),
+    )
     with pytest.raises(BadSource, match="the check double defines twice"):
         build_assignment(
             course, tiny, {"double": suite_question(50.0), "half": suite_question(45.0)}
@@ -123,7 +143,10 @@ def test_the_build_refuses_it(course: Course, tiny: Assignment) -> None:
         ("a = 1\nb = a + c", {"c"}),
         ("def f(x):\n    y = x\n    return g(y)", {"g"}),
         ("def f(x):\n    return [h(i) for i in x if i > k]", {"h", "k"}),
-        ("class A:\n    n = 3\n    m = n + o\n    def f(self):\n        return p", {"o", "p"}),
+        (
+            "class A:\n    n = 3\n    m = n + o\n    def f(self):\n        return p",
+            {"o", "p"},
+        ),
         ("import torch\ndef f():\n    return torch.ones(q)", {"q"}),
         ("f = lambda x: x + r", {"r"}),
         ("s = await t", {"t"}),
@@ -137,14 +160,23 @@ def test_the_globals_that_a_cell_needs(source: str, used: set[str]) -> None:
 @pytest.mark.parametrize(
     ("source", "names"),
     [
-        ("def f(x):\n    y = x\nclass A:\n    b = 1\nasync def g(): pass", {"f", "A", "g"}),
+        (
+            "def f(x):\n    y = x\nclass A:\n    b = 1\nasync def g(): pass",
+            {"f", "A", "g"},
+        ),
         ("f = g\nh: int = 1\ni += 1\n(j, *k), m[0] = 1, 2", {"f", "h", "i", "j", "k"}),
-        ("import a.b, c as d\nfrom e import f as g\nfrom h import *", {"a", "d", "g", "*"}),
+        (
+            "import a.b, c as d\nfrom e import f as g\nfrom h import *",
+            {"a", "d", "g", "*"},
+        ),
         (
             "squares = [x for x in y]\nfor z in (lambda w: w): pass\nif (v := 1): pass",
             {"squares", "z", "v"},
         ),
-        ("match p:\n    case [q, *r]: pass\n    case A(b=s) as t: pass", {"q", "r", "s", "t"}),
+        (
+            "match p:\n    case [q, *r]: pass\n    case A(b=s) as t: pass",
+            {"q", "r", "s", "t"},
+        ),
     ],
 )
 def test_the_names_that_a_cell_defines(source: str, names: set[str]) -> None:

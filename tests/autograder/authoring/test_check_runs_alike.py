@@ -74,7 +74,9 @@ BENT = {
     "a cell without an end": Bend("while True:\n    pass", fails=OWN),
     "a cell that sleeps": Bend("import time\ntime.sleep(60)", fails=OWN),
     "another program": Bend("import subprocess\nsubprocess.run(['true'])", fails=OWN),
-    "the network": Bend("import socket\nsocket.create_connection(('192.0.2.1', 9))", fails=OWN),
+    "the network": Bend(
+        "import socket\nsocket.create_connection(('192.0.2.1', 9))", fails=OWN
+    ),
     "input": Bend("name = input('your name: ')", fails=OWN),
     "a shell command": Bend("!pip install something\nimport math"),
     "a magic": Bend("%matplotlib inline\n%time 1 + 1"),
@@ -87,7 +89,9 @@ BENT = {
     "my_course": Bend("from my_course import quarter"),
     "another name": Bend(half="def mine(x):\n    return x / 2\nhalf = mine"),
     "a lambda": Bend(half="half = lambda x: x / 2"),
-    "deleted again": Bend(half="def half(x):\n    return x / 2\ndel half", lost=("half",)),
+    "deleted again": Bend(
+        half="def half(x):\n    return x / 2\ndel half", lost=("half",)
+    ),
     "another function": Bend(half="def halve(x):\n    return x / 2", lost=("half",)),
     "an answer that fails": Bend(
         half="1 / 0\ndef half(x):\n    return x / 2", fails=("half",), lost=("half",)
@@ -103,8 +107,11 @@ BENT = {
 def course(course: Course, tiny: Assignment) -> Course:
     """The course, with a library in a module and short limits."""
     tiny.source.write_text(
-        TINY.replace('# %% question="double"', LIBRARY + '# %% question="double"').replace(
-            "assert double(3) == 6", "shown_by_check = 6\nassert double(3) == shown_by_check"
+        TINY.replace(
+            '# %% question="double"', LIBRARY + '# %% question="double"'
+        ).replace(
+            "assert double(3) == 6",
+            "shown_by_check = 6\nassert double(3) == shown_by_check",
         )
     )
     settings = tiny.root / "course.toml"
@@ -118,16 +125,26 @@ def bend(notebook: dict[str, Any], change: Bend, folder: Path) -> None:
     if change.half:
         half["source"] = change.half
     if change.own:
-        place = next(n for n, cell in enumerate(cells) if cell["id"] == "question-double")
+        place = next(
+            n for n, cell in enumerate(cells) if cell["id"] == "question-double"
+        )
         source = change.own.replace("{folder}", str(folder))
-        cell = {"cell_type": "code", "id": "own", "metadata": {}, "outputs": [], "source": source}
+        cell = {
+            "cell_type": "code",
+            "id": "own",
+            "metadata": {},
+            "outputs": [],
+            "source": source,
+        }
         cells.insert(place, cell | {"execution_count": None})
 
 
 def said_by_check(folder: Path, path: Path) -> Bend:
     """The cells that fail and the functions that are lost, as `check.py` finds them."""
     tables = load_tables([folder])
-    matched = match_to_tables(tables, parse_notebook(path.read_bytes(), path.name), path)
+    matched = match_to_tables(
+        tables, parse_notebook(path.read_bytes(), path.name), path
+    )
     fails, defined = [], set[str]()
     for step, reply in run_steps(folder / "check.py", folder, matched):
         if step is None:
@@ -142,20 +159,26 @@ def said_by_grader(bench: Bench, folder: Path, path: Path) -> Bend:
     graded = bench.grader.grade(bench.clients[0], FoundSubmission("ada", path, folder))
     assert graded.result is not None, graded.problem
     fails = [
-        cell.id for cell in graded.result.cells if cell.outcome in ("error", "timeout", "crashed")
+        cell.id
+        for cell in graded.result.cells
+        if cell.outcome in ("error", "timeout", "crashed")
     ]
     lost = [
         question.name
         for question in graded.result.questions
         if all(
-            test.outcome == "missing" and "not defined" in test.message for test in question.tests
+            test.outcome == "missing" and "not defined" in test.message
+            for test in question.tests
         )
     ]
     return Bend(fails=tuple(fails), lost=tuple(sorted(lost)))
 
 
 def test_both_run_every_bent_notebook_alike(
-    course: Course, tiny: Assignment, questions: Mapping[str, SuiteQuestion], tmp_path: Path
+    course: Course,
+    tiny: Assignment,
+    questions: Mapping[str, SuiteQuestion],
+    tmp_path: Path,
 ) -> None:
     assert len(BENT) >= 30
     built = build_assignment(course, tiny, questions)

@@ -9,8 +9,17 @@ from pathlib import Path
 import pytest
 from tiny_course import HEADER, TINY
 
-from autograder.authoring.build import BuiltNotebooks, build_assignment, stale_files, write_build
-from autograder.authoring.companions import carried_text, module_name, move_into_companions
+from autograder.authoring.build import (
+    BuiltNotebooks,
+    build_assignment,
+    stale_files,
+    write_build,
+)
+from autograder.authoring.companions import (
+    carried_text,
+    module_name,
+    move_into_companions,
+)
 from autograder.authoring.source_notebook import read_source
 from autograder.basics.definitions import bound_names
 from autograder.basics.errors import BadSource
@@ -20,9 +29,7 @@ from autograder.intake.released_notebook import load_release
 from autograder.sitting.reference import load_reference
 from autograder.suite.collection import SuiteQuestion
 
-QUESTION = (
-    '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n'
-)
+QUESTION = '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n'
 LIBRARY = '''\
 # %% given="library" module="library"
 def _log_of_two():
@@ -34,9 +41,9 @@ def halved(x):
     return x * math.exp(-_log_of_two())
 
 '''
-WITH_LIBRARY = TINY.replace('# %% question="double"', LIBRARY + '# %% question="double"').replace(
-    "return x * math.exp(-math.log(2.0))", "return halved(x)"
-)
+WITH_LIBRARY = TINY.replace(
+    '# %% question="double"', LIBRARY + '# %% question="double"'
+).replace("return x * math.exp(-math.log(2.0))", "return halved(x)")
 
 
 def move(tiny: Assignment, text: str) -> tuple[list[str], dict[str, str]]:
@@ -47,7 +54,9 @@ def move(tiny: Assignment, text: str) -> tuple[list[str], dict[str, str]]:
 
 
 @pytest.fixture
-def built(course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]) -> BuiltNotebooks:
+def built(
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
+) -> BuiltNotebooks:
     """The tiny course with a library in a module, built and written."""
     tiny.source.write_text(WITH_LIBRARY, encoding="utf-8")
     notebooks = build_assignment(course, tiny, questions)
@@ -73,14 +82,20 @@ def test_the_import_of_a_helper_becomes_one_from_a_file_beside_the_notebook(
     assert "from autograder" not in companions[path]
 
 
-def test_the_import_of_the_tracer_ships_the_strict_interpreter(tiny: Assignment) -> None:
+def test_the_import_of_the_tracer_ships_the_strict_interpreter(
+    tiny: Assignment,
+) -> None:
     given = '# %% given="strict"\nif f:\n    from autograder.kernels.strict_triton import trace\n\n'
     cells, companions = move(tiny, QUESTION + given)
     assert cells[1] == "if f:\n    from tiny_kernels import trace"
     body = ast.parse(companions["tiny_kernels.py"]).body
-    names = [node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    names = [
+        node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    ]
     assert {"Strict", "install", "trace"} <= set(names)
-    assert {"Memory", "Compiler", "Autotuned"} <= set(names)  # of the files that it imports
+    assert {"Memory", "Compiler", "Autotuned"} <= set(
+        names
+    )  # of the files that it imports
     # files share one namespace there
     assert len(names) == len(set(names))
     assert "from autograder" not in companions["tiny_kernels.py"]
@@ -95,11 +110,15 @@ def test_a_name_that_students_are_asked_for_is_not_imported(tiny: Assignment) ->
     asked = QUESTION.replace('"f"', '"check"').replace("def f", "def check")
     cells, _ = move(tiny, tools + asked)
     assert cells[0] == "from tiny_tools import checking, expect, next_hint, progress"
-    prediction = '# %% predict="one"\npredict("How many?", answer=1, because="One.")\n\n'
+    prediction = (
+        '# %% predict="one"\npredict("How many?", answer=1, because="One.")\n\n'
+    )
     with pytest.raises(BadSource, match="so no question can be called predict"):
         move(tiny, tools + prediction + asked.replace("check", "predict"))
     cells, _ = move(tiny, tools + prediction + QUESTION)
-    assert cells[0].endswith("import check, checking, expect, next_hint, predict, progress")
+    assert cells[0].endswith(
+        "import check, checking, expect, next_hint, predict, progress"
+    )
 
 
 def test_files_of_one_companion_share_no_name(tiny: Assignment) -> None:
@@ -111,7 +130,12 @@ def test_files_of_one_companion_share_no_name(tiny: Assignment) -> None:
     _, companions = move(tiny, given + QUESTION)
     body = ast.parse(companions["tiny_tools.py"]).body
     is_import = (ast.Import, ast.ImportFrom)
-    names = [name for node in body if not isinstance(node, is_import) for name in bound_names(node)]
+    names = [
+        name
+        for node in body
+        if not isinstance(node, is_import)
+        for name in bound_names(node)
+    ]
     assert [name for name in names if names.count(name) > 1] == []
 
 
@@ -122,7 +146,9 @@ def test_a_text_comes_once_and_after_those_that_it_needs() -> None:
     assert text.index("class KernelFault") < text.index("class Compiler")
 
 
-def test_a_given_cell_becomes_a_module_with_the_imports_that_it_needs(tiny: Assignment) -> None:
+def test_a_given_cell_becomes_a_module_with_the_imports_that_it_needs(
+    tiny: Assignment,
+) -> None:
     imports = '# %% given="imports"\nimport math\nimport os\n\n'
     cells, companions = move(tiny, imports + LIBRARY + QUESTION)
     assert cells[:2] == [
@@ -142,11 +168,17 @@ def test_a_long_import_is_wrapped_to_88_columns(tiny: Assignment) -> None:
     assert max(map(len, cells[0].split("\n"))) <= 88
     body = ast.parse(cells[0]).body
     assert isinstance(body[0], ast.ImportFrom)
-    assert [alias.name for alias in body[0].names] == [f"function_number_{n}" for n in range(9)]
+    assert [alias.name for alias in body[0].names] == [
+        f"function_number_{n}" for n in range(9)
+    ]
 
 
-def test_a_module_that_needs_a_name_of_the_notebook_is_refused(tiny: Assignment) -> None:
-    with pytest.raises(BadSource, match="the module library needs math, which neither it nor an"):
+def test_a_module_that_needs_a_name_of_the_notebook_is_refused(
+    tiny: Assignment,
+) -> None:
+    with pytest.raises(
+        BadSource, match="the module library needs math, which neither it nor an"
+    ):
         move(tiny, LIBRARY + QUESTION)
 
 
@@ -162,7 +194,9 @@ def test_a_file_that_is_not_the_built_one_is_refused(
     assert load_companions(tiny.release) == {"tiny_library.py": library.read_text()}
     assert load_release(tiny).companions == built.companions
     library.write_text(library.read_text() + "\n")
-    with pytest.raises(BadSource, match=r"tiny_library\.py is not the file that tiny\.ipynb was"):
+    with pytest.raises(
+        BadSource, match=r"tiny_library\.py is not the file that tiny\.ipynb was"
+    ):
         load_release(tiny)
     library.unlink()
     with pytest.raises(BadSource, match=r"tiny_library\.py cannot be read"):
@@ -170,13 +204,19 @@ def test_a_file_that_is_not_the_built_one_is_refused(
 
 
 def test_a_file_that_the_source_has_no_more_is_stale(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], built: BuiltNotebooks
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    built: BuiltNotebooks,
 ) -> None:
     assert stale_files(tiny, built) == []
     tiny.source.write_text(TINY, encoding="utf-8")
     again = build_assignment(course, tiny, questions)
     names = [path.name for path in stale_files(tiny, again)]
-    assert names == ["tiny_library.py", "tiny_library.py"]  # of the release, of the answer key
+    assert names == [
+        "tiny_library.py",
+        "tiny_library.py",
+    ]  # of the release, of the answer key
     write_build(tiny, again)
     assert not tiny.release.with_name("tiny_library.py").exists()
     assert "attention_kit" not in json.loads(again.release_bytes)["metadata"]

@@ -31,7 +31,9 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("course_packages", "course"):
-        monkeypatch.setattr(f"autograder.course.{module}.archive_folders", lambda: [folder])
+        monkeypatch.setattr(
+            f"autograder.course.{module}.archive_folders", lambda: [folder]
+        )
 
 
 @pytest.fixture
@@ -59,7 +61,9 @@ def test_the_new_course_has_every_source_and_every_suite(tmp_path: Path) -> None
     assert done.stdout.splitlines()[-1] == "next, in that folder: `autograder build`"
     course = load_course(tmp_path / "my course")
     assert [assignment.name for assignment in course.assignments()] == sorted(
-        path.parent.name for path in ROOT.glob("source/*/*.py") if path.stem == path.parent.name
+        path.parent.name
+        for path in ROOT.glob("source/*/*.py")
+        if path.stem == path.parent.name
     )
     assert files(course.sources) == files(ROOT / "source")
     assert files(course.suites) == files(ROOT / "tests" / "hidden")

@@ -50,7 +50,12 @@ def test_nbgrader_kinds_become_ours(tiny: Assignment) -> None:
         marked(new_code_cell, "import math", locked=True, grade_id="imports"),
         question(),
         marked(
-            new_code_cell, "assert f(1) == 1", grade=True, locked=True, points=2, grade_id="test_f"
+            new_code_cell,
+            "assert f(1) == 1",
+            grade=True,
+            locked=True,
+            points=2,
+            grade_id="test_f",
         ),
         marked(new_markdown_cell, "Read on.", locked=True, grade_id="note"),
         marked(
@@ -80,16 +85,24 @@ def test_nbgrader_kinds_become_ours(tiny: Assignment) -> None:
 def test_a_test_cell_belongs_to_the_question_it_names_or_the_one_above(
     tiny: Assignment, grade_id: str
 ) -> None:
-    test = marked(new_code_cell, "f(1)", grade=True, locked=True, points=1, grade_id=grade_id)
-    assert kinds(read(tiny, question("g", ANSWER.replace("f(", "g(")), question(), test))[-1] == (
+    test = marked(
+        new_code_cell, "f(1)", grade=True, locked=True, points=1, grade_id=grade_id
+    )
+    assert kinds(
+        read(tiny, question("g", ANSWER.replace("f(", "g(")), question(), test)
+    )[-1] == (
         "check",
         "f",
     )
 
 
 def test_the_name_counts_more_than_the_place(tiny: Assignment) -> None:
-    test = marked(new_code_cell, "g(1)", grade=True, locked=True, points=1, grade_id="test_g")
-    assert kinds(read(tiny, question("g", ANSWER.replace("f(", "g(")), question(), test))[-1] == (
+    test = marked(
+        new_code_cell, "g(1)", grade=True, locked=True, points=1, grade_id="test_g"
+    )
+    assert kinds(
+        read(tiny, question("g", ANSWER.replace("f(", "g(")), question(), test)
+    )[-1] == (
         "check",
         "g",
     )
@@ -101,7 +114,9 @@ def test_the_names_that_build_gives_are_read_back(tiny: Assignment) -> None:
         marked(new_code_cell, "import math", locked=True, grade_id="given_library"),
         question(),
         marked(new_code_cell, "f(1)", locked=True, grade_id="check_f_1"),
-        marked(new_code_cell, "f(2)", locked=True, grade=True, points=1, grade_id="check_f"),
+        marked(
+            new_code_cell, "f(2)", locked=True, grade=True, points=1, grade_id="check_f"
+        ),
         marked(
             new_markdown_cell,
             "Model answer.",
@@ -122,7 +137,12 @@ def test_the_names_that_build_gives_are_read_back(tiny: Assignment) -> None:
 
 def test_an_answer_in_words_without_markers_is_all_answer(tiny: Assignment) -> None:
     written = marked(
-        new_markdown_cell, "Because.", grade=True, solution=True, points=5, grade_id="why"
+        new_markdown_cell,
+        "Because.",
+        grade=True,
+        solution=True,
+        points=5,
+        grade_id="why",
     )
     assert (
         read(tiny, question(), written).cells[1].source
@@ -135,15 +155,23 @@ def test_nbgraders_looser_markers_are_understood(tiny: Assignment) -> None:
     assert read(tiny, question(source=source)).cells[0].source == ANSWER
 
 
-def test_unmarked_code_is_given_where_it_only_imports_and_defines(tiny: Assignment) -> None:
+def test_unmarked_code_is_given_where_it_only_imports_and_defines(
+    tiny: Assignment,
+) -> None:
     notebook = read(
         tiny,
-        new_code_cell("%matplotlib inline\nimport math\n\ndef twice(x):\n    return 2 * x"),
+        new_code_cell(
+            "%matplotlib inline\nimport math\n\ndef twice(x):\n    return 2 * x"
+        ),
         question(),
         new_code_cell("print(f(1))"),
         new_code_cell(""),
     )
-    assert kinds(notebook) == [("given", "cell_1"), ("question", "f"), ("demo", "cell_3")]
+    assert kinds(notebook) == [
+        ("given", "cell_1"),
+        ("question", "f"),
+        ("demo", "cell_3"),
+    ]
 
 
 def test_tags_of_the_text_form_count_first(tiny: Assignment) -> None:
@@ -161,7 +189,9 @@ def test_tags_of_the_text_form_count_first(tiny: Assignment) -> None:
             "for a question its function's name",
         ),
         (
-            marked(new_code_cell, ANSWER, solution=True, grade=True, points=1, grade_id="f"),
+            marked(
+                new_code_cell, ANSWER, solution=True, grade=True, points=1, grade_id="f"
+            ),
             "'f' is code graded by a person; make it an autograded answer with a hidden test, "
             "or a manually graded markdown cell",
         ),
@@ -170,7 +200,14 @@ def test_tags_of_the_text_form_count_first(tiny: Assignment) -> None:
             "nbgrader's task cells are not supported; make it a manually graded answer",
         ),
         (
-            marked(new_code_cell, "f(1)", grade=True, locked=True, points=1, grade_id="test_f"),
+            marked(
+                new_code_cell,
+                "f(1)",
+                grade=True,
+                locked=True,
+                points=1,
+                grade_id="test_f",
+            ),
             "test cell 'test_f' stands before every question",
         ),
         (
@@ -209,5 +246,7 @@ def test_hidden_tests_in_a_notebook_are_refused(tiny: Assignment) -> None:
 def test_a_broken_file_is_refused(tiny: Assignment) -> None:
     tiny.source.unlink()
     tiny.source.with_suffix(".ipynb").write_text("{}")
-    with pytest.raises(BadSource, match=r"^source/tiny/tiny\.ipynb: not a Jupyter notebook: "):
+    with pytest.raises(
+        BadSource, match=r"^source/tiny/tiny\.ipynb: not a Jupyter notebook: "
+    ):
         read_source(tiny)

@@ -16,11 +16,16 @@ from autograder.course import Assignment, Course
 from autograder.suite.collection import SuiteQuestion
 
 ANSWER = "doubled_by_addition = x + x"  # 23 characters without spaces
-WRITTEN = "Halving undoes doubling, since one multiplies by two and the other divides by it."
+WRITTEN = (
+    "Halving undoes doubling, since one multiplies by two and the other divides by it."
+)
 
 
 def found(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], text: str = TINY
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    text: str = TINY,
 ) -> list[str]:
     """The leaks of the release that is built from `text`."""
     tiny.source.write_text(text, encoding="utf-8")
@@ -38,7 +43,9 @@ def found_after(
     built = build_assignment(course, tiny, questions)
     notebook = json.loads(built.release_bytes)
     change(notebook)
-    return find_leaks(read_source(tiny), json.dumps(notebook).encode(), built.files, tiny.suite)
+    return find_leaks(
+        read_source(tiny), json.dumps(notebook).encode(), built.files, tiny.suite
+    )
 
 
 def test_a_sound_release_gives_nothing_away(
@@ -57,7 +64,11 @@ def test_a_sound_release_gives_nothing_away(
             f'    """Twice x: doubled_by_addition=x+x."""\n    # {ANSWER}',
             "cell 3 (double)",
         ),
-        ("assert double(3) == 6", f'assert double(3) == 6, "try {ANSWER}"', "cell 4 (double)"),
+        (
+            "assert double(3) == 6",
+            f'assert double(3) == 6, "try {ANSWER}"',
+            "cell 4 (double)",
+        ),
     ],
 )
 def test_a_line_of_an_answer_in_any_cell(
@@ -91,14 +102,21 @@ def test_a_line_of_an_answer_in_metadata(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     assert found_after(
-        course, tiny, questions, lambda notebook: notebook["metadata"].update(note=f"key: {ANSWER}")
-    ) == [f"the notebook's metadata gives away a line of the answer to double: {ANSWER}"]
+        course,
+        tiny,
+        questions,
+        lambda notebook: notebook["metadata"].update(note=f"key: {ANSWER}"),
+    ) == [
+        f"the notebook's metadata gives away a line of the answer to double: {ANSWER}"
+    ]
 
 
 def test_a_line_of_an_answer_in_a_picture(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
-    (tiny.source.parent / "figures" / "line.svg").write_text(f"<svg><text>{ANSWER}</text></svg>")
+    (tiny.source.parent / "figures" / "line.svg").write_text(
+        f"<svg><text>{ANSWER}</text></svg>"
+    )
     assert found(course, tiny, questions) == [
         f"figures/line.svg gives away a line of the answer to double: {ANSWER}"
     ]
@@ -108,16 +126,22 @@ def test_a_model_answer_in_words(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     assert found(
-        course, tiny, questions, TINY.replace("# # Doubling", f"# # Doubling\n#\n# {WRITTEN}")
+        course,
+        tiny,
+        questions,
+        TINY.replace("# # Doubling", f"# # Doubling\n#\n# {WRITTEN}"),
     ) == [f"cell 1 gives away a line of the answer to why: {WRITTEN}"]
 
 
 def test_given_code_may_share_some_lines_with_an_answer_that_extends_it(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
-    longer = TINY.replace(ANSWER, f"{ANSWER}\n    tripled_by_addition = doubled_by_addition + x")
+    longer = TINY.replace(
+        ANSWER, f"{ANSWER}\n    tripled_by_addition = doubled_by_addition + x"
+    )
     earlier = longer.replace(
-        "import math\n", f"import math\n\ndef earlier(x):\n    {ANSWER}\n    return None\n"
+        "import math\n",
+        f"import math\n\ndef earlier(x):\n    {ANSWER}\n    return None\n",
     )
     assert found(course, tiny, questions, earlier) == []
 
@@ -126,7 +150,8 @@ def test_given_code_may_not_be_the_answer(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     given = TINY.replace(
-        "import math\n", f"import math\n\ndef library(x):\n    {ANSWER}\n    return None\n"
+        "import math\n",
+        f"import math\n\ndef library(x):\n    {ANSWER}\n    return None\n",
     )
     assert found(course, tiny, questions, given) == [
         f"cell 2 (imports) gives away a line of the answer to double: {ANSWER}"
@@ -136,9 +161,7 @@ def test_given_code_may_not_be_the_answer(
 def test_everyday_lines_are_not_telling(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
-    everyday = (
-        'batch, length, width = x.shape\n    raise ValueError(f"sizes do not match: {x}")\n    '
-    )
+    everyday = 'batch, length, width = x.shape\n    raise ValueError(f"sizes do not match: {x}")\n    '
     text = TINY.replace(ANSWER, everyday + ANSWER).replace(
         "shown = half", f"def shape(x):\n    {everyday}\nshown = half"
     )
@@ -157,7 +180,9 @@ def test_the_name_of_a_hidden_test(
 def test_a_line_of_a_hidden_test(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
-    line = 'assert abs(student.half(7) - 3.5) < 1e-9, "seven halves are three and a half"'
+    line = (
+        'assert abs(student.half(7) - 3.5) < 1e-9, "seven halves are three and a half"'
+    )
     text = TINY.replace("shown = half", f"# {line}\nshown = half")
     assert found(course, tiny, questions, text) == [
         f"cell 8 (both) holds a line of the hidden test_half.py: {line}"

@@ -25,9 +25,14 @@ def empty(tmp_path: Path) -> Course:
 
 def test_a_new_course_has_our_settings_and_its_own_name(empty: Course) -> None:
     assert empty.about.name == "rocks & minerals"
-    assert (empty.limits, empty.totals.assignment_points) == (load_course(ROOT).limits, 100.0)
+    assert (empty.limits, empty.totals.assignment_points) == (
+        load_course(ROOT).limits,
+        100.0,
+    )
     assert empty.assignments() == []
-    assert "/submitted/" in (empty.root / ".gitignore").read_text(encoding="utf-8").split()
+    assert (
+        "/submitted/" in (empty.root / ".gitignore").read_text(encoding="utf-8").split()
+    )
 
 
 @pytest.mark.parametrize("name", ['two "quoted" words', "back\\slash"])
@@ -54,10 +59,16 @@ def test_what_a_new_course_gets_is_what_this_one_has(template: str, ours: str) -
 
 
 def test_a_course_is_not_written_over(empty: Course) -> None:
-    before = {path: path.read_bytes() for path in empty.root.rglob("*") if path.is_file()}
-    with pytest.raises(KitError, match=r"course\.toml is there already, and nothing was written"):
+    before = {
+        path: path.read_bytes() for path in empty.root.rglob("*") if path.is_file()
+    }
+    with pytest.raises(
+        KitError, match=r"course\.toml is there already, and nothing was written"
+    ):
         new_course(empty.root)
-    assert {path: path.read_bytes() for path in empty.root.rglob("*") if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in empty.root.rglob("*") if path.is_file()
+    } == before
 
 
 def test_nothing_is_written_where_one_file_is_in_the_way(tmp_path: Path) -> None:
@@ -79,7 +90,9 @@ def test_an_assignment_is_not_written_over(empty: Course) -> None:
         new_assignment(empty, "quartz")
 
 
-def test_what_suites_are_collected_with_is_written_where_it_is_missing(empty: Course) -> None:
+def test_what_suites_are_collected_with_is_written_where_it_is_missing(
+    empty: Course,
+) -> None:
     (empty.suites / "pytest.ini").unlink()
     new_assignment(empty, "quartz")
     assert (empty.suites / "pytest.ini").is_file()
@@ -93,7 +106,10 @@ def test_points_that_do_not_make_100_are_refused(empty: Course) -> None:
     ):
         build_assignment(empty, quartz, {"centered": suite_question(80.0)})
     tenths = sum([0.1] * 900)  # 89.99999999999986
-    assert build_assignment(empty, quartz, {"centered": suite_question(tenths)}).points == 100
+    assert (
+        build_assignment(empty, quartz, {"centered": suite_question(tenths)}).points
+        == 100
+    )
 
 
 def test_a_course_may_count_otherwise(empty: Course) -> None:

@@ -18,7 +18,9 @@ from autograder.suite.collection import SuiteQuestion
 
 
 @pytest.fixture
-def built(course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]) -> BuiltNotebooks:
+def built(
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
+) -> BuiltNotebooks:
     return build_assignment(course, tiny, questions)
 
 
@@ -120,10 +122,19 @@ READ_ONLY = {
     ("cell_id", "settings"),
     [
         ("given-imports", {**READ_ONLY, "grade_id": "given_imports"}),
-        ("question-double", {**READ_ONLY, "grade_id": "double", "solution": True, "locked": False}),
+        (
+            "question-double",
+            {**READ_ONLY, "grade_id": "double", "solution": True, "locked": False},
+        ),
         ("check-double_1", {**READ_ONLY, "grade_id": "check_double_1"}),
-        ("check-double", {**READ_ONLY, "grade_id": "check_double", "grade": True, "points": 2.5}),
-        ("check-half", {**READ_ONLY, "grade_id": "check_half", "grade": True, "points": 3}),
+        (
+            "check-double",
+            {**READ_ONLY, "grade_id": "check_double", "grade": True, "points": 2.5},
+        ),
+        (
+            "check-half",
+            {**READ_ONLY, "grade_id": "check_half", "grade": True, "points": 3},
+        ),
         (
             "written-why",
             {
@@ -138,7 +149,9 @@ READ_ONLY = {
         ),
     ],
 )
-def test_nbgrader_settings(built: BuiltNotebooks, cell_id: str, settings: dict[str, Any]) -> None:
+def test_nbgrader_settings(
+    built: BuiltNotebooks, cell_id: str, settings: dict[str, Any]
+) -> None:
     assert marks(built.release_bytes, cell_id) == settings
     assert marks(built.solution_bytes, cell_id) == settings
 
@@ -162,7 +175,10 @@ def test_points_carry_no_dust_of_adding_up(course: Course, tiny: Assignment) -> 
 
 def test_locked_cells_can_neither_be_edited_nor_deleted(built: BuiltNotebooks) -> None:
     assert {
-        c["id"]: (c["metadata"].get("editable", True), c["metadata"].get("deletable", True))
+        c["id"]: (
+            c["metadata"].get("editable", True),
+            c["metadata"].get("deletable", True),
+        )
         for c in cells(built.release_bytes)[1:]
     } == {
         "given-imports": (False, False),
@@ -196,7 +212,11 @@ def test_the_notebook_is_plain_and_ends_with_a_newline(built: BuiltNotebooks) ->
     notebook = json.loads(built.release_bytes)
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     assert notebook["metadata"] == {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "kernelspec": {
+            "display_name": "Python 3",
+            "language": "python",
+            "name": "python3",
+        },
         "language_info": {"name": "python"},
     }
     assert all(
@@ -209,7 +229,10 @@ def test_the_notebook_is_plain_and_ends_with_a_newline(built: BuiltNotebooks) ->
 
 
 def test_building_twice_gives_the_same_bytes(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], built: BuiltNotebooks
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    built: BuiltNotebooks,
 ) -> None:
     assert build_assignment(course, tiny, dict(reversed(questions.items()))) == built
 
@@ -243,7 +266,8 @@ def test_a_link_among_the_figures_is_refused(
 ) -> None:
     (tiny.source.parent / "figures" / "key.svg").symlink_to(tiny.suite / "test_half.py")
     with pytest.raises(
-        BadSource, match=r"^source/tiny/figures/key\.svg: a link; put the file itself here"
+        BadSource,
+        match=r"^source/tiny/figures/key\.svg: a link; put the file itself here",
     ):
         build_assignment(course, tiny, questions)
 
@@ -305,7 +329,10 @@ def test_both_notebooks_and_their_files_are_written(
     ]
     assert tiny.release.read_bytes() == built.release_bytes
     assert tiny.solution.read_bytes() == built.solution_bytes
-    assert {path.name for path in tiny.release.parent.iterdir()} == {"tiny.ipynb", "figures"}
+    assert {path.name for path in tiny.release.parent.iterdir()} == {
+        "tiny.ipynb",
+        "figures",
+    }
 
 
 def test_writing_again_changes_nothing(tiny: Assignment, built: BuiltNotebooks) -> None:
@@ -328,7 +355,11 @@ def test_figures_that_the_source_no_longer_has_are_removed_and_nothing_else(
         "data/gone.csv",
         "figures/old/gone.svg",
     ]
-    assert {path.name for path in folder.iterdir()} == {"tiny.ipynb", "figures", "header.ipynb"}
+    assert {path.name for path in folder.iterdir()} == {
+        "tiny.ipynb",
+        "figures",
+        "header.ipynb",
+    }
     assert [path.name for path in (folder / "figures").iterdir()] == ["line.svg"]
 
 
@@ -346,4 +377,7 @@ def test_old_files_stay_whole_when_writing_fails(
     with pytest.raises(OSError, match="no space left"):
         write_build(tiny, newer)
     assert tiny.release.read_bytes() == old
-    assert {path.name for path in tiny.release.parent.iterdir()} == {"tiny.ipynb", "figures"}
+    assert {path.name for path in tiny.release.parent.iterdir()} == {
+        "tiny.ipynb",
+        "figures",
+    }

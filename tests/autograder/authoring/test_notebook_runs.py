@@ -43,7 +43,10 @@ def test_a_sound_assignment_runs_quietly_and_leaves_no_trace(
     )
     after = '\n# %% demo="after"\nprint(shown)\n'
     built = build(
-        course, tiny, questions, TINY.replace("import math\n", f"import math\n{reads}") + after
+        course,
+        tiny,
+        questions,
+        TINY.replace("import math\n", f"import math\n{reads}") + after,
     )
     write_build(tiny, built)
     before = sorted(course.root.rglob("*"))
@@ -57,11 +60,15 @@ def test_every_cell_that_fails_by_itself_is_named(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     text = TINY.replace("import math\n", "import math\nimport no_such_module\n")
-    text += '\n# %% demo="typo"\nprint(shwon)\n\n# %% demo="wrapped"\ntry:\n    half(1)\n'
+    text += (
+        '\n# %% demo="typo"\nprint(shwon)\n\n# %% demo="wrapped"\ntry:\n    half(1)\n'
+    )
     text += 'except NotImplementedError as e:\n    raise RuntimeError("the kernel failed") from e\n'
     text += '\n# %% given="table"\nTABLE = [double(i) for i in range(3)]\n'
     built = build(course, tiny, questions, text)
-    assert run_problems("the release", built.release_bytes, built, 60.0, stubs=True) == [
+    assert run_problems(
+        "the release", built.release_bytes, built, 60.0, stubs=True
+    ) == [
         "the release does not run: cell 2, given 'imports': ModuleNotFoundError: No module named "
         "'no_such_module'",
         "the release does not run: cell 10, demo 'typo': NameError: name 'shwon' is not defined",
@@ -80,14 +87,25 @@ def test_a_cell_that_takes_too_long_ends_the_run(
         TINY.replace("shown = half(double(5))", "import time\ntime.sleep(600)"),
     )
     (error,) = execute_notebook(built.solution_bytes, built.files, cell_seconds=4.0)
-    assert (error.cell, error.name, error.message) == (7, "Timeout", "took longer than 4 seconds")
+    assert (error.cell, error.name, error.message) == (
+        7,
+        "Timeout",
+        "took longer than 4 seconds",
+    )
 
 
 def test_a_kernel_that_dies_ends_the_run(
     course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
 ) -> None:
     built = build(
-        course, tiny, questions, TINY.replace("shown = half(double(5))", "import os\nos._exit(1)")
+        course,
+        tiny,
+        questions,
+        TINY.replace("shown = half(double(5))", "import os\nos._exit(1)"),
     )
     (error,) = execute_notebook(built.solution_bytes, built.files)
-    assert (error.cell, error.name, error.message) == (7, "KernelDied", "the kernel died")
+    assert (error.cell, error.name, error.message) == (
+        7,
+        "KernelDied",
+        "the kernel died",
+    )

@@ -32,7 +32,11 @@ def test_the_answer_key_loses_the_markers_only() -> None:
 
 
 def test_answers_are_the_lines_between_the_markers() -> None:
-    assert regions.answers(TWO) == ["        return 1", "        x += 1", "        return x"]
+    assert regions.answers(TWO) == [
+        "        return 1",
+        "        x += 1",
+        "        return x",
+    ]
 
 
 def test_the_stub_names_its_question() -> None:
@@ -45,14 +49,26 @@ def test_the_stub_names_its_question() -> None:
 @pytest.mark.parametrize(
     ("source", "line", "message"),
     [
-        ("a\n### BEGIN SOLUTION\nb", 1, "### BEGIN SOLUTION without an ### END SOLUTION after it"),
-        ("a\n\n### END SOLUTION", 2, "### END SOLUTION without a ### BEGIN SOLUTION before it"),
+        (
+            "a\n### BEGIN SOLUTION\nb",
+            1,
+            "### BEGIN SOLUTION without an ### END SOLUTION after it",
+        ),
+        (
+            "a\n\n### END SOLUTION",
+            2,
+            "### END SOLUTION without a ### BEGIN SOLUTION before it",
+        ),
         (
             "### BEGIN SOLUTION\nb\n### BEGIN SOLUTION\nc\n### END SOLUTION",
             2,
             "a second ### BEGIN SOLUTION before the ### END SOLUTION of the first",
         ),
-        ("a\n### BEGIN SOLUTION\n\n### END SOLUTION", 1, "the solution region is empty"),
+        (
+            "a\n### BEGIN SOLUTION\n\n### END SOLUTION",
+            1,
+            "the solution region is empty",
+        ),
         (
             "## BEGIN SOLUTION\nb",
             0,
@@ -79,11 +95,15 @@ def test_the_stub_names_its_question() -> None:
         ),
     ],
 )
-def test_markers_that_do_not_pair_up_are_refused(source: str, line: int, message: str) -> None:
+def test_markers_that_do_not_pair_up_are_refused(
+    source: str, line: int, message: str
+) -> None:
     with pytest.raises(regions.RegionError) as caught:
         regions.check_regions(source)
     assert (caught.value.line, str(caught.value)) == (line, message)
 
 
 def test_prose_about_solutions_is_no_marker() -> None:
-    regions.check_regions("In the end solutions differ: we begin, solution by solution.")
+    regions.check_regions(
+        "In the end solutions differ: we begin, solution by solution."
+    )

@@ -23,7 +23,9 @@ Put = Callable[[Path], list[str]]
 
 
 @pytest.fixture
-def built(course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]) -> BuiltNotebooks:
+def built(
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
+) -> BuiltNotebooks:
     (tiny.source.parent / "data").mkdir()
     (tiny.source.parent / "data" / "numbers.csv").write_text("1,2")
     built = build_assignment(course, tiny, questions)
@@ -33,7 +35,10 @@ def built(course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion])
 
 @pytest.fixture
 def put(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], built: BuiltNotebooks
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    built: BuiltNotebooks,
 ) -> Put:
     """Release it there; the names of what lies there then."""
     return lambda to: write_release(course, tiny, questions, to)
@@ -58,7 +63,9 @@ NAMES = [
 
 def inside(folder: Path) -> list[str]:
     return sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file()
     )
 
 
@@ -80,8 +87,13 @@ def test_a_zip_holds_the_same_in_a_folder_of_its_name(put: Put, target: Path) ->
     assert put(packed) == NAMES
     with zipfile.ZipFile(packed) as archive:
         assert archive.namelist() == [f"tiny/{name}" for name in NAMES]
-        assert all(archive.read(f"tiny/{name}") == (target / name).read_bytes() for name in NAMES)
-        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert all(
+            archive.read(f"tiny/{name}") == (target / name).read_bytes()
+            for name in NAMES
+        )
+        assert {info.date_time for info in archive.infolist()} == {
+            (1980, 1, 1, 0, 0, 0)
+        }
 
 
 def test_packing_twice_gives_the_same_bytes(put: Put, target: Path) -> None:
@@ -173,10 +185,14 @@ def test_a_template_of_github_has_the_programs_too(
 ) -> None:
     put(target)
     monkeypatch.chdir(course.root)
-    done = CliRunner().invoke(main, ["bundle", "tiny", "--for", "github", "--to", "classroom"])
+    done = CliRunner().invoke(
+        main, ["bundle", "tiny", "--for", "github", "--to", "classroom"]
+    )
     assert done.exit_code == 0, done.output
     for name in ("check.py", "tiny.cells.json", "tiny.ipynb"):
-        assert (course.root / "classroom" / name).read_bytes() == (target / name).read_bytes()
+        assert (course.root / "classroom" / name).read_bytes() == (
+            target / name
+        ).read_bytes()
 
 
 def test_another_folder_is_left_alone(put: Put, target: Path) -> None:
@@ -191,7 +207,9 @@ def test_another_folder_is_left_alone(put: Put, target: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tiny.ipynb", "notes.txt"])
-def test_work_done_in_a_release_is_left_alone(put: Put, target: Path, name: str) -> None:
+def test_work_done_in_a_release_is_left_alone(
+    put: Put, target: Path, name: str
+) -> None:
     put(target)
     (target / name).write_text("my answers")
     with pytest.raises(KitError) as caught:
@@ -210,7 +228,9 @@ def test_work_done_in_a_release_is_left_alone(put: Put, target: Path, name: str)
         ("notes.txt", "is a file: name a folder, or a file that ends in .zip"),
     ],
 )
-def test_another_file_is_left_alone(put: Put, target: Path, name: str, reason: str) -> None:
+def test_another_file_is_left_alone(
+    put: Put, target: Path, name: str, reason: str
+) -> None:
     target.parent.mkdir()
     file = target.with_name(name)
     file.write_text("mine")

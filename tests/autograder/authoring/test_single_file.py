@@ -32,7 +32,9 @@ def quarter(x):
 
 
 @pytest.fixture
-def built(course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]) -> BuiltNotebooks:
+def built(
+    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion]
+) -> BuiltNotebooks:
     """The tiny course with a library, data and a figure."""
     tiny.source.write_text(
         TINY.replace('# %% question="double"', LIBRARY + '# %% question="double"')
@@ -98,7 +100,10 @@ def test_one_notebook_carries_all_and_is_handed_in_like_any_other(
 
 @pytest.mark.usefixtures("built")
 def test_a_single_file_overwrites_nothing(
-    course: Course, tiny: Assignment, questions: dict[str, SuiteQuestion], tmp_path: Path
+    course: Course,
+    tiny: Assignment,
+    questions: dict[str, SuiteQuestion],
+    tmp_path: Path,
 ) -> None:
     file = tmp_path / "tiny.ipynb"
     write_release(course, tiny, questions, file, "plain")
@@ -155,7 +160,9 @@ def test_published_solutions_have_outputs_and_pictures(
     key = read(tiny.solution)
     key["cells"][3]["source"] = "1 / 0"
     tiny.solution.write_text(json.dumps(key))
-    with pytest.raises(KitError, match="cell 4 of the answer key fails: ZeroDivisionError"):
+    with pytest.raises(
+        KitError, match="cell 4 of the answer key fails: ZeroDivisionError"
+    ):
         publish_solutions(course, tiny, to, quick=True)
 
 
@@ -176,5 +183,8 @@ def test_without_a_file_what_ran_is_looked_at() -> None:
         "# mine\ndef f(x):\n    return 2",
     ]
     cells = list(check_here._answered(released, history))
-    assert [cell["source"] for cell in cells] == ["# mine\ndef f(x):\n    return 2", "text"]
+    assert [cell["source"] for cell in cells] == [
+        "# mine\ndef f(x):\n    return 2",
+        "text",
+    ]
     assert next(check_here._answered(released, []))["source"] == "def f(x):"

@@ -11,9 +11,7 @@ from autograder.authoring.source_notebook import SourceNotebook, read_source
 from autograder.basics.errors import BadSource
 from autograder.course import Assignment
 
-QUESTION = (
-    '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n'
-)
+QUESTION = '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n'
 """Stands at line 8 of a source that begins with HEADER: HEADER is six lines and an empty one."""
 
 
@@ -38,14 +36,18 @@ def test_every_cell_becomes_a_record_in_order(tiny: Assignment) -> None:
     assert notebook.cells[3].source == "assert double(3) == 6"
 
 
-def test_an_assignments_name_that_would_fail_later_is_refused_at_once(tiny: Assignment) -> None:
+def test_an_assignments_name_that_would_fail_later_is_refused_at_once(
+    tiny: Assignment,
+) -> None:
     with pytest.raises(BadSource, match=r"an assignment cannot be called 'hw1\(a\)'"):
         read_source(replace(tiny, name="hw1(a)"))
 
 
 def test_a_record_knows_its_line(tiny: Assignment) -> None:
     line = TINY.split("\n").index('# %% question="half"') + 1
-    assert read_source(tiny).of_kind("question")[1].place == f"source/tiny/tiny.py:{line}"
+    assert (
+        read_source(tiny).of_kind("question")[1].place == f"source/tiny/tiny.py:{line}"
+    )
 
 
 def test_magics_are_no_syntax_errors(tiny: Assignment) -> None:
@@ -187,7 +189,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("cell", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_built_is_refused_by_line(tiny: Assignment, cell: str, message: str) -> None:
+def test_what_cannot_be_built_is_refused_by_line(
+    tiny: Assignment, cell: str, message: str
+) -> None:
     with pytest.raises(BadSource) as caught:
         read(tiny, HEADER + QUESTION + "\n" + cell)
     assert str(caught.value) == "source/tiny/tiny.py" + message
@@ -195,7 +199,8 @@ def test_what_cannot_be_built_is_refused_by_line(tiny: Assignment, cell: str, me
 
 def test_a_notebook_without_questions_is_refused(tiny: Assignment) -> None:
     with pytest.raises(
-        BadSource, match=r'^source/tiny/tiny.py: no question; .* tagged question="name"$'
+        BadSource,
+        match=r'^source/tiny/tiny.py: no question; .* tagged question="name"$',
     ):
         read(tiny, HEADER + "# %% [markdown]\n# text\n")
 

@@ -16,11 +16,16 @@ ANSWER = "@mistake('softmax', hint='x')\ndef one(z):\n    pass\n"
 
 
 def problems(
-    suite: Path, uses: tuple[str, ...] = (), forbidden: tuple[str, ...] = (), **files: str
+    suite: Path,
+    uses: tuple[str, ...] = (),
+    forbidden: tuple[str, ...] = (),
+    **files: str,
 ) -> list[str]:
     for name, text in {"test_softmax": TEST, **files}.items():
         (suite / f"{name}.py").write_text(text, encoding="utf-8")
-    found = find_suite_problems(suite, [SuiteQuestion("softmax", (), uses, forbidden)], CELLS)
+    found = find_suite_problems(
+        suite, [SuiteQuestion("softmax", (), uses, forbidden)], CELLS
+    )
     return [problem.replace(f"{suite}/", "") for problem in found]
 
 
@@ -37,7 +42,10 @@ def test_a_suite_that_fits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"uses": ("nothing",)}, "test_softmax.py: uses('nothing'), which is no question"),
+        (
+            {"uses": ("nothing",)},
+            "test_softmax.py: uses('nothing'), which is no question",
+        ),
         (
             {"forbidden": ("torch.softmx",)},
             "test_softmax.py: forbid('torch.softmx'), which does not exist",

@@ -37,7 +37,9 @@ _WRITE = re.compile(r"Write\s+`([^`]+)`:\s*$")
 
 
 def steps_of(heading: str) -> list[str]:
-    section = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    section = (
+        PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    )
     return _STEP.split(section)[1:]
 
 
@@ -63,7 +65,9 @@ def write(said: str, text: str) -> None:
         line, file = above.groups()
         old = Path(file).read_text(encoding="utf-8")
         assert old.count(f"{line}\n") == 1
-        Path(file).write_text(old.replace(f"{line}\n", f"{text}{line}\n"), encoding="utf-8")
+        Path(file).write_text(
+            old.replace(f"{line}\n", f"{text}{line}\n"), encoding="utf-8"
+        )
     elif end := _AT_THE_END.search(said):
         with Path(end[1]).open("a", encoding="utf-8") as file_:
             file_.write(text)
@@ -91,7 +95,9 @@ def executed_here(
     notebook.
     """
     names: dict[str, object] = {}
-    companions = {path: content.decode() for path, content in files if path.endswith(".py")}
+    companions = {
+        path: content.decode() for path, content in files if path.endswith(".py")
+    }
     finder = CompanionModules(companions)
     finder.restore()
     for number, cell in enumerate(json.loads(notebook)["cells"]):
@@ -99,7 +105,9 @@ def executed_here(
             try:
                 exec("".join(cell["source"]), names)
             except Exception as error:
-                yield CellError(number, type(error).__name__, str(error), traceback.format_exc())
+                yield CellError(
+                    number, type(error).__name__, str(error), traceback.format_exc()
+                )
     sys.meta_path.remove(finder)
 
 
@@ -117,11 +125,19 @@ def test_the_ten_steps_lead_to_a_proven_assignment(
 
     assert "a10_my_topic: sound (1 question, 100 points)" in said
     assert "a10_my_topic: 4 files changed (2 questions, 100 points)" in said
-    assert said.count("answer key 90 points, release 0, 1 mistakes caught, 2 alternates pass") == 3
     assert (
-        "answer key 90 points, release 0, 2 mistakes caught, 4 alternates pass, 100.0% of" in said
+        said.count(
+            "answer key 90 points, release 0, 1 mistakes caught, 2 alternates pass"
+        )
+        == 3
     )
-    result = json.loads(Path("results/a10_my_topic/solutions.json").read_text(encoding="utf-8"))
+    assert (
+        "answer key 90 points, release 0, 2 mistakes caught, 4 alternates pass, 100.0% of"
+        in said
+    )
+    result = json.loads(
+        Path("results/a10_my_topic/solutions.json").read_text(encoding="utf-8")
+    )
     assert (result["score"], result["max_score"]) == (90.0, 90.0)
     run_tests_of_the_kit(Path.cwd())
 

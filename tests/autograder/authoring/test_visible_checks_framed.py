@@ -16,9 +16,7 @@ from autograder.authoring.visible_checks import decode_facts
 from autograder.basics.errors import BadSource
 from autograder.course import Assignment, Course, load_course
 
-QUESTION = (
-    '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n\n'
-)
+QUESTION = '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n\n'
 TOOLS = '# %% given="tools"\nfrom autograder.student_tools.expect import expect\n\n'
 COURSE = load_course(Path(__file__).resolve().parents[3])
 
@@ -31,15 +29,21 @@ def build(course: Course, tiny: Assignment, text: str) -> BuiltNotebooks:
 
 
 def texts(notebook: bytes) -> dict[str, str]:
-    return {cell["id"]: "".join(cell["source"]) for cell in json.loads(notebook)["cells"]}
+    return {
+        cell["id"]: "".join(cell["source"]) for cell in json.loads(notebook)["cells"]
+    }
 
 
 def facts(built: BuiltNotebooks) -> dict[str, Any]:
-    decoded: dict[str, Any] = json.loads(decode_facts(built.companions["tiny_tools.py"]))
+    decoded: dict[str, Any] = json.loads(
+        decode_facts(built.companions["tiny_tools.py"])
+    )
     return decoded
 
 
-def test_hints_become_numbers_and_calls_become_short(course: Course, tiny: Assignment) -> None:
+def test_hints_become_numbers_and_calls_become_short(
+    course: Course, tiny: Assignment
+) -> None:
     check = '''\
 # %% check="f"
 for n in (1, 2):
@@ -99,7 +103,11 @@ def test_a_prediction_has_three_dots_and_the_key_has_the_answer(
     assert texts(built.release_bytes)["predict-zero"] == ask + 'predict("zero", ...)'
     assert texts(built.solution_bytes)["predict-zero"] == ask + 'predict("zero", "yes")'
     assert texts(built.solution_bytes)["predict-two"].endswith('\npredict("two", 2)')
-    assert facts(built)["predictions"]["two"] == {"answer": 2, "atol": 0.5, "because": "The same."}
+    assert facts(built)["predictions"]["two"] == {
+        "answer": 2,
+        "atol": 0.5,
+        "because": "The same.",
+    }
     assert facts(built)["of"] == {"questions": 1, "checks": 0, "predictions": 2}
     assert "gives back" not in built.release_bytes.decode()
 
@@ -110,7 +118,10 @@ def test_a_prediction_has_three_dots_and_the_key_has_the_answer(
         ("x = 1", "write predict"),
         ('predict("Why?", answer=1)', "write predict"),
         ('predict("Why?", "a", answer="b", because="c")', "none of the choices"),
-        ('predict("Why?", answer="b", because="c")', "without choices the answer is a number"),
+        (
+            'predict("Why?", answer="b", because="c")',
+            "without choices the answer is a number",
+        ),
         ('predict(f"{x}?", answer=1, because="c")', "write predict"),
     ],
 )
@@ -122,10 +133,16 @@ def test_a_prediction_of_another_form_is_refused(
 
 
 def test_a_prediction_needs_its_import(course: Course, tiny: Assignment) -> None:
-    cell = '# %% predict="p"\npredict("What is f(2)?", answer=2, because="The same.")\n\n'
-    with pytest.raises(BadSource, match="a prediction needs a given cell with `from autograder"):
+    cell = (
+        '# %% predict="p"\npredict("What is f(2)?", answer=2, because="The same.")\n\n'
+    )
+    with pytest.raises(
+        BadSource, match="a prediction needs a given cell with `from autograder"
+    ):
         build(course, tiny, f'# %% given="g"\nimport math\n\n{cell}{QUESTION}')
-    given = '# %% given="g"\nfrom autograder.student_tools.predictions import predict\n\n'
+    given = (
+        '# %% given="g"\nfrom autograder.student_tools.predictions import predict\n\n'
+    )
     built = build(course, tiny, given + cell + QUESTION)
     assert texts(built.release_bytes)["given-g"] == (
         "from tiny_tools import check, checking, expect, next_hint, predict, progress"
@@ -139,7 +156,11 @@ def test_an_answer_in_a_hint_is_a_leak(course: Course, tiny: Assignment) -> None
     check = f'# %% check="f"\nexpect(1, 1, hint="Write {line}")\n'
     built = build(course, tiny, TOOLS + question + check)
     leaks = find_leaks(
-        read_source(tiny), built.release_bytes, built.files, tiny.suite, built.companions
+        read_source(tiny),
+        built.release_bytes,
+        built.files,
+        tiny.suite,
+        built.companions,
     )
     assert leaks == [
         f"what tiny_tools.py tells after a check gives away a line of the answer to f: {line}"
@@ -159,17 +180,26 @@ def test_without_tools_checks_stay_as_they_are(
 def test_no_line_of_code_is_cut_off_in_a_notebook(assignment: Assignment) -> None:
     """JupyterLab shows 88 columns beside an open sidebar; a longer line is cut off."""
     cells = json.loads(assignment.release.read_bytes())["cells"]
-    code = {cell["id"]: "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"}
+    code = {
+        cell["id"]: "".join(cell["source"])
+        for cell in cells
+        if cell["cell_type"] == "code"
+    }
     for library in assignment.release.parent.glob("*_library.py"):
         code[library.name] = library.read_text(encoding="utf-8")
     long_lines = [
-        (name, line) for name, text in code.items() for line in text.split("\n") if len(line) > 88
+        (name, line)
+        for name, text in code.items()
+        for line in text.split("\n")
+        if len(line) > 88
     ]
     assert long_lines == []
 
 
 @pytest.mark.parametrize("assignment", COURSE.assignments(), ids=lambda one: one.name)
-def test_every_prediction_that_the_text_asks_for_has_a_place(assignment: Assignment) -> None:
+def test_every_prediction_that_the_text_asks_for_has_a_place(
+    assignment: Assignment,
+) -> None:
     cells = json.loads(assignment.release.read_bytes())["cells"]
     waiting = ""
     for cell in cells:

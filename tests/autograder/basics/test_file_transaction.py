@@ -39,7 +39,9 @@ def change(root: Path, meanwhile: Callable[[], object] = lambda: None) -> None:
         files.remove(root / "gone.txt")
         files.move(root / "here.txt", root / "there.txt")
         assert files.will_exist(root / "deep" / "er" / "new.txt")
-        assert {name: text for name, text in files_of(root).items() if name in BEFORE} == BEFORE
+        assert {
+            name: text for name, text in files_of(root).items() if name in BEFORE
+        } == BEFORE
         meanwhile()
 
 
@@ -54,7 +56,9 @@ def killed(root: Path, where: Callable[[], None]) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-def test_at_the_end_all_files_have_changed_and_nothing_else_is_left(course: Path) -> None:
+def test_at_the_end_all_files_have_changed_and_nothing_else_is_left(
+    course: Path,
+) -> None:
     change(course)
     assert files_of(course) == AFTER
 
@@ -69,13 +73,17 @@ def test_an_error_leaves_everything_as_it_was(course: Path) -> None:
     assert not (course / "deep").exists()
 
 
-def test_what_a_killed_command_had_only_written_is_undone_and_told(course: Path) -> None:
+def test_what_a_killed_command_had_only_written_is_undone_and_told(
+    course: Path,
+) -> None:
     killed(course, lambda: None)
     said: list[str] = []
     recover_transactions(course / "kept", said.append)
     assert files_of(course) == BEFORE
     assert not (course / "deep").exists()
-    assert said == ["`autograder test` was cut off before its files were in place: run it again"]
+    assert said == [
+        "`autograder test` was cut off before its files were in place: run it again"
+    ]
     recover_transactions(course / "kept", said.append)
     assert len(said) == 1
 
@@ -140,7 +148,9 @@ def test_what_another_command_writes_at_the_moment_is_left_alone(course: Path) -
     assert said == []
 
 
-def test_where_files_cannot_be_put_in_place_the_next_command_goes_on(course: Path) -> None:
+def test_where_files_cannot_be_put_in_place_the_next_command_goes_on(
+    course: Path,
+) -> None:
     def put_folders_in_the_way() -> None:
         (course / "deep" / "er" / "new.txt").mkdir()
 
@@ -174,7 +184,9 @@ def test_half_a_last_line_is_what_a_killed_command_leaves(course: Path) -> None:
     )
     said: list[str] = []
     recover_transactions(course / "kept", said.append)
-    assert said == ["`autograder x` was cut off before its files were in place: run it again"]
+    assert said == [
+        "`autograder x` was cut off before its files were in place: run it again"
+    ]
 
 
 def test_a_course_that_can_only_be_read_lets_files_go_elsewhere(

@@ -24,7 +24,9 @@ def sparse(path: Path) -> None:
 
 def listening(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(os.fspath(path.relative_to(Path.cwd())))  # a socket's path may have 107 bytes
+        server.bind(
+            os.fspath(path.relative_to(Path.cwd()))
+        )  # a socket's path may have 107 bytes
 
 
 def unreadable(path: Path) -> None:

@@ -38,7 +38,10 @@ def test_shorten_counts_what_it_leaves_out() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("test_each_query_distributes_over_the_keys", "each query distributes over the keys"),
+        (
+            "test_each_query_distributes_over_the_keys",
+            "each query distributes over the keys",
+        ),
         ("test_shapes[3-4]", "shapes (3-4)"),
         ("test_", "test_"),
     ],

@@ -65,9 +65,18 @@ def test_a_file_is_indented_by_one_and_holds_half_a_surrogate_pair() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"parts": [{"points": "2"}]}', r"Expected float, got str in parts\[0\]\.points"),
-        ('{"parts": [{"points": true}]}', r"Expected float, got bool in parts\[0\]\.points"),
-        ('{"parts": [{"points": 1, "name": null}]}', r"Expected str, got null in parts\[0\]\.name"),
+        (
+            '{"parts": [{"points": "2"}]}',
+            r"Expected float, got str in parts\[0\]\.points",
+        ),
+        (
+            '{"parts": [{"points": true}]}',
+            r"Expected float, got bool in parts\[0\]\.points",
+        ),
+        (
+            '{"parts": [{"points": 1, "name": null}]}',
+            r"Expected str, got null in parts\[0\]\.name",
+        ),
         ('{"parts": {}}', "Expected array, got object in parts"),
         ('{"parts": [{}]}', r"missing required field points in parts\[0\]"),
         ("[]", "Expected object, got array"),
@@ -92,7 +101,10 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
 
 def result(**changes: Any) -> Result:
     """5.5 of 7: a test of 3 passed, one of 4 failed, 2 carried and 0.5 kept."""
-    tests = (TestOutcome("test_a", "passed", 3.0, 3.0), TestOutcome("test_b", "failed", 0.0, 4.0))
+    tests = (
+        TestOutcome("test_a", "passed", 3.0, 3.0),
+        TestOutcome("test_b", "failed", 0.0, 4.0),
+    )
     question = QuestionResult("f", 5.5, 7.0, 2.0, None, tests, (), 0.5)
     of_question = {
         name.removeprefix("question_"): v
@@ -110,7 +122,9 @@ def result(**changes: Any) -> Result:
         )
     question = dataclasses.replace(question, **of_question)
     of_result = {
-        name: value for name, value in changes.items() if "_" not in name or name == "max_score"
+        name: value
+        for name, value in changes.items()
+        if "_" not in name or name == "max_score"
     }
     return dataclasses.replace(
         Result("a", "ada", "s", "t", "strict", 5.5, 7.0, (question,), ()), **of_result
@@ -127,7 +141,10 @@ def test_a_result_that_adds_up_is_believed() -> None:
         ({"score": 1e9}, "score is 1e\\+09, and its parts make 5.5"),
         ({"max_score": 8.0}, "max_score is 8, and its parts make 7"),
         ({"score": 1e9, "question_score": 1e9}, "f has 1e\\+09 points of 7"),
-        ({"score": 6.0, "question_score": 6.0}, "f: score is 6, and its parts make 5.5"),
+        (
+            {"score": 6.0, "question_score": 6.0},
+            "f: score is 6, and its parts make 5.5",
+        ),
         ({"score": -1.0, "question_score": -1.0}, "f has -1 points of 7"),
         ({"score": float("nan")}, "score is nan"),
         ({"test_points": 4.0}, "f: test_a has 4 points of 3"),
@@ -136,7 +153,9 @@ def test_a_result_that_adds_up_is_believed() -> None:
         ({"question_kept": -1.0}, "f: kept has -1 points of 7"),
     ],
 )
-def test_points_that_do_not_add_up_are_told(changes: dict[str, float], why: str) -> None:
+def test_points_that_do_not_add_up_are_told(
+    changes: dict[str, float], why: str
+) -> None:
     with pytest.raises(ValueError, match=why):
         check_sums(result(**changes))
 
@@ -144,4 +163,6 @@ def test_points_that_do_not_add_up_are_told(changes: dict[str, float], why: str)
 def test_a_result_is_worth_what_its_suite_is() -> None:
     assert describe_misvaluation(result(), {"f": 7.0}) == ""
     assert describe_misvaluation(result(), {"f": 9.0}) == "f is worth 9, not 7"
-    assert "its questions are not those" in describe_misvaluation(result(), {"f": 7.0, "g": 1.0})
+    assert "its questions are not those" in describe_misvaluation(
+        result(), {"f": 7.0, "g": 1.0}
+    )

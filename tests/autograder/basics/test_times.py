@@ -41,7 +41,10 @@ def test_what_nbgrader_reads_is_read_the_same(text: str) -> None:
         ("2026-10-02 17:30:00 +0530", ""),
         ("2026-10-02 12:00:00", "UTC"),
         ("2026-10-02 14:00", "Europe/Berlin"),
-        ("2026-10-02 14:00:00 CEST", "Europe/Berlin"),  # known by the course's zone alone
+        (
+            "2026-10-02 14:00:00 CEST",
+            "Europe/Berlin",
+        ),  # known by the course's zone alone
         ("Friday, October 2, 2026 8:00:00 AM EDT", "America/New_York"),
         ("Friday, 2 October 2026 13:00:00 o'clock BST", "Europe/London"),
         ("Friday, October 2, 2026 7:00:00 AM EST", ""),
@@ -53,13 +56,17 @@ def test_zones_and_months_in_words(text: str, zone: str) -> None:
 
 
 def test_a_note_of_nbgraders_without_a_zone_is_in_utc() -> None:
-    assert read_time("2026-10-02 12:00:00.000000", "Europe/Berlin", unnamed="UTC") == NOON
+    assert (
+        read_time("2026-10-02 12:00:00.000000", "Europe/Berlin", unnamed="UTC") == NOON
+    )
     assert read_time("2026-10-02 14:00:00 CEST", "Europe/Berlin", unnamed="UTC") == NOON
 
 
 def test_midnight_and_noon_on_a_clock_of_twelve_hours() -> None:
     assert read_time("October 2, 2026 12:00:00 PM UTC") == NOON
-    assert read_time("October 2, 2026 12:00:00 AM UTC") == datetime(2026, 10, 2, tzinfo=UTC)
+    assert read_time("October 2, 2026 12:00:00 AM UTC") == datetime(
+        2026, 10, 2, tzinfo=UTC
+    )
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,16 @@ def run(
     return invoke
 
 
-def test_json_is_all_that_is_printed(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_json_is_all_that_is_printed(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
     good = tmp_path / "student-001.ipynb"
     good.write_text(handed_in(ANSWERS), encoding="utf-8")
     done = run("grade", "small", good, "--out", tmp_path / "results", "--json")
     assert done.exit_code == 0, done.output
-    assert [(r["student"], r["score"]) for r in json.loads(done.stdout)] == [("student-001", 11.0)]
+    assert [(r["student"], r["score"]) for r in json.loads(done.stdout)] == [
+        ("student-001", 11.0)
+    ]
     assert "not graded" not in done.stderr
 
 
@@ -121,7 +125,10 @@ def test_an_address_is_not_taken_for_a_folder(
 
 
 def test_a_folder_whose_name_reads_like_an_address_is_found(
-    course: Course, run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Course,
+    run: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "s3:" / "class").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -137,7 +144,9 @@ def test_a_folder_without_notebooks_says_what_was_looked_for(
     assert "looked for" in done.stderr
 
 
-def test_outside_a_course_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_course_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["grade", "small"])
     assert done.exit_code == 2
@@ -176,7 +185,11 @@ def test_grading_never_starts_a_second_thread_of_torch(module: str) -> None:
     loaded.
     """
     program = f"{TORCH}\nimport autograder.{module}, torch"
-    clean = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith("_NUM_THREADS")
+    }
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -189,7 +202,10 @@ def test_grading_never_starts_a_second_thread_of_torch(module: str) -> None:
 
 
 def test_what_is_not_built_says_what_to_run(
-    run: Callable[..., Result], course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., Result],
+    course: Course,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     elsewhere = tmp_path / "course"
     shutil.copytree(course.root, elsewhere)
@@ -206,6 +222,8 @@ def test_another_platform_is_told_what_to_use(
 ) -> None:
     (tmp_path / "student-001.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     monkeypatch.setattr("autograder.sandbox.tiers.sys.platform", "darwin")
-    done = run("grade", "small", tmp_path, "--isolation", "none", "--out", tmp_path / "results")
+    done = run(
+        "grade", "small", tmp_path, "--isolation", "none", "--out", tmp_path / "results"
+    )
     assert done.exit_code == 2
     assert "made of Linux" in done.stderr

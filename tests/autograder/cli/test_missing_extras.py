@@ -108,7 +108,9 @@ def run(python: Path, folder: Path, command: str) -> subprocess.CompletedProcess
     )
 
 
-def test_a_grader_without_extras_does_all_that_grading_is(python: Path, folder: Path) -> None:
+def test_a_grader_without_extras_does_all_that_grading_is(
+    python: Path, folder: Path
+) -> None:
     done = subprocess.run(
         [python, "-c", IN_ONE_PROCESS, *ALONE],
         cwd=folder,
@@ -121,19 +123,26 @@ def test_a_grader_without_extras_does_all_that_grading_is(python: Path, folder: 
     assert [command for command, *_ in answers] == list(ALONE)
     for command, status, output, exception in answers:
         # the suite of this course has no known mistakes, so that nothing proves it
-        assert status == (1 if command == "verify tiny" else 0), (command, output, exception)
+        assert status == (1 if command == "verify tiny" else 0), (
+            command,
+            output,
+            exception,
+        )
     result = json.loads((folder / "results/tiny/ada.json").read_text(encoding="utf-8"))
     assert (result["score"], result["max_score"]) == (5.5, 5.5)
 
 
 @pytest.mark.parametrize("command", NEEDS)
-def test_a_command_that_needs_an_extra_names_it(python: Path, folder: Path, command: str) -> None:
+def test_a_command_that_needs_an_extra_names_it(
+    python: Path, folder: Path, command: str
+) -> None:
     done = run(python, folder, command)
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
     extra = NEEDS[command]
     assert re.fullmatch(
-        rf"autograder: \w+ is not installed here: pip install 'attention-kit\[{extra}\]'", last
+        rf"autograder: \w+ is not installed here: pip install 'attention-kit\[{extra}\]'",
+        last,
     )
     assert "Traceback" not in done.stderr
 
@@ -169,13 +178,17 @@ def brought_by(requirements: Iterable[str]) -> set[str]:
 def distributions(modules: Iterable[str]) -> dict[str, set[str]]:
     owners = metadata.packages_distributions()
     return {
-        module: {canonicalize_name(name) for name in owners.get(module, ())} for module in modules
+        module: {canonicalize_name(name) for name in owners.get(module, ())}
+        for module in modules
     }
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_brings_the_modules_that_stand_under_it(extra: str) -> None:
-    alone, with_extra = brought_by(["attention-kit"]), brought_by([f"attention-kit[{extra}]"])
+    alone, with_extra = (
+        brought_by(["attention-kit"]),
+        brought_by([f"attention-kit[{extra}]"]),
+    )
     for module, names in distributions(EXTRAS[extra]).items():
         assert names & with_extra, module
         assert not names & alone, module
@@ -200,12 +213,16 @@ for module in pkgutil.iter_modules(room.__path__):
         ("grading", ""),
     ],
 )
-def test_a_room_can_be_imported_with_its_extra_alone(room: str, extra: str, tmp_path: Path) -> None:
+def test_a_room_can_be_imported_with_its_extra_alone(
+    room: str, extra: str, tmp_path: Path
+) -> None:
     brought = brought_by([f"attention-kit[{extra}]" if extra else "attention-kit"])
     modules = distributions(set().union(*EXTRAS.values()))
     refused = [module for module, names in modules.items() if not names & brought]
     python = refusing_python(tmp_path, refused)
-    subprocess.run([python, "-c", IMPORTS, f"autograder.{room}"], check=True, timeout=300)
+    subprocess.run(
+        [python, "-c", IMPORTS, f"autograder.{room}"], check=True, timeout=300
+    )
 
 
 def test_a_module_that_is_imported_is_of_the_core_or_of_an_extra() -> None:
@@ -222,6 +239,8 @@ def test_a_module_that_is_imported_is_of_the_core_or_of_an_extra() -> None:
     core = brought_by(["attention-kit"])
     of_extras = set().union(*EXTRAS.values())
     strangers = {
-        module for module, names in distributions(foreign - of_extras).items() if not names & core
+        module
+        for module, names in distributions(foreign - of_extras).items()
+        if not names & core
     }
     assert strangers == set()

@@ -43,7 +43,9 @@ def commands() -> list[str]:
     )
     blocks = re.findall(r"^```\n(.*?)^```", day, re.MULTILINE | re.DOTALL)
     return [
-        line.replace("a2_attention", "small") for block in blocks for line in block.splitlines()
+        line.replace("a2_attention", "small")
+        for block in blocks
+        for line in block.splitlines()
     ]
 
 
@@ -67,7 +69,12 @@ def _with_answer(notebook: str) -> str:
     made = json.loads(notebook)
     meta = {
         "attention_kit": {"role": "written", "name": "why"},
-        "nbgrader": {"grade_id": "written_why", "solution": True, "grade": True, "points": 5},
+        "nbgrader": {
+            "grade_id": "written_why",
+            "solution": True,
+            "grade": True,
+            "points": 5,
+        },
     }
     made["cells"].append(
         {"cell_type": "markdown", "source": "Because rows sum to 1.", "metadata": meta}
@@ -88,7 +95,9 @@ def test_the_day_of_an_instructor(folder: Path) -> None:
     said = {}
     for command in commands():
         words = shlex.split(command)
-        if words[0] == "jupyter":  # it would stay open; that it is there is what can be tested
+        if (
+            words[0] == "jupyter"
+        ):  # it would stay open; that it is there is what can be tested
             assert words[1:] in [[name] for name in list_subcommands()]
             _score_by_hand(folder)
             continue

@@ -69,7 +69,9 @@ def write_class(
 # what travels
 
 
-def test_a_course_travels_whole_and_without_its_people(course: Course, tmp_path: Path) -> None:
+def test_a_course_travels_whole_and_without_its_people(
+    course: Course, tmp_path: Path
+) -> None:
     """The machine's copy gives every result the same hash; what students handed in, and who they
     are, stays here.
     """
@@ -81,7 +83,9 @@ def test_a_course_travels_whole_and_without_its_people(course: Course, tmp_path:
     assert course_sha256(copy, copy.assignment("small")) == course_sha256(
         course, course.assignment("small")
     )
-    assert (copy.kept / "known" / "small" / "f" / "one.safetensors").read_bytes() == b"answers"
+    assert (
+        copy.kept / "known" / "small" / "f" / "one.safetensors"
+    ).read_bytes() == b"answers"
     assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
     assert not copy.submitted.exists()
     assert "extensions" not in (copy.root / "course.toml").read_text(encoding="utf-8")
@@ -100,7 +104,9 @@ def test_a_submission_reads_there_as_it_reads_here(tmp_path: Path) -> None:
     (here := tmp_path / "s1" / "small").mkdir(parents=True)
     for name in ("mine.ipynb", "other.ipynb", "third.ipynb"):
         (here / name).write_bytes(name.encode())
-    handed = pack_submission(FoundSubmission("s1", here / "mine.ipynb"), "small", 1 << 20)
+    handed = pack_submission(
+        FoundSubmission("s1", here / "mine.ipynb"), "small", 1 << 20
+    )
     there = handed.unpack_below(tmp_path / "machine" / "0")
     assert there == FoundSubmission(
         "s1", tmp_path / "machine" / "0" / "s1" / "small" / "mine.ipynb"
@@ -124,10 +130,15 @@ def test_a_link_does_not_travel(tmp_path: Path) -> None:
 
 def a_machine(course: Course) -> CourseOnMachine:
     """The plugin on a Dask worker of one thread."""
-    plugin = CourseOnMachine(pack_course(course, course.assignment("small")), "small", "auto", ())
+    plugin = CourseOnMachine(
+        pack_course(course, course.assignment("small")), "small", "auto", ()
+    )
     plugin.setup(
         SimpleNamespace(
-            state=SimpleNamespace(nthreads=1), name="m", address="tcp://127.0.0.1:1", nanny=None
+            state=SimpleNamespace(nthreads=1),
+            name="m",
+            address="tcp://127.0.0.1:1",
+            nanny=None,
         )
     )
     return plugin
@@ -171,7 +182,11 @@ def test_a_build_or_the_last_number_of_a_version_is_no_other_software(
     ],
 )
 def test_a_machine_with_other_software_refuses(
-    library: str, version: str, named: str, course: Course, monkeypatch: pytest.MonkeyPatch
+    library: str,
+    version: str,
+    named: str,
+    course: Course,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fingerprint, "software", lambda: HERE)
     plugin = a_machine(course)
@@ -179,7 +194,10 @@ def test_a_machine_with_other_software_refuses(
     with pytest.raises(MachineRefuses) as refusal:
         plugin.grade(PackedSubmission("s1", ("s1.ipynb",), b"{}"))
     reason = refusal.value.args[2]
-    assert reason == f"it has another software than where the class is graded from: {named}"
+    assert (
+        reason
+        == f"it has another software than where the class is graded from: {named}"
+    )
 
 
 @pytest.fixture
@@ -214,13 +232,16 @@ class BothAtOnce(WorkerPlugin):  # type: ignore[misc]
         return "m", b""
 
 
-def test_a_machine_of_one_grader_has_two_submissions_at_once(dask_client: Client) -> None:
+def test_a_machine_of_one_grader_has_two_submissions_at_once(
+    dask_client: Client,
+) -> None:
     """Where the station had to end one before it had the next, its grader would wait for the driver
     in between.
     """
     dask_client.register_plugin(BothAtOnce())
     tasks = [
-        dask_client.submit(grade_on_machine, BothAtOnce.name, (), pure=False) for _ in range(2)
+        dask_client.submit(grade_on_machine, BothAtOnce.name, (), pure=False)
+        for _ in range(2)
     ]
     assert dask_client.gather(tasks) == [("m", b"")] * 2
 
@@ -260,7 +281,10 @@ def test_nobody_keeps_what_was_handed_in_once_it_is_graded(dask_client: Client) 
 
 def test_a_machine_without_the_course_says_so(dask_client: Client) -> None:
     task = dask_client.submit(
-        grade_on_machine, "nobody's", PackedSubmission("s1", ("s1.ipynb",), b"{}"), pure=False
+        grade_on_machine,
+        "nobody's",
+        PackedSubmission("s1", ("s1.ipynb",), b"{}"),
+        pure=False,
     )
     with pytest.raises(CourseGone):
         task.result()
@@ -273,7 +297,9 @@ def test_a_machine_without_the_course_says_so(dask_client: Client) -> None:
 def test_a_certificate_of_another_authority_is_called_one(who_refuses: str) -> None:
     ours, theirs = Security.temporary(), Security.temporary()
     settings = {
-        "distributed.comm.tls.ca-file": (ours if who_refuses == "driver" else theirs).tls_ca_file,
+        "distributed.comm.tls.ca-file": (
+            ours if who_refuses == "driver" else theirs
+        ).tls_ca_file,
         "distributed.comm.tls.client.cert": ours.tls_client_cert,
         "distributed.comm.tls.client.key": ours.tls_client_key,
     }
@@ -304,7 +330,8 @@ def test_certificate_files_that_cannot_be_used_are_called_so() -> None:
     }
     with dask.config.set(settings), open_cluster("tls://127.0.0.1:9") as connect:
         with pytest.raises(
-            ClusterUnavailable, match="certificate files of Dask's settings cannot be used"
+            ClusterUnavailable,
+            match="certificate files of Dask's settings cannot be used",
         ):
             connect(5.0)
         with (
@@ -338,9 +365,13 @@ class Future:
 
     def land(self, answer: object = None, status: str = "") -> None:
         """End with an answer, or with an error."""
-        if self.status == "pending":  # Dask looks at no second answer to one task either
+        if (
+            self.status == "pending"
+        ):  # Dask looks at no second answer to one task either
             self.answer = answer
-            self.status = status or ("error" if isinstance(answer, Exception) else "finished")
+            self.status = status or (
+                "error" if isinstance(answer, Exception) else "finished"
+            )
         self._tell(self)
 
     def exception(self, timeout: float) -> object:
@@ -371,7 +402,8 @@ class Scheduler:
         self.glimpses += 1
         return {
             "workers": {
-                name: {"nthreads": n, "status": "running"} for name, n in self.machines.items()
+                name: {"nthreads": n, "status": "running"}
+                for name, n in self.machines.items()
             }
         }
 
@@ -413,7 +445,9 @@ def run(
         found = write_class(tmp_path, {f"s{number}": ANSWERS for number in range(4)})
         clients = iter(schedulers)
         monkeypatch.setattr(
-            driver, "open_cluster", lambda _: contextlib.nullcontext(lambda seconds: next(clients))
+            driver,
+            "open_cluster",
+            lambda _: contextlib.nullcontext(lambda seconds: next(clients)),
         )
         cluster = driver.Cluster("tls://somewhere:1")
         yielded = cluster.grade(
@@ -452,7 +486,9 @@ def test_the_machine_with_the_fewest_submissions_for_a_grader_gets_the_next(
     assert [address for address, _ in scheduler.given] == ["a", "b", "a", "a"]
 
 
-def test_a_machine_never_has_more_than_one_submission_too_many(run: Callable[..., Any]) -> None:
+def test_a_machine_never_has_more_than_one_submission_too_many(
+    run: Callable[..., Any],
+) -> None:
     held: list[tuple[Future, str]] = []
     most = 0
 
@@ -472,7 +508,9 @@ def test_a_machine_never_has_more_than_one_submission_too_many(run: Callable[...
     assert most == 2
 
 
-def test_a_scheduler_that_names_no_machine_for_once_has_lost_none(run: Callable[..., Any]) -> None:
+def test_a_scheduler_that_names_no_machine_for_once_has_lost_none(
+    run: Callable[..., Any],
+) -> None:
     """What the machines have is not handed out again: of one that is lost, Dask moves the tasks
     itself.
     """
@@ -497,7 +535,9 @@ def test_what_four_machines_were_lost_with_is_named_and_the_others_are_graded(
     run: Callable[..., Any],
 ) -> None:
     def brought_down(_: Scheduler, machine: str, future: Future, student: str) -> None:
-        future.land(KilledWorker("task", None, 3) if student == "s1" else graded(student))
+        future.land(
+            KilledWorker("task", None, 3) if student == "s1" else graded(student)
+        )
 
     assert run(Scheduler({"a": 1}, brought_down))[0] == [
         EACH_ONCE[0],
@@ -506,9 +546,13 @@ def test_what_four_machines_were_lost_with_is_named_and_the_others_are_graded(
     ]
 
 
-def test_what_fails_again_and_again_is_named_and_not_lost(run: Callable[..., Any]) -> None:
+def test_what_fails_again_and_again_is_named_and_not_lost(
+    run: Callable[..., Any],
+) -> None:
     def breaks(_: Scheduler, machine: str, future: Future, student: str) -> None:
-        future.land(MachineFault("m: the disk is full") if student == "s1" else graded(student))
+        future.land(
+            MachineFault("m: the disk is full") if student == "s1" else graded(student)
+        )
 
     assert run(Scheduler({"a": 1}, breaks))[0] == [
         EACH_ONCE[0],
@@ -520,7 +564,9 @@ def test_what_fails_again_and_again_is_named_and_not_lost(run: Callable[..., Any
 def test_a_submission_waits_where_the_scheduler_is_lost_while_it_is_sent(
     run: Callable[..., Any],
 ) -> None:
-    def closed(scheduler: Scheduler, machine: str, future: Future, student: str) -> None:
+    def closed(
+        scheduler: Scheduler, machine: str, future: Future, student: str
+    ) -> None:
         raise ClosedClientError("Client is closed")
 
     assert run(Scheduler({"a": 1}, closed), Scheduler({"a": 1}, honest))[0] == EACH_ONCE
@@ -539,7 +585,9 @@ def test_a_machine_that_refuses_is_named_and_the_others_have_its_submissions(
 ) -> None:
     def picky(_: Scheduler, machine: str, future: Future, student: str) -> None:
         future.land(
-            MachineRefuses("old", machine, "no walls") if machine == "a" else graded(student)
+            MachineRefuses("old", machine, "no walls")
+            if machine == "a"
+            else graded(student)
         )
 
     yielded, cluster = run(Scheduler({"a": 1, "b": 1}, picky))
@@ -547,16 +595,24 @@ def test_a_machine_that_refuses_is_named_and_the_others_have_its_submissions(
     assert cluster.refused == {"old": "no walls"}
 
 
-def test_a_machine_without_the_kit_is_named_by_its_address(run: Callable[..., Any]) -> None:
+def test_a_machine_without_the_kit_is_named_by_its_address(
+    run: Callable[..., Any],
+) -> None:
     def bare(_: Scheduler, machine: str, future: Future, student: str) -> None:
-        future.land(ModuleNotFoundError("autograder") if machine == "a" else graded(student))
+        future.land(
+            ModuleNotFoundError("autograder") if machine == "a" else graded(student)
+        )
 
     yielded, cluster = run(Scheduler({"a": 1, "b": 1}, bare))
     assert yielded == EACH_ONCE
-    assert cluster.refused == {"a": "the kit does not run there: ModuleNotFoundError('autograder')"}
+    assert cluster.refused == {
+        "a": "the kit does not run there: ModuleNotFoundError('autograder')"
+    }
 
 
-def test_where_every_machine_refuses_the_run_ends_and_says_why(run: Callable[..., Any]) -> None:
+def test_where_every_machine_refuses_the_run_ends_and_says_why(
+    run: Callable[..., Any],
+) -> None:
     def all_refuse(_: Scheduler, machine: str, future: Future, student: str) -> None:
         future.land(MachineRefuses(machine, machine, f"no walls on {machine}"))
 
@@ -564,8 +620,12 @@ def test_where_every_machine_refuses_the_run_ends_and_says_why(run: Callable[...
         run(Scheduler({"a": 1, "b": 1}, all_refuse))
 
 
-def test_a_course_that_another_run_took_along_is_brought_again(run: Callable[..., Any]) -> None:
-    def forgets(scheduler: Scheduler, machine: str, future: Future, student: str) -> None:
+def test_a_course_that_another_run_took_along_is_brought_again(
+    run: Callable[..., Any],
+) -> None:
+    def forgets(
+        scheduler: Scheduler, machine: str, future: Future, student: str
+    ) -> None:
         future.land(CourseGone() if scheduler.registered == 1 else graded(student))
 
     scheduler = Scheduler({"a": 1}, forgets)
@@ -573,7 +633,9 @@ def test_a_course_that_another_run_took_along_is_brought_again(run: Callable[...
     assert scheduler.registered >= 2
 
 
-def test_a_scheduler_that_is_started_again_is_told_everything_anew(run: Callable[..., Any]) -> None:
+def test_a_scheduler_that_is_started_again_is_told_everything_anew(
+    run: Callable[..., Any],
+) -> None:
     """What was under way is handed out again, and no submission pays for it."""
 
     def dies(scheduler: Scheduler, machine: str, future: Future, student: str) -> None:
@@ -592,14 +654,20 @@ def test_without_a_scheduler_it_says_so(
     cluster = driver.Cluster("tcp://127.0.0.1:9")
     found = write_class(tmp_path, {"s1": ANSWERS})
     with pytest.raises(ClusterUnavailable, match=r"no scheduler answers"):
-        next(cluster.grade(course, course.assignment("small"), found, "auto", warn=lambda _: None))
+        next(
+            cluster.grade(
+                course, course.assignment("small"), found, "auto", warn=lambda _: None
+            )
+        )
 
 
 def test_workers_and_devices_are_the_machines_own_business(
     course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(course.root)
-    done = CliRunner().invoke(main, ["grade", "small", "--cluster", "local:2", "--workers", "3"])
+    done = CliRunner().invoke(
+        main, ["grade", "small", "--cluster", "local:2", "--workers", "3"]
+    )
     assert done.exit_code == 2
     assert "--cluster goes with neither --workers nor --device" in done.output
 
@@ -611,7 +679,11 @@ def children(process: int) -> list[int]:
     """Of any of its threads."""
     listed = Path(f"/proc/{process}/task").glob("*/children")
     with contextlib.suppress(OSError):
-        return [int(child) for path in listed for child in path.read_text(encoding="ascii").split()]
+        return [
+            int(child)
+            for path in listed
+            for child in path.read_text(encoding="ascii").split()
+        ]
     return []
 
 
@@ -619,7 +691,8 @@ def is_of_a_station(process: int) -> bool:
     """Or of its graders, which are forks of it."""
     with contextlib.suppress(OSError):
         return (
-            b"autograder.grading.station_program" in Path(f"/proc/{process}/cmdline").read_bytes()
+            b"autograder.grading.station_program"
+            in Path(f"/proc/{process}/cmdline").read_bytes()
         )
     return False
 
@@ -630,7 +703,9 @@ def dask_workers_at_work(driver: int) -> list[int]:
         worker
         for worker in children(driver)
         if any(
-            is_of_a_station(grader) for station in children(worker) for grader in children(station)
+            is_of_a_station(grader)
+            for station in children(worker)
+            for grader in children(station)
         )
     ]
 
@@ -650,7 +725,15 @@ def test_a_cluster_gives_the_bytes_of_one_machine_while_a_dask_worker_is_killed(
     (tmp_path / "class" / "s4.ipynb").write_text("no notebook")
     out, temporary = tmp_path / "out", tmp_path / "tmp"
     temporary.mkdir()
-    command = ["grade", "small", "--cluster", "local:2", "--out", str(out), str(tmp_path / "class")]
+    command = [
+        "grade",
+        "small",
+        "--cluster",
+        "local:2",
+        "--out",
+        str(out),
+        str(tmp_path / "class"),
+    ]
     grade = subprocess.Popen(
         [sys.executable, "-m", "autograder", *command],
         cwd=course.root,
@@ -669,11 +752,16 @@ def test_a_cluster_gives_the_bytes_of_one_machine_while_a_dask_worker_is_killed(
     for one in found:
         here = bench.grader.grade(bench.clients[0], one).result
         assert here is not None
-        assert (out / "small" / f"{one.student}.json").read_bytes() == result_bytes(here)
+        assert (out / "small" / f"{one.student}.json").read_bytes() == result_bytes(
+            here
+        )
     machines = {
-        entry.student: entry.machine.rpartition("/")[2] for entry in read_timing(out, "small")
+        entry.student: entry.machine.rpartition("/")[2]
+        for entry in read_timing(out, "small")
     }
     assert machines.keys() == {"s1", "s2", "s3", "s4"}
     assert {machines[one.student] for one in found} <= {"0", "1"}
     assert machines["s4"] in ("", "0", "1")
-    assert [path for kind in ("attention-kit-*", "dask*") for path in temporary.glob(kind)] == []
+    assert [
+        path for kind in ("attention-kit-*", "dask*") for path in temporary.glob(kind)
+    ] == []

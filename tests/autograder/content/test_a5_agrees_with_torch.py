@@ -40,7 +40,9 @@ def block_params() -> dict[str, Tensor]:
     }
 
 
-def torch_layer(p: dict[str, Tensor], *, norm_first: bool) -> nn.TransformerEncoderLayer:
+def torch_layer(
+    p: dict[str, Tensor], *, norm_first: bool
+) -> nn.TransformerEncoderLayer:
     """PyTorch's layer with the same weights: its matrices are [out, in], ours [in, out]."""
     layer = nn.TransformerEncoderLayer(
         D,
@@ -73,7 +75,10 @@ def torch_layer(p: dict[str, Tensor], *, norm_first: bool) -> nn.TransformerEnco
 def test_layer_norm(key: SimpleNamespace) -> None:
     x, gamma, beta = randn(4, 3, D) * 10, randn(D), randn(D)
     same(key.layer_norm(x, gamma, beta), F.layer_norm(x, (D,), gamma, beta, eps=1e-5))
-    same(key.layer_norm(x, gamma, beta, eps=0.1), F.layer_norm(x, (D,), gamma, beta, eps=0.1))
+    same(
+        key.layer_norm(x, gamma, beta, eps=0.1),
+        F.layer_norm(x, (D,), gamma, beta, eps=0.1),
+    )
 
 
 def test_layer_norm_backward(key: SimpleNamespace) -> None:
@@ -83,7 +88,9 @@ def test_layer_norm_backward(key: SimpleNamespace) -> None:
         randn(D).requires_grad_(),
     )
     dy = randn(4, 3, D)
-    wanted = torch.autograd.grad(F.layer_norm(x, (D,), gamma, beta), (x, gamma, beta), dy)
+    wanted = torch.autograd.grad(
+        F.layer_norm(x, (D,), gamma, beta), (x, gamma, beta), dy
+    )
     for mine, theirs in zip(
         key.layer_norm_backward(dy, x.detach(), gamma.detach()), wanted, strict=True
     ):
@@ -97,8 +104,16 @@ def test_rms_norm(key: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm(key: SimpleNamespace, training: bool) -> None:
-    x, gamma, beta, mean, var = randn(B, N, D) * 10, randn(D), randn(D), randn(D), randn(D) ** 2
-    layer = nn.BatchNorm1d(D, eps=0.1, momentum=0.3, dtype=torch.float64).train(training)
+    x, gamma, beta, mean, var = (
+        randn(B, N, D) * 10,
+        randn(D),
+        randn(D),
+        randn(D),
+        randn(D) ** 2,
+    )
+    layer = nn.BatchNorm1d(D, eps=0.1, momentum=0.3, dtype=torch.float64).train(
+        training
+    )
     state = {"weight": gamma, "bias": beta, "running_mean": mean, "running_var": var}
     layer.load_state_dict({**state, "num_batches_tracked": torch.tensor(0)})
     y, new_mean, new_var = key.batch_norm(
@@ -113,7 +128,13 @@ def test_batch_norm(key: SimpleNamespace, training: bool) -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_mlp(key: SimpleNamespace, activation: str) -> None:
-    x, w1, b1, w2, b2 = randn(N, D), randn(D, D_FF), randn(D_FF), randn(D_FF, D), randn(D)
+    x, w1, b1, w2, b2 = (
+        randn(N, D),
+        randn(D, D_FF),
+        randn(D_FF),
+        randn(D_FF, D),
+        randn(D),
+    )
     wanted = F.linear(getattr(F, activation)(F.linear(x, w1.T, b1)), w2.T, b2)
     same(key.mlp(x, w1, b1, w2, b2, activation=activation), wanted)
 

@@ -53,7 +53,11 @@ def config(**changes: Any) -> SimpleNamespace:
 
 def block(*, cross: bool = False) -> dict[str, Tensor]:
     p = {name: torch.randn(D, H * D_HEAD) for name in ("w_q", "w_k", "w_v")}
-    p |= {"w_o": torch.randn(H * D_HEAD, D), "w1": torch.randn(D, D_FF), "b1": torch.randn(D_FF)}
+    p |= {
+        "w_o": torch.randn(H * D_HEAD, D),
+        "w1": torch.randn(D, D_FF),
+        "b1": torch.randn(D_FF),
+    }
     p |= {"w2": torch.randn(D_FF, D), "b2": torch.randn(D)}
     if cross:
         p |= {name: torch.randn(D, H * D_HEAD) for name in ("c_q", "c_k", "c_v")} | {
@@ -64,7 +68,9 @@ def block(*, cross: bool = False) -> dict[str, Tensor]:
     return p
 
 
-def attention_state(name: str, q: Tensor, k: Tensor, v: Tensor, o: Tensor) -> dict[str, Tensor]:
+def attention_state(
+    name: str, q: Tensor, k: Tensor, v: Tensor, o: Tensor
+) -> dict[str, Tensor]:
     """PyTorch's matrices are [out, in], ours [in, out]."""
     return {
         f"{name}.in_proj_weight": torch.cat([q.T, k.T, v.T]),
@@ -81,11 +87,19 @@ def torch_layer(p: dict[str, Tensor], *, norm_first: bool) -> nn.Module:
     cross = "c_q" in p
     kind = nn.TransformerDecoderLayer if cross else nn.TransformerEncoderLayer
     layer = kind(
-        D, H, D_FF, dropout=0.0, activation="relu", batch_first=True, norm_first=norm_first
+        D,
+        H,
+        D_FF,
+        dropout=0.0,
+        activation="relu",
+        batch_first=True,
+        norm_first=norm_first,
     )
     state = attention_state("self_attn", p["w_q"], p["w_k"], p["w_v"], p["w_o"])
     if cross:
-        state |= attention_state("multihead_attn", p["c_q"], p["c_k"], p["c_v"], p["c_o"])
+        state |= attention_state(
+            "multihead_attn", p["c_q"], p["c_k"], p["c_v"], p["c_o"]
+        )
     state |= {
         "linear1.weight": p["w1"].T,
         "linear1.bias": p["b1"],
@@ -106,7 +120,9 @@ def final_norm(x: Tensor, p: dict[str, Any]) -> Tensor:
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_decoder_lm_is_a_stack_of_pre_norm_layers(key: SimpleNamespace, tied: bool) -> None:
+def test_decoder_lm_is_a_stack_of_pre_norm_layers(
+    key: SimpleNamespace, tied: bool
+) -> None:
     p: dict[str, Any] = {
         "embed": torch.randn(V, D),
         "positions": torch.randn(9, D),
@@ -125,7 +141,10 @@ def test_decoder_lm_is_a_stack_of_pre_norm_layers(key: SimpleNamespace, tied: bo
 
 
 def test_encoder_decoder_is_torchs_post_norm_layers(key: SimpleNamespace) -> None:
-    p: dict[str, Any] = {"src_embed": torch.randn(V_SRC, D), "tgt_embed": torch.randn(V, D)}
+    p: dict[str, Any] = {
+        "src_embed": torch.randn(V_SRC, D),
+        "tgt_embed": torch.randn(V, D),
+    }
     p |= {
         "encoder": [block(), block()],
         "decoder": [block(cross=True) for _ in range(3)],
@@ -135,13 +154,17 @@ def test_encoder_decoder_is_torchs_post_norm_layers(key: SimpleNamespace) -> Non
     real = torch.arange(7) < torch.tensor([7, 2, 4])[:, None]
 
     def sinusoids(n: int) -> Tensor:
-        rows = [[float(i) / 10000 ** ((j - j % 2) / D) for j in range(D)] for i in range(n)]
+        rows = [
+            [float(i) / 10000 ** ((j - j % 2) / D) for j in range(D)] for i in range(n)
+        ]
         angles = torch.tensor(rows)
         return torch.where(torch.arange(D) % 2 == 0, angles.sin(), angles.cos())
 
     memory = p["src_embed"][src] + sinusoids(7)
     for weights in p["encoder"]:
-        memory = torch_layer(weights, norm_first=False)(memory, src_key_padding_mask=~real)
+        memory = torch_layer(weights, norm_first=False)(
+            memory, src_key_padding_mask=~real
+        )
     y = p["tgt_embed"][tgt] + sinusoids(N)
     forbidden = torch.ones(N, N, dtype=torch.bool).triu(1)
     for weights in p["decoder"]:
@@ -159,7 +182,9 @@ def test_lm_loss_is_the_cross_entropy_of_shifted_targets(key: SimpleNamespace) -
         F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()),
     )
     ids[1, 3:], ids[2, 1:] = -7, -7
-    expected = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), ignore_index=-7)
+    expected = F.cross_entropy(
+        logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), ignore_index=-7
+    )
     same(key.lm_loss(logits, ids, ignore_index=-7), expected)
 
 
@@ -192,11 +217,18 @@ def test_vit_logits_are_a_convolution_and_pre_norm_layers(key: SimpleNamespace) 
         "b_patch": torch.randn(D),
         "positions": torch.randn(6, D),
     }
-    p |= {"blocks": [block(), block()], "lnf_gamma": torch.randn(D), "lnf_beta": torch.randn(D)}
+    p |= {
+        "blocks": [block(), block()],
+        "lnf_gamma": torch.randn(D),
+        "lnf_beta": torch.randn(D),
+    }
     p |= {"w_head": torch.randn(D, 4), "b_head": torch.randn(4)}
     images = torch.randn(B, 3, 4, 6)
     kernel = p["w_patch"].T.reshape(D, 3, 2, 2)
-    x = F.conv2d(images, kernel, p["b_patch"], stride=2).flatten(2).transpose(1, 2) + p["positions"]
+    x = (
+        F.conv2d(images, kernel, p["b_patch"], stride=2).flatten(2).transpose(1, 2)
+        + p["positions"]
+    )
     for weights in p["blocks"]:
         x = torch_layer(weights, norm_first=True)(x)
     same(
@@ -213,22 +245,37 @@ def test_counts_are_those_of_torchs_modules(key: SimpleNamespace) -> None:
     def numbers(module: nn.Module) -> int:
         return sum(parameter.numel() for parameter in module.parameters())
 
-    encoder = [nn.TransformerEncoderLayer(D, H, D_FF, batch_first=True) for _ in range(2)]
-    decoder = [nn.TransformerDecoderLayer(D, H, D_FF, batch_first=True) for _ in range(3)]
+    encoder = [
+        nn.TransformerEncoderLayer(D, H, D_FF, batch_first=True) for _ in range(2)
+    ]
+    decoder = [
+        nn.TransformerDecoderLayer(D, H, D_FF, batch_first=True) for _ in range(3)
+    ]
     counts = key.count_parameters(config(num_encoder_layers=2, num_layers=3))
-    inside = sum(counts[name] for name in ("attention", "cross_attention", "mlp", "norms"))
+    inside = sum(
+        counts[name] for name in ("attention", "cross_attention", "mlp", "norms")
+    )
     assert inside == numbers(nn.ModuleList([*encoder, *decoder, nn.LayerNorm(D)]))
     ends = nn.ModuleList(
-        [nn.Embedding(V, D), nn.Embedding(9, D), nn.LayerNorm(D), nn.Linear(D, V, bias=False)]
+        [
+            nn.Embedding(V, D),
+            nn.Embedding(9, D),
+            nn.LayerNorm(D),
+            nn.Linear(D, V, bias=False),
+        ]
     )
-    assert key.count_parameters(config())["total"] == numbers(nn.ModuleList(encoder)) + numbers(
-        ends
-    )
+    assert key.count_parameters(config())["total"] == numbers(
+        nn.ModuleList(encoder)
+    ) + numbers(ends)
 
 
-def test_filtered_probabilities_without_filters_are_a_softmax(key: SimpleNamespace) -> None:
+def test_filtered_probabilities_without_filters_are_a_softmax(
+    key: SimpleNamespace,
+) -> None:
     logits = torch.randn(B, V)
     same(key.filtered_probabilities(logits, 0.7), F.softmax(logits / 0.7, dim=-1))
     kept = logits.topk(4, dim=-1)
-    expected = torch.zeros(B, V).scatter(1, kept.indices, F.softmax(kept.values, dim=-1))
+    expected = torch.zeros(B, V).scatter(
+        1, kept.indices, F.softmax(kept.values, dim=-1)
+    )
     same(key.filtered_probabilities(logits, 1.0, top_k=4), expected)

@@ -33,7 +33,11 @@ def shaken(key: SimpleNamespace, config: SimpleNamespace) -> Any:
     """Random parameters in float64, none of them where it begins."""
     params = key.random_params(config)
     return key.with_tensors(
-        params, [t.double() + 0.3 * torch.randn(t.shape).double() for t in key.list_tensors(params)]
+        params,
+        [
+            t.double() + 0.3 * torch.randn(t.shape).double()
+            for t in key.list_tensors(params)
+        ],
     )
 
 
@@ -78,16 +82,24 @@ def test_the_model_is_a_stack_of_torchs_layers(key: SimpleNamespace) -> None:
     future = nn.Transformer.generate_square_subsequent_mask(11, dtype=torch.float64)
     for block in params["blocks"]:
         x = torch_layer(block)(x, src_mask=future)
-    expected = F.layer_norm(x, (24,), params["lnf_gamma"], params["lnf_beta"]) @ params["embed"].T
+    expected = (
+        F.layer_norm(x, (24,), params["lnf_gamma"], params["lnf_beta"])
+        @ params["embed"].T
+    )
     same(key.language_model(ids, params, config), expected)
 
 
 def test_clipping_is_torchs(key: SimpleNamespace) -> None:
-    tensors = [torch.randn(3, 4, requires_grad=True), torch.randn(5, requires_grad=True)]
+    tensors = [
+        torch.randn(3, 4, requires_grad=True),
+        torch.randn(5, requires_grad=True),
+    ]
     for tensor in tensors:
         tensor.grad = 3 * torch.randn(tensor.shape)
     clipped, norm = key.clip_gradients([tensor.grad for tensor in tensors], 0.7)
-    assert norm == pytest.approx(nn.utils.clip_grad_norm_(tensors, 0.7).item(), rel=1e-6)
+    assert norm == pytest.approx(
+        nn.utils.clip_grad_norm_(tensors, 0.7).item(), rel=1e-6
+    )
     for mine, tensor in zip(clipped, tensors, strict=True):
         torch.testing.assert_close(mine, tensor.grad, rtol=1e-5, atol=1e-6)
 
@@ -127,4 +139,6 @@ def test_logits_are_those_of_gpt2_in_transformers(key: SimpleNamespace) -> None:
             key.language_model(chunk, params, config, cache)
             for chunk in ids.split((20, 1, 11), dim=1)
         ]
-        torch.testing.assert_close(torch.cat(chunks, dim=1), expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close(
+            torch.cat(chunks, dim=1), expected, rtol=0, atol=1e-4
+        )

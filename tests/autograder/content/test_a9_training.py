@@ -28,7 +28,9 @@ TWICE = "def f(x):\n    return 2 * x"
 
 
 def test_equal_parts_have_one_fingerprint(key: SimpleNamespace) -> None:
-    config = dict.fromkeys(("vocab_size", "d_model", "num_layers", "num_heads", "d_ff"), 8)
+    config = dict.fromkeys(
+        ("vocab_size", "d_model", "num_layers", "num_heads", "d_ff"), 8
+    )
     first, second = (key.LMConfig(**config, context_length=4) for _ in range(2))
     ids = torch.arange(5)
     commented = written("# doubled\ndef f(number):\n    # twice\n    return 2 * number")
@@ -49,12 +51,16 @@ def test_equal_parts_have_one_fingerprint(key: SimpleNamespace) -> None:
 def test_another_number_text_or_function_has_another_fingerprint(
     key: SimpleNamespace, other: tuple[Any, ...]
 ) -> None:
-    assert key.fingerprint(*other) != key.fingerprint(3, torch.arange(3), written(TWICE))
+    assert key.fingerprint(*other) != key.fingerprint(
+        3, torch.arange(3), written(TWICE)
+    )
 
 
 def test_the_code_of_called_functions_counts(key: SimpleNamespace) -> None:
     source = "def f(x):\n    return [g(y) for y in x]"
-    halved, doubled = (written(source, g=written(f"def f(x):\n    return x {s} 2")) for s in "/*")
+    halved, doubled = (
+        written(source, g=written(f"def f(x):\n    return x {s} 2")) for s in "/*"
+    )
     assert key.fingerprint(halved) != key.fingerprint(doubled)
 
 
@@ -63,7 +69,9 @@ def test_a_function_that_calls_itself_has_a_fingerprint(key: SimpleNamespace) ->
     assert key.fingerprint(recursive) == key.fingerprint(recursive)
 
 
-def test_a_file_is_the_old_one_or_the_new_one(key: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_file_is_the_old_one_or_the_new_one(
+    key: SimpleNamespace, tmp_path: Path
+) -> None:
     path = tmp_path / "weights.pt"
     key.save_whole({"step": 1}, path)
     with pytest.raises(TypeError, match="cannot pickle"):

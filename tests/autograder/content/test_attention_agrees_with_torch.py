@@ -32,7 +32,8 @@ def test_masked_attention() -> None:
     # [B, 1, N]: two real keys in the first sentence, five in the second
     mask = a3.padding_mask(torch.tensor([2, 5]), 5)
     same(
-        a3.masked_attention(q, k, v, mask), F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        a3.masked_attention(q, k, v, mask),
+        F.scaled_dot_product_attention(q, k, v, attn_mask=mask),
     )
 
 

@@ -20,7 +20,9 @@ SUITE = Path(__file__).resolve().parents[3] / "tests" / "hidden" / "a9_language_
 
 @pytest.fixture(scope="module")
 def bits() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("leaderboard_of_a9", SUITE / "leaderboard.py")
+    spec = importlib.util.spec_from_file_location(
+        "leaderboard_of_a9", SUITE / "leaderboard.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -44,9 +46,13 @@ class Player:
         return getattr(self, name)(*arguments), SimpleNamespace(flops=self._flops)
 
 
-def entrant(model: Callable[[Tensor], Tensor], again: Any = None, flops: int = 0) -> Entrant:
+def entrant(
+    model: Callable[[Tensor], Tensor], again: Any = None, flops: int = 0
+) -> Entrant:
     tensors = {"params": {}, "merges": torch.zeros(0, 2, dtype=torch.long)}
-    weights: Any = SimpleNamespace(tensors=tensors, settings=SimpleNamespace(context_length=100))
+    weights: Any = SimpleNamespace(
+        tensors=tensors, settings=SimpleNamespace(context_length=100)
+    )
     player: Any = Player(model, flops)
     return Entrant(player, None, lambda: player if again is None else again, 5, weights)
 
@@ -67,7 +73,9 @@ def test_who_knows_nothing_needs_eight_bits_a_byte(bits: ModuleType) -> None:
 
 def test_who_knows_that_the_text_is_ascii_needs_seven(bits: ModuleType) -> None:
     def ascii_alone(ids: Tensor) -> Tensor:
-        return torch.cat([torch.zeros(*ids.shape, 128), torch.full((*ids.shape, 128), -1e4)], -1)
+        return torch.cat(
+            [torch.zeros(*ids.shape, 128), torch.full((*ids.shape, 128), -1e4)], -1
+        )
 
     assert bits.held_out_bits(entrant(ascii_alone)) == pytest.approx(math.log2(128))
 
@@ -99,7 +107,9 @@ def test_each_token_but_the_first_is_predicted_once(bits: ModuleType) -> None:
 
 
 def test_no_line_of_the_text_stands_in_what_students_get() -> None:
-    given = Path(SUITE.parents[2] / "source/a9_language_model/data/shakespeare.txt").read_text()
+    given = Path(
+        SUITE.parents[2] / "source/a9_language_model/data/shakespeare.txt"
+    ).read_text()
     lines = (SUITE / "held_out.txt").read_text(encoding="ascii").splitlines()
     assert len(lines) > 500
     assert [line for line in lines if len(line) > 20 and line in given] == []

@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[3]
 COURSE = load_course(ROOT)
 
 
-@pytest.mark.parametrize("name", [assignment.name for assignment in COURSE.assignments()])
+@pytest.mark.parametrize(
+    "name", [assignment.name for assignment in COURSE.assignments()]
+)
 def test_the_points_of_a_guide_are_those_of_its_question(name: str) -> None:
     written = read_source(COURSE.assignment(name)).of_kind("written")
     assert written

@@ -35,7 +35,9 @@ def surviving_rows() -> float:
 
 
 def pairs_of_window(words: int, window: int) -> int:
-    return sum(1 for i in range(words) for j in range(words) if 0 < abs(i - j) <= window)
+    return sum(
+        1 for i in range(words) for j in range(words) if 0 < abs(i - j) <= window
+    )
 
 
 MERGED = shares(0, math.log(2), 2 * math.log(2))
@@ -91,7 +93,8 @@ NUMBERS: dict[str, float] = {
     "a7 growth_of_costs": (2 * 2 + 2 * 2 * 2) / (2 + 2),
     "a8 KVCache": 1 + 2,
     "a8 ragged_positions": sum((False, False, True, True)),
-    "a8 decode_step": sum(n * (n + 1) // 2 for n in range(1000, 1025)) / (1024 * 1025 // 2),
+    "a8 decode_step": sum(n * (n + 1) // 2 for n in range(1000, 1025))
+    / (1024 * 1025 // 2),
     "a8 generate_cached": 100 + 99,
     "a8 kv_cache_bytes": 2 * 96 * 96 * 128 * 2048 * 2 / 2**30,
     "a8 SlidingWindowCache": min(6, 3 - 1) + 1,
@@ -118,7 +121,9 @@ def test_every_predicted_number_is_the_one_worked_out_again() -> None:
             title = f"{assignment.name.partition('_')[0]} {name}"
             if prediction.choices or title not in NUMBERS:
                 continue
-            allowed = max(prediction.atol, 1e-4)  # answers are written with four decimals
+            allowed = max(
+                prediction.atol, 1e-4
+            )  # answers are written with four decimals
             if abs(float(prediction.answer) - NUMBERS[title]) > allowed:
                 differing[title] = (prediction.answer, NUMBERS[title])
     assert differing == {}

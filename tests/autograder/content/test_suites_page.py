@@ -25,7 +25,9 @@ def key_cells(assignment: Assignment) -> dict[str, str]:
     cells = json.loads(assignment.solution.read_text(encoding="utf-8"))["cells"]
     kits = [(cell["metadata"].get("attention_kit", {}), cell) for cell in cells]
     return {
-        kit["name"]: "".join(cell["source"]) for kit, cell in kits if kit.get("role") == "question"
+        kit["name"]: "".join(cell["source"])
+        for kit, cell in kits
+        if kit.get("role") == "question"
     }
 
 
@@ -50,7 +52,9 @@ def test_the_counts_of_a_row_are_those_of_the_suite(assignment: Assignment) -> N
         "questions": len(questions),
         "tests": sum(len(question.tests) for question in questions),
         "mistakes": len(load_known_answers(assignment.suite / "mistakes.py", cells)),
-        "alternates": len(load_known_answers(assignment.suite / "alternates.py", cells)),
+        "alternates": len(
+            load_known_answers(assignment.suite / "alternates.py", cells)
+        ),
     }
     expected = {name: str(count) for name, count in counted.items()}
     assert {name: row[name] for name in counted} == expected, refresh(assignment.name)
@@ -63,13 +67,17 @@ def test_samples_are_many_and_the_page_counts_them(assignment: Assignment) -> No
     """
     samples = load_known_answers(assignment.suite / "samples.py", key_cells(assignment))
     if not samples:
-        assert DIAGNOSED[assignment.name]["samples"] == NOT_TRIED, refresh(assignment.name)
+        assert DIAGNOSED[assignment.name]["samples"] == NOT_TRIED, refresh(
+            assignment.name
+        )
         return
     deserved = [sample.deserves for sample in samples if sample.deserves is not None]
     assert len(deserved) >= 12
     assert 3 * sum(len(names) != 1 for names in deserved) >= len(deserved)
     assert len(deserved) < len(samples)
-    assert DIAGNOSED[assignment.name]["samples"] == str(len(deserved)), refresh(assignment.name)
+    assert DIAGNOSED[assignment.name]["samples"] == str(len(deserved)), refresh(
+        assignment.name
+    )
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
@@ -86,15 +94,21 @@ def test_every_suite_says_of_its_mistakes_which_may_cost_more_or_less(
     """Without the file `verify` would hold mistakes to nothing; what they cost it measures."""
     said = load_costs(assignment.suite)
     assert said is not None
-    mistakes = load_known_answers(assignment.suite / "mistakes.py", key_cells(assignment))
+    mistakes = load_known_answers(
+        assignment.suite / "mistakes.py", key_cells(assignment)
+    )
     known = {(mistake.question, mistake.name) for mistake in mistakes}
-    assert {answer for answer, what in said.items() if what.kind != "for_nothing"} <= known
+    assert {
+        answer for answer, what in said.items() if what.kind != "for_nothing"
+    } <= known
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
 def test_no_two_mistakes_are_the_same_program(assignment: Assignment) -> None:
     """A diagnosis could never name the second of them. a5 and a9 each had such a pair."""
-    mistakes = load_known_answers(assignment.suite / "mistakes.py", key_cells(assignment))
+    mistakes = load_known_answers(
+        assignment.suite / "mistakes.py", key_cells(assignment)
+    )
     programs: dict[str, str] = {}
     for mistake in mistakes:
         program = f"{mistake.question}: {ast.dump(ast.parse(mistake.cell))}"

@@ -46,7 +46,9 @@ def run(source: str, names: dict[str, Any]) -> None:
 def test_right_answers_pass_the_visible_check(
     assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(assignment.solution.parent)  # given cells import what lies there
+    monkeypatch.syspath_prepend(
+        assignment.solution.parent
+    )  # given cells import what lies there
     cells = cells_of(assignment)
     key = {name: source for role, name, source in cells if role == "question"}
     answers = load_known_answers(assignment.suite / "alternates.py", key)

@@ -19,7 +19,9 @@ def write(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_the_defaults_in_the_code_are_those_written_in_the_courses_own_file(tmp_path: Path) -> None:
+def test_the_defaults_in_the_code_are_those_written_in_the_courses_own_file(
+    tmp_path: Path,
+) -> None:
     ours, empty = load_course(ROOT), load_course(write(tmp_path, ""))
     assert (ours.about, ours.limits, ours.grading, ours.late) == (
         empty.about,
@@ -43,7 +45,10 @@ def test_settings_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[limit]\n", "unknown section [limit], perhaps limits; there are: course, limits"),
+        (
+            "[limit]\n",
+            "unknown section [limit], perhaps limits; there are: course, limits",
+        ),
         (
             "[limits]\ncall_second = 1\n",
             "unknown setting limits.call_second, perhaps call_seconds; there are",
@@ -64,7 +69,10 @@ def test_settings_are_read(tmp_path: Path) -> None:
             "[limits]\nprocesses = true\n",
             "limits.processes = true: it must be a whole number from 1",
         ),
-        ("[limits]\ncall_seconds = 0\n", "limits.call_seconds = 0: it must be a number above 0"),
+        (
+            "[limits]\ncall_seconds = 0\n",
+            "limits.call_seconds = 0: it must be a number above 0",
+        ),
         (
             "[grading]\ncarry_credit = 1.5\n",
             "grading.carry_credit = 1.5: it must be a number from 0 to 1",
@@ -108,7 +116,10 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str, said: str) -> None:
 
 def test_empty_folders_of_an_older_course_are_let_be(tmp_path: Path) -> None:
     course = load_course(write(tmp_path, '[folders]\nsubmitted = ""\nresults = ""\n'))
-    assert (course.submitted, course.results) == (tmp_path / "submitted", tmp_path / "results")
+    assert (course.submitted, course.results) == (
+        tmp_path / "submitted",
+        tmp_path / "results",
+    )
 
 
 SETTINGS = [

@@ -24,9 +24,15 @@ def test_student_code_sees_of_a_course_what_students_get_and_nothing_else() -> N
 def test_every_folder_of_a_course_is_one_of_those() -> None:
     course = Course(Path("/course"))
     paths = [
-        getattr(course, name) for name, kind in vars(Course).items() if isinstance(kind, property)
+        getattr(course, name)
+        for name, kind in vars(Course).items()
+        if isinstance(kind, property)
     ]
-    tops = {path.relative_to(course.root).parts[0] for path in paths if isinstance(path, Path)}
+    tops = {
+        path.relative_to(course.root).parts[0]
+        for path in paths
+        if isinstance(path, Path)
+    }
     assert tops <= NAMES
     assert len(tops) > 6
 
@@ -49,4 +55,6 @@ def test_no_other_module_says_where_a_folder_lies() -> None:
 
 def test_working_data_is_never_committed() -> None:
     ignored = set((ROOT / ".gitignore").read_text(encoding="utf-8").split())
-    assert {f"/{folder.path}/" for folder in Folder if folder.working} - ignored == set()
+    assert {
+        f"/{folder.path}/" for folder in Folder if folder.working
+    } - ignored == set()

@@ -28,7 +28,8 @@ from autograder.suite.collection import SuiteQuestion, SuiteTest
 from autograder.suite.known_answers import KnownAnswer, combine_answers
 
 RIGHT, INVERTED, SHIFTED = (
-    torch.tensor(row, dtype=torch.float64) for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5])
+    torch.tensor(row, dtype=torch.float64)
+    for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5])
 )
 POINTS = {"rows": 4.0, "refused": 1.0, "half": 2.0, "cost": 2.0}
 QUESTION = SuiteQuestion(
@@ -55,7 +56,12 @@ def run(test: str, answer: Tensor | str | Call, *, passed: bool) -> TestRun:
     return TestRun(test, Verdict("passed" if passed else "failed"), (call,))
 
 
-KEY: Answers = {"rows": RIGHT, "refused": "ValueError", "half": RIGHT.half(), "cost": RIGHT}
+KEY: Answers = {
+    "rows": RIGHT,
+    "refused": "ValueError",
+    "half": RIGHT.half(),
+    "cost": RIGHT,
+}
 
 
 KEY_CELL = "def f(x):\n    return scaled(turned(x))\n"
@@ -70,11 +76,14 @@ CHANGES = {
 def runs_of(answers: Answers) -> dict[str, TestRun]:
     """All tests on answers that are the key's but for these."""
     return {
-        test: run(test, answers.get(test, KEY[test]), passed=test not in answers) for test in KEY
+        test: run(test, answers.get(test, KEY[test]), passed=test not in answers)
+        for test in KEY
     }
 
 
-def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> NamedMistakes:
+def name(
+    student: Answers, mistakes: dict[str, Answers], refusing: str = ""
+) -> NamedMistakes:
     def ran(
         _: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]
     ) -> dict[str, TestRun]:
@@ -105,7 +114,9 @@ def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> 
     sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
     sitting.run = ran
     asker = Asker(None, {"f": lambda x: x}, Limits())
-    return Diagnostician(sitting, known, {"f": KEY_CELL}).name_mistakes(QUESTION, runs, asker)
+    return Diagnostician(sitting, known, {"f": KEY_CELL}).name_mistakes(
+        QUESTION, runs, asker
+    )
 
 
 MISTAKES: dict[str, Answers] = {
@@ -117,7 +128,9 @@ MISTAKES: dict[str, Answers] = {
 
 def named(student: Answers) -> tuple[str, list[str]]:
     found = name(student, MISTAKES)
-    return (found.first.mistake if found.first else ""), [slip.mistake for slip in found.slips]
+    return (found.first.mistake if found.first else ""), [
+        slip.mistake for slip in found.slips
+    ]
 
 
 def test_a_mistake_alone_is_named_with_the_tests_that_it_explains() -> None:
@@ -137,7 +150,10 @@ def test_of_two_that_answer_alike_the_dearer_one_is_named() -> None:
 
 
 def test_a_second_fault_does_not_hide_the_first_and_is_named_after_it() -> None:
-    assert named({**MISTAKES["inverted"], "refused": RIGHT}) == ("inverted", ["no_checks"])
+    assert named({**MISTAKES["inverted"], "refused": RIGHT}) == (
+        "inverted",
+        ["no_checks"],
+    )
 
 
 def test_a_small_fault_of_many_points_lost_is_no_place_to_look_first() -> None:
@@ -153,7 +169,9 @@ def test_another_answer_to_one_test_does_not_rule_a_mistake_out() -> None:
     assert named({**MISTAKES["inverted"], "half": without_upcast}) == ("inverted", [])
 
 
-def test_a_mistake_that_fails_what_the_student_passes_loses_to_one_that_does_not() -> None:
+def test_a_mistake_that_fails_what_the_student_passes_loses_to_one_that_does_not() -> (
+    None
+):
     milder: dict[str, Answers] = {"milder": {"rows": INVERTED}, **MISTAKES}
     found = name({"rows": INVERTED}, milder)
     assert found.first is not None
@@ -161,7 +179,11 @@ def test_a_mistake_that_fails_what_the_student_passes_loses_to_one_that_does_not
 
 
 def three_times(answers: Answers) -> Answers:
-    return {test: 3 * answer for test, answer in answers.items() if isinstance(answer, Tensor)}
+    return {
+        test: 3 * answer
+        for test, answer in answers.items()
+        if isinstance(answer, Tensor)
+    }
 
 
 UNSCALED: Answers = three_times(KEY)
@@ -189,7 +211,9 @@ def test_two_mistakes_in_one_call_are_named_where_neither_explains_it() -> None:
     assert points_lost(["rows", "half", "cost"], POINTS, found.prices) == 8.0
 
 
-def test_each_of_two_mistakes_is_told_beside_the_tests_that_it_fails_by_itself() -> None:
+def test_each_of_two_mistakes_is_told_beside_the_tests_that_it_fails_by_itself() -> (
+    None
+):
     """Only `unscaled` fails "cost": the hint of `inverted` would be false there."""
     known: dict[str, Answers] = {
         "inverted": {"rows": INVERTED, "half": INVERTED.half()},
@@ -206,8 +230,12 @@ def test_each_of_two_mistakes_is_told_beside_the_tests_that_it_fails_by_itself()
 
 
 def test_pairs_do_not_run_where_one_mistake_explains_half() -> None:
-    without = {mistake: answers for mistake, answers in PAIRS.items() if " and " not in mistake}
-    assert name(UNSCALED, without).first is not None  # running a pair would be a KeyError
+    without = {
+        mistake: answers for mistake, answers in PAIRS.items() if " and " not in mistake
+    }
+    assert (
+        name(UNSCALED, without).first is not None
+    )  # running a pair would be a KeyError
 
 
 def test_a_mistake_about_cost_is_no_part_of_a_pair_where_the_numbers_are_wrong(
@@ -235,7 +263,9 @@ def test_two_changes_of_one_place_are_no_pair() -> None:
         "inverted and unscaled",
         "def f(x):\n    return left(kept(x))\n",
     )
-    assert combine_answers([inverted, KnownAnswer("f", "own", "", "")], KEY_CELL) is None
+    assert (
+        combine_answers([inverted, KnownAnswer("f", "own", "", "")], KEY_CELL) is None
+    )
 
 
 def lost(student: Answers, mistakes: dict[str, Answers]) -> float:
@@ -243,7 +273,9 @@ def lost(student: Answers, mistakes: dict[str, Answers]) -> float:
     return points_lost(list(student), POINTS, name(student, mistakes).prices)
 
 
-def test_a_slip_costs_half_and_a_missing_check_beside_it_what_it_costs_by_itself() -> None:
+def test_a_slip_costs_half_and_a_missing_check_beside_it_what_it_costs_by_itself() -> (
+    None
+):
     assert lost(MISTAKES["inverted"], MISTAKES) == 4.5
     assert lost(MISTAKES["no_checks"], MISTAKES) == 1.0
     assert lost({**MISTAKES["inverted"], "refused": RIGHT}, MISTAKES) == 5.5
@@ -263,7 +295,9 @@ def test_a_refusal_that_is_withheld_costs_nothing_beside_wrong_values_and_its_po
     raises: Answers = dict.fromkeys(["rows", "half", "cost"], "TypeError")
     errors = name(raises, {"breaks": {"half": "TypeError"}}, refusing="refused")
     assert [slip.mistake for slip in errors.slips] == ["breaks"]
-    assert points_lost(["rows", "half", "cost", "refused"], POINTS, errors.prices) == 9.0
+    assert (
+        points_lost(["rows", "half", "cost", "refused"], POINTS, errors.prices) == 9.0
+    )
 
 
 def test_a_slip_is_priced_where_a_second_fault_changes_most_of_its_answers() -> None:
@@ -271,7 +305,9 @@ def test_a_slip_is_priced_where_a_second_fault_changes_most_of_its_answers() -> 
     and it fails both.
     """
     other = torch.tensor([2.5, 1.25], dtype=torch.float64)
-    assert lost({"rows": INVERTED, "cost": other, "half": other.half()}, MISTAKES) == 4.5
+    assert (
+        lost({"rows": INVERTED, "cost": other, "half": other.half()}, MISTAKES) == 4.5
+    )
     assert lost({"rows": other, "cost": other, "half": other.half()}, MISTAKES) == 8.0
 
 
@@ -300,7 +336,10 @@ def test_what_an_answer_leaves_behind_is_no_number_of_its_own(
     """
     monkeypatch.setitem(KEY, "cost", costing(10, 1, 1, 1, 1))
     loops = costing(900, 100, 1, 1, 1)
-    student: Answers = {"cost": loops, "half": Call("f", (), {}, result=SHIFTED, of_suite=True)}
+    student: Answers = {
+        "cost": loops,
+        "half": Call("f", (), {}, result=SHIFTED, of_suite=True),
+    }
     found = name(student, {"loops": {"cost": loops}})
     assert found.first is not None
     assert (found.first.mistake, found.first.tests) == ("loops", ("cost",))
@@ -341,7 +380,9 @@ def test_a_mistake_about_cost_is_named_by_what_costs_more(operations: int) -> No
         (torch.float16, 4e-2, False),
     ],
 )
-def test_rounding_depends_on_the_dtype(dtype: torch.dtype, off: float, expected: bool) -> None:
+def test_rounding_depends_on_the_dtype(
+    dtype: torch.dtype, off: float, expected: bool
+) -> None:
     one = torch.ones(3, dtype=torch.float64)
     # against the key's zeros both are far off, so that the share of a second fault does not decide:
     # 2 % of 1/rounding
@@ -354,11 +395,14 @@ def test_rounding_depends_on_the_dtype(dtype: torch.dtype, off: float, expected:
 
 
 def test_distance_is_measured_in_roundings_of_the_coarser_dtype() -> None:
-    assert distance(torch.tensor([1.0 + 2e-4]).double(), torch.tensor([1.0])) == pytest.approx(
-        2.0, rel=1e-3
-    )
+    assert distance(
+        torch.tensor([1.0 + 2e-4]).double(), torch.tensor([1.0])
+    ) == pytest.approx(2.0, rel=1e-3)
     assert distance(torch.tensor([1.0]), torch.tensor([[1.0]])) == math.inf
-    assert distance(torch.tensor([True, False]), torch.tensor([1, 0], dtype=torch.uint8)) == 0
+    assert (
+        distance(torch.tensor([True, False]), torch.tensor([1, 0], dtype=torch.uint8))
+        == 0
+    )
     assert distance(torch.tensor([True, False]), torch.tensor([1, 1])) == math.inf
     assert distance([1, "a"], (1, "a")) == 0
     assert distance(True, 1) == math.inf
@@ -384,9 +428,13 @@ def test_errors_that_mean_a_hundred_things_agree_by_their_words() -> None:
         raising("RuntimeError", "expected half"),
         None,
     )
-    assert answers_agree(raising("ValueError", "mine"), raising("ValueError", "theirs"), None)
+    assert answers_agree(
+        raising("ValueError", "mine"), raising("ValueError", "theirs"), None
+    )
     assert not answers_agree(raising("ValueError", ""), raising("TypeError", ""), None)
-    load = raising("MemoryFault", "program 1 reads k[5, 0], and k has 5 rows (its shape is [5, 4])")
+    load = raising(
+        "MemoryFault", "program 1 reads k[5, 0], and k has 5 rows (its shape is [5, 4])"
+    )
     same_load = raising("MemoryFault", "program 0 reads k[7, 2], and k has 7 rows")
     other_load = raising("MemoryFault", "program 0 reads q[7, 0], and q has 7 rows")
     store = raising("MemoryFault", "program 1 writes out[5, 0], and out has 5 rows")
@@ -402,7 +450,10 @@ def test_errors_that_mean_a_hundred_things_agree_by_their_words() -> None:
 def test_values_stand_for_every_row_by_itself() -> None:
     """A row of large numbers does not hide a wrong row of small ones."""
     small_row_wrong = torch.tensor([[1000.0, 2000.0], [0.001, 0.003]])
-    assert distance(small_row_wrong, torch.tensor([[1000.0, 2000.0], [0.001, 0.002]])) > 1000
+    assert (
+        distance(small_row_wrong, torch.tensor([[1000.0, 2000.0], [0.001, 0.002]]))
+        > 1000
+    )
 
 
 def test_records_are_kept_with_what_a_call_cost_and_brought_back() -> None:
@@ -410,9 +461,18 @@ def test_records_are_kept_with_what_a_call_cost_and_brought_back() -> None:
     from autograder.wire.frames import pack, unpack
     from autograder.wire.values import Decoder, Encoder
 
-    call = Call("f", (), {}, result=RIGHT, cost=Cost(1, 2, 3, 4, 5), gradients=[[INVERTED, None]])
+    call = Call(
+        "f",
+        (),
+        {},
+        result=RIGHT,
+        cost=Cost(1, 2, 3, 4, 5),
+        gradients=[[INVERTED, None]],
+    )
     encoder = Encoder(lambda _: None)
-    stored = decode_stored(encode_line(_store_call(call, encoder)).decode(), _StoredCall)
+    stored = decode_stored(
+        encode_line(_store_call(call, encoder)).decode(), _StoredCall
+    )
     back = _restore_call(stored, Decoder(unpack(pack(encoder.tensors))))
     assert back.cost == call.cost
     assert back.gradients[0][0].tolist() == [2.0, 1.0]

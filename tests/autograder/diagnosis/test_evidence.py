@@ -24,10 +24,14 @@ from autograder.suite.sight import Sight, Unseen
 
 Function = Callable[[torch.Tensor], Any]
 POINTS = {"first": 3.0, "second": 5.0, "third": 2.0}
-QUESTION = SuiteQuestion("f", tuple(SuiteTest(name, p, "") for name, p in POINTS.items()), (), ())
+QUESTION = SuiteQuestion(
+    "f", tuple(SuiteTest(name, p, "") for name, p in POINTS.items()), (), ()
+)
 INPUTS = {
     "first": torch.tensor([[1.0, 2.0], [3.0, 5.0]]).double(),
-    "second": torch.tensor([[0.0, 1.0, 4.0], [2.0, 2.5, 1.0], [7.0, 0.5, 3.0]]).double(),
+    "second": torch.tensor(
+        [[0.0, 1.0, 4.0], [2.0, 2.5, 1.0], [7.0, 0.5, 3.0]]
+    ).double(),
     "third": torch.tensor([[2.0, -1.0], [0.5, 1.5], [1.0, 0.25]]).double(),
 }
 
@@ -58,7 +62,9 @@ def run_all(function: Function) -> dict[str, TestRun]:
         answer = function(x)
         passed = isinstance(answer, torch.Tensor) and torch.equal(answer, key(x))
         verdict = Verdict("passed" if passed else "failed")
-        runs[test] = TestRun(test, verdict, (Call("f", (x,), {}, result=answer),), distances=(9.0,))
+        runs[test] = TestRun(
+            test, verdict, (Call("f", (x,), {}, result=answer),), distances=(9.0,)
+        )
     return runs
 
 
@@ -82,7 +88,9 @@ def name(student: Function, *mistakes: tuple[Function, str]) -> NamedMistakes:
         return {test: runs[test] for test in tests}
 
     known = [
-        KnownAnswer("f", function.__name__, f"about {function.__name__}", "", 0.5, shows=shows)
+        KnownAnswer(
+            "f", function.__name__, f"about {function.__name__}", "", 0.5, shows=shows
+        )
         for function, shows in mistakes
     ]
     nothing: Any = None
@@ -90,7 +98,9 @@ def name(student: Function, *mistakes: tuple[Function, str]) -> NamedMistakes:
     sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
     sitting.run = run_known
     asker = Asker(Submission(student).open, {"f": lambda x: key(x)}, Limits())
-    return Diagnostician(sitting, known, {"f": ""}).name_mistakes(QUESTION, run_all(student), asker)
+    return Diagnostician(sitting, known, {"f": ""}).name_mistakes(
+        QUESTION, run_all(student), asker
+    )
 
 
 COLUMNS = (over_columns, "sums_to_one(-2)")
@@ -113,10 +123,15 @@ def test_two_mistakes_show_in_the_same_answers() -> None:
 
 def test_mistakes_that_show_alike_are_told_by_what_they_show() -> None:
     """Which of the two it is nobody knows, and either hint may be false."""
-    named = name(lambda x: torch.softmax(3 * x, dim=-2), COLUMNS, (doubled, "sums_to_one(-2)"))
+    named = name(
+        lambda x: torch.softmax(3 * x, dim=-2), COLUMNS, (doubled, "sums_to_one(-2)")
+    )
     assert named.first is not None
     assert named.first.mistake == "over_columns"
-    assert named.first.hint == "In the calls that are wrong, your answer sums to 1 along axis -2."
+    assert (
+        named.first.hint
+        == "In the calls that are wrong, your answer sums to 1 along axis -2."
+    )
 
 
 def test_exact_agreement_comes_before_evidence() -> None:
@@ -127,7 +142,9 @@ def test_exact_agreement_comes_before_evidence() -> None:
 
 
 def test_an_answer_that_shows_the_contrary_is_not_named() -> None:
-    named = name(lambda x: torch.softmax(x + x.mT if len(x) == len(x[0]) else x, -1), COLUMNS)
+    named = name(
+        lambda x: torch.softmax(x + x.mT if len(x) == len(x[0]) else x, -1), COLUMNS
+    )
     assert named.first is None
 
 
@@ -166,7 +183,10 @@ WRONG = "In the calls that are wrong, your answer"
         ),
         (lambda x: key(x).mT, "has axes -2 and -1 exchanged."),
         (lambda x: x + 0.5, "is right after a softmax along axis -1."),
-        (lambda x: key(x).float(), "has the right numbers as float32 in place of float64."),
+        (
+            lambda x: key(x).float(),
+            "has the right numbers as float32 in place of float64.",
+        ),
         (lambda x: key(x).unsqueeze(0), "has an axis of length one too many."),
         (lambda x: key(x).log(), "is log of the right one."),
     ],
@@ -188,7 +208,12 @@ def test_the_right_shape_with_wrong_numbers_is_no_repair() -> None:
 
 @pytest.mark.parametrize(
     "student",
-    [torch.zeros_like, torch.ones_like, lambda x: x, lambda x: torch.full_like(x, torch.nan)],
+    [
+        torch.zeros_like,
+        torch.ones_like,
+        lambda x: x,
+        lambda x: torch.full_like(x, torch.nan),
+    ],
 )
 def test_an_answer_without_an_idea_is_not_repaired(student: Function) -> None:
     named = name(student, COLUMNS)
@@ -199,7 +224,10 @@ def test_an_answer_without_an_idea_is_not_repaired(student: Function) -> None:
 @pytest.mark.parametrize(
     ("student", "text"),
     [
-        (lambda x: torch.arange(x.numel()).view(x.shape).double(), "is the same whatever `x` is"),
+        (
+            lambda x: torch.arange(x.numel()).view(x.shape).double(),
+            "is the same whatever `x` is",
+        ),
         (lambda x: x - x.mean(0), "has rows that change with later rows of `x`"),
         (torch.zeros_like, "is 0 everywhere"),
         (
@@ -213,7 +241,9 @@ def test_an_answer_without_an_idea_is_not_repaired(student: Function) -> None:
         ),
     ],
 )
-def test_what_is_true_of_an_answer_that_nothing_repairs(student: Function, text: str) -> None:
+def test_what_is_true_of_an_answer_that_nothing_repairs(
+    student: Function, text: str
+) -> None:
     named = name(student, COLUMNS)
     assert text in named.evidence
     assert points_lost(list(POINTS), POINTS, named.prices) == 10.0
@@ -248,7 +278,9 @@ def test_numbers_of_several_parts_are_not_counted_together() -> None:
     """Two tensors are no other form than two tensors, and one number of three is right."""
     evidence = find_evidence(sight_of(ONE_RIGHT, RIGHT), ["first"], ["first"])
     assert evidence is not None
-    assert evidence.text == "In the calls that are wrong, no part of your answer is right."
+    assert (
+        evidence.text == "In the calls that are wrong, no part of your answer is right."
+    )
 
 
 def test_the_entries_of_a_dict_are_told_by_name() -> None:
@@ -283,7 +315,9 @@ def test_a_single_number_is_right_after_a_repair_by_chance() -> None:
     """2 is the square root of 4, and 4 is twice 2."""
     assert find_evidence(sight_of(2.0, 4.0), ["first"], []) is None
     repaired = find_evidence(
-        sight_of(torch.tensor([2.0, 3.0, 5.0]), torch.tensor([4.0, 9.0, 25.0])), ["first"], []
+        sight_of(torch.tensor([2.0, 3.0, 5.0]), torch.tensor([4.0, 9.0, 25.0])),
+        ["first"],
+        [],
     )
     assert repaired is not None
     assert repaired.text == f"{WRONG} is root of the right one."
@@ -321,7 +355,9 @@ def test_rows_that_belong_together_are_no_batch() -> None:
 def test_the_entries_of_a_batch_that_are_right_alone_are_told() -> None:
     """Row b is multiplied by b + 1, and a row alone by 1."""
     x = torch.tensor([[1.0, 2.0], [5.0, 7.0]])
-    sight = batch_sight(lambda x: x, lambda x: x * torch.arange(1, len(x) + 1)[:, None], x)
+    sight = batch_sight(
+        lambda x: x, lambda x: x * torch.arange(1, len(x) + 1)[:, None], x
+    )
     evidence = find_evidence({"first": [(0, sight)]}, ["first"], ["first"])
     assert evidence is not None
     assert evidence.text == (

@@ -99,7 +99,9 @@ def test_no_input_of_a_test() -> None:
     """Where the smallest call is a test's, the numbers or sizes are others."""
     smallest = Call("f", (torch.zeros(2, 1).double(), torch.zeros(1, 1).double()), {})
     inputs = {call_fingerprint(smallest)}
-    example = find(attention_weights, over_the_queries, QUERIES, KEYS, suite_inputs=inputs)
+    example = find(
+        attention_weights, over_the_queries, QUERIES, KEYS, suite_inputs=inputs
+    )
     assert example is not None
     assert example.call != SMALLEST
     only = find(attention_weights, over_the_queries, *smallest.arguments)
@@ -110,7 +112,9 @@ def test_no_input_of_a_test() -> None:
 def test_a_double_and_its_float_are_one_input() -> None:
     """Of a test's doubles, the call with the floats next to them is the test's call too."""
     doubles = torch.arange(400.0).double().sin()
-    fingerprints = {call_fingerprint(Call("f", (x,), {})) for x in (doubles, doubles.float())}
+    fingerprints = {
+        call_fingerprint(Call("f", (x,), {})) for x in (doubles, doubles.float())
+    }
     assert len(fingerprints) == 1
     assert call_fingerprint(Call("f", (doubles + 1e-3,), {})) not in fingerprints
 
@@ -144,7 +148,10 @@ def test_the_answer_key_accepts_the_call() -> None:
     example = find(total, lambda x: x.sum(0), torch.arange(10.0).view(5, 2))
     assert example is not None
     assert example.call == "f(torch.tensor([[0.], [0.], [0.]]))"
-    assert (example.yours, example.expected) == ("torch.tensor([0.])", "torch.tensor([1.])")
+    assert (example.yours, example.expected) == (
+        "torch.tensor([0.])",
+        "torch.tensor([1.])",
+    )
 
 
 def test_an_exception_in_place_of_an_answer() -> None:
@@ -156,7 +163,10 @@ def test_an_exception_in_place_of_an_answer() -> None:
     example = find(lambda x: x, square_only, torch.arange(12.0).view(3, 4))
     assert example is not None
     assert example.yours == "raises RuntimeError: square, please, at 0x…"
-    assert example.expected in ("torch.tensor([[0.], [0.]])", "torch.tensor([[0., 0.]])")
+    assert example.expected in (
+        "torch.tensor([[0.], [0.]])",
+        "torch.tensor([[0., 0.]])",
+    )
     assert example.table is None
 
 
@@ -172,7 +182,10 @@ def test_a_refusal_in_words() -> None:
 def test_a_cost_in_words() -> None:
     example = find_costly(operations=40)
     assert example is not None
-    assert example.note == "has the right value; it takes more torch operations than it needs."
+    assert (
+        example.note
+        == "has the right value; it takes more torch operations than it needs."
+    )
     assert find_costly(operations=10) is None
 
 

@@ -40,7 +40,10 @@ def files(folder: Path) -> list[Path]:
 CALLS = (
     Call("softmax", (), {}, result=torch.tensor([[0.25, 0.75]], dtype=torch.float64)),
     Call(
-        "heads", (), {}, result=(torch.arange(6).reshape(2, 3).t(), [True, None, 0.1], {"n": 2**70})
+        "heads",
+        (),
+        {},
+        result=(torch.arange(6).reshape(2, 3).t(), [True, None, 0.1], {"n": 2**70}),
     ),
     Call("f", (), {}, fault=StudentError("ValueError", "d differs")),
     Call("g", (), {}, fault=StudentMissing("not there"), changed=("z",)),
@@ -54,7 +57,8 @@ def test_a_run_comes_back_as_it_was(kept: KnownRuns) -> None:
     assert back is not None
     assert back.verdict.outcome == "failed"
     assert all(
-        answers_agree(mine, call, None) for mine, call in zip(back.calls, CALLS, strict=True)
+        answers_agree(mine, call, None)
+        for mine, call in zip(back.calls, CALLS, strict=True)
     )
     assert [call.changed for call in back.calls] == [(), (), (), ("z",)]
     assert back.calls[1].result[0].tolist() == [[0, 3], [1, 4], [2, 5]]
@@ -80,7 +84,9 @@ def test_another_suite_knows_nothing_of_it_and_clears_it_away(
 ) -> None:
     kept.save("over_the_rows", [TestRun("test_rows", Verdict("passed"), ())])
     changed = KnownRuns(
-        dataclasses.replace(course, root=tmp_path), course.assignment("small"), "other inputs"
+        dataclasses.replace(course, root=tmp_path),
+        course.assignment("small"),
+        "other inputs",
     )
     assert changed.load("over_the_rows", "test_rows") is None
     changed.save("no_scale", [TestRun("test_rows", Verdict("passed"), ())])
@@ -88,7 +94,9 @@ def test_another_suite_knows_nothing_of_it_and_clears_it_away(
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a file of tensors", b"\xff" * 64])
-def test_a_damaged_file_is_as_good_as_none(kept: KnownRuns, tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_file_is_as_good_as_none(
+    kept: KnownRuns, tmp_path: Path, damage: bytes
+) -> None:
     kept.save("over_the_rows", [TestRun("test_rows", Verdict("failed"), CALLS)])
     (path,) = files(tmp_path)
     path.write_bytes(damage)
@@ -114,7 +122,9 @@ def test_the_second_time_no_mistake_is_run(
 ) -> None:
     first = grade(softmax=OVER_THE_ROWS)
     grader = bench.grader
-    monkeypatch.setattr(grader._known, "_records", {})  # as a new process, which remembers nothing
+    monkeypatch.setattr(
+        grader._known, "_records", {}
+    )  # as a new process, which remembers nothing
 
     def refuse(*_: object) -> None:
         raise AssertionError("a mistake was run again")
@@ -122,4 +132,6 @@ def test_the_second_time_no_mistake_is_run(
     monkeypatch.setattr(grader._known, "run", refuse)
     second = grade(softmax=OVER_THE_ROWS)
     assert second == first
-    assert [q.diagnosis.mistake for q in second.questions if q.diagnosis] == ["over_the_rows"]
+    assert [q.diagnosis.mistake for q in second.questions if q.diagnosis] == [
+        "over_the_rows"
+    ]

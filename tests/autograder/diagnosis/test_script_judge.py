@@ -25,7 +25,9 @@ def difference(
     script = Script((ScriptStep("f", arguments),), gradients=gradients)
     right_answers = judge.right_answers(script)
     assert right_answers is not None
-    return judge.difference(script, KeyPlayer({"f": answer}).play(script), right_answers)
+    return judge.difference(
+        script, KeyPlayer({"f": answer}).play(script), right_answers
+    )
 
 
 def kind(*arguments: Any, **options: Any) -> str:
@@ -44,7 +46,10 @@ def test_another_order_of_the_same_sum_is_rounding(dtype: torch.dtype) -> None:
 
 
 def test_a_part_in_a_thousand_is_none() -> None:
-    assert kind(lambda x: x, lambda x: 1.001 * x, torch.ones(3, dtype=torch.float64)) == "value"
+    assert (
+        kind(lambda x: x, lambda x: 1.001 * x, torch.ones(3, dtype=torch.float64))
+        == "value"
+    )
     assert kind(lambda x: x, lambda x: 1.001 * x, torch.ones(3)) == "value"
 
 
@@ -66,8 +71,13 @@ def test_either_of_two_equal_ones_where_the_docstring_leaves_it_free() -> None:
     x = torch.tensor([1.0, 3.0, 3.0])
     first, last = (lambda x: int(x.argmax())), (lambda x: 2 - int(x.flip(0).argmax()))
     assert kind(first, last, x, equals_are_free=True) == ""
-    assert kind(first, lambda x: 0, x, equals_are_free=True) == ""  # the key itself wavers
-    assert kind(first, lambda x: 0, torch.tensor([1.0, 3.0, 2.0]), equals_are_free=True) == "value"
+    assert (
+        kind(first, lambda x: 0, x, equals_are_free=True) == ""
+    )  # the key itself wavers
+    assert (
+        kind(first, lambda x: 0, torch.tensor([1.0, 3.0, 2.0]), equals_are_free=True)
+        == "value"
+    )
 
 
 def test_whole_floats_are_equal_to_whole_numbers_as_in_comparisons() -> None:
@@ -85,7 +95,9 @@ def test_not_finite_form_and_error_are_kinds_of_their_own() -> None:
     assert kind(lambda x: x, lambda x: x[None], x) == "form"
     assert kind(lambda x: x, lambda x: x.double(), x) == "form"
     assert kind(lambda x: x, lambda x: [0, 0], x) == "form"
-    assert kind(lambda x: x, lambda x: x[5], x) == "fault"  # no StudentError in this process
+    assert (
+        kind(lambda x: x, lambda x: x[5], x) == "fault"
+    )  # no StudentError in this process
 
 
 def test_keys_of_a_dict_may_come_in_any_order() -> None:
@@ -102,7 +114,9 @@ def test_gradients() -> None:
     assert kind(square, lambda x: x * x.detach(), x) == ""
 
 
-def test_a_call_that_the_answer_key_refuses_or_answers_with_nan_is_not_allowed() -> None:
+def test_a_call_that_the_answer_key_refuses_or_answers_with_nan_is_not_allowed() -> (
+    None
+):
     def refuses(x: Tensor) -> Tensor:
         raise ValueError
 
@@ -110,7 +124,9 @@ def test_a_call_that_the_answer_key_refuses_or_answers_with_nan_is_not_allowed()
     x = torch.ones(2)
     assert judge.right_answers(Script((ScriptStep("refuses", (x,)),))) is None
     assert judge.right_answers(Script((ScriptStep("nan", (x,)),))) is None
-    assert judge.right_answers(Script((ScriptStep("nan", (x * torch.nan,)),))) is not None
+    assert (
+        judge.right_answers(Script((ScriptStep("nan", (x * torch.nan,)),))) is not None
+    )
 
 
 def test_any_answer_of_a_kind_is_right() -> None:

@@ -135,14 +135,19 @@ def test_settings_and_steps_that_do_not_matter_go() -> None:
         return x * scale
 
     smallest = shrunk(right, wrong, torch.randn(5), causal=True, scale=0.3)
-    assert call_of(smallest) in ("f(torch.tensor([1., 0.]))", "f(torch.tensor([1., 1.]))")
+    assert call_of(smallest) in (
+        "f(torch.tensor([1., 0.]))",
+        "f(torch.tensor([1., 1.]))",
+    )
 
 
 def test_a_setting_that_matters_stays() -> None:
     def right(x: Tensor, scale: float = 1.0, causal: bool = False) -> Tensor:
         return x.cumsum(0) if causal else x
 
-    smallest = shrunk(right, lambda x, scale=1.0, causal=False: x, torch.randn(5), causal=True)
+    smallest = shrunk(
+        right, lambda x, scale=1.0, causal=False: x, torch.randn(5), causal=True
+    )
     assert smallest.script.steps[0].keywords == {"causal": True}
 
 
@@ -159,7 +164,9 @@ def test_a_memory_between_calls_needs_both() -> None:
                 remembered.append(n)
                 return remembered[0]
 
-            return judge.difference(script, KeyPlayer({"f": wrong}).play(script), answers)
+            return judge.difference(
+                script, KeyPlayer({"f": wrong}).play(script), answers
+            )
 
         steps = tuple(ScriptStep("f", (number,)) for number in (7, 7, 9, 4))
         return shrink(Script(steps), examine)
@@ -176,7 +183,9 @@ def test_few_candidates_give_a_smaller_call_at_least() -> None:
     def wrong(q: Tensor, k: Tensor) -> Tensor:
         return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-2)
 
-    smallest = shrunk(attention_weights, wrong, torch.randn(7, 5), torch.randn(6, 5), most=20)
+    smallest = shrunk(
+        attention_weights, wrong, torch.randn(7, 5), torch.randn(6, 5), most=20
+    )
     assert smallest.candidates <= 20
     assert smallest.script.steps[0].arguments[0].numel() < 35
 
@@ -184,7 +193,9 @@ def test_few_candidates_give_a_smaller_call_at_least() -> None:
 def test_the_same_call_shrinks_to_the_same_bytes() -> None:
     q, k = torch.randn(3, 5), torch.randn(4, 5)
     texts = {
-        call_of(shrunk(attention_weights, lambda q, k: torch.softmax(q @ k.mT, -1), q, k))
+        call_of(
+            shrunk(attention_weights, lambda q, k: torch.softmax(q @ k.mT, -1), q, k)
+        )
         for _ in range(3)
     }
     assert len(texts) == 1

@@ -171,5 +171,9 @@ RIGHT = {
 
 def write_course(root: Path) -> None:
     write_assignment(
-        root, "columns", SOURCE, SUITE, "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\n"
+        root,
+        "columns",
+        SOURCE,
+        SUITE,
+        "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\n",
     )

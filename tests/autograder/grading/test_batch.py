@@ -46,7 +46,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def graded_class(course: Course, bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def graded_class(
+    course: Course, bench: Bench, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """What was handed in and its results by one worker, for tests that begin with a class that has
     been graded.
     """
@@ -73,7 +75,10 @@ def request(
 
 
 def files(tmp_path: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (tmp_path / "results" / "small").glob("*")}
+    return {
+        path.name: path.read_bytes()
+        for path in (tmp_path / "results" / "small").glob("*")
+    }
 
 
 def test_one_worker_and_two_with_a_host_each_give_the_same_bytes(
@@ -92,7 +97,9 @@ def test_one_worker_and_two_with_a_host_each_give_the_same_bytes(
 
 
 @pytest.mark.usefixtures("standing_host")
-def test_only_what_changed_is_graded_again(course: Course, graded: Path, tmp_path: Path) -> None:
+def test_only_what_changed_is_graded_again(
+    course: Course, graded: Path, tmp_path: Path
+) -> None:
     (tmp_path / "results" / "small" / "student-001.json").unlink()
     (graded / "student-003.ipynb").unlink()
     again = grade_command(request(course, graded, tmp_path))
@@ -115,15 +122,17 @@ def test_a_submission_that_can_no_longer_be_graded_keeps_no_old_score(
 
 @pytest.mark.usefixtures("graded")
 def test_times_are_kept_apart_from_results(tmp_path: Path) -> None:
-    timing = json.loads((tmp_path / "results" / "small.timing.json").read_text(encoding="utf-8"))
+    timing = json.loads(
+        (tmp_path / "results" / "small.timing.json").read_text(encoding="utf-8")
+    )
     assert [entry["student"] for entry in timing["submissions"]] == [
         "student-001",
         "student-002",
         "student-003",
     ]
-    assert "second" not in (tmp_path / "results" / "small" / "student-001.json").read_text(
-        encoding="utf-8"
-    )
+    assert "second" not in (
+        tmp_path / "results" / "small" / "student-001.json"
+    ).read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("standing_host")
@@ -145,7 +154,9 @@ def test_past_the_time_of_a_run_nothing_is_lost_and_the_next_run_goes_on(
     (graded / "student-002.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     (graded / "student-004.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     limits = dataclasses.replace(course.limits, run_minutes=1e-6)
-    short = grade_command(request(dataclasses.replace(course, limits=limits), graded, tmp_path))
+    short = grade_command(
+        request(dataclasses.replace(course, limits=limits), graded, tmp_path)
+    )
     assert [one.student for one in short.problems] == ["student-002", "student-004"]
     assert "run_minutes = 1e-06" in short.problems[0].problem
     assert files(tmp_path) == before, (
@@ -163,9 +174,14 @@ def test_a_forced_run_that_was_cut_off_is_finished_by_the_next(
     (folder / "student-003.ipynb").unlink()
     grade_command(request(course, folder, tmp_path))
     limits = dataclasses.replace(course.limits, run_minutes=1e-6)
-    grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path, force=True))
+    grade_command(
+        request(
+            dataclasses.replace(course, limits=limits), folder, tmp_path, force=True
+        )
+    )
     assert all(
-        entry.older and not entry.problem for entry in read_timing(tmp_path / "results", "small")
+        entry.older and not entry.problem
+        for entry in read_timing(tmp_path / "results", "small")
     )
     rest = grade_command(request(course, folder, tmp_path))
     assert (rest.graded, rest.problems) == (2, ())
@@ -204,7 +220,10 @@ class Lines:
 
 def test_a_pool_takes_any_time() -> None:
     pool = Pool(
-        cast("Any", Lines()), ["job"], lambda _, job: job.encode(), until=time.monotonic() + 1e12
+        cast("Any", Lines()),
+        ["job"],
+        lambda _, job: job.encode(),
+        until=time.monotonic() + 1e12,
     )
     assert list(pool.run()) == [FinishedJob("job", b"job")]
 
@@ -216,7 +235,9 @@ def test_a_pool_ends_what_is_at_work_when_the_time_is_up() -> None:
         return job.encode()
 
     jobs = ["quick", "endless", "never begun"]
-    done = list(Pool(cast("Any", Lines()), jobs, work, until=time.monotonic() + 3).run())
+    done = list(
+        Pool(cast("Any", Lines()), jobs, work, until=time.monotonic() + 3).run()
+    )
     assert done == [
         FinishedJob("quick", b"quick"),
         FinishedJob("endless"),

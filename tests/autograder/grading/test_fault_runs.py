@@ -16,7 +16,9 @@ def program(name: str, *arguments: str) -> str:
     """What the program prints; it ends with status 0 where nothing was wrong."""
     command = [sys.executable, str(LONG / name), *arguments]
     in_memory = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | in_memory)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | in_memory
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

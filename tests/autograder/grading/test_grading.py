@@ -108,7 +108,9 @@ def test_the_same_submission_gives_the_same_bytes(grade: Grade) -> None:
 
 
 def test_a_known_mistake_is_named_and_charged_once(grade: Grade) -> None:
-    result = grade(softmax="def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n")
+    result = grade(
+        softmax="def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
+    )
     softmax, attention = question(result, "softmax"), question(result, "attention")
     assert softmax.diagnosis is not None
     assert (softmax.diagnosis.mistake, softmax.diagnosis.hint) == (
@@ -129,7 +131,9 @@ def test_a_mistake_that_nobody_knows_has_no_diagnosis(grade: Grade) -> None:
 
 
 @pytest.fixture(scope="module")
-def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Result]]:
+def halves(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], Result]]:
     """Grades a right `quarter` behind this `half`."""
 
     def write(root: Path) -> None:
@@ -141,7 +145,10 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
 
         def result(half: str) -> Result:
             notebook = folder / "student-001.ipynb"
-            cells = {"half": half, "quarter": "def quarter(x):\n    return half(half(x))\n"}
+            cells = {
+                "half": half,
+                "quarter": "def quarter(x):\n    return half(half(x))\n",
+            }
             notebook.write_text(handed_in(cells), encoding="utf-8")
             graded = bench.grade(FoundSubmission("student-001", notebook)).result
             assert graded is not None
@@ -150,7 +157,9 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
         yield result
 
 
-def test_a_refusal_that_a_prerequisite_owes_is_carried(halves: Callable[[str], Result]) -> None:
+def test_a_refusal_that_a_prerequisite_owes_is_carried(
+    halves: Callable[[str], Result],
+) -> None:
     """quarter leaves it to half to refuse odd numbers: where half does not, its own point is lost,
     and no other.
     """
@@ -199,7 +208,9 @@ def test_a_mistake_of_ones_own_is_not_carried(grade: Grade) -> None:
 
 
 def test_a_mistake_beside_a_missing_check_is_still_named(grade: Grade) -> None:
-    result = grade(attention="def attention(q, k, v):\n    return softmax(q @ k.T) @ v\n")
+    result = grade(
+        attention="def attention(q, k, v):\n    return softmax(q @ k.T) @ v\n"
+    )
     attention = question(result, "attention")
     assert outcomes(result, "attention") == ["failed", "failed", "failed"]
     assert attention.diagnosis is not None
@@ -210,7 +221,9 @@ def test_a_slip_keeps_a_share_of_its_question(grade: Grade) -> None:
     """no_scale answers nothing right, so that its refusal counts for nothing too; the course lets
     it keep half.
     """
-    result = grade(attention=ANSWERS["attention"].replace(" / math.sqrt(q.shape[-1])", ""))
+    result = grade(
+        attention=ANSWERS["attention"].replace(" / math.sqrt(q.shape[-1])", "")
+    )
     attention = question(result, "attention")
     assert attention.diagnosis is not None
     assert attention.diagnosis.keeps == 0.5
@@ -224,7 +237,8 @@ def test_a_slip_beside_a_missing_check_costs_both_and_no_more(grade: Grade) -> N
     costs no more.
     """
     attention = question(
-        grade(attention="def attention(q, k, v):\n    return softmax(q @ k.T) @ v\n"), "attention"
+        grade(attention="def attention(q, k, v):\n    return softmax(q @ k.T) @ v\n"),
+        "attention",
     )
     assert (attention.score, attention.kept) == (3.0, 3.0)
 
@@ -256,7 +270,10 @@ def test_what_is_not_written_yet_says_so(grade: Grade) -> None:
         "NotImplementedError('x')\n"
     )
     test = question(result, "counter").tests[0]
-    assert (test.outcome, test.message) == ("error", "`Counter(start=3)` is not written yet.")
+    assert (test.outcome, test.message) == (
+        "error",
+        "`Counter(start=3)` is not written yet.",
+    )
 
 
 def test_an_exception_names_the_students_own_line(grade: Grade) -> None:
@@ -339,7 +356,9 @@ def test_a_bad_cell_costs_itself(grade: Grade, source: str, outcome: str) -> Non
 def test_what_comes_from_my_course_is_what_the_notebook_has_under_that_name(
     grade: Grade, mine: str
 ) -> None:
-    result = grade(attention=f"{mine}\n" + ANSWERS["attention"].replace("softmax(", "mine("))
+    result = grade(
+        attention=f"{mine}\n" + ANSWERS["attention"].replace("softmax(", "mine(")
+    )
     assert result.score == 11.0
     (cell,) = (cell for cell in result.cells if cell.id == "attention")
     assert (cell.outcome, cell.message) == (
@@ -348,9 +367,12 @@ def test_what_comes_from_my_course_is_what_the_notebook_has_under_that_name(
     )
 
 
-def test_an_import_from_my_course_above_what_it_names_costs_nothing(grade: Grade) -> None:
+def test_an_import_from_my_course_above_what_it_names_costs_nothing(
+    grade: Grade,
+) -> None:
     result = grade(
-        "from my_course import *", softmax="from my_course import attention\n" + ANSWERS["softmax"]
+        "from my_course import *",
+        softmax="from my_course import attention\n" + ANSWERS["softmax"],
     )
     assert result.score == 11.0
 
@@ -367,7 +389,9 @@ def test_what_only_my_course_has_is_named(grade: Grade) -> None:
     assert question(result, "counter").score == 1.0
 
 
-def test_a_call_that_hangs_costs_its_test_and_a_question_hangs_twice_at_most(grade: Grade) -> None:
+def test_a_call_that_hangs_costs_its_test_and_a_question_hangs_twice_at_most(
+    grade: Grade,
+) -> None:
     result = grade(attention="def attention(q, k, v):\n    while True:\n        pass\n")
     assert outcomes(result, "attention") == ["timeout", "timeout", "timeout"]
     assert (
@@ -412,7 +436,9 @@ def test_an_argument_changed_in_place_is_noticed(grade: Grade) -> None:
     )
     tests = question(result, "softmax").tests
     assert [test.outcome for test in tests] == ["passed", "failed"]
-    assert tests[1].message.startswith("`softmax(z[3, 5])` changed its argument z in place")
+    assert tests[1].message.startswith(
+        "`softmax(z[3, 5])` changed its argument z in place"
+    )
 
 
 def test_state_does_not_leak_from_question_to_question(grade: Grade) -> None:
@@ -451,7 +477,9 @@ def test_a_handle_is_no_tensor(grade: Grade) -> None:
     assert question(result, "softmax").score == 0.0
 
 
-def test_what_is_no_notebook_is_named_and_graded_not(bench: Bench, tmp_path: Path) -> None:
+def test_what_is_no_notebook_is_named_and_graded_not(
+    bench: Bench, tmp_path: Path
+) -> None:
     path = tmp_path / "student-009.ipynb"
     path.write_text("this is not JSON", encoding="utf-8")
     graded = bench.grader.grade(bench.clients[0], FoundSubmission("student-009", path))
@@ -499,13 +527,18 @@ def test_a_cell_runs_in_every_worker_however_slow_it_is_and_whatever_it_gives(
     first.
     """
     ways = [way.replace("T", f"T{number}") for number, way in enumerate(WAYS_TO_GIVE)]
-    gives = "\n".join(["import contextlib, math, time, torch", f"time.sleep({seconds})", *ways])
+    gives = "\n".join(
+        ["import contextlib, math, time, torch", f"time.sleep({seconds})", *ways]
+    )
     names = ", ".join(
         "math.T11" if way.startswith("math.") else f"T{number}"
         for number, way in enumerate(WAYS_TO_GIVE)
     )
     uses = f"    assert len([{names}]) == {len(WAYS_TO_GIVE)}\n    return"
-    answers = {name: ANSWERS[name].replace("    return", uses) for name in ("softmax", "attention")}
+    answers = {
+        name: ANSWERS[name].replace("    return", uses)
+        for name in ("softmax", "attention")
+    }
     result = grade(gives, **answers, counter="class Counter:\n    pass\n")
     assert {q.name: q.score for q in result.questions} == {
         "softmax": 4.0,
@@ -514,10 +547,16 @@ def test_a_cell_runs_in_every_worker_however_slow_it_is_and_whatever_it_gives(
     }
 
 
-def test_a_cell_that_spoils_what_others_need_does_so_in_every_worker(grade: Grade) -> None:
+def test_a_cell_that_spoils_what_others_need_does_so_in_every_worker(
+    grade: Grade,
+) -> None:
     spoils = "import time\ntime.sleep(1.2)\nsetattr(torch, 'exp', None)\n"
     lost = {q.name: (q.max_score - q.score, q.carried) for q in grade(spoils).questions}
-    assert lost == {"softmax": (4.0, 0.0), "attention": (0.0, 5.0), "counter": (0.0, 0.0)}
+    assert lost == {
+        "softmax": (4.0, 0.0),
+        "attention": (0.0, 5.0),
+        "counter": (0.0, 0.0),
+    }
 
 
 def test_a_mistake_in_a_class_is_named_by_what_its_methods_answer(grade: Grade) -> None:

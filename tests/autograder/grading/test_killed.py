@@ -42,7 +42,10 @@ def pid_of(worker: Worker) -> int:
 
 def parent_of(process: int) -> int:
     return int(
-        Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1]
+        Path(f"/proc/{process}/stat")
+        .read_text(encoding="ascii")
+        .rpartition(")")[2]
+        .split()[1]
     )
 
 
@@ -62,13 +65,17 @@ def bench(course: Course) -> Iterator[Bench]:
 
 @pytest.fixture
 def class_of_two(tmp_path: Path) -> list[FoundSubmission]:
-    found = [FoundSubmission(student, tmp_path / f"{student}.ipynb") for student in STUDENTS]
+    found = [
+        FoundSubmission(student, tmp_path / f"{student}.ipynb") for student in STUDENTS
+    ]
     for one in found:
         one.path.write_text(handed_in(STUDENTS[one.student]), encoding="utf-8")
     return found
 
 
-def graded(bench: Bench, found: Sequence[FoundSubmission]) -> dict[str, tuple[Graded, bytes]]:
+def graded(
+    bench: Bench, found: Sequence[FoundSubmission]
+) -> dict[str, tuple[Graded, bytes]]:
     """As `grade_batch`, on a bench that stands."""
     return {
         ended.job.student: read_finished_job(ended, bench.course.limits)
@@ -151,7 +158,10 @@ def test_who_is_killed_twice_is_named_and_the_others_go_on(
 
 
 def results(done: dict[str, tuple[Graded, bytes]]) -> dict[str, bytes | str]:
-    return {student: content or scored.problem for student, (scored, content) in done.items()}
+    return {
+        student: content or scored.problem
+        for student, (scored, content) in done.items()
+    }
 
 
 STOPPED: dict[str, Callable[[Worker], list[int]]] = {
@@ -173,8 +183,12 @@ def test_who_is_stopped_for_longer_than_any_limit_and_woken_changes_no_result(
     """As Ctrl-Z, a container that is paused, or a suspended laptop do it: a call may be asleep for
     0.4 s here.
     """
-    limits = dataclasses.replace(bench.course.limits, call_seconds=0.2, submission_seconds=1.0)
-    monkeypatch.setattr(bench.grader, "course", dataclasses.replace(bench.course, limits=limits))
+    limits = dataclasses.replace(
+        bench.course.limits, call_seconds=0.2, submission_seconds=1.0
+    )
+    monkeypatch.setattr(
+        bench.grader, "course", dataclasses.replace(bench.course, limits=limits)
+    )
     for one in class_of_two:
         sleeps = {**STUDENTS[one.student], "attention": "import time\n" + SLEEPS}
         one.path.write_text(handed_in(sleeps), encoding="utf-8")
@@ -295,7 +309,9 @@ def test_where_no_fresh_host_can_be_had_the_rest_is_named_at_once() -> None:
 
     done = list(Pool(cast("Any", Broken(processes=1)), ["a", "b"], work).run())
     assert done == [
-        FinishedJob(job, fault="the sandbox host failed, and no other can be had: no memory")
+        FinishedJob(
+            job, fault="the sandbox host failed, and no other can be had: no memory"
+        )
         for job in ("a", "b")
     ]
 
@@ -328,8 +344,12 @@ def test_the_workers_of_a_grader_that_died_end(bench: Bench) -> None:
         worker.request(CALL, {}, 5.0, "f")
 
 
-def test_a_process_that_used_up_its_cpu_time_was_not_killed_by_the_machine(bench: Bench) -> None:
-    worker = Worker(bench.clients[0], dataclasses.replace(bench.course.limits, cpu_seconds=1))
+def test_a_process_that_used_up_its_cpu_time_was_not_killed_by_the_machine(
+    bench: Bench,
+) -> None:
+    worker = Worker(
+        bench.clients[0], dataclasses.replace(bench.course.limits, cpu_seconds=1)
+    )
     cell = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass"
     with pytest.raises(StudentCrashed):
         next(worker.load([("spins", cell)], 60.0, "the cell"))

@@ -55,7 +55,12 @@ def mine(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cou
     ).hexdigest()
     questions = tuple(
         QuestionResult(
-            name, points, points, 0.0, None, (TestOutcome("test_it", "passed", points, points),)
+            name,
+            points,
+            points,
+            0.0,
+            None,
+            (TestOutcome("test_it", "passed", points, points),),
         )
         for name, points in points_of_questions(mine.assignment("small")).items()
     )
@@ -73,7 +78,9 @@ def refuse(mine: Course) -> Refuse:
 
     def refused(*arguments: object) -> str:
         done = CliRunner().invoke(main, [str(a) for a in arguments])
-        said = [line for line in done.stderr.splitlines() if not line.startswith("grading ")]
+        said = [
+            line for line in done.stderr.splitlines() if not line.startswith("grading ")
+        ]
         assert (done.exit_code, len(said)) == (2, 1), done.output
         assert said[0].startswith("autograder: ")
         return said[0]
@@ -85,7 +92,10 @@ def refuse(mine: Course) -> Refuse:
 def mounted(folder: Path, options: str) -> Iterator[Path]:
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)]
-    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+    if (
+        os.geteuid()
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
         pytest.skip("only root can mount")
     try:
         yield folder
@@ -100,7 +110,11 @@ def test_a_full_disk(refuse: Refuse, tmp_path: Path, command: tuple[str, ...]) -
         said = refuse(*command, full / "new")
         assert str(full / "new") in said
         assert "no space left" in said
-        left = [path for path in full.rglob("*") if path.is_file() and path.name != "filling"]
+        left = [
+            path
+            for path in full.rglob("*")
+            if path.is_file() and path.name != "filling"
+        ]
         assert left == []
 
 
@@ -149,11 +163,14 @@ def test_a_file_where_the_courses_own_folders_lie(
     }
     assert str(mine.root) in refuse(command, "small", *options.get(command, ()))
     assert {
-        (mine.root / folder).read_text() for folder in ("results", "feedback", "submitted")
+        (mine.root / folder).read_text()
+        for folder in ("results", "feedback", "submitted")
     } == {"kept"}
 
 
-def test_a_gradebook_in_use(refuse: Refuse, mine: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gradebook_in_use(
+    refuse: Refuse, mine: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gradebook = mine.root / "gradebook.db"
     with contextlib.closing(sqlite3.connect(gradebook)) as made:
         # what tells a gradebook from other databases
@@ -168,7 +185,9 @@ def test_a_gradebook_in_use(refuse: Refuse, mine: Course, monkeypatch: pytest.Mo
     assert f"{gradebook}: the database is in use by another program" in said
 
 
-def test_a_file_that_is_no_gradebook_is_never_written_to(refuse: Refuse, tmp_path: Path) -> None:
+def test_a_file_that_is_no_gradebook_is_never_written_to(
+    refuse: Refuse, tmp_path: Path
+) -> None:
     other = tmp_path / "other.db"
     for content, said in (
         (b"notes", "is no gradebook"),
@@ -182,14 +201,25 @@ def test_a_file_that_is_no_gradebook_is_never_written_to(refuse: Refuse, tmp_pat
     with contextlib.closing(sqlite3.connect(other)) as database:
         database.execute("CREATE TABLE recipes (name)")
     before = other.read_bytes()
-    assert "the database of another program (it holds recipes)" in refuse(*GRADEBOOK, other)
+    assert "the database of another program (it holds recipes)" in refuse(
+        *GRADEBOOK, other
+    )
     assert other.read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    "text", ["no json", "[]", '{"cells": 3}', '{"cells": [{"cell_type": "code"}]}', "[" * 100_000]
+    "text",
+    [
+        "no json",
+        "[]",
+        '{"cells": 3}',
+        '{"cells": [{"cell_type": "code"}]}',
+        "[" * 100_000,
+    ],
 )
-def test_an_answer_key_that_is_no_notebook(refuse: Refuse, mine: Course, text: str) -> None:
+def test_an_answer_key_that_is_no_notebook(
+    refuse: Refuse, mine: Course, text: str
+) -> None:
     mine.assignment("small").solution.write_text(text)
     said = refuse("grade", "small", "--workers", "1")
     assert f"{mine.assignment('small').solution}: the answer key is no notebook" in said

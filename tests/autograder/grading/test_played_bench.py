@@ -37,7 +37,9 @@ def played(course: Course, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], B
     the first host falls from namespaces to landlock.
     """
 
-    def launch(course: Course, isolation: str, clients: int, extras: Any, code: Any) -> PlayedHost:
+    def launch(
+        course: Course, isolation: str, clients: int, extras: Any, code: Any
+    ) -> PlayedHost:
         launched.append((isolation, clients, extras, code))
         return PlayedHost("namespaces", clients, extras)
 
@@ -45,7 +47,9 @@ def played(course: Course, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], B
         if isolation == "auto":
             host.close()
             return PlayedHost("landlock", len(host.clients), host.extras)
-        return host if not host.is_closed else PlayedHost(isolation, len(host.clients), ())
+        return (
+            host if not host.is_closed else PlayedHost(isolation, len(host.clients), ())
+        )
 
     launched: list[Any] = []
     monkeypatch.setattr(bench_module, "launch_host", launch)
@@ -74,7 +78,9 @@ def test_graders_are_shared_among_hosts_of_eight(
     assert len(bench.clients) == clients
 
 
-def test_a_host_is_told_given_cells_and_no_answer(played: Callable[[int], Bench]) -> None:
+def test_a_host_is_told_given_cells_and_no_answer(
+    played: Callable[[int], Bench],
+) -> None:
     ((isolation, _, extras, code),) = played(1).launched  # type: ignore[attr-defined]
     assert (isolation, extras) == ("auto", ("torch",))
     assert list(code.cells) == ["given_imports"]
@@ -126,7 +132,9 @@ TESTS = tuple(SuiteTest(f"test_{name}", 1.0, "") for name in "abcd")
 QUESTION = SuiteQuestion("kernel", TESTS, (), ())
 
 
-def run_of(name: str, outcome: Any = "passed", launch: Launch | None = LAUNCH) -> TestRun:
+def run_of(
+    name: str, outcome: Any = "passed", launch: Launch | None = LAUNCH
+) -> TestRun:
     return TestRun(name, Verdict(outcome), (Call("kernel", (), {}, launch=launch),))
 
 
@@ -159,7 +167,9 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, TestRun]]
             tried.append(test.name)
             return raised.get(test.name), None
 
-        def judge(question: str, test: SuiteTest, error: Any, log: Any, **_: Any) -> TestRun:
+        def judge(
+            question: str, test: SuiteTest, error: Any, log: Any, **_: Any
+        ) -> TestRun:
             verdict = Verdict("failed", "it differs") if error else Verdict("passed")
             return TestRun(test.name, verdict, ())
 
@@ -182,7 +192,11 @@ def test_what_passed_with_kernels_runs_on_the_gpu_too(
     }
     judged = on_gpu(runs, {})
     assert on_gpu.tried == ["test_a"]  # type: ignore[attr-defined]
-    assert [run.verdict.outcome for run in judged.values()] == ["passed", "failed", "passed"]
+    assert [run.verdict.outcome for run in judged.values()] == [
+        "passed",
+        "failed",
+        "passed",
+    ]
     assert [len(run.calls) for run in judged.values()] == [0, 1, 0]
     assert on_gpu.closed == ["device", "interpreter"]  # type: ignore[attr-defined]
 
@@ -200,12 +214,18 @@ def test_a_fault_on_the_gpu_is_told_and_ends_that_worker(
 ) -> None:
     judged = on_gpu(
         {name: run_of(name) for name in ("test_a", "test_b")},
-        {"test_a": StudentCrashed("illegal access"), "test_b": AssertionError("differs")},
+        {
+            "test_a": StudentCrashed("illegal access"),
+            "test_b": AssertionError("differs"),
+        },
         keep_worker=True,
     )
     for run in judged.values():
         assert run.verdict.outcome == "failed"
-        assert run.verdict.message == "On the GPU (in the interpreter it passes): it differs"
+        assert (
+            run.verdict.message
+            == "On the GPU (in the interpreter it passes): it differs"
+        )
         assert len(run.calls) == 1
     assert on_gpu.closed == ["device"]  # type: ignore[attr-defined]
 
@@ -231,7 +251,10 @@ def test_a_fault_of_either_machine_counts(
     on_gpu({}, {})
     sitting = on_gpu.sitting  # type: ignore[attr-defined]
     own, device = HostFailed("interpreter"), HostFailed("device")
-    for own_fault, device_fault, expected in ((own, device, own), (None, device, device)):
+    for own_fault, device_fault, expected in (
+        (own, device, own),
+        (None, device, device),
+    ):
         monkeypatch.setattr(Sitting, "_machine_fault", own_fault)
         sitting._on_device._machine_fault = device_fault
         assert sitting._machine_fault is expected
@@ -253,5 +276,7 @@ def test_a_launch_has_the_gpus_result_and_the_interpreters_counts() -> None:
     assert student.launch("kernel", 3) == (30, LAUNCH)
     assert student.launch("kernel", 4) == (40, second)
     assert [call.launch for call in log.calls] == [LAUNCH, second]
-    with pytest.raises(AssertionError, match="kernel answers differently than in the interpreter"):
+    with pytest.raises(
+        AssertionError, match="kernel answers differently than in the interpreter"
+    ):
         student.launch("kernel", 5)

@@ -44,14 +44,18 @@ def run(mine: Course) -> Run:
 
 
 def score(course: Course) -> float:
-    return float(json.loads((course.root / "results/small/ada.json").read_text())["score"])
+    return float(
+        json.loads((course.root / "results/small/ada.json").read_text())["score"]
+    )
 
 
 def test_marks_move_only_when_they_are_taken_over(mine: Course, run: Run) -> None:
     assert run("grade", "small", "--workers", "1").exit_code == 0
     before = (mine.root / "results/small/ada.json").read_bytes()
     suite = mine.assignment("small").suite / "test_counter.py"
-    suite.write_text(suite.read_text().replace("@points(1)", "@points(2)").replace("== 7", "== 8"))
+    suite.write_text(
+        suite.read_text().replace("@points(1)", "@points(2)").replace("== 7", "== 8")
+    )
 
     looked = run("regrade", "small", "--workers", "1")
     assert looked.exit_code == 0, looked.output
@@ -62,7 +66,8 @@ def test_marks_move_only_when_they_are_taken_over(mine: Course, run: Run) -> Non
     assert "marks that move: 1, that stay: 0" in looked.stdout
     assert (mine.root / "results/small/ada.json").read_bytes() == before
     assert (
-        f"stale results: {OTHER_SUITE}: 1: ada" in run("export", "small", "--format", "csv").stderr
+        f"stale results: {OTHER_SUITE}: 1: ada"
+        in run("export", "small", "--format", "csv").stderr
     )
 
     assert "taken over" in run("regrade", "small", "--workers", "1", "--apply").stdout
@@ -81,42 +86,73 @@ def outcome(name: str, points: float, most: float = 2.0) -> TestOutcome:
 def result(
     *tests: TestOutcome, carried: float = 0.0, submission: str = "a", suite: str = "s"
 ) -> Graded:
-    earned, most = sum(t.points for t in tests) + carried, sum(t.max_points for t in tests)
+    earned, most = (
+        sum(t.points for t in tests) + carried,
+        sum(t.max_points for t in tests),
+    )
     question = QuestionResult("softmax", earned, most, carried, None, tests)
-    return Graded("small", "ada", submission, suite, "strict", earned, most, (question,), ())
+    return Graded(
+        "small", "ada", submission, suite, "strict", earned, most, (question,), ()
+    )
 
 
 def test_each_test_that_moves_a_mark_is_named() -> None:
     before = result(outcome("a", 2.0), outcome("b", 0.0), outcome("c", 2.0))
     # the sum is the same
     assert (
-        explain_move(before, result(outcome("a", 2.0), outcome("b", 2.0), outcome("d", 0.0))) == []
+        explain_move(
+            before, result(outcome("a", 2.0), outcome("b", 2.0), outcome("d", 0.0))
+        )
+        == []
     )
     after = result(
-        outcome("a", 0.0), outcome("b", 0.0), outcome("d", 3.0, 3.0), carried=1.0, submission="b"
+        outcome("a", 0.0),
+        outcome("b", 0.0),
+        outcome("d", 3.0, 3.0),
+        carried=1.0,
+        submission="b",
     )
-    assert explain_move(result(outcome("a", 2.0), outcome("b", 0.0), outcome("c", 1.0)), after) == [
+    assert explain_move(
+        result(outcome("a", 2.0), outcome("b", 0.0), outcome("c", 1.0)), after
+    ) == [
         "another notebook has been handed in",
         "softmax: a passed → failed (-2)",
         "softmax: c is gone (-1 of 2)",
         "softmax: d is new, passed (+3 of 3)",
         "softmax: carried points (+1)",
     ]
-    assert explain_move(before, None, "it is empty") == ["can no longer be graded: it is empty"]
+    assert explain_move(before, None, "it is empty") == [
+        "can no longer be graded: it is empty"
+    ]
     assert explain_move(None, before) == ["has no result that counts yet"]
 
 
-def test_a_result_is_stale_where_its_suite_or_its_notebook_is_another(mine: Course) -> None:
+def test_a_result_is_stale_where_its_suite_or_its_notebook_is_another(
+    mine: Course,
+) -> None:
     assignment, other = mine.assignment("small"), result(outcome("a", 2.0))
-    assert find_stale(mine, assignment, [other], own_submissions=False) == {"ada": OTHER_SUITE}
-    assert find_stale(mine, assignment, [other], own_submissions=True) == {"ada": HANDED_IN}
+    assert find_stale(mine, assignment, [other], own_submissions=False) == {
+        "ada": OTHER_SUITE
+    }
+    assert find_stale(mine, assignment, [other], own_submissions=True) == {
+        "ada": HANDED_IN
+    }
     elsewhere = dataclasses.replace(other, student="eve")
-    assert find_stale(mine, assignment, [elsewhere], own_submissions=True) == {"eve": OTHER_SUITE}
+    assert find_stale(mine, assignment, [elsewhere], own_submissions=True) == {
+        "eve": OTHER_SUITE
+    }
 
 
-def test_a_replaced_result_and_its_page_are_kept_by_date(mine: Course, run: Run) -> None:
+def test_a_replaced_result_and_its_page_are_kept_by_date(
+    mine: Course, run: Run
+) -> None:
     results = mine.root / "results"
-    for points in (2.0, 2.0, 0.0, 1.0):  # the second is the first again, and replaces nothing
+    for points in (
+        2.0,
+        2.0,
+        0.0,
+        1.0,
+    ):  # the second is the first again, and replaces nothing
         write_result(results, result(outcome("a", points)))
         assert run("report", "small").exit_code == 0
     kept = sorted(
@@ -131,7 +167,8 @@ def test_a_replaced_result_and_its_page_are_kept_by_date(mine: Course, run: Run)
         f"{day}.2/feedback/ada.html",
     ]
     assert [
-        json.loads((results / "history/small" / path).read_text())["score"] for path in kept[::2]
+        json.loads((results / "history/small" / path).read_text())["score"]
+        for path in kept[::2]
     ] == [2.0, 0.0]
     assert [r.score for r in read_results(results, "small", on_stderr)] == [1.0]
     assert "1 stale" in (results / "small.html").read_text()
@@ -143,11 +180,17 @@ def test_a_comparison_counts_moves_suites_and_who_was_not_tried() -> None:
     def scored(student: str, points: float, suite: str = "old") -> Graded:
         tests = (TestOutcome("a", "passed", points, 4.0),)
         questions = (QuestionResult("f", points, 4.0, 0.0, None, tests),)
-        return Graded("small", student, "n", suite, "strict", points, 4.0, questions, ())
+        return Graded(
+            "small", student, "n", suite, "strict", points, 4.0, questions, ()
+        )
 
     counting = {name: scored(name, 1.0) for name in ("ada", "bob", "cyd")}
     counting["eve"] = scored("eve", 1.0, "older")
-    regraded = {"ada": scored("ada", 3.0), "bob": scored("bob", 1.0), "dan": scored("dan", 2.0)}
+    regraded = {
+        "ada": scored("ada", 3.0),
+        "bob": scored("bob", 1.0),
+        "dan": scored("dan", 2.0),
+    }
     students = ["dan", "cyd", "bob", "ada"]
     comparison = compare_results(students, counting, regraded, {}, ("cyd",))
     assert [(move.student, move.change) for move in comparison.moves] == [

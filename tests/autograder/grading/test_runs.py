@@ -53,7 +53,9 @@ def grade(
     for student in ("ada", "bob", "cyd"):
         write_whole(tmp_path / "handed-in" / f"{student}.ipynb", handed_in(ANSWERS))
 
-    def run(*, after: Meanwhile = lambda student: None, force: bool = False) -> GradeSummary:
+    def run(
+        *, after: Meanwhile = lambda student: None, force: bool = False
+    ) -> GradeSummary:
         def made(
             course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any
         ) -> Iterator[tuple[Graded, bytes]]:
@@ -63,14 +65,29 @@ def grade(
                 tests = (TestOutcome("test_it", "passed", 1.0, 1.0),)
                 questions = (QuestionResult("softmax", 1.0, 1.0, 0.0, None, tests),)
                 result = Result(
-                    "small", one.student, sha256, suite, "strict", 1.0, 1.0, questions, ()
+                    "small",
+                    one.student,
+                    sha256,
+                    suite,
+                    "strict",
+                    1.0,
+                    1.0,
+                    questions,
+                    (),
                 )
-                yield Graded(one.student, result.headline(), seconds=SECONDS), result_bytes(result)
+                yield (
+                    Graded(one.student, result.headline(), seconds=SECONDS),
+                    result_bytes(result),
+                )
                 after(one.student)
 
         monkeypatch.setattr(batch, "grade_batch", made)
         request = GradeRequest(
-            course, assignment, (tmp_path / "handed-in",), tmp_path / "results", force=force
+            course,
+            assignment,
+            (tmp_path / "handed-in",),
+            tmp_path / "results",
+            force=force,
         )
         return grade_command(request)
 
@@ -142,7 +159,9 @@ def test_what_results_hold_is_not_held_by_the_driver(
     for number in range(20):
         write_whole(tmp_path / "handed-in" / f"s{number:02}.ipynb", handed_in(ANSWERS))
 
-    def made(course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any) -> Batch:
+    def made(
+        course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any
+    ) -> Batch:
         for one in todo:
             result = Result("small", one.student, "", "", "strict", 1.0, 1.0, (), ())
             yield Graded(one.student, result), os.urandom(1 << 18).hex().encode()
@@ -151,7 +170,9 @@ def test_what_results_hold_is_not_held_by_the_driver(
     tracemalloc.start()
     try:
         summary = grade_command(
-            GradeRequest(course, assignment, (tmp_path / "handed-in",), tmp_path / "results")
+            GradeRequest(
+                course, assignment, (tmp_path / "handed-in",), tmp_path / "results"
+            )
         )
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -180,12 +201,22 @@ def test_what_a_forced_run_did_not_come_to_is_known_even_where_the_run_is_killed
 
     def look(student: str) -> None:
         seen.append(
-            [entry.student for entry in read_timing(tmp_path / "results", "small") if entry.older]
+            [
+                entry.student
+                for entry in read_timing(tmp_path / "results", "small")
+                if entry.older
+            ]
         )
 
     grade(after=look, force=True)
-    assert seen == [["bob", "cyd"], ["cyd"], []]  # each is noted once its result is written
-    assert not [entry for entry in read_timing(tmp_path / "results", "small") if entry.older]
+    assert seen == [
+        ["bob", "cyd"],
+        ["cyd"],
+        [],
+    ]  # each is noted once its result is written
+    assert not [
+        entry for entry in read_timing(tmp_path / "results", "small") if entry.older
+    ]
 
 
 def test_a_result_whose_submission_has_a_problem_in_the_timing_file_is_made_anew(
@@ -195,9 +226,15 @@ def test_a_result_whose_submission_has_a_problem_in_the_timing_file_is_made_anew
     before is gone.
     """
     grade()
-    TimingFile(tmp_path / "results", "small").note([Graded("bob", problem="bob.ipynb: is empty")])
+    TimingFile(tmp_path / "results", "small").note(
+        [Graded("bob", problem="bob.ipynb: is empty")]
+    )
     assert grade().graded == 1
-    assert [entry.problem for entry in read_timing(tmp_path / "results", "small")] == ["", "", ""]
+    assert [entry.problem for entry in read_timing(tmp_path / "results", "small")] == [
+        "",
+        "",
+        "",
+    ]
     assert grade().graded == 0
 
 
@@ -229,7 +266,9 @@ def test_a_file_that_the_system_does_not_let_be_read_costs_no_older_result(
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, "read", fails)
-    with pytest.raises(OutOfReach, match=r"ada.ipynb: cannot be read \(Input/output error\)"):
+    with pytest.raises(
+        OutOfReach, match=r"ada.ipynb: cannot be read \(Input/output error\)"
+    ):
         read_handed_in(found.path, 100)
     assert bench.grader.grade(bench.clients[0], found).untried
 

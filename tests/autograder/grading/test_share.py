@@ -24,7 +24,12 @@ from autograder.grading.request import GradeRequest, GradeSummary
 from autograder.grading.run import grade_command
 from autograder.grading.share import Share, parse_share
 from autograder.records.model import Graded, QuestionResult, Result, TestOutcome
-from autograder.records.results import course_sha256, lock_results, read_timing, result_bytes
+from autograder.records.results import (
+    course_sha256,
+    lock_results,
+    read_timing,
+    result_bytes,
+)
 from autograder.records.submission import FoundSubmission
 
 STUDENTS = ("ada", "bob", "cyd", "dan", "eve", "fay", "gus")
@@ -42,7 +47,8 @@ def test_shares_are_the_class_without_overlap() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0/16", "17/16", "x", "3", "3/0", "-1/3", "3/16/2", " 3/16", "1.5/3", "٣/١٦", ""]
+    "text",
+    ["0/16", "17/16", "x", "3", "3/0", "-1/3", "3/16/2", " 3/16", "1.5/3", "٣/١٦", ""],
 )
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(KitError, match="write the third of sixteen shares as 3/16"):
@@ -93,7 +99,15 @@ def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gr
                 question = QuestionResult("softmax", 1.0, 1.0, 0.0, None, tests)
                 suite = course_sha256(course, assignment)
                 result = Result(
-                    "small", submission.student, sha256, suite, "strict", 1.0, 1.0, (question,), ()
+                    "small",
+                    submission.student,
+                    sha256,
+                    suite,
+                    "strict",
+                    1.0,
+                    1.0,
+                    (question,),
+                    (),
                 )
                 yield (
                     Graded(submission.student, result.headline(), seconds={"run": 1.5}),
@@ -111,16 +125,22 @@ def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gr
 
 
 def results(tmp_path: Path, out: str = "results") -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (tmp_path / out / "small").iterdir()}
+    return {
+        path.name: path.read_bytes() for path in (tmp_path / out / "small").iterdir()
+    }
 
 
-def test_shares_one_after_the_other_make_the_whole_class(grade: Grade, tmp_path: Path) -> None:
+def test_shares_one_after_the_other_make_the_whole_class(
+    grade: Grade, tmp_path: Path
+) -> None:
     grade(out="whole")
     summaries = [grade(Share(number, 3)) for number in (2, 3, 1)]
     assert [summary.graded for summary in summaries] == [2, 2, 3]
     assert [row.student for row in summaries[0].results] == ["bob", "eve"]
     assert results(tmp_path) == results(tmp_path, "whole")
-    assert read_timing(tmp_path / "results", "small") == read_timing(tmp_path / "whole", "small")
+    assert read_timing(tmp_path / "results", "small") == read_timing(
+        tmp_path / "whole", "small"
+    )
     assert grade().graded == 0
 
 
@@ -135,10 +155,14 @@ def test_two_shares_at_once_make_the_whole_class(grade: Grade, tmp_path: Path) -
     grade(out="whole")
     assert grade(Share(1, 3), after=meanwhile).graded == 3
     assert results(tmp_path) == results(tmp_path, "whole")
-    assert read_timing(tmp_path / "results", "small") == read_timing(tmp_path / "whole", "small")
+    assert read_timing(tmp_path / "results", "small") == read_timing(
+        tmp_path / "whole", "small"
+    )
 
 
-def test_a_share_leaves_alone_what_another_is_just_writing(grade: Grade, tmp_path: Path) -> None:
+def test_a_share_leaves_alone_what_another_is_just_writing(
+    grade: Grade, tmp_path: Path
+) -> None:
     part = tmp_path / "results" / "small" / ".bob.json.0123456789abcdef.part"
     part.parent.mkdir(parents=True)
     part.touch()
@@ -159,7 +183,9 @@ def test_folders_of_shares_are_laid_into_one(grade: Grade, tmp_path: Path) -> No
             assert not to.exists()
             write_whole(to, path.read_bytes())
     assert results(tmp_path) == results(tmp_path, "whole")
-    assert read_timing(tmp_path / "results", "small") == read_timing(tmp_path / "whole", "small")
+    assert read_timing(tmp_path / "results", "small") == read_timing(
+        tmp_path / "whole", "small"
+    )
     assert grade().graded == 0
 
 
@@ -199,8 +225,12 @@ def test_the_times_that_were_written_last_count(grade: Grade, tmp_path: Path) ->
     assert grade(Share(2, 3)).graded == 0
     write_whole(tmp_path / "handed-in" / "bob.ipynb", handed_in(ANSWERS) + "\n\n")
     assert grade().graded == 1
-    assert [entry.student for entry in read_timing(tmp_path / "results", "small")] == list(STUDENTS)
-    assert not [entry for entry in read_timing(tmp_path / "results", "small") if entry.older]
+    assert [
+        entry.student for entry in read_timing(tmp_path / "results", "small")
+    ] == list(STUDENTS)
+    assert not [
+        entry for entry in read_timing(tmp_path / "results", "small") if entry.older
+    ]
     assert not (tmp_path / "results" / "small.timing").exists()
 
 
@@ -215,7 +245,9 @@ def test_a_broken_file_of_a_share_is_named(grade: Grade, tmp_path: Path) -> None
     assert grade().graded == 0
 
 
-def test_the_first_share_alone_names_what_is_no_submission(grade: Grade, tmp_path: Path) -> None:
+def test_the_first_share_alone_names_what_is_no_submission(
+    grade: Grade, tmp_path: Path
+) -> None:
     write_whole(tmp_path / "handed-in" / "hal.IPYNB", "{}")
     named = [len(grade(Share(number, 2)).overlooked) for number in (1, 2)]
     assert named == [1, 0]

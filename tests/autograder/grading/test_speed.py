@@ -35,7 +35,11 @@ def test_counting_costs_loads_no_compiler() -> None:
     copies.
     """
     said = subprocess.run(
-        [sys.executable, "-c", COUNTING], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", COUNTING],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert said.stdout.split() == ["False", "False"]
 
@@ -54,11 +58,16 @@ def packed(tensors: dict[str, torch.Tensor]) -> bytes:
         {"0": torch.tensor(2.5), "1": torch.tensor(7, dtype=torch.float64)},
         {"0": torch.zeros(0, 3)},
         {"0": torch.tensor([True, False, True])},
-        {"0": torch.arange(4, dtype=torch.int32), "1": torch.arange(4, dtype=torch.int16)},
+        {
+            "0": torch.arange(4, dtype=torch.int32),
+            "1": torch.arange(4, dtype=torch.int16),
+        },
         {"0": torch.ones(3, dtype=torch.bfloat16)},
     ],
 )
-def test_a_block_of_tensors_reads_back_as_safetensors(tensors: dict[str, torch.Tensor]) -> None:
+def test_a_block_of_tensors_reads_back_as_safetensors(
+    tensors: dict[str, torch.Tensor],
+) -> None:
     from safetensors.torch import load
 
     back = load(packed(tensors))
@@ -70,7 +79,9 @@ def test_a_block_of_tensors_reads_back_as_safetensors(tensors: dict[str, torch.T
 
 
 def test_a_block_of_one_kind_is_what_safetensors_writes() -> None:
-    tensors = {str(i): torch.full((2, i), float(i), dtype=torch.float64) for i in (1, 2, 3)}
+    tensors = {
+        str(i): torch.full((2, i), float(i), dtype=torch.float64) for i in (1, 2, 3)
+    }
     assert packed(tensors) == save(tensors)
 
 
@@ -112,7 +123,9 @@ def test_every_second_counts_for_one_stage(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_what_makes_torch_load_more_is_seen(code: str, extra: str) -> None:
-    assert {name for name, sign in EXTRAS.items() if sign.search(code)} - {"torch"} == {extra}
+    assert {name for name, sign in EXTRAS.items() if sign.search(code)} - {"torch"} == {
+        extra
+    }
 
 
 def test_a_plain_backward_needs_nothing_more() -> None:

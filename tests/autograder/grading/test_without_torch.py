@@ -24,7 +24,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return refusing_python(tmp_path_factory.mktemp("bin"), refused)
 
 
-def run(python: Path, course: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(
+    python: Path, course: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [python, "-m", "autograder", *arguments],
         cwd=course,
@@ -40,7 +42,9 @@ def hand_in(
 ) -> None:
     folder = course / "submitted" / student / "columns"
     folder.mkdir(parents=True)
-    (folder / "columns.ipynb").write_text(handed_in(cells, extra or []), encoding="utf-8")
+    (folder / "columns.ipynb").write_text(
+        handed_in(cells, extra or []), encoding="utf-8"
+    )
 
 
 def result(course: Path, student: str) -> Any:
@@ -55,9 +59,7 @@ def graded(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     course = tmp_path_factory.mktemp("course")
     write_course(course)
     of_all = "def centered(x):\n    return x - np.mean(x)\n"
-    by_counter = (
-        "import collections\ndef counts(words):\n    return dict(collections.Counter(words))\n"
-    )
+    by_counter = "import collections\ndef counts(words):\n    return dict(collections.Counter(words))\n"
     in_torch = "import torch\ndef counts(words):\n    return {}\n"
     hand_in(course, "right", RIGHT)
     hand_in(course, "mean-of-all", {**RIGHT, "centered": of_all})
@@ -79,12 +81,28 @@ def graded(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("student", "score", "questions"),
     [
-        ("right", 9.0, {"centered": (3.0, 0.0), "spread": (3.0, 0.0), "counts": (3.0, 0.0)}),
+        (
+            "right",
+            9.0,
+            {"centered": (3.0, 0.0), "spread": (3.0, 0.0), "counts": (3.0, 0.0)},
+        ),
         # 2 of 3 points are for means that differ; the spread is right with a right function for
         # them: carried
-        ("mean-of-all", 7.0, {"centered": (1.0, 0.0), "spread": (3.0, 3.0), "counts": (3.0, 0.0)}),
-        ("counter", 6.0, {"centered": (3.0, 0.0), "spread": (3.0, 0.0), "counts": (0.0, 0.0)}),
-        ("torch", 6.0, {"centered": (3.0, 0.0), "spread": (3.0, 0.0), "counts": (0.0, 0.0)}),
+        (
+            "mean-of-all",
+            7.0,
+            {"centered": (1.0, 0.0), "spread": (3.0, 3.0), "counts": (3.0, 0.0)},
+        ),
+        (
+            "counter",
+            6.0,
+            {"centered": (3.0, 0.0), "spread": (3.0, 0.0), "counts": (0.0, 0.0)},
+        ),
+        (
+            "torch",
+            6.0,
+            {"centered": (3.0, 0.0), "spread": (3.0, 0.0), "counts": (0.0, 0.0)},
+        ),
     ],
 )
 def test_marks_worked_out_by_hand(
@@ -92,7 +110,9 @@ def test_marks_worked_out_by_hand(
 ) -> None:
     of_student = result(graded, student)
     assert of_student["score"] == score
-    assert {q["name"]: (q["score"], q["carried"]) for q in of_student["questions"]} == questions
+    assert {
+        q["name"]: (q["score"], q["carried"]) for q in of_student["questions"]
+    } == questions
 
 
 def test_what_students_read(graded: Path) -> None:
@@ -121,7 +141,8 @@ def test_a_suite_that_needs_torch_says_so(python: Path, tmp_path: Path) -> None:
     write_course(tmp_path)
     suite = tmp_path / "tests" / "hidden" / "columns" / "test_spread.py"
     suite.write_text(
-        SUITE["test_spread.py"].replace("points, uses", "points, randn, uses"), encoding="utf-8"
+        SUITE["test_spread.py"].replace("points, uses", "points, randn, uses"),
+        encoding="utf-8",
     )
     built = run(python, tmp_path, "build")
     assert "ImportError: randn needs torch, which is not installed here" in built.stderr
@@ -149,7 +170,9 @@ def test_which_suites_need_torch(tmp_path: Path) -> None:
 
 def test_helpers_with_torch_are_those_that_are_imported_late() -> None:
     """In a fresh process the package has all of its names but them."""
-    program = "import autograder.suite as s; print(*sorted(set(s.__all__) - set(vars(s))))"
+    program = (
+        "import autograder.suite as s; print(*sorted(set(s.__all__) - set(vars(s))))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

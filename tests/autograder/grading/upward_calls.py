@@ -38,7 +38,9 @@ class UpwardCalls:
 
     def __init__(self, file: Path) -> None:
         self._below = modules_below()
-        self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)  # one for all forks
+        self._file = os.open(
+            file, os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        )  # one for all forks
         self._pairs: set[tuple[str, str]] = set()
         self._modules: dict[CodeType, str] = {}
 

@@ -19,7 +19,12 @@ from autograder.intake.archive_entries import (
     _BoundedFile,
     _zip_name,
 )
-from autograder.intake.archives import _copy, _explain_skipped, _find_crowded, _split_path
+from autograder.intake.archives import (
+    _copy,
+    _explain_skipped,
+    _find_crowded,
+    _split_path,
+)
 
 HEADER = 100
 
@@ -104,10 +109,22 @@ def test_paths_of_members(name: str, parts: tuple[str, ...] | None) -> None:
     [
         ("A.HTML", "a web page, not a notebook: ask for the .ipynb file"),
         ("a.htm", "a web page, not a notebook: ask for the .ipynb file"),
-        ("a.7z", "an archive that is not opened here: ask for the notebook itself, or a .zip"),
-        ("a.rar", "an archive that is not opened here: ask for the notebook itself, or a .zip"),
-        ("a.TGZ", "an archive in an archive is not opened: ask for the notebook itself"),
-        ("a.tar.gz", "an archive in an archive is not opened: ask for the notebook itself"),
+        (
+            "a.7z",
+            "an archive that is not opened here: ask for the notebook itself, or a .zip",
+        ),
+        (
+            "a.rar",
+            "an archive that is not opened here: ask for the notebook itself, or a .zip",
+        ),
+        (
+            "a.TGZ",
+            "an archive in an archive is not opened: ask for the notebook itself",
+        ),
+        (
+            "a.tar.gz",
+            "an archive in an archive is not opened: ask for the notebook itself",
+        ),
         ("a.zip.png", ""),
         ("a.pdf", ""),
     ],
@@ -137,7 +154,9 @@ def files_of(**counts: int) -> list[tuple[tuple[str, ...], int]]:
     ]
 
 
-def test_only_a_download_that_holds_too_much_has_crowded_folders(small_limits: None) -> None:
+def test_only_a_download_that_holds_too_much_has_crowded_folders(
+    small_limits: None,
+) -> None:
     assert _find_crowded(files_of(ada=8, bob=2)) == {}
     assert _find_crowded(files_of(ada=8, bob=3)) == {
         ("export", "ada"): "holds 8 notebooks: ask for the one that counts"
@@ -157,11 +176,15 @@ def test_too_many_notebooks_of_everybodys_are_no_export(small_limits: None) -> N
     class_of = files_of(**{f"s{number}": 3 for number in range(4)})
     with pytest.raises(KitError, match="more than 10 notebooks"):
         _find_crowded(class_of)
-    assert list(_find_crowded([*class_of[:10], *files_of(ada=4)])) == [("export", "ada")]
+    assert list(_find_crowded([*class_of[:10], *files_of(ada=4)])) == [
+        ("export", "ada")
+    ]
 
 
 def entry(content: bytes | None) -> Entry:
-    return Entry("a.ipynb", 3, "", None, lambda: None if content is None else io.BytesIO(content))
+    return Entry(
+        "a.ipynb", 3, "", None, lambda: None if content is None else io.BytesIO(content)
+    )
 
 
 def test_a_member_is_copied_within_its_limit(tmp_path: Path) -> None:

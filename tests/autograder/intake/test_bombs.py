@@ -51,7 +51,8 @@ def long_header(kind: bytes) -> bytes:
 
 def chain_of_long_names() -> bytes:
     return gzip.compress(
-        (tar_header("././@LongLink", 512, tarfile.GNUTYPE_LONGNAME) + b"x" * 512) * 20_000
+        (tar_header("././@LongLink", 512, tarfile.GNUTYPE_LONGNAME) + b"x" * 512)
+        * 20_000
     )
 
 
@@ -62,7 +63,9 @@ def sparse_map_without_end() -> bytes:
     first = bytearray(tar_header("m1.ipynb", 0, tarfile.GNUTYPE_SPARSE))
     first[482] = 1
     block = (b"00000000001\0" + b"00000000001\0") * 21 + b"\1" + bytes(7)
-    first[148:156] = b"%06o\0 " % sum(bytes(first[:148]) + b" " * 8 + bytes(first[156:]))
+    first[148:156] = b"%06o\0 " % sum(
+        bytes(first[:148]) + b" " * 8 + bytes(first[156:])
+    )
     return gzip.compress(bytes(first) + block * 20_000)
 
 
@@ -89,13 +92,19 @@ def size_below_zero() -> bytes:
     """tarfile of some versions goes back to where it was, and reads the same header forever."""
     header = bytearray(tar_header("m1.txt", 0, tarfile.REGTYPE))
     header[124:136] = b"\xff" * 10 + b"\xfe\x00"
-    header[148:156] = b"%06o\0 " % sum(bytes(header[:148]) + b" " * 8 + bytes(header[156:]))
+    header[148:156] = b"%06o\0 " % sum(
+        bytes(header[:148]) + b" " * 8 + bytes(header[156:])
+    )
     return gzip.compress(bytes(header) + bytes(1024))
 
 
-def directory(count: int, *, stated: int | None = None, offset: int = 0, size: int = 0) -> bytes:
+def directory(
+    count: int, *, stated: int | None = None, offset: int = 0, size: int = 0
+) -> bytes:
     """A zip whose directory names one local file again and again."""
-    local = b"PK\3\4" + struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 33, 0, 0, 0, 1, 0) + b"a"
+    local = (
+        b"PK\3\4" + struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 33, 0, 0, 0, 1, 0) + b"a"
+    )
     entry = b"PK\1\2" + struct.pack(
         "<HHHHHHIIIHHHHHII", 20, 20, 0, 0, 0, 33, 0, 0, size, 13, 0, 0, 0, 0, 0, offset
     )
@@ -105,7 +114,9 @@ def directory(count: int, *, stated: int | None = None, offset: int = 0, size: i
         "<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count, count, length, len(local)
     )
     locator = struct.pack("<IIQI", 0x07064B50, 0, len(local) + len(entries), 1)
-    end = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    end = struct.pack(
+        "<IHHHHIIH", 0x06054B50, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0
+    )
     return local + entries + record + locator + end
 
 
@@ -117,10 +128,26 @@ def packed(content: bytes, method: int, name: str = "m1.ipynb") -> bytes:
 
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
-    "a PAX header of 64 MB": ("hw.tar.gz", lambda: long_header(tarfile.XHDTYPE), TOO_MUCH),
-    "a global PAX header of 64 MB": ("hw.tar.gz", lambda: long_header(tarfile.XGLTYPE), TOO_MUCH),
-    "a GNU long name of 64 MB": ("hw.tgz", lambda: long_header(tarfile.GNUTYPE_LONGNAME), TOO_MUCH),
-    "a GNU long link of 64 MB": ("hw.tgz", lambda: long_header(tarfile.GNUTYPE_LONGLINK), TOO_MUCH),
+    "a PAX header of 64 MB": (
+        "hw.tar.gz",
+        lambda: long_header(tarfile.XHDTYPE),
+        TOO_MUCH,
+    ),
+    "a global PAX header of 64 MB": (
+        "hw.tar.gz",
+        lambda: long_header(tarfile.XGLTYPE),
+        TOO_MUCH,
+    ),
+    "a GNU long name of 64 MB": (
+        "hw.tgz",
+        lambda: long_header(tarfile.GNUTYPE_LONGNAME),
+        TOO_MUCH,
+    ),
+    "a GNU long link of 64 MB": (
+        "hw.tgz",
+        lambda: long_header(tarfile.GNUTYPE_LONGLINK),
+        TOO_MUCH,
+    ),
     "long names without end": ("hw.tgz", chain_of_long_names, CANNOT),
     "a sparse map without end": ("hw.tgz", sparse_map_without_end, TOO_MUCH),
     "a sparse file of a terabyte": ("hw.tgz", sparse_file_of_a_terabyte, TOO_MUCH),
@@ -128,15 +155,31 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "a size below zero": ("hw.tgz", size_below_zero, NOTHING),
     "a zip of 50 000 entries": ("hw.zip", lambda: directory(50_000), TOO_MUCH),
     "a zip of 3 000 entries": ("hw.zip", lambda: directory(3_000), TOO_MUCH),
-    "a zip whose entries overlap": ("hw.zip", lambda: directory(200, size=400_000), NOTHING),
-    "a zip64 whose entries claim 4 GB": ("hw.zip", lambda: directory(2, size=0xFFFFFFFE), TOO_MUCH),
+    "a zip whose entries overlap": (
+        "hw.zip",
+        lambda: directory(200, size=400_000),
+        NOTHING,
+    ),
+    "a zip64 whose entries claim 4 GB": (
+        "hw.zip",
+        lambda: directory(2, size=0xFFFFFFFE),
+        TOO_MUCH,
+    ),
     "a zip64 whose directory claims an exabyte": (
         "hw.zip",
         lambda: directory(2, stated=1 << 60),
         CANNOT,
     ),
-    "bzip2 in a zip": ("hw.zip", lambda: packed(bytes(16 << 20), zipfile.ZIP_BZIP2), NOTHING),
-    "LZMA in a zip": ("hw.zip", lambda: packed(bytes(8 << 20), zipfile.ZIP_LZMA), NOTHING),
+    "bzip2 in a zip": (
+        "hw.zip",
+        lambda: packed(bytes(16 << 20), zipfile.ZIP_BZIP2),
+        NOTHING,
+    ),
+    "LZMA in a zip": (
+        "hw.zip",
+        lambda: packed(bytes(8 << 20), zipfile.ZIP_LZMA),
+        NOTHING,
+    ),
     "64 MB of nothing in a zip": (
         "hw.zip",
         lambda: packed(bytes(64 << 20), zipfile.ZIP_DEFLATED),
@@ -147,7 +190,11 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         lambda: packed(directory(1), zipfile.ZIP_STORED, "hw.zip"),
         NOTHING,
     ),
-    "bzip2 that is called gzip": ("hw.tar.gz", lambda: bz2.compress(bytes(16 << 20)), CANNOT),
+    "bzip2 that is called gzip": (
+        "hw.tar.gz",
+        lambda: bz2.compress(bytes(16 << 20)),
+        CANNOT,
+    ),
 }
 
 
@@ -187,7 +234,10 @@ def test_a_tar_that_ends_with_a_students_zip_is_a_tar(
 
 
 def test_a_hand_in_of_too_many_notebooks_is_left_out_alone(
-    course: Course, assignment: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Course,
+    assignment: Assignment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(archives, "MAX_TAKEN", 10)
     monkeypatch.setattr(archives, "MAX_ENTRIES_WITHIN", 5)
@@ -202,14 +252,21 @@ def test_a_hand_in_of_too_many_notebooks_is_left_out_alone(
 
 
 def test_what_git_and_editors_keep_does_not_count(
-    course: Course, assignment: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Course,
+    assignment: Assignment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(archives, "MAX_ENTRIES", 3)
     (tmp_path / "clones" / "m1-ada" / ".git" / "objects").mkdir(parents=True)
     for number in range(10):
-        (tmp_path / "clones" / "m1-ada" / ".git" / "objects" / str(number)).write_text("")
+        (tmp_path / "clones" / "m1-ada" / ".git" / "objects" / str(number)).write_text(
+            ""
+        )
     (tmp_path / "clones" / "m1-ada" / "m1.ipynb").write_text("{}")
-    assert collect(course, assignment, tmp_path / "clones", "github")[0].startswith("1 submissions")
+    assert collect(course, assignment, tmp_path / "clones", "github")[0].startswith(
+        "1 submissions"
+    )
 
 
 def test_a_download_with_a_header_beyond_all_bounds_is_named(
@@ -217,13 +274,17 @@ def test_a_download_with_a_header_beyond_all_bounds_is_named(
 ) -> None:
     (tmp_path / "all.tar.gz").write_bytes(long_header(tarfile.XHDTYPE))
     with pytest.raises(
-        KitError, match=r"all\.tar\.gz holds far more than an export of one assignment: unpack it"
+        KitError,
+        match=r"all\.tar\.gz holds far more than an export of one assignment: unpack it",
     ):
         collect(course, assignment, tmp_path / "all.tar.gz", "folder")
 
 
 def test_a_full_disk_is_not_the_students_doing(
-    course: Course, assignment: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Course,
+    assignment: Assignment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "download" / "ada").mkdir(parents=True)
     (tmp_path / "download" / "ada" / "m1.ipynb").write_text("{}")
@@ -248,10 +309,15 @@ def test_a_full_disk_is_not_the_students_doing(
         (b'{"cells": [' + b"{}," * 600_000 + b"{}]}", "too many lists and objects"),
         (b'{"cells": [], "nbformat": ' + b"9" * 1_000_000 + b"}", "no valid JSON"),
         (gzip.compress(b'{"cells": []}'), "no valid JSON"),
-        (b'{"cells": [' + b'{"source": "x"},' * 2_000 + b"{}]}", "more than 2000 cells"),
+        (
+            b'{"cells": [' + b'{"source": "x"},' * 2_000 + b"{}]}",
+            "more than 2000 cells",
+        ),
     ],
 )
-def test_a_notebook_that_is_a_bomb_is_refused_in_one_line(content: bytes, reason: str) -> None:
+def test_a_notebook_that_is_a_bomb_is_refused_in_one_line(
+    content: bytes, reason: str
+) -> None:
     with pytest.raises(UnreadableSubmission, match=f"^m1.ipynb: .*{reason}"):
         parse_notebook(content, "m1.ipynb")
 
@@ -260,7 +326,8 @@ def test_a_table_of_gigabytes_is_no_class_list(tmp_path: Path) -> None:
     with (tmp_path / "students.csv").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(
-        KitError, match=r"students\.csv: it is no table of a class: it is larger than 16 MB"
+        KitError,
+        match=r"students\.csv: it is no table of a class: it is larger than 16 MB",
     ):
         read_roster(tmp_path)
 
@@ -292,7 +359,9 @@ PICTURES = {
     + b"JF\xff\xff\xc2"
     + struct.pack(">HBHH", 11, 8, 2000, 3000),
     "webp, lossy": b"RIFF....WEBPVP8 " + bytes(10) + struct.pack("<HH", 3000, 2000),
-    "webp, lossless": b"RIFF....WEBPVP8L" + bytes(5) + struct.pack("<I", 2999 | 1999 << 14),
+    "webp, lossless": b"RIFF....WEBPVP8L"
+    + bytes(5)
+    + struct.pack("<I", 2999 | 1999 << 14),
     "webp, more": b"RIFF....WEBPVP8X"
     + bytes(8)
     + (2999).to_bytes(3, "little")
@@ -328,8 +397,12 @@ def test_a_picture_of_gigapixels_stands_in_no_page_and_is_still_an_answer() -> N
 
     bomb = parse_notebook(attached(png(100_000, 100_000)), "m1.ipynb")
     assert bomb.cells[-1].attachments == {"me.png": {"image/png": GRAY_PIXEL}}
-    assert bomb.remarks == ("A picture has more than 50 million pixels and is not shown.",)
+    assert bomb.remarks == (
+        "A picture has more than 50 million pixels and is not shown.",
+    )
     photo = parse_notebook(attached(png(3000, 2000)), "m1.ipynb")
-    assert base64.b64decode(photo.cells[-1].attachments["me.png"]["image/png"]) == png(3000, 2000)
+    assert base64.b64decode(photo.cells[-1].attachments["me.png"]["image/png"]) == png(
+        3000, 2000
+    )
     assert photo.remarks == ()
     assert limit_picture("no base64 at all: é") == "no base64 at all: é"

@@ -13,7 +13,9 @@ import pytest
 from autograder.intake.commits import CommitTimes
 
 NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+pytestmark = pytest.mark.skipif(
+    shutil.which("git") is None, reason="git is not installed"
+)
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -25,7 +27,14 @@ def git(folder: Path, *arguments: str) -> str:
         "GIT_COMMITTER_DATE": date,
         "GIT_AUTHOR_DATE": date,
     }
-    command = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments]
+    command = [
+        "git",
+        "-c",
+        "user.name=Ada",
+        "-c",
+        "user.email=ada@example.org",
+        *arguments,
+    ]
     done = subprocess.run(
         command, cwd=folder, env=environment, check=True, capture_output=True, text=True
     )
@@ -54,7 +63,9 @@ def test_the_time_is_the_last_commits(times: CommitTimes, clone: Path) -> None:
     assert times.last_commit(clone, "b.ipynb") == (None, "")
 
 
-def test_a_branch_is_read_loose_packed_or_as_a_commit(times: CommitTimes, clone: Path) -> None:
+def test_a_branch_is_read_loose_packed_or_as_a_commit(
+    times: CommitTimes, clone: Path
+) -> None:
     git(clone, "pack-refs", "--all")
     assert not (clone / ".git/refs/heads/main").exists()
     assert times.last_commit(clone, "a.ipynb") == (NOON, "")
@@ -63,8 +74,12 @@ def test_a_branch_is_read_loose_packed_or_as_a_commit(times: CommitTimes, clone:
     assert times.last_commit(clone, "a.ipynb") == (NOON, "")
 
 
-@pytest.mark.parametrize("head", ["", "main", "ref: refs/heads/../../x", "ref: refs/heads/other"])
-def test_a_head_that_leads_nowhere_has_no_time(times: CommitTimes, clone: Path, head: str) -> None:
+@pytest.mark.parametrize(
+    "head", ["", "main", "ref: refs/heads/../../x", "ref: refs/heads/other"]
+)
+def test_a_head_that_leads_nowhere_has_no_time(
+    times: CommitTimes, clone: Path, head: str
+) -> None:
     (clone / ".git/HEAD").write_text(head)
     assert times.last_commit(clone, "a.ipynb") == (None, "")
 

@@ -27,13 +27,19 @@ def put(path: Path, written: int = 0) -> Path:
     return path
 
 
-def found(course: Course, assignment: Assignment, *paths: Path) -> list[tuple[str, str]]:
+def found(
+    course: Course, assignment: Assignment, *paths: Path
+) -> list[tuple[str, str]]:
     """(student, path below the course folder)"""
     there = find_submissions(course, assignment, paths)
-    return [(one.student, one.path.relative_to(course.root).as_posix()) for one in there]
+    return [
+        (one.student, one.path.relative_to(course.root).as_posix()) for one in there
+    ]
 
 
-def test_the_default_is_the_submitted_folder(course: Course, assignment: Assignment) -> None:
+def test_the_default_is_the_submitted_folder(
+    course: Course, assignment: Assignment
+) -> None:
     put(course.root / "submitted/student-002/m1/m1.ipynb")
     put(course.root / "submitted/student-001/m1/m1.ipynb")
     put(course.root / "submitted/student-001/other/other.ipynb")
@@ -48,7 +54,12 @@ def test_programs_of_the_release_beside_a_notebook_are_no_submissions(
     course: Course, assignment: Assignment
 ) -> None:
     path = put(course.root / "submitted/student-001/m1/m1.ipynb")
-    for name in ("check.py", "make_my_course.py", "m1.cells.json", "my_course/a1_word_vectors.py"):
+    for name in (
+        "check.py",
+        "make_my_course.py",
+        "m1.cells.json",
+        "my_course/a1_word_vectors.py",
+    ):
         (path.parent / name).parent.mkdir(exist_ok=True)
         (path.parent / name).write_text("raise SystemExit(7)\n")
     there = find_submissions(course, assignment, [])
@@ -81,7 +92,9 @@ def test_a_folder_without_a_notebook_is_found_so_that_it_is_reported(
         read_submission(only, release, course.limits)
 
 
-def test_a_flat_folder_has_one_notebook_a_student(course: Course, assignment: Assignment) -> None:
+def test_a_flat_folder_has_one_notebook_a_student(
+    course: Course, assignment: Assignment
+) -> None:
     put(course.root / "downloads/m1/student-001.ipynb")
     put(course.root / "downloads/m1/student-002.ipynb")
     put(course.root / "downloads/m1/.hidden/student-005.ipynb")
@@ -91,7 +104,9 @@ def test_a_flat_folder_has_one_notebook_a_student(course: Course, assignment: As
     ]
 
 
-def test_single_notebooks_and_students_folders(course: Course, assignment: Assignment) -> None:
+def test_single_notebooks_and_students_folders(
+    course: Course, assignment: Assignment
+) -> None:
     laid_out = put(course.root / "submitted/student-001/m1/m1.ipynb")
     alone = put(course.root / "student-002.ipynb")
     renamed = put(course.root / "submitted/student-003/m1/mine.ipynb")
@@ -122,12 +137,16 @@ def test_one_of_several_notebooks_in_a_folder_called_like_the_assignment(
     ]
 
 
-def test_the_same_notebook_named_twice_is_one(course: Course, assignment: Assignment) -> None:
+def test_the_same_notebook_named_twice_is_one(
+    course: Course, assignment: Assignment
+) -> None:
     student_001 = put(course.root / "submitted/student-001/m1/m1.ipynb")
     assert len(found(course, assignment, student_001, course.root / "submitted")) == 1
 
 
-def test_two_notebooks_of_one_student_are_refused(course: Course, assignment: Assignment) -> None:
+def test_two_notebooks_of_one_student_are_refused(
+    course: Course, assignment: Assignment
+) -> None:
     one = put(course.root / "one/student-001.ipynb")
     two = put(course.root / "two/student-001.ipynb")
     with pytest.raises(
@@ -142,7 +161,9 @@ def test_a_linked_folder_is_found_and_refused_when_read(
     course: Course, assignment: Assignment, release: Release
 ) -> None:
     put(course.root / "submitted/student-001/m1/m1.ipynb")
-    (course.root / "submitted/student-005").symlink_to(course.root / "submitted/student-001")
+    (course.root / "submitted/student-005").symlink_to(
+        course.root / "submitted/student-001"
+    )
     student_001, student_005 = find_submissions(course, assignment, [])
     assert (student_001.student, student_005.student) == ("student-001", "student-005")
     with pytest.raises(UnreadableSubmission, match="is a link"):
@@ -189,16 +210,21 @@ def test_links_that_lead_to_the_course_are_the_instructors_own(
     path = tmp_path / "teaching" / course.root.name / "submitted"
     for named in (path, path / "student-001", path / "student-001/m1/m1.ipynb"):
         (submission,) = find_submissions(course, assignment, [named])
-        assert read_submission(submission, release, course.limits).student == "student-001"
+        assert (
+            read_submission(submission, release, course.limits).student == "student-001"
+        )
     (course.root / "submitted/student-002").symlink_to("student-001")
     for student in find_submissions(course, assignment, [path])[1:]:
         with pytest.raises(UnreadableSubmission, match="student-002: is a link"):
             read_submission(student, release, course.limits)
 
 
-def test_nothing_found_says_what_was_looked_for(course: Course, assignment: Assignment) -> None:
+def test_nothing_found_says_what_was_looked_for(
+    course: Course, assignment: Assignment
+) -> None:
     with pytest.raises(
-        NothingToGrade, match=r"submitted: looked for <student>/m1/m1\.ipynb and for notebooks"
+        NothingToGrade,
+        match=r"submitted: looked for <student>/m1/m1\.ipynb and for notebooks",
     ):
         find_submissions(course, assignment, [])
     with pytest.raises(NothingToGrade, match="does not exist"):
@@ -276,7 +302,9 @@ def test_any_name_becomes_safe(name: str) -> None:
 
 
 def missed(course: Course, assignment: Assignment, *paths: Path) -> list[str]:
-    return find_overlooked(course, assignment, paths, find_submissions(course, assignment, paths))
+    return find_overlooked(
+        course, assignment, paths, find_submissions(course, assignment, paths)
+    )
 
 
 def test_a_folder_called_like_a_notebook_is_found_and_refused_when_read(
@@ -296,7 +324,9 @@ def test_a_folder_called_like_a_notebook_is_found_and_refused_when_read(
             read_submission(folder, release, course.limits)
 
 
-def test_a_students_folder_may_begin_with_a_dot(course: Course, assignment: Assignment) -> None:
+def test_a_students_folder_may_begin_with_a_dot(
+    course: Course, assignment: Assignment
+) -> None:
     put(course.root / "submitted/.ada/m1/m1.ipynb")
     # as nbgrader calls them
     assert found(course, assignment) == [(".ada", "submitted/.ada/m1/m1.ipynb")]
@@ -327,10 +357,14 @@ def test_what_looks_like_a_submission_and_is_none_is_named(
     assert said in line
 
 
-def test_a_link_that_leads_nowhere_is_named(course: Course, assignment: Assignment) -> None:
+def test_a_link_that_leads_nowhere_is_named(
+    course: Course, assignment: Assignment
+) -> None:
     put(course.root / "submitted/student-001/m1/m1.ipynb")
     (course.root / "submitted/student-002").symlink_to("nowhere")
-    assert missed(course, assignment) == ["submitted/student-002: a link that leads nowhere"]
+    assert missed(course, assignment) == [
+        "submitted/student-002: a link that leads nowhere"
+    ]
 
 
 def test_other_work_and_what_tools_keep_is_not_named(
@@ -353,7 +387,9 @@ def test_other_work_and_what_tools_keep_is_not_named(
     assert missed(course, assignment) == []
 
 
-def test_where_nothing_is_found_an_example_is_named(course: Course, assignment: Assignment) -> None:
+def test_where_nothing_is_found_an_example_is_named(
+    course: Course, assignment: Assignment
+) -> None:
     put(course.root / "submitted/group-1/student-002/m1/m1.ipynb")
     with pytest.raises(
         NothingToGrade,
@@ -368,6 +404,7 @@ def test_a_missing_notebook_says_what_is_there_instead(
     put(course.root / "submitted/student-001/m1/essay.pdf")
     (only,) = find_submissions(course, assignment, [])
     with pytest.raises(
-        UnreadableSubmission, match=r"no such file; there is essay\.pdf: a notebook must be"
+        UnreadableSubmission,
+        match=r"no such file; there is essay\.pdf: a notebook must be",
     ):
         read_submission(only, release, course.limits)

@@ -20,9 +20,21 @@ def write(path: Path, names: list[str], settings: str = "{}") -> Path:
 
 
 def test_names_with_points_are_dicts_and_lists(tmp_path: Path) -> None:
-    names = ["params.blocks.0.w", "params.blocks.1.w", "params.embed", "merges", "x.1.a", "x.2.a"]
-    weights = read_weights(write(tmp_path / "w.safetensors", names, '{"d": 3, "n": "x"}'), 1)
-    assert [block["w"].item() for block in weights.tensors["params"]["blocks"]] == [0, 1]
+    names = [
+        "params.blocks.0.w",
+        "params.blocks.1.w",
+        "params.embed",
+        "merges",
+        "x.1.a",
+        "x.2.a",
+    ]
+    weights = read_weights(
+        write(tmp_path / "w.safetensors", names, '{"d": 3, "n": "x"}'), 1
+    )
+    assert [block["w"].item() for block in weights.tensors["params"]["blocks"]] == [
+        0,
+        1,
+    ]
     assert weights.tensors["params"]["embed"].item() == 2
     assert weights.tensors["merges"].item() == 3
     assert sorted(weights.tensors["x"]) == ["1", "2"]  # no list: 0 is missing
@@ -41,13 +53,24 @@ def header(description: object, body: bytes = b"") -> bytes:
         (b"\xff" * 100, "is no safetensors file"),
         (header([1]), "its header cannot be read"),
         (header({"__metadata__": {"settings": "{"}}), "its header cannot be read"),
-        (header({"__metadata__": {"settings": "[1]"}}), "its settings are no numbers and words"),
-        (header({"__metadata__": {"settings": '{"a": [1]}'}}), "its settings are no numbers"),
-        (header({"w": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}), "is no safetens"),
+        (
+            header({"__metadata__": {"settings": "[1]"}}),
+            "its settings are no numbers and words",
+        ),
+        (
+            header({"__metadata__": {"settings": '{"a": [1]}'}}),
+            "its settings are no numbers",
+        ),
+        (
+            header({"w": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}),
+            "is no safetens",
+        ),
         (b"x" * 2_000_000, "weights are a regular file of at most 1 MB"),
     ],
 )
-def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_what_is_no_such_file_is_refused(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
     path = tmp_path / "w.safetensors"
     path.write_bytes(content)
     with pytest.raises(UnreadableSubmission, match=reason):

@@ -110,7 +110,9 @@ def test_a_cell_holds_the_answer_and_what_it_needs(suite: Path) -> None:
 
 def test_an_answer_that_names_itself_keeps_its_name_and_is_bound(suite: Path) -> None:
     path = suite / "mistakes.py"
-    recursive, counts_down = (answer.cell for answer in load_known_answers(path, {})[1:])
+    recursive, counts_down = (
+        answer.cell for answer in load_known_answers(path, {})[1:]
+    )
     assert "@functools.cache\ndef never_stops" in recursive
     assert "mistake" not in recursive
     assert run(recursive)["triple"](4) == 12
@@ -134,7 +136,9 @@ def test_an_answer_that_names_itself_keeps_its_name_and_is_bound(suite: Path) ->
         2 * "@mistake('double', hint='a', replace=('x * 2', 'x'))\ndef f(): ...\n",
     ],
 )
-def test_a_file_that_cannot_be_read_as_text_is_named(tmp_path: Path, content: str) -> None:
+def test_a_file_that_cannot_be_read_as_text_is_named(
+    tmp_path: Path, content: str
+) -> None:
     path = tmp_path / "mistakes.py"
     path.write_text(content)
     with pytest.raises(BadSuite, match=r"mistakes\.py"):
@@ -151,7 +155,9 @@ def test_the_demo_class_is_the_same_every_time(
     two = write_demo_class(course, assignment, course.root / "two")
     assert [s.about for s in one] == [s.about for s in two]
     assert [s.path.read_bytes() for s in one] == [s.path.read_bytes() for s in two]
-    assert [s.student for s in one] == [f"student-{n:03d}" for n in range(1, len(one) + 1)]
+    assert [s.student for s in one] == [
+        f"student-{n:03d}" for n in range(1, len(one) + 1)
+    ]
     assert 28 <= len(one) <= 36
 
 
@@ -159,12 +165,15 @@ def test_every_demo_submission_can_be_read(
     course: Course, assignment: Assignment, suite: Path, release: Release
 ) -> None:
     folder = course.root / "submitted"
-    about = {one.student: one.about for one in write_demo_class(course, assignment, folder)}
+    about = {
+        one.student: one.about for one in write_demo_class(course, assignment, folder)
+    }
     found = find_submissions(course, assignment, [])
     assert [one.student for one in found] == sorted(about)
     sources = {
         about[one.student]: {
-            cell.id: cell.source for cell in read_submission(one, release, course.limits).cells
+            cell.id: cell.source
+            for cell in read_submission(one, release, course.limits).cells
         }
         for one in found
     }
@@ -203,7 +212,9 @@ def test_the_markers_of_the_answer_key_are_not_handed_in(
         assert "BEGIN SOLUTION" not in student.path.read_text()
 
 
-def test_without_a_build_the_demo_says_what_to_run(course: Course, assignment: Assignment) -> None:
+def test_without_a_build_the_demo_says_what_to_run(
+    course: Course, assignment: Assignment
+) -> None:
     assignment.solution.unlink()
     with pytest.raises(KitError, match="autograder build m1"):
         write_demo_class(course, assignment, course.root / "demo")
@@ -219,7 +230,10 @@ def test_a_sample_says_what_it_deserves_and_nothing_else_does(tmp_path: Path) ->
         '@alternate("double")',
     ]
     path.write_text(
-        "".join(f"{register}\n{body.format(f'f{n}')}" for n, register in enumerate(registers))
+        "".join(
+            f"{register}\n{body.format(f'f{n}')}"
+            for n, register in enumerate(registers)
+        )
     )
     answers = load_known_answers(path, {})
     assert [answer.deserves for answer in answers] == [("a",), ("a", "b"), (), None]

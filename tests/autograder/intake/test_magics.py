@@ -16,7 +16,10 @@ from autograder.intake.magics import strip_magics
         ("!pip install einops", "# !pip install einops"),
         ("!!ls", "# !!ls"),
         ("%cd /tmp", "# %cd /tmp"),
-        ("%load_ext autoreload\n%autoreload 2", "# %load_ext autoreload\n# %autoreload 2"),
+        (
+            "%load_ext autoreload\n%autoreload 2",
+            "# %load_ext autoreload\n# %autoreload 2",
+        ),
         ("%timeit f(x)", "# %timeit f(x)"),
         ("?name", "# ?name"),
         ("name?", "# name?"),
@@ -33,7 +36,10 @@ from autograder.intake.magics import strip_magics
         ("!ls \\\n  -l\nx = 1", "# !ls \\\n#   -l\nx = 1"),
         ("files = !ls \\\n  -l\nx = 1", "files = None  # !ls \\\n#   -l\nx = 1"),
         ("get_ipython().system('ls')\nx = 1", "# get_ipython().system('ls')\nx = 1"),
-        ("a = get_ipython().getoutput('ls')", "a = None  # a = get_ipython().getoutput('ls')"),
+        (
+            "a = get_ipython().getoutput('ls')",
+            "a = None  # a = get_ipython().getoutput('ls')",
+        ),
         ("%%unknown option\nx = 1", "# %%unknown option\nx = 1"),
     ],
 )
@@ -100,13 +106,17 @@ def test_python_is_left_alone(source: str) -> None:
 
 
 def test_a_quote_in_a_command_does_not_open_a_string() -> None:
-    assert strip_magics("!echo \"it's '''\n%cd x\ny = 1")[0] == "# !echo \"it's '''\n# %cd x\ny = 1"
+    assert (
+        strip_magics("!echo \"it's '''\n%cd x\ny = 1")[0]
+        == "# !echo \"it's '''\n# %cd x\ny = 1"
+    )
 
 
 def test_a_pasted_cell_loses_prompts_and_common_indentation() -> None:
     assert strip_magics("  x = 1\n  y = 2")[0] == "x = 1\ny = 2"
     assert (
-        strip_magics(">>> def f():\n...     return 1\n>>> f()")[0] == "def f():\n    return 1\nf()"
+        strip_magics(">>> def f():\n...     return 1\n>>> f()")[0]
+        == "def f():\n    return 1\nf()"
     )
 
 

@@ -174,7 +174,9 @@ def test_a_deleted_check_is_said_to_be_missing(read: Read) -> None:
     assert told(read(cells)) == [("check_double", "missing")]
 
 
-def test_a_check_turned_into_a_solution_cell_with_other_points_stays_a_check(read: Read) -> None:
+def test_a_check_turned_into_a_solution_cell_with_other_points_stays_a_check(
+    read: Read,
+) -> None:
     cells = sheet(ANSWERS)
     cells[AT["check_double"]]["metadata"]["nbgrader"] |= {
         "solution": True,
@@ -202,19 +204,35 @@ def test_a_deleted_question_is_missing(read: Read) -> None:
 def test_reordered_questions_keep_the_students_order(read: Read) -> None:
     cells = sheet(ANSWERS)
     cells.insert(AT["triple"], cells.pop(AT["Counter"]))
-    assert ids(read(cells)) == ["given_imports", "double", "given_library", "Counter", "triple"]
+    assert ids(read(cells)) == [
+        "given_imports",
+        "double",
+        "given_library",
+        "Counter",
+        "triple",
+    ]
 
 
 def test_a_question_moved_above_a_given_cell_still_has_it(read: Read) -> None:
     cells = sheet(ANSWERS)
     cells.insert(AT["double"], cells.pop(AT["Counter"]))
-    assert ids(read(cells)) == ["given_imports", "given_library", "Counter", "double", "triple"]
+    assert ids(read(cells)) == [
+        "given_imports",
+        "given_library",
+        "Counter",
+        "double",
+        "triple",
+    ]
 
 
 @pytest.mark.parametrize("stub_first", [True, False])
-def test_of_a_stub_and_an_answer_the_answer_is_kept(read: Read, stub_first: bool) -> None:
+def test_of_a_stub_and_an_answer_the_answer_is_kept(
+    read: Read, stub_first: bool
+) -> None:
     cells = sheet(ANSWERS)
-    cells.insert(AT["double"] + (0 if stub_first else 1), question("double", STUBS["double"]))
+    cells.insert(
+        AT["double"] + (0 if stub_first else 1), question("double", STUBS["double"])
+    )
     submission = read(cells)
     assert ids(submission) == IN_ORDER
     assert source(submission, "double") == ANSWERS["double"]
@@ -259,7 +277,9 @@ def test_two_questions_merged_into_one_cell_are_both_found(read: Read) -> None:
     assert answer.id == "double"
 
 
-def test_an_answer_in_a_cell_above_its_stub_is_not_undone_by_the_stub(read: Read) -> None:
+def test_an_answer_in_a_cell_above_its_stub_is_not_undone_by_the_stub(
+    read: Read,
+) -> None:
     cells = sheet({**ANSWERS, "triple": STUBS["triple"]})
     cells.insert(AT["triple"], code(ANSWERS["triple"]))
     submission = read(cells)
@@ -267,7 +287,9 @@ def test_an_answer_in_a_cell_above_its_stub_is_not_undone_by_the_stub(read: Read
     assert STUBS["triple"] not in [cell.source for cell in submission.cells]
 
 
-def test_an_answer_in_another_questions_cell_is_not_undone_by_the_stub(read: Read) -> None:
+def test_an_answer_in_another_questions_cell_is_not_undone_by_the_stub(
+    read: Read,
+) -> None:
     cells = sheet({**ANSWERS, "triple": STUBS["triple"]})
     cells[AT["double"]]["source"] = ANSWERS["double"] + "\n\n" + ANSWERS["triple"]
     submission = read(cells)
@@ -331,7 +353,9 @@ def test_a_written_answer_is_found_by_its_place(read: Read) -> None:
     cells = sheet(ANSWERS)
     cells[AT["written"]] = text("Since it maps sums to sums.")
     cells[AT["written"]]["metadata"] = {}
-    assert read(cells).written == (Answer("written_why", "Since it maps sums to sums."),)
+    assert read(cells).written == (
+        Answer("written_why", "Since it maps sums to sums."),
+    )
 
 
 def test_a_deleted_written_answer_is_missing(read: Read) -> None:
@@ -350,7 +374,12 @@ def test_another_assignments_notebook_is_refused(read: Read) -> None:
         UnreadableSubmission,
         match=r"^student-001\.ipynb: has the cells of another assignment \(halve\)",
     ):
-        read([question("halve", "def halve(x):\n    return x / 2"), given("imports", IMPORTS)])
+        read(
+            [
+                question("halve", "def halve(x):\n    return x / 2"),
+                given("imports", IMPORTS),
+            ]
+        )
 
 
 def test_what_another_assignment_gives_is_no_answer(read: Read) -> None:
@@ -365,14 +394,17 @@ def test_what_another_assignment_gives_is_no_answer(read: Read) -> None:
 
 def test_a_notebook_of_something_else_is_refused(read: Read) -> None:
     with pytest.raises(
-        UnreadableSubmission, match="none of the assignment's cells; hand in the notebook of m1"
+        UnreadableSubmission,
+        match="none of the assignment's cells; hand in the notebook of m1",
     ):
         read([code("print('hello')"), text("my notes")])
 
 
 def test_a_fresh_notebook_with_the_functions_only_is_graded(read: Read) -> None:
     submission = read([code(ANSWERS["double"]), code(ANSWERS["triple"])])
-    assert {"double", "triple", "given_imports", "given_library"} == set(ids(submission))
+    assert {"double", "triple", "given_imports", "given_library"} == set(
+        ids(submission)
+    )
     assert ("Counter", "missing") in told(submission)
 
 

@@ -39,11 +39,17 @@ def as_format_3() -> dict[str, Any]:
     cells = []
     for cell in sheet(ANSWERS):
         old = {
-            key: value for key, value in cell.items() if key not in ("source", "execution_count")
+            key: value
+            for key, value in cell.items()
+            if key not in ("source", "execution_count")
         }
         key = "input" if cell["cell_type"] == "code" else "source"
-        cells.append({**old, key: cell["source"], "language": "python", "collapsed": False})
-    cells.append({"cell_type": "heading", "level": 2, "source": "The end", "metadata": {}})
+        cells.append(
+            {**old, key: cell["source"], "language": "python", "collapsed": False}
+        )
+    cells.append(
+        {"cell_type": "heading", "level": 2, "source": "The end", "metadata": {}}
+    )
     return {
         "nbformat": 3,
         "nbformat_minor": 0,
@@ -53,12 +59,17 @@ def as_format_3() -> dict[str, Any]:
 
 
 def with_ids(*ids: str) -> dict[str, Any]:
-    return notebook([{**cell, "id": ids[n % len(ids)]} for n, cell in enumerate(sheet(ANSWERS))])
+    return notebook(
+        [{**cell, "id": ids[n % len(ids)]} for n, cell in enumerate(sheet(ANSWERS))]
+    )
 
 
 def by_lines(ends: bool) -> dict[str, Any]:
     return notebook(
-        [{**cell, "source": cell["source"].splitlines(keepends=ends)} for cell in sheet(ANSWERS)]
+        [
+            {**cell, "source": cell["source"].splitlines(keepends=ends)}
+            for cell in sheet(ANSWERS)
+        ]
     )
 
 
@@ -73,7 +84,10 @@ def by_lines(ends: bool) -> dict[str, Any]:
         by_lines(ends=True),
         by_lines(ends=False),
         notebook(
-            [{**cell, "source": cell["source"].replace("\n", "\r\n")} for cell in sheet(ANSWERS)]
+            [
+                {**cell, "source": cell["source"].replace("\n", "\r\n")}
+                for cell in sheet(ANSWERS)
+            ]
         ),
         notebook(
             [
@@ -178,13 +192,17 @@ def test_far_too_much_code_is_refused() -> None:
 def refused(course: Course, release: Release) -> Callable[[Path], str]:
     def refused_(path: Path) -> str:
         with pytest.raises(UnreadableSubmission) as refusal:
-            read_submission(FoundSubmission("student-001", path), release, course.limits)
+            read_submission(
+                FoundSubmission("student-001", path), release, course.limits
+            )
         return str(refusal.value)
 
     return refused_
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path, refused: Callable[[Path], str]) -> None:
+def test_what_is_no_file_is_refused(
+    tmp_path: Path, refused: Callable[[Path], str]
+) -> None:
     (tmp_path / "folder.ipynb").mkdir()
     os.mkfifo(tmp_path / "pipe.ipynb")
     assert "is a folder" in refused(tmp_path / "folder.ipynb")
@@ -237,7 +255,9 @@ def test_a_renamed_notebook_and_its_neighbours_are_spoken_of(
 KEYS = ["cells", "cell_type", "source", "metadata", "nbgrader", "worksheets"]
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner)
+    ),
     max_leaves=20,
 )
 

@@ -29,7 +29,11 @@ def test_cells_have_ids_roles_and_names(release: Release) -> None:
     ]
     assert release.by_id["given_library"].source == LIBRARY
     assert release.by_id["written_why"].source == WRITTEN
-    assert release.functions == {"double": {"double"}, "triple": {"triple"}, "Counter": {"Counter"}}
+    assert release.functions == {
+        "double": {"double"},
+        "triple": {"triple"},
+        "Counter": {"Counter"},
+    }
 
 
 def test_a_question_may_define_several_functions(assignment: Assignment) -> None:

@@ -49,7 +49,9 @@ def test_before_anybody_hands_in_and_without_a_class_list_any_student_may_be_rig
 
 
 def test_students_are_known_by_the_class_list(root: Path) -> None:
-    (root / "students.csv").write_text("id,name\ns01,Ada Roe\nanna,Anna Lee\n", encoding="utf-8")
+    (root / "students.csv").write_text(
+        "id,name\ns01,Ada Roe\nanna,Anna Lee\n", encoding="utf-8"
+    )
     assert unknown_names(load_course(root)) == [
         *ASSIGNMENTS,
         "course.toml: extensions.a1_vectors: there is no student 'ana'; is it 'anna'?",

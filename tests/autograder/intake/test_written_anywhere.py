@@ -61,8 +61,13 @@ def raw(source: str) -> Cell:
     return {"cell_type": "raw", "metadata": {}, "source": source}
 
 
-def printing(printed: str, source: str = "print(answer)", stream: str = "stdout") -> Cell:
-    return {**code(source), "outputs": [{"output_type": "stream", "name": stream, "text": printed}]}
+def printing(
+    printed: str, source: str = "print(answer)", stream: str = "stdout"
+) -> Cell:
+    return {
+        **code(source),
+        "outputs": [{"output_type": "stream", "name": stream, "text": printed}],
+    }
 
 
 def in_format_3(*own: dict[str, Any]) -> dict[str, Any]:
@@ -103,34 +108,46 @@ WRITTEN_SOMEWHERE: dict[str, Handed] = {
     "in the prompt's cell, in place of the stub": changed(
         AT_THE_PROMPT, f"Why is it linear?\n\n{SAID}"
     ),
-    "in the prompt's cell, above the prompt": changed(AT_THE_PROMPT, f"{SAID}\n\n{WRITTEN}"),
+    "in the prompt's cell, above the prompt": changed(
+        AT_THE_PROMPT, f"{SAID}\n\n{WRITTEN}"
+    ),
     "in the prompt's cell, as a comment that is not shown": changed(
         AT_THE_PROMPT, f"{WRITTEN}\n<!-- {SAID} -->"
     ),
     "below the heading of a question": changed(2, f"## 1. Twice\n\n{SAID}"),
     "the prompt's cell is gone": without_the_prompt(),
     "a comment in a cell of one's own": inserted(AT_THE_PROMPT, code(f"# {SAID}")),
-    "a string in a cell of one's own": inserted(AT_THE_PROMPT, code(f"answer = '{SAID}'")),
+    "a string in a cell of one's own": inserted(
+        AT_THE_PROMPT, code(f"answer = '{SAID}'")
+    ),
     "one word as a string, which the release has too": inserted(
         AT["double"], code("answer = 'linear'")
     ),
     "a string of many lines": inserted(AT_THE_PROMPT, code(f'"""\nWhy?\n{SAID}\n"""')),
     "printed": inserted(AT_THE_PROMPT, code(f'print("{SAID}")')),
-    "a formatted string": inserted(AT_THE_PROMPT, code(f'x = 2\nprint(f"{SAID} {{x}}")')),
+    "a formatted string": inserted(
+        AT_THE_PROMPT, code(f'x = 2\nprint(f"{SAID} {{x}}")')
+    ),
     "displayed": inserted(
         AT_THE_PROMPT, code(f"from IPython.display import Markdown\nMarkdown('{SAID}')")
     ),
     "a sentence in a code cell": inserted(AT["double"], code(f"x = 1\n{SAID}")),
-    "a sentence that is nearly Python": inserted(AT["double"], code("Doubling is linear.")),
+    "a sentence that is nearly Python": inserted(
+        AT["double"], code("Doubling is linear.")
+    ),
     "a sentence without spaces": inserted(AT["double"], code("因为两倍的和是和的两倍")),
-    "a comment in a question's cell": changed(AT["double"], f"{ANSWERS['double']}  # {SAID}"),
+    "a comment in a question's cell": changed(
+        AT["double"], f"{ANSWERS['double']}  # {SAID}"
+    ),
     "the docstring of a question": changed(
         AT["double"], ANSWERS["double"].replace("Twice x.", f"Twice x. {SAID}")
     ),
     "a string below a question's function": changed(
         AT["triple"], f"{ANSWERS['triple']}\n\n'''{SAID}'''"
     ),
-    "a comment in a check": changed(AT["check_double"], f"{CHECKS['double']}\n# {SAID}"),
+    "a comment in a check": changed(
+        AT["check_double"], f"{CHECKS['double']}\n# {SAID}"
+    ),
     "a comment in a given cell": changed(AT["imports"], f"{IMPORTS}  # {SAID}"),
     "a comment in a demo": changed(10, f"plot(double)  # {SAID}"),
     "a second cell of a question, which does not count": inserted(
@@ -141,17 +158,29 @@ WRITTEN_SOMEWHERE: dict[str, Handed] = {
         AT["double"], code(f"%%writefile answer.txt\n{SAID}")
     ),
     "a command of the shell": inserted(AT["double"], code(f"!echo {SAID}")),
-    "typed into a prompt": inserted(AT["double"], printing(f"Answer: {SAID}", "answer = input()")),
-    "typed into a prompt that was not run": inserted(AT["double"], code("answer = input()")),
+    "typed into a prompt": inserted(
+        AT["double"], printing(f"Answer: {SAID}", "answer = input()")
+    ),
+    "typed into a prompt that was not run": inserted(
+        AT["double"], code("answer = input()")
+    ),
     "printed by code without a string": inserted(AT["double"], printing(SAID)),
     "a picture in a cell of one's own": inserted(
         AT["double"], {**text("![](x)", ""), "attachments": PICTURE}
     ),
     "a picture beside a question": changed(2, "## 1. Twice", attachments=PICTURE),
-    "a picture in the prompt's cell": changed(AT_THE_PROMPT, WRITTEN, attachments=PICTURE),
-    "a picture inside the text": inserted(0, text("![](data:image/png;base64,iVBORw0KGgo=)", "")),
+    "a picture in the prompt's cell": changed(
+        AT_THE_PROMPT, WRITTEN, attachments=PICTURE
+    ),
+    "a picture inside the text": inserted(
+        0, text("![](data:image/png;base64,iVBORw0KGgo=)", "")
+    ),
     "an attached file that is no picture": inserted(
-        0, {**text("", ""), "attachments": {"answer.pdf": {"application/pdf": "JVBERi0="}}}
+        0,
+        {
+            **text("", ""),
+            "attachments": {"answer.pdf": {"application/pdf": "JVBERi0="}},
+        },
     ),
     "a file attached to a raw cell": inserted(0, {**raw(""), "attachments": PICTURE}),
 }
@@ -178,12 +207,16 @@ NOTHING_WRITTEN: dict[str, Handed] = {
         AT_THE_PROMPT, "Why is\nit linear?\n\n*Your answer\nhere.*"
     ),
     "the prompt twice": inserted(AT_THE_PROMPT, text(WRITTEN, "")),
-    "empty cells": inserted(AT_THE_PROMPT, text("", ""), code(""), raw(" \n"), code("#\n# ---")),
+    "empty cells": inserted(
+        AT_THE_PROMPT, text("", ""), code(""), raw(" \n"), code("#\n# ---")
+    ),
     "cells that try things": inserted(
         AT["triple"], code("y = double(3)\ny == 6\n[x for x in y if x not in y]")
     ),
     "cells of commands": inserted(
-        0, code("%matplotlib inline\n!pip install torch numpy"), code("%%time\ndouble(3)")
+        0,
+        code("%matplotlib inline\n!pip install torch numpy"),
+        code("%%time\ndouble(3)"),
     ),
     "code that prints numbers": inserted(
         AT["triple"], printing("6\n[1, 2]\n", "print(double(3), [1, 2])")
@@ -224,15 +257,21 @@ def test_what_a_student_wrote_anywhere_goes_to_a_person(read: Read, way: str) ->
 
 
 @pytest.mark.parametrize("way", NOTHING_WRITTEN)
-def test_nobody_looks_where_nothing_is_written(course: Course, tmp_path: Path, way: str) -> None:
+def test_nobody_looks_where_nothing_is_written(
+    course: Course, tmp_path: Path, way: str
+) -> None:
     cells = sheet(ANSWERS)
     cells[AT["double"]]["source"] += "  # once more, not squared"
     course.assignment("m1").solution.write_text(json.dumps(notebook(cells)))
     handed_in = NOTHING_WRITTEN[way]
     path = tmp_path / "student-001.ipynb"
-    path.write_text(json.dumps(notebook(handed_in) if isinstance(handed_in, list) else handed_in))
+    path.write_text(
+        json.dumps(notebook(handed_in) if isinstance(handed_in, list) else handed_in)
+    )
     submission = read_submission(
-        FoundSubmission("student-001", path), load_release(course.assignment("m1")), course.limits
+        FoundSubmission("student-001", path),
+        load_release(course.assignment("m1")),
+        course.limits,
     )
     assert [answer.blank for answer in submission.written] == [True]
 
@@ -254,10 +293,14 @@ def test_an_answer_at_its_place_stays_as_it_was(read: Read) -> None:
     """What else stands in the notebook is no part of it."""
     cells = changed(AT_THE_PROMPT, f"Why is it linear?\n\n{SAID}")
     cells[AT["double"]]["source"] += "  # easy"
-    assert read(cells).written == (Answer("written_why", f"Why is it linear?\n\n{SAID}"),)
+    assert read(cells).written == (
+        Answer("written_why", f"Why is it linear?\n\n{SAID}"),
+    )
 
 
-@pytest.mark.parametrize("name", [assignment.name for assignment in COURSE.assignments()])
+@pytest.mark.parametrize(
+    "name", [assignment.name for assignment in COURSE.assignments()]
+)
 def test_in_every_assignment_an_answer_above_its_prompt_is_found(name: str) -> None:
     """The answer key with the prompt as released: nothing is written there. Then with a text cell
     above the prompt.
@@ -267,7 +310,8 @@ def test_in_every_assignment_an_answer_above_its_prompt_is_found(name: str) -> N
     cells = [cell for cell in read_cells(assignment.solution) if cell.role != "guide"]
     prompts = {cell.id: cell.source for cell in release.cells if cell.role == "written"}
     blank = [
-        dataclasses.replace(cell, source=prompts.get(cell.grade_id, cell.source)) for cell in cells
+        dataclasses.replace(cell, source=prompts.get(cell.grade_id, cell.source))
+        for cell in cells
     ]
     assert {
         answer.id: answer.blank for answer in match_cells(blank, release).written
@@ -276,9 +320,9 @@ def test_in_every_assignment_an_answer_above_its_prompt_is_found(name: str) -> N
     for kind, source in (("markdown", SAID), ("raw", SAID), ("code", f"# {SAID}")):
         handed_in = [*blank[:place], NotebookCell(kind, source), *blank[place:]]
         answers = match_cells(handed_in, release).written
-        assert [(answer.id, answer.blank, SAID in answer.text) for answer in answers] == [
-            (id_, False, True) for id_ in prompts
-        ]
+        assert [
+            (answer.id, answer.blank, SAID in answer.text) for answer in answers
+        ] == [(id_, False, True) for id_ in prompts]
 
 
 def read_cells(path: Path) -> tuple[NotebookCell, ...]:

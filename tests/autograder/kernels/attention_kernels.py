@@ -33,13 +33,20 @@ def _inner(
         start_n = tl.multiple_of(start_n, BN)
         qk = tl.dot(q, tl.load(K_block_ptr), input_precision="ieee") * scale
         if DIAGONAL:
-            qk = tl.where(offs_m[:, None] >= start_n + tl.arange(0, BN)[None, :], qk, float("-inf"))
+            qk = tl.where(
+                offs_m[:, None] >= start_n + tl.arange(0, BN)[None, :],
+                qk,
+                float("-inf"),
+            )
         m_ij = tl.maximum(m_i, tl.max(qk, 1))
         p = tl.math.exp2(qk - m_ij[:, None])
         alpha = tl.math.exp2(m_i - m_ij)
         l_i = l_i * alpha + tl.sum(p, 1)
         acc = tl.dot(
-            p.to(q.dtype), tl.load(V_block_ptr), acc * alpha[:, None], input_precision="ieee"
+            p.to(q.dtype),
+            tl.load(V_block_ptr),
+            acc * alpha[:, None],
+            input_precision="ieee",
         )
         m_i = m_ij
         V_block_ptr = tl.advance(V_block_ptr, (BN, 0))
@@ -127,7 +134,9 @@ def _staged(
     tl.store(O_block_ptr, (acc / l_i[:, None]).to(Out.type.element_ty))
 
 
-def staged(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> torch.Tensor:
+def staged(
+    Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool
+) -> torch.Tensor:
     """Whole tiles, block pointers without a check, powers of two, the diagonal apart from the
     rest.
     """
@@ -135,7 +144,9 @@ def staged(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> t
     O = torch.empty_like(Q)
     B, H, N, D = Q.shape
     grid = lambda args: (triton.cdiv(N, args["BM"]), B * H, 1)  # noqa: E731
-    _staged[grid](Q, K, V, 1 / math.sqrt(D), O, *Q.stride()[1:], N, D=D, STAGE=3 if causal else 1)
+    _staged[grid](
+        Q, K, V, 1 / math.sqrt(D), O, *Q.stride()[1:], N, D=D, STAGE=3 if causal else 1
+    )
     return O
 
 
@@ -221,11 +232,17 @@ def flash_fwd_kernel(
         P = tl.exp(S - m_new[:, None])
         alpha = tl.exp(m_i - m_new)
         l_i = alpha * l_i + tl.sum(P, axis=-1)
-        O_i = tl.dot(P.to(V_j.dtype), V_j, acc=O_i * alpha[:, None], input_precision="ieee")
+        O_i = tl.dot(
+            P.to(V_j.dtype), V_j, acc=O_i * alpha[:, None], input_precision="ieee"
+        )
         m_i = m_new
         K_block_ptr = K_block_ptr.advance((K_TILE_SIZE, 0))
         V_block_ptr = V_block_ptr.advance((K_TILE_SIZE, 0))
-    tl.store(O_block_ptr, (O_i / l_i[:, None]).to(O_block_ptr.type.element_ty), boundary_check=(0,))
+    tl.store(
+        O_block_ptr,
+        (O_i / l_i[:, None]).to(O_block_ptr.type.element_ty),
+        boundary_check=(0,),
+    )
     tl.store(L_block_ptr, m_i + tl.log(l_i), boundary_check=(0,))
 
 
@@ -292,7 +309,11 @@ def _pointers(
     """K is loaded as [D, BN]; the pointers move; the loop ends at the diagonal."""
     pid, bh = tl.program_id(0), tl.program_id(1)
     b, h = bh // H, bh % H
-    offs_m, offs_n, offs_d = pid * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    offs_m, offs_n, offs_d = (
+        pid * BM + tl.arange(0, BM),
+        tl.arange(0, BN),
+        tl.arange(0, D),
+    )
     q_ptrs = Q + b * sqb + h * sqh + offs_m[:, None] * sqm + offs_d[None, :] * sqd
     k_ptrs = K + b * skb + h * skh + offs_n[None, :] * skn + offs_d[:, None] * skd
     v_ptrs = V + b * svb + h * svh + offs_n[:, None] * svn + offs_d[None, :] * svd
@@ -308,7 +329,9 @@ def _pointers(
         qk = qk * scale
         qk += tl.where((start + offs_n)[None, :] < N, 0, float("-inf"))
         if CAUSAL:
-            qk += tl.where(offs_m[:, None] >= (start + offs_n)[None, :], 0, float("-inf"))
+            qk += tl.where(
+                offs_m[:, None] >= (start + offs_n)[None, :], 0, float("-inf")
+            )
         m_new = tl.maximum(m_i, tl.max(qk, 1))
         p = tl.exp(qk - m_new[:, None])
         l_i = l_i * tl.exp(m_i - m_new) + tl.sum(p, 1)
@@ -322,7 +345,9 @@ def _pointers(
     tl.store(o_ptrs, acc / l_i[:, None], mask=offs_m[:, None] < M)
 
 
-def by_pointers(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> torch.Tensor:
+def by_pointers(
+    Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool
+) -> torch.Tensor:
     B, H, M, D = Q.shape
     o = torch.empty(Q.shape, dtype=Q.dtype)
     _pointers[(triton.cdiv(M, 32), B * H)](
@@ -378,7 +403,9 @@ def _described(
             if CAUSAL
             else (columns < N) & (rows[:, None] >= 0)
         )
-        s = tl.where(seen, tl.dot(q, k.T, input_precision="tf32x3") * scale, float("-inf"))
+        s = tl.where(
+            seen, tl.dot(q, k.T, input_precision="tf32x3") * scale, float("-inf")
+        )
         m_new = tl.maximum(m, s.max(axis=1))
         p = tl.exp(s - tl.expand_dims(m_new, 1))
         l = l * tl.exp(m - m_new) + p.sum(1)
@@ -386,10 +413,14 @@ def _described(
             p.cast(v.dtype), v, input_precision="ieee"
         )
         m = m_new
-    o_desc.store([bh, pid * BM, 0], (acc / l[:, None]).to(o_desc.dtype).reshape([1, BM, D]))
+    o_desc.store(
+        [bh, pid * BM, 0], (acc / l[:, None]).to(o_desc.dtype).reshape([1, BM, D])
+    )
 
 
-def by_descriptors(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> torch.Tensor:
+def by_descriptors(
+    Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool
+) -> torch.Tensor:
     B, H, N, D = Q.shape
     q, k, v = (t.reshape(B * H, N, D).contiguous() for t in (Q, K, V))
     o = torch.empty_like(q)

@@ -85,7 +85,9 @@ def _call(name: str, *arguments: object) -> int:
 
 
 def _read(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):  # a machine without it; no wall hides it
+    with contextlib.suppress(
+        FileNotFoundError
+    ):  # a machine without it; no wall hides it
         Path(path).read_bytes()
 
 
@@ -188,7 +190,9 @@ def start_of_cuda(nodes: list[str]) -> dict[str, str]:
         "is there an MPS server": _ask_for_several_processes,
         "file in memory": _shared_memory,
         "thread's name": _name_a_thread,
-        "own name": lambda: Path("/proc/self/comm").write_text("cuda", encoding="ascii"),
+        "own name": lambda: Path("/proc/self/comm").write_text(
+            "cuda", encoding="ascii"
+        ),
         "event": lambda: os.close(os.eventfd(0)),
         "pipe": _make_pipe,
         "socket for unified memory": lambda: _listening_socket().close(),
@@ -225,19 +229,27 @@ def what_stays_refused() -> dict[str, str]:
 
     actions: dict[str, Callable[[], object]] = {
         "accept": listening.accept,
-        "accept by another call": lambda: _call("accept4", listening.fileno(), None, None, 0),
+        "accept by another call": lambda: _call(
+            "accept4", listening.fileno(), None, None, 0
+        ),
         "connect": connect,
         "send": send,
-        "another option": lambda: listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1),
+        "another option": lambda: listening.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        ),
         "stream": socket_of(socket.AF_UNIX, socket.SOCK_STREAM),
         "datagrams": socket_of(socket.AF_UNIX, socket.SOCK_DGRAM),
-        "pair of datagrams": lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM),
+        "pair of datagrams": lambda: socket.socketpair(
+            socket.AF_UNIX, socket.SOCK_DGRAM
+        ),
         "internet": socket_of(socket.AF_INET, socket.SOCK_STREAM),
         "sequenced internet": socket_of(socket.AF_INET, socket.SOCK_SEQPACKET),
         "internet 6": socket_of(socket.AF_INET6, socket.SOCK_DGRAM),
         "kernel's own sockets": socket_of(socket.AF_NETLINK, socket.SOCK_RAW),
         "huge pages": lambda: _memory_file(_HUGE_PAGES),
-        "run a file in memory": lambda: _call("execveat", program, b"", None, None, 0x1000),
+        "run a file in memory": lambda: _call(
+            "execveat", program, b"", None, None, 0x1000
+        ),
         "exec": lambda: os.execv("/bin/true", ["true"]),
         "fork": os.fork,
         "spawn": lambda: os.posix_spawn("/bin/true", ["true"], {}),
@@ -275,5 +287,7 @@ def writable_below_proc() -> list[str]:
         for name in names:
             path = f"{folder}/{name}"
             if outcome(partial(_open, path, os.O_WRONLY | os.O_NONBLOCK)) == "allowed":
-                writable.append(path.replace(f"/{threading.get_native_id()}/", "/THREAD/"))
+                writable.append(
+                    path.replace(f"/{threading.get_native_id()}/", "/THREAD/")
+                )
     return sorted(writable)

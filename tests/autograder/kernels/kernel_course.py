@@ -153,7 +153,11 @@ def answer(do: str = "pass") -> str:
 
 def write_course(root: Path) -> None:
     write_assignment(
-        root, "kernels", SOURCE, SUITE, "[limits]\ncall_seconds = 5.0\ngpu_call_seconds = 3.0\n"
+        root,
+        "kernels",
+        SOURCE,
+        SUITE,
+        "[limits]\ncall_seconds = 5.0\ngpu_call_seconds = 3.0\n",
     )
 
 

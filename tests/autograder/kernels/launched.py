@@ -12,7 +12,10 @@ import torch
 from autograder.worker.launches import watch_launches
 
 X = torch.randn(13, 20, generator=torch.Generator().manual_seed(1))
-HEADS = [torch.randn(1, 2, 70, 16, generator=torch.Generator().manual_seed(n)) for n in range(3)]
+HEADS = [
+    torch.randn(1, 2, 70, 16, generator=torch.Generator().manual_seed(n))
+    for n in range(3)
+]
 
 
 def launched(

@@ -36,14 +36,34 @@ def bias_of_a_flat_matrix(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def _block_bias(
-    x_ptr, b_ptr, y_ptr, M, N, sm, sn, sb, BM: tl.constexpr, BN: tl.constexpr, CHECK: tl.constexpr
+    x_ptr,
+    b_ptr,
+    y_ptr,
+    M,
+    N,
+    sm,
+    sn,
+    sb,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    CHECK: tl.constexpr,
 ):
     r, c = tl.program_id(0) * BM, tl.program_id(1) * BN
     x_block = tl.make_block_ptr(
-        x_ptr, shape=(M, N), strides=(sm, sn), offsets=(r, c), block_shape=(BM, BN), order=(1, 0)
+        x_ptr,
+        shape=(M, N),
+        strides=(sm, sn),
+        offsets=(r, c),
+        block_shape=(BM, BN),
+        order=(1, 0),
     )
     y_block = tl.make_block_ptr(
-        y_ptr, shape=(M, N), strides=(N, 1), offsets=(r, c), block_shape=(BM, BN), order=(1, 0)
+        y_ptr,
+        shape=(M, N),
+        strides=(N, 1),
+        offsets=(r, c),
+        block_shape=(BM, BN),
+        order=(1, 0),
     )
     b_block = tl.make_block_ptr(
         b_ptr, shape=(N,), strides=(sb,), offsets=(c,), block_shape=(BN,), order=(0,)
@@ -59,14 +79,20 @@ def _block_bias(
 def bias_by_block_pointers(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     y = torch.empty(x.shape, dtype=x.dtype)
     grid = (triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 16))
-    _block_bias[grid](x, b, y, *x.shape, *x.stride(), b.stride(0), BM=16, BN=16, CHECK=True)
+    _block_bias[grid](
+        x, b, y, *x.shape, *x.stride(), b.stride(0), BM=16, BN=16, CHECK=True
+    )
     return y
 
 
-def bias_by_block_pointers_of_whole_tiles(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def bias_by_block_pointers_of_whole_tiles(
+    x: torch.Tensor, b: torch.Tensor
+) -> torch.Tensor:
     """Without boundary_check: tiles of one always divide."""
     y = torch.empty(x.shape, dtype=x.dtype)
-    _block_bias[x.shape](x, b, y, *x.shape, *x.stride(), b.stride(0), BM=1, BN=1, CHECK=False)
+    _block_bias[x.shape](
+        x, b, y, *x.shape, *x.stride(), b.stride(0), BM=1, BN=1, CHECK=False
+    )
     return y
 
 
@@ -98,7 +124,9 @@ def shares_by_advancing(x: torch.Tensor) -> torch.Tensor:
 @triton.jit
 def _described_twice(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
     """Descriptors made in the kernel."""
-    x = tl.make_tensor_descriptor(x_ptr, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    x = tl.make_tensor_descriptor(
+        x_ptr, shape=[M, N], strides=[N, 1], block_shape=[BM, BN]
+    )
     y = tl.make_tensor_descriptor(y_ptr, [M, N], [N, 1], [BM, BN])
     r, c = tl.program_id(0) * BM, tl.program_id(1) * BN
     y.store([r, c], 2 * x.load([r, c]))
@@ -118,7 +146,8 @@ def _set_blocks(given: dict[str, Any]) -> None:
 
 
 @triton.autotune(
-    [triton.Config({"BM": m, "BN": 16}, pre_hook=_set_blocks) for m in (8, 16)], key=["M", "N"]
+    [triton.Config({"BM": m, "BN": 16}, pre_hook=_set_blocks) for m in (8, 16)],
+    key=["M", "N"],
 )
 @triton.jit
 def _host_described_twice(x_desc, y_desc, M, N, BM: tl.constexpr, BN: tl.constexpr):
@@ -130,9 +159,9 @@ def twice_by_descriptors_of_the_host(x: torch.Tensor) -> torch.Tensor:
     m, n = x.shape
     y = torch.empty_like(x)
     given = [TensorDescriptor(t, t.shape, t.stride(), [1, 16]) for t in (x, y)]
-    _host_described_twice[lambda meta: (triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"]))](
-        *given, m, n
-    )
+    _host_described_twice[
+        lambda meta: (triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"]))
+    ](*given, m, n)
     return y
 
 
@@ -148,13 +177,17 @@ def _persistent_softmax(
     num_stages: tl.constexpr,
 ):
     """Fewer programs than rows: each takes every n-th."""
-    for row in tl.range(tl.program_id(0), n_rows, tl.num_programs(0), num_stages=num_stages):
+    for row in tl.range(
+        tl.program_id(0), n_rows, tl.num_programs(0), num_stages=num_stages
+    ):
         cols = tl.arange(0, BLOCK)
         mask = cols < n_cols
         x = tl.load(in_ptr + row * in_stride + cols, mask=mask, other=-float("inf"))
         numerator = tl.exp(x - tl.max(x, axis=0))
         tl.store(
-            out_ptr + row * out_stride + cols, numerator / tl.sum(numerator, axis=0), mask=mask
+            out_ptr + row * out_stride + cols,
+            numerator / tl.sum(numerator, axis=0),
+            mask=mask,
         )
 
 
@@ -168,10 +201,15 @@ def softmax_persistent(x: torch.Tensor) -> torch.Tensor:
 
 
 @triton.heuristics(
-    {"BLOCK": lambda args: triton.next_power_of_2(args["N"]), "EVEN": lambda a: a["N"] % 16 == 0}
+    {
+        "BLOCK": lambda args: triton.next_power_of_2(args["N"]),
+        "EVEN": lambda a: a["N"] % 16 == 0,
+    }
 )
 @triton.jit(do_not_specialize=["N"])
-def _hinted_softmax(x_ptr, y_ptr, N, stride, BLOCK: tl.constexpr, EVEN: tl.constexpr = False):
+def _hinted_softmax(
+    x_ptr, y_ptr, N, stride, BLOCK: tl.constexpr, EVEN: tl.constexpr = False
+):
     tl.static_assert(BLOCK <= 4096, "rows of at most 4096")
     row = tl.program_id(0)
     columns = tl.max_contiguous(tl.multiple_of(tl.arange(0, BLOCK), 1), BLOCK)
@@ -186,7 +224,12 @@ def _hinted_softmax(x_ptr, y_ptr, N, stride, BLOCK: tl.constexpr, EVEN: tl.const
         )
     p = tl.exp2((x - x.max(0)) * LOG2_E)
     tl.device_assert(tl.sum(p, 0) >= 1.0)
-    tl.store(y_ptr + row * N + columns, p / p.sum(), mask=columns < N, eviction_policy="evict_last")
+    tl.store(
+        y_ptr + row * N + columns,
+        p / p.sum(),
+        mask=columns < N,
+        eviction_policy="evict_last",
+    )
 
 
 def softmax_with_heuristics_and_hints(x: torch.Tensor) -> torch.Tensor:
@@ -195,8 +238,12 @@ def softmax_with_heuristics_and_hints(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-def _long_enough(configs: list[Any], named_args: dict[str, Any], **kwargs: object) -> list[Any]:
-    return [config for config in configs if config.kwargs["BLOCK"] >= named_args["n_cols"]]
+def _long_enough(
+    configs: list[Any], named_args: dict[str, Any], **kwargs: object
+) -> list[Any]:
+    return [
+        config for config in configs if config.kwargs["BLOCK"] >= named_args["n_cols"]
+    ]
 
 
 @triton.autotune(
@@ -213,7 +260,9 @@ def _long_enough(configs: list[Any], named_args: dict[str, Any], **kwargs: objec
 def _tuned_softmax(x_ptr, y_ptr, stride, n_cols, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * stride + at, mask=at < n_cols, other=-float("inf")).to(tl.float32)
+    x = tl.load(x_ptr + row * stride + at, mask=at < n_cols, other=-float("inf")).to(
+        tl.float32
+    )
     tl.store(y_ptr + row * n_cols + at, tl.softmax(x), mask=at < n_cols)
 
 
@@ -236,7 +285,9 @@ def _online_softmax(x_ptr, y_ptr, N, stride, BLOCK: tl.constexpr):
     m, l = -float("inf"), 0.0
     start = 0
     while start < N:
-        x = tl.load(x_ptr + row * stride + start + lanes, mask=start + lanes < N, other=-1e30)
+        x = tl.load(
+            x_ptr + row * stride + start + lanes, mask=start + lanes < N, other=-1e30
+        )
         m_block, l_block = tl.reduce((x, tl.full([BLOCK], 1.0, tl.float32)), 0, _merge)
         m, l = _merge(m, l, m_block, l_block)
         start += BLOCK
@@ -270,7 +321,11 @@ def _in_two_goes(x_ptr, y_ptr, N, BLOCK: tl.constexpr, TURNED: tl.constexpr):
 def softmax_kept_in_the_output(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     _in_two_goes[(x.shape[0],)](
-        x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), TURNED=False
+        x.contiguous(),
+        y,
+        x.shape[1],
+        BLOCK=triton.next_power_of_2(x.shape[1]),
+        TURNED=False,
     )
     return y
 
@@ -278,7 +333,11 @@ def softmax_kept_in_the_output(x: torch.Tensor) -> torch.Tensor:
 def softmax_kept_behind_a_barrier(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     _in_two_goes[(x.shape[0],)](
-        x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), TURNED=True
+        x.contiguous(),
+        y,
+        x.shape[1],
+        BLOCK=triton.next_power_of_2(x.shape[1]),
+        TURNED=True,
     )
     return y
 
@@ -354,7 +413,9 @@ def _transposed(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
     rows, columns = r * BLOCK + tl.arange(0, BLOCK), c * BLOCK + tl.arange(0, BLOCK)
     inside = (rows[:, None] < M) & (columns[None, :] < N)
     x = tl.load(x_ptr + rows[:, None] * N + columns[None, :], inside)
-    tl.store(y_ptr + columns[:, None] * M + rows[None, :], tl.permute(x, (1, 0)), inside.T)
+    tl.store(
+        y_ptr + columns[:, None] * M + rows[None, :], tl.permute(x, (1, 0)), inside.T
+    )
 
 
 def transposed_on_a_grid_of_three_axes(x: torch.Tensor) -> torch.Tensor:
@@ -385,7 +446,10 @@ def _product(
     tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
     first = pid // (GROUP * tiles_n) * GROUP
     size = min(tiles_m - first, GROUP)
-    tile_m, tile_n = first + (pid % (GROUP * tiles_n)) % size, (pid % (GROUP * tiles_n)) // size
+    tile_m, tile_n = (
+        first + (pid % (GROUP * tiles_n)) % size,
+        (pid % (GROUP * tiles_n)) // size,
+    )
     rows, columns, inner = (
         (tile_m * BM + tl.arange(0, BM)) % M,
         (tile_n * BN + tl.arange(0, BN)) % N,
@@ -409,7 +473,9 @@ def product_in_groups(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty(m, n)
     grid = (triton.cdiv(m, 16) * triton.cdiv(n, 16),)
-    _product[grid](a, b, c, m, n, k, *a.stride(), *b.stride(), BM=16, BN=16, BK=16, GROUP=2)
+    _product[grid](
+        a, b, c, m, n, k, *a.stride(), *b.stride(), BM=16, BN=16, BK=16, GROUP=2
+    )
     return c
 
 
@@ -420,14 +486,21 @@ def _gather(ids_ptr, table_ptr, out_ptr, D, BLOCK: tl.constexpr, PIECES: tl.cons
     for piece in tl.static_range(PIECES):
         at = piece * BLOCK + tl.arange(0, BLOCK)
         tl.store(
-            out_ptr + tl.program_id(0) * D + at, tl.load(table_ptr + row * D + at, at < D), at < D
+            out_ptr + tl.program_id(0) * D + at,
+            tl.load(table_ptr + row * D + at, at < D),
+            at < D,
         )
 
 
 def embedding(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     out = torch.empty(len(ids), table.shape[1])
     _gather[(len(ids),)](
-        ids, table, out, table.shape[1], BLOCK=16, PIECES=triton.cdiv(table.shape[1], 16)
+        ids,
+        table,
+        out,
+        table.shape[1],
+        BLOCK=16,
+        PIECES=triton.cdiv(table.shape[1], 16),
     )
     return out
 
@@ -451,7 +524,15 @@ def methods_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     columns = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + columns, mask=columns < N, other=1.0)
     roots = x.abs().sqrt() + x.abs().rsqrt() + x.floor() + x.ceil()
-    waves = x.exp() + x.exp2() + x.abs().log() + x.abs().log2() + x.sin() + x.cos() + x.erf()
+    waves = (
+        x.exp()
+        + x.exp2()
+        + x.abs().log()
+        + x.abs().log2()
+        + x.sin()
+        + x.cos()
+        + x.erf()
+    )
     tl.store(y_ptr + columns, roots + waves, mask=columns < N)
 
 

@@ -25,7 +25,9 @@ def product_kernel(a_ptr, b_ptr, c_ptr, SIZE: tl.constexpr, PRECISION: tl.conste
     tl.store(c_ptr + rows + columns, c + c.max(1)[:, None])
 
 
-def product(a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", **options: Any) -> Any:
+def product(
+    a: torch.Tensor, b: torch.Tensor, precision: str = "ieee", **options: Any
+) -> Any:
     """One program for the whole product, so both operands lie in shared memory."""
     c = torch.empty(a.shape, dtype=torch.float32, device=a.device)
     product_kernel[(1,)](a, b, c, SIZE=len(a), PRECISION=precision, **options)

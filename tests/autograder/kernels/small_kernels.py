@@ -11,7 +11,9 @@ import triton.language as tl
 
 
 @triton.jit
-def scale_kernel(x_ptr, y_ptr, M, N, stride_m, stride_n, BLOCK: tl.constexpr, WRONG: tl.constexpr):
+def scale_kernel(
+    x_ptr, y_ptr, M, N, stride_m, stride_n, BLOCK: tl.constexpr, WRONG: tl.constexpr
+):
     """Twice x, one row a program; y is contiguous."""
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK)
@@ -35,10 +37,14 @@ def scale_kernel(x_ptr, y_ptr, M, N, stride_m, stride_n, BLOCK: tl.constexpr, WR
         tl.store(y_ptr + row * N + columns, 2 * x, mask=columns < N)
 
 
-def twice(x: torch.Tensor, wrong: str = "", strides: tuple[int, int] | None = None) -> torch.Tensor:
+def twice(
+    x: torch.Tensor, wrong: str = "", strides: tuple[int, int] | None = None
+) -> torch.Tensor:
     y = torch.empty(x.shape, dtype=x.dtype)
     block = triton.next_power_of_2(x.shape[1])
-    scale_kernel[(x.shape[0],)](x, y, *x.shape, *(strides or x.stride()), BLOCK=block, WRONG=wrong)
+    scale_kernel[(x.shape[0],)](
+        x, y, *x.shape, *(strides or x.stride()), BLOCK=block, WRONG=wrong
+    )
     return y
 
 

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 from kernel_course import ON_DEVICE, answer, notebook
 
-from autograder.basics.errors import DeviceUnavailable, IsolationUnavailable, StudentError
+from autograder.basics.errors import (
+    DeviceUnavailable,
+    IsolationUnavailable,
+    StudentError,
+)
 from autograder.course import Course
 from autograder.grading import speed_meter
 from autograder.grading.bench import Bench
@@ -45,7 +49,9 @@ def bench(course: Course) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def grade(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Graded]:
+def grade(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Graded]:
     """Grades an answer. Calls are made as often as ever; what they take is said, and not
     measured.
     """
@@ -71,7 +77,9 @@ def grade(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     def run(double: str) -> Graded:
         path = tmp_path / "student-001.ipynb"
         path.write_text(notebook(double), encoding="utf-8")
-        return bench.grader.grade(bench.clients[0], FoundSubmission("student-001", path))
+        return bench.grader.grade(
+            bench.clients[0], FoundSubmission("student-001", path)
+        )
 
     return run
 
@@ -127,7 +135,9 @@ def test_an_answer_that_numpy_writes_over_the_kernels_is_none(
     grade: Callable[[str], Graded],
 ) -> None:
     """The wrapper doubles x, as it should, past torch: the kernel has left 3 x."""
-    import_and_write = "import numpy as np; y += x; np.from_dlpack(y)[...] = 2 * np.from_dlpack(x)"
+    import_and_write = (
+        "import numpy as np; y += x; np.from_dlpack(y)[...] = 2 * np.from_dlpack(x)"
+    )
     double = question(grade(answer(import_and_write)))
     assert [test.outcome for test in double.tests] == ["error", "error", "failed"]
     assert (
@@ -156,7 +166,9 @@ def test_the_end_of_the_process_on_the_device_costs_its_test_and_no_other(
     assert [test.outcome for test in double.tests] == ["crashed", "passed", "passed"]
 
 
-def test_a_call_that_hangs_on_the_device_is_ended(grade: Callable[[str], Graded]) -> None:
+def test_a_call_that_hangs_on_the_device_is_ended(
+    grade: Callable[[str], Graded],
+) -> None:
     forever = f"while len(x) == 70 and {ON_DEVICE}: pass"
     double = question(grade(answer(f"exec({forever!r})")))
     assert [test.outcome for test in double.tests] == ["timeout", "passed", "passed"]
@@ -218,7 +230,9 @@ def inside(bench: Bench) -> Iterator[Callable[[str], Student]]:
         worker.kill()
 
 
-def test_a_repeated_call_gives_its_last_result(inside: Callable[[str], Student]) -> None:
+def test_a_repeated_call_gives_its_last_result(
+    inside: Callable[[str], Student],
+) -> None:
     student = inside(
         "seen = []\ndef f(x, *, by):\n    seen.append(1)\n    return x * by + len(seen)\n"
     )

@@ -57,7 +57,9 @@ def inside(device_host: DeviceHost) -> Iterator[Callable[[str], Student]]:
         worker.kill()
 
 
-def test_every_call_of_cuda_s_start_is_allowed(inside: Callable[[str], Student]) -> None:
+def test_every_call_of_cuda_s_start_is_allowed(
+    inside: Callable[[str], Student],
+) -> None:
     outcomes = inside(DRIVER_CALLS.read_text(encoding="utf-8")).start_of_cuda([NODE])
     assert [name for name, outcome in outcomes.items() if outcome != "allowed"] == []
     assert f"open {NODE}" in outcomes
@@ -77,7 +79,9 @@ def test_all_else_stays_refused(inside: Callable[[str], Student]) -> None:
         "write to the root": "EROFS",
     }
     assert {name: outcomes.pop(name) for name in by_the_filter} == by_the_filter
-    in_proc = {outcomes.pop(name) for name in list(outcomes) if name.startswith("write ")}
+    in_proc = {
+        outcomes.pop(name) for name in list(outcomes) if name.startswith("write ")
+    }
     assert in_proc <= {"EROFS", "EACCES", "ENOENT"}
     assert set(outcomes.values()) == {"EPERM"}, outcomes
     assert len(outcomes) == 17
@@ -95,8 +99,12 @@ def test_proc_shows_the_worker_alone_and_takes_nothing_but_its_threads_files(
     assert others == ["/proc/THREAD/comm"]
 
 
-def test_a_worker_is_told_which_gpu_is_its_own(inside: Callable[[str], Student]) -> None:
-    student = inside("import os\ndef gpu():\n    return os.environ['CUDA_VISIBLE_DEVICES']\n")
+def test_a_worker_is_told_which_gpu_is_its_own(
+    inside: Callable[[str], Student],
+) -> None:
+    student = inside(
+        "import os\ndef gpu():\n    return os.environ['CUDA_VISIBLE_DEVICES']\n"
+    )
     assert student.gpu() == "GPU-1234"
 
 
@@ -122,7 +130,8 @@ def test_a_kernel_is_compiled_behind_the_walls_without_another_process(
 ) -> None:
     worker = REPOSITORY / "autograder" / "worker"
     parts = [
-        (worker / name).read_text(encoding="utf-8") for name in ("device_probe.py", "gpu_setup.py")
+        (worker / name).read_text(encoding="utf-8")
+        for name in ("device_probe.py", "gpu_setup.py")
     ]
     text = inside("\n".join([*parts, COMPILED])).compiled()
     assert ".version 8.7" in text  # of the older of the two, CUDA 12.8

@@ -21,7 +21,9 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 ANSWERS = {"cuda": "13.0", "name": "GPU", "pci": "", "driver": "13.0", "error": ""}
 
 
-def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(devices, "_built_with_cuda", lambda: False)
     with pytest.raises(DeviceUnavailable, match="this build of torch has no CUDA"):
         devices.find_device("cuda")
@@ -36,7 +38,8 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     no_gpu = ANSWERS | {"error": "RuntimeError: no GPUs"}
     monkeypatch.setattr(devices, "_ask_torch", lambda: no_gpu)
     with pytest.raises(
-        DeviceUnavailable, match=r"CUDA 13\.0, but no GPU answers: RuntimeError: no GPUs"
+        DeviceUnavailable,
+        match=r"CUDA 13\.0, but no GPU answers: RuntimeError: no GPUs",
     ):
         devices.find_device("cuda")
     monkeypatch.setattr(devices, "_ask_torch", lambda: ANSWERS)
@@ -55,10 +58,14 @@ def test_torch_here_answers_when_it_is_asked() -> None:
 def test_the_file_of_the_gpu_at_an_address(tmp_path: Path) -> None:
     about = tmp_path / "0000:3b:00.0"
     about.mkdir()
-    (about / "information").write_text("Model: \t\t GPU\nDevice Minor: \t 2\n", encoding="utf-8")
+    (about / "information").write_text(
+        "Model: \t\t GPU\nDevice Minor: \t 2\n", encoding="utf-8"
+    )
     for name in ("nvidia0", "nvidia2", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
-    assert devices._gpu_nodes("0000:3b:00.0", tmp_path, tmp_path) == (str(tmp_path / "nvidia2"),)
+    assert devices._gpu_nodes("0000:3b:00.0", tmp_path, tmp_path) == (
+        str(tmp_path / "nvidia2"),
+    )
     both = (str(tmp_path / "nvidia0"), str(tmp_path / "nvidia2"))
     assert devices._gpu_nodes("0000:af:00.0", tmp_path, tmp_path) == both
     assert devices._gpu_nodes("", tmp_path, tmp_path) == both
@@ -120,8 +127,12 @@ def test_a_driver_that_only_the_environment_leads_to(
     assert devices._driver_folder("") == ("", False)
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="Triton compiles its part with gcc")
-def test_triton_is_linked_with_a_driver_that_the_linker_does_not_know(tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    shutil.which("gcc") is None, reason="Triton compiles its part with gcc"
+)
+def test_triton_is_linked_with_a_driver_that_the_linker_does_not_know(
+    tmp_path: Path,
+) -> None:
     """A library with the driver's name and functions, in a folder of its own."""
     import triton.backends.nvidia as nvidia
 
@@ -131,9 +142,17 @@ def test_triton_is_linked_with_a_driver_that_the_linker_does_not_know(tmp_path: 
     functions = sorted(set(re.findall(r"\bcu[A-Z]\w+(?=\()", text)))
     source = tmp_path / "fake.c"
     source.write_text("".join(f"int {name}() {{ return 1; }}\n" for name in functions))
-    link = ["gcc", "-shared", "-Wl,-soname,libcuda.so.1", "-o", str(folder / "libcuda.so.1")]
+    link = [
+        "gcc",
+        "-shared",
+        "-Wl,-soname,libcuda.so.1",
+        "-o",
+        str(folder / "libcuda.so.1"),
+    ]
     subprocess.run([*link, str(source)], check=True)
-    prepare = "from autograder.worker.gpu_setup import prepare; print(prepare('13.0', '{}'))"
+    prepare = (
+        "from autograder.worker.gpu_setup import prepare; print(prepare('13.0', '{}'))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", prepare.format(folder)],
         capture_output=True,
@@ -153,7 +172,9 @@ def test_the_host_searches_the_driver_s_folder_alone(
         gpu = Device("cpu", "a GPU", driver_folder="/driver", driver_searched=searched)
         host = HostProcess(course, "none", device=gpu)
         try:
-            environ = Path(f"/proc/{host._process.pid}/environ").read_bytes().split(b"\0")
+            environ = (
+                Path(f"/proc/{host._process.pid}/environ").read_bytes().split(b"\0")
+            )
         finally:
             host.close()
         variables = dict(row.decode().split("=", 1) for row in environ if row)
@@ -188,7 +209,11 @@ def test_a_device_takes_longer_than_the_interpreter() -> None:
     slower = devices.device_limits(
         dataclasses.replace(limits, gpu_call_seconds=50.0, submission_seconds=100.5)
     )
-    assert (slower.call_seconds, slower.cell_seconds, slower.cpu_seconds) == (50.0, 50.0, 101)
+    assert (slower.call_seconds, slower.cell_seconds, slower.cpu_seconds) == (
+        50.0,
+        50.0,
+        101,
+    )
     assert (slower.scratch_mb, slower.file_mb) == (256, 256)
 
 
@@ -248,7 +273,9 @@ def test_a_gpu_is_found_with_the_files_that_its_workers_need(gpu_files: Path) ->
     (gpu_files / "nvidia-uvm-tools").touch()
     (gpu_files / "nvidia-uvm-tools").chmod(0o666)
     nodes.insert(3, "nvidia-uvm-tools")
-    assert devices.find_device("cuda").nodes == tuple(str(gpu_files / name) for name in nodes)
+    assert devices.find_device("cuda").nodes == tuple(
+        str(gpu_files / name) for name in nodes
+    )
     with pytest.raises(DeviceUnavailable, match="no device 'tpu'"):
         devices.find_device("tpu")
 

@@ -22,7 +22,9 @@ from autograder.sandbox.device import cuda_problem, find_device
 REPOSITORY = Path(__file__).resolve().parents[3]
 KERNELS = ("add_bias", "softmax_rows", "triton_attention")
 
-pytestmark = pytest.mark.skipif(bool(cuda_problem()), reason=f"no GPU: {cuda_problem()}")
+pytestmark = pytest.mark.skipif(
+    bool(cuda_problem()), reason=f"no GPU: {cuda_problem()}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +53,23 @@ def grade(bench: Bench, tmp_path: Path) -> Callable[[str, str], Graded]:
     def run(old: str = "", new: str = "") -> Graded:
         notebook = json.loads(bench.assignment.solution.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
-            cell["source"] = "".join(cell["source"]).replace(old, new) if old else cell["source"]
+            cell["source"] = (
+                "".join(cell["source"]).replace(old, new) if old else cell["source"]
+            )
         path = tmp_path / "student-001.ipynb"
         path.write_text(json.dumps(notebook), encoding="utf-8")
-        return bench.grader.grade(bench.clients[0], FoundSubmission("student-001", path))
+        return bench.grader.grade(
+            bench.clients[0], FoundSubmission("student-001", path)
+        )
 
     return run
 
 
 def question(graded: Graded, name: str) -> QuestionResult:
     assert graded.result is not None, graded.problem
-    return next(question for question in graded.result.questions if question.name == name)
+    return next(
+        question for question in graded.result.questions if question.name == name
+    )
 
 
 def test_the_answer_key_gets_full_marks_and_a_speed_in_every_case(
@@ -98,7 +106,9 @@ def test_other_right_answers_pass_there_too(bench: Bench, name: str) -> None:
             } == {}
 
 
-def test_what_the_interpreter_forgives_fails_there(grade: Callable[..., Graded]) -> None:
+def test_what_the_interpreter_forgives_fails_there(
+    grade: Callable[..., Graded],
+) -> None:
     """In the interpreter `input_precision` has no effect; on a GPU tf32 keeps 10 bits of a
     float32.
     """
@@ -108,7 +118,8 @@ def test_what_the_interpreter_forgives_fails_there(grade: Callable[..., Graded])
     failed = [test for test in tests if test.outcome == "failed"]
     assert failed != []
     assert all(
-        test.message.startswith("On the GPU (in the interpreter it passes): ") for test in failed
+        test.message.startswith("On the GPU (in the interpreter it passes): ")
+        for test in failed
     )
 
 
@@ -125,7 +136,10 @@ def test_an_address_out_of_bounds_costs_its_test_and_no_other_question(
         "        far_kernel[(1,)](torch.zeros(1, device=x.device))\n"
     )
     graded = grade("def add_bias(x, b):\n", far)
-    add_bias, attention = question(graded, "add_bias"), question(graded, "triton_attention")
+    add_bias, attention = (
+        question(graded, "add_bias"),
+        question(graded, "triton_attention"),
+    )
     assert {"error", "crashed"} >= {
         test.outcome for test in add_bias.tests if test.outcome != "passed"
     }

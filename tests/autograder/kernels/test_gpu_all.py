@@ -25,7 +25,9 @@ from fast_attention import Config  # noqa: E402
 WRITES = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text('{\"n\": 1}')"
 
 
-def step(name: str, code: str, seconds: float = 60.0, missing: str = "") -> gpu_all.Step:
+def step(
+    name: str, code: str, seconds: float = 60.0, missing: str = ""
+) -> gpu_all.Step:
     return gpu_all.Step(name, seconds, (sys.executable, "-c", code), missing)
 
 
@@ -39,7 +41,11 @@ def test_each_step_stands_in_the_file_and_none_costs_another(
 ) -> None:
     chosen = [
         step("fails", WRITES + "; print('a last word'); sys.exit(3)"),
-        step("hangs", "import time; print('begun', flush=True); time.sleep(600)", seconds=1.5),
+        step(
+            "hangs",
+            "import time; print('begun', flush=True); time.sleep(600)",
+            seconds=1.5,
+        ),
         step("silent", "pass"),
         step("elsewhere", "pass", missing="transformers is not installed"),
         step("fine", WRITES),
@@ -56,14 +62,19 @@ def test_each_step_stands_in_the_file_and_none_costs_another(
         "fine": "",
     }
     assert [name for name, row in rows.items() if row["ok"]] == ["fine"]
-    assert (rows["fails"]["result"], rows["fails"]["said"]) == ({"n": 1}, ["a last word"])
+    assert (rows["fails"]["result"], rows["fails"]["said"]) == (
+        {"n": 1},
+        ["a last word"],
+    )
     assert rows["fine"]["result"] == {"n": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["gpu.json"]
     assert "transformers is not installed" in capsys.readouterr().out
 
 
 def test_when_the_time_is_over_no_step_begins(tmp_path: Path, no_machine: None) -> None:
-    assert not gpu_all.measure([step("late", WRITES)], tmp_path / "gpu.json", seconds=0.5)
+    assert not gpu_all.measure(
+        [step("late", WRITES)], tmp_path / "gpu.json", seconds=0.5
+    )
     assert json.loads((tmp_path / "gpu.json").read_text())["steps"] == {
         "late": {"ok": False, "why": "no time was left"}
     }
@@ -89,7 +100,10 @@ def test_all_steps_together_take_less_than_9_minutes() -> None:
             ["--dry-run", "--only", "sped"],
             "no step sped; there are starts, right, memory, grade, decode, transformers, speed",
         ),
-        (["--dry-run", "--json", "/no/such/folder/gpu.json"], "/no/such/folder is no folder"),
+        (
+            ["--dry-run", "--json", "/no/such/folder/gpu.json"],
+            "/no/such/folder is no folder",
+        ),
     ],
 )
 def test_wrong_use_is_told(
@@ -111,7 +125,11 @@ def test_the_script_runs_a_step(tmp_path: Path) -> None:
         str(tmp_path / "dry.json"),
     ]
     finished = subprocess.run(
-        call, capture_output=True, text=True, check=False, env={"PYTHON": sys.executable}
+        call,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHON": sys.executable},
     )
     assert finished.returncode == 0, finished.stderr
     assert json.loads((tmp_path / "dry.json").read_text())["steps"] == {
@@ -159,7 +177,9 @@ def test_each_mistake_is_one_exchange_in_the_answer_key(tmp_path: Path) -> None:
     key = json.loads((tmp_path / "answer_key.ipynb").read_text())["cells"]
     for student, (_, new) in gpu_grade.MISTAKES.items():
         cells = json.loads((tmp_path / f"{student}.ipynb").read_text())["cells"]
-        (changed,) = [mine for mine, other in zip(cells, key, strict=True) if mine != other]
+        (changed,) = [
+            mine for mine, other in zip(cells, key, strict=True) if mine != other
+        ]
         assert changed["id"] == "question-triton_attention"
         assert new in changed["source"]
 
@@ -170,7 +190,10 @@ def row(lost: dict[str, float], isolation: str = "strict+cuda") -> dict[str, Any
 
 def test_what_is_not_as_it_should_be_is_named() -> None:
     lost = {"triton_attention": 2.0}
-    good = {"answer_key": row({}), **{student: row(lost) for student in gpu_grade.MISTAKES}}
+    good = {
+        "answer_key": row({}),
+        **{student: row(lost) for student in gpu_grade.MISTAKES},
+    }
     assert gpu_grade.problems(good, "cuda") == []
     bad = {
         "answer_key": row({"add_bias": 1.0}),
@@ -187,7 +210,9 @@ def test_what_is_not_as_it_should_be_is_named() -> None:
         "keys_beyond_the_end: graded behind strict, not on the device",
     ]
     dry = {
-        student: row({} if student in ("answer_key", "products_in_tf32") else lost, "strict")
+        student: row(
+            {} if student in ("answer_key", "products_in_tf32") else lost, "strict"
+        )
         for student in good
     }
     assert gpu_grade.problems(dry, "cpu") == []

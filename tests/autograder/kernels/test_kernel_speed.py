@@ -45,7 +45,12 @@ FAST = (Speed("N = 1024", 0.5, 1.0), Speed("N = 4096", 0.25, 2.0))
 
 def result(student: str, isolation: str = "strict+cuda") -> Result:
     double = QuestionResult(
-        "double", 4.0, 4.0, 0.0, None, (TestOutcome("test_doubles", "passed", 4.0, 4.0),)
+        "double",
+        4.0,
+        4.0,
+        0.0,
+        None,
+        (TestOutcome("test_doubles", "passed", 4.0, 4.0),),
     )
     return Result("kernels", student, "a", "b", isolation, 4.0, 4.0, (double,), ())
 
@@ -68,7 +73,9 @@ def test_the_kits_own_assignment_is_timed_against_attention() -> None:
     )
     assert baseline(q, k, v).flatten().tolist() == pytest.approx([6.0, 6.0])
     # aligned at the bottom right: the first of two queries sees two of three keys
-    assert baseline(q, k, v, causal=True).flatten().tolist() == pytest.approx([4.5, 6.0])
+    assert baseline(q, k, v, causal=True).flatten().tolist() == pytest.approx(
+        [4.5, 6.0]
+    )
     assert test.answer((q, k)) is q
     cases = test.cases()
     assert [case.name for case in cases] == [
@@ -86,10 +93,15 @@ def test_the_kits_own_assignment_is_timed_against_attention() -> None:
     ("text", "said"),
     [
         ("QUESTION = 'double'\n", "speed.py: TOLERANCE is missing"),
-        ("import no_such_module\n", "speed.py: it does not import: ModuleNotFoundError"),
+        (
+            "import no_such_module\n",
+            "speed.py: it does not import: ModuleNotFoundError",
+        ),
     ],
 )
-def test_a_declaration_that_lacks_something_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_a_declaration_that_lacks_something_is_named(
+    tmp_path: Path, text: str, said: str
+) -> None:
     (tmp_path / "speed.py").write_text(text, encoding="utf-8")
     with pytest.raises(BadSuite, match=said):
         load_speed_test(tmp_path)
@@ -129,7 +141,9 @@ def test_the_bonus_grows_from_the_baselines_speed_on() -> None:
         ),
     ],
 )
-def test_settings_that_make_no_sense_are_named(tmp_path: Path, text: str, said: str) -> None:
+def test_settings_that_make_no_sense_are_named(
+    tmp_path: Path, text: str, said: str
+) -> None:
     (tmp_path / "course.toml").write_text(text, encoding="utf-8")
     with pytest.raises(BadCourseFile, match=said):
         load_course(tmp_path)
@@ -139,18 +153,28 @@ def test_a_bonus_makes_no_result_stale_and_a_limit_does(course: Course) -> None:
     assignment = course.assignment("kernels")
     grading = dataclasses.replace(course.grading, speed_bonus=2.0, speed_bonus_at=9.0)
     before = course_sha256(course, assignment)
-    assert course_sha256(dataclasses.replace(course, grading=grading), assignment) == before
+    assert (
+        course_sha256(dataclasses.replace(course, grading=grading), assignment)
+        == before
+    )
     for change in ("call_seconds", "gpu_call_seconds"):
         limits = dataclasses.replace(course.limits, **{change: 7.0})  # type: ignore[arg-type]
-        assert course_sha256(dataclasses.replace(course, limits=limits), assignment) != before
+        assert (
+            course_sha256(dataclasses.replace(course, limits=limits), assignment)
+            != before
+        )
 
 
 # files and pages
 
 
-def test_speeds_stand_in_the_timing_file_and_never_in_the_result(tmp_path: Path) -> None:
+def test_speeds_stand_in_the_timing_file_and_never_in_the_result(
+    tmp_path: Path,
+) -> None:
     graded = Graded("student-001", result("student-001"), speeds=FAST)
-    TimingFile(tmp_path, "kernels").note([graded, Graded("student-002", result("student-002"))])
+    TimingFile(tmp_path, "kernels").note(
+        [graded, Graded("student-002", result("student-002"))]
+    )
     path = timing_path(tmp_path, "kernels")
     first, second = json.loads(path.read_text(encoding="utf-8"))["submissions"]
     assert first["speeds"][1] == {
@@ -171,7 +195,11 @@ def test_a_result_of_a_gpu_is_none_of_a_cpu(tmp_path: Path) -> None:
     assert stored is not None
     assert not why_stale(stored, "a", "b", {"strict+cuda"})
     assert why_stale(stored, "a", "b", {"strict"})
-    assert (result("x").walls, result("x", "none+cuda").walls, result("x", "uid").walls) == (
+    assert (
+        result("x").walls,
+        result("x", "none+cuda").walls,
+        result("x", "uid").walls,
+    ) == (
         "strict",
         "none",
         "uid",
@@ -188,12 +216,15 @@ def test_the_bonus_is_a_column_of_its_own_where_the_course_gives_one(
 
     def rows(given: Course) -> list[list[str]]:
         (text,) = export_command(
-            ExportRequest(given, given.assignment("kernels"), tmp_path, "csv"), on_stderr
+            ExportRequest(given, given.assignment("kernels"), tmp_path, "csv"),
+            on_stderr,
         )
         return list(csv.reader(io.StringIO(text)))
 
     assert rows(course)[0] == ["student", "double", "total", "max", "status", "note"]
-    generous = dataclasses.replace(course, grading=Grading(speed_bonus=3.0, speed_bonus_at=7.0))
+    generous = dataclasses.replace(
+        course, grading=Grading(speed_bonus=3.0, speed_bonus_at=7.0)
+    )
     assert rows(generous) == [
         ["student", "double", "total", "max", "speed_bonus", "status", "note"],
         ["student-001", "4", "4", "4", "1.5", "graded", ""],
@@ -203,7 +234,10 @@ def test_the_bonus_is_a_column_of_its_own_where_the_course_gives_one(
 
 def test_people_read_how_many_times() -> None:
     said = describe_speeds([*FAST, Speed("N = 9", 0.0, 1.0, "it has no speed here")])
-    assert said == "N = 1024: 2.00 times; N = 4096: 8.00 times; N = 9: it has no speed here"
+    assert (
+        said
+        == "N = 1024: 2.00 times; N = 4096: 8.00 times; N = 9: it has no speed here"
+    )
     page = render_feedback(result("student-001"), speed=said)
     assert "8.00 times" in page
     assert "Speed on a GPU" not in render_feedback(result("student-001"))
@@ -220,7 +254,9 @@ def handed_in(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return path
 
 
-def test_without_cuda_the_command_says_what_is_missing(handed_in: Path, tmp_path: Path) -> None:
+def test_without_cuda_the_command_says_what_is_missing(
+    handed_in: Path, tmp_path: Path
+) -> None:
     if torch.version.cuda is not None:
         pytest.skip("this torch has CUDA")
     done = CliRunner().invoke(
@@ -243,7 +279,9 @@ def test_without_cuda_the_command_says_what_is_missing(handed_in: Path, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_walls_that_a_gpu_does_not_go_with_are_refused(handed_in: Path, tmp_path: Path) -> None:
+def test_walls_that_a_gpu_does_not_go_with_are_refused(
+    handed_in: Path, tmp_path: Path
+) -> None:
     out = str(tmp_path / "out")
     done = CliRunner().invoke(
         main,
@@ -311,14 +349,17 @@ def _meter(
     cases = (SpeedCase("one", (), {}),)
     take = cast("Any", answer or (lambda result: result))
     bench = cast("Any", SimpleNamespace(client=None, limits=Limits()))
-    return SpeedMeter(bench, SpeedTest("double", "double", "", lambda: cases, take, 0.1))
+    return SpeedMeter(
+        bench, SpeedTest("double", "double", "", lambda: cases, take, 0.1)
+    )
 
 
 NO_WORKER = cast("Any", None)
 
 
 @pytest.mark.parametrize(
-    "wrong", [(torch.ones(2), 1), torch.ones(0), AttributeError("shape"), RuntimeError("sizes")]
+    "wrong",
+    [(torch.ones(2), 1), torch.ones(0), AttributeError("shape"), RuntimeError("sizes")],
 )
 def test_a_baseline_that_is_none_costs_nobody_a_result(
     monkeypatch: pytest.MonkeyPatch, wrong: object
@@ -330,10 +371,12 @@ def test_a_baseline_that_is_none_costs_nobody_a_result(
 
 def test_a_strange_answer_has_no_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"baseline": torch.ones(2), "double": [1.0, 1.0]}
-    (made,) = _meter(monkeypatch, answers, lambda result: result.float()).measure(NO_WORKER)
-    assert made.ratio == 0.0
-    assert "has no attribute 'float'" in made.problem
-    (fine,) = _meter(monkeypatch, {"baseline": torch.ones(2), "double": torch.ones(2)}).measure(
+    (made,) = _meter(monkeypatch, answers, lambda result: result.float()).measure(
         NO_WORKER
     )
+    assert made.ratio == 0.0
+    assert "has no attribute 'float'" in made.problem
+    (fine,) = _meter(
+        monkeypatch, {"baseline": torch.ones(2), "double": torch.ones(2)}
+    ).measure(NO_WORKER)
     assert (fine.ratio, fine.problem) == (1.0, "")

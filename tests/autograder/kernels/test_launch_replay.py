@@ -62,7 +62,9 @@ def by_a_pointer(x: torch.Tensor) -> torch.Tensor:
 
 def by_a_view_of_its_memory(x: torch.Tensor) -> torch.Tensor:
     y = twice(x)
-    view = np.ctypeslib.as_array((ctypes.c_float * y.numel()).from_address(y.data_ptr()))
+    view = np.ctypeslib.as_array(
+        (ctypes.c_float * y.numel()).from_address(y.data_ptr())
+    )
     view[:] = thrice(x).ravel()
     return y
 
@@ -122,7 +124,8 @@ def test_memory_that_something_else_has_written_is_refused(
     wrapper: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
     with pytest.raises(
-        StudentError, match="Something other than torch and the kernels has written into"
+        StudentError,
+        match="Something other than torch and the kernels has written into",
     ):
         answered(wrapper)
 
@@ -181,13 +184,18 @@ def added_number_by_number(x: torch.Tensor) -> torch.Tensor:
 def stacked_numbers(x: torch.Tensor) -> torch.Tensor:
     twice(x)
     return torch.stack(
-        [torch.stack([torch.tensor(value) for value in row]) for row in thrice(x).tolist()]
+        [
+            torch.stack([torch.tensor(value) for value in row])
+            for row in thrice(x).tolist()
+        ]
     )
 
 
 def full_of_numbers(x: torch.Tensor) -> torch.Tensor:
     twice(x)
-    return torch.cat([torch.full((1,), value) for value in thrice(x).ravel().tolist()]).view(4, 20)
+    return torch.cat(
+        [torch.full((1,), value) for value in thrice(x).ravel().tolist()]
+    ).view(4, 20)
 
 
 def in_another_tensors_place(x: torch.Tensor) -> torch.Tensor:
@@ -231,7 +239,9 @@ def made_in_a_thread(x: torch.Tensor) -> torch.Tensor:
         made_in_a_thread,
     ],
 )
-def test_values_from_outside_are_no_answer(wrapper: Callable[[torch.Tensor], object]) -> None:
+def test_values_from_outside_are_no_answer(
+    wrapper: Callable[[torch.Tensor], object],
+) -> None:
     with pytest.raises(StudentError, match="What is returned"):
         answered(wrapper)
 
@@ -240,12 +250,16 @@ def test_values_from_outside_are_no_answer(wrapper: Callable[[torch.Tensor], obj
 def test_what_the_trusted_side_cannot_make_again_is_named(
     wrapper: Callable[[torch.Tensor], object],
 ) -> None:
-    with pytest.raises(StudentError, match=r"calls torch's set_, which cannot be made again"):
+    with pytest.raises(
+        StudentError, match=r"calls torch's set_, which cannot be made again"
+    ):
         answered(wrapper)
 
 
 def test_a_kernel_that_copies_what_numpy_computed_is_refused() -> None:
-    with pytest.raises(StudentError, match="A kernel loads x, and its values came from numpy"):
+    with pytest.raises(
+        StudentError, match="A kernel loads x, and its values came from numpy"
+    ):
         answered(lambda x: twice(torch.from_numpy(thrice(x) / 2)))
 
 
@@ -273,7 +287,9 @@ def padded(x: torch.Tensor) -> torch.Tensor:
 
 def into_the_right_half(x: torch.Tensor) -> torch.Tensor:
     y = torch.zeros(4, 40)
-    scale_kernel[(4,)](x, y[:, 20:].contiguous(), *x.shape, *x.stride(), BLOCK=32, WRONG="")
+    scale_kernel[(4,)](
+        x, y[:, 20:].contiguous(), *x.shape, *x.stride(), BLOCK=32, WRONG=""
+    )
     y[:, 20:] = twice(x)
     return y[:, 20:]
 

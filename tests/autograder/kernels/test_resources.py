@@ -85,7 +85,10 @@ def test_a_launch_in_grading_is_refused_where_a_gpu_would_refuse_it() -> None:
     with pytest.raises(OutOfResources, match="num_warps=6; a GPU takes 1, 2, 4"):
         launched(lambda x: centered(x, num_warps=6), (x[0],))
     assert (
-        launched(lambda x: centered(x, num_warps=None, num_stages=None), (x[0],))[1]["kernels"] == 1
+        launched(lambda x: centered(x, num_warps=None, num_stages=None), (x[0],))[1][
+            "kernels"
+        ]
+        == 1
     )
     y, figures = launched(product, (x[:16, :16].contiguous(), x[:16, :16].contiguous()))
     assert figures["dots"] == 1
@@ -108,7 +111,9 @@ def test_how_many_programs_a_multiprocessor_keeps(
     assert occupancy(H200, num_warps, registers, shared_bytes) == expected
 
 
-def test_the_answer_key_s_attention_spills_next_to_nothing(attention: Attention) -> None:
+def test_the_answer_key_s_attention_spills_next_to_nothing(
+    attention: Attention,
+) -> None:
     """float32, d = 64, causal: with four warps 596 bytes of each thread were. Triton 3.8 spills 8."""
     (needs,) = resources(attention, *[on_meta(1, 4, 512, 64)] * 3, causal=True)
     assert needs.spilled_bytes <= 8

@@ -18,7 +18,9 @@ from autograder.worker.launches import watch_launches
 
 pytestmark = pytest.mark.filterwarnings("ignore:tl.make_block_ptr is deprecated")
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
-block_pointers = pytest.mark.skipif(VERSION >= (3, 9), reason="Triton 3.9 has no block pointers")
+block_pointers = pytest.mark.skipif(
+    VERSION >= (3, 9), reason="Triton 3.9 has no block pointers"
+)
 
 
 @pytest.fixture
@@ -38,7 +40,9 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
         pytest.param(rows.bias_by_block_pointers_of_whole_tiles, marks=block_pointers),
     ],
 )
-def test_a_bias_is_added(x: torch.Tensor, function: Callable[..., torch.Tensor]) -> None:
+def test_a_bias_is_added(
+    x: torch.Tensor, function: Callable[..., torch.Tensor]
+) -> None:
     b = torch.arange(20.0)
     with watch_launches(function, (x, b), {}) as record:
         y = function(x, b)
@@ -57,7 +61,9 @@ def test_a_bias_is_added(x: torch.Tensor, function: Callable[..., torch.Tensor])
         rows.softmax_kept_behind_a_barrier,
     ],
 )
-def test_a_softmax_of_rows(x: torch.Tensor, function: Callable[..., torch.Tensor]) -> None:
+def test_a_softmax_of_rows(
+    x: torch.Tensor, function: Callable[..., torch.Tensor]
+) -> None:
     assert torch.allclose(function(x), softmax(x), atol=1e-6)
 
 
@@ -70,7 +76,9 @@ def test_descriptors(x: torch.Tensor, function: Callable[..., torch.Tensor]) -> 
 
 @block_pointers
 def test_block_pointers_that_advance(x: torch.Tensor) -> None:
-    assert torch.allclose(rows.shares_by_advancing(x), x / x.sum(1, keepdim=True), atol=1e-5)
+    assert torch.allclose(
+        rows.shares_by_advancing(x), x / x.sum(1, keepdim=True), atol=1e-5
+    )
 
 
 def test_atomics_and_locks(x: torch.Tensor) -> None:
@@ -95,7 +103,9 @@ def test_addresses_out_of_memory(x: torch.Tensor) -> None:
     assert torch.equal(rows.embedding(torch.tensor([3, 0, 12, 3]), x), x[[3, 0, 12, 3]])
 
 
-def whole(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
+def whole(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
+) -> torch.Tensor:
     s = q.double() @ k.double().mT / q.shape[-1] ** 0.5
     if causal:
         s = s.masked_fill(torch.ones(s.shape[-2:]).triu(1) == 1, -torch.inf)
@@ -112,7 +122,8 @@ def whole(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> to
             attention.by_block_pointers,
             40,
             marks=pytest.mark.skipif(
-                VERSION >= (3, 8), reason="since Triton 3.8 a block pointer has no element type"
+                VERSION >= (3, 8),
+                reason="since Triton 3.8 a block pointer has no element type",
             ),
         ),
         (attention.by_pointers, 40),
@@ -123,11 +134,17 @@ def test_attention(
     function: Callable[..., torch.Tensor], n: int, dtype: torch.dtype, causal: bool
 ) -> None:
     generator = torch.Generator().manual_seed(n)
-    q, k, v = (torch.randn(1, 2, n, 16, generator=generator).to(dtype) for _ in range(3))
-    with watch_launches(function, (q, k, v, causal), {}, ["q", "k", "v", "causal"]) as record:
+    q, k, v = (
+        torch.randn(1, 2, n, 16, generator=generator).to(dtype) for _ in range(3)
+    )
+    with watch_launches(
+        function, (q, k, v, causal), {}, ["q", "k", "v", "causal"]
+    ) as record:
         o = function(q, k, v, causal)
     assert torch.allclose(
-        o.double(), whole(q, k, v, causal), atol=4e-3 if dtype == torch.float16 else 1e-5
+        o.double(),
+        whole(q, k, v, causal),
+        atol=4e-3 if dtype == torch.float16 else 1e-5,
     )
     figures = record.figures()
     # by their positions, whatever the function calls them
@@ -139,7 +156,12 @@ def test_a_masked_number_is_what_stands_for_it() -> None:
     """Triton's interpreter takes an `other` of 0 for none where it is no tile, and a GPU does
     not.
     """
-    assert rows.a_number_a_program(torch.tensor([3.0, 5.0]), 4).tolist() == [4.0, 6.0, 1.0, 1.0]
+    assert rows.a_number_a_program(torch.tensor([3.0, 5.0]), 4).tolist() == [
+        4.0,
+        6.0,
+        1.0,
+        1.0,
+    ]
 
 
 def test_functions_of_one_tile_are_methods_too() -> None:

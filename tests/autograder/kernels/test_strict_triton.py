@@ -44,7 +44,8 @@ def test_reads_past_the_end_name_program_tensor_and_row() -> None:
 
 def test_reads_before_the_beginning_are_faults() -> None:
     with pytest.raises(
-        KernelFault, match=r"^program 0 reads x\[-1, 4\], and the shape of x is \[3, 5\] "
+        KernelFault,
+        match=r"^program 0 reads x\[-1, 4\], and the shape of x is \[3, 5\] ",
     ):
         twice(X, "before")
 
@@ -76,16 +77,22 @@ def test_two_programs_that_write_one_element_race() -> None:
 
 
 def test_a_program_may_not_read_what_another_has_written() -> None:
-    with pytest.raises(KernelFault, match=r"which another program has read \(program 1\)"):
+    with pytest.raises(
+        KernelFault, match=r"which another program has read \(program 1\)"
+    ):
         chain_kernel[(8,)](torch.zeros(8), 8)
 
 
 def test_a_trace_goes_program_by_program() -> None:
     _, seen = trace(twice, torch.zeros(16, 3))
-    assert [program for program, *_ in seen.steps] == [(i,) for i in range(16) for _ in range(2)]
+    assert [program for program, *_ in seen.steps] == [
+        (i,) for i in range(16) for _ in range(2)
+    ]
 
 
-@pytest.mark.parametrize("grid", [(1 << 40,), (1 << 20, 1 << 20), ((1 << 18) + 1, 1, 1)])
+@pytest.mark.parametrize(
+    "grid", [(1 << 40,), (1 << 20, 1 << 20), ((1 << 18) + 1, 1, 1)]
+)
 def test_a_grid_that_no_limit_allows_is_refused_at_once(grid: tuple[int, ...]) -> None:
     with pytest.raises(
         KernelFault, match=rf"^a launch of {math.prod(grid)} programs: at most 262144 "
@@ -155,7 +162,10 @@ def test_copies_of_an_argument_count_as_the_argument() -> None:
         (lambda x: x * 2, ["mul"]),
         (lambda x: torch.softmax(x, -1), ["_softmax"]),
         (lambda x: torch.from_numpy(2 * x.numpy()), ["numpy"]),
-        (lambda x: torch.tensor([[2 * v for v in row] for row in x.tolist()]), ["tolist"]),
+        (
+            lambda x: torch.tensor([[2 * v for v in row] for row in x.tolist()]),
+            ["tolist"],
+        ),
     ],
 )
 def test_what_the_wrapper_computes_is_told(

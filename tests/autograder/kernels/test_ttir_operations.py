@@ -56,8 +56,18 @@ def test_integers_wrap_and_divide_towards_zero(
         ("mulf", [1.5, -2.0, 0.5, 0.0], [2.0, 3.0, 0.5, 7.0], [3.0, -6.0, 0.25, 0.0]),
         ("divf", [3.0, 1.0, -1.0, 0.5], [2.0, 0.0, 0.0, 2.0], [1.5, INF, -INF, 0.25]),
         ("remf", [7.0, -7.0, 5.5, 1.0], [2.0, 2.0, 2.0, 4.0], [1.0, -1.0, 1.5, 1.0]),
-        ("maxnumf", [1.0, NAN, 2.0, -1.0], [2.0, 3.0, NAN, -2.0], [2.0, 3.0, 2.0, -1.0]),
-        ("minnumf", [1.0, NAN, 2.0, -1.0], [2.0, 3.0, NAN, -2.0], [1.0, 3.0, 2.0, -2.0]),
+        (
+            "maxnumf",
+            [1.0, NAN, 2.0, -1.0],
+            [2.0, 3.0, NAN, -2.0],
+            [2.0, 3.0, 2.0, -1.0],
+        ),
+        (
+            "minnumf",
+            [1.0, NAN, 2.0, -1.0],
+            [2.0, 3.0, NAN, -2.0],
+            [1.0, 3.0, 2.0, -2.0],
+        ),
     ],
 )
 def test_floating_point_numbers(
@@ -69,8 +79,14 @@ def test_floating_point_numbers(
 
 def test_a_maximum_that_propagates_nan() -> None:
     line = f"%r = arith.maximumf %a, %b : {FOUR}"
-    result = evaluate(line, FOUR, a=(FOUR, [1.0, NAN, 2.0, 0]), b=(FOUR, [2.0, 3.0, NAN, 0]))
-    assert (result[0], math.isnan(result[1]), math.isnan(result[2])) == (2.0, True, True)
+    result = evaluate(
+        line, FOUR, a=(FOUR, [1.0, NAN, 2.0, 0]), b=(FOUR, [2.0, 3.0, NAN, 0])
+    )
+    assert (result[0], math.isnan(result[1]), math.isnan(result[2])) == (
+        2.0,
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +142,9 @@ def test_comparisons_with_nan(predicate: str, expected: list[bool]) -> None:
         ("tt.precise_sqrt", [0.0, 4.0, 2.25, 1.0], [0.0, 2.0, 1.5, 1.0]),
     ],
 )
-def test_functions_of_one_number(name: str, value: list[float], expected: list[float]) -> None:
+def test_functions_of_one_number(
+    name: str, value: list[float], expected: list[float]
+) -> None:
     assert evaluate(f"%r = {name} %a : {FOUR}", FOUR, a=(FOUR, value)) == expected
 
 
@@ -135,7 +153,9 @@ def test_fma_is_rounded_once() -> None:
     a = 1 + 2.0**-12
     kind = "tensor<1xf32>"
     line = f"%r = math.fma %a, %a, %c : {kind}"
-    assert evaluate(line, kind, a=(kind, [a]), c=(kind, [-1.0 - 2.0**-11])) == [2.0**-24]
+    assert evaluate(line, kind, a=(kind, [a]), c=(kind, [-1.0 - 2.0**-11])) == [
+        2.0**-24
+    ]
 
 
 def test_the_upper_half_of_a_product() -> None:
@@ -143,13 +163,20 @@ def test_the_upper_half_of_a_product() -> None:
     line = f"%r = tt.mulhiui %a, %a : {INTS}"
     assert evaluate(line, INTS, a=(INTS, [65536, -1, 1, 0])) == [1, -2, 0, 0]
     wide = "tensor<1xi64>"
-    assert evaluate(f"%r = tt.mulhiui %a, %a : {wide}", wide, a=(wide, [1 << 40])) == [1 << 16]
+    assert evaluate(f"%r = tt.mulhiui %a, %a : {wide}", wide, a=(wide, [1 << 40])) == [
+        1 << 16
+    ]
 
 
 def test_clamping() -> None:
     line = f"%r = tt.clampf %a, %l, %h, propagateNan = none : {FOUR}"
     limits = {"l": (FOUR, [0.0] * 4), "h": (FOUR, [1.0] * 4)}
-    assert evaluate(line, FOUR, a=(FOUR, [-1.0, 0.5, 2.0, NAN]), **limits) == [0.0, 0.5, 1.0, 0.0]
+    assert evaluate(line, FOUR, a=(FOUR, [-1.0, 0.5, 2.0, NAN]), **limits) == [
+        0.0,
+        0.5,
+        1.0,
+        0.0,
+    ]
 
 
 # conversions
@@ -192,7 +219,11 @@ def test_conversions(
         ("f8E4M3FN", [17.0, 19.0, 500.0, -INF], [16.0, 20.0, 448.0, -448.0]),
         # 2 bits: 9 is halfway between 8 and 10, 11 between 10 and 12
         ("f8E5M2", [9.0, 11.0, 1e6, 2.0**-17], [8.0, 12.0, 57344.0, 0.0]),
-        ("f8E5M2", [2.0**-16, 3 * 2.0**-17, 1.0, -0.5], [2.0**-16, 2.0**-15, 1.0, -0.5]),
+        (
+            "f8E5M2",
+            [2.0**-16, 3 * 2.0**-17, 1.0, -0.5],
+            [2.0**-16, 2.0**-15, 1.0, -0.5],
+        ),
     ],
 )
 def test_float8_is_rounded_to_even_and_saturates(
@@ -214,7 +245,10 @@ def test_bfloat16_is_rounded_after_each_operation() -> None:
     """256 + 1 is no bfloat16: 8 bits end at 2."""
     kind = "tensor<2xbf16>"
     line = f"%r = arith.addf %a, %b : {kind}"
-    assert evaluate(line, kind, a=(kind, [256.0, 258.0]), b=(kind, [1.0, 1.0])) == [256.0, 260.0]
+    assert evaluate(line, kind, a=(kind, [256.0, 258.0]), b=(kind, [1.0, 1.0])) == [
+        256.0,
+        260.0,
+    ]
 
 
 # tiles
@@ -232,11 +266,19 @@ def test_shapes() -> None:
         f"%c = tt.expand_dims %a {{axis = 1 : i32}} : tensor<2xf32> -> {column}\n"
         f"%r = tt.broadcast %c : {column} -> {matrix}"
     )
-    assert evaluate(lines, matrix, a=("tensor<2xf32>", [1.0, 2.0])) == [[1.0, 1.0], [2.0, 2.0]]
+    assert evaluate(lines, matrix, a=("tensor<2xf32>", [1.0, 2.0])) == [
+        [1.0, 1.0],
+        [2.0, 2.0],
+    ]
 
 
 def test_a_tile_of_one_becomes_a_number() -> None:
-    assert evaluate("%r = tt.unsplat %a : tensor<1xf32>", "f32", a=("tensor<1xf32>", [3.0])) == 3.0
+    assert (
+        evaluate(
+            "%r = tt.unsplat %a : tensor<1xf32>", "f32", a=("tensor<1xf32>", [3.0])
+        )
+        == 3.0
+    )
 
 
 def test_join_split_and_cat() -> None:
@@ -245,8 +287,16 @@ def test_join_split_and_cat() -> None:
     joined = f"%r = tt.join %a, %b : {two} -> tensor<2x2xf32>"
     assert evaluate(joined, "tensor<2x2xf32>", **inputs) == [[1.0, 3.0], [2.0, 4.0]]
     parted = f"%j{joined[2:]}\n%l, %r = tt.split %j : tensor<2x2xf32> -> {two}"
-    assert evaluate(parted, f"%l, %r : {two}, {two}", **inputs) == [[1.0, 2.0], [3.0, 4.0]]
-    assert evaluate(f"%r = tt.cat %a, %b : {two} -> {FOUR}", FOUR, **inputs) == [1, 2, 3, 4]
+    assert evaluate(parted, f"%l, %r : {two}, {two}", **inputs) == [
+        [1.0, 2.0],
+        [3.0, 4.0],
+    ]
+    assert evaluate(f"%r = tt.cat %a, %b : {two} -> {FOUR}", FOUR, **inputs) == [
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_gather_and_histogram() -> None:
@@ -268,7 +318,12 @@ REGION = """%r = "{name}"(%a) <{{axis = 0 : i32{more}}}> ({{
     ("combine", "element", "value", "expected"),
     [
         ("arith.addf", "f32", [1.0, 2.0, 4.0, 8.0], 15.0),
-        ("arith.subf", "f32", [1.0, 2.0, 4.0, 8.0], 3.0),  # (1 - 2) - (4 - 8): neighbours first
+        (
+            "arith.subf",
+            "f32",
+            [1.0, 2.0, 4.0, 8.0],
+            3.0,
+        ),  # (1 - 2) - (4 - 8): neighbours first
         ("arith.maxnumf", "f32", [1.0, NAN, 4.0, 2.0], 4.0),
         ("arith.xori", "i32", [1, 2, 4, 8], 15),
         ("arith.minsi", "i32", [3, -2, 4, 8], -2),
@@ -303,7 +358,9 @@ def test_half_precision_sums_in_half_precision() -> None:
     lines = REGION.format(
         name="tt.reduce", more="", element="f16", combine="arith.addf", result="f16"
     )
-    assert evaluate(lines, "f16", a=("tensor<4xf16>", [2048.0, 1.0, 0.0, 1.0])) == 2048.0
+    assert (
+        evaluate(lines, "f16", a=("tensor<4xf16>", [2048.0, 1.0, 0.0, 1.0])) == 2048.0
+    )
 
 
 # products
@@ -415,7 +472,11 @@ cf.br ^bb2(%b : i32)
 )
 def test_types(text: str, shape: tuple[int, ...], element: str, reference: str) -> None:
     kind = read_type(text)
-    assert (kind.shape, kind.element.name, kind.reference) == (shape, element, reference)
+    assert (kind.shape, kind.element.name, kind.reference) == (
+        shape,
+        element,
+        reference,
+    )
 
 
 # what is refused
@@ -424,7 +485,10 @@ def test_types(text: str, shape: tuple[int, ...], element: str, reference: str) 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('%r = tt.elementwise_inline_asm "x" {} %a : f32 -> f32', "a GPU's own assembler"),
+        (
+            '%r = tt.elementwise_inline_asm "x" {} %a : f32 -> f32',
+            "a GPU's own assembler",
+        ),
         ("%r = tt.no_such_thing %a : f32", "tt.no_such_thing has no meaning"),
         ("%r = arith.addf %a, %b : f32", "%b is used before it is there"),
         ("%r = arith.addf %a, %a : f128", "numbers of the type f128"),

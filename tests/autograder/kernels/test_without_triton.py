@@ -62,7 +62,10 @@ MACHINES = {
         "solutions",
         f"{WITHOUT}; import platform; platform.system = lambda: 'Darwin'; sys.platform = 'darwin'",
     ),
-    "triton": ("solutions", "os.environ['TRITON_INTERPRET'] = '1'"),  # as older notebooks said it
+    "triton": (
+        "solutions",
+        "os.environ['TRITON_INTERPRET'] = '1'",
+    ),  # as older notebooks said it
     "release without triton": ("assignments", WITHOUT),
     "old triton": (
         "solutions",
@@ -88,10 +91,15 @@ def cells_on() -> dict[str, Cells]:
         for folder, prepare in MACHINES.values()
     ]
     finished = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(runs)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", RUN, json.dumps(runs)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     lines: list[list[Any]] = [
-        json.loads(line) for line in finished.stdout.splitlines() if line.startswith("[[")
+        json.loads(line)
+        for line in finished.stdout.splitlines()
+        if line.startswith("[[")
     ]
     return {
         machine: {name: (out, error) for name, out, error in cells}

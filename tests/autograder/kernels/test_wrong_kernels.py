@@ -35,7 +35,8 @@ def row_sums(check: str) -> torch.Tensor:
 
 
 @pytest.mark.skipif(
-    VERSION >= (3, 8), reason="since Triton 3.8 a block pointer's checks are not to be seen"
+    VERSION >= (3, 8),
+    reason="since Triton 3.8 a block pointer's checks are not to be seen",
 )
 def test_a_block_pointer_without_boundary_check_may_not_leave_the_tensor() -> None:
     with pytest.raises(KernelFault) as caught:
@@ -45,7 +46,9 @@ def test_a_block_pointer_without_boundary_check_may_not_leave_the_tensor() -> No
         "block pointer leaves "
         "out axis 0 and 1 (line 5 of block_kernel, tile (`tile = tl.load(x)`))"
     )
-    with pytest.raises(KernelFault, match=r"^program 1 reads x\[6, 0\].* leaves out axis 0 \("):
+    with pytest.raises(
+        KernelFault, match=r"^program 1 reads x\[6, 0\].* leaves out axis 0 \("
+    ):
         row_sums("columns")
 
 
@@ -79,7 +82,10 @@ def lanes(how: str) -> tuple[torch.Tensor, torch.Tensor]:
             "stored twice",
             r"^program 0 writes y\[7\], where another lane of it has written something else",
         ),
-        ("reversed in place", r"^program 0 writes x\[7\], which another lane of it has loaded"),
+        (
+            "reversed in place",
+            r"^program 0 writes x\[7\], which another lane of it has loaded",
+        ),
     ],
 )
 def test_an_order_of_lanes_is_nothing_to_rely_on(how: str, fault: str) -> None:
@@ -116,7 +122,11 @@ def test_a_zero_that_one_program_puts_where_others_add_is_luck() -> None:
             1,
             r"line 3 of printing_kernel \(`print\(\"x is\", x\)`\): `print` belongs to Python",
         ),
-        (wrong.numpy_kernel, 2, r"line 2 of numpy_kernel .*function referenced: <ufunc 'exp'>"),
+        (
+            wrong.numpy_kernel,
+            2,
+            r"line 2 of numpy_kernel .*function referenced: <ufunc 'exp'>",
+        ),
         (
             wrong.breaking_kernel,
             (4,),
@@ -132,7 +142,11 @@ def test_a_zero_that_one_program_puts_where_others_add_is_luck() -> None:
             1,
             r"line 2 of global_kernel .*: `FACTOR` is neither an argument, nor a tl.constexpr",
         ),
-        (wrong.unknown_kernel, 1, r"line 2 of unknown_kernel .*: `no_such_thing` is not defined"),
+        (
+            wrong.unknown_kernel,
+            1,
+            r"line 2 of unknown_kernel .*: `no_such_thing` is not defined",
+        ),
         (
             wrong.plain_kernel,
             1,
@@ -140,14 +154,24 @@ def test_a_zero_that_one_program_puts_where_others_add_is_luck() -> None:
         ),
         (wrong.torch_kernel, 1, r"line 2 of torch_kernel "),
         (wrong.item_kernel, 1, r"line 2 of item_kernel "),
-        (wrong.dictionary_kernel, 1, r"line 2 of dictionary_kernel .*: kernels know no `dict`"),
+        (
+            wrong.dictionary_kernel,
+            1,
+            r"line 2 of dictionary_kernel .*: kernels know no `dict`",
+        ),
         (wrong.comprehension_kernel, (4,), r"line 2 of comprehension_kernel "),
-        (wrong.small_dot_kernel, 1, r"line 4 of small_dot_kernel .*Input shapes should have"),
+        (
+            wrong.small_dot_kernel,
+            1,
+            r"line 4 of small_dot_kernel .*Input shapes should have",
+        ),
         pytest.param(
             wrong.chained_kernel,
             (8,),
             r"line 3 of chained_kernel .*: simultaneous multiple comparison",
-            marks=pytest.mark.skipif(VERSION >= (3, 9), reason="Triton 3.9 compiles it"),
+            marks=pytest.mark.skipif(
+                VERSION >= (3, 9), reason="Triton 3.9 compiles it"
+            ),
         ),
         (wrong.changing_kernel, (2,), r"line [34] of changing_kernel "),
     ],
@@ -155,7 +179,9 @@ def test_a_zero_that_one_program_puts_where_others_add_is_luck() -> None:
 def test_what_no_gpu_would_compile_is_told_with_its_line(
     kernel: Any, arguments: int | tuple[int, ...], said: str
 ) -> None:
-    tensors = [torch.zeros(16) for _ in range(arguments if isinstance(arguments, int) else 1)]
+    tensors = [
+        torch.zeros(16) for _ in range(arguments if isinstance(arguments, int) else 1)
+    ]
     with pytest.raises(KernelFault, match="^no GPU would compile " + said):
         kernel[(1,)](*tensors, *(arguments if isinstance(arguments, tuple) else ()))
 
@@ -192,7 +218,9 @@ def test_a_loop_that_changes_no_type_is_fine() -> None:
 
 
 def test_an_argument_that_is_none_is_told() -> None:
-    with pytest.raises(KernelFault, match=r"^printing_kernel is given x_ptr = \[1\.0\] \(list\)"):
+    with pytest.raises(
+        KernelFault, match=r"^printing_kernel is given x_ptr = \[1\.0\] \(list\)"
+    ):
         wrong.printing_kernel[(1,)]([1.0])
 
 
@@ -222,15 +250,20 @@ def test_each_configuration_must_be_right_and_the_wrong_one_is_named() -> None:
 
 def test_of_three_the_one_that_stands_alone_is_named() -> None:
     with pytest.raises(
-        KernelFault, match=r"^with the configuration \(BLOCK: 8\) the kernel writes 1 to x\[0\]"
+        KernelFault,
+        match=r"^with the configuration \(BLOCK: 8\) the kernel writes 1 to x\[0\]",
     ):
-        wrong.outvoted_kernel[lambda meta: (triton.cdiv(40, meta["BLOCK"]),)](torch.zeros(40), 40)
+        wrong.outvoted_kernel[lambda meta: (triton.cdiv(40, meta["BLOCK"]),)](
+            torch.zeros(40), 40
+        )
 
 
 def test_of_many_configurations_all_have_their_turn() -> None:
     def launch_three_times() -> None:
         for _ in range(3):
-            wrong.many_kernel[lambda meta: (triton.cdiv(40, meta["BLOCK"]),)](torch.zeros(40), 40)
+            wrong.many_kernel[lambda meta: (triton.cdiv(40, meta["BLOCK"]),)](
+                torch.zeros(40), 40
+            )
 
     with pytest.raises(KernelFault, match=r"^with the configuration \(BLOCK: 128\)"):
         launch_three_times()
@@ -238,7 +271,8 @@ def test_of_many_configurations_all_have_their_turn() -> None:
 
 def test_a_kernel_that_goes_on_from_what_it_left_cannot_be_tuned() -> None:
     with pytest.raises(
-        KernelFault, match=r"^launched twice, the kernel writes something else to y\[0\]"
+        KernelFault,
+        match=r"^launched twice, the kernel writes something else to y\[0\]",
     ):
         tuned("counting")
 
@@ -251,7 +285,11 @@ def test_one_configuration_counts() -> None:
     with watch_launches(tuned, ("asserted",), {}) as record:
         tuned("asserted")
     figures = record.figures()
-    assert (figures["kernels"], figures["programs"], figures["loads"]) == (1, 3, {"x": 24})
+    assert (figures["kernels"], figures["programs"], figures["loads"]) == (
+        1,
+        3,
+        {"x": 24},
+    )
 
 
 # versions
@@ -279,7 +317,9 @@ def test_an_older_version_is_refused_in_one_line(
 
 
 @pytest.mark.usefixtures("uninstalled")
-def test_a_newer_version_is_tried_with_a_small_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_version_is_tried_with_a_small_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(triton, "__version__", "3.10.0")
     assert install() is not None
 
@@ -297,9 +337,12 @@ def test_a_newer_version_in_which_the_kernel_fails_is_refused_in_one_line(
         ):
             install()
     with monkeypatch.context() as patched:
-        patched.setattr(strict_triton, "_probe_kernel", {(2,): lambda *arguments, block: None})
+        patched.setattr(
+            strict_triton, "_probe_kernel", {(2,): lambda *arguments, block: None}
+        )
         with pytest.raises(
-            UnknownTriton, match=said % "RuntimeError: a small kernel is not what it should be"
+            UnknownTriton,
+            match=said % "RuntimeError: a small kernel is not what it should be",
         ):
             install()
 
@@ -322,7 +365,8 @@ def test_programs_that_store_the_same_value_do_no_harm() -> None:
 
 def test_a_write_after_a_foreign_read_is_found_where_the_reader_is_first() -> None:
     with pytest.raises(
-        KernelFault, match=r"^program 1 writes x\[1\], which another program has read \(program 0\)"
+        KernelFault,
+        match=r"^program 1 writes x\[1\], which another program has read \(program 0\)",
     ):
         wrong.meeting_kernel[(2,)](torch.ones(2), torch.zeros(2), HOW="reader first")
 
@@ -332,5 +376,7 @@ def test_integers_that_nobody_has_filled_are_refused() -> None:
         x = torch.empty(2, dtype=torch.int32)
         wrong.meeting_kernel[(2,)](x, torch.zeros(2), HOW="unfilled")
 
-    with pytest.raises(KernelFault, match=r"^program 0 reads x\[0\], which nobody has filled"):
+    with pytest.raises(
+        KernelFault, match=r"^program 0 reads x\[0\], which nobody has filled"
+    ):
         trace(from_empty)

@@ -13,7 +13,9 @@ FACTOR = 2.0
 
 @triton.jit
 def block_kernel(x_ptr, y_ptr, M, N, CHECK: tl.constexpr):
-    x = tl.make_block_ptr(x_ptr, (M, N), (N, 1), (tl.program_id(0) * 4, 0), (4, 8), (1, 0))
+    x = tl.make_block_ptr(
+        x_ptr, (M, N), (N, 1), (tl.program_id(0) * 4, 0), (4, 8), (1, 0)
+    )
     y = tl.make_block_ptr(y_ptr, (M,), (1,), (tl.program_id(0) * 4,), (4,), (0,))
     if CHECK == "none":
         tile = tl.load(x)
@@ -187,10 +189,13 @@ def looping_kernel(x_ptr, n, HOW: tl.constexpr):
 
 
 @triton.autotune(
-    [triton.Config({"BLOCK": 8, "EXTRA": 0}), triton.Config({"BLOCK": 16, "EXTRA": 1})], key=["n"]
+    [triton.Config({"BLOCK": 8, "EXTRA": 0}), triton.Config({"BLOCK": 16, "EXTRA": 1})],
+    key=["n"],
 )
 @triton.jit
-def tuned_kernel(x_ptr, y_ptr, n, HOW: tl.constexpr, BLOCK: tl.constexpr, EXTRA: tl.constexpr):
+def tuned_kernel(
+    x_ptr, y_ptr, n, HOW: tl.constexpr, BLOCK: tl.constexpr, EXTRA: tl.constexpr
+):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     if HOW == "ragged":
         tl.store(y_ptr + at, tl.load(x_ptr + at))

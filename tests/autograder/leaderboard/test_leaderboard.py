@@ -49,7 +49,11 @@ def run(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     write_whole(Path("tests/hidden/small/leaderboard.py"), MEASURES.encode())
     write_whole(Path("students.csv"), b"id,name\nada,Ada L\nbea,Bea B\ncem,Cem C\n")
     wrong = "def attention(q, k, v):\n    return v * 2\n"
-    for student, answer in (("ada", TWICE), ("bea", ANSWERS["attention"]), ("cem", wrong)):
+    for student, answer in (
+        ("ada", TWICE),
+        ("bea", ANSWERS["attention"]),
+        ("cem", wrong),
+    ):
         path = Path(f"submitted/{student}/small/small.ipynb")
         write_whole(path, handed_in({**ANSWERS, "attention": answer}))
 
@@ -78,7 +82,9 @@ def test_the_smallest_count_is_first_and_a_wrong_answer_is_not_ranked(run: Run) 
     assert ranked.exit_code == 0, ranked.output
     lines = ranked.stdout.splitlines()
     # q kᵀ and p v: 2 products of 5 · 5 · 2 multiply-adds; ada multiplies once more
-    assert lines[0].startswith("floating point operations of attention: 2 ranked; first: nobody ")
+    assert lines[0].startswith(
+        "floating point operations of attention: 2 ranked; first: nobody "
+    )
     assert lines[1].endswith(" (bea): 200")
     assert lines[2] == "2. Countess <b> (ada): 300"
     assert lines[3] == "not ranked: cem: `attention` has not all of its points"
@@ -95,8 +101,13 @@ def test_weights_are_read_within_limits(run: Run) -> None:
     Path("submitted/cem/small/small.safetensors").write_bytes(b"\xff" * 100)
     ranked = run("leaderboard", "small", "--students").stdout
     assert "(ada): 3.5" in ranked  # 1.5 and the shift of 2
-    assert "not ranked: bea: small.safetensors does not lie beside the notebook" in ranked
-    assert "not ranked: cem: small.safetensors: is no safetensors file; save it again" in ranked
+    assert (
+        "not ranked: bea: small.safetensors does not lie beside the notebook" in ranked
+    )
+    assert (
+        "not ranked: cem: small.safetensors: is no safetensors file; save it again"
+        in ranked
+    )
 
     save_weights("bea")
     again = run("leaderboard", "small", "--students").stdout
@@ -109,7 +120,9 @@ def test_people_are_called_as_the_course_says(run: Run) -> None:
     before = settings.read_text()
     for names, shown in (("names", "Bea B"), ("ids", "bea")):
         settings.write_text(f'{before}\n[leaderboard]\nnames = "{names}"\n')
-        assert f"1. {shown} (bea): 200" in run("leaderboard", "small", "--students").stdout
+        assert (
+            f"1. {shown} (bea): 200" in run("leaderboard", "small", "--students").stdout
+        )
 
 
 def test_a_suite_without_measures_says_so(run: Run) -> None:

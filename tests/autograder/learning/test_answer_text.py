@@ -8,7 +8,9 @@ from typing import Any
 from autograder.learning.answer_text import LONGEST_ANSWER, cut_answer
 
 
-def cut(*cells: str, people: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> dict[str, Any]:
+def cut(
+    *cells: str, people: tuple[str, ...] = (), known: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """The answer to `f`, which the last cell holds."""
     request = {
         "cells": cells,
@@ -22,7 +24,9 @@ def cut(*cells: str, people: tuple[str, ...] = (), known: tuple[str, ...] = ()) 
 
 
 def test_helpers_come_along_and_nothing_else_does() -> None:
-    helpers = "import numpy as np\nN = 3\nunused = 4\ndef twice(x):\n    return 2 * x * N\n"
+    helpers = (
+        "import numpy as np\nN = 3\nunused = 4\ndef twice(x):\n    return 2 * x * N\n"
+    )
     answer = "print('hello')\ndef f(x):\n    return twice(np.sum(x))\n"
     assert cut(helpers, answer)["code"] == (
         "import numpy as np\nN = 3\n\n"
@@ -34,15 +38,17 @@ def test_helpers_come_along_and_nothing_else_does() -> None:
 def test_what_the_answer_key_has_is_the_answer_keys() -> None:
     """A student's own wrong softmax is another question's mistake."""
     code = cut(
-        "def softmax(z):\n    return z\n", "def f(x):\n    return softmax(x)", known=("softmax",)
+        "def softmax(z):\n    return z\n",
+        "def f(x):\n    return softmax(x)",
+        known=("softmax",),
     )
     assert code["code"] == "def f(x):\n    return softmax(x)\n"
 
 
 def test_of_several_definitions_the_one_in_the_answers_cell_counts() -> None:
-    assert cut("def f(x):\n    return 1", "def f(x):\n    return 2\ndef f(x):\n    return 3") == {
-        "code": "def f(x):\n    return 3\n"
-    }
+    assert cut(
+        "def f(x):\n    return 1", "def f(x):\n    return 2\ndef f(x):\n    return 3"
+    ) == {"code": "def f(x):\n    return 3\n"}
 
 
 def test_comments_and_docstrings_go() -> None:
@@ -59,7 +65,9 @@ def test_names_of_people_go_from_texts_and_from_names() -> None:
         "        raise ValueError('ask Ada Lovelace (ada@example.org), s0815')\n"
         "    return adas_sum(x, lovelace=2)\n"
     )
-    code = cut(helper, answer, people=("ada lovelace", "Ada", "Lovelace", "s0815"))["code"]
+    code = cut(helper, answer, people=("ada lovelace", "Ada", "Lovelace", "s0815"))[
+        "code"
+    ]
     assert code == (
         "def adas_sum(x, student_1=1):\n    return x + student_1\n\n"
         "def f(x):\n"
@@ -81,7 +89,9 @@ def test_an_answer_that_cannot_be_cut_out_says_why() -> None:
     assert cut("for f in [abs]:\n    pass") == {
         "problem": "no cell defines `f` by a plain statement"
     }
-    assert cut("def f(x):\n    return " + "x + " * LONGEST_ANSWER + "x").keys() == {"problem"}
+    assert cut("def f(x):\n    return " + "x + " * LONGEST_ANSWER + "x").keys() == {
+        "problem"
+    }
 
 
 def test_a_broken_cell_of_the_students_own_is_passed_over() -> None:

@@ -65,7 +65,9 @@ def mine(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cou
 
 @pytest.fixture
 def run(mine: Course) -> Run:
-    return lambda *arguments: CliRunner().invoke(main, [str(each) for each in arguments])
+    return lambda *arguments: CliRunner().invoke(
+        main, [str(each) for each in arguments]
+    )
 
 
 def stored(course: Course) -> ClassGroups:
@@ -81,7 +83,9 @@ def attention_of(student: str) -> tuple[float, str | None]:
     return question["score"], question["diagnosis"] and question["diagnosis"]["mistake"]
 
 
-def test_a_group_gets_a_name_and_the_next_grade_names_it(mine: Course, run: Run) -> None:
+def test_a_group_gets_a_name_and_the_next_grade_names_it(
+    mine: Course, run: Run
+) -> None:
     assert run("grade", "small", "--workers", "1").exit_code == 0
     shown = run("mistakes", "small", "--workers", "1")
     assert shown.exit_code == 0, shown.output
@@ -99,15 +103,26 @@ def test_a_group_gets_a_name_and_the_next_grade_names_it(mine: Course, run: Run)
     with_names = run("mistakes", "small", "--students").stdout
     assert "handed in by: ada, bea" in with_names
 
-    named = run("mistakes", "small", "--name", over_queries.name, "softmax runs over the queries")
+    named = run(
+        "mistakes",
+        "small",
+        "--name",
+        over_queries.name,
+        "softmax runs over the queries",
+    )
     assert named.exit_code == 0, named.output
-    assert "proven: softmax_runs_over_queries\nhint: Softmax runs over the queries." in named.stdout
+    assert (
+        "proven: softmax_runs_over_queries\nhint: Softmax runs over the queries."
+        in named.stdout
+    )
     assert "names it in 2 of 2 answers" in named.stdout
     # of 3 + 2 + 1 points the slip keeps half; before, a refusal alone earned nothing
     assert "2 students: 0 → 3 of 6 points of attention" in named.stdout
     assert "every result of small is stale" in named.stdout
     suite = mine.assignment("small").suite
-    mistake = load_known_answers(suite / "mistakes.py", {"attention": ANSWERS["attention"]})[-1]
+    mistake = load_known_answers(
+        suite / "mistakes.py", {"attention": ANSWERS["attention"]}
+    )[-1]
     assert mistake.is_students
     assert mistake.cell == over_queries.code
     sample = load_known_answers(suite / "samples.py", {})[-1]
@@ -117,7 +132,9 @@ def test_a_group_gets_a_name_and_the_next_grade_names_it(mine: Course, run: Run)
     assert "is named already: softmax_runs_over_queries" in again.stderr
 
     assert run("grade", "small", "--workers", "1").exit_code == 0
-    assert attention_of("ada") == attention_of("bea") == (3.0, "softmax_runs_over_queries")
+    assert (
+        attention_of("ada") == attention_of("bea") == (3.0, "softmax_runs_over_queries")
+    )
     assert attention_of("cem") == (0.0, None)
     assert attention_of("dan")[1] == "no_scale"
 
@@ -176,7 +193,9 @@ def test_an_answer_that_is_not_there_any_more_is_left_out_without_a_name(
     run("grade", "small", "--workers", "1")
     write_whole(Path("submitted/cem/small/small.ipynb"), handed_in(ANSWERS))
     shown = run("mistakes", "small", "--workers", "1")
-    assert "1 submission could not be run again; `--students` says whose" in shown.stderr
+    assert (
+        "1 submission could not be run again; `--students` says whose" in shown.stderr
+    )
     assert "cem" not in shown.output
     shown = run("mistakes", "small", "--students")
     assert "left out: cem: another notebook has been handed in since" in shown.stderr
@@ -189,5 +208,8 @@ def test_a_person_is_asked_group_by_group(mine: Course, run: Run) -> None:
     asked = CliRunner().invoke(main, ["mistakes", "small", "--ask"], input=answers)
     assert asked.exit_code == 0, asked.output
     assert "hint: Which axis sums to 1?" in asked.stdout
-    assert [group.mistake for group in stored(mine).groups] == ["softmax_runs_over_queries", ""]
+    assert [group.mistake for group in stored(mine).groups] == [
+        "softmax_runs_over_queries",
+        "",
+    ]
     assert "keeps=0.6" in (mine.assignment("small").suite / "mistakes.py").read_text()

@@ -26,16 +26,25 @@ def f(x):
 
 
 def test_a_name_is_made_of_the_sentence() -> None:
-    assert name_from_sentence("Softmax runs over the queries") == "softmax_runs_over_queries"
-    assert name_from_sentence("2 of the axes are exchanged!") == "mistake_2_axes_exchanged"
+    assert (
+        name_from_sentence("Softmax runs over the queries")
+        == "softmax_runs_over_queries"
+    )
+    assert (
+        name_from_sentence("2 of the axes are exchanged!") == "mistake_2_axes_exchanged"
+    )
     assert name_from_sentence("один") == ""
 
 
-def test_an_answer_comes_back_to_the_letter_and_nothing_of_it_runs(tmp_path: Path) -> None:
+def test_an_answer_comes_back_to_the_letter_and_nothing_of_it_runs(
+    tmp_path: Path,
+) -> None:
     definition = mistake_text("f", "leaks", 'Say "why".', 0.25, EVIL)
     path = tmp_path / "mistakes.py"
     path.write_text(
-        add_definition('"""Mistakes.\n\nfrom f.\n"""\n\nimport os\n', definition, "mistake")
+        add_definition(
+            '"""Mistakes.\n\nfrom f.\n"""\n\nimport os\n', definition, "mistake"
+        )
     )
     (answer,) = load_known_answers(path, {})
     assert (answer.question, answer.name, answer.hint, answer.keeps) == (
@@ -57,10 +66,14 @@ def test_an_answer_comes_back_to_the_letter_and_nothing_of_it_runs(tmp_path: Pat
 
 def test_the_decorator_is_imported_once() -> None:
     first = add_definition("", sample_text("f", "one", "leaks", "f = 1\n"), "sample")
-    second = add_definition(first, sample_text("f", "two", "leaks", "f = 2\n"), "sample")
+    second = add_definition(
+        first, sample_text("f", "two", "leaks", "f = 2\n"), "sample"
+    )
     assert second.count("from autograder.suite import sample") == 1
     assert second.startswith("from autograder.suite import sample\n\n\n@sample(\n")
-    with_docstring = add_definition('"""Samples."""\n\nimport torch\n', "x = 1\n", "sample")
+    with_docstring = add_definition(
+        '"""Samples."""\n\nimport torch\n', "x = 1\n", "sample"
+    )
     assert with_docstring == (
         '"""Samples."""\n\nfrom autograder.suite import sample\nimport torch\n\n\nx = 1\n'
     )

@@ -44,10 +44,19 @@ def test_nobody_whose_id_is_another_is_meant_by_account_or_name() -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["Doe, Jane", "doejane", "Jane Doe", "JANE  DOE", "Jané Doe".replace("é", "e"), "jane_doe"],
+    [
+        "Doe, Jane",
+        "doejane",
+        "Jane Doe",
+        "JANE  DOE",
+        "Jané Doe".replace("é", "e"),
+        "jane_doe",
+    ],
 )
 def test_a_name_in_any_order_and_without_its_spaces_is_the_name(written: str) -> None:
-    assert keys([canvas("1", written)], [Candidate("s1", {}, (), ("Jane Doe",))]) == ["s1"]
+    assert keys([canvas("1", written)], [Candidate("s1", {}, (), ("Jane Doe",))]) == [
+        "s1"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +78,10 @@ def test_apostrophes_hyphens_and_composed_letters_are_one_writing(
 
 
 def test_a_name_of_two_people_is_nobodys() -> None:
-    people = [Candidate("s1", {}, (), ("John Doe",)), Candidate("s2", {}, (), ("Doe John",))]
+    people = [
+        Candidate("s1", {}, (), ("John Doe",)),
+        Candidate("s2", {}, (), ("Doe John",)),
+    ]
     assert keys([canvas("1", "John Doe")], people) == [None]
 
 
@@ -80,12 +92,17 @@ def test_two_claims_on_one_name_are_refused_with_both_named() -> None:
     )
     assert [found.key for found in matches] == [None, None]
     assert conflict.keys == ("s1",)
-    assert "John Doe (canvas 1) and Doe, John (canvas 2) have one name" in conflict.message
+    assert (
+        "John Doe (canvas 1) and Doe, John (canvas 2) have one name" in conflict.message
+    )
 
 
 def test_a_namesake_elsewhere_on_the_platform_makes_a_name_nobodys() -> None:
     john, other = canvas("1", "John Doe"), canvas("2", "Doe, John")
-    people = [Candidate("s1", {}, (), ("John Doe",)), Candidate("s2", {("canvas", "2"): True})]
+    people = [
+        Candidate("s1", {}, (), ("John Doe",)),
+        Candidate("s2", {("canvas", "2"): True}),
+    ]
     assert match_identities([john], people, [john])[0][0].key == "s1"
     assert match_identities([john], people, [john, other])[0][0].key is None
     assert keys([john, other], people) == [None, "s2"]
@@ -93,13 +110,20 @@ def test_a_namesake_elsewhere_on_the_platform_makes_a_name_nobodys() -> None:
 
 def test_an_id_settles_which_of_two_claims_is_meant() -> None:
     people = [Candidate("s1", {("canvas", "2"): True}, (), ("John Doe",))]
-    assert keys([canvas("1", "John Doe"), canvas("2", "John Doe")], people) == [None, "s1"]
+    assert keys([canvas("1", "John Doe"), canvas("2", "John Doe")], people) == [
+        None,
+        "s1",
+    ]
 
 
 @pytest.mark.parametrize("download", [["2"], ["1", "2"]])
-def test_an_id_that_only_a_name_has_linked_does_not_settle_it(download: list[str]) -> None:
+def test_an_id_that_only_a_name_has_linked_does_not_settle_it(
+    download: list[str],
+) -> None:
     people = [Candidate("s1", {("canvas", "1"): False}, (), ("John Doe",))]
-    matches, (conflict,) = match_identities([canvas(id_, "John Doe") for id_ in download], people)
+    matches, (conflict,) = match_identities(
+        [canvas(id_, "John Doe") for id_ in download], people
+    )
     assert "canvas 1" in conflict.message
     assert "canvas 2" in conflict.message
     assert matches[-1].key is None
@@ -126,5 +150,8 @@ def test_anonymous_ids_tell_capitals_from_small_letters() -> None:
         Candidate("s1", {("canvas-anonymous", "aB3de"): True}),
         Candidate("s2", {("github", "Octocat"): True}),
     ]
-    identities = [Identity((("canvas-anonymous", "Ab3de"),)), Identity((("github", "octocat"),))]
+    identities = [
+        Identity((("canvas-anonymous", "Ab3de"),)),
+        Identity((("github", "octocat"),)),
+    ]
     assert keys(identities, people) == [None, "s2"]

@@ -62,9 +62,18 @@ def test_what_was_learned_is_there_again_with_its_history(course: Course) -> Non
         again.ids("s1", "m1").get("canvas", ""),
         again.ids("guest_12", "m2").get("canvas", ""),
     ) == ("11", "12")
-    history = json.loads((course.root / "ledger.json").read_text(encoding="utf-8"))["history"]
+    history = json.loads((course.root / "ledger.json").read_text(encoding="utf-8"))[
+        "history"
+    ]
     assert [
-        (e["source"], e["assignment"], e["student"], e["evidence"], e["platform"], e["id"])
+        (
+            e["source"],
+            e["assignment"],
+            e["student"],
+            e["evidence"],
+            e["platform"],
+            e["id"],
+        )
         for e in history
     ] == [
         ("first.zip", "m1", "s1", "name", "canvas", "11"),
@@ -77,25 +86,35 @@ def test_what_was_learned_is_there_again_with_its_history(course: Course) -> Non
 
 def test_a_broken_ledger_is_named_and_never_overwritten(course: Course) -> None:
     (course.root / "ledger.json").write_text("{", encoding="utf-8")
-    with pytest.raises(KitError, match=r"ledger\.json: cannot be read .*put a copy of it back"):
+    with pytest.raises(
+        KitError, match=r"ledger\.json: cannot be read .*put a copy of it back"
+    ):
         read_ledger(course)
 
 
 def test_collecting_again_makes_no_link_by_name_surer(course: Course) -> None:
-    john, other = (Identity((("canvas", id_),), (), "doejohn") for id_ in ("102", "103"))
+    john, other = (
+        Identity((("canvas", id_),), (), "doejohn") for id_ in ("102", "103")
+    )
     ledger = class_list(course, "id,name\ns1,John Doe\n")
     for _ in range(2):
-        assert link_download(ledger, "canvas", "m1", [john], ["doejohn_102"], "a.zip") == ["s1"]
+        assert link_download(
+            ledger, "canvas", "m1", [john], ["doejohn_102"], "a.zip"
+        ) == ["s1"]
         ledger.save()
         ledger = read_ledger(course)
-    with pytest.raises(KitError, match=r"doejohn \(canvas 103\) and canvas 102 have one name"):
+    with pytest.raises(
+        KitError, match=r"doejohn \(canvas 103\) and canvas 102 have one name"
+    ):
         link_download(ledger, "canvas", "m2", [other], ["doejohn_103"], "b.zip")
 
 
 def test_the_class_list_corrects_what_a_name_had_linked(course: Course) -> None:
     john = Identity((("canvas", "102"),), (), "doejohn")
     ledger = class_list(course, "id,name\ns1,John Doe\n")
-    assert link_download(ledger, "canvas", "m1", [john], ["doejohn_102"], "a.zip") == ["s1"]
+    assert link_download(ledger, "canvas", "m1", [john], ["doejohn_102"], "a.zip") == [
+        "s1"
+    ]
     ledger.save()
     ledger = class_list(course, "id,name,canvas\ns1,John Doe,103\n")
     other = Identity((("canvas", "103"),), (), "doejohn")
@@ -108,10 +127,17 @@ def test_the_class_list_corrects_what_a_name_had_linked(course: Course) -> None:
     assert ledger.ids("s1", "m1") == {"canvas": "103"}
 
 
-def test_moodles_numbers_in_the_class_list_are_one_for_each_assignment(course: Course) -> None:
-    ledger = class_list(course, "id,name,moodle\ns1,John Doe,501 733\ns2,Jane Roe,502\n")
+def test_moodles_numbers_in_the_class_list_are_one_for_each_assignment(
+    course: Course,
+) -> None:
+    ledger = class_list(
+        course, "id,name,moodle\ns1,John Doe,501 733\ns2,Jane Roe,502\n"
+    )
     identities = [moodle("733", "J. D."), moodle("734", "Jane Roe")]
-    assert link_download(ledger, "moodle", "m2", identities, ["a", "b"], "z") == ["s1", "s2"]
+    assert link_download(ledger, "moodle", "m2", identities, ["a", "b"], "z") == [
+        "s1",
+        "s2",
+    ]
 
 
 # Folders
@@ -131,7 +157,9 @@ def test_moodles_numbers_in_the_class_list_are_one_for_each_assignment(course: C
         " lead",
     ],
 )
-def test_a_folder_is_the_student_whatever_it_is_called(course: Course, folder: str) -> None:
+def test_a_folder_is_the_student_whatever_it_is_called(
+    course: Course, folder: str
+) -> None:
     put(course, folder)
     ledger = read_ledger(course)
     assert ledger.students_with_notebooks("m1") == {folder}
@@ -139,7 +167,9 @@ def test_a_folder_is_the_student_whatever_it_is_called(course: Course, folder: s
 
 
 @pytest.mark.parametrize("folder", ["a:b", "Zoe\u0308", "x" * 90])
-def test_what_a_worksheet_says_of_a_student_leaves_the_folder(course: Course, folder: str) -> None:
+def test_what_a_worksheet_says_of_a_student_leaves_the_folder(
+    course: Course, folder: str
+) -> None:
     put(course, folder)
     ledger = read_ledger(course)
     learn_rows(
@@ -196,7 +226,9 @@ def test_a_worksheet_tells_groups_from_people_by_its_own_column(course: Course) 
         moodle("19", "Person Four", "", "Group C"),
     ]
     assert (
-        learn_rows(ledger, "moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv")
+        learn_rows(
+            ledger, "moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv"
+        )
         == []
     )
     assert ledger.members("Group A_501", "m1") == ("Person One_501", "Person Two_17")
@@ -210,7 +242,8 @@ def test_a_worksheet_tells_groups_from_people_by_its_own_column(course: Course) 
 
 def test_a_group_of_the_class_list_hands_in_once(course: Course) -> None:
     ledger = class_list(
-        course, "id,name,group\ns1,Person One,Team Red\ns2,Person Two,Team Red\ns3,Person Three,\n"
+        course,
+        "id,name,group\ns1,Person One,Team Red\ns2,Person Two,Team Red\ns3,Person Three,\n",
     )
     put(course, "teamred_101")
     ledger = read_ledger(course)
@@ -243,12 +276,16 @@ def test_whose_own_work_is_here_is_in_no_group(course: Course) -> None:
         moodle("501", "Person One", "", "Default group"),
         moodle("502", "Person Two", "", "Default group"),
     ]
-    learn_rows(ledger, "moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv")
+    learn_rows(
+        ledger, "moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv"
+    )
     assert ledger.members("Default group", "m1") == ("Person Two_502",)
     assert ledger.members("Person One_501", "m1") == ("Person One_501",)
 
 
-def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(course: Course) -> None:
+def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(
+    course: Course,
+) -> None:
     """A name linked 503 to the one John Doe of the list, and the worksheet has that one's email at
     502.
     """
@@ -262,7 +299,10 @@ def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(course: Course
     ]
     matches, (conflict,) = match_rows(ledger, "moodle", "m1", rows, ["s2"])
     assert [match.key for match in matches] == [None, "s2"]
-    assert conflict.message == "John Doe (moodle 503) and John Doe (moodle 502) are both s2"
+    assert (
+        conflict.message
+        == "John Doe (moodle 503) and John Doe (moodle 502) are both s2"
+    )
     namesakes = [moodle("502", "John Doe"), moodle("503", "John Doe")]
     matches, conflicts = match_rows(ledger, "moodle", "m1", namesakes, ["s2"])
     assert ([match.key for match in matches], conflicts) == ([None, "s2"], [])
@@ -306,7 +346,11 @@ def test_moodles_worksheet_in_another_language_and_without_names() -> None:
     assert moodle_worksheet.read_people(german) == {
         1: moodle("501", "Person One", "one@example.org", "Rot")
     }
-    blind = [["Identifier", "Status", "Grade"], ["Participant 7", "Submitted", ""], ["", "", ""]]
+    blind = [
+        ["Identifier", "Status", "Grade"],
+        ["Participant 7", "Submitted", ""],
+        ["", "", ""],
+    ]
     assert moodle_worksheet.read_people(blind) == {1: moodle("7", "")}
 
 

@@ -73,7 +73,10 @@ def test_a_group_has_one_result_and_each_member_the_mark_and_the_page(
     sheet.write_text(WORKSHEET, encoding="utf-8")
     take_in(course, "m1", "moodle", GROUPS)
     grade(course, "m1")
-    assert marks(course, "m1") == {"Blue_18": "9", "Red_17": "4"}  # who is in them is not known yet
+    assert marks(course, "m1") == {
+        "Blue_18": "9",
+        "Red_17": "4",
+    }  # who is in them is not known yet
     filled = exported(course, "m1", "moodle", sheet)
     assert {row["Identifier"]: row["Grade"] for row in filled} == {
         "Participant 17": "9",
@@ -96,23 +99,37 @@ def test_a_group_has_one_result_and_each_member_the_mark_and_the_page(
     assert "Feedback for <bdi>Person Three_19</bdi>" in page
     assert "Person Two_18" not in page
     request = ExportRequest(
-        course, course.assignment("m1"), course.results, "moodle-feedback", tmp_path / "pages.zip"
+        course,
+        course.assignment("m1"),
+        course.results,
+        "moodle-feedback",
+        tmp_path / "pages.zip",
     )
     list(export_command(request, print))
     assert sorted(zipfile.ZipFile(tmp_path / "pages.zip").namelist()) == [
         f"{name}_{number}_assignsubmission_file_/m1.html"
-        for name, number in (("Person One", 17), ("Person Three", 19), ("Person Two", 18))
+        for name, number in (
+            ("Person One", 17),
+            ("Person Three", 19),
+            ("Person Two", 18),
+        )
     ]
 
 
-@pytest.mark.parametrize(("default_group", "class_list"), [(True, False), (False, True)])
+@pytest.mark.parametrize(
+    ("default_group", "class_list"), [(True, False), (False, True)]
+)
 def test_a_number_that_may_be_a_groups_goes_to_no_participant(
     course: Course, tmp_path: Path, default_group: bool, class_list: bool
 ) -> None:
     """`Red_17` without a worksheet: participant 17 is somebody else."""
     if class_list:
-        (course.root / "students.csv").write_text("id,name\ns1,Person One\n", encoding="utf-8")
-    extra = {"Default group_assignsubmission_file/m1.ipynb": 1.0} if default_group else {}
+        (course.root / "students.csv").write_text(
+            "id,name\ns1,Person One\n", encoding="utf-8"
+        )
+    extra = (
+        {"Default group_assignsubmission_file/m1.ipynb": 1.0} if default_group else {}
+    )
     take_in(course, "m1", "moodle", {**GROUPS, **extra})
     grade(course, "m1")
     list(report_command(course, course.assignment("m1"), course.results, print))
@@ -131,12 +148,21 @@ def test_a_group_on_canvas_gets_its_page_once(course: Course, tmp_path: Path) ->
     (course.root / "students.csv").write_text(
         "id,canvas,group\ns1,101,Red\ns2,102,Red\ns3,103,\n", encoding="utf-8"
     )
-    take_in(course, "m1", "canvas", {"red_101_9001_m1.ipynb": 4.0, "blue_103_9003_m1.ipynb": 5.0})
+    take_in(
+        course,
+        "m1",
+        "canvas",
+        {"red_101_9001_m1.ipynb": 4.0, "blue_103_9003_m1.ipynb": 5.0},
+    )
     grade(course, "m1")
     assert marks(course, "m1") == {"s1": "4", "s2": "4", "s3": "5"}
     list(report_command(course, course.assignment("m1"), course.results, print))
     request = ExportRequest(
-        course, course.assignment("m1"), course.results, "canvas-feedback", tmp_path / "pages.zip"
+        course,
+        course.assignment("m1"),
+        course.results,
+        "canvas-feedback",
+        tmp_path / "pages.zip",
     )
     list(export_command(request, print))
     assert sorted(zipfile.ZipFile(tmp_path / "pages.zip").namelist()) == [
@@ -145,17 +171,25 @@ def test_a_group_on_canvas_gets_its_page_once(course: Course, tmp_path: Path) ->
     ]
 
 
-def test_a_group_on_canvas_that_no_list_tells_of_is_said(course: Course, tmp_path: Path) -> None:
+def test_a_group_on_canvas_that_no_list_tells_of_is_said(
+    course: Course, tmp_path: Path
+) -> None:
     take_in(
-        course, "m1", "canvas", {"red_101_9001_m1.ipynb": 4.0, "doejane_103_9003_m1.ipynb": 5.0}
+        course,
+        "m1",
+        "canvas",
+        {"red_101_9001_m1.ipynb": 4.0, "doejane_103_9003_m1.ipynb": 5.0},
     )
     grade(course, "m1")
     sheet = tmp_path / "gradebook.csv"
     rows = ['"Roe, Rita",101,rroe,A,', '"Doe, Jane",103,jdoe,A,']
     sheet.write_text(
-        "\n".join(["Student,ID,SIS Login ID,Section,m1 (4)", ",,,,", *rows]), encoding="utf-8"
+        "\n".join(["Student,ID,SIS Login ID,Section,m1 (4)", ",,,,", *rows]),
+        encoding="utf-8",
     )
-    request = ExportRequest(course, course.assignment("m1"), course.results, "canvas", roster=sheet)
+    request = ExportRequest(
+        course, course.assignment("m1"), course.results, "canvas", roster=sheet
+    )
     said: list[str] = []
     list(export_command(request, said.append))
     (line,) = (line for line in said if "the group's name" in line)
@@ -173,25 +207,35 @@ def test_work_that_came_by_anothers_id_counts_for_nobody_until_it_is_collected_a
         assert marks(course, name) == {"s1": "4"}
     students.write_text("id,name,canvas\ns1,John Doe,103\n", encoding="utf-8")
     take_in(
-        course, "m2", "canvas", {"doejohn_102_9002_m2.ipynb": 4.0, "doejohn_103_9003_m2.ipynb": 5.0}
+        course,
+        "m2",
+        "canvas",
+        {"doejohn_102_9002_m2.ipynb": 4.0, "doejohn_103_9003_m2.ipynb": 5.0},
     )
     grade(course, "m2")
     assert marks(course, "m2") == {"s1": "5", "doejohn_102": "4"}
-    (row,) = (row for row in exported(course, "m1", "csv") if row["status"] == "withdrawn")
+    (row,) = (
+        row for row in exported(course, "m1", "csv") if row["status"] == "withdrawn"
+    )
     assert row["note"].startswith(
         "its submission was handed in by canvas 102, who is doejohn_102, so its 4 of 1000 do not"
     )
 
 
-def test_totals_say_where_moodles_numbers_split_a_student(course: Course, tmp_path: Path) -> None:
+def test_totals_say_where_moodles_numbers_split_a_student(
+    course: Course, tmp_path: Path
+) -> None:
     for first, name in ((500, "m1"), (700, "m2")):
         files = {
-            f"Person {n}_{first + n}_assignsubmission_file/{name}.ipynb": 100.0 * n for n in (1, 2)
+            f"Person {n}_{first + n}_assignsubmission_file/{name}.ipynb": 100.0 * n
+            for n in (1, 2)
         }
         take_in(course, name, "moodle", files)
         grade(course, name)
     said: list[str] = []
-    rows = list(totals_command(course, course.results, None, said.append, provisional=False))
+    rows = list(
+        totals_command(course, course.results, None, said.append, provisional=False)
+    )
     assert len("\n".join(rows).splitlines()) == 5
     assert any(
         line.startswith(
@@ -202,12 +246,15 @@ def test_totals_say_where_moodles_numbers_split_a_student(course: Course, tmp_pa
     said.clear()
     for first, name in ((500, "m1"), (700, "m2")):  # the worksheets' emails join them
         sheet = tmp_path / "worksheet.csv"
-        people = [f"Participant {first + n},Person {n},p{n}@example.org" for n in (1, 2)]
+        people = [
+            f"Participant {first + n},Person {n},p{n}@example.org" for n in (1, 2)
+        ]
         sheet.write_text(
             "\n".join(["Identifier,Full name,Email address", *people]), encoding="utf-8"
         )
         files = {
-            f"Person {n}_{first + n}_assignsubmission_file/{name}.ipynb": 100.0 * n for n in (1, 2)
+            f"Person {n}_{first + n}_assignsubmission_file/{name}.ipynb": 100.0 * n
+            for n in (1, 2)
         }
         take_in(course, name, "moodle", files, sheet)
     rows = "\n".join(
@@ -264,7 +311,10 @@ def test_a_group_of_the_class_list_hands_in_once_on_brightspace(
         encoding="utf-8",
     )
     take_in(
-        course, "m1", "brightspace", {"77-67890 - Team Red - Oct 1, 2026 1015 PM/m1.ipynb": 5.0}
+        course,
+        "m1",
+        "brightspace",
+        {"77-67890 - Team Red - Oct 1, 2026 1015 PM/m1.ipynb": 5.0},
     )
     grade(course, "m1")
     grades = tmp_path / "grades.csv"
@@ -297,7 +347,9 @@ def test_a_person_with_two_folders_is_told_at_the_second(course: Course) -> None
     }
 
 
-def test_a_later_upload_that_is_no_notebook_is_told_beside_the_mark(course: Course) -> None:
+def test_a_later_upload_that_is_no_notebook_is_told_beside_the_mark(
+    course: Course,
+) -> None:
     take_in(course, "m1", "canvas", {"doejohn_102_9002_m1.ipynb": 4.0})
     grade(course, "m1")
     others: dict[str, float | str] = {

@@ -47,7 +47,11 @@ def student(number: int) -> str:
     """Here, whoever is in the class list is called by its id; the others as the platform called
     them first.
     """
-    return f"{PEOPLE[number]}_{500 + number}" if number in UNLISTED else f"student-{number:03d}"
+    return (
+        f"{PEOPLE[number]}_{500 + number}"
+        if number in UNLISTED
+        else f"student-{number:03d}"
+    )
 
 
 @pytest.fixture
@@ -66,11 +70,15 @@ def course(tmp_path: Path) -> Course:
         for n, name in PEOPLE.items()
         if n not in UNLISTED
     ]
-    write_csv(tmp_path / "students.csv", [["id", "name", "email", "canvas", "github"], *rows])
+    write_csv(
+        tmp_path / "students.csv", [["id", "name", "email", "canvas", "github"], *rows]
+    )
     return load_course(tmp_path)
 
 
-def worksheet(course: Course, first: int, groups: Mapping[int, str] | None = None) -> Path:
+def worksheet(
+    course: Course, first: int, groups: Mapping[int, str] | None = None
+) -> Path:
     """Moodle's grading worksheet; participants are numbered anew in each assignment."""
     header = [
         "Identifier",
@@ -113,7 +121,9 @@ def on_moodle(name: str) -> str:
 def on_canvas(name: str) -> str:
     """A sortable name as Canvas writes it: letters, digits and underscores, in small letters."""
     first, _, last = (
-        name.rpartition(" ") if not name.endswith("_777") else ("Ten", " ", "Person_777")
+        name.rpartition(" ")
+        if not name.endswith("_777")
+        else ("Ten", " ", "Person_777")
     )
     return "".join(c for c in f"{last}{first}".lower() if c.isalnum() or c == "_")
 
@@ -125,7 +135,8 @@ def test_a_whole_term(course: Course) -> None:
         for n, name in PEOPLE.items()
     }
     with pytest.raises(
-        KitError, match=r"John Smith \(moodle 507\) and John Smith \(moodle 529\) have one name"
+        KitError,
+        match=r"John Smith \(moodle 507\) and John Smith \(moodle 529\) have one name",
     ):
         take_in(course, "t1", "moodle", works)
     assert list(course.submitted.glob("*/t1")) == []
@@ -145,7 +156,8 @@ def test_a_whole_term(course: Course) -> None:
         "t2",
         "canvas",
         {
-            f"{on_canvas(name)}{'_LATE' if n == 16 else ''}_{100 + n}_{9000 + n}_t2.ipynb": 100 + n
+            f"{on_canvas(name)}{'_LATE' if n == 16 else ''}_{100 + n}_{9000 + n}_t2.ipynb": 100
+            + n
             for n, name in PEOPLE.items()
             if n not in on_github
         },
@@ -193,14 +205,18 @@ def test_a_whole_term(course: Course) -> None:
     }
     third |= {29: 229, 30: 229}
     assert {
-        row["Identifier"]: row["Grade"] for row in filled if int(row["Identifier"].split()[1]) > 716
+        row["Identifier"]: row["Grade"]
+        for row in filled
+        if int(row["Identifier"].split()[1]) > 716
     } == {f"Participant {700 + n}": str(third[n]) for n in range(17, 31)}
     assert marks(course, "t3") == {student(n): str(third[n]) for n in PEOPLE}
 
     # the mark of the course: the mean of three shares of 1000
     rows = csv.DictReader(
         io.StringIO(
-            "\n".join(totals_command(course, course.results, None, print, provisional=False))
+            "\n".join(
+                totals_command(course, course.results, None, print, provisional=False)
+            )
         )
     )
     assert {row["student"]: row["total"] for row in rows} == {
@@ -233,9 +249,7 @@ def gradescope(with_sid: bool) -> dict[str, float | str]:
     for n in range(1, 17, 2):
         listed += f"submission_{n}:\n  :submitters:\n"
         for member in (n, n + 1):
-            listed += (
-                f'  - :name: "{PEOPLE[member]}"\n    :sid: {f"sid{member}" if with_sid else ""}\n'
-            )
+            listed += f'  - :name: "{PEOPLE[member]}"\n    :sid: {f"sid{member}" if with_sid else ""}\n'
             listed += f"    :email: p{member}@example.org\n"
         listed += "  :created_at: 2026-10-01 21:00:00 Z\n"
         works[f"export/submission_{n}/t3.ipynb"] = 200 + n

@@ -106,7 +106,9 @@ def put(course: Course, student: str, assignment: str, text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["soon", "2026-03-01 14:30:00 Nowhere/City", "2026-03-01 14:30:00 BST"]
 )
-def test_a_time_that_cannot_be_read_is_neither_late_nor_in_time(tmp_path: Path, text: str) -> None:
+def test_a_time_that_cannot_be_read_is_neither_late_nor_in_time(
+    tmp_path: Path, text: str
+) -> None:
     course = late_course(tmp_path)
     put(course, "ada", "main", text)
     late = class_lateness(course, ["main"], ["ada"], {})["main"]["ada"]
@@ -163,7 +165,8 @@ def test_an_earlier_assignment_uses_late_days_up(tmp_path: Path) -> None:
 def test_late_days_are_spent_in_the_order_of_the_due_times() -> None:
     per_day = Late("per_day", penalty_per_day=0.1, late_days=3)
     days = spend_late_days(
-        [Lateness(DAY + 1.0), Lateness(0.0), Lateness(2.0 * DAY), Lateness(None)], per_day
+        [Lateness(DAY + 1.0), Lateness(0.0), Lateness(2.0 * DAY), Lateness(None)],
+        per_day,
     )
     assert [(one.minutes, one.days_used) for one in days] == [
         (0.0, 2),
@@ -189,7 +192,9 @@ def test_where_late_is_nothing_a_late_day_is_not_spent_in_vain() -> None:
 )
 def test_the_timestamp_beside_a_submission(tmp_path: Path, text: str) -> None:
     (tmp_path / "timestamp.txt").write_text(text, encoding="utf-8")
-    assert read_timestamp(tmp_path) == datetime(2026, 3, 1, 12, 30, 0, 500_000, tzinfo=UTC)
+    assert read_timestamp(tmp_path) == datetime(
+        2026, 3, 1, 12, 30, 0, 500_000, tzinfo=UTC
+    )
 
 
 def test_no_timestamp_is_not_a_time(tmp_path: Path) -> None:

@@ -33,7 +33,9 @@ Anything else: look at the model answer.
 """
 SUM, ROOT, SHRINKS = (
     RubricItem(
-        1, 2.0, "variances add up, so that of the sum is $d$. (1 point where it is not said why.)"
+        1,
+        2.0,
+        "variances add up, so that of the sum is $d$. (1 point where it is not said why.)",
     ),
     RubricItem(2, 0.5, "the root of it."),
     RubricItem(3, 1.0, "dividing by $d$ makes it shrink."),
@@ -65,19 +67,28 @@ def test_a_comment_gives_items_by_their_numbers() -> None:
 
 def test_a_student_reads_what_the_items_say() -> None:
     items = rubric_items(SCHEME)
-    assert expand_items("#2 #7 Nearly.", items) == "the root of it. (0.5 points) #7 Nearly."
+    assert (
+        expand_items("#2 #7 Nearly.", items)
+        == "the root of it. (0.5 points) #7 Nearly."
+    )
     assert expand_items("#3", items) == "dividing by $d$ makes it shrink. (1 point)"
 
 
 def test_items_are_counted() -> None:
     comments = ["#1 #2", "#2 Good.", "", "no number"]
-    assert count_items(comments, rubric_items(SCHEME)) == ((SUM, 1), (ROOT, 2), (SHRINKS, 0))
+    assert count_items(comments, rubric_items(SCHEME)) == (
+        (SUM, 1),
+        (ROOT, 2),
+        (SHRINKS, 0),
+    )
 
 
 def by_hand(
     student: str, points: float | None, comment: str, *, waits: bool = False
 ) -> ManualGrades:
-    return ManualGrades(student, (ManualScore("why", 3.5, points, comment=comment, waits=waits),))
+    return ManualGrades(
+        student, (ManualScore("why", 3.5, points, comment=comment, waits=waits),)
+    )
 
 
 def test_the_class_report_counts_them_and_names_other_sums(plain: Result) -> None:
@@ -107,7 +118,9 @@ def test_the_class_report_counts_them_and_names_other_sums(plain: Result) -> Non
 def test_the_students_page_has_the_text_and_no_number(plain: Result) -> None:
     marks = [
         mark_from_result(plain),
-        dataclasses.replace(mark_from_result(plain), by_hand=by_hand("ada", 2.5, "#2 Good.")),
+        dataclasses.replace(
+            mark_from_result(plain), by_hand=by_hand("ada", 2.5, "#2 Good.")
+        ),
     ]
     untouched, mark = expand_comments(marks, {"why": rubric_items(SCHEME)})
     assert untouched == marks[0]

@@ -33,14 +33,20 @@ def _answered(answer: str | None) -> Cells:
     return cells
 
 
-def _without_metadata(cells: Cells, own: Callable[[int, dict[str, Any]], dict[str, Any]]) -> Cells:
+def _without_metadata(
+    cells: Cells, own: Callable[[int, dict[str, Any]], dict[str, Any]]
+) -> Cells:
     """Every cell with the tool's own metadata in place of ours."""
-    return [{**cell, "metadata": own(number, cell)} for number, cell in enumerate(cells)]
+    return [
+        {**cell, "metadata": own(number, cell)} for number, cell in enumerate(cells)
+    ]
 
 
 def _file(cells: Cells, metadata: dict[str, Any], minor: int = 5) -> bytes:
     if minor < 5:
-        cells = [{key: value for key, value in cell.items() if key != "id"} for cell in cells]
+        cells = [
+            {key: value for key, value in cell.items() if key != "id"} for cell in cells
+        ]
     return json.dumps(
         {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": minor}
     ).encode()
@@ -53,7 +59,9 @@ def _colab(cells: Cells) -> bytes:
         "metadata": {"id": "view-in-github", "colab_type": "text"},
         "source": ['<a href="x" target="_parent"><img alt="Open In Colab"/></a>'],
     }
-    lines = [{**cell, "source": cell["source"].splitlines(keepends=True)} for cell in own]
+    lines = [
+        {**cell, "source": cell["source"].splitlines(keepends=True)} for cell in own
+    ]
     colab = {
         "colab": {"provenance": [], "include_colab_link": True},
         "language_info": {"name": "python"},
@@ -63,7 +71,8 @@ def _colab(cells: Cells) -> bytes:
 
 def _kaggle(cells: Cells) -> bytes:
     own = _without_metadata(
-        cells, lambda n, _: {"_uuid": f"{n:040x}", "_cell_guid": f"{n:032x}", "trusted": True}
+        cells,
+        lambda n, _: {"_uuid": f"{n:040x}", "_cell_guid": f"{n:032x}", "trusted": True},
     )
     kaggle = {
         "accelerator": "none",
@@ -76,12 +85,19 @@ def _kaggle(cells: Cells) -> bytes:
 
 def _deepnote(cells: Cells) -> bytes:
     def own(number: int, cell: dict[str, Any]) -> dict[str, Any]:
-        return {"cell_id": f"{number:032x}", "deepnote_cell_type": cell["cell_type"], "tags": []}
+        return {
+            "cell_id": f"{number:032x}",
+            "deepnote_cell_type": cell["cell_type"],
+            "tags": [],
+        }
 
     made_by = {
         "cell_type": "markdown",
         "source": "<a href='x'>Created in <b>Deepnote</b></a>",
-        "metadata": {"created_in_deepnote_cell": True, "deepnote_cell_type": "markdown"},
+        "metadata": {
+            "created_in_deepnote_cell": True,
+            "deepnote_cell_type": "markdown",
+        },
     }
     return _file(
         [*_without_metadata(cells, own), made_by],
@@ -92,7 +108,9 @@ def _deepnote(cells: Cells) -> bytes:
 
 def _deepnote_paragraphs(cells: Cells) -> bytes:
     """Text that was edited as rich text is one cell a paragraph."""
-    split = [{**cells[-1], "source": text} for text in cells[-1]["source"].split("? ", 1)]
+    split = [
+        {**cells[-1], "source": text} for text in cells[-1]["source"].split("? ", 1)
+    ]
     split[0]["source"] += "?"
     return _deepnote([*cells[:-1], *split])
 
@@ -115,8 +133,14 @@ def _databricks(cells: Cells) -> bytes:
             if cell["cell_type"] == "markdown"
             else [cell["source"] + "\n"]
         )
-        cell |= {"source": lines} | ({"execution_count": 0} if cell["cell_type"] == "code" else {})
-    return _file(made, {"application/vnd.databricks.v1+notebook": {"language": "python"}}, minor=0)
+        cell |= {"source": lines} | (
+            {"execution_count": 0} if cell["cell_type"] == "code" else {}
+        )
+    return _file(
+        made,
+        {"application/vnd.databricks.v1+notebook": {"language": "python"}},
+        minor=0,
+    )
 
 
 def _datalore(cells: Cells) -> bytes:
@@ -139,7 +163,11 @@ def _datalore(cells: Cells) -> bytes:
 
 def _jupyterlab(cells: Cells) -> bytes:
     cells[0]["metadata"]["jp-MarkdownHeadingCollapsed"] = True
-    cells[4]["metadata"] |= {"editable": True, "slideshow": {"slide_type": ""}, "tags": []}
+    cells[4]["metadata"] |= {
+        "editable": True,
+        "slideshow": {"slide_type": ""},
+        "tags": [],
+    }
     return json.dumps({**notebook([]), "cells": cells}).encode()
 
 
@@ -147,16 +175,25 @@ def _vscode(cells: Cells) -> bytes:
     cells[4]["metadata"]["vscode"] = {"languageId": "python"}
     return _file(
         cells,
-        {"language_info": PYTHON | {"codemirror_mode": {"name": "ipython", "version": 3}}},
+        {
+            "language_info": PYTHON
+            | {"codemirror_mode": {"name": "ipython", "version": 3}}
+        },
         minor=2,
     )
 
 
 def _hex(cells: Cells) -> bytes:
     """Hex keeps code and text of an imported notebook; a cell with nothing in it is gone."""
-    kept = [cell for cell in _without_metadata(cells, lambda *_: {}) if cell["source"].strip()]
+    kept = [
+        cell
+        for cell in _without_metadata(cells, lambda *_: {})
+        if cell["source"].strip()
+    ]
     return _file(
-        kept, {"hex_info": {"project_id": "0", "version": "draft"}, "orig_nbformat": 4}, minor=4
+        kept,
+        {"hex_info": {"project_id": "0", "version": "draft"}, "orig_nbformat": 4},
+        minor=4,
     )
 
 
@@ -209,7 +246,9 @@ def _prompt_gone() -> bytes:
     return _plain(cells)
 
 
-AWKWARD: dict[str, bytes] = {name: save(_answered(ANSWER)) for name, save in TOOLS.items()} | {
+AWKWARD: dict[str, bytes] = {
+    name: save(_answered(ANSWER)) for name, save in TOOLS.items()
+} | {
     "windows-1252": _windows(_answered(ANSWER)),
     "in a cell below": _own_cells(_text(ANSWER)),
     "in two cells below": _own_cells(_text("First,"), _text(ANSWER)),
@@ -221,6 +260,8 @@ AWKWARD: dict[str, bytes] = {name: save(_answered(ANSWER)) for name, save in TOO
 BLANK: dict[str, bytes] = {
     name: save(_answered(None)) for name, save in TOOLS.items() if name != _IN_PIECES
 } | {
-    "with a cell to try things": _own_cells(_text("print(half(3))\nhalf(5) == 2.5", "code")),
+    "with a cell to try things": _own_cells(
+        _text("print(half(3))\nhalf(5) == 2.5", "code")
+    ),
     "with an empty cell": _own_cells(_text("")),
 }

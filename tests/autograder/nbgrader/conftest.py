@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nbgrader_course import REPOSITORY, TinyCourse, notebook, release_cells, result_for, write
+from nbgrader_course import (
+    REPOSITORY,
+    TinyCourse,
+    notebook,
+    release_cells,
+    result_for,
+    write,
+)
 
 from autograder.course import About, Course
 from autograder.nbgrader import warm_graders
@@ -33,15 +40,20 @@ def empty_gradebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch) -> TinyCourse:
+def tiny(
+    tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch
+) -> TinyCourse:
     root = tmp_path / "course"
     root.mkdir()
-    monkeypatch.setattr(sys, "path", sys.path[:])  # nbgrader_config.py adds the course's folder
+    monkeypatch.setattr(
+        sys, "path", sys.path[:]
+    )  # nbgrader_config.py adds the course's folder
     monkeypatch.setenv("PATH", os.environ["PATH"])
     shutil.copy(REPOSITORY / "nbgrader_config.py", root)
     shutil.copy(empty_gradebook, root)
     (root / "course.toml").write_text(
-        '[course]\nname = "Tiny Course"\n[totals]\nassignment_points = 0\n', encoding="utf-8"
+        '[course]\nname = "Tiny Course"\n[totals]\nassignment_points = 0\n',
+        encoding="utf-8",
     )
     suite = root / "tests" / "hidden" / "tiny"
     suite.mkdir(parents=True)
@@ -51,7 +63,9 @@ def tiny(tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch)
         )
     source = root / "source" / "tiny" / "tiny.py"
     source.parent.mkdir(parents=True)
-    source.write_text("# not built here: the release is written by hand\n", encoding="utf-8")
+    source.write_text(
+        "# not built here: the release is written by hand\n", encoding="utf-8"
+    )
     write(root / "assignments" / "tiny" / "tiny.ipynb", notebook(release_cells()))
     write(root / "solutions" / "tiny" / "tiny.ipynb", notebook(release_cells()))
     monkeypatch.chdir(root)
@@ -69,7 +83,9 @@ def graded_class(tiny: TinyCourse, request: pytest.FixtureRequest) -> TinyCourse
     for result in results:
         write_result(tiny.root / "results", result)
     fill_gradebook(
-        tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results]
+        tiny.course,
+        tiny.course.assignment("tiny"),
+        [(result, None) for result in results],
     )
     tiny.score_by_hand("ada", "written_why", 2.5)
     with open_gradebook(tiny.course) as gradebook:
@@ -91,7 +107,9 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Graded | Exception]:
     given: dict[str, Graded | Exception] = {}
 
     def grade(course: Course, assignment: Any, found: FoundSubmission) -> Graded:
-        made = given.get(found.student) or Graded(found.student, result_for(found.student))
+        made = given.get(found.student) or Graded(
+            found.student, result_for(found.student)
+        )
         if isinstance(made, Exception):
             raise made
         return made

@@ -22,7 +22,10 @@ def formgrader(root: Path, start_in: Path | None = None) -> Iterator[str]:
     or in another.
     """
     others = ("jupyterlab", "jupyter_lsp", "jupyterlab_jupytext", "notebook")
-    extensions = {"nbgrader.server_extensions.formgrader": True, **dict.fromkeys(others, False)}
+    extensions = {
+        "nbgrader.server_extensions.formgrader": True,
+        **dict.fromkeys(others, False),
+    }
     options = [
         f"--ServerApp.jpserver_extensions={extensions}",
         "--ServerApp.open_browser=False",
@@ -38,7 +41,11 @@ def formgrader(root: Path, start_in: Path | None = None) -> Iterator[str]:
     command = [sys.executable, "-m", "jupyter_server", *options]
     with (root.parent / "server.log").open("wb") as log:
         server = subprocess.Popen(
-            command, cwd=start_in or root, env=os.environ | folders, stdout=log, stderr=log
+            command,
+            cwd=start_in or root,
+            env=os.environ | folders,
+            stdout=log,
+            stderr=log,
         )
     try:
         yield f"{_address(root.parent / 'server.log', server)}"
@@ -50,7 +57,9 @@ def formgrader(root: Path, start_in: Path | None = None) -> Iterator[str]:
 def _address(log: Path, server: subprocess.Popen[bytes]) -> str:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until and server.poll() is None:
-        if found := re.search(r"http://127\.0\.0\.1:\d+/", log.read_text(encoding="utf-8")):
+        if found := re.search(
+            r"http://127\.0\.0\.1:\d+/", log.read_text(encoding="utf-8")
+        ):
             return found.group()
         time.sleep(0.05)
     raise AssertionError(log.read_text(encoding="utf-8"))

@@ -43,7 +43,9 @@ def cell(
     name: str = "",
 ) -> Any:
     """A cell as the build writes it."""
-    made = (nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell)(source)
+    made = (
+        nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
+    )(source)
     made.id = f"{grade_id or 'text'}".replace("_", "-")
     if role:
         made.metadata["attention_kit"] = {"role": role, "name": name}
@@ -84,7 +86,14 @@ def release_cells() -> list[Any]:
             role="check",
             name="double",
         ),
-        cell("code", f"def half(x):\n{stub}", "half", solution=True, role="question", name="half"),
+        cell(
+            "code",
+            f"def half(x):\n{stub}",
+            "half",
+            solution=True,
+            role="question",
+            name="half",
+        ),
         cell(
             "code",
             "assert half(2) == 1",
@@ -110,7 +119,12 @@ def release_cells() -> list[Any]:
 def notebook(cells: list[Any]) -> Any:
     kernelspec = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return nbformat.from_dict(
-        {"cells": cells, "metadata": {"kernelspec": kernelspec}, "nbformat": 4, "nbformat_minor": 5}
+        {
+            "cells": cells,
+            "metadata": {"kernelspec": kernelspec},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
     )
 
 
@@ -126,7 +140,11 @@ def result_for(student: str, half: float = 1.0) -> Result:
     """
     passed = TestOutcome("test_doubles", "passed", 3.0, 3.0)
     failed = TestOutcome(
-        "test_halves_an_odd_number", "failed", half, 3.0, "`half(3)` is <b>1</b>; it should be 1.5."
+        "test_halves_an_odd_number",
+        "failed",
+        half,
+        3.0,
+        "`half(3)` is <b>1</b>; it should be 1.5.",
     )
     return Result(
         assignment="tiny",
@@ -155,7 +173,12 @@ class TinyCourse:
         return load_course(self.root)
 
     def hand_in(
-        self, student: str, cells: list[Any] | None = None, *, at: str = "", name: str = "tiny"
+        self,
+        student: str,
+        cells: list[Any] | None = None,
+        *,
+        at: str = "",
+        name: str = "tiny",
     ) -> Path:
         """A submission; as released where no cells are given."""
         made = notebook(release_cells() if cells is None else cells)
@@ -176,22 +199,34 @@ class TinyCourse:
     def store_result(self, student: str, submission: Path) -> None:
         """What `result_for` says of a student, as grading this submission would store it."""
         digest = hashlib.sha256(submission.read_bytes()).hexdigest()
-        write_result(self.root / "results", replace(result_for(student), submission_sha256=digest))
+        write_result(
+            self.root / "results",
+            replace(result_for(student), submission_sha256=digest),
+        )
 
     def write_guide(self) -> None:
         """The answer key's written answer, with a marking guide below it."""
         cells = release_cells()
         cells[-1].source = "Why? Since a sum is linear."
         guide = cell(
-            "markdown", "**Marking guide**\n\n- 4 points: linear.", role="guide", name="why"
+            "markdown",
+            "**Marking guide**\n\n- 4 points: linear.",
+            role="guide",
+            name="why",
         )
         guide.id = "guide"
-        write(self.root / "solutions" / "tiny" / "tiny.ipynb", notebook([*cells, guide]))
+        write(
+            self.root / "solutions" / "tiny" / "tiny.ipynb", notebook([*cells, guide])
+        )
 
     def export(self, format_: str, **options: Any) -> list[str]:
         """`export` of the stored results; the lines that it prints."""
         request = ExportRequest(
-            self.course, self.course.assignment("tiny"), self.root / "results", format_, **options
+            self.course,
+            self.course.assignment("tiny"),
+            self.root / "results",
+            format_,
+            **options,
         )
         return list(export_command(request, on_stderr))
 
@@ -203,9 +238,13 @@ class TinyCourse:
         (text,) = self.export("csv", **options)
         return {row["student"]: row for row in csv.DictReader(io.StringIO(text))}
 
-    def convert(self, converter: type[Any], assignment: str = "tiny", **settings: Any) -> None:
+    def convert(
+        self, converter: type[Any], assignment: str = "tiny", **settings: Any
+    ) -> None:
         """Run one of nbgrader's converters with this course's nbgrader_config.py."""
-        config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
+        config = PyFileConfigLoader(
+            "nbgrader_config.py", path=str(self.root)
+        ).load_config()
         coursedir = CourseDirectory(config=config)
         coursedir.assignment_id = assignment
         converter(coursedir=coursedir, config=config, **settings).start()
@@ -215,14 +254,18 @@ class TinyCourse:
 
     def feedback(self, student: str) -> str:
         self.convert(GenerateFeedback, force=True)
-        return (self.root / "feedback" / student / "tiny" / "tiny.html").read_text(encoding="utf-8")
+        return (self.root / "feedback" / student / "tiny" / "tiny.html").read_text(
+            encoding="utf-8"
+        )
 
     def autograded(self, student: str) -> Any:
         return nbformat.read(
             self.root / "autograded" / student / "tiny" / "tiny.ipynb", as_version=4
         )
 
-    def grades(self, student: str) -> dict[str, tuple[float | None, float | None, bool]]:
+    def grades(
+        self, student: str
+    ) -> dict[str, tuple[float | None, float | None, bool]]:
         """grade_id → automatic score, manual score, waits for a person."""
         with open_gradebook(self.course) as gradebook:
             submitted = gradebook.find_submission_notebook("tiny", "tiny", student)
@@ -234,7 +277,9 @@ class TinyCourse:
     def comments(self, student: str) -> dict[str, str | None]:
         with open_gradebook(self.course) as gradebook:
             submitted = gradebook.find_submission_notebook("tiny", "tiny", student)
-            return {comment.name: comment.auto_comment for comment in submitted.comments}
+            return {
+                comment.name: comment.auto_comment for comment in submitted.comments
+            }
 
     def score_by_hand(self, student: str, grade_id: str, score: float) -> None:
         with open_gradebook(self.course) as gradebook:

@@ -37,7 +37,9 @@ SUITE = {
         "assert_equal(student.half(3), 1.5)\n"
     ),
 }
-STUDENTS = {f"student-{number:02}": name for number, name in enumerate((*AWKWARD, *BLANK))}
+STUDENTS = {
+    f"student-{number:02}": name for number, name in enumerate((*AWKWARD, *BLANK))
+}
 
 
 @pytest.fixture
@@ -52,7 +54,9 @@ def handed_in(tiny: TinyCourse) -> TinyCourse:
     )
     write(tiny.root / "solutions" / "tiny" / "tiny.ipynb", notebook(key))
     for student, name in STUDENTS.items():
-        content = AWKWARD[name] if student in list(STUDENTS)[: len(AWKWARD)] else BLANK[name]
+        content = (
+            AWKWARD[name] if student in list(STUDENTS)[: len(AWKWARD)] else BLANK[name]
+        )
         tiny.hand_in(student).write_bytes(content)
     return tiny
 
@@ -98,9 +102,13 @@ def test_they_agree_on_every_awkward_notebook(
     stored = read_results(results, assignment.name, on_stderr)
     made = {
         one: Graded(one.student, result)
-        for one, result in zip(find_submissions(course, assignment, ()), stored, strict=True)
+        for one, result in zip(
+            find_submissions(course, assignment, ()), stored, strict=True
+        )
     }
-    monkeypatch.setattr(warm_graders, "grade", lambda course, assignment, found: made[found])
+    monkeypatch.setattr(
+        warm_graders, "grade", lambda course, assignment, found: made[found]
+    )
     monkeypatch.setattr(warm_graders, "warm_up", lambda course, assignment: None)
     handed_in.autograde()
     one = _rows(handed_in)

@@ -42,7 +42,9 @@ def _open_the_submission(tab: Tab, address: str, course: Path) -> list[str]:
         "formgrader.comments?.loaded"
     )
     tab.look(f"{_LINKS}.forEach((link, place) => {{ link.dataset.place = place }})")
-    targets: list[str] = tab.look(f"[...{_LINKS}].map(link => link.getAttribute('href') || '')")
+    targets: list[str] = tab.look(
+        f"[...{_LINKS}].map(link => link.getAttribute('href') || '')"
+    )
     return targets
 
 
@@ -60,7 +62,9 @@ def test_names_in_the_formgraders_pages_are_text() -> None:
 
 
 @needs_chromium
-def test_no_link_of_an_answer_runs_wherever_jupyter_was_started(tiny: TinyCourse) -> None:
+def test_no_link_of_an_answer_runs_wherever_jupyter_was_started(
+    tiny: TinyCourse,
+) -> None:
     """Jupyter is started beside the course, so the formgrader reads its settings late. Without our
     filters one runs.
     """

@@ -48,13 +48,19 @@ def test_other_words_wait_for_a_person_before_the_gradebook_is_filled_again(
 def test_the_page_says_what_the_points_were_given_for(scored: TinyCourse) -> None:
     scored.hand_in_words("ada", "Who knows?")
     course = scored.course
-    list(report_command(course, course.assignment("tiny"), scored.root / "results", on_stderr))
-    page = (scored.root / "feedback" / "ada" / "tiny" / "tiny.html").read_text(encoding="utf-8")
-    assert "3 of 4 points were given for your earlier answer." in page
-    assert "Up to 4 more points, for written answers, are given by a person." in page
-    assert "(points for an earlier answer)" in (scored.root / "results" / "tiny.html").read_text(
+    list(
+        report_command(
+            course, course.assignment("tiny"), scored.root / "results", on_stderr
+        )
+    )
+    page = (scored.root / "feedback" / "ada" / "tiny" / "tiny.html").read_text(
         encoding="utf-8"
     )
+    assert "3 of 4 points were given for your earlier answer." in page
+    assert "Up to 4 more points, for written answers, are given by a person." in page
+    assert "(points for an earlier answer)" in (
+        scored.root / "results" / "tiny.html"
+    ).read_text(encoding="utf-8")
 
 
 def test_they_wait_after_it_is_filled_again_too_until_a_person_has_looked(
@@ -62,7 +68,10 @@ def test_they_wait_after_it_is_filled_again_too_until_a_person_has_looked(
 ) -> None:
     scored.hand_in_words("ada", "Who knows?")
     scored.export_gradebook()
-    assert exported(scored)["note"] == "waits: why; why: 3 of 4 given for an earlier answer"
+    assert (
+        exported(scored)["note"]
+        == "waits: why; why: 3 of 4 given for an earlier answer"
+    )
     scored.score_by_hand("ada", "written_why", 0.5)
     assert (exported(scored)["total"], exported(scored)["status"]) == ("4.5", "graded")
 
@@ -80,7 +89,10 @@ def test_an_answer_that_was_blank_and_is_not_any_more_waits(tiny: TinyCourse) ->
     tiny.export_gradebook()
     assert (exported(tiny)["total"], exported(tiny)["status"]) == ("4", "graded")
     tiny.hand_in_words("ada", "Because.")
-    assert (exported(tiny)["total"], exported(tiny)["status"]) == ("", "waits for a person")
+    assert (exported(tiny)["total"], exported(tiny)["status"]) == (
+        "",
+        "waits for a person",
+    )
 
 
 def test_points_in_place_of_the_tests_are_for_that_code(scored: TinyCourse) -> None:
@@ -99,7 +111,9 @@ def test_points_in_place_of_the_tests_are_for_that_code(scored: TinyCourse) -> N
 def test_a_submission_that_is_not_there_any_more_gives_no_points_to_another_result(
     scored: TinyCourse,
 ) -> None:
-    write_result(scored.root / "results", replace(result_for("ada"), submission_sha256="f" * 64))
+    write_result(
+        scored.root / "results", replace(result_for("ada"), submission_sha256="f" * 64)
+    )
     assert exported(scored)["status"] == "waits for a person"
     scored.export_gradebook()  # without the answers, which nobody can read any more
     assert exported(scored)["status"] == "waits for a person"

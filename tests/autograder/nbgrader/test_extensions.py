@@ -47,15 +47,22 @@ def grant(tiny: TinyCourse, student: str, **span: int) -> None:
 
 def extensions(tiny: TinyCourse) -> dict[str, timedelta | None]:
     with open_gradebook(tiny.course) as gradebook:
-        return {row.student_id: row.extension for row in gradebook.assignment_submissions("tiny")}
+        return {
+            row.student_id: row.extension
+            for row in gradebook.assignment_submissions("tiny")
+        }
 
 
 def totals(tiny: TinyCourse) -> dict[str, str]:
     """Student → the mark after the late policy."""
-    return {student: row["total_after_late"] for student, row in tiny.exported().items()}
+    return {
+        student: row["total_after_late"] for student, row in tiny.exported().items()
+    }
 
 
-def test_an_extension_granted_in_nbgrader_stays_and_counts(late_class: TinyCourse) -> None:
+def test_an_extension_granted_in_nbgrader_stays_and_counts(
+    late_class: TinyCourse,
+) -> None:
     grant(late_class, "ada", days=1)
     assert totals(late_class) == {"ada": "4", "ben": "4", "cay": "4", "dan": "0"}
     for _ in range(2):

@@ -60,7 +60,11 @@ def test_of_a_class_those_who_can_be_reached_get_their_page(
 ) -> None:
     _release(pages)
     assert _released(pages) == [HASH]
-    said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    said = [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == logging.ERROR
+    ]
     assert [line.split(", since")[0] for line in said] == ["ben: not released"]
 
 

@@ -38,7 +38,9 @@ def test_a_class_is_ready_to_be_graded_by_hand(tiny: TinyCourse) -> None:
         "**For graders: 4 points**\n\n**Marking guide**\n\n- **#1** 4 points: linear.\n\n"
         "**Model answer**\n\nWhy? Since a sum is linear."
     )
-    report = next(cell for cell in _cells(tiny, "ada") if cell["source"].startswith("assert half"))
+    report = next(
+        cell for cell in _cells(tiny, "ada") if cell["source"].startswith("assert half")
+    )
     assert report["outputs"][0]["text"].startswith("half: 1 of 3 points")
 
 

@@ -36,7 +36,9 @@ def graded_class(tiny: TinyCourse) -> TinyCourse:
 
 def _submissions(tab: Tab) -> list[dict[str, str]]:
     """The table of submissions, by its headings; "yes" where there is a mark."""
-    tab.wait_for("document.querySelector('tbody td a[href*=\"/submissions/\"]') !== null")
+    tab.wait_for(
+        "document.querySelector('tbody td a[href*=\"/submissions/\"]') !== null"
+    )
     table = tab.look(
         "[...document.querySelectorAll('tr')].map(row => [...row.cells].map("
         "cell => cell.innerText.trim() || (cell.querySelector('.glyphicon-ok') ? 'yes' : '')))"
@@ -54,20 +56,29 @@ def _opened(tab: Tab, before: str) -> tuple[str, str]:
 
 
 def test_the_class_is_graded_by_hand(graded_class: TinyCourse) -> None:
-    given = {"ada": ("3.5", "Say which sum."), "ben": ("0", "It is a sum."), "cay": ("", "Ask me.")}
+    given = {
+        "ada": ("3.5", "Say which sum."),
+        "ben": ("0", "It is a sum."),
+        "cay": ("", "Ask me."),
+    }
     with formgrader(graded_class.root) as address, open_tab() as tab:
         tab.go(f"{address}login?token=secret&next=/formgrader/gradebook/tiny")
         tab.click("tbody td a[href$='/gradebook/tiny/tiny']")
         before = _submissions(tab)
         assert [row["Overall Score"] for row in before] == ["4 / 10"] * 3
-        assert sorted(row["Needs Manual Grade?"] for row in before) == ["", "yes", "yes"]
+        assert sorted(row["Needs Manual Grade?"] for row in before) == [
+            "",
+            "yes",
+            "yes",
+        ]
 
         tab.click("tbody td a[href*='/submissions/']")
         opened, graded = "", []
         for _ in WORDS:
             opened, page = _opened(tab, opened)
             student = next(
-                (name for name, words in WORDS.items() if words and words in page), "cay"
+                (name for name, words in WORDS.items() if words and words in page),
+                "cay",
             )
             answer, _, guide = page.partition("For graders: 4 points")
             assert answer.rstrip().endswith(
@@ -84,9 +95,15 @@ def test_the_class_is_graded_by_hand(graded_class: TinyCourse) -> None:
             graded.append(student)
             tab.click(".next a")
         assert sorted(graded) == ["ada", "ben", "cay"]
-        tab.wait_for("location.pathname.endsWith('/gradebook/tiny/tiny')")  # there is no next
+        tab.wait_for(
+            "location.pathname.endsWith('/gradebook/tiny/tiny')"
+        )  # there is no next
         after = _submissions(tab)
-        assert sorted(row["Overall Score"] for row in after) == ["4 / 10", "4 / 10", "7.5 / 10"]
+        assert sorted(row["Overall Score"] for row in after) == [
+            "4 / 10",
+            "4 / 10",
+            "7.5 / 10",
+        ]
         assert [row["Needs Manual Grade?"] for row in after] == ["", "", ""]
     assert {name: graded_class.grades(name)["written_why"] for name in WORDS} == {
         "ada": (None, 3.5, False),

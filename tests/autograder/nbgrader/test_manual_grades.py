@@ -36,7 +36,9 @@ def _edit(
             setattr(grade, name, value)
         if comment is not None:
             answer = cell.removeprefix("check_")
-            gradebook.find_comment(answer, "tiny", "tiny", student).manual_comment = comment
+            gradebook.find_comment(
+                answer, "tiny", "tiny", student
+            ).manual_comment = comment
         gradebook.db.commit()
 
 
@@ -46,7 +48,9 @@ def _read(tiny: TinyCourse) -> dict[str, ManualGrades]:
 
 def test_who_nobody_has_graded_waits(class_of_two: TinyCourse) -> None:
     waiting = ManualScore("why", 4.0, None, waits=True)
-    assert _read(class_of_two) == {name: ManualGrades(name, (waiting,)) for name in ("ada", "ben")}
+    assert _read(class_of_two) == {
+        name: ManualGrades(name, (waiting,)) for name in ("ada", "ben")
+    }
     # 3 and 1 from the tests, nothing else yet
     assert _read(class_of_two)["ada"].mark(result_for("ada")) == 4.0
 
@@ -60,7 +64,14 @@ def test_points_overrides_extra_credit_and_comments(class_of_two: TinyCourse) ->
         manual_score=3.5,
         needs_manual_grade=False,
     )
-    _edit(class_of_two, "ada", "check_half", "Near enough.", manual_score=2.0, extra_credit=0.5)
+    _edit(
+        class_of_two,
+        "ada",
+        "check_half",
+        "Near enough.",
+        manual_score=2.0,
+        extra_credit=0.5,
+    )
     _edit(class_of_two, "ada", "check_double", extra_credit=-1.0)
     ada = _read(class_of_two)["ada"]
     assert ada.written == (ManualScore("why", 4.0, 3.5, comment="*Well* put."),)
@@ -73,7 +84,9 @@ def test_points_overrides_extra_credit_and_comments(class_of_two: TinyCourse) ->
     assert _read(class_of_two)["ben"].waits
 
 
-def test_a_score_to_be_looked_at_again_counts_and_waits(class_of_two: TinyCourse) -> None:
+def test_a_score_to_be_looked_at_again_counts_and_waits(
+    class_of_two: TinyCourse,
+) -> None:
     _edit(class_of_two, "ada", "written_why", manual_score=3.0, needs_manual_grade=True)
     ada = _read(class_of_two)["ada"]
     assert (ada.waits, ada.mark(result_for("ada"))) == (True, 7.0)
@@ -97,5 +110,7 @@ def test_what_is_no_gradebook_is_named(tmp_path: Path, content: bytes | None) ->
         database.close()
     else:
         path.write_bytes(content)
-    with pytest.raises(KitError, match=r"grade book\?.db: people's scores cannot be read"):
+    with pytest.raises(
+        KitError, match=r"grade book\?.db: people's scores cannot be read"
+    ):
         read_manual_grades(f"sqlite:///{path}", "tiny")

@@ -19,7 +19,8 @@ def test_the_mark_is_out_of_all_points(
 ) -> None:
     rows = graded_class.exported()
     assert [
-        (rows[s]["written"], rows[s]["total"], rows[s]["max"], rows[s]["status"]) for s in STUDENTS
+        (rows[s]["written"], rows[s]["total"], rows[s]["max"], rows[s]["status"])
+        for s in STUDENTS
     ] == [
         ("2.5", "6.5", "10", "graded"),
         ("0", "", "10", "waits for a person"),
@@ -32,7 +33,9 @@ def test_the_mark_is_out_of_all_points(
     assert graded_class.exported(provisional=True)["ben"]["total"] == "4"
 
 
-def test_a_score_that_a_person_changed_stands_for_the_tests(graded_class: TinyCourse) -> None:
+def test_a_score_that_a_person_changed_stands_for_the_tests(
+    graded_class: TinyCourse,
+) -> None:
     with open_gradebook(graded_class.course) as gradebook:
         grade = gradebook.find_grade("check_half", "tiny", "tiny", "ada")
         grade.manual_score, grade.extra_credit = 3.0, 0.5
@@ -57,7 +60,9 @@ def test_without_a_gradebook_everybody_waits(graded_class: TinyCourse) -> None:
     assert rows["ada"]["note"] == "waits: written answers"
 
 
-def test_due_times_and_extensions_of_the_gradebook_count(graded_class: TinyCourse) -> None:
+def test_due_times_and_extensions_of_the_gradebook_count(
+    graded_class: TinyCourse,
+) -> None:
     (graded_class.root / "course.toml").write_text(
         '[course]\nname = "Tiny Course"\n[late]\npolicy = "zero"\n'
     )
@@ -67,13 +72,17 @@ def test_due_times_and_extensions_of_the_gradebook_count(graded_class: TinyCours
         gradebook.update_or_create_assignment("tiny", duedate="2026-03-02 09:00:00 UTC")
         gradebook.grant_extension("tiny", "cay", minutes=60)
     rows = graded_class.exported()
-    assert [(rows[s]["minutes_late"], rows[s]["total_after_late"]) for s in ("ada", "cay")] == [
+    assert [
+        (rows[s]["minutes_late"], rows[s]["total_after_late"]) for s in ("ada", "cay")
+    ] == [
         ("60", "0"),
         ("0", "4"),
     ]
 
 
-def test_the_gradebook_learns_people_due_times_and_extensions(graded_class: TinyCourse) -> None:
+def test_the_gradebook_learns_people_due_times_and_extensions(
+    graded_class: TinyCourse,
+) -> None:
     (graded_class.root / "students.csv").write_text(
         "id,name,email\nada,Ada Roe,ada@example.org\nben,Ben Lee,\nzoe,Zoe Marie Lee,\n",
         encoding="utf-8",
@@ -82,16 +91,21 @@ def test_the_gradebook_learns_people_due_times_and_extensions(graded_class: Tiny
         '[course]\nname = "Tiny Course"\n[late]\npolicy = "zero"\n[due]\ntiny = "2026-03-02 '
         '09:00 UTC"\n'
     )
-    (graded_class.root / "course.toml").write_text(f"{settings}[extensions.tiny]\nben = 2\n")
+    (graded_class.root / "course.toml").write_text(
+        f"{settings}[extensions.tiny]\nben = 2\n"
+    )
     for student in STUDENTS:
         graded_class.hand_in(student, at="2026-03-02 10:00:00 UTC")
     course = graded_class.course
     for _ in range(2):
         graded_class.export_gradebook()
         with open_gradebook(course) as gradebook:
-            students = {s.id: (s.first_name, s.last_name, s.email) for s in gradebook.students}
+            students = {
+                s.id: (s.first_name, s.last_name, s.email) for s in gradebook.students
+            }
             late = {
-                s.student_id: s.total_seconds_late for s in gradebook.assignment_submissions("tiny")
+                s.student_id: s.total_seconds_late
+                for s in gradebook.assignment_submissions("tiny")
             }
         assert students["ada"] == ("Ada", "Roe", "ada@example.org")
         assert students["zoe"] == ("Zoe Marie", "Lee", None)

@@ -24,7 +24,13 @@ STUDENTS = ("ada", "ben", "=cay")
 
 
 def marks(tiny: TinyCourse, **asked: Any) -> list[str]:
-    options: dict[str, Any] = {"to": None, "back": None, "question": "", "apply": False, **asked}
+    options: dict[str, Any] = {
+        "to": None,
+        "back": None,
+        "question": "",
+        "apply": False,
+        **asked,
+    }
     return list(marks_command(tiny.course, tiny.course.assignment("tiny"), **options))
 
 
@@ -34,7 +40,9 @@ def table(tiny: TinyCourse, path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def write(path: Path, rows: Iterable[Mapping[str, str]], columns: Iterable[str] = COLUMNS) -> Path:
+def write(
+    path: Path, rows: Iterable[Mapping[str, str]], columns: Iterable[str] = COLUMNS
+) -> Path:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(columns), extrasaction="ignore")
     writer.writeheader()
@@ -47,7 +55,9 @@ def totals(tiny: TinyCourse) -> dict[str, str]:
     return {student: row["total"] for student, row in tiny.exported().items()}
 
 
-def test_the_table_has_everybodys_questions(graded_class: TinyCourse, tmp_path: Path) -> None:
+def test_the_table_has_everybodys_questions(
+    graded_class: TinyCourse, tmp_path: Path
+) -> None:
     rows = table(graded_class, tmp_path / "marks.csv")
     assert [(row["student"], row["question"]) for row in rows] == [
         (student, question)
@@ -55,9 +65,15 @@ def test_the_table_has_everybodys_questions(graded_class: TinyCourse, tmp_path: 
         for question in ("double", "half", "why")
     ]
     ada = {row["question"]: row for row in rows if row["student"] == "ada"}
-    assert [ada["half"][name] for name in ("max", "tests", "points", "waits")] == ["3", "1", "", ""]
+    assert [ada["half"][name] for name in ("max", "tests", "points", "waits")] == [
+        "3",
+        "1",
+        "",
+        "",
+    ]
     assert [
-        ada["why"][name] for name in ("max", "tests", "points", "comment", "waits", "points_before")
+        ada["why"][name]
+        for name in ("max", "tests", "points", "comment", "waits", "points_before")
     ] == [
         "4",
         "",
@@ -77,9 +93,16 @@ def test_the_table_as_it_was_written_changes_nothing(
     graded_class: TinyCourse, tmp_path: Path
 ) -> None:
     marks(graded_class, to=tmp_path / "marks.csv")
-    before = read_hand_marks(graded_class.course, graded_class.course.assignment("tiny"))
-    assert marks(graded_class, back=tmp_path / "marks.csv", apply=True) == ["nothing differs"]
-    assert read_hand_marks(graded_class.course, graded_class.course.assignment("tiny")) == before
+    before = read_hand_marks(
+        graded_class.course, graded_class.course.assignment("tiny")
+    )
+    assert marks(graded_class, back=tmp_path / "marks.csv", apply=True) == [
+        "nothing differs"
+    ]
+    assert (
+        read_hand_marks(graded_class.course, graded_class.course.assignment("tiny"))
+        == before
+    )
 
 
 def test_what_is_filled_in_is_shown_and_then_stored(
@@ -112,13 +135,16 @@ def test_what_is_filled_in_is_shown_and_then_stored(
             False,
         )
         assert (
-            gradebook.find_comment("written_why", "tiny", "tiny", "ben").manual_comment == "Nearly."
+            gradebook.find_comment("written_why", "tiny", "tiny", "ben").manual_comment
+            == "Nearly."
         )
     # the same table once more
     with pytest.raises(KitError, match="ben, why: changed since the table was written"):
         marks(
             graded_class,
-            back=write(tmp_path / "other.csv", [{**by_key["ben", "why"], "points": "4"}]),
+            back=write(
+                tmp_path / "other.csv", [{**by_key["ben", "why"], "points": "4"}]
+            ),
         )
 
 
@@ -127,7 +153,9 @@ def test_only_three_columns_are_needed_and_points_can_be_taken_back(
 ) -> None:
     rows = [{"student": "ada", "question": "why", "points": "none"}]
     columns = ("student", "question", "points")
-    (line, _) = marks(graded_class, back=write(tmp_path / "a.csv", rows, columns), apply=True)
+    (line, _) = marks(
+        graded_class, back=write(tmp_path / "a.csv", rows, columns), apply=True
+    )
     assert line == "ada, why: 2.5 → waits of 4"
     assert totals(graded_class)["ada"] == ""
 
@@ -135,9 +163,18 @@ def test_only_three_columns_are_needed_and_points_can_be_taken_back(
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ({"student": "eve", "points": "1"}, "row 2: nobody called 'eve' has a submission"),
-        ({"question": "what"}, "row 2: there is no question 'what'; there are: double, half, why"),
-        ({"points": "4.5"}, "row 2: ben, why: 4.5 points of 4; more than that is extra_credit"),
+        (
+            {"student": "eve", "points": "1"},
+            "row 2: nobody called 'eve' has a submission",
+        ),
+        (
+            {"question": "what"},
+            "row 2: there is no question 'what'; there are: double, half, why",
+        ),
+        (
+            {"points": "4.5"},
+            "row 2: ben, why: 4.5 points of 4; more than that is extra_credit",
+        ),
         ({"points": "-1"}, "row 2: ben, why: -1 points of 4"),
         ({"points": "much"}, "row 2: ben, why: 'much' is no number"),
         ({"points": "nan"}, "row 2: ben, why: 'nan' is no number"),
@@ -146,7 +183,10 @@ def test_only_three_columns_are_needed_and_points_can_be_taken_back(
             {"points": "1", "points_before": "3"},
             "changed since the table was written (nobody has given any)",
         ),
-        ({"items": "1"}, "there is no item 1; its marking scheme has 0 lines with points"),
+        (
+            {"items": "1"},
+            "there is no item 1; its marking scheme has 0 lines with points",
+        ),
     ],
 )
 def test_what_cannot_be_taken_is_named_and_nothing_changes(
@@ -182,13 +222,19 @@ def test_a_mark_for_an_answer_that_was_replaced_is_refused(
     rows = table(graded_class, tmp_path / "marks.csv")
     graded_class.hand_in_words("ben", "Since it is not so.")
     graded_class.export_gradebook()
-    (ben,) = (row for row in rows if (row["student"], row["question"]) == ("ben", "why"))
+    (ben,) = (
+        row for row in rows if (row["student"], row["question"]) == ("ben", "why")
+    )
     assert len(ben["answer"]) == 12
-    with pytest.raises(KitError, match="ben, why: the student has handed in another answer since"):
+    with pytest.raises(
+        KitError, match="ben, why: the student has handed in another answer since"
+    ):
         marks(graded_class, back=write(tmp_path / "a.csv", [{**ben, "points": "3"}]))
 
 
-def test_rubric_items_make_points_and_a_comment(graded_class: TinyCourse, tmp_path: Path) -> None:
+def test_rubric_items_make_points_and_a_comment(
+    graded_class: TinyCourse, tmp_path: Path
+) -> None:
     """Of a scheme of 3 and 1 points Ada gets the first, Ben both, Cay both but 3.5 points by
     hand.
     """
@@ -197,14 +243,18 @@ def test_rubric_items_make_points_and_a_comment(graded_class: TinyCourse, tmp_pa
     scheme = "- 4 points: linear."
     assert scheme in key.read_text(encoding="utf-8")
     items = r"- 3 points: a sum is linear.\n- 1 point: and a mean\n  is a sum."
-    key.write_text(key.read_text(encoding="utf-8").replace(scheme, items), encoding="utf-8")
+    key.write_text(
+        key.read_text(encoding="utf-8").replace(scheme, items), encoding="utf-8"
+    )
     rows = [
         {"student": "ada", "question": "why", "items": "1"},
         {"student": "ben", "question": "why", "items": "2, 1", "comment": "Good."},
         {"student": "'=cay", "question": "why", "items": "1 2", "points": "3.5"},
     ]
     columns = ("student", "question", "items", "points", "comment")
-    assert marks(graded_class, back=write(tmp_path / "a.csv", rows, columns), apply=True)[:3] == [
+    assert marks(
+        graded_class, back=write(tmp_path / "a.csv", rows, columns), apply=True
+    )[:3] == [
         "ada, why: 2.5 → 3 of 4, comment replaced",
         "ben, why: waits → 4 of 4, a comment, looked at",
         "=cay, why: waits → 3.5 of 4, a comment, looked at",
@@ -223,10 +273,15 @@ def test_rubric_items_make_points_and_a_comment(graded_class: TinyCourse, tmp_pa
     with pytest.raises(
         KitError, match="there is no item 3; its marking scheme has 2 lines with points"
     ):
-        marks(graded_class, back=write(tmp_path / "c.csv", [{**rows[0], "items": "3"}], columns))
+        marks(
+            graded_class,
+            back=write(tmp_path / "c.csv", [{**rows[0], "items": "3"}], columns),
+        )
 
 
-def test_without_a_gradebook_it_says_what_to_run(tiny: TinyCourse, tmp_path: Path) -> None:
+def test_without_a_gradebook_it_says_what_to_run(
+    tiny: TinyCourse, tmp_path: Path
+) -> None:
     with pytest.raises(KitError, match="autograder export tiny --format gradebook"):
         marks(tiny, to=tmp_path / "a.csv")
 

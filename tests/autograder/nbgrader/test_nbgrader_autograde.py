@@ -27,7 +27,9 @@ FULL = {"check_double": (3.0, None, False), "check_half": (1.0, None, False)}
 
 def outputs(notebook: Any, grade_id: str) -> str:
     found = next(
-        c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id
+        c
+        for c in notebook.cells
+        if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id
     )
     return "".join(output.text for output in found.outputs)
 
@@ -54,7 +56,9 @@ def test_scores_and_reports_are_those_of_the_result(
     )
 
 
-def test_an_error_in_a_cell_is_shown_there(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_an_error_in_a_cell_is_shown_there(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     tiny.hand_in("ada")
     broken = dataclasses.replace(
         result_for("ada"), cells=(CellOutcome("half", "error", "SyntaxError: line 2"),)
@@ -80,7 +84,9 @@ def test_the_student_s_outputs_and_extra_files_have_no_say(
 ) -> None:
     cells = release_cells()
     cells[3].outputs = [
-        nbformat.v4.new_output("execute_result", data={"text/plain": "3"}, execution_count=1)
+        nbformat.v4.new_output(
+            "execute_result", data={"text/plain": "3"}, execution_count=1
+        )
     ]
     path = tiny.hand_in("ada", cells)
     for name in ("conftest.py", "numpy.py", "sqlalchemy.py"):
@@ -98,7 +104,12 @@ def test_lost_and_copied_cells_do_not_stop_the_batch(
     del ada[3], ada[1]  # the grade cell of double and the given cell
     tiny.hand_in("ada", ada)
     ben = release_cells()
-    ben.insert(5, cell("code", HALF_ANSWERED, "half", solution=True, role="question", name="half"))
+    ben.insert(
+        5,
+        cell(
+            "code", HALF_ANSWERED, "half", solution=True, role="question", name="half"
+        ),
+    )
     tiny.hand_in("ben", ben)
     tiny.hand_in("cay")
     tiny.autograde()
@@ -109,7 +120,14 @@ def test_lost_and_copied_cells_do_not_stop_the_batch(
         for c in tiny.autograded("ada").cells
         if "nbgrader" in c.metadata
     ]
-    assert ids == ["given_library", "double", "check_double", "half", "check_half", "written_why"]
+    assert ids == [
+        "given_library",
+        "double",
+        "check_double",
+        "half",
+        "check_half",
+        "written_why",
+    ]
     answers = [
         c
         for c in tiny.autograded("ben").cells
@@ -126,12 +144,18 @@ def test_a_submission_that_is_no_notebook_gets_zero_and_waits(
     assert tiny.grades("ada")["check_double"] == (3.0, None, False)
 
     path.write_text("{not a notebook", encoding="utf-8")
-    (path.parent / "timestamp.txt").write_text("2026-03-02 10:00:00 UTC", encoding="utf-8")
+    (path.parent / "timestamp.txt").write_text(
+        "2026-03-02 10:00:00 UTC", encoding="utf-8"
+    )
     graded["ada"] = Graded("ada", None, "tiny.ipynb: not a notebook")
     tiny.hand_in("ben")
     tiny.autograde()
     zero = (0.0, None, True)
-    assert tiny.grades("ada") == {"check_double": zero, "check_half": zero, "written_why": zero}
+    assert tiny.grades("ada") == {
+        "check_double": zero,
+        "check_half": zero,
+        "written_why": zero,
+    }
     assert (
         tiny.comments("ada")["double"]
         == "    This submission could not be graded: tiny.ipynb: not a notebook"

@@ -20,7 +20,10 @@ HOUR, DAY = 3600, 86400
 
 
 def fill(
-    tiny: TinyCourse, *results: Result, at: str = "", problems: dict[str, str] | None = None
+    tiny: TinyCourse,
+    *results: Result,
+    at: str = "",
+    problems: dict[str, str] | None = None,
 ) -> None:
     times = {result.student: at for result in results} if at else {}
     fill_gradebook(
@@ -38,14 +41,28 @@ def test_a_class_larger_than_one_query_is_written_whole(
     monkeypatch.setattr(gradebook_module, "BATCH", 2)
     halves = {"ada": 0.5, "ben": 3.0, "cay": 0.0}
     read = Submission(
-        "x", "tiny", tiny.root, "0" * 64, (), written=(Answer("written_why", "Because.", False),)
+        "x",
+        "tiny",
+        tiny.root,
+        "0" * 64,
+        (),
+        written=(Answer("written_why", "Because.", False),),
     )
     for _ in range(2):
-        graded = [(result_for(student, half=half), read) for student, half in halves.items()]
+        graded = [
+            (result_for(student, half=half), read) for student, half in halves.items()
+        ]
         fill_gradebook(
-            tiny.course, tiny.course.assignment("tiny"), graded, None, {"dee": "not a notebook"}
+            tiny.course,
+            tiny.course.assignment("tiny"),
+            graded,
+            None,
+            {"dee": "not a notebook"},
         )
-        assert {student: tiny.grades(student)["check_half"][0] for student in [*halves, "dee"]} == {
+        assert {
+            student: tiny.grades(student)["check_half"][0]
+            for student in [*halves, "dee"]
+        } == {
             **halves,
             "dee": 0.0,
         }
@@ -64,11 +81,14 @@ def test_scores_and_comments_of_a_batch(tiny: TinyCourse) -> None:
         "check_half": (0.5, None, False),
         "written_why": (None, None, True),
     }
-    assert tiny.comments("ada")["half"] == "    `half(3)` is <b>1</b>; it should be 1.5."
+    assert (
+        tiny.comments("ada")["half"] == "    `half(3)` is <b>1</b>; it should be 1.5."
+    )
     assert tiny.grades("ben")["check_half"] == (3.0, None, False)
     assert set(tiny.grades("cay").values()) == {(0.0, None, True)}
     assert (
-        tiny.comments("cay")["double"] == "    This submission could not be graded: not a notebook"
+        tiny.comments("cay")["double"]
+        == "    This submission could not be graded: not a notebook"
     )
 
 
@@ -89,7 +109,9 @@ def test_filled_twice_nothing_changes(tiny: TinyCourse) -> None:
         ]
 
 
-def test_a_resubmission_replaces_scores_and_keeps_what_a_person_gave(tiny: TinyCourse) -> None:
+def test_a_resubmission_replaces_scores_and_keeps_what_a_person_gave(
+    tiny: TinyCourse,
+) -> None:
     fill(tiny, result_for("ada", half=3.0), at="2026-03-01 10:00:00 UTC")
     tiny.score_by_hand("ada", "written_why", 2.5)
     fill(tiny, result_for("ada", half=3.0), at="2026-03-01 10:00:00 UTC")
@@ -102,8 +124,12 @@ def test_a_resubmission_replaces_scores_and_keeps_what_a_person_gave(tiny: TinyC
     }
 
 
-def test_a_question_that_the_result_does_not_have_gets_nothing(tiny: TinyCourse) -> None:
-    only_double = dataclasses.replace(result_for("ada"), questions=result_for("ada").questions[:1])
+def test_a_question_that_the_result_does_not_have_gets_nothing(
+    tiny: TinyCourse,
+) -> None:
+    only_double = dataclasses.replace(
+        result_for("ada"), questions=result_for("ada").questions[:1]
+    )
     fill(tiny, result_for("ada", half=3.0))
     fill(tiny, only_double)
     assert tiny.grades("ada")["check_half"] == (0.0, None, True)
@@ -115,7 +141,15 @@ def test_an_assignment_can_change_after_students_handed_in(tiny: TinyCourse) -> 
     cells[3].metadata.nbgrader["points"] = 5  # double is worth more now
     del cells[-1]  # no written answer any more
     cells.append(
-        cell("code", "assert True", "check_third", grade=True, points=1, role="check", name="third")
+        cell(
+            "code",
+            "assert True",
+            "check_third",
+            grade=True,
+            points=1,
+            role="check",
+            name="third",
+        )
     )
     write(tiny.root / "assignments" / "tiny" / "tiny.ipynb", notebook(cells))
     fill(tiny, result_for("ben"))
@@ -167,6 +201,8 @@ def test_a_new_gradebook_needs_no_activated_environment(
     the tables.
     """
     with contextlib.closing(sqlite3.connect(empty_gradebook)) as database:
-        assert database.execute("SELECT count(*) FROM alembic_version").fetchall() == [(1,)]
+        assert database.execute("SELECT count(*) FROM alembic_version").fetchall() == [
+            (1,)
+        ]
     fill(tiny, problems={"ada": "nothing in it"})
     assert tiny.grades("ada")["check_double"] == (0.0, None, True)

@@ -49,12 +49,16 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     fresh.close()
 
 
-def test_a_batch_shares_one_grader_until_the_suite_changes(tiny: TinyCourse, warm: Any) -> None:
+def test_a_batch_shares_one_grader_until_the_suite_changes(
+    tiny: TinyCourse, warm: Any
+) -> None:
     course, assignment = tiny.course, tiny.course.assignment("tiny")
     warm_graders.warm_up(course, assignment)
     for student in ("ada", "ben"):
         assert (
-            warm_graders.grade(course, assignment, FoundSubmission(student, Path("x"))).student
+            warm_graders.grade(
+                course, assignment, FoundSubmission(student, Path("x"))
+            ).student
             == student
         )
     assert (FakeBench.opened, FakeBench.closed) == (1, 0)

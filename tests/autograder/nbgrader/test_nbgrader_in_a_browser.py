@@ -37,11 +37,15 @@ def _hand_in(tiny: TinyCourse, graded: dict[str, Any], text: str, student: str) 
         id="extra",
         metadata={},
         source=f"print({text!r})",
-        outputs=[{"output_type": "display_data", "metadata": {}, "data": {"text/html": text}}],
+        outputs=[
+            {"output_type": "display_data", "metadata": {}, "data": {"text/html": text}}
+        ],
     )
     tiny.hand_in(student, [*cells, extra])
     made = result_for(student)
-    half = replace(made.questions[1], tests=(replace(made.questions[1].tests[0], message=text),))
+    half = replace(
+        made.questions[1], tests=(replace(made.questions[1].tests[0], message=text),)
+    )
     cell = replace(made.cells[0], outcome="error", message=text)
     graded[student] = Graded(
         student, replace(made, questions=(made.questions[0], half), cells=(cell,))
@@ -51,7 +55,9 @@ def _hand_in(tiny: TinyCourse, graded: dict[str, Any], text: str, student: str) 
 def test_nothing_of_a_submission_runs(
     tiny: TinyCourse, graded: dict[str, Any], tmp_path: Path
 ) -> None:
-    text = " ".join([*PAYLOADS.values(), IN_AN_ATTRIBUTE, HOSTILE["link"], HOSTILE["refresh"]])
+    text = " ".join(
+        [*PAYLOADS.values(), IN_AN_ATTRIBUTE, HOSTILE["link"], HOSTILE["refresh"]]
+    )
     _hand_in(tiny, graded, text, _STUDENT)
     tiny.autograde()
     html = tiny.feedback(_STUDENT)
@@ -68,12 +74,17 @@ def test_nothing_of_a_submission_runs(
     ]
     assert "Because" in page.text
     assert not [
-        link for link in page.links if link.startswith("javascript:") or link == "elsewhere.html"
+        link
+        for link in page.links
+        if link.startswith("javascript:") or link == "elsewhere.html"
     ]
 
 
 def test_without_our_markdown_and_policy_it_would(
-    tiny: TinyCourse, graded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: TinyCourse,
+    graded: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The payload does run on this page where nbconvert renders Markdown by itself; the policy
     alone stops it, too.

@@ -44,7 +44,9 @@ def test_feedback_shows_scores_and_messages_as_text(
 @pytest.mark.filterwarnings("ignore:No lexer found")
 @pytest.mark.parametrize("size", [1, 30_000])
 def test_a_cell_is_shown_whatever_its_language_and_size(size: int) -> None:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("half = 1 / 2\n" * size)])
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell("half = 1 / 2\n" * size)]
+    )
     notebook.metadata["language_info"] = {"name": "no such"}
     html, _ = feedback_exporter.FeedbackExporter().from_notebook_node(notebook)
     assert html.count("half = 1 / 2") == size
@@ -70,14 +72,15 @@ def test_scores_and_comments_are_those_that_nbgraders_own_step_gives(
 
 
 def test_hidden_tests_of_nbgraders_own_kind_are_taken_out() -> None:
-    source = (
-        "assert f(1) == 1\n### BEGIN HIDDEN TESTS\nassert f(2) == 4\n### END HIDDEN TESTS\nf(1)"
-    )
+    source = "assert f(1) == 1\n### BEGIN HIDDEN TESTS\nassert f(2) == 4\n### END HIDDEN TESTS\nf(1)"
     cell = nbformat.v4.new_code_cell(source)
     cell.metadata["nbgrader"] = {"grade": True, "grade_id": "check_f", "points": 1}
     cell.outputs = [
         nbformat.v4.new_output(
-            "error", ename="AssertionError", evalue="4", traceback=["----> assert f(2) == 4"]
+            "error",
+            ename="AssertionError",
+            evalue="4",
+            traceback=["----> assert f(2) == 4"],
         )
     ]
     HideFromStudents().preprocess_cell(cell, {}, 0)
@@ -96,7 +99,9 @@ def test_hidden_tests_of_nbgraders_own_kind_are_taken_out() -> None:
 def test_the_late_penalty_in_the_feedback_is_that_of_today(
     tiny: TinyCourse, graded: dict[str, Any]
 ) -> None:
-    (tiny.root / "course.toml").write_text('[late]\npolicy = "zero"\n', encoding="utf-8")
+    (tiny.root / "course.toml").write_text(
+        '[late]\npolicy = "zero"\n', encoding="utf-8"
+    )
     tiny.hand_in("ada", at="2026-03-02 10:00:00 UTC")
     tiny.autograde()
     with open_gradebook(tiny.course) as gradebook:
@@ -137,8 +142,15 @@ def test_the_export_is_quoted_and_holds_no_formula(tiny: TinyCourse) -> None:
         "10",
         "yes",
     )
-    assert (rows["ben"]["score"], rows["ben"]["timestamp"]) == ("6", "2026-03-01 10:00:00")
-    assert (rows["zoe"]["score"], rows["zoe"]["timestamp"], rows["zoe"]["first_name"]) == (
+    assert (rows["ben"]["score"], rows["ben"]["timestamp"]) == (
+        "6",
+        "2026-03-01 10:00:00",
+    )
+    assert (
+        rows["zoe"]["score"],
+        rows["zoe"]["timestamp"],
+        rows["zoe"]["first_name"],
+    ) == (
         "0",
         "",
         "Zoë",

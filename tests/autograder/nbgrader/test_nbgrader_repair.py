@@ -31,7 +31,9 @@ IDS = ["given_library", "double", "check_double", "half", "check_half", "written
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "release.ipynb").write_text(json.dumps(notebook(release_cells())), encoding="utf-8")
+    (tmp_path / "release.ipynb").write_text(
+        json.dumps(notebook(release_cells())), encoding="utf-8"
+    )
     return tmp_path
 
 
@@ -68,7 +70,9 @@ def test_a_whole_notebook_has_the_released_cells(folder: Path) -> None:
 @pytest.mark.parametrize("order", ["answer first", "answer last"])
 def test_of_two_copies_the_one_with_an_answer_stays(folder: Path, order: str) -> None:
     cells = release_cells()
-    copy = cell("code", HALF_ANSWERED, "half", solution=True, role="question", name="half")
+    copy = cell(
+        "code", HALF_ANSWERED, "half", solution=True, role="question", name="half"
+    )
     cells.insert(4 if order == "answer first" else 5, copy)
     made = repaired(folder, cells)
     assert ids(made) == IDS
@@ -81,7 +85,11 @@ def test_missing_cells_come_back_where_they_were(folder: Path) -> None:
     cells = release_cells()
     for index in (6, 3, 1):
         del cells[index]
-    assert [grade_id(found) for found in repaired(folder, cells)] == ["given_library", "", *IDS[1:]]
+    assert [grade_id(found) for found in repaired(folder, cells)] == [
+        "given_library",
+        "",
+        *IDS[1:],
+    ]
 
 
 def test_locked_cells_have_the_released_source(folder: Path) -> None:
@@ -114,9 +122,14 @@ def test_broken_metadata_is_replaced(folder: Path, meta: Any) -> None:
 
 def test_a_changed_cell_type_is_put_right(folder: Path) -> None:
     cells = release_cells()
-    cells[-1] = cell("code", "# because", "written_why", grade=True, solution=True, points=99)
+    cells[-1] = cell(
+        "code", "# because", "written_why", grade=True, solution=True, points=99
+    )
     made = repaired(folder, cells)
-    assert (made[-1]["cell_type"], made[-1]["source"]) == ("markdown", "```\n# because\n```")
+    assert (made[-1]["cell_type"], made[-1]["source"]) == (
+        "markdown",
+        "```\n# because\n```",
+    )
     assert made[-1]["metadata"]["nbgrader"]["points"] == 4
     assert "outputs" not in made[-1]
 
@@ -133,7 +146,10 @@ def test_the_answer_of_every_awkward_notebook_is_shown(folder: Path, name: str) 
     assert sorted(ids(made)) == sorted(IDS)
     assert [a.blank for a in submission.written] == [False]
     assert "the mean of both" in answer(made, "written_why")
-    assert next(c.source for c in submission.cells if c.id == "half").strip() == HALF_ANSWERED
+    assert (
+        next(c.source for c in submission.cells if c.id == "half").strip()
+        == HALF_ANSWERED
+    )
 
 
 @pytest.mark.parametrize("name", BLANK)
@@ -146,8 +162,13 @@ def test_an_answer_above_its_prompt_waits_for_a_person(folder: Path, kind: str) 
     """With no score it waits, on both roads to the gradebook; a notebook without words gets 0."""
     release, result = read_release(folder / "release.ipynb"), result_for("ada")
     cells = release_cells()
-    blank = make_entry(release, result, read(folder, json.dumps(notebook(cells)).encode()))
-    assert (blank.scores["written_why"], blank.comments["written_why"]) == (0.0, "No response.")
+    blank = make_entry(
+        release, result, read(folder, json.dumps(notebook(cells)).encode())
+    )
+    assert (blank.scores["written_why"], blank.comments["written_why"]) == (
+        0.0,
+        "No response.",
+    )
     cells.insert(len(cells) - 1, cell(kind, "# It is the mean of both."))
     submission = read(folder, json.dumps(notebook(cells)).encode())
     entry = make_entry(release, result, submission)

@@ -9,7 +9,12 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient.exceptions import DeadKernelError
-from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback, GenerateSolution
+from nbgrader.converters import (
+    Autograde,
+    GenerateAssignment,
+    GenerateFeedback,
+    GenerateSolution,
+)
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import Execute
 from nbgrader_course import TinyCourse, cell, notebook, write
@@ -63,7 +68,9 @@ def test_a_text_source_gives_the_bytes_of_the_build(
 ) -> None:
     text_course(tiny)
     monkeypatch.setattr(
-        assignment_exporter, "suite_questions", lambda assignment: {"double": suite_question(3.0)}
+        assignment_exporter,
+        "suite_questions",
+        lambda assignment: {"double": suite_question(3.0)},
     )
     tiny.convert(GenerateAssignment)
     tiny.convert(GenerateSolution)
@@ -83,7 +90,9 @@ def test_a_text_source_gives_the_bytes_of_the_build(
         assert gradebook.find_source_cell("check_double", "tiny", "tiny").locked
 
 
-def test_the_mirror_holds_a_stand_in_and_what_is_shipped_but_no_answers(tiny: TinyCourse) -> None:
+def test_the_mirror_holds_a_stand_in_and_what_is_shipped_but_no_answers(
+    tiny: TinyCourse,
+) -> None:
     text_course(tiny)
     mirror(tiny.course)
     mirror(tiny.course)
@@ -92,7 +101,9 @@ def test_the_mirror_holds_a_stand_in_and_what_is_shipped_but_no_answers(tiny: Ti
         for path in Path("build/nbgrader").rglob("*.*")
     )
     assert files == ["tiny/figures/a.svg", "tiny/tiny.ipynb"]
-    assert "2 * x" not in Path("build/nbgrader/tiny/tiny.ipynb").read_text(encoding="utf-8")
+    assert "2 * x" not in Path("build/nbgrader/tiny/tiny.ipynb").read_text(
+        encoding="utf-8"
+    )
     assert (
         nbformat.read("build/nbgrader/tiny/tiny.ipynb", as_version=4)
         .cells[0]
@@ -107,24 +118,31 @@ def test_the_mirror_holds_a_stand_in_and_what_is_shipped_but_no_answers(tiny: Ti
     assert not Path("build/nbgrader/tiny").exists()
 
 
-def test_a_jupyter_source_is_linked_and_a_new_one_is_moved_into_source(tiny: TinyCourse) -> None:
+def test_a_jupyter_source_is_linked_and_a_new_one_is_moved_into_source(
+    tiny: TinyCourse,
+) -> None:
     write(tiny.root / "source" / "native" / "native.ipynb", notebook([]))
     # by the formgrader
     write(tiny.root / "build" / "nbgrader" / "made" / "made.ipynb", notebook([]))
     mirror(tiny.course)
-    assert Path("build/nbgrader/native").resolve() == tiny.root.resolve() / "source" / "native"
+    assert (
+        Path("build/nbgrader/native").resolve()
+        == tiny.root.resolve() / "source" / "native"
+    )
     assert Path("source/made/made.ipynb").is_file()
-    assert Path("build/nbgrader/made").resolve() == tiny.root.resolve() / "source" / "made"
+    assert (
+        Path("build/nbgrader/made").resolve() == tiny.root.resolve() / "source" / "made"
+    )
 
 
 @pytest.fixture
 def native(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> TinyCourse:
     """An assignment written in Jupyter with nbgrader's metadata, and without a hidden suite."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tiny.root.parent / "jupyter"))
-    hidden = (
-        "assert square(2) == 4\n### BEGIN HIDDEN TESTS\nassert square(3) == 9\n### END HIDDEN TESTS"
+    hidden = "assert square(2) == 4\n### BEGIN HIDDEN TESTS\nassert square(3) == 9\n### END HIDDEN TESTS"
+    answer = (
+        "def square(x):\n    ### BEGIN SOLUTION\n    return x * x\n    ### END SOLUTION"
     )
-    answer = "def square(x):\n    ### BEGIN SOLUTION\n    return x * x\n    ### END SOLUTION"
     cells = [
         cell("code", answer, "square", solution=True),
         cell("code", hidden, "test_square", grade=True, points=2),
@@ -142,20 +160,28 @@ def test_a_notebook_without_a_suite_goes_nbgraders_way(native: TinyCourse) -> No
     assert "return x * x" not in released.cells[0].source
     assert "square(3)" not in released.cells[1].source
 
-    share = "share = '5/6'\n"  # nbgrader takes a result that is no number for full marks
+    share = (
+        "share = '5/6'\n"  # nbgrader takes a result that is no number for full marks
+    )
     for student, answer in (
         ("ada", f"{share}def square(x):\n    return x * x"),
         ("ben", "def square(x):\n    return 4"),
     ):
         handed_in = nbformat.from_dict(json.loads(json.dumps(released)))
         handed_in.cells[0].source = answer
-        write(native.root / "submitted" / student / "native" / "native.ipynb", handed_in)
+        write(
+            native.root / "submitted" / student / "native" / "native.ipynb", handed_in
+        )
     native.convert(Autograde, "native")
     grades = {}
     with open_gradebook(native.course) as gradebook:
         for student in ("ada", "ben"):
-            rows = gradebook.find_submission_notebook("native", "native", student).grades
-            grades[student] = {row.name: (row.auto_score, row.needs_manual_grade) for row in rows}
+            rows = gradebook.find_submission_notebook(
+                "native", "native", student
+            ).grades
+            grades[student] = {
+                row.name: (row.auto_score, row.needs_manual_grade) for row in rows
+            }
     assert grades == {
         "ada": {"test_square": (2.0, False), "test_share": (0.0, True)},
         "ben": {"test_square": (0.0, False), "test_share": (0.0, False)},
@@ -185,6 +211,11 @@ def test_a_failure_while_nbgrader_runs_a_notebook_leaves_its_hidden_tests_in_the
     with pytest.raises(NbGraderException):
         native.convert(Autograde, "native")
     with open_gradebook(native.course) as gradebook:
-        assert "square(3)" in gradebook.find_source_cell("test_square", "native", "native").source
+        assert (
+            "square(3)"
+            in gradebook.find_source_cell("test_square", "native", "native").source
+        )
         rows = gradebook.find_submission_notebook("native", "native", "ada").grades
-        assert {(row.auto_score, row.needs_manual_grade) for row in rows} == {(0.0, True)}
+        assert {(row.auto_score, row.needs_manual_grade) for row in rows} == {
+            (0.0, True)
+        }

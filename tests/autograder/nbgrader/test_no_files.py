@@ -14,7 +14,11 @@ from typing import Any
 import pytest
 from nbgrader_course import TinyCourse, release_cells
 
-from autograder.nbgrader.repair import find_special_files, ignore_patterns, list_special_files
+from autograder.nbgrader.repair import (
+    find_special_files,
+    ignore_patterns,
+    list_special_files,
+)
 from autograder.records.model import Graded
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -60,20 +64,26 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_in_place_of_the_notebook(tiny: TinyCourse, graded: dict[str, Any], what: str) -> None:
+def test_in_place_of_the_notebook(
+    tiny: TinyCourse, graded: dict[str, Any], what: str
+) -> None:
     path = tiny.hand_in("ada")
     path.unlink()
     ODD[what](path)
     graded["ada"] = Graded("ada", None, REFUSED[what])
     tiny.hand_in("ben")
     tiny.autograde()
-    assert tiny.grades("ada") == dict.fromkeys(("check_double", "check_half", "written_why"), WAITS)
+    assert tiny.grades("ada") == dict.fromkeys(
+        ("check_double", "check_half", "written_why"), WAITS
+    )
     assert REFUSED[what] in tiny.autograded("ada").cells[0].source
     assert tiny.grades("ben")["check_double"] == (3.0, None, False)
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_beside_the_notebook(tiny: TinyCourse, graded: dict[str, Any], what: str) -> None:
+def test_beside_the_notebook(
+    tiny: TinyCourse, graded: dict[str, Any], what: str
+) -> None:
     path = tiny.hand_in("ada")
     (path.parent / "data").mkdir()
     (path.parent / "data" / "own.csv").write_text("1\n", encoding="utf-8")
@@ -90,7 +100,9 @@ def test_a_link_to_the_answer_key_does_not_come_back_as_feedback(
     tiny: TinyCourse, graded: dict[str, Any]
 ) -> None:
     path = tiny.hand_in("ada")
-    (path.parent / "notes.txt").symlink_to(tiny.root / "solutions" / "tiny" / "tiny.ipynb")
+    (path.parent / "notes.txt").symlink_to(
+        tiny.root / "solutions" / "tiny" / "tiny.ipynb"
+    )
     tiny.autograde()
     tiny.feedback("ada")
     assert {name: tiny.grades("ada")[name] for name in FULL} == FULL
@@ -102,7 +114,9 @@ def test_a_link_to_the_answer_key_does_not_come_back_as_feedback(
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_in_place_of_the_timestamp(tiny: TinyCourse, graded: dict[str, Any], what: str) -> None:
+def test_in_place_of_the_timestamp(
+    tiny: TinyCourse, graded: dict[str, Any], what: str
+) -> None:
     """nbgrader opens it first of all: the submission waits for a person, and the others are
     graded.
     """
@@ -121,7 +135,9 @@ def test_in_place_of_the_timestamp(tiny: TinyCourse, graded: dict[str, Any], wha
     assert tiny.grades("ada")["check_double"] == (3.0, None, False)
 
 
-def test_the_only_notebook_under_another_name(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_the_only_notebook_under_another_name(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     """It would be copied to the right name."""
     path = tiny.hand_in("ada")
     path.unlink()

@@ -59,7 +59,11 @@ def fill(course: Course, half: float) -> None:
     times = {result.student: AT for result in results}
     problems = {"cay": "not a notebook % or one"}
     fill_gradebook(
-        course, course.assignment("tiny"), [(result, None) for result in results], times, problems
+        course,
+        course.assignment("tiny"),
+        [(result, None) for result in results],
+        times,
+        problems,
     )
 
 
@@ -91,7 +95,9 @@ def test_a_server_holds_what_the_file_would(
     assert not (tiny.root / "gradebook.db").exists()
 
 
-def test_due_times_and_extensions(tiny: TinyCourse, on_server: Callable[..., None]) -> None:
+def test_due_times_and_extensions(
+    tiny: TinyCourse, on_server: Callable[..., None]
+) -> None:
     dates = '\n[due]\ntiny = "2026-03-01 09:00 UTC"\n[extensions]\ntiny = { ada = 2 }\n'
     (tiny.root / "course.toml").write_text(
         (tiny.root / "course.toml").read_text(encoding="utf-8") + dates
@@ -106,7 +112,8 @@ def test_due_times_and_extensions(tiny: TinyCourse, on_server: Callable[..., Non
             )
         with open_gradebook(tiny.course) as gradebook:
             extensions = {
-                row.student_id: row.extension for row in gradebook.assignment_submissions("tiny")
+                row.student_id: row.extension
+                for row in gradebook.assignment_submissions("tiny")
             }
             gradebook.grant_extension("tiny", "ada", days=3)
         return extensions, read_gradebook_times(tiny.course)
@@ -122,7 +129,9 @@ def test_due_times_and_extensions(tiny: TinyCourse, on_server: Callable[..., Non
 
 
 def test_nbgrader_grades_into_it(
-    tiny: TinyCourse, on_server: Callable[..., None], graded: dict[str, Graded | Exception]
+    tiny: TinyCourse,
+    on_server: Callable[..., None],
+    graded: dict[str, Graded | Exception],
 ) -> None:
     """nbgrader takes the address from the course's own settings."""
     on_server()
@@ -136,7 +145,11 @@ def test_nbgrader_grades_into_it(
         SafeCsvExport(parent=app, to="grades.csv").export(gradebook)
     with Path("grades.csv").open(encoding="utf-8", newline="") as file:
         (ada,) = csv.DictReader(file)
-    assert (ada["student_id"], ada["score"], ada["needs_manual_grade"]) == ("ada", "4", "no")
+    assert (ada["student_id"], ada["score"], ada["needs_manual_grade"]) == (
+        "ada",
+        "4",
+        "no",
+    )
 
 
 def test_the_command_fills_it_and_shows_no_password(
@@ -146,7 +159,9 @@ def test_the_command_fills_it_and_shows_no_password(
     write_result(tiny.root / "results", result_for("ada"))
     done = CliRunner().invoke(main, ["export", "tiny", "--format", "gradebook"])
     assert done.exit_code == 0, done.output
-    assert "1 results of tiny in postgresql+psycopg://postgres:***@/course" in done.stdout
+    assert (
+        "1 results of tiny in postgresql+psycopg://postgres:***@/course" in done.stdout
+    )
     assert "secret" not in done.output
     done = CliRunner().invoke(main, ["export", "tiny", "--format", "csv"])
     assert "without a mark, waits for a person: 1: ada" in done.stderr
@@ -159,7 +174,8 @@ def test_a_server_that_is_away_is_named(tiny: TinyCourse) -> None:
         f'{text}\n[gradebook]\ndb_url = "{away}"\n', encoding="utf-8"
     )
     with pytest.raises(
-        KitError, match=r"postgresql\+psycopg://ada:\*\*\*@127.0.0.1:9/course: .*refused"
+        KitError,
+        match=r"postgresql\+psycopg://ada:\*\*\*@127.0.0.1:9/course: .*refused",
     ):
         read_manual_grades(tiny.course.db_url, "tiny")
     write_result(tiny.root / "results", result_for("ada"))
@@ -171,9 +187,12 @@ def test_a_server_that_is_away_is_named(tiny: TinyCourse) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["mysql://host/course", "course", "sqlite:///other.db", "postgresql://a b"]
+    "address",
+    ["mysql://host/course", "course", "sqlite:///other.db", "postgresql://a b"],
 )
 def test_other_addresses_are_refused(tmp_path: Path, address: str) -> None:
-    (tmp_path / "course.toml").write_text(f'[gradebook]\ndb_url = "{address}"\n', encoding="utf-8")
+    (tmp_path / "course.toml").write_text(
+        f'[gradebook]\ndb_url = "{address}"\n', encoding="utf-8"
+    )
     with pytest.raises(BadCourseFile, match="address of a database"):
         load_course(tmp_path)

@@ -15,9 +15,7 @@ from traitlets.config import Config
 from autograder.nbgrader import settings
 from autograder.nbgrader.student_html import clean_html, render
 
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 
 
 class _Parts(HTMLParser):
@@ -36,7 +34,9 @@ class _Parts(HTMLParser):
         self.elements.add(tag)
         self.attributes |= {name for name, _ in attrs}
         self.addresses += [
-            value or "" for name, value in attrs if name in ("href", "src", "xlink:href", "action")
+            value or ""
+            for name, value in attrs
+            if name in ("href", "src", "xlink:href", "action")
         ]
 
     def handle_data(self, data: str) -> None:
@@ -144,7 +144,10 @@ def test_no_address_and_no_element_is_live(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "addresses"),
     [
-        ("[a](https://example.org/a%20b?c=d&e=f#g)", ["https://example.org/a%20b?c=d&e=f#g"]),
+        (
+            "[a](https://example.org/a%20b?c=d&e=f#g)",
+            ["https://example.org/a%20b?c=d&e=f#g"],
+        ),
         ("[a](HTTP://EXAMPLE.org:8080)", ["http://example.org:8080"]),
         ("[a](mailto:ada@example.org)", ["mailto:ada@example.org"]),
         ("[a](#Because)", ["#answer-Because"]),
@@ -178,13 +181,18 @@ def test_attached_pictures_are_shown(text: str) -> None:
         "my plot.png": {"image/png": f"{PIXEL[:60]}\n{PIXEL[60:]}"},
         "q": {"image/png": PIXEL},
     }
-    assert _Parts(render(text, attachments)).addresses == [f"data:image/png;base64,{PIXEL}"]
+    assert _Parts(render(text, attachments)).addresses == [
+        f"data:image/png;base64,{PIXEL}"
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("the <pad> token, <eos key>, a<b and `x<y`", "the <pad> token, <eos key>, a<b and x<y"),
+        (
+            "the <pad> token, <eos key>, a<b and `x<y`",
+            "the <pad> token, <eos key>, a<b and x<y",
+        ),
         (r"$a<b$ and $$\frac{a}{b}$$", r"$a<b$ and $$\frac{a}{b}$$"),
         (r"\begin{align}a&=b\end{align}", r"\begin{align}a&=b\end{align}"),
         ("```python\nif a < b: return 'c'\n```", "if a < b: return 'c'\n"),
@@ -203,7 +211,8 @@ def test_tables_and_code_keep_their_looks() -> None:
 
 def test_a_students_id_is_none_of_the_pages_own() -> None:
     html = render(
-        "# written_why\n\n<b id='statusmessage' class='btn full-credit navbar-fixed-top'>x</b>", {}
+        "# written_why\n\n<b id='statusmessage' class='btn full-credit navbar-fixed-top'>x</b>",
+        {},
     )
     assert 'id="answer-written_why"' in html
     assert '<b id="answer-statusmessage">x</b>' in html
@@ -223,10 +232,13 @@ def test_outputs_of_notebooks_without_a_suite_run_nothing() -> None:
     outputs = [
         nbformat.v4.new_output("display_data", {"image/png": PIXEL}, metadata=metadata),
         nbformat.v4.new_output(
-            "display_data", {"text/html": "<b onclick=x>bold</b><script>alert(1)</script>"}
+            "display_data",
+            {"text/html": "<b onclick=x>bold</b><script>alert(1)</script>"},
         ),
         nbformat.v4.new_output("display_data", {"application/javascript": "alert(2)"}),
-        nbformat.v4.new_output("display_data", {"text/markdown": "[m](files/javascript:alert(3))"}),
+        nbformat.v4.new_output(
+            "display_data", {"text/markdown": "[m](files/javascript:alert(3))"}
+        ),
     ]
     cells = [
         nbformat.v4.new_code_cell("1", outputs=outputs),

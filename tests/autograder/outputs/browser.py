@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+    None,
 )
 _LACK = "no chromium, chromium-browser or google-chrome on PATH"
 needs_chromium = pytest.mark.skipif(
@@ -98,14 +99,20 @@ class Page(HTMLParser):
         self.feed(html)
         self.close()
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(
+        self, tag: str, attributes: list[tuple[str, str | None]]
+    ) -> None:
         names = [name for name, _ in attributes]
         if tag == "html":
-            self.ran = {name.removeprefix("data-") for name in names if name.startswith("data-")}
+            self.ran = {
+                name.removeprefix("data-") for name in names if name.startswith("data-")
+            }
             names = [name for name in names if not name.startswith("data-")]
         self.elements.append((tag, tuple(sorted(names))))
         self.links += [
-            value or "" for name, value in attributes if name in ("href", "src", "action", "srcdoc")
+            value or ""
+            for name, value in attributes
+            if name in ("href", "src", "action", "srcdoc")
         ]
 
     def handle_data(self, data: str) -> None:

@@ -59,7 +59,9 @@ class Tab:
                 if value := self.look(expression):
                     return value
             time.sleep(0.05)
-        raise AssertionError(f"never came: {expression}\n{self.look('document.body.innerText')}")
+        raise AssertionError(
+            f"never came: {expression}\n{self.look('document.body.innerText')}"
+        )
 
     def click(self, selector: str) -> None:
         """Press the left button in the middle of an element."""
@@ -87,13 +89,20 @@ class Tab:
 
     def choose_file(self, selector: str, path: Path) -> None:
         """Choose a file in a form."""
-        found = self._tell("Runtime.evaluate", expression=f"document.querySelector({selector!r})")
+        found = self._tell(
+            "Runtime.evaluate", expression=f"document.querySelector({selector!r})"
+        )
         element = found["result"]["objectId"]
         self._tell("DOM.setFileInputFiles", files=[str(path)], objectId=element)
 
     def resize(self, width: int, height: int, *, dark: bool = False) -> None:
         """Give the window a size, and the person's system a light or a dark scheme."""
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        size = {
+            "width": width,
+            "height": height,
+            "deviceScaleFactor": 1,
+            "mobile": width < 600,
+        }
         self._tell("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._tell("Emulation.setEmulatedMedia", features=[scheme])
@@ -104,7 +113,9 @@ class Tab:
 
     def _tell(self, method: str, **parameters: Any) -> Any:
         number = next(self._numbers)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        self._socket.send(
+            json.dumps({"id": number, "method": method, "params": parameters})
+        )
         while True:
             answer = json.loads(self._socket.recv())
             if answer.get("id") == number:
@@ -118,7 +129,9 @@ def open_tab() -> Iterator[Tab]:
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [CHROMIUM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"]
-        browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        browser = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         try:
             with contextlib.closing(Tab(_address(Path(profile), browser))) as tab:
                 yield tab

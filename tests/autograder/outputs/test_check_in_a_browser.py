@@ -17,7 +17,9 @@ from autograder.student_tools.check_box import CheckBox
 pytestmark = needs_chromium
 
 OPEN = "[...document.querySelectorAll('details[open]>summary')].map(s => s.textContent).join()"
-VISIBLE = "[...document.querySelectorAll('summary')].filter(s => s.checkVisibility()).length"
+VISIBLE = (
+    "[...document.querySelectorAll('summary')].filter(s => s.checkVisibility()).length"
+)
 WIDER = "document.documentElement.scrollWidth > innerWidth"
 COLOURS = "getComputedStyle(document.querySelector('td')).color"
 
@@ -25,7 +27,9 @@ COLOURS = "getComputedStyle(document.querySelector('td')).color"
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
     """A box about a wide array, as on a page with a light and a dark scheme."""
-    difference = compare_answers(np.arange(96.0).reshape(8, 12), np.zeros((8, 12)), 1e-6)
+    difference = compare_answers(
+        np.arange(96.0).reshape(8, 12), np.zeros((8, 12)), 1e-6
+    )
     box = CheckBox(
         "failed",
         "`attend`: not yet",
@@ -37,7 +41,9 @@ def page(tmp_path: Path) -> Path:
     )
     file = tmp_path / "box.html"
     head = '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-    file.write_text(f"<!doctype html><html><head>{head}</head><body>{box.html()}</body></html>")
+    file.write_text(
+        f"<!doctype html><html><head>{head}</head><body>{box.html()}</body></html>"
+    )
     return file
 
 
@@ -49,7 +55,9 @@ def test_hints_open_one_by_one_and_all_fits(page: Path) -> None:
             tab.wait_for("document.querySelectorAll('summary').length == 3")
             _open_hints(tab)
             assert tab.look(WIDER) is False
-            assert tab.look(COLOURS) == ("rgb(255, 255, 255)" if dark else "rgb(0, 0, 0)")
+            assert tab.look(COLOURS) == (
+                "rgb(255, 255, 255)" if dark else "rgb(0, 0, 0)"
+            )
 
 
 def _open_hints(tab: Tab) -> None:

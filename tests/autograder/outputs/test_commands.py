@@ -15,7 +15,13 @@ from autograder.intake.collected import Arrival, Collected, NotTaken, record_pat
 from autograder.marks.marks import mark_from_result
 from autograder.outputs.feedback_page import feedback_path
 from autograder.outputs.totals import totals
-from autograder.records.model import Graded, QuestionResult, Result, TestOutcome, TwoAnswers
+from autograder.records.model import (
+    Graded,
+    QuestionResult,
+    Result,
+    TestOutcome,
+    TwoAnswers,
+)
 from autograder.records.results import TimingFile, write_result
 from autograder.reporting.marks_commands import (
     ExportRequest,
@@ -66,7 +72,11 @@ def uncarried(plain: Result) -> Result:
 
 def export(course: Course, format: str, **options: Any) -> list[str]:
     request = ExportRequest(
-        course, course.assignment("attention"), course.root / "results", format, **options
+        course,
+        course.assignment("attention"),
+        course.root / "results",
+        format,
+        **options,
     )
     return list(export_command(request, on_stderr))
 
@@ -94,14 +104,16 @@ def test_report_writes_a_page_a_student_and_one_for_the_class(
 ) -> None:
     results = course.root / "results"
     write_result(results, plain)
-    lines = list(report_command(course, course.assignment("attention"), results, on_stderr))
+    lines = list(
+        report_command(course, course.assignment("attention"), results, on_stderr)
+    )
     assert lines == [
         f"1 feedback pages in {course.root / 'feedback'}",
         f"class report: {(results / 'attention.html').as_uri()}",
     ]
-    page = (course.root / "feedback" / "ada" / "attention" / "attention.html").read_text(
-        encoding="utf-8"
-    )
+    page = (
+        course.root / "feedback" / "ada" / "attention" / "attention.html"
+    ).read_text(encoding="utf-8")
     assert "the mistake in <code>softmax</code>" in page
     assert 'href="../feedback/ada/attention/attention.html"' in (
         results / "attention.html"
@@ -119,7 +131,10 @@ def test_a_suite_that_does_not_import_stops_no_report(
         len(
             list(
                 report_command(
-                    course, course.assignment("attention"), course.root / "results", on_stderr
+                    course,
+                    course.assignment("attention"),
+                    course.root / "results",
+                    on_stderr,
                 )
             )
         )
@@ -143,7 +158,10 @@ def test_nothing_graded_says_what_to_run(course: Course) -> None:
     commands: tuple[Callable[[], list[str]], ...] = (
         lambda: list(
             report_command(
-                course, course.assignment("attention"), course.root / "results", on_stderr
+                course,
+                course.assignment("attention"),
+                course.root / "results",
+                on_stderr,
             )
         ),
         lambda: export(course, "csv"),
@@ -153,10 +171,16 @@ def test_nothing_graded_says_what_to_run(course: Course) -> None:
         with pytest.raises(NothingToGrade, match="autograder grade attention"):
             command()
     with pytest.raises(NothingToGrade, match="autograder grade"):
-        list(totals_command(course, course.root / "results", None, on_stderr, provisional=False))
+        list(
+            totals_command(
+                course, course.root / "results", None, on_stderr, provisional=False
+            )
+        )
 
 
-def test_export_to_the_screen_and_to_a_file(course: Course, plain: Result, tmp_path: Path) -> None:
+def test_export_to_the_screen_and_to_a_file(
+    course: Course, plain: Result, tmp_path: Path
+) -> None:
     write_result(course.root / "results", plain)
     (text,) = export(course, "csv")
     assert rows(text)[1] == ["ada", "2", "6", "3", "11", "20", "graded", ""]
@@ -176,7 +200,9 @@ def test_an_export_names_who_gave_two_answers_to_one_call(
         ("ada", dataclasses.replace(uncarried, questions=questions)),
         ("zoe", uncarried),
     ):
-        write_result(course.root / "results", dataclasses.replace(result, student=student))
+        write_result(
+            course.root / "results", dataclasses.replace(result, student=student)
+        )
     export(course, format)
     said = capsys.readouterr().err
     assert (
@@ -242,7 +268,9 @@ def test_nobody_disappears(
     assert not feedback_path(course.root / "feedback", "attention", "gone").exists()
 
 
-def test_results_of_other_folders_are_not_withdrawn(course: Course, plain: Result) -> None:
+def test_results_of_other_folders_are_not_withdrawn(
+    course: Course, plain: Result
+) -> None:
     write_result(course.root / "elsewhere", plain)
     put(course, "somebody")
     request = ExportRequest(
@@ -271,7 +299,9 @@ def test_lateness_by_due_time_extension_and_late_days(
     course: Course, plain: Result, capsys: pytest.CaptureFixture[str]
 ) -> None:
     late = with_settings(course, LATE)
-    (course.root / "students.csv").write_text("id,name\ns3,Cleo Roe\n", encoding="utf-8")
+    (course.root / "students.csv").write_text(
+        "id,name\ns3,Cleo Roe\n", encoding="utf-8"
+    )
     times = {
         # three days begun, one of them her own: 2 of 20 points for each
         "ada": "2026-03-03 13:00:00 CET",
@@ -281,17 +311,27 @@ def test_lateness_by_due_time_extension_and_late_days(
     }
     for student, time in times.items():
         put(course, student, time)
-        write_result(course.root / "results", dataclasses.replace(plain, student=student))
+        write_result(
+            course.root / "results", dataclasses.replace(plain, student=student)
+        )
     (text,) = export(late, "csv")
     table = {row[0]: row for row in rows(text)}
     at = {
         name: rows(text)[0].index(name)
         for name in ("total", "minutes_late", "total_after_late", "note")
     }
-    assert [table[name][at["total_after_late"]] for name in times] == ["7", "11", "11", ""]
+    assert [table[name][at["total_after_late"]] for name in times] == [
+        "7",
+        "11",
+        "11",
+        "",
+    ]
     assert table["ada"][at["minutes_late"]] == str(2 * 24 * 60 + 60 - 24 * 60)
     assert table["ada"][at["note"]] == "late days used: 1"
-    assert "when it was handed in is not known: 'whenever' is no time" in table["dan"][at["note"]]
+    assert (
+        "when it was handed in is not known: 'whenever' is no time"
+        in table["dan"][at["note"]]
+    )
     assert "without a mark, time cannot be read: 1: dan" in capsys.readouterr().err
 
 
@@ -325,7 +365,10 @@ def test_a_late_policy_without_due_times_is_said(
     write_result(course.root / "results", plain)
     (text,) = export(late, "csv")
     assert rows(text)[1] == ["ada", "2", "6", "3", "11", "20", "graded", ""]
-    assert "without late penalties: nobody says when attention is due" in capsys.readouterr().err
+    assert (
+        "without late penalties: nobody says when attention is due"
+        in capsys.readouterr().err
+    )
 
 
 def test_canvas_by_a_roster_file(course: Course, plain: Result, tmp_path: Path) -> None:
@@ -337,27 +380,42 @@ def test_canvas_by_a_roster_file(course: Course, plain: Result, tmp_path: Path) 
     (text,) = export(course, "canvas", roster=roster)
     others = tmp_path / "other.csv"
     others.write_text("name\n", encoding="utf-8")
-    with pytest.raises(KitError, match=r"other\.csv: it is not a gradebook that Canvas"):
+    with pytest.raises(
+        KitError, match=r"other\.csv: it is not a gradebook that Canvas"
+    ):
         export(course, "canvas", roster=others)
     assert text.splitlines()[2] == '"Lovelace, Ada",7,ada,A,11'
 
 
 def test_feedback_pages_go_back_in_the_names_of_the_platform(
-    course: Course, uncarried: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    course: Course,
+    uncarried: Result,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     files = {
         "ada_12": Arrival("canvas", "12", "ada", "ada_LATE_12_345_a-1.ipynb"),
-        "Max Roe_7": Arrival("moodle", "7", "Max_Roe", "Max Roe_7_assignsubmission_file_/a.ipynb"),
-        "Lee_Zoe_zl_9": Arrival("ilias", "9", "Zoe Lee", "x/Abgaben/Lee_Zoe_zl_9/a.ipynb"),
+        "Max Roe_7": Arrival(
+            "moodle", "7", "Max_Roe", "Max Roe_7_assignsubmission_file_/a.ipynb"
+        ),
+        "Lee_Zoe_zl_9": Arrival(
+            "ilias", "9", "Zoe Lee", "x/Abgaben/Lee_Zoe_zl_9/a.ipynb"
+        ),
         "zip_13": Arrival("canvas", "13", "zip", "zip_13_346_work.zip"),
     }
     for student in files:
         put(course, student)
-        write_result(course.root / "results", dataclasses.replace(uncarried, student=student))
+        write_result(
+            course.root / "results", dataclasses.replace(uncarried, student=student)
+        )
     path = record_path(course.root / "submitted", "attention")
     path.parent.mkdir()
     path.write_text(Collected(files).to_json(), encoding="utf-8")
-    list(report_command(course, course.assignment("attention"), course.root / "results", on_stderr))
+    list(
+        report_command(
+            course, course.assignment("attention"), course.root / "results", on_stderr
+        )
+    )
     expected = {
         "canvas": ["ada_LATE_12_345_a-1.html", "zip_13_346_work.html"],
         "moodle": ["Max Roe_7_assignsubmission_file_/attention.html"],
@@ -369,7 +427,8 @@ def test_feedback_pages_go_back_in_the_names_of_the_platform(
         with zipfile.ZipFile(to) as archive:
             assert sorted(archive.namelist()) == names
         assert (
-            f"without a name that {platform} knows: {4 - len(names)}: " in capsys.readouterr().err
+            f"without a name that {platform} knows: {4 - len(names)}: "
+            in capsys.readouterr().err
         )
         again = to.read_bytes()
         export(course, f"{platform}-feedback", to=to)
@@ -393,11 +452,15 @@ def test_the_mark_of_the_course_drops_the_lowest(
         questions = (QuestionResult("softmax", score, 20.0, 0.0, None, tests),)
         write_result(
             course.root / "results",
-            dataclasses.replace(plain, assignment=name, score=score, questions=questions),
+            dataclasses.replace(
+                plain, assignment=name, score=score, questions=questions
+            ),
         )
     write_result(course.root / "results", dataclasses.replace(plain, student="zoe"))
     to = tmp_path / "totals.csv"
-    (line,) = totals_command(settings, course.root / "results", to, on_stderr, provisional=False)
+    (line,) = totals_command(
+        settings, course.root / "results", to, on_stderr, provisional=False
+    )
     assert line == f"totals of 2 students over 3 assignments in {to}"
     assert rows(to.read_text(encoding="utf-8")) == [
         [

@@ -23,8 +23,14 @@ from autograder.records.model import Result
     ("change", "text"),
     [
         (Change("Ada", "ada", "gets", "", 7.5), "Ada gets 7.5 (had none)"),
-        (Change("Ada", "ada", "gets", "3", 7.5, "if late"), "Ada gets 7.5 (had 3): if late"),
-        (Change("Ada", "ada", "keeps", "3", None, "nobody here"), "Ada keeps 3: nobody here"),
+        (
+            Change("Ada", "ada", "gets", "3", 7.5, "if late"),
+            "Ada gets 7.5 (had 3): if late",
+        ),
+        (
+            Change("Ada", "ada", "keeps", "3", None, "nobody here"),
+            "Ada keeps 3: nobody here",
+        ),
         (Change("A\nda", "ada", "keeps"), "A da keeps none"),
         (
             Change("Ada", "ada", "skipped", "3", 7.5, "locked"),
@@ -63,13 +69,17 @@ def test_marks_that_look_alike_to_two_decimals_are_the_same() -> None:
 
 
 def person(student: str, mark: str, points: float | None) -> PlatformPerson:
-    return PlatformPerson(f"{student}!", student, mark, points, lambda new: ("gets", f"{new:g}"))
+    return PlatformPerson(
+        f"{student}!", student, mark, points, lambda new: ("gets", f"{new:g}")
+    )
 
 
 def test_a_mark_is_given_kept_or_missed(plain: Result) -> None:
     """Ada has 11 here, Bob waits for a person, Cyd is not on the platform."""
     ada = mark_from_result(plain)
-    bob = dataclasses.replace(ada, student="bob", status="waits for a person", total=None)
+    bob = dataclasses.replace(
+        ada, student="bob", status="waits for a person", total=None
+    )
     cyd = dataclasses.replace(ada, student="cyd")
     empty = Mark("dan", "handed in nothing")
     marks = [ada, bob, cyd, empty]

@@ -22,7 +22,9 @@ EXAMPLE = SmallExample(
     "torch.tensor([[1.], [1.]])",
     table=DifferenceTable((("0.5",), ("1",)), (("1",), ("1",)), ((True,), (False,))),
 )
-COSTLY = SmallExample("f(x[3, 5])", note="has the right value; it multiplies more than it needs.")
+COSTLY = SmallExample(
+    "f(x[3, 5])", note="has the right value; it multiplies more than it needs."
+)
 
 
 def with_example(result: Result, example: SmallExample) -> Result:
@@ -47,7 +49,8 @@ def test_the_page_shows_the_call_and_both_answers(plain: Result) -> None:
 def test_a_difference_that_is_no_value_is_one_line(plain: Result) -> None:
     page = render_feedback(with_example(plain, COSTLY))
     assert (
-        "<code>f(x[3, 5])</code> has the right value; it multiplies more than it needs.</p>" in page
+        "<code>f(x[3, 5])</code> has the right value; it multiplies more than it needs.</p>"
+        in page
     )
     assert "Try this" not in page
 

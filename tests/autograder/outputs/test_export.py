@@ -49,11 +49,15 @@ def ada(plain: Result) -> Mark:
 
 
 NOTHING = Mark(
-    "bob", "handed in nothing", person=Person("bob", "Bob Roe", "bob@example.org", "B", {})
+    "bob",
+    "handed in nothing",
+    person=Person("bob", "Bob Roe", "bob@example.org", "B", {}),
 )
 
 
-def test_csv_has_a_row_a_student_and_a_column_a_question(ada: Mark, hostile: Result) -> None:
+def test_csv_has_a_row_a_student_and_a_column_a_question(
+    ada: Mark, hostile: Result
+) -> None:
     assert rows(render_student_csv([mark_from_result(hostile), ada])) == [
         ["student", "softmax", "attention", "heads", "total", "max", "status", "note"],
         [
@@ -114,21 +118,55 @@ def test_csv_names_who_has_no_mark_and_why(ada: Mark) -> None:
     ]
 
 
-def test_who_waits_for_a_person_has_a_total_only_where_it_was_asked_for(ada: Mark) -> None:
-    waits = replace(ada, status="waits for a person", note="waits: written_why", max_score=25.0)
+def test_who_waits_for_a_person_has_a_total_only_where_it_was_asked_for(
+    ada: Mark,
+) -> None:
+    waits = replace(
+        ada, status="waits for a person", note="waits: written_why", max_score=25.0
+    )
     assert rows(render_student_csv([waits])) == [
-        ["student", "softmax", "attention", "heads", "written", "total", "max", "status", "note"],
-        ["ada", "2", "6", "3", "0", "", "25", "waits for a person", "waits: written_why"],
+        [
+            "student",
+            "softmax",
+            "attention",
+            "heads",
+            "written",
+            "total",
+            "max",
+            "status",
+            "note",
+        ],
+        [
+            "ada",
+            "2",
+            "6",
+            "3",
+            "0",
+            "",
+            "25",
+            "waits for a person",
+            "waits: written_why",
+        ],
     ]
-    assert rows(render_student_csv([waits], provisional=True))[1][4:7] == ["0", "11", "25"]
+    assert rows(render_student_csv([waits], provisional=True))[1][4:7] == [
+        "0",
+        "11",
+        "25",
+    ]
 
 
 def test_names_with_quotes_and_newlines_stay_one_cell(ada: Mark) -> None:
-    assert rows(render_student_csv([named(ada, 'x, "y"\nz')]))[1][:2] == ['x, "y"\nz', "2"]
+    assert rows(render_student_csv([named(ada, 'x, "y"\nz')]))[1][:2] == [
+        'x, "y"\nz',
+        "2",
+    ]
 
 
 def test_csv_shows_no_dust(ada: Mark) -> None:
-    assert rows(render_student_csv([replace(ada, score=4.000000001)]))[1][-4:-2] == ["4", "20"]
+    assert rows(render_student_csv([replace(ada, score=4.000000001)]))[1][-4:-2] == [
+        "4",
+        "20",
+    ]
 
 
 def test_lateness_has_columns_and_what_nobody_knows_is_empty(ada: Mark) -> None:
@@ -141,7 +179,14 @@ def test_lateness_has_columns_and_what_nobody_knows_is_empty(ada: Mark) -> None:
         status="time cannot be read",
     )
     table = rows(render_student_csv([late, unknown], late=True))
-    assert table[0][-6:] == ["total", "max", "minutes_late", "total_after_late", "status", "note"]
+    assert table[0][-6:] == [
+        "total",
+        "max",
+        "minutes_late",
+        "total_after_late",
+        "status",
+        "note",
+    ]
     assert table[1][-6:-2] == ["11", "20", "90", "9"]
     assert table[2][-6:-1] == ["11", "20", "", "", "time cannot be read"]
 
@@ -159,4 +204,8 @@ def test_a_row_a_test(hostile: Result) -> None:
 
 
 def test_an_empty_class_is_a_header() -> None:
-    assert len(rows(render_student_csv([]))) == len(rows("".join(render_test_csv([])))) == 1
+    assert (
+        len(rows(render_student_csv([])))
+        == len(rows("".join(render_test_csv([]))))
+        == 1
+    )

@@ -67,7 +67,9 @@ def result(text: Texts) -> Result:
             diagnosis=Diagnosis(text(name), text(name)),
             tests=(
                 TestOutcome(f"test_{text(name)}", "passed", 1.0, 1.0),
-                TestOutcome(f"test_{text(name)}[{text(name)}]", "error", 0.0, 2.0, text(name)),
+                TestOutcome(
+                    f"test_{text(name)}[{text(name)}]", "error", 0.0, 2.0, text(name)
+                ),
             ),
         )
         for name in HOSTILE
@@ -80,7 +82,9 @@ def result(text: Texts) -> Result:
 
 def feedback(text: Texts) -> str:
     made = mark_from_result(result(text))
-    scores = tuple(ManualScore(text(name), 2.0, 1.0, comment=text(name)) for name in HOSTILE)
+    scores = tuple(
+        ManualScore(text(name), 2.0, 1.0, comment=text(name)) for name in HOSTILE
+    )
     hand = ManualGrades("", scores, scores)
     assert made.result is not None
     return render_feedback(made.result, mark=replace(made, by_hand=hand))
@@ -88,7 +92,10 @@ def feedback(text: Texts) -> str:
 
 def report(text: Texts) -> str:
     made = result(text)
-    timing = [Graded(text(name), seconds={text(name): 1.0}, older=text(name)) for name in HOSTILE]
+    timing = [
+        Graded(text(name), seconds={text(name): 1.0}, older=text(name))
+        for name in HOSTILE
+    ]
     arrival = Arrival("canvas", text("attribute"), text("attribute"), text("attribute"))
     others = [
         Mark(
@@ -103,7 +110,9 @@ def report(text: Texts) -> str:
     said = Collected(source=text("attribute"), said=tuple(map(text, HOSTILE)))
     pages = {made.student: "../feedback/x.html"}
     return "".join(
-        render_report(made.assignment, [mark_from_result(made), *others], timing, said, pages)
+        render_report(
+            made.assignment, [mark_from_result(made), *others], timing, said, pages
+        )
     )
 
 
@@ -128,7 +137,8 @@ def assert_untouched(page: Page, as_harmless: str) -> None:
     assert page.ran == set()
     assert page.elements == Page(as_harmless).elements
     assert all(
-        re.fullmatch(r"#(question|written)-\d+|\.\./feedback/x\.html", link) for link in page.links
+        re.fullmatch(r"#(question|written)-\d+|\.\./feedback/x\.html", link)
+        for link in page.links
     )
     assert not [mark for mark in STEERING if mark in page.text]
 
@@ -138,12 +148,16 @@ def test_this_browser_runs_what_is_not_escaped(tmp_path: Path) -> None:
 
 
 def test_this_browser_goes_elsewhere(tmp_path: Path) -> None:
-    page = f"<!DOCTYPE html><html><title>x</title><body>{QUIET['refresh']}</body></html>"
+    page = (
+        f"<!DOCTYPE html><html><title>x</title><body>{QUIET['refresh']}</body></html>"
+    )
     assert in_a_browser(page, tmp_path).ran == {"elsewhere"}
 
 
 @pytest.mark.parametrize("page", [feedback, report])
-def test_escaping_holds_without_the_policy(page: Callable[[Texts], str], tmp_path: Path) -> None:
+def test_escaping_holds_without_the_policy(
+    page: Callable[[Texts], str], tmp_path: Path
+) -> None:
     html, found = _POLICY.subn('<meta content="" http-equiv="x">', page(hostile))
     assert found == 1
     seen = in_a_browser(html, tmp_path)
@@ -154,7 +168,9 @@ def test_escaping_holds_without_the_policy(page: Callable[[Texts], str], tmp_pat
 
 
 @pytest.mark.parametrize("page", [feedback, report])
-def test_the_policy_holds_without_escaping(page: Callable[[Texts], str], tmp_path: Path) -> None:
+def test_the_policy_holds_without_escaping(
+    page: Callable[[Texts], str], tmp_path: Path
+) -> None:
     seen = in_a_browser(unescaped(page(hostile)), tmp_path)
     assert ("script", ()) in seen.elements
     assert seen.ran == set()
@@ -199,9 +215,16 @@ def test_names_and_statuses_stand_on_one_line_on_a_telephone(tmp_path: Path) -> 
     )
     script = f"<script>f.onload = () => {{{measure}}}</script>"
     seen = in_a_browser(
-        f"<!DOCTYPE html><html><title>x</title><body>{frame}{script}</body></html>", tmp_path
+        f"<!DOCTYPE html><html><title>x</title><body>{frame}{script}</body></html>",
+        tmp_path,
     )
-    assert seen.ran == {"names_11n", "questions_1", "heads_", "status_111", "wider_false"}
+    assert seen.ran == {
+        "names_11n",
+        "questions_1",
+        "heads_",
+        "status_111",
+        "wider_false",
+    }
 
 
 def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
@@ -217,7 +240,9 @@ def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
     def submission(text: str) -> str:
         head = ANSWERS[name].partition("\n")[0]
         raises = f"{head}\n    raise type({text!r}, (Exception,), {{}})({text!r})\n"
-        return handed_in({**ANSWERS, name: raises}, [f"raise ValueError({text!r})  # {text!a}"])
+        return handed_in(
+            {**ANSWERS, name: raises}, [f"raise ValueError({text!r})  # {text!a}"]
+        )
 
     results = []
     try:
@@ -225,7 +250,9 @@ def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
             for student, text in (("hostile", every), ("harmless", "a word")):
                 path = tmp_path / f"{student}.ipynb"
                 path.write_text(submission(text), encoding="utf-8")
-                graded = bench.grader.grade(bench.clients[0], FoundSubmission("student-001", path))
+                graded = bench.grader.grade(
+                    bench.clients[0], FoundSubmission("student-001", path)
+                )
                 assert graded.result is not None, graded.problem
                 results.append(graded.result)
     except IsolationUnavailable as error:

@@ -80,7 +80,9 @@ def test_nothing_is_said_of_few_or_of_equal_answers() -> None:
     assert discriminations([alone] * 12)["first"] == (None, ())
 
 
-def test_attempts_are_submissions_and_not_gradings(tmp_path: Path, plain: Result) -> None:
+def test_attempts_are_submissions_and_not_gradings(
+    tmp_path: Path, plain: Result
+) -> None:
     """Ada hands in three times (5, then 11 of 20; the last again by another suite: 20), zoe once
     (10).
     """
@@ -91,13 +93,16 @@ def test_attempts_are_submissions_and_not_gradings(tmp_path: Path, plain: Result
         ("three", "suite-2", 20.0),
     ]
     for sha, suite, score in scores:
-        result = dataclasses.replace(plain, submission_sha256=sha, suite_sha256=suite, score=score)
+        result = dataclasses.replace(
+            plain, submission_sha256=sha, suite_sha256=suite, score=score
+        )
         write_result(tmp_path, result)
     zoe = dataclasses.replace(plain, student="zoe", score=10.0)
     write_result(tmp_path, zoe)
     history = read_attempts(tmp_path, "attention", [result, zoe])
     assert {
-        student: [result.score for result in results] for student, results in history.items()
+        student: [result.score for result in results]
+        for student, results in history.items()
     } == {
         "ada": [5.0, 11.0, 20.0],
         "zoe": [10.0],
@@ -109,7 +114,9 @@ def test_attempts_are_submissions_and_not_gradings(tmp_path: Path, plain: Result
         AttemptSummary(1, 1.0, 1),
     ]
     page = "".join(
-        render_report("attention", [mark_from_result(result), mark_from_result(zoe)], tries=tries)
+        render_report(
+            "attention", [mark_from_result(result), mark_from_result(zoe)], tries=tries
+        )
     )
     assert "<td>3</td>" in page
     assert "Attempts" not in "".join(
@@ -117,11 +124,15 @@ def test_attempts_are_submissions_and_not_gradings(tmp_path: Path, plain: Result
     )
 
 
-def test_the_folders_of_a_day_are_read_in_their_order(tmp_path: Path, plain: Result) -> None:
+def test_the_folders_of_a_day_are_read_in_their_order(
+    tmp_path: Path, plain: Result
+) -> None:
     for number, score in (("", 1.0), (".2", 2.0), (".10", 3.0)):
         folder = tmp_path / "history/attention" / f"2026-11-29{number}"
         folder.mkdir(parents=True)
-        result = dataclasses.replace(plain, submission_sha256=number or "one", score=score)
+        result = dataclasses.replace(
+            plain, submission_sha256=number or "one", score=score
+        )
         (folder / "ada.json").write_text(result.to_json(), encoding="utf-8")
     (folder / "zoe.json").write_text("{", encoding="utf-8")
     history = read_attempts(tmp_path, "attention", [plain])
@@ -132,6 +143,8 @@ def test_the_folders_of_a_day_are_read_in_their_order(tmp_path: Path, plain: Res
 @pytest.mark.parametrize(("passed", "shown"), [(True, False), (False, True)])
 def test_the_report_asks_about_such_a_test(passed: bool, shown: bool) -> None:
     rows = [(0.0, 2.0, True)] * 5 + [(4.0, 2.0, True)] + [(4.0, 2.0, passed)] * 4
-    page = "".join(render_report("a", [mark_from_result(result) for result in class_of(rows)]))
+    page = "".join(
+        render_report("a", [mark_from_result(result) for result in class_of(rows)])
+    )
     assert ("Failed by those who are right elsewhere" in page) is shown
     assert ("−0.82" in page or "-0.82" in page) is shown

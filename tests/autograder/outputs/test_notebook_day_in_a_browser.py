@@ -77,14 +77,20 @@ def notebook(tmp_path: Path) -> Iterator[Notebook]:
 
 def released_cells() -> dict[tuple[str, str], str]:
     """The code of the release, by role and name."""
-    cells = json.loads((RELEASE / "a2_attention.ipynb").read_text(encoding="utf-8"))["cells"]
-    kits = [(cell["metadata"]["attention_kit"], "".join(cell["source"])) for cell in cells]
+    cells = json.loads((RELEASE / "a2_attention.ipynb").read_text(encoding="utf-8"))[
+        "cells"
+    ]
+    kits = [
+        (cell["metadata"]["attention_kit"], "".join(cell["source"])) for cell in cells
+    ]
     return {(kit["role"], kit["name"]): text for kit, text in kits if kit["name"]}
 
 
 def show(tab: Tab, page: Path, html: str) -> None:
     """Show outputs at both widths, light and dark: nothing is wider than the screen."""
-    page.write_text(f"<!doctype html><html><head>{HEAD}</head><body>{html}</body></html>", "utf-8")
+    page.write_text(
+        f"<!doctype html><html><head>{HEAD}</head><body>{html}</body></html>", "utf-8"
+    )
     for width, dark in ((1280, False), (1280, True), (390, True), (390, False)):
         tab.resize(width, 800, dark=dark)
         tab.go(page.as_uri())

@@ -50,13 +50,17 @@ class Page(HTMLParser):
         self.close()
         assert self.open == []
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(
+        self, tag: str, attributes: list[tuple[str, str | None]]
+    ) -> None:
         self.elements.append((tag, dict(attributes)))
         self.text += " " if tag in ("br", "td", "th") else ""
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(
+        self, tag: str, attributes: list[tuple[str, str | None]]
+    ) -> None:
         self.elements.append((tag, dict(attributes)))
 
     def handle_endtag(self, tag: str) -> None:
@@ -75,16 +79,30 @@ def words(html: str) -> str:
 
 def assert_harmless(html: str) -> None:
     page = Page(html)
-    assert not {"script", "link", "img", "iframe", "object", "form", "base", "i", "b"} & {
-        tag for tag, _ in page.elements
-    }
+    assert not {
+        "script",
+        "link",
+        "img",
+        "iframe",
+        "object",
+        "form",
+        "base",
+        "i",
+        "b",
+    } & {tag for tag, _ in page.elements}
     names = {name for _, attributes in page.elements for name in attributes}
-    assert not {name for name in names if name.startswith("on") or name in ("style", "src")}
-    targets = [attributes["href"] for _, attributes in page.elements if "href" in attributes]
+    assert not {
+        name for name in names if name.startswith("on") or name in ("style", "src")
+    }
+    targets = [
+        attributes["href"] for _, attributes in page.elements if "href" in attributes
+    ]
     assert all(re.fullmatch(r"#question-\d+", target or "") for target in targets)
     assert clean(html) == html
     policy = next(
-        a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"
+        a["content"]
+        for _, a in page.elements
+        if a.get("http-equiv") == "Content-Security-Policy"
     )
     digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
     assert (
@@ -124,13 +142,16 @@ def test_tests_that_fail_alike_share_one_message(plain: Result) -> None:
     text = words(render_feedback(plain))
     assert text.count("there is no split_heads") == 1
     assert (
-        "order of heads 0 of 4 · your notebook does not define it merge undoes split 0 of 3" in text
+        "order of heads 0 of 4 · your notebook does not define it merge undoes split 0 of 3"
+        in text
     )
 
 
 def test_passed_tests_are_folded_away(plain: Result) -> None:
     html = render_feedback(plain)
-    assert html.count("<details>") == 4  # passed tests of three questions, and what cost nothing
+    assert (
+        html.count("<details>") == 4
+    )  # passed tests of three questions, and what cost nothing
     assert "<details open" not in html
 
 
@@ -151,7 +172,10 @@ def test_plain_pages_keep_the_policy(plain: Result) -> None:
 
 
 def test_code_in_backticks_is_escaped_code() -> None:
-    assert prose("use `a<b` & `c`, not `") == "use <code>a&lt;b</code> &amp; <code>c</code>, not `"
+    assert (
+        prose("use `a<b` & `c`, not `")
+        == "use <code>a&lt;b</code> &amp; <code>c</code>, not `"
+    )
 
 
 def test_partly_carried_points_are_counted(plain: Result) -> None:
@@ -169,7 +193,11 @@ def test_partly_carried_points_are_counted(plain: Result) -> None:
 
 
 def test_prerequisites_of_prerequisites_count() -> None:
-    uses = {"block": ["attention", "norm"], "attention": ["softmax"], "softmax": ["block"]}
+    uses = {
+        "block": ["attention", "norm"],
+        "attention": ["softmax"],
+        "softmax": ["block"],
+    }
     assert prerequisites("block", uses) == ["attention", "norm", "softmax"]
     assert prerequisites("norm", uses) == []
 
@@ -195,7 +223,8 @@ def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
     )
     text = words(render_feedback(plain, mark=waits))
     assert (
-        "11 of 20 points Up to 5 more points, for written answers, are given by a person." in text
+        "11 of 20 points Up to 5 more points, for written answers, are given by a person."
+        in text
     )
     hand = ManualGrades(
         "ada",
@@ -216,13 +245,21 @@ def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
     )
     html = render_feedback(plain, mark=given)
     text = words(html)
-    assert "Feedback for ada 21 of 25 points 18.5 count, since it was handed in late." in text
+    assert (
+        "Feedback for ada 21 of 25 points 18.5 count, since it was handed in late."
+        in text
+    )
     assert "why 4 of 5 points Say <b>why</b> rows sum to 1." in text
-    assert "Looked at by a person heads counts 8 points, 1 of extra credit: Nearly." in text
+    assert (
+        "Looked at by a person heads counts 8 points, 1 of extra credit: Nearly."
+        in text
+    )
     assert_harmless(html.replace("#written-", "#question-"))
 
 
-def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded) -> None:
+def test_report_counts_the_class(
+    plain: Result, hostile: Result, problem: Graded
+) -> None:
     timing = [
         Graded("ada", seconds={"read": 0.5, "tests": 1.5}),
         dataclasses.replace(problem, seconds={"read": 1.0}),
@@ -230,7 +267,9 @@ def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded
     broken = Mark(problem.student, "could not be graded", problem.problem)
     html = "".join(
         render_report(
-            "attention", [mark_from_result(plain), mark_from_result(hostile), broken], timing
+            "attention",
+            [mark_from_result(plain), mark_from_result(hostile), broken],
+            timing,
         )
     )
     assert_harmless(html)
@@ -243,14 +282,19 @@ def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded
         "student-005<script>alert(1)</script> could not be graded: not a notebook "
         "[link](javascript:alert(1))red" in text
     )
-    assert "1 softmax_over_queries Each row should sum to 1: does dim point at the keys?" in text
+    assert (
+        "1 softmax_over_queries Each row should sum to 1: does dim point at the keys?"
+        in text
+    )
     assert "Median 1.5 s a submission. Slowest: ada with 2 s." in text
     assert "read 1.5 s · tests 1.5 s over all submissions" in text
 
 
 def test_report_of_nobody(problem: Graded) -> None:
     html = "".join(
-        render_report("attention", [Mark(problem.student, "could not be graded", problem.problem)])
+        render_report(
+            "attention", [Mark(problem.student, "could not be graded", problem.problem)]
+        )
     )
     assert_harmless(html)
     assert "0 graded, 1 could not be graded" in words(html)
@@ -261,13 +305,19 @@ def test_the_class_is_there_in_three_orders_without_a_script(plain: Result) -> N
     html = "".join(
         render_report(
             "attention",
-            [mark_from_result(plain), Mark("max", "handed in nothing"), mark_from_result(better)],
+            [
+                mark_from_result(plain),
+                Mark("max", "handed in nothing"),
+                mark_from_result(better),
+            ],
         )
     )
     tables = re.findall(r'<table class="class">.*?</table>', html, re.DOTALL)
     assert len(tables) == 3
     for table, order in zip(
-        tables, (["ada", "max", "zoe"], ["zoe", "ada", "max"], ["max", "ada", "zoe"]), strict=True
+        tables,
+        (["ada", "max", "zoe"], ["zoe", "ada", "max"], ["max", "ada", "zoe"]),
+        strict=True,
     ):
         assert re.findall(r"<bdi>(\w+)</bdi>", table) == order
     assert html.count('type="radio"') == 3
@@ -275,24 +325,35 @@ def test_the_class_is_there_in_three_orders_without_a_script(plain: Result) -> N
 
 
 def test_every_question_has_a_column_with_its_number(plain: Result) -> None:
-    many = tuple(dataclasses.replace(plain.questions[0], name=f"q{i}") for i in range(1, 12))
-    html = "".join(
-        render_report("attention", [mark_from_result(dataclasses.replace(plain, questions=many))])
+    many = tuple(
+        dataclasses.replace(plain.questions[0], name=f"q{i}") for i in range(1, 12)
     )
-    assert re.findall(r'<th scope="col" class="sign" title="q(\d+)">(\d+)</th>', html)[:11] == [
-        (str(i), str(i)) for i in range(1, 12)
-    ]
+    html = "".join(
+        render_report(
+            "attention", [mark_from_result(dataclasses.replace(plain, questions=many))]
+        )
+    )
+    assert re.findall(r'<th scope="col" class="sign" title="q(\d+)">(\d+)</th>', html)[
+        :11
+    ] == [(str(i), str(i)) for i in range(1, 12)]
 
 
 def test_the_report_leads_to_the_pages(tmp_path: Path, plain: Result) -> None:
     odd = dataclasses.replace(plain, student="Åda #1?")
     marks = [mark_from_result(plain), mark_from_result(odd)]
     write_whole(
-        feedback_path(tmp_path / "feedback", "attention", odd.student), render_feedback(odd)
+        feedback_path(tmp_path / "feedback", "attention", odd.student),
+        render_feedback(odd),
     )
     with FileTransaction(tmp_path / "kept", "a test") as files:
         path = write_report(
-            files, tmp_path / "results", "attention", marks, [], Collected(), tmp_path / "feedback"
+            files,
+            tmp_path / "results",
+            "attention",
+            marks,
+            [],
+            Collected(),
+            tmp_path / "feedback",
         )
     assert path == tmp_path / "results" / "attention.html"
     links = set(re.findall(r'href="(\.\.[^"]+)"', path.read_text(encoding="utf-8")))
@@ -351,7 +412,9 @@ def test_report_shows_both_answers_to_one_call(plain: Result) -> None:
         "ada softmax softmax(z[4, 7]) test_is_stable a worker that had served other questions: "
         "float64[4, 7], at [0, 1]: 2 a fresh worker, which counts: ValueError: no"
     ) in text
-    assert "Two answers" not in "".join(render_report("attention", [mark_from_result(plain)]))
+    assert "Two answers" not in "".join(
+        render_report("attention", [mark_from_result(plain)])
+    )
     # for a person to judge first
     assert "ValueError: no" not in render_feedback(flagged(plain, flag))
 
@@ -359,7 +422,9 @@ def test_report_shows_both_answers_to_one_call(plain: Result) -> None:
 def test_answers_in_the_report_are_text(plain: Result) -> None:
     attack = "<script>alert(1)</script> <b>b</b> [link](javascript:alert(1)) \x1b[31m"
     flag = TwoAnswers(attack, attack, (attack, attack), (attack, attack))
-    assert_harmless("".join(render_report("attention", [mark_from_result(flagged(plain, flag))])))
+    assert_harmless(
+        "".join(render_report("attention", [mark_from_result(flagged(plain, flag))]))
+    )
 
 
 def test_statistics_of_a_question(plain: Result, hostile: Result) -> None:
@@ -383,7 +448,9 @@ def test_no_times_no_summary() -> None:
     assert summarize_timing([Graded("ada")]) is None
 
 
-def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Result) -> None:
+def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(
+    plain: Result,
+) -> None:
     """3 of 6 points kept where the tests give 1; the second mistake explains one test and is said
     there, and the page says that each has its own price. A slip by itself is called the one slip.
     """
@@ -408,7 +475,9 @@ def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Re
     failed = tuple(test.name for test in softmax.tests if test.outcome != "passed")
     assert softmax.diagnosis is not None
     alone = dataclasses.replace(
-        softmax, slips=(), diagnosis=dataclasses.replace(softmax.diagnosis, tests=failed)
+        softmax,
+        slips=(),
+        diagnosis=dataclasses.replace(softmax.diagnosis, tests=failed),
     )
     assert kept_note(alone) == "You keep 3 of 6 points for this slip."
     repaired = dataclasses.replace(softmax, slips=(), diagnosis=None)
@@ -419,8 +488,12 @@ def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Re
     page = words(render_feedback(dataclasses.replace(plain, questions=(capped,))))
     assert "gets at most half of its question's points: 3 of 6 points here." in page
     assert cap_note(softmax) == ""
-    assert "softmax(z[4, 7]) differs first at [0, 1]. Which sizes cannot be right?" in text
-    statistics = summarize_questions([dataclasses.replace(plain, questions=(softmax,))])[0]
+    assert (
+        "softmax(z[4, 7]) differs first at [0, 1]. Which sizes cannot be right?" in text
+    )
+    statistics = summarize_questions(
+        [dataclasses.replace(plain, questions=(softmax,))]
+    )[0]
     assert statistics.kept == 1
     assert [(name, count) for (name, _), count in statistics.mistakes] == [
         ("softmax_over_queries", 1),

@@ -51,7 +51,9 @@ def mixture(queries: Any, keys: Any, values: Any) -> None:
 RENAMED = re.sub(
     r"scores|biggest|shifted|powers|total|rows|position|queries|keys|values(?!$)",
     lambda found: (
-        f"{found.group()[:2]}_{len(found.group())}" if found.group() != "values" else "values"
+        f"{found.group()[:2]}_{len(found.group())}"
+        if found.group() != "values"
+        else "values"
     ),
     OWN.replace("# numerically safe", "# my own idea"),
 )
@@ -69,12 +71,15 @@ def mixture(q: Any, k: Any, v: Any) -> None:
 
 
 def handed_in(student: str, source: str) -> Submission:
-    return Submission(student, "small", Path(), "sha", (Cell("attend", "question", source),))
+    return Submission(
+        student, "small", Path(), "sha", (Cell("attend", "question", source),)
+    )
 
 
 def pairs(*sources: str, explaining: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     made = [
-        handed_in(f"student-{number}", source) for number, source in enumerate(sources, start=1)
+        handed_in(f"student-{number}", source)
+        for number, source in enumerate(sources, start=1)
     ]
     return [pair.students for pair in find_similar_pairs(made, explaining)]
 
@@ -103,7 +108,8 @@ def test_given_cells_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["", "x = 1", "'" * 5000, '"""' + "x" * 5000, "\\" * 5000, "\ud800 = 1\n" * 100]
+    "source",
+    ["", "x = 1", "'" * 5000, '"""' + "x" * 5000, "\\" * 5000, "\ud800 = 1\n" * 100],
 )
 def test_any_text_has_fingerprints(source: str) -> None:
     assert all(0 <= print_.first <= print_.last for print_ in fingerprints(source))
@@ -187,10 +193,15 @@ def test_an_answer_in_the_same_words_is_shown_whatever_their_order_and_markup() 
 def test_the_prompt_the_key_and_what_is_blank_explain_themselves() -> None:
     assert written_pairs(wrote("ada", ""), wrote("ben", "")) == []
     assert (
-        written_pairs(wrote("ada", ADA), wrote("ben", ADA), explaining=(PROMPT, f"The key: {ADA}"))
+        written_pairs(
+            wrote("ada", ADA), wrote("ben", ADA), explaining=(PROMPT, f"The key: {ADA}")
+        )
         == []
     )
-    assert written_pairs(wrote("ada", ADA, blank=True), wrote("ben", ADA, blank=True)) == []
+    assert (
+        written_pairs(wrote("ada", ADA, blank=True), wrote("ben", ADA, blank=True))
+        == []
+    )
     # what the whole class has, somebody told it
     assert written_pairs(*(wrote(f"s{n}", ADA) for n in range(4))) == []
 
@@ -208,7 +219,9 @@ def test_runs_of_words_are_those_that_a_reader_sees() -> None:
     character.
     """
     plain = [run.value for run in shingles("the first difficult word")]
-    assert [run.value for run in shingles("The  \ufb01rst, **diffi\u200bcult**\nword!")] == plain
+    assert [
+        run.value for run in shingles("The  \ufb01rst, **diffi\u200bcult**\nword!")
+    ] == plain
     assert [(run.first, run.last) for run in shingles("a b\nc d e")] == [(0, 1), (0, 1)]
     assert len(shingles("步骤不会增加")) == 3
     assert shingles("too few words") == []
@@ -217,7 +230,11 @@ def test_runs_of_words_are_those_that_a_reader_sees() -> None:
 def test_the_lines_of_shared_fingerprints_are_marked_and_no_others() -> None:
     cell = ComparedCell(
         "a\nb\nc\nd",
-        [Fingerprint(b"shared", 1, 2), Fingerprint(b"own", 0, 0), Fingerprint(b"own too", 3, 3)],
+        [
+            Fingerprint(b"shared", 1, 2),
+            Fingerprint(b"own", 0, 0),
+            Fingerprint(b"own too", 3, 3),
+        ],
     )
     assert cell.values() == {b"shared", b"own", b"own too"}
     assert cell.marked_lines({b"shared", b"elsewhere"}) == [
@@ -228,14 +245,18 @@ def test_the_lines_of_shared_fingerprints_are_marked_and_no_others() -> None:
     ]
 
 
-def test_a_submission_that_cannot_be_read_is_named_and_the_others_compared(tmp_path: Path) -> None:
+def test_a_submission_that_cannot_be_read_is_named_and_the_others_compared(
+    tmp_path: Path,
+) -> None:
     course = load_course(ROOT)
     assignment = course.assignment("a2_attention")
     (submission,) = [path for path in [assignment.solution] if path.exists()]
     for student in ("ada", "bob"):
         (tmp_path / f"{student}.ipynb").write_bytes(submission.read_bytes())
     (tmp_path / "cyd.ipynb").write_text("no notebook")
-    lines = list(similarity_command(course, assignment, [tmp_path], tmp_path / "results"))
+    lines = list(
+        similarity_command(course, assignment, [tmp_path], tmp_path / "results")
+    )
     assert [line for line in lines if line.startswith("not compared: cyd: ")]
     # the answer key twice: everything is explained by the answer key
     assert not [line for line in lines if line.startswith("to look at:")]

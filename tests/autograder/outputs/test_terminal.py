@@ -15,9 +15,14 @@ def printed(results: Sequence[Result], width: int = 100, color: bool = False) ->
 
     out = io.StringIO()
     Console(
-        file=out, width=width, force_terminal=color, color_system="standard" if color else None
+        file=out,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
     ).print(
-        terminal_table(*select_rows(results), sum(result.walls == "none" for result in results))
+        terminal_table(
+            *select_rows(results), sum(result.walls == "none" for result in results)
+        )
     )
     return out.getvalue()
 
@@ -34,7 +39,10 @@ def test_a_row_a_student(plain: Result) -> None:
     [(4.0, 0.0, "✓"), (0.0, 0.0, "✗"), (1.0, 0.0, "~"), (4.0, 2.0, "+")],
 )
 def test_marks(score: float, carried: float, expected: str) -> None:
-    assert question_sign(QuestionResult("softmax", score, 4.0, carried, None, ())) == expected
+    assert (
+        question_sign(QuestionResult("softmax", score, 4.0, carried, None, ()))
+        == expected
+    )
 
 
 def test_names_are_neither_markup_nor_escapes(plain: Result, hostile: Result) -> None:
@@ -76,12 +84,15 @@ def test_the_middle_of_a_long_class_is_counted(plain: Result) -> None:
     assert "student-020" not in text
     assert "student-179" not in text
     assert "student-180" in text
-    assert "…" not in printed([replace(plain, student=f"student-{i:03}") for i in range(40)])
+    assert "…" not in printed(
+        [replace(plain, student=f"student-{i:03}") for i in range(40)]
+    )
 
 
 def test_everything_fits_100_columns(plain: Result) -> None:
     many = tuple(
-        replace(plain.questions[0], name=f"scaled_dot_product_attention_{i}") for i in range(12)
+        replace(plain.questions[0], name=f"scaled_dot_product_attention_{i}")
+        for i in range(12)
     )
     text = printed([replace(plain, student="x" * 300, questions=many), plain])
     assert max(len(line) for line in text.splitlines()) <= 100

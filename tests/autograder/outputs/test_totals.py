@@ -37,15 +37,21 @@ def test_categories_and_weights_make_the_total(plain: Result) -> None:
         80.0,
     )
     header, line = totals_csv([row], ["a1", "a2", "a4", "a9"]).splitlines()
-    assert header.endswith("a1,a2,a4,a9,category homework,category project,dropped,total,note")
+    assert header.endswith(
+        "a1,a2,a4,a9,category homework,category project,dropped,total,note"
+    )
     assert line.endswith("50,80,90,70,86.666667,70,a1,80,")
 
 
 def test_weights_count_without_categories_too(plain: Result) -> None:
     """(50 + 3 * 90) / 4 = 80; with the lowest dropped, 90."""
     weights = Weights({"a2": 3.0})
-    assert [row.total for row in totals(marks(plain, a1=50, a2=90), 0, weights)] == [80.0]
-    assert [row.total for row in totals(marks(plain, a1=50, a2=90), 1, weights)] == [90.0]
+    assert [row.total for row in totals(marks(plain, a1=50, a2=90), 0, weights)] == [
+        80.0
+    ]
+    assert [row.total for row in totals(marks(plain, a1=50, a2=90), 1, weights)] == [
+        90.0
+    ]
 
 
 def test_an_assignment_of_no_points_has_no_percent_and_no_total(plain: Result) -> None:
@@ -58,14 +64,18 @@ def test_an_assignment_of_no_points_has_no_percent_and_no_total(plain: Result) -
 
 def test_a_category_without_marks_does_not_count(plain: Result) -> None:
     """In the middle of the term: homework alone, (80 + 90) / 2 with 50 dropped."""
-    (row,) = totals(marks(plain, a1=50, a2=80, a4=90), 0, Weights({}, (HOMEWORK, PROJECT)))
+    (row,) = totals(
+        marks(plain, a1=50, a2=80, a4=90), 0, Weights({}, (HOMEWORK, PROJECT))
+    )
     assert (row.total, row.categories) == (85.0, {"homework": 85.0})
 
 
 def test_practice_does_not_count_and_nobody_waits_for_it(plain: Result) -> None:
     practice = Category("practice", 0.0, ("a1",))
     by_assignment = marks(plain, a1=50, a9=70)
-    by_assignment["a1"] = [dataclasses.replace(by_assignment["a1"][0], status="waits for a person")]
+    by_assignment["a1"] = [
+        dataclasses.replace(by_assignment["a1"][0], status="waits for a person")
+    ]
     (row,) = totals(by_assignment, 0, Weights({}, (practice, PROJECT)))
     assert (row.total, row.categories) == (70.0, {"practice": None, "project": 70.0})
 
@@ -91,10 +101,19 @@ def test_course_toml_has_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[totals.weights]\na = -1", "totals.weights.a = -1: it must be a number from 0"),
-        ("[totals.weights]\na = inf", "totals.weights.a = inf: it must be a number from 0"),
+        (
+            "[totals.weights]\na = -1",
+            "totals.weights.a = -1: it must be a number from 0",
+        ),
+        (
+            "[totals.weights]\na = inf",
+            "totals.weights.a = inf: it must be a number from 0",
+        ),
         ("[totals.categories]\nh = 3", r"\[totals.categories.h\] must be one table"),
-        ("[totals.categories]\nh = { weight = 1 }", r"h needs assignments: a list of names, like"),
+        (
+            "[totals.categories]\nh = { weight = 1 }",
+            r"h needs assignments: a list of names, like",
+        ),
         (
             "[totals.categories]\nh = { assignments = ['a'] }",
             "h needs weight: a number from 0 to 1000000",
@@ -107,7 +126,10 @@ def test_course_toml_has_them(tmp_path: Path) -> None:
             "[totals.categories]\nh = { weight = 1, assignments = ['a'], drop_lowest = 0.5 }",
             "h.drop_lowest = 0.5: it must be a whole number from 0 to 1000",
         ),
-        ("[totals.categories]\nh = { weight = 0, assignments = ['a'] }", "every weight is 0"),
+        (
+            "[totals.categories]\nh = { weight = 0, assignments = ['a'] }",
+            "every weight is 0",
+        ),
         (
             "[totals.categories]\nh = { weight = 1, assignments = ['a'] }\np = { weight = 1, "
             "assignments = ['a'] }",
@@ -144,17 +166,25 @@ def test_a_category_without_results_is_said_and_a_name_that_is_none_is_refused(
     said: list[str] = []
     course = course_with(tmp_path / "whole", "a1", "a9", settings=settings)
     (row,) = course_totals(course, marks(plain, a1=50), said.append, provisional=False)
-    assert (row.total, said) == (50.0, ["no results yet, so the category does not count: project"])
+    assert (row.total, said) == (
+        50.0,
+        ["no results yet, so the category does not count: project"],
+    )
     course = course_with(tmp_path / "less", "a1", settings=settings)
     with pytest.raises(
-        KitError, match=r"\[totals\] names 'a9', and there is no such assignment; there are: a1"
+        KitError,
+        match=r"\[totals\] names 'a9', and there is no such assignment; there are: a1",
     ):
         course_totals(course, marks(plain, a1=50), said.append, provisional=False)
     course = course_with(tmp_path / "more", "a1", "a5", "a9", settings=settings)
     with pytest.raises(KitError, match="a5 is in no category"):
-        course_totals(course, marks(plain, a1=50, a5=50), said.append, provisional=False)
+        course_totals(
+            course, marks(plain, a1=50, a5=50), said.append, provisional=False
+        )
 
 
 def test_where_all_weights_are_zero_all_count_alike(plain: Result) -> None:
     weights = Weights({"a1": 0.0, "a2": 0.0})
-    assert [row.total for row in totals(marks(plain, a1=50, a2=90), 0, weights)] == [70.0]
+    assert [row.total for row in totals(marks(plain, a1=50, a2=90), 0, weights)] == [
+        70.0
+    ]

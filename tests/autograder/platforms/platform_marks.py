@@ -10,7 +10,9 @@ from autograder.course.roster import Person
 from autograder.marks.marks import Mark
 
 NOTHING = Mark(
-    "bob", "handed in nothing", person=Person("bob", "Bob Roe", "bob@example.org", "B", {})
+    "bob",
+    "handed in nothing",
+    person=Person("bob", "Bob Roe", "bob@example.org", "B", {}),
 )
 
 
@@ -26,4 +28,6 @@ def called(mark: Mark, student: str, total: float = 11.0) -> Mark:
 
 def arrived(mark: Mark, platform: str, number: str, name: str) -> Mark:
     """The mark of somebody whom the platform knows by the number."""
-    return replace(mark, student=f"{name}_{number}", called=name, ids={platform: number})
+    return replace(
+        mark, student=f"{name}_{number}", called=name, ids={platform: number}
+    )

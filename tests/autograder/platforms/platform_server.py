@@ -45,13 +45,22 @@ def serve(answer: Callable[[Asked], Answer]) -> Iterator[str]:
 
         def _answer(self) -> None:
             address = urlsplit(self.path)
-            data = self.rfile.read(min(int(self.headers.get("Content-Length") or 0), MOST))
+            data = self.rfile.read(
+                min(int(self.headers.get("Content-Length") or 0), MOST)
+            )
             is_json = "json" in self.headers.get("Content-Type", "")
             form = {} if is_json else parse_qs(data.decode(), keep_blank_values=True)
             token = self.headers.get("Authorization", "").removeprefix("Bearer ")
             body = json.loads(data) if is_json and data else None
             made = answer(
-                Asked(self.command, address.path, parse_qs(address.query), form, body, token)
+                Asked(
+                    self.command,
+                    address.path,
+                    parse_qs(address.query),
+                    form,
+                    body,
+                    token,
+                )
             )
             content = b"" if made.body is None else json.dumps(made.body).encode()
             self.send_response(made.status)
@@ -70,7 +79,9 @@ def serve(answer: Callable[[Asked], Answer]) -> Iterator[str]:
             """Nothing is printed: a token must stand in no log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"

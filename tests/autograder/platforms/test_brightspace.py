@@ -45,7 +45,9 @@ def ada(plain: Result) -> Mark:
     return mark_from_result(plain)
 
 
-def grades(text: str = GRADES, column: str = "", assignment: str = "attention") -> Grades:
+def grades(
+    text: str = GRADES, column: str = "", assignment: str = "attention"
+) -> Grades:
     return read_grades(*read_table(text.encode()), assignment, column)
 
 
@@ -58,7 +60,8 @@ def filled(
 
 def test_only_the_keys_and_what_changes_are_imported(ada: Mark) -> None:
     table, _ = filled(
-        [ada, called(ada, "eve", 12.25), called(ada, "ira")], {1: "ada", 3: "ira", 4: "eve"}
+        [ada, called(ada, "eve", 12.25), called(ada, "ira")],
+        {1: "ada", 3: "ira", 4: "eve"},
     )
     assert table == [
         ["OrgDefinedId", "Username", TITLE, "End-of-Line Indicator"],
@@ -68,7 +71,13 @@ def test_only_the_keys_and_what_changes_are_imported(ada: Mark) -> None:
 
 
 def test_the_difference_says_what_becomes_of_everybody(ada: Mark) -> None:
-    marks = [ada, called(ada, "ira"), called(ada, "eve", 21.5), called(ada, "lost"), NOTHING]
+    marks = [
+        ada,
+        called(ada, "ira"),
+        called(ada, "eve", 21.5),
+        called(ada, "lost"),
+        NOTHING,
+    ]
     _, difference = filled(marks, {1: "ada", 2: "bob", 3: "ira", 4: "eve"})
     assert difference.lines("Brightspace") == [
         "Brightspace: 2 to get a mark, 3 to keep what is there, 0 to be skipped there",
@@ -82,7 +91,9 @@ def test_the_difference_says_what_becomes_of_everybody(ada: Mark) -> None:
 
 
 def test_people_are_known_by_ids_without_their_sign_and_by_name() -> None:
-    assert grades().rows[1] == Identity((), ("1001", "ada", "ada@example.org"), "Ada Lovelace")
+    assert grades().rows[1] == Identity(
+        (), ("1001", "ada", "ada@example.org"), "Ada Lovelace"
+    )
 
 
 def test_a_file_with_usernames_alone(ada: Mark) -> None:
@@ -95,12 +106,16 @@ def test_a_file_with_usernames_alone(ada: Mark) -> None:
 @pytest.mark.parametrize("column", ["Quiz", "Quiz Points Grade <Numeric MaxPoints:5>"])
 def test_another_grade_item_by_its_name_or_its_title(column: str) -> None:
     read = grades(column=column)
-    assert (read.title, read.maximum) == ("Quiz Points Grade <Numeric MaxPoints:5>", "5")
+    assert (read.title, read.maximum) == (
+        "Quiz Points Grade <Numeric MaxPoints:5>",
+        "5",
+    )
 
 
 def test_other_points_there_are_refused(ada: Mark) -> None:
     with pytest.raises(
-        ValueError, match="is out of 5 points in Brightspace, and the marks here are out of 20"
+        ValueError,
+        match="is out of 5 points in Brightspace, and the marks here are out of 20",
     ):
         filled([ada], {1: "ada"}, column="Quiz")
 
@@ -134,7 +149,11 @@ def test_an_item_that_is_not_there_is_made_by_the_import(ada: Mark) -> None:
             "it has no points of a grade item 'Week 9'; there are: attention, Quiz, Final",
         ),
         (GRADES, "Final", "Brightspace works out the points of 'Final' itself"),
-        ("Student,ID,attention\nAda,1,\n", "", "it has no column OrgDefinedId or Username"),
+        (
+            "Student,ID,attention\nAda,1,\n",
+            "",
+            "it has no column OrgDefinedId or Username",
+        ),
         (
             GRADES.replace("Quiz Points", "attention Points"),
             "",
@@ -163,7 +182,9 @@ def test_a_username_that_a_spreadsheet_would_calculate_is_text(ada: Mark) -> Non
     assert table[1] == ["'=1+1", "11", "#"]
 
 
-def test_pages_go_back_into_the_folders_of_the_download(ada: Mark, tmp_path: Path) -> None:
+def test_pages_go_back_into_the_folders_of_the_download(
+    ada: Mark, tmp_path: Path
+) -> None:
     folder = "12345-67890 - Ada Lovelace - Oct 1, 2026 1015 PM"
     by_download = replace(
         ada,

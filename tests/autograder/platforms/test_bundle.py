@@ -27,7 +27,10 @@ def bundle(course: Course, assignment: Assignment, target: str, to: Path) -> Pat
 def course(tmp_path: Path) -> Course:
     """A course of two assignments, built."""
     root = tmp_path / "course"
-    files = {"course.toml": "[late]\npolicy = 'zero'\n", "tests/hidden/pytest.ini": "[pytest]\n"}
+    files = {
+        "course.toml": "[late]\npolicy = 'zero'\n",
+        "tests/hidden/pytest.ini": "[pytest]\n",
+    }
     for name in ("attention", "masks"):
         files |= {
             f"source/{name}/{name}.py": f"# {SECRET}\n",
@@ -44,14 +47,23 @@ def course(tmp_path: Path) -> Course:
     return load_course(root)
 
 
-def test_gradescope_gets_what_it_needs_and_no_more(course: Course, tmp_path: Path) -> None:
+def test_gradescope_gets_what_it_needs_and_no_more(
+    course: Course, tmp_path: Path
+) -> None:
     path = bundle(
-        course, course.assignment("attention"), "gradescope", tmp_path / "out" / "attention.zip"
+        course,
+        course.assignment("attention"),
+        "gradescope",
+        tmp_path / "out" / "attention.zip",
     )
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
-        scripts = {name: archive.read(name).decode() for name in ("setup.sh", "run_autograder")}
-        modes = {name: archive.getinfo(name).external_attr >> 16 & 0o777 for name in scripts}
+        scripts = {
+            name: archive.read(name).decode() for name in ("setup.sh", "run_autograder")
+        }
+        modes = {
+            name: archive.getinfo(name).external_attr >> 16 & 0o777 for name in scripts
+        }
     assert {name for name in names if name.startswith("course/")} == {
         "course/course.toml",
         "course/source/attention/attention.py",
@@ -74,10 +86,17 @@ def test_gradescope_gets_what_it_needs_and_no_more(course: Course, tmp_path: Pat
     )
     assert not [script for script in scripts.values() if "http" in script]
     for script in scripts.values():
-        assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+        assert (
+            subprocess.run(
+                ["bash", "-n"], input=script, text=True, check=False
+            ).returncode
+            == 0
+        )
 
 
-def test_the_bundle_has_the_settings_and_nobodys_name(course: Course, tmp_path: Path) -> None:
+def test_the_bundle_has_the_settings_and_nobodys_name(
+    course: Course, tmp_path: Path
+) -> None:
     (course.root / "course.toml").write_text(
         '[course]\nname = "Kürs \U0001f600 \\"A\\""\n[limits]\nmemory_mb = 900\n'
         '[due]\nmasks = "2026-10-02 23:59 UTC"\n[extensions]\nmasks = { student-001 = 2 }\n',
@@ -114,16 +133,24 @@ def test_a_classroom_repository_has_the_files_beside_the_notebook(
 ) -> None:
     text = "def softmax(z): ...\n"
     release = course.assignment("attention").release
-    release.write_text(json.dumps({"metadata": companion_metadata({"attention_tools.py": text})}))
+    release.write_text(
+        json.dumps({"metadata": companion_metadata({"attention_tools.py": text})})
+    )
     release.with_name("attention_tools.py").write_text(text)
-    folder = bundle(course, course.assignment("attention"), "github", tmp_path / "classroom")
+    folder = bundle(
+        course, course.assignment("attention"), "github", tmp_path / "classroom"
+    )
     assert (folder / "attention_tools.py").read_text() == text
 
 
-def test_a_classroom_repository_holds_nothing_hidden(course: Course, tmp_path: Path) -> None:
+def test_a_classroom_repository_holds_nothing_hidden(
+    course: Course, tmp_path: Path
+) -> None:
     import yaml
 
-    folder = bundle(course, course.assignment("attention"), "github", tmp_path / "classroom")
+    folder = bundle(
+        course, course.assignment("attention"), "github", tmp_path / "classroom"
+    )
     files = {
         path.relative_to(folder).as_posix(): path.read_text()
         for path in folder.rglob("*")
@@ -141,14 +168,19 @@ def test_a_classroom_repository_holds_nothing_hidden(course: Course, tmp_path: P
     job = workflow["jobs"]["run-autograding-tests"]
     assert job["environment"] == "grading"
     checkouts = [
-        step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/checkout")
+        step["with"]
+        for step in job["steps"]
+        if step.get("uses", "").startswith("actions/checkout")
     ]
     assert [with_["persist-credentials"] for with_ in checkouts] == [False, False]
     assert checkouts[1]["token"] == "${{ secrets.COURSE_TOKEN }}"
     grade = next(step["run"] for step in job["steps"] if step.get("name") == "Grade")
     assert "grade attention ../submission/attention.ipynb" in grade
     assert "--isolation strict" in grade
-    assert "ASSIGNMENT" not in files[".github/workflows/classroom.yml"] + files["GRADING.md"]
+    assert (
+        "ASSIGNMENT"
+        not in files[".github/workflows/classroom.yml"] + files["GRADING.md"]
+    )
 
 
 def _course_workflow(course: Course, tmp_path: Path) -> Any:
@@ -178,7 +210,9 @@ def test_the_workflow_of_the_course_gives_its_token_to_no_submission(
     for step in steps:
         if "run" in step:
             assert (
-                subprocess.run(["bash", "-n"], input=step["run"], text=True, check=False).returncode
+                subprocess.run(
+                    ["bash", "-n"], input=step["run"], text=True, check=False
+                ).returncode
                 == 0
             )
 
@@ -188,19 +222,38 @@ FORKS = "uni/attention-ada\nfork/attention-ada\nuni/attention-ben\n"
 
 
 @pytest.mark.parametrize(
-    "list_", [None, FORKS, "# this term\r\nuni/attention-ada\r\n\nuni/attention-gone\n; rm -rf /\n"]
+    "list_",
+    [
+        None,
+        FORKS,
+        "# this term\r\nuni/attention-ada\r\n\nuni/attention-gone\n; rm -rf /\n",
+    ],
 )
 def test_the_workflow_of_the_course_clones_who_is_asked_for(
     course: Course, tmp_path: Path, list_: str | None
 ) -> None:
     """With git itself, repositories on this disk, and a stand-in for GitHub's command line."""
     steps = _course_workflow(course, tmp_path)["jobs"]["grade"]["steps"]
-    script = next(step["run"] for step in steps if step.get("name") == "The students' repositories")
-    work, hub, runner, tools = (tmp_path / name for name in ("work", "hub", "runner", "tools"))
+    script = next(
+        step["run"]
+        for step in steps
+        if step.get("name") == "The students' repositories"
+    )
+    work, hub, runner, tools = (
+        tmp_path / name for name in ("work", "hub", "runner", "tools")
+    )
     for folder in (work, runner, tools):
         folder.mkdir()
     for name in ("uni/attention-ada", "uni/attention-ben", "fork/attention-ada"):
-        git = ["git", "-C", str(hub / name), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        git = [
+            "git",
+            "-C",
+            str(hub / name),
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.org",
+        ]
         (hub / name).mkdir(parents=True)
         (hub / name / "attention.ipynb").write_text("{}", encoding="utf-8")
         (hub / name / "key.txt").symlink_to("/etc/passwd")
@@ -208,7 +261,8 @@ def test_the_workflow_of_the_course_clones_who_is_asked_for(
             subprocess.run([*git, *command], check=True)
     listed = "uni/attention-ada\nuni/attention-ben\n"
     (tools / "gh").write_text(
-        f"#!/bin/sh\ntest \"$1 $2 $3\" = 'repo list uni' && printf '{listed}'\n", encoding="utf-8"
+        f"#!/bin/sh\ntest \"$1 $2 $3\" = 'repo list uni' && printf '{listed}'\n",
+        encoding="utf-8",
     )
     (tools / "gh").chmod(0o755)
     if list_ is not None:
@@ -232,9 +286,12 @@ def test_the_workflow_of_the_course_clones_who_is_asked_for(
     )
     clones = runner / "clones"
     cloned = sorted(
-        path.parent.relative_to(clones).as_posix() for path in clones.glob("**/attention.ipynb")
+        path.parent.relative_to(clones).as_posix()
+        for path in clones.glob("**/attention.ipynb")
     )
-    warnings = [line for line in done.stdout.splitlines() if line.startswith("::warning::")]
+    warnings = [
+        line for line in done.stdout.splitlines() if line.startswith("::warning::")
+    ]
     if list_ is None:
         assert cloned == ["attention-ada", "attention-ben"]
         assert warnings == []
@@ -254,17 +311,31 @@ def test_the_workflow_finds_repositories_with_underscores_in_their_names(
     course: Course, tmp_path: Path
 ) -> None:
     steps = _course_workflow(course, tmp_path)["jobs"]["grade"]["steps"]
-    script = next(step["run"] for step in steps if step.get("name") == "The students' repositories")
+    script = next(
+        step["run"]
+        for step in steps
+        if step.get("name") == "The students' repositories"
+    )
     query = script.split("--jq '")[1].split("'")[0].replace("attention-", "k1-means-")
-    names = ["k1_means-jane_univ", "K1_Means-octocat", "k1-means-ann", "k2_means-bob", "k1_means"]
-    listed = json.dumps([{"name": name, "nameWithOwner": f"uni/{name}"} for name in names])
+    names = [
+        "k1_means-jane_univ",
+        "K1_Means-octocat",
+        "k1-means-ann",
+        "k2_means-bob",
+        "k1_means",
+    ]
+    listed = json.dumps(
+        [{"name": name, "nameWithOwner": f"uni/{name}"} for name in names]
+    )
     done = subprocess.run(
         ["jq", "-r", query], input=listed, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == [f"uni/{name}" for name in names[:3]]
 
 
-def test_a_course_that_is_not_built_says_what_to_run(course: Course, tmp_path: Path) -> None:
+def test_a_course_that_is_not_built_says_what_to_run(
+    course: Course, tmp_path: Path
+) -> None:
     assignment = course.assignment("attention")
     assignment.release.unlink()
     for target in ("gradescope", "github"):
@@ -273,7 +344,9 @@ def test_a_course_that_is_not_built_says_what_to_run(course: Course, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_a_name_that_a_shell_would_read_is_refused(course: Course, tmp_path: Path) -> None:
+def test_a_name_that_a_shell_would_read_is_refused(
+    course: Course, tmp_path: Path
+) -> None:
     (course.sources / "a; rm -r").mkdir()
     (course.sources / "a; rm -r" / "a; rm -r.py").write_text("", encoding="utf-8")
     with pytest.raises(KitError, match="letters"):

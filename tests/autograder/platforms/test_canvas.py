@@ -38,7 +38,9 @@ def ada(plain: Result) -> Mark:
     return mark_from_result(plain)
 
 
-def gradebook(text: str = ROSTER, assignment: str = "attention", column: str = "") -> Gradebook:
+def gradebook(
+    text: str = ROSTER, assignment: str = "attention", column: str = ""
+) -> Gradebook:
     return read_gradebook(*read_table(text.encode()), assignment, column)
 
 
@@ -104,7 +106,9 @@ def test_semicolons_and_commas_in_numbers_stay(ada: Mark) -> None:
         "Student;ID;SIS Login ID;Section;attention (4711)\n    Points Possible;;;;20,00\n"
         "Ada Lovelace;101;ada;A;10,50\nMax Lee;104;max;A;11,00\n"
     )
-    made, difference = gradebook(text).fill([ada, called(ada, "max")], {2: "ada", 3: "max"})
+    made, difference = gradebook(text).fill(
+        [ada, called(ada, "max")], {2: "ada", 3: "max"}
+    )
     assert made.splitlines()[2] == "Ada Lovelace;101;ada;A;11"
     assert [change.outcome for change in difference.changes] == ["gets", "keeps"]
 
@@ -119,13 +123,16 @@ def test_an_assignment_with_another_title_in_canvas(ada: Mark) -> None:
         "`--column` names another of: attention (4711), Quiz (12)",
     )
     with pytest.raises(
-        ValueError, match=r"no column 'week3'; there are: attention \(4711\), Quiz \(12\)"
+        ValueError,
+        match=r"no column 'week3'; there are: attention \(4711\), Quiz \(12\)",
     ):
         gradebook(assignment="week2", column="week3")
 
 
 def test_two_columns_of_one_title_are_not_guessed(ada: Mark) -> None:
-    text = "Student,ID,SIS Login ID,Section,attention (1),attention (2)\nAda,101,ada,A,,\n"
+    text = (
+        "Student,ID,SIS Login ID,Section,attention (1),attention (2)\nAda,101,ada,A,,\n"
+    )
     with pytest.raises(ValueError, match="2 columns are called 'attention'"):
         gradebook(text)
 
@@ -173,13 +180,17 @@ def test_a_row_of_muted_columns_is_nobodys(ada: Mark) -> None:
 
 
 def test_marks_that_canvas_hides_from_instructors_are_not_imported() -> None:
-    text = ROSTER.replace("Manual Posting", "Manual Posting (scores hidden from instructors)")
+    text = ROSTER.replace(
+        "Manual Posting", "Manual Posting (scores hidden from instructors)"
+    )
     with pytest.raises(ValueError, match="imports none before"):
         gradebook(text)
 
 
 def test_other_points_in_canvas_are_refused(ada: Mark) -> None:
-    with pytest.raises(ValueError, match="5 points in Canvas, and the marks here are out of 20"):
+    with pytest.raises(
+        ValueError, match="5 points in Canvas, and the marks here are out of 20"
+    ):
         filled([ada], {3: "ada"}, assignment="week2", column="Quiz")
 
 
@@ -191,7 +202,9 @@ def test_a_file_of_something_else_is_refused() -> None:
 # Without a gradebook of Canvas's
 
 
-def test_a_file_of_our_own_goes_by_its_id_or_takes_the_name_for_the_login(ada: Mark) -> None:
+def test_a_file_of_our_own_goes_by_its_id_or_takes_the_name_for_the_login(
+    ada: Mark,
+) -> None:
     text, difference = canvas_csv(
         [ada, arrived(ada, "canvas", "12345", "adalovelace"), NOTHING], "attention"
     )
@@ -205,7 +218,9 @@ def test_a_file_of_our_own_goes_by_its_id_or_takes_the_name_for_the_login(ada: M
 
 
 def test_anonymous_ids_are_no_canvas_ids(ada: Mark) -> None:
-    text, difference = canvas_csv([arrived(ada, "canvas-anonymous", "Ab3dE", "anon")], "attention")
+    text, difference = canvas_csv(
+        [arrived(ada, "canvas-anonymous", "Ab3dE", "anon")], "attention"
+    )
     assert (len(rows(text)), difference.missing) == (2, ("anon_Ab3dE",))
 
 

@@ -170,7 +170,10 @@ def test_the_latest_canvas_upload_wins_and_it_is_said(
     files = {"doe_1_30_m1-1.ipynb": "new", "doe_1_9_m1.ipynb": "old"}
     report = collect(course, assignment, write_zip(zipped, files), "canvas")
     assert collected(course) == {"doe_1/m1/m1.ipynb": "new"}
-    assert report[1] == "doe_1: 2 notebooks; took doe_1_30_m1-1.ipynb, left doe_1_9_m1.ipynb"
+    assert (
+        report[1]
+        == "doe_1: 2 notebooks; took doe_1_30_m1-1.ipynb, left doe_1_9_m1.ipynb"
+    )
 
 
 def test_in_one_attempt_the_notebook_named_like_the_assignment_is_taken(
@@ -206,7 +209,9 @@ def test_an_earlier_submission_is_kept(
 ) -> None:
     for number, content in enumerate(("one", "two", "two", "three")):
         files = {"doe_1_10_m1.ipynb": content}
-        report = collect(course, assignment, write_zip(tmp_path / f"{number}.zip", files), "canvas")
+        report = collect(
+            course, assignment, write_zip(tmp_path / f"{number}.zip", files), "canvas"
+        )
     assert collected(course) == {
         "doe_1/m1/m1.ipynb": "three",
         "doe_1/m1/previous/1/m1.ipynb": "one",
@@ -314,9 +319,14 @@ def test_a_source_that_is_missing_or_no_archive_is_named(
         "a\\..\\..\\e_1_2_m1.ipynb",
     ],
 )
-def test_no_path_leads_out(course: Course, assignment: Assignment, zipped: Path, name: str) -> None:
+def test_no_path_leads_out(
+    course: Course, assignment: Assignment, zipped: Path, name: str
+) -> None:
     report = collect(
-        course, assignment, write_zip(zipped, {name: "x", "doe_1_10_m1.ipynb": "a"}), "canvas"
+        course,
+        assignment,
+        write_zip(zipped, {name: "x", "doe_1_10_m1.ipynb": "a"}),
+        "canvas",
     )
     assert list(collected(course)) == ["doe_1/m1/m1.ipynb"]
     assert report[-1].endswith("its path leads out of the upload")
@@ -402,7 +412,10 @@ def test_a_member_that_is_larger_than_it_says_is_left_out(
 
 
 def test_too_many_entries_and_too_much_in_all_are_refused(
-    course: Course, assignment: Assignment, zipped: Path, monkeypatch: pytest.MonkeyPatch
+    course: Course,
+    assignment: Assignment,
+    zipped: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_zip(zipped, {f"s{n}_1_{n}_m1.ipynb": "x" * 100 for n in range(10)})
     monkeypatch.setattr(archives, "MAX_ENTRIES", 9)
@@ -435,12 +448,16 @@ def test_a_students_folder_that_is_a_link_is_not_written_to(
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "submitted").mkdir()
     (tmp_path / "submitted" / "doe_1").symlink_to(tmp_path / "elsewhere")
-    report = collect(course, assignment, write_zip(zipped, {"doe_1_10_m1.ipynb": "a"}), "canvas")
+    report = collect(
+        course, assignment, write_zip(zipped, {"doe_1_10_m1.ipynb": "a"}), "canvas"
+    )
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert "is a link; nothing was written there" in report[1]
 
 
-def test_two_collects_at_once_say_so(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_two_collects_at_once_say_so(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     write_zip(zipped, {"ada/m1.ipynb": "a"})
     with (
         hold_lock(course.kept / "locks" / "collect", "a test"),

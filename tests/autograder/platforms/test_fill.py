@@ -47,7 +47,9 @@ def course(tmp_path: Path) -> Course:
     return load_course(tmp_path)
 
 
-def hand_in(course: Course, result: Result, arrivals: Mapping[str, Arrival | None]) -> None:
+def hand_in(
+    course: Course, result: Result, arrivals: Mapping[str, Arrival | None]
+) -> None:
     """Submissions with a result of 11, 12, 13 … 18 of 20 points, in the order of the students."""
     for number, student in enumerate(arrivals):
         (course.submitted / student / "attention").mkdir(parents=True)
@@ -79,12 +81,16 @@ def hand_in(course: Course, result: Result, arrivals: Mapping[str, Arrival | Non
             for student, arrival in collected.items()
             if arrival.origin == platform
         }
-        link_download(ledger, platform, "attention", list(ids.values()), list(ids), "all.zip")
+        link_download(
+            ledger, platform, "attention", list(ids.values()), list(ids), "all.zip"
+        )
     ledger.save()
 
 
 def moodle(number: str, name: str) -> Arrival:
-    return Arrival("moodle", number, name, f"{name}_{number}_assignsubmission_file/attention.ipynb")
+    return Arrival(
+        "moodle", number, name, f"{name}_{number}_assignsubmission_file/attention.ipynb"
+    )
 
 
 def canvas(number: str, name: str) -> Arrival:
@@ -103,7 +109,9 @@ def exported(course: Course, platform: str, text: str) -> list[list[str]]:
         roster,
     )
     list(export_command(request, on_stderr))
-    return list(csv.reader(io.StringIO((course.root / "ours.csv").read_text(encoding="utf-8"))))
+    return list(
+        csv.reader(io.StringIO((course.root / "ours.csv").read_text(encoding="utf-8")))
+    )
 
 
 def test_of_two_namesakes_on_moodle_only_the_one_who_handed_in_gets_the_mark(
@@ -112,7 +120,10 @@ def test_of_two_namesakes_on_moodle_only_the_one_who_handed_in_gets_the_mark(
     hand_in(
         course,
         plain,
-        {"Jane Doe_501": moodle("501", "Jane Doe"), "John Doe_503": moodle("503", "John Doe")},
+        {
+            "Jane Doe_501": moodle("501", "Jane Doe"),
+            "John Doe_503": moodle("503", "John Doe"),
+        },
     )
     table = exported(course, "moodle", WORKSHEET.format(maximum="20.00"))
     assert [(row[0], row[4]) for row in table[1:]] == [
@@ -128,7 +139,10 @@ def test_of_two_namesakes_on_canvas_only_the_one_who_handed_in_gets_the_mark(
     hand_in(
         course,
         plain,
-        {"doejane_101": canvas("101", "doejane"), "doejohn_103": canvas("103", "doejohn")},
+        {
+            "doejane_101": canvas("101", "doejane"),
+            "doejohn_103": canvas("103", "doejohn"),
+        },
     )
     table = exported(course, "canvas", GRADEBOOK)
     assert [(row[1], row[5]) for row in table[2:]] == [("101", "11"), ("103", "12")]
@@ -142,16 +156,20 @@ def test_a_name_that_two_rows_have_ends_the_command_before_it_writes(
     )
     hand_in(course, plain, {"u1": None, "u2": None})
     with pytest.raises(
-        KitError, match=r"John Doe \(moodle 502\) and John Doe \(moodle 503\) have one name"
+        KitError,
+        match=r"John Doe \(moodle 502\) and John Doe \(moodle 503\) have one name",
     ):
         exported(course, "moodle", WORKSHEET.format(maximum="20.00"))
     assert not (course.root / "ours.csv").exists()
 
 
-def test_another_maximum_ends_the_command_before_it_writes(course: Course, plain: Result) -> None:
+def test_another_maximum_ends_the_command_before_it_writes(
+    course: Course, plain: Result
+) -> None:
     hand_in(course, plain, {"Jane Doe_501": moodle("501", "Jane Doe")})
     with pytest.raises(
-        KitError, match=r"the maximum grade in Moodle is 10\.00, and the marks here are out of 20"
+        KitError,
+        match=r"the maximum grade in Moodle is 10\.00, and the marks here are out of 20",
     ):
         exported(course, "moodle", WORKSHEET.format(maximum="10.00"))
     assert not (course.root / "ours.csv").exists()
@@ -168,17 +186,24 @@ def test_the_worksheets_hand_in_times_count(
 ) -> None:
     people = {
         f"{name}_{number}": moodle(number, name)
-        for number, name in (("501", "Jane Doe"), ("502", "John Doe"), ("503", "John Doe"))
+        for number, name in (
+            ("501", "Jane Doe"),
+            ("502", "John Doe"),
+            ("503", "John Doe"),
+        )
     }
     hand_in(course, plain, people)
     (course.root / "course.toml").write_text(LATE, encoding="utf-8")
-    table = exported(load_course(course.root), "moodle", WORKSHEET.format(maximum="20.00"))
+    table = exported(
+        load_course(course.root), "moodle", WORKSHEET.format(maximum="20.00")
+    )
     # an hour late, a minute early, and nobody knows
     assert [row[4] for row in table[1:]] == ["0", "12", "13"]
     said = capsys.readouterr().err
     assert "hand-in times of 2 are this worksheet's" in said
     assert (
-        "no hand-in time is known, so nothing is taken off for lateness: 1: John Doe_503;" in said
+        "no hand-in time is known, so nothing is taken off for lateness: 1: John Doe_503;"
+        in said
     )
 
 
@@ -189,11 +214,15 @@ def test_a_late_policy_names_everybody_whose_time_nobody_knows(
     hand_in(course, plain, dict.fromkeys(people))
     (course.root / "course.toml").write_text(LATE, encoding="utf-8")
     late = load_course(course.root)
-    request = ExportRequest(late, late.assignment("attention"), course.root / "results", "csv")
+    request = ExportRequest(
+        late, late.assignment("attention"), course.root / "results", "csv"
+    )
     (text,) = export_command(request, on_stderr)
     assert f"lateness: 30: {', '.join(people)};" in capsys.readouterr().err
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert {row["note"] for row in rows} == {"no hand-in time is known: nothing is taken off"}
+    assert {row["note"] for row in rows} == {
+        "no hand-in time is known: nothing is taken off"
+    }
     assert [row["total_after_late"] for row in rows[:2]] == ["11", "12"]
 
 
@@ -203,11 +232,18 @@ def test_a_worksheets_time_without_a_zone_is_neither_late_nor_in_time(
     hand_in(
         course,
         plain,
-        {"Jane Doe_501": moodle("501", "Jane Doe"), "John Doe_503": moodle("503", "John Doe")},
+        {
+            "Jane Doe_501": moodle("501", "Jane Doe"),
+            "John Doe_503": moodle("503", "John Doe"),
+        },
     )
-    settings = LATE.replace('timezone = "Europe/Berlin"', "").replace("21:00", "21:00 UTC")
+    settings = LATE.replace('timezone = "Europe/Berlin"', "").replace(
+        "21:00", "21:00 UTC"
+    )
     (course.root / "course.toml").write_text(settings, encoding="utf-8")
-    table = exported(load_course(course.root), "moodle", WORKSHEET.format(maximum="20.00"))
+    table = exported(
+        load_course(course.root), "moodle", WORKSHEET.format(maximum="20.00")
+    )
     assert [row[4] for row in table[1:]] == ["", "", "12"]
     said = capsys.readouterr().err
     assert "without a mark, time cannot be read: 1: Jane Doe_501" in said

@@ -27,7 +27,9 @@ def course(tmp_path: Path) -> Course:
     source = root / "source" / "m1" / "m1.py"
     source.parent.mkdir(parents=True)
     source.write_text("", encoding="utf-8")
-    (root / "course.toml").write_text('[course]\ntimezone = "Europe/Berlin"\n', encoding="utf-8")
+    (root / "course.toml").write_text(
+        '[course]\ntimezone = "Europe/Berlin"\n', encoding="utf-8"
+    )
     return load_course(root)
 
 
@@ -49,9 +51,20 @@ def git(folder: Path, *arguments: str, at: str = "2026-10-01 12:00:00 +0200") ->
         "GIT_CONFIG_NOSYSTEM": "1",
         "HOME": str(folder),
     }
-    names = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
+    names = (
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    )
     subprocess.run(
-        ["git", *names, *arguments], cwd=folder, env=environment, check=True, capture_output=True
+        ["git", *names, *arguments],
+        cwd=folder,
+        env=environment,
+        check=True,
+        capture_output=True,
     )
 
 
@@ -70,7 +83,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Pat
     for name, text, clock in steps:
         (template / name).write_text(text, encoding="utf-8")
         git(template, "add", name)
-        git(template, "commit", "--quiet", "-m", name, at=f"2026-10-01 {clock}:00 +0200")
+        git(
+            template, "commit", "--quiet", "-m", name, at=f"2026-10-01 {clock}:00 +0200"
+        )
     return lambda folder: shutil.copytree(template, folder)
 
 
@@ -99,8 +114,18 @@ def test_a_clone_whose_history_was_cut_off_does_not_make_anybody_late(
     origin = repository(tmp_path / "origin")
     (tmp_path / "clones").mkdir()
     for name, depth in (("octocat", "1"), ("hubot", "2"), ("monalisa", "3")):
-        git(tmp_path, "clone", "--quiet", "--depth", depth, origin.as_uri(), f"clones/m1-{name}")
-    lines = collect(course, Assignment("m1", course.root), tmp_path / "clones", "github")
+        git(
+            tmp_path,
+            "clone",
+            "--quiet",
+            "--depth",
+            depth,
+            origin.as_uri(),
+            f"clones/m1-{name}",
+        )
+    lines = collect(
+        course, Assignment("m1", course.root), tmp_path / "clones", "github"
+    )
     assert time_of(course, "octocat") == ""
     assert time_of(course, "hubot") == ""
     assert time_of(course, "monalisa") == "2026-10-01 19:59:00.000000 UTC"

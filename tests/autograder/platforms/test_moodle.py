@@ -53,7 +53,10 @@ def worksheet(text: str = WORKSHEET, column: str = "") -> Worksheet:
 
 
 def filled(
-    marks: list[Mark], students: Mapping[int, str], text: str = WORKSHEET, column: str = ""
+    marks: list[Mark],
+    students: Mapping[int, str],
+    text: str = WORKSHEET,
+    column: str = "",
 ) -> tuple[list[list[str]], Difference]:
     made, difference = worksheet(text, column).fill(marks, students)
     return rows(made), difference
@@ -76,7 +79,9 @@ def test_the_difference_says_what_becomes_of_everybody(ada: Mark) -> None:
         called(ada, "lost"),
         NOTHING,
     ]
-    table, difference = filled(marks, {1: "ada", 2: "bob", 3: "zoe", 4: "ira", 5: "eve"})
+    table, difference = filled(
+        marks, {1: "ada", 2: "bob", 3: "zoe", 4: "ira", 5: "eve"}
+    )
     assert [row[4] for row in table[1:]] == ["11", "3.00", "", "11.00", ""]
     assert difference.lines("Moodle") == [
         "Moodle: 1 to get a mark, 2 to keep what is there, 2 to be skipped there",
@@ -96,7 +101,8 @@ def test_the_difference_says_what_becomes_of_everybody(ada: Mark) -> None:
 def test_another_maximum_in_moodle_is_refused(ada: Mark, heading: str) -> None:
     text = WORKSHEET.replace("Maximum Grade", heading).replace("20.00", "50.00")
     with pytest.raises(
-        ValueError, match=r"the maximum grade in Moodle is 50\.00, and the marks here are out of 20"
+        ValueError,
+        match=r"the maximum grade in Moodle is 50\.00, and the marks here are out of 20",
     ):
         filled([ada], {1: "ada"}, text)
 
@@ -133,7 +139,9 @@ def test_a_worksheet_in_german(ada: Mark) -> None:
             "its grade cannot be changed, since it is locked or overridden in Moodle's gradebook",
         ),
     ]
-    assert difference.notes[1].startswith("Moodle reads when a grade was changed in English only")
+    assert difference.notes[1].startswith(
+        "Moodle reads when a grade was changed in English only"
+    )
 
 
 def test_a_maximum_in_german_is_a_maximum(ada: Mark) -> None:
@@ -165,7 +173,9 @@ FINNISH = (
 
 
 def test_a_language_that_is_not_known_needs_the_name_of_its_column(ada: Mark) -> None:
-    with pytest.raises(ValueError, match="`--column` names the grades, of: Tunniste, Koko nimi"):
+    with pytest.raises(
+        ValueError, match="`--column` names the grades, of: Tunniste, Koko nimi"
+    ):
         worksheet(FINNISH)
     table, difference = filled([ada], {1: "ada"}, FINNISH, "Arvosana")
     assert table[1][3] == "11"
@@ -184,8 +194,12 @@ def test_a_file_without_a_column_that_moodle_asks_for_is_refused() -> None:
 # Without a worksheet of Moodle's
 
 
-def test_a_file_of_our_own_has_every_column_without_which_moodle_refuses_it(ada: Mark) -> None:
-    text, difference = new_worksheet([arrived(ada, "moodle", "12345", "Ada Lovelace")], "attention")
+def test_a_file_of_our_own_has_every_column_without_which_moodle_refuses_it(
+    ada: Mark,
+) -> None:
+    text, difference = new_worksheet(
+        [arrived(ada, "moodle", "12345", "Ada Lovelace")], "attention"
+    )
     assert rows(text) == [
         ["Identifier", "Full name", "Grade", "Last modified (grade)"],
         ["Participant 12345", "Ada Lovelace", "11", "-"],
@@ -197,7 +211,10 @@ def test_a_file_of_our_own_has_every_column_without_which_moodle_refuses_it(ada:
 
 
 def test_one_odd_name_changes_nobodys_identifier(ada: Mark) -> None:
-    odd = called(arrived(ada, "moodle", "7", "Pat O’Brien – Roe"), "Pat O_Brien _ Roe_7-3f2a9c81d2")
+    odd = called(
+        arrived(ada, "moodle", "7", "Pat O’Brien – Roe"),
+        "Pat O_Brien _ Roe_7-3f2a9c81d2",
+    )
     text, difference = new_worksheet([called(ada, "Max Roe_8"), odd, ada], "attention")
     assert [row[:2] for row in rows(text)[1:]] == [
         ["Participant 8", "Max Roe"],

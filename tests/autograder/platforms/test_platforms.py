@@ -33,7 +33,10 @@ Files:
 
 
 def test_anonymous_canvas_downloads(download: Download) -> None:
-    download("canvas", {"anon_Ab3dE_67890_m1.ipynb": "a", "LATE_anon_Xy9_67891_m1-1.ipynb": "b"})
+    download(
+        "canvas",
+        {"anon_Ab3dE_67890_m1.ipynb": "a", "LATE_anon_Xy9_67891_m1-1.ipynb": "b"},
+    )
     assert download.there() == {"anon_Ab3dE": "a", "anon_Xy9": "b"}
     record = read_collected(download.submitted, "m1")
     assert [(one.id, one.late) for one in record.students.values()] == [
@@ -52,7 +55,9 @@ def test_blackboard_says_who_and_when(download: Download) -> None:
     download.course = replace(download.course, about=About(timezone="Europe/Berlin"))
     lines = download("blackboard", files)
     assert download.there() == {"ada_b": "a", "max": "new"}
-    assert download.time("ada_b") == "2026-03-12 18:22:26.000000 UTC"  # EST, by the receipt
+    assert (
+        download.time("ada_b") == "2026-03-12 18:22:26.000000 UTC"
+    )  # EST, by the receipt
     # the name's time, in the course's zone
     assert download.time("max") == "2026-03-02 09:00:00.000000 UTC"
     assert lines[0] == "2 submissions of m1: 2 new, 0 replaced, 0 unchanged"
@@ -61,14 +66,20 @@ def test_blackboard_says_who_and_when(download: Download) -> None:
 def test_a_time_without_a_zone_is_said_and_never_written(download: Download) -> None:
     lines = download("blackboard", {"m1_max_attempt_2026-03-01-10-00-00_m1.ipynb": "a"})
     assert any(
-        "max: when it was handed in is not known: 2026-03-01 10:00:00 has no time zone" in line
+        "max: when it was handed in is not known: 2026-03-01 10:00:00 has no time zone"
+        in line
         for line in lines
     )
     assert not (download.submitted / "max" / "m1" / "timestamp.txt").exists()
-    assert "no time zone" in read_collected(download.submitted, "m1").students["max"].unread
+    assert (
+        "no time zone"
+        in read_collected(download.submitted, "m1").students["max"].unread
+    )
 
 
-def test_a_receipt_without_a_file_is_somebody_who_handed_in_no_notebook(download: Download) -> None:
+def test_a_receipt_without_a_file_is_somebody_who_handed_in_no_notebook(
+    download: Download,
+) -> None:
     files = {
         "m1_max_attempt_2026-03-01-10-00-00_m1.ipynb": "a",
         "m1_ada_b_attempt_2026-03-12-13-22-26.txt": RECEIPT,
@@ -87,9 +98,15 @@ def test_ilias_folders_and_late_marks(download: Download) -> None:
             "Blatt_01/Feedback_files/to_Lovelace_Ada_alo_1234/from_De_La Cruz_Maria_mdc_99/x.ipynb": "c",
         },
     )
-    assert download.there() == {"De_La Cruz_Maria_mdc_99": "b", "Lovelace_Ada_alo_1234": "a"}
+    assert download.there() == {
+        "De_La Cruz_Maria_mdc_99": "b",
+        "Lovelace_Ada_alo_1234": "a",
+    }
     students = read_collected(download.submitted, "m1").students
-    assert [(one.id, one.late) for one in students.values()] == [("99", True), ("1234", False)]
+    assert [(one.id, one.late) for one in students.values()] == [
+        ("99", True),
+        ("1234", False),
+    ]
     assert students["Lovelace_Ada_alo_1234"].name == "Ada Lovelace"
 
 
@@ -97,8 +114,16 @@ def test_ilias_folders_and_late_marks(download: Download) -> None:
     ("origin", "name", "student"),
     [
         ("canvas", "eve_1_10_x_99_30_m1.ipynb", "eve_1"),
-        ("moodle", "Eve_1_assignsubmission_file/Vic_99_assignsubmission_file/m1.ipynb", "Eve_1"),
-        ("moodle", "Eve_1_assignsubmission_file_Vic_99_assignsubmission_file_m1.ipynb", "Eve_1"),
+        (
+            "moodle",
+            "Eve_1_assignsubmission_file/Vic_99_assignsubmission_file/m1.ipynb",
+            "Eve_1",
+        ),
+        (
+            "moodle",
+            "Eve_1_assignsubmission_file_Vic_99_assignsubmission_file_m1.ipynb",
+            "Eve_1",
+        ),
         (
             "blackboard",
             "m1_eve_attempt_2026-03-01-10-00-00_x_vic_attempt_2026-03-09-10-00-00_m1.ipynb",
@@ -132,7 +157,9 @@ def test_no_file_that_a_student_hands_in_is_a_receipt(download: Download) -> Non
 # What people hand in instead
 
 
-@pytest.mark.parametrize("name", ["m1.ipynb.txt", "m1.ipynb.json", "m1.IPYNB", "M1 (1).ipynb.TXT"])
+@pytest.mark.parametrize(
+    "name", ["m1.ipynb.txt", "m1.ipynb.json", "m1.IPYNB", "M1 (1).ipynb.TXT"]
+)
 def test_notebooks_under_odd_endings_are_taken(download: Download, name: str) -> None:
     download("canvas", {f"doe_1_10_{name}": "a"})
     assert download.there() == {"doe_1": "a"}
@@ -148,7 +175,9 @@ def test_notebooks_under_odd_endings_are_taken(download: Download, name: str) ->
         ("folder", "doe_1/m1/work.zip"),
     ],
 )
-def test_the_notebook_in_an_archive_is_taken(download: Download, origin: str, name: str) -> None:
+def test_the_notebook_in_an_archive_is_taken(
+    download: Download, origin: str, name: str
+) -> None:
     work = packed(
         {
             "work/m1.ipynb": "a",
@@ -167,7 +196,11 @@ def test_the_notebook_in_an_archive_is_taken(download: Download, origin: str, na
     [
         ("m1.html", b"<html>", "a web page, not a notebook: ask for the .ipynb file"),
         ("work.zip", b"PK\x03\x04 damaged", "an archive that cannot be unpacked"),
-        ("work.zip", packed({"report.pdf": ""}), "an archive without a notebook that can be taken"),
+        (
+            "work.zip",
+            packed({"report.pdf": ""}),
+            "an archive without a notebook that can be taken",
+        ),
         (
             "work.zip",
             packed({"inner.zip": packed({"m1.ipynb": "a"})}),
@@ -183,7 +216,11 @@ def test_the_notebook_in_an_archive_is_taken(download: Download, origin: str, na
     ],
 )
 def test_who_handed_in_something_else_is_named_with_the_reason(
-    download: Download, name: str, content: bytes, why: str, monkeypatch: pytest.MonkeyPatch
+    download: Download,
+    name: str,
+    content: bytes,
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(archives, "MAX_ENTRIES_WITHIN", 10)
     lines = download("canvas", {"ann_2_11_m1.ipynb": "b", f"doe_1_10_{name}": content})
@@ -208,7 +245,9 @@ def test_an_archive_that_holds_too_much_costs_nobody_else(
     assert download.there() == {"ann_2": "b"}
 
 
-def test_whoever_hands_in_a_notebook_later_is_not_missed_any_more(download: Download) -> None:
+def test_whoever_hands_in_a_notebook_later_is_not_missed_any_more(
+    download: Download,
+) -> None:
     download("canvas", {"ann_2_11_m1.ipynb": "b", "doe_1_10_m1.pdf": ""})
     assert list(read_collected(download.submitted, "m1").not_taken) == ["doe_1"]
     download("canvas", {"doe_1_12_m1.ipynb": "a"})
@@ -232,7 +271,9 @@ def test_composed_and_decomposed_letters_are_one_name(download: Download) -> Non
     assert download.there() == {name: "new"}
 
 
-def test_moodles_numbers_hold_within_an_assignment_only(course: Course, download: Download) -> None:
+def test_moodles_numbers_hold_within_an_assignment_only(
+    course: Course, download: Download
+) -> None:
     download("moodle", {"Ann Lee_7_assignsubmission_file/m1.ipynb": "a"})
     other = course.root / "source" / "m2"
     other.mkdir()
@@ -245,7 +286,9 @@ def test_moodles_numbers_hold_within_an_assignment_only(course: Course, download
     ]
 
 
-def test_the_roster_says_what_people_are_called(course: Course, download: Download) -> None:
+def test_the_roster_says_what_people_are_called(
+    course: Course, download: Download
+) -> None:
     (course.root / "students.csv").write_text(
         "id;name;email;canvas;github\ns01;Ada O’Brien;ada@example.org;12;Ada-OB\ns02;Max Roe;;;\n",
         encoding="utf-8",
@@ -272,7 +315,9 @@ def test_a_roster_with_a_mistake_is_refused(course: Course, download: Download) 
 # The record
 
 
-def test_the_record_says_what_was_done_and_who_is_not_there_any_more(download: Download) -> None:
+def test_the_record_says_what_was_done_and_who_is_not_there_any_more(
+    download: Download,
+) -> None:
     download("canvas", {"ann_2_11_m1.ipynb": "b", "doe_LATE_1_10_m1.ipynb": "a"})
     lines = download("canvas", {"ann_2_11_m1.ipynb": "b"})
     raw = json.loads((download.submitted / ".collected" / "m1.json").read_text())
@@ -296,7 +341,9 @@ def test_the_record_says_what_was_done_and_who_is_not_there_any_more(download: D
     }
 
 
-def test_a_broken_record_is_named_and_nobody_becomes_somebody_else(download: Download) -> None:
+def test_a_broken_record_is_named_and_nobody_becomes_somebody_else(
+    download: Download,
+) -> None:
     download("canvas", {"ann_2_11_m1.ipynb": "b"})
     (download.submitted / ".collected" / "m1.json").write_text("{")
     with pytest.raises(

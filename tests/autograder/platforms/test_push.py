@@ -95,12 +95,17 @@ class FakeCanvas:
         if place == "/courses/7":
             return Answer({"id": 7, "name": "Attention"})
         if place == "/courses/7/assignments":
-            return Answer([self.assignment, {**self.assignment, "id": 9, "name": "Quiz"}])
+            return Answer(
+                [self.assignment, {**self.assignment, "id": 9, "name": "Quiz"}]
+            )
         if place in ("/courses/7/users", "/courses/7/search_users"):
             assert asked.query["enrollment_type[]"] == ["student"]
             names = {101: "Jane Doe", 102: "John Doe", 103: "John Doe", 104: "Zoe Lee"}
             return Answer(
-                [{"id": id_, "name": name, "login_id": f"u{id_}"} for id_, name in names.items()]
+                [
+                    {"id": id_, "name": name, "login_id": f"u{id_}"}
+                    for id_, name in names.items()
+                ]
             )
         if place == "/courses/7/assignments/4711/submissions":
             return self._submissions(asked)
@@ -114,7 +119,9 @@ class FakeCanvas:
             }
             self.sent.append(given)
             self.scores |= {
-                int(id_): float(mark) for id_, mark in given.items() if int(id_) not in self.locked
+                int(id_): float(mark)
+                for id_, mark in given.items()
+                if int(id_) not in self.locked
             }
             return Answer(
                 {
@@ -124,7 +131,9 @@ class FakeCanvas:
                     "tag": "submissions_update",
                 }
             )
-        return Answer({"errors": [{"message": "The specified resource does not exist."}]}, 404)
+        return Answer(
+            {"errors": [{"message": "The specified resource does not exist."}]}, 404
+        )
 
     def _submissions(self, asked: Asked) -> Answer:
         page = int(asked.query.get("page", ["1"])[0])
@@ -143,7 +152,8 @@ class FakeCanvas:
             for id_ in ids
         ]
         return Answer(
-            rows, next_page=f"{self.url}{asked.path}?page={page + 1}" if page == 1 else ""
+            rows,
+            next_page=f"{self.url}{asked.path}?page={page + 1}" if page == 1 else "",
         )
 
     url: str = ""
@@ -192,7 +202,10 @@ def test_canvas_gets_the_marks_of_those_whose_they_are(
     assert fake_canvas.scores == {101: 11.0, 102: None, 103: 12.0, 104: None}
     assert said.splitlines()[-1] == "marks of attention sent to canvas, 'attention': 2"
     status, said = push(course, "canvas", fake_canvas.url)
-    assert (status, len(fake_canvas.sent)) == (0, 1)  # they have them: nothing is sent again
+    assert (status, len(fake_canvas.sent)) == (
+        0,
+        1,
+    )  # they have them: nothing is sent again
 
 
 def test_canvas_is_asked_when_everybody_handed_in(
@@ -204,7 +217,9 @@ def test_canvas_is_asked_when_everybody_handed_in(
     download = tmp_path / "download"
     download.mkdir()
     for name in ("doejane_101_9001", "doejohn_102_9002", "doejohn_LATE_103_9003"):
-        (download / f"{name}_attention.ipynb").write_text('{"cells": []}', encoding="utf-8")
+        (download / f"{name}_attention.ipynb").write_text(
+            '{"cells": []}', encoding="utf-8"
+        )
     made = CliRunner().invoke(
         main, ["collect", "attention", str(download), "--from", "canvas", "--ask-times"]
     )
@@ -237,7 +252,10 @@ def test_what_canvas_did_not_take_is_named(
             "'attention' has 50 points on canvas, and the marks here are out of 20",
         ),
         ({"published": False}, "'attention' is not published in Canvas"),
-        ({"grading_type": "pass_fail"}, "'attention' takes no points: it is pass_fail in Canvas"),
+        (
+            {"grading_type": "pass_fail"},
+            "'attention' takes no points: it is pass_fail in Canvas",
+        ),
         ({"anonymize_students": True}, "Canvas hides who is who in 'attention'"),
         (
             {"name": "week 2"},
@@ -246,7 +264,11 @@ def test_what_canvas_did_not_take_is_named(
     ],
 )
 def test_an_assignment_that_cannot_take_the_marks_gets_none(
-    course: Course, plain: Result, fake_canvas: FakeCanvas, change: dict[str, Any], why: str
+    course: Course,
+    plain: Result,
+    fake_canvas: FakeCanvas,
+    change: dict[str, Any],
+    why: str,
 ) -> None:
     hand_in(course, plain, CLASS)
     fake_canvas.assignment |= change
@@ -256,7 +278,10 @@ def test_an_assignment_that_cannot_take_the_marks_gets_none(
 
 
 def test_a_wrong_token_is_told_without_the_token(
-    course: Course, plain: Result, fake_canvas: FakeCanvas, monkeypatch: pytest.MonkeyPatch
+    course: Course,
+    plain: Result,
+    fake_canvas: FakeCanvas,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hand_in(course, plain, CLASS)
     monkeypatch.setenv("CANVAS_TOKEN", "another-secret")
@@ -277,10 +302,15 @@ def test_namesakes_whom_nobody_can_tell_apart_get_nothing(
     assert "John Doe (canvas 102) and John Doe (canvas 103) have one name" in said
 
 
-def test_a_server_that_is_not_there_is_told_in_one_line(course: Course, plain: Result) -> None:
+def test_a_server_that_is_not_there_is_told_in_one_line(
+    course: Course, plain: Result
+) -> None:
     hand_in(course, plain, CLASS)
     status, said = push(course, "canvas", "http://127.0.0.1:9")
-    assert (status, said) == (1, "autograder: Canvas does not answer (ConnectionError)\n")
+    assert (status, said) == (
+        1,
+        "autograder: Canvas does not answer (ConnectionError)\n",
+    )
 
 
 # Moodle
@@ -290,7 +320,9 @@ def test_a_server_that_is_not_there_is_told_in_one_line(course: Course, plain: R
 class FakeMoodle:
     """Course 7 with the assignment 31 (module 310) of 20 points, with comments as feedback."""
 
-    grades: dict[int, str] = field(default_factory=lambda: {11: "5.00000", 13: "-1.00000"})
+    grades: dict[int, str] = field(
+        default_factory=lambda: {11: "5.00000", 13: "-1.00000"}
+    )
     comments: dict[int, str] = field(default_factory=lambda: {11: "<p>Well done.</p>"})
     locked: set[int] = field(default_factory=set)
     grade: int = 20
@@ -299,7 +331,10 @@ class FakeMoodle:
 
     def answer(self, asked: Asked) -> Answer:
         form = {name: values[0] for name, values in asked.form.items()}
-        assert (asked.method, asked.path) == ("POST", "/moodle/webservice/rest/server.php")
+        assert (asked.method, asked.path) == (
+            "POST",
+            "/moodle/webservice/rest/server.php",
+        )
         assert (form["moodlewsrestformat"], asked.query) == ("json", {})
         if form["wstoken"] != TOKEN:
             return Answer(
@@ -315,7 +350,12 @@ class FakeMoodle:
     def _get_assignments(self, form: dict[str, str]) -> Any:
         assert form["courseids[0]"] == "7"
         configs = [
-            {"plugin": "comments", "subtype": "assignfeedback", "name": "enabled", "value": "1"}
+            {
+                "plugin": "comments",
+                "subtype": "assignfeedback",
+                "name": "enabled",
+                "value": "1",
+            }
         ]
         assignment = {
             "id": 31,
@@ -329,7 +369,10 @@ class FakeMoodle:
             "courses": [
                 {
                     "id": 7,
-                    "assignments": [assignment, {**assignment, "id": 32, "cmid": 320, "name": "b"}],
+                    "assignments": [
+                        assignment,
+                        {**assignment, "id": 32, "cmid": 320, "name": "b"},
+                    ],
                 }
             ]
         }
@@ -342,7 +385,13 @@ class FakeMoodle:
             (13, "John Doe", "john3@x.edu"),
         )
         return [
-            {"id": id_, "fullname": name, "email": email, "submitted": True, "requiregrading": True}
+            {
+                "id": id_,
+                "fullname": name,
+                "email": email,
+                "submitted": True,
+                "requiregrading": True,
+            }
             for id_, name, email in people
         ]
 
@@ -356,19 +405,31 @@ class FakeMoodle:
     def _get_submission_status(self, form: dict[str, str]) -> Any:
         text = self.comments.get(int(form["userid"]), "")
         fields = [
-            {"name": "comments", "description": "Feedback comments", "text": text, "format": 1}
+            {
+                "name": "comments",
+                "description": "Feedback comments",
+                "text": text,
+                "format": 1,
+            }
         ]
         return {
             "feedback": {
                 "plugins": [
-                    {"type": "comments", "name": "Feedback comments", "editorfields": fields}
+                    {
+                        "type": "comments",
+                        "name": "Feedback comments",
+                        "editorfields": fields,
+                    }
                 ]
             }
         }
 
     def _get_user_flags(self, form: dict[str, str]) -> Any:
         flags = [{"id": 1, "userid": 11, "workflowstate": "inreview"}]
-        return {"assignments": [{"assignmentid": 31, "userflags": flags}], "warnings": []}
+        return {
+            "assignments": [{"assignmentid": 31, "userflags": flags}],
+            "warnings": [],
+        }
 
     def _save_grades(self, form: dict[str, str]) -> None:
         assert (form["assignmentid"], form["applytoall"]) == ("31", "0")
@@ -391,7 +452,10 @@ class FakeMoodle:
             number += 1
 
 
-MOODLE_CLASS: dict[str, Arrival | None] = {"Jane Doe_501": moodle("501", "Jane Doe"), "j2": None}
+MOODLE_CLASS: dict[str, Arrival | None] = {
+    "Jane Doe_501": moodle("501", "Jane Doe"),
+    "j2": None,
+}
 
 
 def moodle_course(course: Course) -> None:
@@ -401,7 +465,9 @@ def moodle_course(course: Course) -> None:
     )
 
 
-def test_moodle_gets_the_marks_and_keeps_its_comments(course: Course, plain: Result) -> None:
+def test_moodle_gets_the_marks_and_keeps_its_comments(
+    course: Course, plain: Result
+) -> None:
     moodle_course(course)
     hand_in(course, plain, MOODLE_CLASS)
     fake = FakeMoodle()
@@ -433,9 +499,13 @@ def test_a_dry_run_on_moodle_sends_nothing(course: Course, plain: Result) -> Non
     hand_in(course, plain, MOODLE_CLASS)
     fake = FakeMoodle()
     with serve(fake.answer) as url:
-        status, said = push(course, "moodle", f"{url}/moodle", "--dry-run", "--column", "310")
+        status, said = push(
+            course, "moodle", f"{url}/moodle", "--dry-run", "--column", "310"
+        )
     assert (status, fake.saved) == (0, [])
-    assert said.splitlines()[-1] == "nothing was sent to moodle, since --dry-run was given"
+    assert (
+        said.splitlines()[-1] == "nothing was sent to moodle, since --dry-run was given"
+    )
 
 
 def test_a_grade_that_moodle_locks_is_named(course: Course, plain: Result) -> None:
@@ -467,7 +537,10 @@ def test_a_workflow_state_stays_as_it_is(course: Course, plain: Result) -> None:
 
 @pytest.mark.parametrize(
     ("grade", "why"),
-    [(50, "'attention' has 50 points on moodle"), (-2, "'attention' takes no points in Moodle")],
+    [
+        (50, "'attention' has 50 points on moodle"),
+        (-2, "'attention' takes no points in Moodle"),
+    ],
 )
 def test_moodle_with_another_maximum_or_a_scale_gets_nothing(
     course: Course, plain: Result, grade: int, why: str
@@ -489,7 +562,10 @@ def test_moodles_own_error_is_told(
     with serve(FakeMoodle().answer) as url:
         status, said = push(course, "moodle", f"{url}/moodle")
     assert status == 1
-    assert "Moodle refuses mod_assign_get_assignments: Invalid token (invalidtoken)" in said
+    assert (
+        "Moodle refuses mod_assign_get_assignments: Invalid token (invalidtoken)"
+        in said
+    )
     assert "another-secret" not in said
 
 
@@ -502,7 +578,9 @@ class FakeClassroom:
     two pages.
     """
 
-    grades: dict[str, float | None] = field(default_factory=lambda: {"g1": None, "g2": 12.0})
+    grades: dict[str, float | None] = field(
+        default_factory=lambda: {"g1": None, "g2": 12.0}
+    )
     own: bool = True
 
     def answer(self, asked: Asked) -> Answer:
@@ -528,32 +606,51 @@ class FakeClassroom:
         if place == "students":
             page = asked.query.get("pageToken", [""])[0]
             user, name, email = (
-                ("g2", "John Doe", "john@x.edu") if page else ("g1", "Jane Doe", "jane@x.edu")
+                ("g2", "John Doe", "john@x.edu")
+                if page
+                else ("g1", "Jane Doe", "jane@x.edu")
             )
             person = {
                 "userId": user,
-                "profile": {"id": user, "name": {"fullName": name}, "emailAddress": email},
+                "profile": {
+                    "id": user,
+                    "name": {"fullName": name},
+                    "emailAddress": email,
+                },
             }
-            return Answer({"students": [person], **({} if page else {"nextPageToken": "p2"})})
+            return Answer(
+                {"students": [person], **({} if page else {"nextPageToken": "p2"})}
+            )
         if place == "courseWork/w1/studentSubmissions":
             rows: list[dict[str, Any]] = [
-                {"id": f"s-{user}", "userId": user, "state": "TURNED_IN", "assignedGrade": grade}
+                {
+                    "id": f"s-{user}",
+                    "userId": user,
+                    "state": "TURNED_IN",
+                    "assignedGrade": grade,
+                }
                 for user, grade in self.grades.items()
             ]
             rows = [
-                {name: value for name, value in row.items() if value is not None} for row in rows
+                {name: value for name, value in row.items() if value is not None}
+                for row in rows
             ]
             return Answer({"studentSubmissions": rows})
-        if asked.method == "PATCH" and place.startswith("courseWork/w1/studentSubmissions/s-"):
+        if asked.method == "PATCH" and place.startswith(
+            "courseWork/w1/studentSubmissions/s-"
+        ):
             assert asked.query["updateMask"] == ["assignedGrade,draftGrade"]
             self.grades[place.rpartition("/s-")[2]] = asked.body["assignedGrade"]
             return Answer({"id": place.rpartition("/")[2], **asked.body})
-        return Answer({"error": {"code": 404, "message": "Requested entity was not found."}}, 404)
+        return Answer(
+            {"error": {"code": 404, "message": "Requested entity was not found."}}, 404
+        )
 
 
 def classroom_course(course: Course, plain: Result) -> None:
     (course.root / "students.csv").write_text(
-        "id,name,email\ns1,Jane Doe,jane@x.edu\ns2,John Doe,john@x.edu\n", encoding="utf-8"
+        "id,name,email\ns1,Jane Doe,jane@x.edu\ns2,John Doe,john@x.edu\n",
+        encoding="utf-8",
     )
     hand_in(course, plain, {"s1": None, "s2": None})
 
@@ -572,7 +669,9 @@ def test_classroom_gets_the_marks(course: Course, plain: Result) -> None:
     ]
 
 
-def test_what_another_project_made_in_classroom_is_refused(course: Course, plain: Result) -> None:
+def test_what_another_project_made_in_classroom_is_refused(
+    course: Course, plain: Result
+) -> None:
     classroom_course(course, plain)
     fake = FakeClassroom(own=False)
     with serve(fake.answer) as url:
@@ -608,12 +707,19 @@ def test_a_token_may_lie_in_a_file_outside_the_course(
     with pytest.raises(KitError, match="where it could be committed"):
         read_token(course.root, "canvas")
     monkeypatch.delenv("CANVAS_TOKEN_FILE")
-    with pytest.raises(KitError, match=r"no token for canvas: put it into \$CANVAS_TOKEN"):
+    with pytest.raises(
+        KitError, match=r"no token for canvas: put it into \$CANVAS_TOKEN"
+    ):
         read_token(course.root, "canvas")
 
 
 @pytest.mark.parametrize(
-    "url", ["http://canvas.example.org", "https://user:pw@canvas.example.org", "canvas.example.org"]
+    "url",
+    [
+        "http://canvas.example.org",
+        "https://user:pw@canvas.example.org",
+        "canvas.example.org",
+    ],
 )
 def test_a_token_goes_to_no_address_that_is_not_encrypted(
     course: Course, plain: Result, url: str
@@ -627,6 +733,8 @@ def test_a_token_goes_to_no_address_that_is_not_encrypted(
 
 def test_without_a_course_nothing_is_asked(course: Course, plain: Result) -> None:
     hand_in(course, plain, CLASS)
-    result = CliRunner().invoke(main, ["export", "attention", "--format", "canvas", "--push"])
+    result = CliRunner().invoke(
+        main, ["export", "attention", "--format", "canvas", "--push"]
+    )
     assert result.exit_code == 2
     assert "write `url` and `course` under [canvas]" in result.output

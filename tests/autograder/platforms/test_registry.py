@@ -58,15 +58,17 @@ def test_the_page_has_a_row_for_every_download_and_every_format() -> None:
 
 
 def test_what_can_be_pushed_and_what_is_filled() -> None:
-    assert [name for name, platform in platforms().items() if platform.interface] == list(
-        PUSH_PLATFORMS
-    )
+    assert [
+        name for name, platform in platforms().items() if platform.interface
+    ] == list(PUSH_PLATFORMS)
     assert [name for name in with_own_file() if not NAMES[name].own_file] == []
     assert PUSH_PLATFORMS == ("canvas", "moodle", "classroom")
 
 
 @pytest.mark.parametrize("name", WITH_IDS)
-def test_the_class_list_has_a_column_for_every_platform_with_ids(name: str, tmp_path: Path) -> None:
+def test_the_class_list_has_a_column_for_every_platform_with_ids(
+    name: str, tmp_path: Path
+) -> None:
     (tmp_path / "students.csv").write_text(f"id,{name}\ns1,77\n", encoding="utf-8")
     roster = read_roster(tmp_path)
     assert roster is not None

@@ -16,7 +16,12 @@ from stored_results import outcome, question, result_of
 from autograder.basics.errors import IsolationUnavailable
 from autograder.outputs.junit import junit_xml
 from autograder.platforms import gradescope
-from autograder.platforms.github import classroom_notices, escape, job_summary, points_output
+from autograder.platforms.github import (
+    classroom_notices,
+    escape,
+    job_summary,
+    points_output,
+)
 from autograder.platforms.github import main as github_main
 from autograder.platforms.gradescope import (
     find_notebook,
@@ -28,19 +33,31 @@ from autograder.records.model import Graded, Result
 from autograder.records.results import TimingFile, write_result
 
 
-def test_junit_counts_failures_and_errors(plain: Result, hostile: Result, problem: Graded) -> None:
+def test_junit_counts_failures_and_errors(
+    plain: Result, hostile: Result, problem: Graded
+) -> None:
     text = "".join(junit_xml([plain, hostile], [problem]))
     root = ElementTree.fromstring(text.encode())
     assert root.attrib == {"tests": "11", "failures": "2", "errors": "5"}
     suite = root[0]
-    assert suite.attrib == {"name": "attention.ada", "tests": "7", "failures": "2", "errors": "2"}
+    assert suite.attrib == {
+        "name": "attention.ada",
+        "tests": "7",
+        "failures": "2",
+        "errors": "2",
+    }
     failed = suite.findall("testcase")[1]
     assert failed.get("name") == "test_each_query_distributes_over_the_keys"
     assert failed.get("classname") == "attention.ada.softmax"
     assert failed[0].tag == "failure"
     assert failed[0].text == "`softmax(z[4, 7])` differs first at [0, 1]."
-    assert [case[0].get("type") for case in suite.findall("testcase")[5:]] == ["missing", "missing"]
-    assert root[2][0][0].get("message") == "not a notebook [link](javascript:alert(1))red"
+    assert [case[0].get("type") for case in suite.findall("testcase")[5:]] == [
+        "missing",
+        "missing",
+    ]
+    assert (
+        root[2][0][0].get("message") == "not a notebook [link](javascript:alert(1))red"
+    )
 
 
 def test_junit_keeps_markup_as_text(hostile: Result) -> None:
@@ -90,7 +107,9 @@ def test_markdown_is_escaped(text: str, expected: str) -> None:
 def test_summary_of_a_fully_right_submission_is_its_table() -> None:
     right = result_of(
         "ada",
-        question("softmax", outcome("test_rows", 2.0, 2.0), outcome("test_shift", 1.0, 1.0)),
+        question(
+            "softmax", outcome("test_rows", 2.0, 2.0), outcome("test_shift", 1.0, 1.0)
+        ),
         cells=[],
         isolation="strict",
         suite="suite-1",
@@ -131,7 +150,9 @@ def test_summary_of_a_hostile_result(hostile: Result) -> None:
     assert "**Graded without isolation.**" in text
 
 
-def test_rendered_markdown_has_no_element_of_a_students(plain: Result, hostile: Result) -> None:
+def test_rendered_markdown_has_no_element_of_a_students(
+    plain: Result, hostile: Result
+) -> None:
     from markdown_it import MarkdownIt
 
     html = (
@@ -178,7 +199,8 @@ def test_a_summary_has_a_largest_size(hostile: Result) -> None:
 def test_points_are_numbers(plain: Result, hostile: Result) -> None:
     assert points_output([plain]) == "points=11\nmax_points=20\n"
     assert (
-        points_output([plain, replace(hostile, score=0.1 + 0.2)]) == "points=11.3\nmax_points=23\n"
+        points_output([plain, replace(hostile, score=0.1 + 0.2)])
+        == "points=11.3\nmax_points=23\n"
     )
 
 
@@ -202,8 +224,12 @@ def test_the_runner_gets_summary_and_points(
         monkeypatch.setenv(name, str(tmp_path / name))
     write_result(tmp_path / "results", plain)
     assert github_main(["attention", str(tmp_path / "results"), str(tmp_path)]) == 0
-    assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == "points=11\nmax_points=20\n"
-    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8") == job_summary([plain])
+    assert (tmp_path / "GITHUB_OUTPUT").read_text(
+        encoding="utf-8"
+    ) == "points=11\nmax_points=20\n"
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(
+        encoding="utf-8"
+    ) == job_summary([plain])
     assert github_main(["other", str(tmp_path / "results"), str(tmp_path)]) == 1
 
 
@@ -220,8 +246,13 @@ def test_a_notebook_that_could_not_be_graded_has_its_reason_and_its_points(
     release.parent.mkdir(parents=True)
     release.write_text(json.dumps({"cells": cells}), encoding="utf-8")
     TimingFile(tmp_path / "results", "attention").note([problem])
-    assert github_main(["attention", str(tmp_path / "results"), str(tmp_path / "course")]) == 1
-    assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == "points=0\nmax_points=20\n"
+    assert (
+        github_main(["attention", str(tmp_path / "results"), str(tmp_path / "course")])
+        == 1
+    )
+    assert (tmp_path / "GITHUB_OUTPUT").read_text(
+        encoding="utf-8"
+    ) == "points=0\nmax_points=20\n"
     summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
     assert "Not graded" in summary
     assert "not a notebook" in summary
@@ -233,9 +264,19 @@ def test_gradescope_has_an_entry_a_question(plain: Result) -> None:
     page = json.loads(results_json(plain))
     assert page["score"] == 11.0
     assert page["stdout_visibility"] == "hidden"
-    assert {page["output_format"], *(test["output_format"] for test in page["tests"])} == {"text"}
-    assert [(t["name"], t["score"], t["max_score"], t.get("status")) for t in page["tests"]] == [
-        ("softmax", 2.0, 4.0, None),  # with a part of its points neither passed nor failed
+    assert {
+        page["output_format"],
+        *(test["output_format"] for test in page["tests"]),
+    } == {"text"}
+    assert [
+        (t["name"], t["score"], t["max_score"], t.get("status")) for t in page["tests"]
+    ] == [
+        (
+            "softmax",
+            2.0,
+            4.0,
+            None,
+        ),  # with a part of its points neither passed nor failed
         ("attention", 6.0, 6.0, "passed"),
         ("heads", 3.0, 10.0, None),
     ]
@@ -254,7 +295,9 @@ def test_gradescope_has_an_entry_a_question(plain: Result) -> None:
     ]
 
 
-def test_gradescope_says_what_a_person_gives_and_shows_what_the_course_says(plain: Result) -> None:
+def test_gradescope_says_what_a_person_gives_and_shows_what_the_course_says(
+    plain: Result,
+) -> None:
     page = json.loads(results_json(plain, written=5.0, visibility="after_published"))
     assert page["output"].startswith(
         "Not in this score: 5 points of written answers, which a person gives."
@@ -262,7 +305,9 @@ def test_gradescope_says_what_a_person_gives_and_shows_what_the_course_says(plai
     assert {t["visibility"] for t in page["tests"]} == {"after_published"}
     nothing = replace(plain.questions[0], score=0.0)
     assert (
-        json.loads(results_json(replace(plain, questions=(nothing,))))["tests"][0]["status"]
+        json.loads(results_json(replace(plain, questions=(nothing,))))["tests"][0][
+            "status"
+        ]
         == "failed"
     )
 
@@ -310,7 +355,9 @@ def stand_in(tmp_path: Path, plain: Result) -> Callable[..., list[str]]:
     will find.
     """
 
-    def make(stands: Sequence[str], problem: str = "", isolation: str = "strict") -> list[str]:
+    def make(
+        stands: Sequence[str], problem: str = "", isolation: str = "strict"
+    ) -> list[str]:
         result = replace(plain, isolation=isolation)
         (tmp_path / "result.json").write_text(result.to_json(), encoding="utf-8")
         script = tmp_path / "stand_in.py"
@@ -338,13 +385,17 @@ def graded(base: Path, command: Sequence[str]) -> Any:
     return json.loads(grade_submission("attention", base, base, command, print))
 
 
-def test_strict_walls_need_no_note(base: Path, stand_in: Callable[..., list[str]]) -> None:
+def test_strict_walls_need_no_note(
+    base: Path, stand_in: Callable[..., list[str]]
+) -> None:
     page = graded(base, stand_in(["strict", "auto"]))
     assert page["score"] == 11.0
     assert "walls" not in page["output"]
 
 
-def test_weaker_walls_are_said_out_loud(base: Path, stand_in: Callable[..., list[str]]) -> None:
+def test_weaker_walls_are_said_out_loud(
+    base: Path, stand_in: Callable[..., list[str]]
+) -> None:
     page = graded(base, stand_in(["auto"], isolation="no-open"))
     assert page["score"] == 11.0
     assert page["output"].startswith(
@@ -404,7 +455,9 @@ def test_the_page_is_written_where_gradescope_reads_it(
     base: Path, monkeypatch: pytest.MonkeyPatch, plain: Result
 ) -> None:
     monkeypatch.setattr(gradescope, "BASE", base)
-    monkeypatch.setattr(gradescope, "grade_submission", lambda *arguments: results_json(plain))
+    monkeypatch.setattr(
+        gradescope, "grade_submission", lambda *arguments: results_json(plain)
+    )
     assert gradescope.main(["attention", str(base)]) == 0
     page = base / "results" / "results.json"
     assert page.read_text(encoding="utf-8") == results_json(plain)

@@ -59,7 +59,9 @@ def test_canvas_gradebook_says_which_number_is_an_id(download: Download) -> None
 
 def test_anonymous_ids_of_five_digits_are_nobodys_user_id(download: Download) -> None:
     download.class_list("id,canvas\ns1,12345\n")
-    download("canvas", {"anon_12345_67890_m1.ipynb": "a", "anon_Ab3dE_67891_m1.ipynb": "b"})
+    download(
+        "canvas", {"anon_12345_67890_m1.ipynb": "a", "anon_Ab3dE_67891_m1.ipynb": "b"}
+    )
     assert download.there() == {"anon_12345": "a", "anon_Ab3dE": "b"}
     ledger = read_ledger(download.course)
     assert ledger.ids("anon_12345", "m1") == {"canvas-anonymous": "12345"}
@@ -98,7 +100,8 @@ def test_two_namesakes_and_a_list_of_one_are_refused_and_nothing_is_written(
 ) -> None:
     download.class_list("id,name,email\ns2,John Doe,john@example.org\n")
     with pytest.raises(
-        KitError, match=r"John Doe \(moodle 502\) and John Doe \(moodle 503\) have one name.*s2"
+        KitError,
+        match=r"John Doe \(moodle 502\) and John Doe \(moodle 503\) have one name.*s2",
     ):
         download("moodle", NAMESAKES)
     assert download.there() == {}
@@ -136,12 +139,16 @@ def test_a_worksheet_corrects_what_a_name_had_linked(download: Download) -> None
     lines = download("moodle", only, f'Identifier,"Full name","Email address"\n{rows}')
     assert download.there() == {"John Doe_503": "b"}
     assert any(
-        line.startswith("s2: what lay here was handed in by moodle 503, who is John Doe_503")
+        line.startswith(
+            "s2: what lay here was handed in by moodle 503, who is John Doe_503"
+        )
         for line in lines
     )
 
 
-def test_work_that_a_name_gave_to_the_wrong_student_is_put_aside(download: Download) -> None:
+def test_work_that_a_name_gave_to_the_wrong_student_is_put_aside(
+    download: Download,
+) -> None:
     download.class_list("id,name\ns1,John Doe\n")
     download("canvas", {"doejohn_102_9002_m1.ipynb": "of 102"})
     assert download.there() == {"s1": "of 102"}
@@ -203,7 +210,8 @@ def test_underscores_stay_in_slugs_and_in_usernames(course: Course) -> None:
         (path / name).write_text(content)
     collect(course, course.assignment("k1_means"), path, "github")
     there = {
-        p.parent.parent.name: p.read_text() for p in course.submitted.glob("*/k1_means/*.ipynb")
+        p.parent.parent.name: p.read_text()
+        for p in course.submitted.glob("*/k1_means/*.ipynb")
     }
     assert there == {"jane_univ": "a", "octocat": "b"}
 
@@ -211,7 +219,11 @@ def test_underscores_stay_in_slugs_and_in_usernames(course: Course) -> None:
 def test_a_second_repository_of_one_user_is_a_later_attempt(download: Download) -> None:
     lines = download(
         "github",
-        {"m1-octocat/m1.ipynb": "a", "m1-octocat-2/m1.ipynb": "c", "m1-octocat-1/m1.ipynb": "b"},
+        {
+            "m1-octocat/m1.ipynb": "a",
+            "m1-octocat-2/m1.ipynb": "c",
+            "m1-octocat-1/m1.ipynb": "b",
+        },
     )
     assert download.there() == {"octocat": "c"}
     assert lines[1].startswith("octocat: 3 notebooks; took m1-octocat-2/m1.ipynb")
@@ -221,14 +233,20 @@ def test_a_username_may_end_in_a_number(download: Download) -> None:
     download.class_list("id,github\ns1,octocat\ns2,octocat-1\n")
     download(
         "github",
-        {"m1-octocat/m1.ipynb": "a", "m1-octocat-1/m1.ipynb": "b", "m1-hubot-7/m1.ipynb": "c"},
+        {
+            "m1-octocat/m1.ipynb": "a",
+            "m1-octocat-1/m1.ipynb": "b",
+            "m1-hubot-7/m1.ipynb": "c",
+        },
     )
     assert download.there() == {"hubot-7": "c", "s1": "a", "s2": "b"}
 
 
 @pytest.mark.parametrize("fork", ["m1-starter", "m1", "exercises"])
 def test_forks_of_equal_names_are_their_owners(download: Download, fork: str) -> None:
-    download("github", {f"ann-b/{fork}/m1.ipynb": "a", f"octocat/{fork}/work/m1.ipynb": "b"})
+    download(
+        "github", {f"ann-b/{fork}/m1.ipynb": "a", f"octocat/{fork}/work/m1.ipynb": "b"}
+    )
     assert download.there() == {"ann-b": "a", "octocat": "b"}
 
 
@@ -239,7 +257,10 @@ def test_a_folder_that_is_called_like_a_repository_is_not_the_whole_class(
         KitError,
         match=r"all notebooks lie in m1-2026, which is called like one student's repository",
     ):
-        download("github", {"m1-2026/m1-ann/m1.ipynb": "a", "m1-2026/m1-octocat/m1.ipynb": "b"})
+        download(
+            "github",
+            {"m1-2026/m1-ann/m1.ipynb": "a", "m1-2026/m1-octocat/m1.ipynb": "b"},
+        )
     assert download.there() == {}
 
 
@@ -248,39 +269,51 @@ def test_a_folder_that_is_called_like_a_repository_is_not_the_whole_class(
 
 def listed(number: int, *people: tuple[str, str, str], day: int = 1) -> str:
     lines = [
-        f"  - :name: {name}\n    :sid: {sid}\n    :email: {email}" for name, sid, email in people
+        f"  - :name: {name}\n    :sid: {sid}\n    :email: {email}"
+        for name, sid, email in people
     ]
     text = "\n".join(lines)
-    return (
-        f"submission_{number}:\n  :submitters:\n{text}\n  :created_at: 2026-10-0{day} 21:00:00 Z\n"
-    )
+    return f"submission_{number}:\n  :submitters:\n{text}\n  :created_at: 2026-10-0{day} 21:00:00 Z\n"
 
 
 def test_a_student_id_that_comes_later_is_no_second_person(download: Download) -> None:
     jane = ("Person One", "", "one@example.org")
     download(
-        "gradescope", {"submission_metadata.yml": listed(7, jane), "submission_7/m1.ipynb": "a"}
+        "gradescope",
+        {"submission_metadata.yml": listed(7, jane), "submission_7/m1.ipynb": "a"},
     )
     assert list(download.there()) == ["one@example.org"]
     with_sid = listed(21, ("Person One", "4104", "one@example.org"), day=2)
-    download("gradescope", {"submission_metadata.yml": with_sid, "submission_21/m1.ipynb": "b"})
+    download(
+        "gradescope",
+        {"submission_metadata.yml": with_sid, "submission_21/m1.ipynb": "b"},
+    )
     assert download.there() == {"one@example.org": "b"}
     only_sid = listed(22, ("Person One", "4104", ""), day=3)
-    download("gradescope", {"submission_metadata.yml": only_sid, "submission_22/m1.ipynb": "c"})
+    download(
+        "gradescope",
+        {"submission_metadata.yml": only_sid, "submission_22/m1.ipynb": "c"},
+    )
     assert download.there() == {"one@example.org": "c"}
 
 
 def test_namesakes_on_gradescope_without_ids_are_refused(download: Download) -> None:
     john = ("John Doe", "", "")
     files = {"submission_1/m1.ipynb": "a", "submission_2/m1.ipynb": "b"}
-    with pytest.raises(KitError, match="John Doe stands in several of Gradescope's submissions"):
+    with pytest.raises(
+        KitError, match="John Doe stands in several of Gradescope's submissions"
+    ):
         download(
-            "gradescope", {"submission_metadata.yml": listed(1, john) + listed(2, john), **files}
+            "gradescope",
+            {"submission_metadata.yml": listed(1, john) + listed(2, john), **files},
         )
 
 
 def test_a_group_on_gradescope_hands_in_once_and_may_part(download: Download) -> None:
-    one, two = ("Person One", "1", "one@example.org"), ("Person Two", "2", "two@example.org")
+    one, two = (
+        ("Person One", "1", "one@example.org"),
+        ("Person Two", "2", "two@example.org"),
+    )
     apart = listed(1, one) + listed(2, two)
     download(
         "gradescope",
@@ -292,7 +325,10 @@ def test_a_group_on_gradescope_hands_in_once_and_may_part(download: Download) ->
     )
     lines = download(
         "gradescope",
-        {"submission_metadata.yml": listed(3, one, two, day=2), "submission_3/m1.ipynb": "c"},
+        {
+            "submission_metadata.yml": listed(3, one, two, day=2),
+            "submission_3/m1.ipynb": "c",
+        },
     )
     assert download.there() == {"1": "c"}
     assert "2: hands in with 1 now; the earlier notebook is in previous/" in lines
@@ -365,7 +401,10 @@ def test_open_edx_puts_the_username_between_hyphens(download: Download) -> None:
     ("files", "message"),
     [
         (["A/Doe, Jane(jdoe)/Submission attachment(s)/m1.ipynb"], "--from sakai"),
-        (["12345-67890 - Jane Doe - Oct 1, 2026 1015 PM/m1.ipynb"], "--from brightspace"),
+        (
+            ["12345-67890 - Jane Doe - Oct 1, 2026 1015 PM/m1.ipynb"],
+            "--from brightspace",
+        ),
         (["[1]Week, [1]Work, [1]Unit/[1] - jdoe - m1.ipynb"], "--from edx"),
         (["Jane Doe_501_assignsubmission_file/m1.ipynb"], "--from moodle"),
         (
@@ -388,7 +427,8 @@ def test_a_folder_in_which_one_student_would_be_several_is_refused(
 
 def test_a_roster_is_of_the_platform(download: Download, tmp_path: Path) -> None:
     with pytest.raises(
-        KitError, match="--roster is for --from canvas, its gradebook, and --from moodle"
+        KitError,
+        match="--roster is for --from canvas, its gradebook, and --from moodle",
     ):
         download("github", {"m1-ann/m1.ipynb": "a"}, "Identifier\n")
     with pytest.raises(KitError, match=r"roster\.csv: nobody stands in it"):

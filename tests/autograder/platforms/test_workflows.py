@@ -79,11 +79,14 @@ class Runner:
         libraries = folder / "libraries"
         libraries.mkdir()
         for path in next(ENVIRONMENT.glob("lib/python3*/site-packages")).iterdir():
-            if not re.match(r"(?i)attention.kit|__editable__|pip|distutils-precedence", path.name):
+            if not re.match(
+                r"(?i)attention.kit|__editable__|pip|distutils-precedence", path.name
+            ):
                 (libraries / path.name).symlink_to(path)
         self._tool("python", _PYTHON.format(python=sys.executable, libraries=libraries))
         self._tool(
-            "gh", f"#!/bin/sh\nls {hub}/class | while read name; do echo class/$name; done\n"
+            "gh",
+            f"#!/bin/sh\nls {hub}/class | while read name; do echo class/$name; done\n",
         )
         self.environment = {
             "PATH": str(folder / "tools"),
@@ -131,7 +134,9 @@ class Runner:
         return status
 
     def _run(self, step: Mapping[str, Any]) -> int:
-        environment = {name: self._value(text) for name, text in step.get("env", {}).items()}
+        environment = {
+            name: self._value(text) for name, text in step.get("env", {}).items()
+        }
         done = subprocess.run(
             [
                 "bash",
@@ -178,9 +183,19 @@ def autograder(folder: Path, *arguments: str) -> None:
 
 def push(folder: Path, hub: Path, name: str) -> None:
     """The folder as a repository of the hub, with what git does not ignore."""
-    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    git = [
+        "git",
+        "-C",
+        str(folder),
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.org",
+    ]
     (hub / name).parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(hub / name)], check=True)
+    subprocess.run(
+        ["git", "init", "-q", "--bare", "-b", "main", str(hub / name)], check=True
+    )
     for command in (
         ["init", "-q", "-b", "main"],
         ["add", "."],
@@ -206,11 +221,19 @@ def test_both_workflows_grade_a_course_of_init_to_their_end(tmp_path: Path) -> N
     autograder(tmp_path, "init", "course")
     autograder(course, "new", "rows")
     autograder(course, "build")
-    autograder(course, "bundle", "rows", "--for", "github", "--to", str(tmp_path / "template"))
+    autograder(
+        course, "bundle", "rows", "--for", "github", "--to", str(tmp_path / "template")
+    )
     autograder(course, "bundle", "rows", "--for", "github-course", "--to", ".")
     push(course, hub, "staff/course")
-    push(answered(tmp_path / "template", tmp_path / "ada", ANSWER), hub, "class/rows-ada")
-    push(answered(tmp_path / "template", tmp_path / "ben", UNREFUSED), hub, "class/rows-ben")
+    push(
+        answered(tmp_path / "template", tmp_path / "ada", ANSWER), hub, "class/rows-ada"
+    )
+    push(
+        answered(tmp_path / "template", tmp_path / "ben", UNREFUSED),
+        hub,
+        "class/rows-ben",
+    )
 
     # 1 In a student's repository: all of the tests' 90 points, and 90 go back to GitHub Classroom.
     workflow = yaml.safe_load(
@@ -224,7 +247,9 @@ def test_both_workflows_grade_a_course_of_init_to_their_end(tmp_path: Path) -> N
     runner = Runner(tmp_path / "runner", hub, "class/rows-ada", settings)
     (job,) = workflow["jobs"].values()
     assert runner.run(job) == 0, runner.printed
-    assert (tmp_path / "runner/output").read_text(encoding="utf-8") == "points=90\nmax_points=90\n"
+    assert (tmp_path / "runner/output").read_text(
+        encoding="utf-8"
+    ) == "points=90\nmax_points=90\n"
     assert (
         (tmp_path / "runner/summary")
         .read_text(encoding="utf-8")
@@ -242,7 +267,9 @@ def test_both_workflows_grade_a_course_of_init_to_their_end(tmp_path: Path) -> N
     settings = {"vars.STUDENTS_OWNER": "class", "secrets.STUDENTS_TOKEN": ""}
     runner = Runner(tmp_path / "machine", hub, "staff/course", settings)
     assert runner.run(workflow["jobs"]["grade"]) == 0, runner.printed
-    with (runner.workspace / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
+    with (runner.workspace / "grades.csv").open(
+        encoding="utf-8-sig", newline=""
+    ) as file:
         rows = {row["student"]: row for row in csv.DictReader(file)}
     assert {name: row["status"] for name, row in rows.items()} == dict.fromkeys(
         ("ada", "ben"), "waits for a person"
@@ -251,7 +278,9 @@ def test_both_workflows_grade_a_course_of_init_to_their_end(tmp_path: Path) -> N
         path.stem: json.loads(path.read_text(encoding="utf-8"))
         for path in runner.workspace.glob("results/rows/*")
     }
-    assert {name: (result["score"], result["isolation"]) for name, result in results.items()} == {
+    assert {
+        name: (result["score"], result["isolation"]) for name, result in results.items()
+    } == {
         "ada": (90.0, "strict"),
         "ben": (85.0, "strict"),
     }
@@ -337,7 +366,12 @@ def test_every_workflow_has_the_form_that_github_reads(name: str) -> None:
             "needs",
             "permissions",
         }
-        assert set(job.get("permissions", {})) <= {"contents", "id-token", "packages", "pages"}
+        assert set(job.get("permissions", {})) <= {
+            "contents",
+            "id-token",
+            "packages",
+            "pages",
+        }
         ids = {step["id"] for step in job["steps"] if "id" in step}
         for step in job["steps"]:
             assert ("run" in step) != ("uses" in step)
@@ -352,19 +386,25 @@ def test_every_workflow_has_the_form_that_github_reads(name: str) -> None:
                 "working-directory",
             }
             assert "run" in step or re.fullmatch(r"[\w-]+/[\w-]+@\S+", step["uses"])
-            bash = subprocess.run(["bash", "-n"], input=step.get("run", ""), text=True, check=False)
+            bash = subprocess.run(
+                ["bash", "-n"], input=step.get("run", ""), text=True, check=False
+            )
             assert bash.returncode == 0
             outside = re.search(r"\$\{\{(?! *matrix\.)", step.get("run", ""))
             assert outside is None, "a value from outside would be read as a command"
         for expression in re.findall(r"\$\{\{ *(.*?) *\}\}", str(job)):
             assert re.fullmatch(
-                r"(vars|secrets|matrix|github)\.\w+|steps\.\w+\.outputs\.\w+", expression
+                r"(vars|secrets|matrix|github)\.\w+|steps\.\w+\.outputs\.\w+",
+                expression,
             )
-            assert not expression.startswith("steps.") or expression.split(".")[1] in ids
+            assert (
+                not expression.startswith("steps.") or expression.split(".")[1] in ids
+            )
 
 
 @pytest.mark.skipif(
-    ACTIONLINT is None and "REQUIRE_ACTIONLINT" not in os.environ, reason="no actionlint on PATH"
+    ACTIONLINT is None and "REQUIRE_ACTIONLINT" not in os.environ,
+    reason="no actionlint on PATH",
 )
 def test_actionlint_finds_nothing(tmp_path: Path) -> None:
     """In our own workflows and in those that bundles carry; with REQUIRE_ACTIONLINT it may not be

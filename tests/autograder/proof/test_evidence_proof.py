@@ -6,7 +6,9 @@ from autograder.proof.evidence_proof import ShownMistakes, evidence_problems
 from autograder.suite.known_answers import KnownAnswer
 
 COLUMNS = KnownAnswer("f", "columns", "hint", "", shows="sums_to_one(-2)")
-SCALED = KnownAnswer("f", "scaled", "hint", "", shows="sums_to_one(-2) & off_by_a_factor()")
+SCALED = KnownAnswer(
+    "f", "scaled", "hint", "", shows="sums_to_one(-2) & off_by_a_factor()"
+)
 OTHER = KnownAnswer("f", "other", "hint", "", shows="not_finite()")
 
 
@@ -38,7 +40,9 @@ def test_a_mistake_that_does_not_show_itself_is_told() -> None:
 
 def test_a_mistake_or_an_alternate_that_shows_another_is_told() -> None:
     told = problems(tried("columns", ("columns",), "columns", "scaled"))
-    assert told == ["f/columns shows scaled, and does not say so: give it the same shows="]
+    assert told == [
+        "f/columns shows scaled, and does not say so: give it the same shows="
+    ]
     assert problems(tried("an_alternate", (), "other")) == [
         "f/an_alternate shows other, and does not say so: give it the same shows="
     ]
@@ -46,7 +50,9 @@ def test_a_mistake_or_an_alternate_that_shows_another_is_told() -> None:
 
 def test_a_predicate_that_is_true_of_other_pairs_says_too_little() -> None:
     """Of ten pairs without `other` one may show it, and two may not; pairs with it do not count."""
-    silent = [tried(f"pair {number}", ("scaled", "plain"), "scaled") for number in range(8)]
+    silent = [
+        tried(f"pair {number}", ("scaled", "plain"), "scaled") for number in range(8)
+    ]
     false = tried("scaled and plain", ("scaled", "plain"), "scaled", "other")
     with_it = tried("scaled and other", ("scaled", "other"), "scaled", "other")
     assert problems(*silent, silent[0], false, with_it) == []

@@ -13,7 +13,12 @@ import pytest
 from autograder.basics.errors import KitError
 from autograder.proof.code_mutants import Variant
 from autograder.proof.cost_exceptions import CostException
-from autograder.proof.figures import QuestionFigures, cost_problems, flaky, question_figures
+from autograder.proof.figures import (
+    QuestionFigures,
+    cost_problems,
+    flaky,
+    question_figures,
+)
 from autograder.proof.mutants import JudgedMutant
 from autograder.proof.proof_report import (
     TABLES,
@@ -38,7 +43,11 @@ from autograder.suite.known_answers import KnownAnswer
 
 QUESTION = SuiteQuestion(
     "f",
-    (SuiteTest("test_a", 3.0, ""), SuiteTest("test_b", 1.0, ""), SuiteTest("test_c", 0.0, "")),
+    (
+        SuiteTest("test_a", 3.0, ""),
+        SuiteTest("test_b", 1.0, ""),
+        SuiteTest("test_c", 0.0, ""),
+    ),
     (),
     (),
 )
@@ -52,7 +61,13 @@ def tried(
     apart.
     """
     tests = tuple(
-        TrialTest(test.name, "failed" if test.name[-1] in failing else "passed", "", (far,), 0.0)
+        TrialTest(
+            test.name,
+            "failed" if test.name[-1] in failing else "passed",
+            "",
+            (far,),
+            0.0,
+        )
         for test in QUESTION.tests
     )
     return TrialOutcome(Trial(kind, "f", name, draw=draw), tests)
@@ -71,7 +86,9 @@ JUDGED = [
     JudgedMutant(Variant("f", "x + 1 → x", CELL.replace("x + 1", "x")), "survived"),
     JudgedMutant(Variant("f", "1 → 2", CELL.replace("1", "2")), "killed"),
     JudgedMutant(
-        Variant("f", "x + 1 → 1 + x", CELL.replace("x + 1", "1 + x")), "equivalent", "a sum <b>"
+        Variant("f", "x + 1 → 1 + x", CELL.replace("x + 1", "1 + x")),
+        "equivalent",
+        "a sum <b>",
     ),
 ]
 
@@ -80,7 +97,9 @@ SAID = {("f", "dear"): CostException("dear", "all of it is <one> value")}
 
 
 def figures() -> QuestionFigures:
-    (one,) = question_figures([QUESTION, SuiteQuestion("g", (), (), ())], TRIED, JUDGED, SAID)
+    (one,) = question_figures(
+        [QUESTION, SuiteQuestion("g", (), (), ())], TRIED, JUDGED, SAID
+    )
     return one
 
 
@@ -117,7 +136,9 @@ def test_what_scores_for_nothing_and_what_depends_on_the_draw() -> None:
 
 
 def proof(name: str = "a1") -> Proof:
-    return Proof(name, "strict", 4.0, {"f": CELL}, (figures(),), ("survives: f: x + 1 → x",))
+    return Proof(
+        name, "strict", 4.0, {"f": CELL}, (figures(),), ("survives: f: x + 1 → x",)
+    )
 
 
 def test_a_row_of_the_table() -> None:
@@ -141,12 +162,20 @@ def test_a_row_of_the_table() -> None:
 
 
 TOLD = (
-    DiagnosedSample("f", "axis_swapped", ("wrong_axis",), ("wrong_axis", "no_checks"), 3.0),
     DiagnosedSample(
-        "f", "both_faults", ("wrong_axis", "no_checks"), ("wrong_axis", "no_checks"), 3.0
+        "f", "axis_swapped", ("wrong_axis",), ("wrong_axis", "no_checks"), 3.0
+    ),
+    DiagnosedSample(
+        "f",
+        "both_faults",
+        ("wrong_axis", "no_checks"),
+        ("wrong_axis", "no_checks"),
+        3.0,
     ),
     DiagnosedSample("f", "own_idea", (), (), 2.0),
-    DiagnosedSample("f", "smaller_fault_named", ("wrong_axis", "no_checks"), ("no_checks",), 2.0),
+    DiagnosedSample(
+        "f", "smaller_fault_named", ("wrong_axis", "no_checks"), ("no_checks",), 2.0
+    ),
     DiagnosedSample("f", "in_a_loop", None, (), 0.0),
 )
 ALONE = (
@@ -156,11 +185,30 @@ ALONE = (
 
 
 def test_a_sample_is_named_rightly_or_wrongly_or_told_too_little() -> None:
-    assert [one.verdict for one in TOLD] == ["wrong", "right", "right", "too little", "right"]
+    assert [one.verdict for one in TOLD] == [
+        "wrong",
+        "right",
+        "right",
+        "too little",
+        "right",
+    ]
     assert verdict_shares(TOLD) == (0.5, 0.25)
     assert verdict_shares([]) == (1.0, 0.0)
-    row_of_a1 = diagnosis_row(dataclasses.replace(proof("a1"), samples=TOLD, lone_mistakes=ALONE))
-    assert tuple(row_of_a1.values()) == ("a1", "4", "50%", "25%", "1", "0", "2", "1", "1", "1")
+    row_of_a1 = diagnosis_row(
+        dataclasses.replace(proof("a1"), samples=TOLD, lone_mistakes=ALONE)
+    )
+    assert tuple(row_of_a1.values()) == (
+        "a1",
+        "4",
+        "50%",
+        "25%",
+        "1",
+        "0",
+        "2",
+        "1",
+        "1",
+        "1",
+    )
     assert tuple(diagnosis_row(proof("a1")).values()) == ("a1", *9 * ("–",))
 
 
@@ -178,7 +226,9 @@ def test_what_is_wrong_with_samples_is_named() -> None:
         "samples.py: f/is_right is a wrong answer, and loses nothing",
     ]
     assert list(
-        sample_problems([DiagnosedSample("f", name, ("a",), (), 1.0) for name in ("one", "two")])
+        sample_problems(
+            [DiagnosedSample("f", name, ("a",), (), 1.0) for name in ("one", "two")]
+        )
     ) == [
         "samples.py: 0% are named rightly, 0% wrongly:",
         "samples.py: f/one is told nothing, and deserves a",
@@ -204,7 +254,9 @@ def test_the_table_of_a_page_keeps_other_rows_and_words(tmp_path: Path) -> None:
     write_report(page, [proof("a2")])
     write_report(page, [proof("a1")])
     text = page.read_text(encoding="utf-8")
-    assert text.startswith("Before.\n\n<!-- begin of the figures -->\n| assignment | questions |")
+    assert text.startswith(
+        "Before.\n\n<!-- begin of the figures -->\n| assignment | questions |"
+    )
     assert "\n<!-- end of the figures -->\n\nBetween.\n" in text
     assert text.endswith("\n<!-- end of diagnosis -->\n\nAfter.\n")
     assert list(read_rows(text)) == ["a1", "a2"]
@@ -212,20 +264,26 @@ def test_the_table_of_a_page_keeps_other_rows_and_words(tmp_path: Path) -> None:
     told = dataclasses.replace(proof("a2"), samples=TOLD, lone_mistakes=ALONE)
     write_report(page, [told])
     write_report(page, [proof("a2")])
-    assert read_rows(page.read_text(encoding="utf-8"), diagnosis)["a2"] == diagnosis_row(told)
+    assert read_rows(page.read_text(encoding="utf-8"), diagnosis)[
+        "a2"
+    ] == diagnosis_row(told)
     plain = question_figures(
         [QUESTION], [one for one in TRIED if one.trial.kind != "trivial"], [], SAID
     )
     write_report(page, [dataclasses.replace(proof("a1"), figures=tuple(plain))])
     assert read_rows(page.read_text(encoding="utf-8"))["a1"] == figures_row(proof("a1"))
     with pytest.raises(KitError, match="of a1 only a part was proven"):
-        write_report(page, [dataclasses.replace(proof("a1"), cells={"f": CELL, "g": CELL})])
+        write_report(
+            page, [dataclasses.replace(proof("a1"), cells={"f": CELL, "g": CELL})]
+        )
     (tmp_path / "other.md").write_text("nothing")
     with pytest.raises(KitError, match="begin of the figures"):
         write_report(tmp_path / "other.md", [proof()])
 
 
-def test_the_page_names_what_survives_and_escapes_what_people_wrote(tmp_path: Path) -> None:
+def test_the_page_names_what_survives_and_escapes_what_people_wrote(
+    tmp_path: Path,
+) -> None:
     page = tmp_path / "page.html"
     write_report(page, [proof()])
     text = page.read_text(encoding="utf-8")
@@ -240,7 +298,9 @@ def test_a_wrapped_answer_has_no_difference() -> None:
         describe_difference(CELL, JUDGED[0].mutant)
         == " def f(x):\n-    return x + 1\n+    return x"
     )
-    assert describe_difference(CELL, Variant("f", "changes x", CELL + "f = g(f)\n")) == ""
+    assert (
+        describe_difference(CELL, Variant("f", "changes x", CELL + "f = g(f)\n")) == ""
+    )
 
 
 def test_figures_as_json() -> None:
@@ -251,4 +311,8 @@ def test_figures_as_json() -> None:
         "tests": ["test_b"],
         "exception": None,
     }
-    assert one["questions"][0]["mutants"][1] == {"name": "1 → 2", "fate": "killed", "reason": ""}
+    assert one["questions"][0]["mutants"][1] == {
+        "name": "1 → 2",
+        "fate": "killed",
+        "reason": "",
+    }

@@ -96,7 +96,9 @@ def hunted_course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.fixture
-def own_course(hunted_course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
+def own_course(
+    hunted_course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Course:
     shutil.copytree(hunted_course.root, tmp_path / "course")
     monkeypatch.chdir(tmp_path / "course")
     return load_course(tmp_path / "course")
@@ -126,13 +128,17 @@ def test_wrong_answers_with_full_marks_are_found(hunted: Hunt) -> None:
 def test_a_memory_is_shown_by_two_calls(hunted: Hunt) -> None:
     """The second call is larger than the first, and doubles that one."""
     (find,) = [find for find in hunted.finds if find.answer == "remembers"]
-    first, second = (int(line.removeprefix("double(").removesuffix(")")) for line in find.lines)
+    first, second = (
+        int(line.removeprefix("double(").removesuffix(")")) for line in find.lines
+    )
     assert first < second
     assert (find.right, find.wrong) == (str(2 * second), str(2 * first))
 
 
 def test_verify_makes_a_short_hunt(hunted_course: Course) -> None:
-    proof = verify(hunted_course, hunted_course.assignment("tiny"), ProofRequest(workers=1))
+    proof = verify(
+        hunted_course, hunted_course.assignment("tiny"), ProofRequest(workers=1)
+    )
     titles = [problem.partition(" differs from")[0] for problem in proof.problems]
     assert titles == [
         "double: alternate refuses_large_ones",
@@ -141,7 +147,9 @@ def test_verify_makes_a_short_hunt(hunted_course: Course) -> None:
     ]
 
 
-def test_a_student_with_full_marks_is_named_and_a_test_is_proposed(own_course: Course) -> None:
+def test_a_student_with_full_marks_is_named_and_a_test_is_proposed(
+    own_course: Course,
+) -> None:
     suite = own_course.assignment("tiny").suite
     (suite / "alternates.py").unlink()
     wrong = "def double(x):\n    return abs(x) + abs(x)\n"
@@ -152,7 +160,9 @@ def test_a_student_with_full_marks_is_named_and_a_test_is_proposed(own_course: C
         write_whole(Path(f"submitted/{student}/tiny/tiny.ipynb"), notebook)
     run = CliRunner()
     assert run.invoke(main, ["grade", "tiny", "--workers", "1"]).exit_code == 0
-    answer = run.invoke(main, ["hunt", "tiny", "--workers", "1", "--minutes", "0.05", "--write"])
+    answer = run.invoke(
+        main, ["hunt", "tiny", "--workers", "1", "--minutes", "0.05", "--write"]
+    )
     assert answer.exit_code == 1, answer.output
     assert "double is wrong somewhere, at full marks: bob" in answer.output
     text = (suite / "test_double.py").read_text(encoding="utf-8")
@@ -163,7 +173,9 @@ def test_a_student_with_full_marks_is_named_and_a_test_is_proposed(own_course: C
 
 
 def find_named(answer: str, *lines: str, title: str = "double(-1)") -> Find:
-    return Find("student", "double", answer, "value", title, lines or ("double(-1)",), "-2", "2")
+    return Find(
+        "student", "double", answer, "value", title, lines or ("double(-1)",), "-2", "2"
+    )
 
 
 def test_points_move_and_their_sum_stays() -> None:
@@ -198,7 +210,9 @@ def test_a_proposal_with_an_object() -> None:
 def test_a_listed_find_is_known_by_its_name() -> None:
     find = find_named("bob")
     assert find.name == "student bob: value: double(-1)"
-    assert Equivalent("double", "…: value: double(-…)", "no number is negative").matches(find)
+    assert Equivalent(
+        "double", "…: value: double(-…)", "no number is negative"
+    ).matches(find)
     assert not Equivalent("double", "…: form: …", "another way").matches(find)
     assert not Equivalent("half", "…", "another question").matches(find)
 

@@ -86,16 +86,25 @@ def changes(body: str) -> set[str]:
                 "return a.transpose(1, 0)",
             },
         ),
-        ("return a.amax(dim=b)", {"return a", "return a.amax()", "return a.amin(dim=b)"}),
+        (
+            "return a.amax(dim=b)",
+            {"return a", "return a.amax()", "return a.amin(dim=b)"},
+        ),
         ("return math.sqrt(a)", {"return a"}),
         ("return torch.exp(a)", {"return a", "return torch.exp(a).detach()"}),
         (
             "return a.tril()",
             {"return a", "return a.triu()", "return a.tril(-1)", "return a.tril(1)"},
         ),
-        ("return -math.inf", {"return math.inf", "return -10000.0", "return -1000000000.0"}),
+        (
+            "return -math.inf",
+            {"return math.inf", "return -10000.0", "return -1000000000.0"},
+        ),
         ("return a < b", {"return a <= b", "return a >= b"}),
-        ("return a in (b, c)", {"return a not in (b, c)", "return a in (c,)", "return a in (b,)"}),
+        (
+            "return a in (b, c)",
+            {"return a not in (b, c)", "return a in (c,)", "return a in (b,)"},
+        ),
         ("return a and b", {"return a or b", "return a", "return b"}),
         (
             "return [x for x in a if x]",
@@ -137,7 +146,9 @@ def test_checks_are_dropped_turned_round_and_weakened() -> None:
 
 def test_a_statement_is_left_out_only_where_its_names_stay_bound() -> None:
     source = "def f(x):\n    y = x * 2\n    x = y\n    for z in y:\n        x = z\n    return x\n"
-    left_out = [m.name for m in code_mutants("f", source) if m.name.endswith("left out")]
+    left_out = [
+        m.name for m in code_mutants("f", source) if m.name.endswith("left out")
+    ]
     assert left_out == ["x = y: left out", "for z in y: left out", "x = z: left out"]
 
 
@@ -228,8 +239,16 @@ def run(cell: str, function: str, *arguments: Any, **keywords: Any) -> Any:
 
 
 def test_a_function_is_observed_and_wrapped_where_it_makes_sense() -> None:
-    assert [observed.function for observed in seen()] == ["scaled", "Store.put", "other", "Store"]
-    mutants = {mutant.name: mutant.cell for mutant in property_mutants("scaled", SOURCE, seen())}
+    assert [observed.function for observed in seen()] == [
+        "scaled",
+        "Store.put",
+        "other",
+        "Store",
+    ]
+    mutants = {
+        mutant.name: mutant.cell
+        for mutant in property_mutants("scaled", SOURCE, seen())
+    }
     assert list(mutants) == [
         "scaled: changes x",
         "scaled: changes mask",
@@ -254,20 +273,32 @@ def test_a_function_is_observed_and_wrapped_where_it_makes_sense() -> None:
     run(mutants["scaled: changes mask"], "scaled", x, mask=mask)
     assert not mask.any()
     assert run(mutants["scaled: squeezes its result"], "scaled", ROW).shape == (2,)
-    assert run(mutants["scaled: returns half precision"], "scaled", ROW).dtype == torch.float16
+    assert (
+        run(mutants["scaled: returns half precision"], "scaled", ROW).dtype
+        == torch.float16
+    )
     assert (
         run(
-            mutants["scaled: detaches its result"], "scaled", ROW.clone().requires_grad_()
+            mutants["scaled: detaches its result"],
+            "scaled",
+            ROW.clone().requires_grad_(),
         ).requires_grad
         is False
     )
     with pytest.raises(RuntimeError, match="stride"):
-        run(mutants["scaled: takes contiguous tensors only"], "scaled", torch.ones(2, 3).T)
+        run(
+            mutants["scaled: takes contiguous tensors only"],
+            "scaled",
+            torch.ones(2, 3).T,
+        )
 
 
 def test_trivial_answers_have_the_form_of_an_answer_and_no_idea() -> None:
     function = [one for one in seen() if one.function == "scaled"]
-    answers = {answer.name: answer.cell for answer in trivial_answers("scaled", SOURCE, function)}
+    answers = {
+        answer.name: answer.cell
+        for answer in trivial_answers("scaled", SOURCE, function)
+    }
     assert list(answers) == list(TRIVIAL)
     assert torch.equal(run(answers["zeros"], "scaled", ROW), torch.zeros(1, 2))
     assert torch.equal(run(answers["ones"], "scaled", ROW), torch.ones(1, 2))
@@ -301,7 +332,8 @@ def plain_seen() -> list[ObservedFunction]:
 
 def test_answers_of_arrays_and_plain_values_are_changed_too() -> None:
     mutants = {
-        mutant.name: mutant.cell for mutant in property_mutants("counted", PLAIN, plain_seen())
+        mutant.name: mutant.cell
+        for mutant in property_mutants("counted", PLAIN, plain_seen())
     }
     assert list(mutants) == [
         "counted: changes words",
@@ -323,7 +355,9 @@ def test_answers_of_arrays_and_plain_values_are_changed_too() -> None:
         "mean"
     ].shape == (2,)
     assert (
-        run(mutants["counted: returns single precision"], "counted", ["b"], weights)["mean"].dtype
+        run(mutants["counted: returns single precision"], "counted", ["b"], weights)[
+            "mean"
+        ].dtype
         == np.float32
     )
 
@@ -333,7 +367,8 @@ def test_a_trivial_answer_is_no_right_answer_of_any_kind() -> None:
     score as zeros.
     """
     answers = {
-        answer.name: answer.cell for answer in trivial_answers("counted", PLAIN, plain_seen())
+        answer.name: answer.cell
+        for answer in trivial_answers("counted", PLAIN, plain_seen())
     }
     zeros = run(answers["zeros"], "counted", ["b", "a"], np.array([[2.0, 4.0]]))
     assert zeros["mean"].tolist() == [[0.0, 0.0]]
@@ -346,7 +381,9 @@ def test_a_trivial_answer_is_no_right_answer_of_any_kind() -> None:
     }
     ones = run(answers["ones"], "counted", ["b", "a"], np.array([[2.0, 4.0]]))
     assert (ones["n"], ones["total"], ones["mean"].tolist()) == (1, 1, [[1.0, 1.0]])
-    assert np.isnan(run(answers["NaN"], "counted", ["b"], np.array([2.0]))["mean"]).all()
+    assert np.isnan(
+        run(answers["NaN"], "counted", ["b"], np.array([2.0]))["mean"]
+    ).all()
     assert run(answers["zeros"], "backwards", ["b", "a"]) == ["", ""]
 
 
@@ -363,7 +400,9 @@ M = [Variant("f", name, "") for name in ("one", "two", "three", "four")]
 def tried(failing: dict[str, bool]) -> list[TrialOutcome]:
     outcome = {True: "failed", False: "passed"}
     return [
-        TrialOutcome(trial, (TrialTest("test_a", outcome[failing[trial.name]], "", (), 0.1),))
+        TrialOutcome(
+            trial, (TrialTest("test_a", outcome[failing[trial.name]], "", (), 0.1),)
+        )
         for trial in mutant_trials(M)
         if trial.name in failing
     ]
@@ -377,7 +416,12 @@ def test_the_fate_of_each_mutant_and_the_share_of_killed_ones() -> None:
     judged = judge_mutants(
         tried({"one": True, "two": False, "three": False, "four": True}), M, listed
     )
-    assert [one.fate for one in judged] == ["killed", "survived", "equivalent", "killed"]
+    assert [one.fate for one in judged] == [
+        "killed",
+        "survived",
+        "equivalent",
+        "killed",
+    ]
     assert judged[2].reason == "nothing is below zero"
     assert killed_share(judged) == pytest.approx(2 / 3)
     assert killed_share([]) == 1.0
@@ -397,8 +441,14 @@ def test_one_of_a_sample_may_survive_and_one_in_a_hundred_of_all() -> None:
         False,
         True,
     ]
-    assert [too_many_alive(judged(alive, 40), sampled=False) for alive in (0, 1)] == [False, True]
-    assert [too_many_alive(judged(alive, 300), sampled=False) for alive in (3, 4)] == [False, True]
+    assert [too_many_alive(judged(alive, 40), sampled=False) for alive in (0, 1)] == [
+        False,
+        True,
+    ]
+    assert [too_many_alive(judged(alive, 300), sampled=False) for alive in (3, 4)] == [
+        False,
+        True,
+    ]
 
 
 def test_a_stale_entry_is_named() -> None:
@@ -421,7 +471,9 @@ def test_a_sample_is_the_same_every_time_and_in_order() -> None:
 def test_equivalent_mutants_are_listed_with_a_reason(tmp_path: Path) -> None:
     assert load_equivalent(tmp_path) == []
     file = tmp_path / "equivalent.toml"
-    file.write_text('[f]\n"they are equal" = ["return x: x → y", "y = …"]\n', encoding="utf-8")
+    file.write_text(
+        '[f]\n"they are equal" = ["return x: x → y", "y = …"]\n', encoding="utf-8"
+    )
     entry, shortened = load_equivalent(tmp_path)
     assert entry == Equivalent("f", "return x: x → y", "they are equal")
     assert shortened.matches(Variant("f", "y = x.sum(): x.sum() → x", ""))

@@ -50,9 +50,17 @@ def torchs_softmax(z: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("changes", "scores", "expected"),
     [
-        (shifted_by(mean_of_row), [[0.0, 0.0], [math.log(3.0), 0.0]], [[0.5, 0.5], [0.75, 0.25]]),
+        (
+            shifted_by(mean_of_row),
+            [[0.0, 0.0], [math.log(3.0), 0.0]],
+            [[0.5, 0.5], [0.75, 0.25]],
+        ),
         (shifted_by(mean_of_row), [[900.0, 0.0, 0.0]], [[math.nan, 0.0, 0.0]]),
-        (shifted_by(largest_of_all), [[0.0, 0.0], [-800.0, -800.0]], [[0.5, 0.5], [math.nan] * 2]),
+        (
+            shifted_by(largest_of_all),
+            [[0.0, 0.0], [-800.0, -800.0]],
+            [[0.5, 0.5], [math.nan] * 2],
+        ),
         (shifted_by(nothing), [[90.0, 0.0]], [[math.nan, 0.0]]),
         (shifted_by(nothing, 50.0), [[80.0, 60.0, -INF]], [[0.5, 0.5, 0.0]]),
     ],
@@ -63,18 +71,24 @@ def test_a_softmax_is_shifted_otherwise(
     answer = computing(softmax, changes)(torch.tensor(scores))
     torch.testing.assert_close(answer, torch.tensor(expected), equal_nan=True)
     narrow = computing(softmax, changes, (torch.float16,))
-    torch.testing.assert_close(narrow(torch.tensor(scores)), softmax(torch.tensor(scores)))
+    torch.testing.assert_close(
+        narrow(torch.tensor(scores)), softmax(torch.tensor(scores))
+    )
 
 
 def test_logarithms_are_shifted_too() -> None:
     z = torch.tensor([[1.0, 2.0, 3.0]])
-    shifted = computing(lambda z: (z.log_softmax(-1), z.logsumexp(-1)), shifted_by(mean_of_row))
+    shifted = computing(
+        lambda z: (z.log_softmax(-1), z.logsumexp(-1)), shifted_by(mean_of_row)
+    )
     torch.testing.assert_close(shifted(z), (z.log_softmax(-1), z.logsumexp(-1)))
     assert shifted(300 * z)[1].tolist() == [INF]
 
 
 @pytest.mark.parametrize(("number", "filled"), [(-50.0, -50.0), (None, -65504.0)])
-def test_minus_infinity_is_filled_with_a_number(number: float | None, filled: float) -> None:
+def test_minus_infinity_is_filled_with_a_number(
+    number: float | None, filled: float
+) -> None:
     mask = torch.tensor([True, False])
 
     def masked(z: torch.Tensor) -> torch.Tensor:
@@ -147,7 +161,11 @@ def test_answers_are_kept_for_a_part_of_the_arguments() -> None:
     by_shape = keeping_answers(product, ("x", "times"), by_shape=True)
     assert [by_shape(one), by_shape(two), by_shape(two, 3)] == [2.0, 2.0, 6.0]
     changed_default = remembering(product, "times")
-    assert [changed_default(one), changed_default(one, 5), changed_default(one)] == [2.0, 5.0, 5.0]
+    assert [changed_default(one), changed_default(one, 5), changed_default(one)] == [
+        2.0,
+        5.0,
+        5.0,
+    ]
 
 
 def test_objects_share_their_attributes() -> None:
@@ -183,13 +201,20 @@ def names_for(dtype: torch.dtype, *shape: int) -> list[str]:
     exec(SOURCE, scope)
     x = torch.ones(*shape, dtype=dtype)
     mask = torch.ones(shape[-2], shape[-2]).bool()
-    call = Call("attend", (x, x), {"mask": mask, "scale": 0.5}, result=scope["attend"](x, x))
-    (observed,) = observe([call], CallLog(scope).signature, reachable_names([SOURCE], []))
+    call = Call(
+        "attend", (x, x), {"mask": mask, "scale": 0.5}, result=scope["attend"](x, x)
+    )
+    (observed,) = observe(
+        [call], CallLog(scope).signature, reachable_names([SOURCE], [])
+    )
     return [name for name, _ in observed.properties]
 
 
 def test_mutants_are_chosen_by_what_a_function_reaches_and_is_called_with() -> None:
-    in_double, in_half = names_for(torch.float64, 2, 3), names_for(torch.float16, 2, 2, 3, 3)
+    in_double, in_half = (
+        names_for(torch.float64, 2, 3),
+        names_for(torch.float16, 2, 2, 3, 3),
+    )
     for name in (
         "ignores mask where scale is given",
         "ignores scale where mask is not given",
@@ -219,7 +244,9 @@ def test_a_function_of_arrays_has_no_mutants_of_torch() -> None:
     scope: dict[str, Any] = {}
     exec(source, scope)
     call = Call("half", (np.array([2.0]),), {}, result=np.array([1.0]))
-    (observed,) = observe([call], CallLog(scope).signature, reachable_names([source], []))
+    (observed,) = observe(
+        [call], CallLog(scope).signature, reachable_names([source], [])
+    )
     assert [name for name, _ in observed.properties] == [
         "changes x",
         "squeezes its arrays",

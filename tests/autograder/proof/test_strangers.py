@@ -57,7 +57,9 @@ ANSWERS = [
 GRADED = {
     "slip": GradedAnswer("slip", 0.25, mistakes=("m",), hints=("h",)),
     "another_slip": GradedAnswer("another_slip", 0.5, {"attend": 1.0}, ("m",), ("h",)),
-    "two_faults": GradedAnswer("two_faults", 1.0, evidence="Your rows do not sum to 1."),
+    "two_faults": GradedAnswer(
+        "two_faults", 1.0, evidence="Your rows do not sum to 1."
+    ),
     "hole": GradedAnswer("hole", 0.0),
     "right_after_all": GradedAnswer("right_after_all", 0.0),
     "right": GradedAnswer("right", 0.0),
@@ -101,7 +103,9 @@ def test_a_person_decides_what_the_grader_cannot(
     stranger: StrangersAnswer, lost: float, mistakes: tuple[str, ...], expected: str
 ) -> None:
     graded = GradedAnswer(stranger.id, lost, mistakes=mistakes)
-    decisions = [decision.partition(":")[0] for decision in open_decisions(stranger, graded)]
+    decisions = [
+        decision.partition(":")[0] for decision in open_decisions(stranger, graded)
+    ]
     assert decisions == ([expected] if expected else [])
 
 
@@ -123,14 +127,18 @@ def test_both_halves_have_as_many_of_each_kind(assignment: str) -> None:
         assert abs(halves["seen", faults] - halves["unseen", faults]) <= 1
 
 
-def test_a_further_set_is_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_further_set_is_kept_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its answers and its results stand in a folder of its own."""
     monkeypatch.setattr("strangers_figures.FOLDER", tmp_path)
     for set_name, answer_id in (("", "first"), ("spring", "second")):
         folder = tmp_path / set_name
         folder.mkdir(exist_ok=True)
         text = f"[[answer]]\nid = '{answer_id}'\nquestion = 'f'\nhalf = 'unseen'\nright = true\n"
-        (folder / "a1.toml").write_text(text + "faults = []\ncode = 'f = 1'\n", encoding="utf-8")
+        (folder / "a1.toml").write_text(
+            text + "faults = []\ncode = 'f = 1'\n", encoding="utf-8"
+        )
     spring = folder_of("spring")
     assert assignments(spring) == ["a1"]
     assert [stranger.id for stranger in load_answers("a1", spring)] == ["second"]

@@ -23,10 +23,18 @@ def release(text: str = TEXT, cell: str = CELL) -> Release:
     return Release(
         "a1",
         (
-            ReleaseCell("text_1", "text", "text_1", "All numbers are right to 1e-15.", "markdown"),
+            ReleaseCell(
+                "text_1",
+                "text",
+                "text_1",
+                "All numbers are right to 1e-15.",
+                "markdown",
+            ),
             ReleaseCell("check_other", "check", "other", "# within 1e-15", "code"),
             ReleaseCell("text_2", "text", "text_2", text, "markdown"),
-            ReleaseCell("given_tool", "given", "tool", "# exactly, within 1e-15", "code"),
+            ReleaseCell(
+                "given_tool", "given", "tool", "# exactly, within 1e-15", "code"
+            ),
             ReleaseCell("half", "question", "half", cell, "code"),
         ),
     )

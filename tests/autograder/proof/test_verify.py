@@ -20,7 +20,9 @@ pytestmark = pytest.mark.usefixtures("standing_host")
 
 
 def test_a_good_suite_is_proven(course: Course) -> None:
-    assert [str(proof) for proof in verify_command(course, ["small"], ProofRequest())] == [
+    assert [
+        str(proof) for proof in verify_command(course, ["small"], ProofRequest())
+    ] == [
         "small: proven behind strict walls; answer key 11 points, release 0, 3 mistakes caught, "
         "6 alternates pass"
     ]
@@ -41,7 +43,9 @@ def problems(course: Course, **files: str) -> list[str]:
     suite = course.root / "tests" / "hidden" / "small"
     for name, text in files.items():
         (suite / f"{name}.py").write_text(text, encoding="utf-8")
-    return list(verify(course, course.assignment("small"), ProofRequest(workers=1)).problems)
+    return list(
+        verify(course, course.assignment("small"), ProofRequest(workers=1)).problems
+    )
 
 
 def test_every_gap_is_named(own_course: Course) -> None:
@@ -52,8 +56,13 @@ def test_every_gap_is_named(own_course: Course) -> None:
     alternates = SUITE["alternates.py"] + (
         "\n\n@alternate('softmax')\ndef is_wrong(z, dim=-1):\n    return torch.zeros_like(z)\n"
     )
-    passes = SUITE["test_counter.py"] + "\n\n@points(1)\ndef test_asks_nothing():\n    pass\n"
-    found = problems(own_course, mistakes=mistakes, alternates=alternates, test_counter=passes)
+    passes = (
+        SUITE["test_counter.py"]
+        + "\n\n@points(1)\ndef test_asks_nothing():\n    pass\n"
+    )
+    found = problems(
+        own_course, mistakes=mistakes, alternates=alternates, test_counter=passes
+    )
     assert [problem.partition(": `")[0] for problem in found] == [
         "alternate softmax/is_wrong fails test_rows_sum_to_one",
         "alternate softmax/is_wrong fails test_values_are_those_of_the_answer_key",
@@ -142,16 +151,18 @@ def test_samples_get_the_name_they_deserve_and_mistakes_alone_cost_nothing_elsew
         ("nothing_under_the_scores", ("no_scale",)),
         ("Remembers", ()),
     ]
-    assert [(one.name, one.named, one.elsewhere, one.hinted) for one in proof.lone_mistakes] == [
-        (name, (name,), {}, ()) for name in ("over_the_rows", "no_scale", "Forgets")
-    ]
+    assert [
+        (one.name, one.named, one.elsewhere, one.hinted) for one in proof.lone_mistakes
+    ] == [(name, (name,), {}, ()) for name in ("over_the_rows", "no_scale", "Forgets")]
     assert (
         "3 samples: 100% named rightly, 0% wrongly, 3 of 3 mistakes alone touch no other question"
         in str(proof)
     )
 
 
-def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Course) -> None:
+def test_mutants_that_survive_are_named_unless_they_are_listed(
+    own_course: Course,
+) -> None:
     small = own_course.assignment("small")
     wanted = ProofRequest(question="counter", mutants=None, workers=1)
     listed = small.suite / "equivalent.toml"
@@ -160,7 +171,8 @@ def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Cours
         '"Counter: objects share their attributes"]\n'
     )
     listed.write_text(
-        f'[counter]\n"nobody counts" = ["self.value += n: left out"]\n{wrapped}', encoding="utf-8"
+        f'[counter]\n"nobody counts" = ["self.value += n: left out"]\n{wrapped}',
+        encoding="utf-8",
     )
     proof = verify(own_course, small, wanted)
     assert fates(proof)[:3] == ["killed", "killed", "killed"]
@@ -171,8 +183,12 @@ def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Cours
     )
     weak = SUITE["test_counter.py"].replace("counter.value == 7", "counter.value >= 3")
     small.suite.joinpath("test_counter.py").write_text(weak, encoding="utf-8")
-    small.suite.joinpath("mistakes.py").write_text(MISTAKES_AGAINST_A_WEAK_SUITE, encoding="utf-8")
-    for_nothing = "counter: an answer that is its first argument scores 100% of the points"
+    small.suite.joinpath("mistakes.py").write_text(
+        MISTAKES_AGAINST_A_WEAK_SUITE, encoding="utf-8"
+    )
+    for_nothing = (
+        "counter: an answer that is its first argument scores 100% of the points"
+    )
     assert verify(own_course, small, wanted).problems == (for_nothing,)
     listed.write_text(f"[counter]\n{wrapped}", encoding="utf-8")
     proof = verify(own_course, small, wanted)
@@ -196,6 +212,8 @@ def fates(proof: Any) -> list[str]:
         ("import nothing_of_that_name\n", "it does not import"),
     ],
 )
-def test_a_suite_that_cannot_grade_is_refused(own_course: Course, text: str, said: str) -> None:
+def test_a_suite_that_cannot_grade_is_refused(
+    own_course: Course, text: str, said: str
+) -> None:
     with pytest.raises(BadSuite, match=said):
         problems(own_course, test_softmax=text)

@@ -16,7 +16,9 @@ from autograder.records import results
 from autograder.records.model import Graded, Result
 
 
-def test_a_result_comes_back_as_it_was(tmp_path: Path, plain: Result, hostile: Result) -> None:
+def test_a_result_comes_back_as_it_was(
+    tmp_path: Path, plain: Result, hostile: Result
+) -> None:
     paths = [results.write_result(tmp_path, result) for result in (plain, hostile)]
     assert paths[0] == tmp_path / "attention" / "ada.json"
     assert paths[0].read_text(encoding="utf-8") == plain.to_json()
@@ -30,7 +32,9 @@ stay as they are.
 """
 
 
-def test_a_result_of_an_earlier_version_is_written_back_in_the_same_bytes(tmp_path: Path) -> None:
+def test_a_result_of_an_earlier_version_is_written_back_in_the_same_bytes(
+    tmp_path: Path,
+) -> None:
     (result,) = results.read_results(STORED, "attention", on_stderr)
     softmax, attention = result.questions
     assert (result.score, result.max_score, result.walls, result.flagged) == (
@@ -39,7 +43,11 @@ def test_a_result_of_an_earlier_version_is_written_back_in_the_same_bytes(tmp_pa
         "strict",
         ("softmax",),
     )
-    assert (softmax.carried, softmax.kept, softmax.tests[2].max_points) == (1.0, 0.5, 1e-05)
+    assert (softmax.carried, softmax.kept, softmax.tests[2].max_points) == (
+        1.0,
+        0.5,
+        1e-05,
+    )
     assert (
         softmax.tests[1].message
         == '`softmax(z)` gives [\x1b[31m0.1, 1e-07]\nÜber \ud800 "x" \u2028 数'
@@ -50,7 +58,9 @@ def test_a_result_of_an_earlier_version_is_written_back_in_the_same_bytes(tmp_pa
     assert path.read_bytes() == (STORED / "attention" / "ada.json").read_bytes()
 
 
-def test_a_timing_file_of_an_earlier_version_is_written_back_in_the_same_bytes() -> None:
+def test_a_timing_file_of_an_earlier_version_is_written_back_in_the_same_bytes() -> (
+    None
+):
     ada, bob, cyd = results.load_timing(STORED, "attention")
     assert (ada.seconds, [speed.ratio for speed in ada.speeds]) == (
         {"read": 0.25, "tests": 1.0},
@@ -61,7 +71,9 @@ def test_a_timing_file_of_an_earlier_version_is_written_back_in_the_same_bytes()
         "m1",
         {"run": 0.0},
     )
-    assert cyd == Graded("cyd", older="it was to be graded again, and the run ended first")
+    assert cyd == Graded(
+        "cyd", older="it was to be graded again, and the run ended first"
+    )
     text = results.TimingFile(STORED, "attention").text()
     assert text.encode() == (STORED / "attention.timing.json").read_bytes()
 
@@ -175,7 +187,9 @@ def test_a_result_says_what_made_it(plain: Result) -> None:
     assert Result.from_json(text).made_by == made_by
 
 
-def test_broken_files_are_named_and_the_rest_is_read(tmp_path: Path, plain: Result) -> None:
+def test_broken_files_are_named_and_the_rest_is_read(
+    tmp_path: Path, plain: Result
+) -> None:
     path = results.write_result(tmp_path, plain)
     (path.parent / "student-002.json").write_text("{", encoding="utf-8")
     (path.parent / "student-003.json").write_text("[" * 100_000, encoding="utf-8")
@@ -207,7 +221,9 @@ def test_no_folder_is_no_results(tmp_path: Path) -> None:
     assert results.read_results(tmp_path, "attention", on_stderr) == []
 
 
-def test_current_means_the_same_submission_suite_and_walls(tmp_path: Path, plain: Result) -> None:
+def test_current_means_the_same_submission_suite_and_walls(
+    tmp_path: Path, plain: Result
+) -> None:
     results.write_result(tmp_path, plain)
 
     def current(
@@ -217,7 +233,9 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path: Path, plain
         isolation: str = "strict",
     ) -> bool:
         result = results.read_result(tmp_path, "attention", student)
-        return result is not None and not why_stale(result, submission, suite, {isolation})
+        return result is not None and not why_stale(
+            result, submission, suite, {isolation}
+        )
 
     assert current()
     assert not current(student="student-002")
@@ -258,7 +276,9 @@ def test_every_input_of_a_score_counts(tmp_path: Path) -> None:
     assert len(others | {before}) == 5
 
 
-def test_times_of_a_partial_run_are_merged(tmp_path: Path, plain: Result, problem: Graded) -> None:
+def test_times_of_a_partial_run_are_merged(
+    tmp_path: Path, plain: Result, problem: Graded
+) -> None:
     ada = Graded("ada", plain, "", {"read": 0.25, "tests": 1.0})
     results.TimingFile(tmp_path, "attention").note([ada, problem])
     path = results.timing_path(tmp_path, "attention")
@@ -269,7 +289,8 @@ def test_times_of_a_partial_run_are_merged(tmp_path: Path, plain: Result, proble
     entries = json.loads(path.read_text(encoding="utf-8"))["submissions"]
     assert entries[0] == {"student": "ada", "seconds": {"tests": 2.0}, "problem": ""}
     assert [
-        (entry.student, entry.problem) for entry in results.read_timing(tmp_path, "attention")
+        (entry.student, entry.problem)
+        for entry in results.read_timing(tmp_path, "attention")
     ] == [
         ("ada", ""),
         (problem.student, problem.problem),
@@ -284,10 +305,14 @@ def test_a_student_called_timing_has_a_result(tmp_path: Path, plain: Result) -> 
 
 
 def test_a_broken_timing_file_stops_nothing(tmp_path: Path, plain: Result) -> None:
-    results.timing_path(tmp_path, "attention").write_text('{"submissions": [1]}', encoding="utf-8")
+    results.timing_path(tmp_path, "attention").write_text(
+        '{"submissions": [1]}', encoding="utf-8"
+    )
     assert results.read_timing(tmp_path, "attention") == []
     results.TimingFile(tmp_path, "attention").note([Graded("ada", plain)])
-    assert [entry.student for entry in results.read_timing(tmp_path, "attention")] == ["ada"]
+    assert [entry.student for entry in results.read_timing(tmp_path, "attention")] == [
+        "ada"
+    ]
 
 
 def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for_each(
@@ -297,10 +322,14 @@ def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for
     monkeypatch.setattr(
         results,
         "write_whole",
-        lambda path, text, to_disk: written.append(len(json.loads(text)["submissions"])),
+        lambda path, text, to_disk: written.append(
+            len(json.loads(text)["submissions"])
+        ),
     )
     timing = results.TimingFile(tmp_path, "attention")
-    class_ = [Graded(f"s{number:03}", plain, "", {"tests": 1.0}) for number in range(250)]
+    class_ = [
+        Graded(f"s{number:03}", plain, "", {"tests": 1.0}) for number in range(250)
+    ]
     for one in class_:
         timing.note([one], more=True)
     assert written == [*range(1, 101), *range(102, 202, 2), *range(203, 251, 3)]
@@ -325,9 +354,13 @@ def test_a_clock_that_jumps_loses_nothing_of_the_history(
             datetime(2038, 1, 19, tzinfo=UTC),
         ]
     )
-    monkeypatch.setattr(results, "datetime", SimpleNamespace(now=lambda zone: next(moments)))
+    monkeypatch.setattr(
+        results, "datetime", SimpleNamespace(now=lambda zone: next(moments))
+    )
     for number in range(4):
-        results.write_result(tmp_path, dataclasses.replace(plain, suite_sha256=f"suite-{number}"))
+        results.write_result(
+            tmp_path, dataclasses.replace(plain, suite_sha256=f"suite-{number}")
+        )
     kept = {
         path.parent.name: Result.from_json(path.read_text())
         for path in tmp_path.glob("history/attention/*/ada.json")

@@ -27,7 +27,13 @@ from autograder.grading.bench import Bench
 from autograder.sandbox import clocks as clocks_module
 from autograder.sandbox import worker_process as worker_module
 from autograder.sandbox.bounds import OutOfTime, time_bound
-from autograder.sandbox.clocks import Account, WorkerClocks, WorkerTime, limit_for, pid_here
+from autograder.sandbox.clocks import (
+    Account,
+    WorkerClocks,
+    WorkerTime,
+    limit_for,
+    pid_here,
+)
 from autograder.sandbox.student import Student
 from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import start_log
@@ -160,7 +166,9 @@ def test_where_the_kernel_tells_nothing_waiting_is_computing() -> None:
     clocks.close()
 
 
-def test_a_pause_of_the_grader_is_nobodys_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_of_the_grader_is_nobodys_sleep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clocks, ticks = ToldClocks(), iter([0.0, 0.25, 10.0, 200.0])
 
     class Nothing:
@@ -271,7 +279,9 @@ def test_an_answer_that_took_too_much_is_none_though_it_came_before_anybody_look
         call(opened(), "computes", 0.3, seconds=0.1)
 
 
-def test_what_a_submission_may_take_counts_over_many_calls(opened: Callable[..., Worker]) -> None:
+def test_what_a_submission_may_take_counts_over_many_calls(
+    opened: Callable[..., Worker],
+) -> None:
     account = Account(limit_for(0.5), "the whole submission")
     worker = opened(account)
     for _ in range(2):
@@ -285,7 +295,9 @@ def test_what_a_submission_may_take_counts_over_many_calls(opened: Callable[...,
     assert not worker.alive
 
 
-def test_a_reader_that_does_not_read_spends_its_own_time(opened: Callable[..., Worker]) -> None:
+def test_a_reader_that_does_not_read_spends_its_own_time(
+    opened: Callable[..., Worker],
+) -> None:
     """Each answer of a lent function is larger than the socket's buffer, so that the grader waits
     to send it.
     """
@@ -296,11 +308,15 @@ def test_a_reader_that_does_not_read_spends_its_own_time(opened: Callable[..., W
         student.asks_and_does_not_read(lambda: torch.zeros(1 << 19))
 
 
-def test_questions_to_the_grader_do_not_make_a_call_longer(opened: Callable[..., Worker]) -> None:
+def test_questions_to_the_grader_do_not_make_a_call_longer(
+    opened: Callable[..., Worker],
+) -> None:
     start_log({})
     worker = opened()
     student = Student.in_worker(worker, 0.2)
-    with pytest.raises(StudentTimeout, match=r"did not end within 0.2 s of processor time"):
+    with pytest.raises(
+        StudentTimeout, match=r"did not end within 0.2 s of processor time"
+    ):
         student.asks_without_end(lambda: 1)
 
 
@@ -314,7 +330,9 @@ def test_a_grader_that_was_stopped_charges_what_its_worker_would_have_been_allow
     monkeypatch.setattr(worker._clocks, "_processor_time", lambda: 50.0)
     with pytest.raises(StudentTimeout, match=r"within 0\.1 s of processor time"):
         call(worker, "sleeps", 0.0)
-    assert account.spent.processor - before == pytest.approx(0.1 + clocks_module.TICK_SECONDS)
+    assert account.spent.processor - before == pytest.approx(
+        0.1 + clocks_module.TICK_SECONDS
+    )
 
 
 # the machine
@@ -341,7 +359,9 @@ def test_a_worker_that_is_stopped_and_woken_has_its_answer_counted(
         select.select([], [], [], 0.5)
         os.kill(process, signal.SIGCONT)
         os._exit(0)
-    assert call(worker, "sleeps", 0.0, seconds=0.1) == 1  # a limit of 0.1, and of 0.2 asleep
+    assert (
+        call(worker, "sleeps", 0.0, seconds=0.1) == 1
+    )  # a limit of 0.1, and of 0.2 asleep
     os.waitpid(waker, 0)
 
 
@@ -354,7 +374,9 @@ def test_a_machine_without_a_processor_for_a_worker_is_at_fault(
     monkeypatch.setattr(worker._clocks, "_state", lambda: "R")
     in_line = itertools.count(1)
     monkeypatch.setattr(
-        worker._clocks, "_queue_time", lambda: 2 * next(in_line) * clocks_module.TICK_SECONDS
+        worker._clocks,
+        "_queue_time",
+        lambda: 2 * next(in_line) * clocks_module.TICK_SECONDS,
     )
     monkeypatch.setattr(clocks_module, "IN_ALL_MORE", 0.3)
     with pytest.raises(WorkerKilled, match="this machine is too busy"):
@@ -362,7 +384,9 @@ def test_a_machine_without_a_processor_for_a_worker_is_at_fault(
         call(worker, "sleeps", seconds=0.0101)
 
 
-def test_the_line_to_a_worker_is_never_out_of_step(opened: Callable[..., Worker]) -> None:
+def test_the_line_to_a_worker_is_never_out_of_step(
+    opened: Callable[..., Worker],
+) -> None:
     """The trusted side's own time is up while it waits: the answer that is still to come is for
     nobody else.
     """
@@ -419,7 +443,11 @@ def test_without_a_process_the_kernel_tells_nothing() -> None:
     reader, writer = os.pipe()
     clocks = WorkerClocks(reader)
     assert pid_here(reader) == pid_here(999_999) == -1
-    assert (clocks.process_seconds, clocks._queue_time(), clocks._state()) == (-1.0, -1.0, "")
+    assert (clocks.process_seconds, clocks._queue_time(), clocks._state()) == (
+        -1.0,
+        -1.0,
+        "",
+    )
     assert clocks_module._open_proc_file(-1, "stat") == -1
     clocks.close()
     clocks.close()
@@ -453,7 +481,9 @@ def test_an_end_is_waited_for_until_the_process_has_slept_so_long(
     clocks.close()
 
 
-def test_an_end_is_not_waited_for_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_is_not_waited_for_longer_than_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clocks = ToldClocks()
     clocks.told = 0.0, 0.0, "R"
     asked = []

@@ -12,7 +12,9 @@ from autograder.sandbox.leftovers import ScratchFolder, lock_path, remove_abando
 
 
 def test_a_file_or_folder_without_an_owner_is_removed(tmp_path: Path) -> None:
-    folder, file, other = (tmp_path / name for name in (".canary-a", ".canary-b", "canary"))
+    folder, file, other = (
+        tmp_path / name for name in (".canary-a", ".canary-b", "canary")
+    )
     folder.mkdir()
     (folder / "inside").touch()
     file.touch()
@@ -65,11 +67,15 @@ def test_what_was_removed_while_its_lock_was_awaited_has_none(
     assert set(Path("/proc/self/fd").iterdir()) == descriptors
 
 
-def test_a_scratch_folder_goes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scratch_folder_goes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     scratch = ScratchFolder()
     (scratch.path / "file").touch()
-    assert [path.name.startswith("attention-kit-") for path in tmp_path.iterdir()] == [True]
+    assert [path.name.startswith("attention-kit-") for path in tmp_path.iterdir()] == [
+        True
+    ]
     scratch.remove()
     assert list(tmp_path.iterdir()) == []
     scratch.path.mkdir()  # somebody else's, of the same name

@@ -67,7 +67,9 @@ def test_an_ordinary_user_is_told_of_processes(monkeypatch: pytest.MonkeyPatch) 
     assert line.startswith("`ulimit -u` allows 3 processes and threads here, of which ")
 
 
-def test_a_temporary_folder_without_space_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_temporary_folder_without_space_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/elsewhere")
     full = os.statvfs_result((4096, 4096, 100, 0, 0, 0, 0, 0, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda folder: full)
@@ -85,7 +87,9 @@ def test_no_temporary_folder_at_all_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert "set TMPDIR" in temporary_problem()
 
 
-@pytest.mark.parametrize(("name", "most"), [("n", 40), ("v", 600_000), ("t", 5), ("f", 16)])
+@pytest.mark.parametrize(
+    ("name", "most"), [("n", 40), ("v", 600_000), ("t", 5), ("f", 16)]
+)
 def test_nothing_is_started_under_a_limit_that_is_too_low(
     tmp_path: Path, name: str, most: int
 ) -> None:
@@ -95,6 +99,14 @@ def test_nothing_is_started_under_a_limit_that_is_too_low(
         "from autograder.basics.errors import KitError\nfrom pathlib import Path\n"
         "try: launch_host(Course(Path('.')), 'auto', 1)\nexcept KitError as error: print(error)"
     )
-    command = ["sh", "-c", f'ulimit -{name} {most}; exec "$0" -c "$1"', sys.executable, program]
+    command = [
+        "sh",
+        "-c",
+        f'ulimit -{name} {most}; exec "$0" -c "$1"',
+        sys.executable,
+        program,
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert f"`ulimit -{name}` allows {most if name != 'f' else 8} " in done.stdout, done.stderr
+    assert f"`ulimit -{name}` allows {most if name != 'f' else 8} " in done.stdout, (
+        done.stderr
+    )

@@ -29,7 +29,9 @@ def with_mounts(
     monkeypatch.setattr(reach, "_MOUNTS", file)
 
 
-def test_a_link_adds_the_real_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_link_adds_the_real_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with_mounts(monkeypatch, tmp_path)
     course = tmp_path / "course"
     course.mkdir()
@@ -51,10 +53,18 @@ def test_a_link_adds_the_real_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         # another file system
         ([("8:1", "/", "/"), ("8:2", "/srv", "/b")], []),
         # the course's own file system is mounted at /srv, with its folders below
-        ([("8:1", "/", "/"), ("8:2", "/data", "/srv"), ("8:2", "/", "/all")], ["/all/data/course"]),
+        (
+            [("8:1", "/", "/"), ("8:2", "/data", "/srv"), ("8:2", "/", "/all")],
+            ["/all/data/course"],
+        ),
         # of two mounts on one point the later counts
         (
-            [("8:1", "/", "/"), ("8:2", "/", "/srv"), ("8:3", "/", "/srv"), ("8:3", "/", "/x")],
+            [
+                ("8:1", "/", "/"),
+                ("8:2", "/", "/srv"),
+                ("8:3", "/", "/srv"),
+                ("8:3", "/", "/x"),
+            ],
             ["/x/course"],
         ),
         ([("8:1", "/", r"/"), ("8:1", "/", r"/my\040disk")], ["/my disk/srv/course"]),

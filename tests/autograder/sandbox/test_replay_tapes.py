@@ -18,11 +18,19 @@ VIEW = [0, "float32", [2], [1], 0]
 
 
 def replay(*arguments: torch.Tensor, **parts: Any) -> LaunchReplay:
-    tape = {"texts": [], "storages": [{"bytes": 8}], "steps": [], "result": [VIEW], **parts}
+    tape = {
+        "texts": [],
+        "storages": [{"bytes": 8}],
+        "steps": [],
+        "result": [VIEW],
+        **parts,
+    }
     return LaunchReplay(tape, list(arguments))
 
 
-def operation(name: str, overload: str, *args: Any, result: Any = VIEW, **keywords: Any) -> Any:
+def operation(
+    name: str, overload: str, *args: Any, result: Any = VIEW, **keywords: Any
+) -> Any:
     return ["torch", name, overload, list(args), keywords, [result]]
 
 
@@ -72,7 +80,11 @@ def test_a_view_of_what_is_not_there_is_no_tape(view: Any) -> None:
         {"storages": [{"bytes": 8, "argument": 0, "view": VIEW}]},
         {"steps": [["leap"]]},
         {"steps": [operation("add", "Tensor", {"dtype": "object"}, 1)]},
-        {"steps": [operation("add", "Tensor", {"tensor": [7, "float32", [2], [1], 0]}, 1)]},
+        {
+            "steps": [
+                operation("add", "Tensor", {"tensor": [7, "float32", [2], [1], 0]}, 1)
+            ]
+        },
         {"steps": [operation("add", "NoOverload", {"tensor": VIEW}, 1)]},
     ],
 )
@@ -117,9 +129,15 @@ def test_an_operation_with_two_results_gives_both() -> None:
     largest, place = [1, "float32", [1], [1], 0], [2, "int64", [1], [1], 0]
     step = ["torch", "max", "dim", [{"tensor": VIEW}, 0, True], {}, [largest, place]]
     played = replay(
-        torch.tensor([3.0, 4.0]), storages=storages, steps=[step], result=[largest, place]
+        torch.tensor([3.0, 4.0]),
+        storages=storages,
+        steps=[step],
+        result=[largest, place],
     )
-    assert [tensor.tolist() for tensor in played.results if tensor is not None] == [[4.0], [1]]
+    assert [tensor.tolist() for tensor in played.results if tensor is not None] == [
+        [4.0],
+        [1],
+    ]
 
 
 def call(result: Any, *arguments: Any) -> Call:

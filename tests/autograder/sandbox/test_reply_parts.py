@@ -32,7 +32,9 @@ NO_COUNTS = [-1, 2**62, 1.0, True, None, "1"]
 
 
 def test_texts_are_a_list_of_at_most_64_short_texts() -> None:
-    assert read_texts([str(number) for number in range(65)], 10) == tuple(map(str, range(64)))
+    assert read_texts([str(number) for number in range(65)], 10) == tuple(
+        map(str, range(64))
+    )
     assert read_texts(["abcdef", 3, None], 4) == ("abc…", "3", "None")
     for no_list in ("abc", {"a": 1}, None, 3):
         assert read_texts(no_list, 10) == ()
@@ -85,7 +87,9 @@ def test_what_is_no_count_is_refused_wherever_it_stands(number: object) -> None:
     with pytest.raises(WireError, match="the count of its lines cannot be read"):
         read_lines(number)
     for field in ("kernels", "programs", "dots", "largest"):
-        with pytest.raises(StudentCrashed, match="f came back with an unreadable record"):
+        with pytest.raises(
+            StudentCrashed, match="f came back with an unreadable record"
+        ):
             read_launch({**LAUNCH, field: number}, "f")
     for field in ("loads", "stores"):
         with pytest.raises(StudentCrashed):
@@ -93,11 +97,17 @@ def test_what_is_no_count_is_refused_wherever_it_stands(number: object) -> None:
 
 
 def test_lines_are_a_count() -> None:
-    assert [read_lines(number) for number in (0, 7, LARGEST_COUNT)] == [0, 7, LARGEST_COUNT]
+    assert [read_lines(number) for number in (0, 7, LARGEST_COUNT)] == [
+        0,
+        7,
+        LARGEST_COUNT,
+    ]
 
 
 def test_a_record_of_kernels_is_read() -> None:
-    assert read_launch(LAUNCH, "f") == Launch(1, 4, 0, 64, {"q": 128}, {"out": 0}, ("k",), ())
+    assert read_launch(LAUNCH, "f") == Launch(
+        1, 4, 0, 64, {"q": 128}, {"out": 0}, ("k",), ()
+    )
 
 
 @pytest.mark.parametrize("raw", [None, [], {}, {**LAUNCH, "largest": None}])

@@ -64,7 +64,10 @@ def no_worker(header: dict[str, Any], tensors: object) -> Frame:
 
 def writable(tensors: dict[str, Block]) -> dict[str, Block]:
     """Blocks as they arrive: a socket's bytes can be written to, unlike an encoder's."""
-    return {key: block._replace(data=bytearray(block.data)) for key, block in tensors.items()}
+    return {
+        key: block._replace(data=bytearray(block.data))
+        for key, block in tensors.items()
+    }
 
 
 def ask(
@@ -74,7 +77,9 @@ def ask(
     worker: Callable[..., Frame] = no_worker,
 ) -> dict[str, Any]:
     """The header of the reply to one question, with its decoded value."""
-    encoder = Encoder(lambda value: value if isinstance(value, HandleReference) else None)
+    encoder = Encoder(
+        lambda value: value if isinstance(value, HandleReference) else None
+    )
     value = encoder.encode([list(arguments), {}])
     header = {"id": 5, "stand_in": question, "value": value}
     reply = answers.answer(Frame(header, writable(encoder.tensors)), worker)
@@ -121,7 +126,9 @@ def test_a_gradient_is_that_of_the_question_which_it_names(answers: StandIns) ->
         value = encoder.encode([torch.tensor([sent])])
         header = {"id": 5, "stand_in": {"backward": question}, "value": value}
         reply = answers.answer(Frame(header, writable(encoder.tensors)), no_worker)
-        (gradient,) = Decoder(writable(reply.tensors), lambda _: None).decode(reply.header["value"])
+        (gradient,) = Decoder(writable(reply.tensors), lambda _: None).decode(
+            reply.header["value"]
+        )
         assert gradient.tolist() == expected
 
 
@@ -149,21 +156,30 @@ def test_an_object_stays_here_and_its_methods_are_called(answers: StandIns) -> N
         {},
     ],
 )
-def test_what_was_not_lent_is_refused(answers: StandIns, question: dict[str, Any]) -> None:
+def test_what_was_not_lent_is_refused(
+    answers: StandIns, question: dict[str, Any]
+) -> None:
     ask(answers, {"name": "Cache"}, 7)
     reply = ask(answers, question)
     assert "value" not in reply
     assert "refused" in reply or "raised" in reply
 
 
-def test_a_refusal_says_the_sizes_of_a_value_error_and_no_word(answers: StandIns) -> None:
+def test_a_refusal_says_the_sizes_of_a_value_error_and_no_word(
+    answers: StandIns,
+) -> None:
     assert ask(answers, {"name": "refuse_size"}, torch.ones(5))["refused"] == (
         "these arguments cannot be right (5)"
     )
-    assert ask(answers, {"name": "fail"}, 1)["refused"] == "these arguments cannot be right"
+    assert (
+        ask(answers, {"name": "fail"}, 1)["refused"]
+        == "these arguments cannot be right"
+    )
 
 
-def test_a_function_of_the_tests_own_is_lent_once_and_its_error_is_told(answers: StandIns) -> None:
+def test_a_function_of_the_tests_own_is_lent_once_and_its_error_is_told(
+    answers: StandIns,
+) -> None:
     numbers = [answers.lend(function) for function in (len, fail, len)]
     assert numbers == [-1, -2, -1]
     assert ask(answers, {"function": -1}, [1, 2])["value"] == 2
@@ -184,9 +200,13 @@ def test_questions_and_their_size_are_bounded(
     answers: StandIns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ten = torch.ones(10, dtype=torch.float64)
-    monkeypatch.setattr(stand_in_answers, "LARGEST_QUESTION", size_in_bytes([[ten], {}]))
+    monkeypatch.setattr(
+        stand_in_answers, "LARGEST_QUESTION", size_in_bytes([[ten], {}])
+    )
     assert ask(answers, {"name": "square"}, ten)["number"] == 0
-    assert "refused" in ask(answers, {"name": "square"}, torch.ones(11, dtype=torch.float64))
+    assert "refused" in ask(
+        answers, {"name": "square"}, torch.ones(11, dtype=torch.float64)
+    )
     monkeypatch.setattr(stand_in_answers, "MOST_QUESTIONS", 2)
     assert ask(answers, {"name": "square"}, 1)["number"] == 1
     assert "refused" in ask(answers, {"name": "square"}, 1)
@@ -224,7 +244,9 @@ class PlayedWorker:
 
 
 def encoded(value: Any) -> Any:
-    return Encoder(lambda part: part if isinstance(part, HandleReference) else None).encode(value)
+    return Encoder(
+        lambda part: part if isinstance(part, HandleReference) else None
+    ).encode(value)
 
 
 def test_an_attribute_of_the_workers_object_is_asked_for() -> None:
@@ -234,7 +256,9 @@ def test_an_attribute_of_the_workers_object_is_asked_for() -> None:
 
 
 def test_a_method_of_the_workers_object_is_called_there() -> None:
-    worker = PlayedWorker({"ok": True, "method": True}, {"ok": True, "value": encoded(9)})
+    worker = PlayedWorker(
+        {"ok": True, "method": True}, {"ok": True, "value": encoded(9)}
+    )
     assert WorkerObject(4, worker).grow(2, by=3) == 9
     call = worker.requests[1]
     assert (call["op"], call["handle"], call["attribute"]) == ("call", 4, "grow")
@@ -243,17 +267,23 @@ def test_a_method_of_the_workers_object_is_called_there() -> None:
 
 def test_the_workers_object_itself_is_called_and_crosses_back() -> None:
     inner = HandleReference(6, "Layer")
-    worker = PlayedWorker({"ok": True, "value": encoded(inner)}, {"ok": True, "value": encoded(1)})
+    worker = PlayedWorker(
+        {"ok": True, "value": encoded(inner)}, {"ok": True, "value": encoded(1)}
+    )
     layer = WorkerObject(4, worker)
     returned = layer(layer)
     assert returned() == 1
     assert [request["handle"] for request in worker.requests] == [4, 6]
-    sent = Decoder({}, lambda reference: reference.number).decode(worker.requests[0]["value"])
+    sent = Decoder({}, lambda reference: reference.number).decode(
+        worker.requests[0]["value"]
+    )
     assert sent == [[4], {}]
 
 
 def test_what_the_workers_object_has_not_or_refuses_is_an_error() -> None:
-    worker = PlayedWorker({"ok": False}, {"ok": 1}, {"error": {"message": "no"}}, {"error": "no"})
+    worker = PlayedWorker(
+        {"ok": False}, {"ok": 1}, {"error": {"message": "no"}}, {"error": "no"}
+    )
     layer = WorkerObject(4, worker)
     assert not hasattr(layer, "width")
     assert not hasattr(layer, "width")

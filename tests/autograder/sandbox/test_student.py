@@ -249,7 +249,9 @@ def test_handles_stay_and_are_driven_from_here(student: Student) -> None:
     again = box.double()
     assert (again.value, box.value) == (6, 6)
     assert box(4) == 10
-    assert box.call(4) == -2  # a method of the student's, whatever the proxy's own are called
+    assert (
+        box.call(4) == -2
+    )  # a method of the student's, whatever the proxy's own are called
     assert torch.equal(box.w, torch.ones(2))
     assert student.same(box).value == 6
 
@@ -268,7 +270,13 @@ def test_whether_an_attribute_is_a_method_is_asked_once_and_data_each_time(
     monkeypatch.setattr(worker, "request", noted)
     values = [(box.double(), box.value)[1] for _ in range(2)]
     assert values == [6, 12]
-    assert asked == ["get double", "call double", "get value", "call double", "get value"]
+    assert asked == [
+        "get double",
+        "call double",
+        "get value",
+        "call double",
+        "get value",
+    ]
 
 
 def test_one_text_of_the_suite_is_defined_once(student: Student) -> None:
@@ -277,7 +285,9 @@ def test_one_text_of_the_suite_is_defined_once(student: Student) -> None:
     assert student.define(text, "f")(7) == 2
 
 
-def test_a_text_of_the_suite_that_makes_no_function_is_a_fault(student: Student) -> None:
+def test_a_text_of_the_suite_that_makes_no_function_is_a_fault(
+    student: Student,
+) -> None:
     """Only a submission that has changed Python can bring this about."""
     with pytest.raises(StudentCrashed, match="f could not be defined"):
         student.define("f = 3\n", "f")
@@ -290,7 +300,9 @@ def test_functions_of_the_suite_are_defined_there(student: Student) -> None:
     assert student.apply(tripled, 5) == 16
 
 
-def test_a_function_of_the_suite_stays_here_with_its_gradients(student: Student) -> None:
+def test_a_function_of_the_suite_stays_here_with_its_gradients(
+    student: Student,
+) -> None:
     assert student.apply(lambda x: 3 * x, 5) == 16
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     student.apply(lambda x: x * x, x).sum().backward()
@@ -299,7 +311,9 @@ def test_a_function_of_the_suite_stays_here_with_its_gradients(student: Student)
 
 
 def test_what_a_function_of_the_suite_raises_is_told(student: Student) -> None:
-    with pytest.raises(StudentError, match="FunctionRaised: IndexError: list index out of range"):
+    with pytest.raises(
+        StudentError, match="FunctionRaised: IndexError: list index out of range"
+    ):
         student.apply(lambda x: [][x], 5)
 
 
@@ -307,7 +321,9 @@ def test_of_a_function_of_the_suite_there_is_nothing_to_read(student: Student) -
     def secret(x: int) -> str:
         return "the text of the suite"
 
-    driver = student.define("def drive():\n    return 'the text of the suite'\n", "drive")
+    driver = student.define(
+        "def drive():\n    return 'the text of the suite'\n", "drive"
+    )
     for function in (secret, driver):
         assert "the text of the suite" not in student.look_into(function)
 
@@ -363,7 +379,9 @@ DUCK = [
 
 
 @pytest.mark.parametrize(("how", "use"), DUCK)
-def test_an_object_is_no_data(student: Student, how: str, use: Callable[[Any], object]) -> None:
+def test_an_object_is_no_data(
+    student: Student, how: str, use: Callable[[Any], object]
+) -> None:
     duck = student.duck(3)
     with pytest.raises(AssertionError) as caught:
         use(duck)
@@ -376,14 +394,17 @@ def test_an_object_is_no_data(student: Student, how: str, use: Callable[[Any], o
 def test_a_method_is_no_data_and_says_what_may_be_missing(student: Student) -> None:
     box = student.Box(3)
     with pytest.raises(
-        AssertionError, match=r"`Box.double` is a method .is a `@property` missing.., where data"
+        AssertionError,
+        match=r"`Box.double` is a method .is a `@property` missing.., where data",
     ):
         assert box.double
 
 
 def test_what_an_object_gives_is_no_object_that_was_asked_for(student: Student) -> None:
     box = student.Box(student.duck(3))
-    with pytest.raises(AssertionError, match=r"`Box.value` gives an object of class Duck"):
+    with pytest.raises(
+        AssertionError, match=r"`Box.value` gives an object of class Duck"
+    ):
         box.value.sum()
 
 
@@ -398,7 +419,8 @@ def test_costs_are_counted(student: Student) -> None:
         15,
     )
     assert (
-        student.cost("rows", torch.ones(6, 4), b).operations > student.cost("rows", a, b).operations
+        student.cost("rows", torch.ones(6, 4), b).operations
+        > student.cost("rows", a, b).operations
     )
     product, counted = student.counted("product", a, b)
     assert counted == cost
@@ -410,7 +432,9 @@ def test_lines_are_counted(student: Student) -> None:
     assert few.tolist() == [[4.0] * 5] * 3
     _, many_lines = student.counted_lines("rows", torch.ones(50, 4), torch.ones(4, 5))
     assert 40 <= many_lines - few_lines <= 50
-    _, product_lines = student.counted_lines("product", torch.ones(50, 4), torch.ones(4, 5))
+    _, product_lines = student.counted_lines(
+        "product", torch.ones(50, 4), torch.ones(4, 5)
+    )
     assert product_lines == 1
 
 
@@ -445,7 +469,9 @@ def test_each_question_to_a_stand_in_has_gradients_of_its_own(
         assert (x.grad.tolist(), y.grad.tolist()) == ([first], [10 * second])  # type: ignore[union-attr]
 
 
-def test_a_stand_in_refuses_what_the_answer_key_refuses(student: Student, worker: Worker) -> None:
+def test_a_stand_in_refuses_what_the_answer_key_refuses(
+    student: Student, worker: Worker
+) -> None:
     def refuses(x: torch.Tensor) -> torch.Tensor:
         raise ValueError("secret reason of the answer key")
 
@@ -455,7 +481,9 @@ def test_a_stand_in_refuses_what_the_answer_key_refuses(student: Student, worker
     assert "secret" not in str(caught.value)
 
 
-def test_a_stand_in_refuses_with_the_sizes_and_no_word(student: Student, worker: Worker) -> None:
+def test_a_stand_in_refuses_with_the_sizes_and_no_word(
+    student: Student, worker: Worker
+) -> None:
     def refuses(x: torch.Tensor) -> torch.Tensor:
         raise ValueError(f"secret: {len(x)} rows, at most 3")
 
@@ -489,7 +517,10 @@ def test_an_object_of_a_stand_in_lives_on_the_trusted_side(
     stand_in(worker, Box=Tally, helper=lambda tally, by: tally.sum * by.factor)
     tally = student.Box(torch.tensor([1.0, 2.0]))
     assert tally.name == "Box"
-    assert student.use_box(tally, torch.tensor([10.0, 20.0]), 3).tolist() == [33.0, 66.0]
+    assert student.use_box(tally, torch.tensor([10.0, 20.0]), 3).tolist() == [
+        33.0,
+        66.0,
+    ]
     assert tally.sum.tolist() == [11.0, 22.0]
 
 
@@ -504,15 +535,27 @@ def test_of_an_object_of_a_stand_in_only_what_is_public_can_be_had(
 
     assert answer is not None
     made = answer(
-        Frame({"id": 1, "stand_in": {"name": "Box"}, "value": {"l": [{"l": [3]}, {"d": []}]}}, {})
+        Frame(
+            {
+                "id": 1,
+                "stand_in": {"name": "Box"},
+                "value": {"l": [{"l": [3]}, {"d": []}]},
+            },
+            {},
+        )
     )
     assert made.header["value"] == {"h": 0, "k": "Box"}
     nothing: dict[str, Any] = {"l": [{"l": []}, {"d": []}]}
     for asked in ({"object": 0, "attribute": name}, {"object": 0, "method": name}):
-        assert "refused" in answer(Frame({"id": 1, "stand_in": asked, "value": nothing}, {})).header
+        assert (
+            "refused"
+            in answer(Frame({"id": 1, "stand_in": asked, "value": nothing}, {})).header
+        )
 
 
-def test_a_stand_in_asks_an_object_of_the_students(student: Student, worker: Worker) -> None:
+def test_a_stand_in_asks_an_object_of_the_students(
+    student: Student, worker: Worker
+) -> None:
     """The answer key's function reads attributes of the student's Box, and calls it and its method,
     over there.
     """
@@ -527,7 +570,9 @@ def test_a_stand_in_asks_an_object_of_the_students(student: Student, worker: Wor
 def test_a_stand_in_may_ask_whether_an_object_of_the_students_has_something(
     student: Student, worker: Worker
 ) -> None:
-    stand_in(worker, helper=lambda box: box.w * getattr(box, "window", 3) + hasattr(box, "w"))
+    stand_in(
+        worker, helper=lambda box: box.w * getattr(box, "window", 3) + hasattr(box, "w")
+    )
     assert student.use_helper(student.Box(5)).item() == 2 * (3 + 1)
 
 
@@ -548,7 +593,9 @@ def test_a_question_to_a_stand_in_has_a_size(student: Student, worker: Worker) -
         student.use_helper(torch.ones(2100, 2100))
 
 
-def test_a_stand_in_costs_what_it_costs_the_answer_key(student: Student, worker: Worker) -> None:
+def test_a_stand_in_costs_what_it_costs_the_answer_key(
+    student: Student, worker: Worker
+) -> None:
     """The product of [3, 4] and [4, 3] is 2·3·4·3 FLOPs and 9 numbers; the student's own sum is an
     operation more.
     """
@@ -572,7 +619,9 @@ def test_odd_requests_fail_the_test_and_no_more(
         ask(student)
 
 
-def test_messages_name_the_students_call_and_not_the_suites_own(student: Student) -> None:
+def test_messages_name_the_students_call_and_not_the_suites_own(
+    student: Student,
+) -> None:
     make = student.define(
         "class Tape:\n    def read(self):\n        return 1\n\ndef make():\n    return Tape()\n",
         "make",

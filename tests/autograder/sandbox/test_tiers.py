@@ -47,13 +47,17 @@ class PlayedHost:
 
 
 @pytest.fixture
-def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[Course, Any]]:
+def play(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., tuple[Course, Any]]:
     """Gives a course, and the first host of `isolation`, whose tiers have these fates."""
 
     def played(isolation: str, **fates: list[Fate]) -> tuple[Course, Any]:
         standing: dict[str, list[Fate]] = {tier: [[STANDS]] for tier in tiers.TIERS}
         PlayedHost.fates = {**standing, "none": [[FALLS]]}
-        PlayedHost.fates |= {name.replace("_", "-"): fate for name, fate in fates.items()}
+        PlayedHost.fates |= {
+            name.replace("_", "-"): fate for name, fate in fates.items()
+        }
         PlayedHost.started, PlayedHost.closed = [], []
         course = Course(tmp_path, About("Course"))
         return course, tiers.launch_host(course, isolation, 2)
@@ -66,7 +70,12 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple
 
 @pytest.mark.parametrize(
     ("isolation", "tier"),
-    [("auto", "namespaces"), ("strict", "namespaces"), ("uid", "uid"), ("none", "none")],
+    [
+        ("auto", "namespaces"),
+        ("strict", "namespaces"),
+        ("uid", "uid"),
+        ("none", "none"),
+    ],
 )
 def test_the_strongest_tier_that_is_allowed_begins(
     play: Callable[..., Any], isolation: str, tier: str
@@ -86,8 +95,12 @@ def test_where_a_wall_falls_the_next_tier_is_tried(play: Callable[..., Any]) -> 
     assert PlayedHost.closed == ["namespaces", "landlock"]
 
 
-def test_where_no_tier_stands_each_is_named_with_its_reason(play: Callable[..., Any]) -> None:
-    course, host = play("strict", namespaces=[[FALLS]], landlock=[IsolationUnavailable("old")])
+def test_where_no_tier_stands_each_is_named_with_its_reason(
+    play: Callable[..., Any],
+) -> None:
+    course, host = play(
+        "strict", namespaces=[[FALLS]], landlock=[IsolationUnavailable("old")]
+    )
     with pytest.raises(IsolationUnavailable) as caught:
         tiers.prove_host(course, "strict", host)
     assert str(caught.value).splitlines() == [
@@ -120,8 +133,12 @@ def test_what_interrupts_the_proof_closes_the_host(play: Callable[..., Any]) -> 
 def test_a_machine_that_cannot_grade_says_so_before_a_host_starts(
     play: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiers, "machine_problems", lambda limits, clients: ["no disk", "no files"])
-    with pytest.raises(IsolationUnavailable, match=r"graded here:\n  no disk\n  no files$"):
+    monkeypatch.setattr(
+        tiers, "machine_problems", lambda limits, clients: ["no disk", "no files"]
+    )
+    with pytest.raises(
+        IsolationUnavailable, match=r"graded here:\n  no disk\n  no files$"
+    ):
         play("auto")
     assert PlayedHost.started == []
 
@@ -153,12 +170,20 @@ def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_doctor_tells_each_tier_and_the_best(
     play: Callable[..., Any], on_this_machine: None
 ) -> None:
-    course, _ = play("auto", namespaces=[IsolationUnavailable("no mounts")], uid=[[STANDS, FALLS]])
+    course, _ = play(
+        "auto", namespaces=[IsolationUnavailable("no mounts")], uid=[[STANDS, FALLS]]
+    )
     lines, is_strict = doctors_lines(course)
     assert is_strict
     text = "\n".join(lines)
-    assert "namespaces (strict): does not stand: no mounts\n\nlandlock (strict): stands" in text
-    assert "  yes  cannot read the suite  [no such file]\n       can read /etc/hosts" in text
+    assert (
+        "namespaces (strict): does not stand: no mounts\n\nlandlock (strict): stands"
+        in text
+    )
+    assert (
+        "  yes  cannot read the suite  [no such file]\n       can read /etc/hosts"
+        in text
+    )
     assert "uid (weaker): does not stand: open a socket falls" in text
     assert "  NO   cannot open a socket  [it opened]" in text
     assert lines[-1] == "grading here uses: landlock"
@@ -181,8 +206,12 @@ def test_where_nothing_stands_the_doctor_says_so(
     play: Callable[..., Any], on_this_machine: None
 ) -> None:
     course, _ = play(
-        "auto", **{name: [[FALLS]] for name in ("namespaces", "landlock", "uid", "no_open")}
+        "auto",
+        **{name: [[FALLS]] for name in ("namespaces", "landlock", "uid", "no_open")},
     )
     lines, is_strict = doctors_lines(course)
     assert not is_strict
-    assert "grading here uses: nothing: no walls stand, and only --isolation none grades" in lines
+    assert (
+        "grading here uses: nothing: no walls stand, and only --isolation none grades"
+        in lines
+    )

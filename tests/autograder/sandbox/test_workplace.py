@@ -26,9 +26,9 @@ def test_a_missing_function_is_explained_by_its_own_cell_first() -> None:
     assert missing(fine, other) == (
         "`double` is not defined. Cell library did not run: KeyError: 'x'"
     )
-    assert missing(CellOutcome("library", "crashed", "it ended the process")).startswith(
-        "`double` is not defined. Cell library did not run: it ended"
-    )
+    assert missing(
+        CellOutcome("library", "crashed", "it ended the process")
+    ).startswith("`double` is not defined. Cell library did not run: it ended")
     for outcome in (fine, CellOutcome("double", "restored", "it differed")):
         assert missing(outcome) == "`double` is not defined anywhere in the notebook."
 
@@ -57,7 +57,13 @@ def test_a_missing_function_is_explained_by_its_own_cell_first() -> None:
         ),
         (
             Cell("a", "question", "", note="found elsewhere"),
-            {"error": {"type": "KeyError", "message": "'x'", "frames": ["line 1", "line 2"]}},
+            {
+                "error": {
+                    "type": "KeyError",
+                    "message": "'x'",
+                    "frames": ["line 1", "line 2"],
+                }
+            },
             CellOutcome("a", "error", "found elsewhere\nKeyError: 'x'\n  line 2"),
         ),
         (
@@ -67,5 +73,7 @@ def test_a_missing_function_is_explained_by_its_own_cell_first() -> None:
         ),
     ],
 )
-def test_the_outcome_of_a_cell(cell: Cell, reply: dict[str, Any], expected: CellOutcome) -> None:
+def test_the_outcome_of_a_cell(
+    cell: Cell, reply: dict[str, Any], expected: CellOutcome
+) -> None:
     assert _outcome(cell, reply) == expected

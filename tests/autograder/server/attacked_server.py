@@ -74,7 +74,10 @@ def _with_cells(*cells: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 NOTEBOOKS = [
-    whole("hostile_outputs", _with_cells({**code_cell("x = 1"), "outputs": [_DISPLAY, _ERROR]})),
+    whole(
+        "hostile_outputs",
+        _with_cells({**code_cell("x = 1"), "outputs": [_DISPLAY, _ERROR]}),
+    ),
     whole("hostile_markdown", _with_cells(_MARKDOWN)),
     whole("hostile_raw_cell", _with_cells({**_MARKDOWN, "cell_type": "raw"})),
     whole(
@@ -85,12 +88,17 @@ NOTEBOOKS = [
                 "authors": [{"name": _MARKUP}],
                 "kernelspec": {"name": "../../bin/sh", "display_name": _MARKUP},
                 "language_info": {"name": _MARKUP, "mimetype": "text/html"},
-                "widgets": {"application/vnd.jupyter.widget-state+json": {"state": _MARKUP}},
+                "widgets": {
+                    "application/vnd.jupyter.widget-state+json": {"state": _MARKUP}
+                },
                 "attention_kit": {"role": _MARKUP},
             }
         ),
     ),
-    whole("hostile_cell_id", _with_cells({**code_cell("x = 1"), "id": _MARKUP}, nbformat_minor=5)),
+    whole(
+        "hostile_cell_id",
+        _with_cells({**code_cell("x = 1"), "id": _MARKUP}, nbformat_minor=5),
+    ),
 ]
 """Right answers beside content that would run in a browser that shows it: 12 of 12 points."""
 
@@ -156,7 +164,9 @@ class Findings:
 class Door:
     """The running server, as students and the instructor see it."""
 
-    def __init__(self, server: RunningServer, people: PeopleStore, findings: Findings) -> None:
+    def __init__(
+        self, server: RunningServer, people: PeopleStore, findings: Findings
+    ) -> None:
         self.server = server
         self._people = people
         self._findings = findings
@@ -168,22 +178,34 @@ class Door:
     @contextlib.contextmanager
     def sign_in(self, student: str) -> Iterator[httpx.Client]:
         """A browser in which the person has signed in."""
-        key = self._people.make_link(student, "instructor" if student == INSTRUCTOR else "student")
+        key = self._people.make_link(
+            student, "instructor" if student == INSTRUCTOR else "student"
+        )
         address = self.server.address
-        with httpx.Client(base_url=address, timeout=60.0, follow_redirects=True) as client:
+        with httpx.Client(
+            base_url=address, timeout=60.0, follow_redirects=True
+        ) as client:
             token = token_of(client.get("/sign-in", params={"key": key}).text)
             answer = client.post("/sign-in", data={"token": token, "key": key})
             assert answer.status_code == 200, answer.text
             yield client
 
-    def hand_in_by_form(self, student: str, data: bytes, file_name: str) -> httpx.Response:
+    def hand_in_by_form(
+        self, student: str, data: bytes, file_name: str
+    ) -> httpx.Response:
         """Hand in as a browser does, and ask about a question in hostile words."""
         with self.sign_in(student) as browser:
             token = token_of(browser.get("/").text)
             file = {"notebook": (file_name, data)}
-            sent = browser.post("/assignments/vault/hand-in", data={"token": token}, files=file)
+            sent = browser.post(
+                "/assignments/vault/hand-in", data={"token": token}, files=file
+            )
             if sent.status_code == 200:
-                words = {"token": token, "question": _MARKUP, "text": f"{_MARKUP} {{{{ 7*191 }}}}"}
+                words = {
+                    "token": token,
+                    "question": _MARKUP,
+                    "text": f"{_MARKUP} {{{{ 7*191 }}}}",
+                }
                 browser.post(f"{sent.url.path}/ask", data=words)
                 self.look_at(browser, sent.url.path)
         return sent
@@ -213,7 +235,9 @@ def token_of(text: str) -> str:
     return match[1] if match else ""
 
 
-def attack_server(folder: Path, attacks: Sequence[Attack], graders: int = 1) -> Findings:
+def attack_server(
+    folder: Path, attacks: Sequence[Attack], graders: int = 1
+) -> Findings:
     """Build the attacked course in the folder, serve it, hand every attack in, and look."""
     findings = Findings()
     root = folder / "vault"
@@ -238,10 +262,14 @@ def attack_server(folder: Path, attacks: Sequence[Attack], graders: int = 1) -> 
             if server.process.poll() is not None:
                 findings.wrong.append("the server ended")
         log = server.log.read_text(encoding="utf-8")
-        findings.wrong += ["the server's log has a traceback"] if "Traceback" in log else []
+        findings.wrong += (
+            ["the server's log has a traceback"] if "Traceback" in log else []
+        )
     finally:
         engine.dispose()
-        findings.wrong += [f"changed: {path}" for path in yard.changed() if _is_guarded(path)]
+        findings.wrong += [
+            f"changed: {path}" for path in yard.changed() if _is_guarded(path)
+        ]
         findings.wrong += [f"left behind: {path}" for path in yard.left_behind()]
         findings.wrong += [f"heard: {name}" for name in yard.heard()]
         yard.close()
@@ -251,7 +279,9 @@ def attack_server(folder: Path, attacks: Sequence[Attack], graders: int = 1) -> 
 
 def _is_guarded(path: str) -> bool:
     """Whether neither the server nor a filed hand-in may change the file."""
-    return not {"submitted", "results", ".autograder", "course.toml"} & set(Path(path).parts)
+    return not {"submitted", "results", ".autograder", "course.toml"} & set(
+        Path(path).parts
+    )
 
 
 def _hand_in_all(
@@ -323,11 +353,19 @@ def _look_everywhere(door: Door, attempts: Sequence[Attempt]) -> None:
     """Every page that shows anything of a student, as the instructor."""
     time.sleep(3.0)  # attempts are put into the class's folders every two seconds
     with door.sign_in(INSTRUCTOR) as prof:
-        for path in ("/", "/people", "/class/vault", "/class/vault/report", "/class/vault/written"):
+        for path in (
+            "/",
+            "/people",
+            "/class/vault",
+            "/class/vault/report",
+            "/class/vault/written",
+        ):
             door.look_at(prof, path)
         for attempt in attempts:
             door.look_at(prof, f"/attempts/{attempt.id}")
-            door.look_at(prof, f"/class/vault/students/{quote(attempt.student, safe='')}")
+            door.look_at(
+                prof, f"/class/vault/students/{quote(attempt.student, safe='')}"
+            )
             if attempt.score is not None:
                 door.look_at(prof, f"/attempts/{attempt.id}/page")
             file = prof.get(f"/attempts/{attempt.id}/notebook")
@@ -342,8 +380,12 @@ def _tables(root: Path) -> list[str]:
     from autograder.reporting.stored_marks import StoredMarks
 
     course = load_course(root)
-    stored = StoredMarks(course, course.assignment("vault"), course.results, lambda line: None)
-    return [f"a formula: {cell}" for cell in formulas(render_student_csv(stored.marks()))]
+    stored = StoredMarks(
+        course, course.assignment("vault"), course.results, lambda line: None
+    )
+    return [
+        f"a formula: {cell}" for cell in formulas(render_student_csv(stored.marks()))
+    ]
 
 
 # Requests that hand nothing in
@@ -368,19 +410,31 @@ def knock_wrongly(door: Door, findings: Findings) -> None:
 def _forms(token: str) -> dict[str, dict[str, Any]]:
     """Forms that are wrong in some way, as arguments of httpx's `post`."""
     mixed = {"content-type": "multipart/form-data; boundary=b"}
-    part = b'--b\r\nContent-Disposition: form-data; name="token"\r\n\r\n' + token.encode()
+    part = (
+        b'--b\r\nContent-Disposition: form-data; name="token"\r\n\r\n' + token.encode()
+    )
     return {
-        "no boundary": {"content": part, "headers": {"content-type": "multipart/form-data"}},
+        "no boundary": {
+            "content": part,
+            "headers": {"content-type": "multipart/form-data"},
+        },
         "no end": {"content": part, "headers": mixed},
-        "a thousand fields": {"data": {f"field-{number}": "x" for number in range(1000)}},
+        "a thousand fields": {
+            "data": {f"field-{number}": "x" for number in range(1000)}
+        },
         "two files": {
             "data": {"token": token},
-            "files": [("notebook", ("a.ipynb", b"{}")), ("notebook", ("b.ipynb", b"{}"))],
+            "files": [
+                ("notebook", ("a.ipynb", b"{}")),
+                ("notebook", ("b.ipynb", b"{}")),
+            ],
         },
         "a file as the token": {"files": {"token": ("x", token.encode())}},
         "a codec that makes surrogates": {
             "content": part + b"\r\n--b--\r\n",
-            "headers": {"content-type": "multipart/form-data; boundary=b; charset=unicode_escape"},
+            "headers": {
+                "content-type": "multipart/form-data; boundary=b; charset=unicode_escape"
+            },
         },
         "a header of 100 kB in a part": {
             "content": b"--b\r\nX: " + b"x" * 100_000 + b"\r\n\r\n\r\n--b--\r\n",
@@ -391,7 +445,9 @@ def _forms(token: str) -> dict[str, dict[str, Any]]:
             "files": {"notebook": ("x" * 5000, _RIGHT)},
         },
         "no file": {"data": {"token": token}},
-        "a field instead of a file": {"data": {"token": token, "notebook": _RIGHT.decode()}},
+        "a field instead of a file": {
+            "data": {"token": token, "notebook": _RIGHT.decode()}
+        },
     }
 
 

@@ -16,7 +16,9 @@ from tiny_course import SUITE, TINY, write_assignment
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("served") / "course"
     root.mkdir()
-    return built_course(root, lambda folder: write_assignment(folder, "tiny", TINY, SUITE)).root
+    return built_course(
+        root, lambda folder: write_assignment(folder, "tiny", TINY, SUITE)
+    ).root
 
 
 @pytest.fixture

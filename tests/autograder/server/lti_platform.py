@@ -58,7 +58,9 @@ class _Login(OIDCLoginAbstract):  # type: ignore[misc]
 
 
 class _Launch(LTIAdvantageMessageLaunchAbstract):  # type: ignore[misc]
-    def render_launch_form(self, launch_data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def render_launch_form(
+        self, launch_data: dict[str, Any], **kwargs: Any
+    ) -> dict[str, Any]:
         return launch_data
 
 
@@ -131,7 +133,11 @@ class LtiPlatform:
         return data
 
     def launch_choice(
-        self, preflight: dict[str, str], user: str, role: str = "Instructor", **settings: Any
+        self,
+        preflight: dict[str, str],
+        user: str,
+        role: str = "Instructor",
+        **settings: Any,
     ) -> dict[str, Any]:
         """The form that it posts for a person who wants to choose a link."""
         request = SimpleNamespace(get_data=preflight, form_data={})
@@ -144,7 +150,9 @@ class LtiPlatform:
 
     def read_choice(self, answer: str) -> list[dict[str, Any]]:
         """The items that the tool sends back, where the library takes its message."""
-        items: list[dict[str, Any]] = self.configuration.validate_deeplinking_resp({"JWT": answer})
+        items: list[dict[str, Any]] = self.configuration.validate_deeplinking_resp(
+            {"JWT": answer}
+        )
         return items
 
     # What it serves
@@ -177,21 +185,33 @@ class LtiPlatform:
         """A new column, whose address has a query, as Moodle's have."""
         self._check(request, "https://purl.imsglobal.org/spec/lti-ags/scope/lineitem")
         kind = "application/vnd.ims.lis.v2.lineitem+json"
-        assert (request.headers["content-type"], request.headers["accept"]) == (kind, kind)
+        assert (request.headers["content-type"], request.headers["accept"]) == (
+            kind,
+            kind,
+        )
         line = await request.json()
         self.columns.append(line)
-        made = {**line, "id": f"{self.address}/lines/made-{len(self.columns)}?type_id=3"}
+        made = {
+            **line,
+            "id": f"{self.address}/lines/made-{len(self.columns)}?type_id=3",
+        }
         return JSONResponse(made, 201, media_type=kind)
 
     async def _score(self, request: Request) -> Response:
         self._check(request, "https://purl.imsglobal.org/spec/lti-ags/scope/score")
-        assert request.headers["content-type"] == "application/vnd.ims.lis.v1.score+json"
-        self.scores.setdefault(request.path_params["line"], []).append(await request.json())
+        assert (
+            request.headers["content-type"] == "application/vnd.ims.lis.v1.score+json"
+        )
+        self.scores.setdefault(request.path_params["line"], []).append(
+            await request.json()
+        )
         return JSONResponse({})
 
     async def _members(self, request: Request) -> Response:
         """Two a page, as large platforms do it."""
-        scope = "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
+        scope = (
+            "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
+        )
         self._check(request, scope)
         start = int(request.query_params.get("from", 0))
         headers = {}

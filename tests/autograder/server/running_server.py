@@ -44,11 +44,17 @@ def _is_listening(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def running_server(root: Path, *people: str, graders: int = 1) -> Iterator[RunningServer]:
+def running_server(
+    root: Path, *people: str, graders: int = 1
+) -> Iterator[RunningServer]:
     """Serve a course, with links for these people; Ctrl-C ends it."""
     port = free_port()
     command = [sys.executable, "-m", "autograder", "serve", "--port", str(port)]
-    command += ["--graders", str(graders), *[word for name in people for word in ("--link", name)]]
+    command += [
+        "--graders",
+        str(graders),
+        *[word for name in people for word in ("--link", name)],
+    ]
     log = root.parent / f"{root.name}.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(command, cwd=root, stderr=stream, stdout=stream)

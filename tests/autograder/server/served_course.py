@@ -20,7 +20,9 @@ from autograder.server.database import open_database
 from autograder.server.office import Office
 from autograder.server.web_app import make_app
 
-NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+NOTEBOOK = json.dumps(
+    {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+).encode()
 SETTINGS = '[server]\ninstructors = "prof"\n'
 MACHINE = "machine-1"
 

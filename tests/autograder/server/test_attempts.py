@@ -12,7 +12,13 @@ from served_course import result_of
 
 from autograder.grading.graded_bytes import pack_graded
 from autograder.records.model import Graded
-from autograder.server.attempts import LEASE_SECONDS, MOST_RUNS, Attempt, AttemptStore, Claim
+from autograder.server.attempts import (
+    LEASE_SECONDS,
+    MOST_RUNS,
+    Attempt,
+    AttemptStore,
+    Claim,
+)
 from autograder.server.database import open_database
 
 __all__ = ["postgresql"]
@@ -32,7 +38,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[AttemptStore]:
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
+) -> Iterator[AttemptStore]:
     address = f"sqlite:///{tmp_path / 'server.db'}"
     if request.param == "postgresql":
         address = request.getfixturevalue("postgresql")()
@@ -51,19 +59,32 @@ def packed(attempt: Attempt, score: float = 2.5) -> bytes:
     return pack_graded(Graded(attempt.student, result_of(attempt, score)))
 
 
-def test_attempts_are_numbered_for_each_student_and_assignment(store: AttemptStore) -> None:
+def test_attempts_are_numbered_for_each_student_and_assignment(
+    store: AttemptStore,
+) -> None:
     numbers = [
         store.add(student, assignment, b"{}").number
-        for student, assignment in [("ada", "a1"), ("ada", "a1"), ("bob", "a1"), ("ada", "a2")]
+        for student, assignment in [
+            ("ada", "a1"),
+            ("ada", "a1"),
+            ("bob", "a1"),
+            ("ada", "a2"),
+        ]
     ]
     assert numbers == [1, 2, 1, 1]
 
 
-def test_the_newest_of_each_person_comes_before_earlier_ones(store: AttemptStore) -> None:
+def test_the_newest_of_each_person_comes_before_earlier_ones(
+    store: AttemptStore,
+) -> None:
     store.add("ada", "a1", b"first")
     store.add("ada", "a1", b"second")
     store.add("bob", "a1", b"bob's")
-    assert [claimed(store).notebook for _ in range(3)] == [b"second", b"bob's", b"first"]
+    assert [claimed(store).notebook for _ in range(3)] == [
+        b"second",
+        b"bob's",
+        b"first",
+    ]
     assert store.claim("m1") is None
 
 
@@ -89,7 +110,9 @@ def test_an_attempt_of_a_lost_machine_is_graded_by_another_one(
     taken = claimed(store, "m2")
     assert taken.attempt.id == attempt.id
     assert store.finish(taken, packed(attempt, 2.0))
-    assert not store.finish(lost, packed(attempt, 1.0)), "the lost machine was only slow"
+    assert not store.finish(lost, packed(attempt, 1.0)), (
+        "the lost machine was only slow"
+    )
     graded = store.get(attempt.id)
     assert graded is not None
     assert graded.score == 2.0
@@ -110,7 +133,9 @@ def test_a_machine_that_renews_its_lease_keeps_its_attempt(
     assert claimed(store, "m2").attempt.id == attempt.id
 
 
-def test_what_a_killed_server_was_grading_is_graded_after_its_start(store: AttemptStore) -> None:
+def test_what_a_killed_server_was_grading_is_graded_after_its_start(
+    store: AttemptStore,
+) -> None:
     store.add("ada", "a1", b"{}")
     claimed(store, "m1")
     store.release("m1")
@@ -149,10 +174,16 @@ def test_a_fault_of_the_machine_gives_the_attempt_back_until_the_last_run(
 
 def test_a_notebook_without_a_result_has_its_problem(store: AttemptStore) -> None:
     attempt = store.add("ada", "a1", b"[]")
-    store.finish(claimed(store), pack_graded(Graded("ada", problem="is not a notebook")))
+    store.finish(
+        claimed(store), pack_graded(Graded("ada", problem="is not a notebook"))
+    )
     graded = store.get(attempt.id)
     assert graded is not None
-    assert (graded.state, graded.score, graded.problem) == ("graded", None, "is not a notebook")
+    assert (graded.state, graded.score, graded.problem) == (
+        "graded",
+        None,
+        "is not a notebook",
+    )
     assert store.result(attempt.id) is None
 
 
@@ -163,10 +194,14 @@ def test_the_same_notebook_and_suite_have_the_same_answer(store: AttemptStore) -
     again = store.add("ada", "a1", b"{}")
     assert store.equal_answer(again, "suite-1") == answer
     assert store.equal_answer(again, "suite-2") is None
-    assert store.equal_answer(store.add("bob", "a1", b"{}"), "suite-1") is None, "another student"
+    assert store.equal_answer(store.add("bob", "a1", b"{}"), "suite-1") is None, (
+        "another student"
+    )
 
 
-def test_the_queue_says_how_long_and_how_old_it_is(store: AttemptStore, clock: Clock) -> None:
+def test_the_queue_says_how_long_and_how_old_it_is(
+    store: AttemptStore, clock: Clock
+) -> None:
     first = store.add("ada", "a1", b"{}")
     second = store.add("bob", "a1", b"{}")
     assert store.waiting_before(first) == 0
@@ -187,7 +222,9 @@ def test_two_machines_never_get_the_same_attempt(store: AttemptStore) -> None:
         while claim := store.claim(machine):
             claimed_ids.append(claim.attempt.id)
 
-    threads = [threading.Thread(target=work, args=(f"m{number}",)) for number in range(8)]
+    threads = [
+        threading.Thread(target=work, args=(f"m{number}",)) for number in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

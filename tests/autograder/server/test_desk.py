@@ -22,7 +22,10 @@ from autograder.server.attempts import MOST_RUNS, Attempt
 from autograder.server.desk import GradingDesk, likely_assignments
 from autograder.server.filing import file_attempts
 
-RIGHT = {"double": "def double(x):\n    return 2 * x\n", "half": "def half(x):\n    return x / 2\n"}
+RIGHT = {
+    "double": "def double(x):\n    return 2 * x\n",
+    "half": "def half(x):\n    return x / 2\n",
+}
 WRONG_HALF = {**RIGHT, "half": "def half(x):\n    return x\n"}
 PATIENCE = 120.0
 """Seconds; a station starts in two on a machine at rest."""
@@ -75,7 +78,9 @@ def look_at_regrade(served: Served) -> list[str]:
     pytest.fail(f"attempts are not graded again after {PATIENCE:g} s")
 
 
-def test_the_day_of_a_desk(served: Served, desk: GradingDesk, notebooks: dict[str, bytes]) -> None:
+def test_the_day_of_a_desk(
+    served: Served, desk: GradingDesk, notebooks: dict[str, bytes]
+) -> None:
     """In one test, since a station takes seconds to start: a right and a wrong notebook, a station
     that is killed, and another suite.
     """
@@ -93,7 +98,9 @@ def test_the_day_of_a_desk(served: Served, desk: GradingDesk, notebooks: dict[st
     assert again.score == 5.5
 
     test = Path(course.suites / "tiny" / "test_half.py")
-    test.write_text(test.read_text(encoding="utf-8").replace("@points(3)", "@points(4)"))
+    test.write_text(
+        test.read_text(encoding="utf-8").replace("@points(3)", "@points(4)")
+    )
     assert look_at_regrade(served) == [
         "ada 5.5 → 6.5 of 6.5 (+1): half: test_halves_an_odd_number still passed (+1, worth 4 now)",
         "bob 5.5 → 6.5 of 6.5 (+1): half: test_halves_an_odd_number still passed (+1, worth 4 now)",
@@ -109,7 +116,9 @@ def test_a_suite_that_cannot_grade_fails_the_attempt_in_words(
 ) -> None:
     for path in (served.office.course.suites / "tiny").glob("test_*.py"):
         path.unlink()
-    attempt = wait_for(served, hand_in(served, desk, "ada", notebooks["right"]), "failed")
+    attempt = wait_for(
+        served, hand_in(served, desk, "ada", notebooks["right"]), "failed"
+    )
     assert "no tests found" in attempt.problem
 
 
@@ -124,7 +133,9 @@ class BrokenFor:
     def grade(self, packed: PackedSubmission) -> bytes:
         if packed.student == "ada":
             raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
-        return pack_graded(Graded(packed.student, problem="has no cell of this assignment"))
+        return pack_graded(
+            Graded(packed.student, problem="has no cell of this assignment")
+        )
 
     def close(self) -> None:
         pass
@@ -163,7 +174,9 @@ def test_stations_start_before_anybody_hands_in(
 
     monkeypatch.setattr("autograder.server.desk.Station", Starting)
     store = served.office.attempts
-    with GradingDesk(lambda: served.office.course, store, "machine-1", 1, "auto", print):
+    with GradingDesk(
+        lambda: served.office.course, store, "machine-1", 1, "auto", print
+    ):
         assert started.wait(PATIENCE)
 
 
@@ -183,10 +196,14 @@ def test_a_station_that_starts_lets_others_grade(
         shutil.copytree(root / folder / "tiny", root / folder / "other")
     for path in root.glob("*/other/tiny*"):
         path.rename(path.with_name(path.name.replace("tiny", "other")))
-    shutil.copytree(root / "tests" / "hidden" / "tiny", root / "tests" / "hidden" / "other")
+    shutil.copytree(
+        root / "tests" / "hidden" / "tiny", root / "tests" / "hidden" / "other"
+    )
     monkeypatch.setattr("autograder.server.desk.Station", SlowFor)
     store = served.office.attempts
-    with GradingDesk(lambda: served.office.course, store, "machine-1", 1, "auto", print) as desk:
+    with GradingDesk(
+        lambda: served.office.course, store, "machine-1", 1, "auto", print
+    ) as desk:
         attempt = hand_in(served, desk, "bob", NOTEBOOK)
         assert wait_for(served, attempt).problem == "has no cell of this assignment"
         may_start.set()

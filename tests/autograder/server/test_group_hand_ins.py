@@ -31,9 +31,13 @@ def file(served: Served) -> None:
 def marks(served: Served) -> dict[str, float]:
     """The points of everybody who has any."""
     course = served.office.course
-    stored = StoredMarks(course, course.assignment("tiny"), course.results, lambda line: None)
+    stored = StoredMarks(
+        course, course.assignment("tiny"), course.results, lambda line: None
+    )
     by_student = {mark.student: mark.final(provisional=True) for mark in stored.marks()}
-    return {student: points for student, points in by_student.items() if points is not None}
+    return {
+        student: points for student, points in by_student.items() if points is not None
+    }
 
 
 def test_one_of_a_group_hands_in_and_all_see_it(served: Served) -> None:
@@ -78,7 +82,9 @@ def test_who_has_handed_in_alone_stays_alone(served: Served) -> None:
     assert marks(served) == {"ada": 2.0}
 
 
-def test_without_the_setting_everybody_hands_in_alone(serve_with: Callable[[str], Served]) -> None:
+def test_without_the_setting_everybody_hands_in_alone(
+    serve_with: Callable[[str], Served],
+) -> None:
     served = serve_with("")
     (served.root / "students.csv").write_text(CLASS, encoding="utf-8")
     served.browser("ada").hand_in()
@@ -107,7 +113,9 @@ def test_nobody_signs_in_under_the_name_of_a_group(served: Served) -> None:
     file(served)
     assert not served.office.may_enter("Team 1")
     assert not served.office.may_enter("team 1")
-    identity = platform_identity("https://school.example", "u-9", "Team 1@school.example", "")
+    identity = platform_identity(
+        "https://school.example", "u-9", "Team 1@school.example", ""
+    )
     with pytest.raises(KitError, match="is a group's name here"):
         LtiDesk(served.office).link(identity)
 
@@ -116,7 +124,9 @@ def test_a_members_request_has_the_members_name(served: Served) -> None:
     served.browser("ada").hand_in()
     served.grade(1.0)
     bob = served.browser("bob")
-    bob.send("/attempts/1", "/attempts/1/ask", text="double(7) is 14", question="double")
+    bob.send(
+        "/attempts/1", "/attempts/1/ask", text="double(7) is 14", question="double"
+    )
     assert "<bdi>bob</bdi>" in served.browser("prof").get("/class/tiny").text
     assert "double(7) is 14" in served.browser("ada").get("/attempts/1").text
 

@@ -25,10 +25,14 @@ ENVIRONMENT = {
 @pytest.fixture
 def browser(served: Served) -> Browser:
     hub = hub_from_environment(ENVIRONMENT)
-    return Browser(TestClient(make_app(served.office, "secret", is_https=False, hub=hub)))
+    return Browser(
+        TestClient(make_app(served.office, "secret", is_https=False, hub=hub))
+    )
 
 
-def answer_as(monkeypatch: pytest.MonkeyPatch, user: dict[str, object]) -> list[httpx.Request]:
+def answer_as(
+    monkeypatch: pytest.MonkeyPatch, user: dict[str, object]
+) -> list[httpx.Request]:
     """Let a Hub answer that gives this user for the code `code-1`."""
     asked = []
 
@@ -54,7 +58,9 @@ def come_back(browser: Browser, code: str = "code-1", state: str = ""):  # type:
     """Go to the Hub, and come back from it."""
     to_hub = browser.client.get("/services/hand-in/hub", follow_redirects=False)
     asked = dict(parse_qsl(urlsplit(to_hub.headers["location"]).query))
-    address = f"/services/hand-in/oauth_callback?code={code}&state={state or asked['state']}"
+    address = (
+        f"/services/hand-in/oauth_callback?code={code}&state={state or asked['state']}"
+    )
     return browser.client.get(address)
 
 
@@ -70,7 +76,9 @@ def test_a_visitor_is_sent_to_the_hub(browser: Browser) -> None:
     assert asked["response_type"] == "code"
 
 
-def test_the_hubs_user_is_the_student(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hubs_user_is_the_student(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer_as(monkeypatch, {"name": "ada", "admin": False})
     home = come_back(browser)
     assert home.url.path == "/services/hand-in/"
@@ -85,7 +93,9 @@ def test_other_servers_of_the_hub_get_no_cookie(
     """Every student has one at /user/NAME/, on the same host."""
     answer_as(monkeypatch, {"name": "ada", "admin": False})
     come_back(browser)
-    assert {cookie.path for cookie in browser.client.cookies.jar} == {"/services/hand-in/"}
+    assert {cookie.path for cookie in browser.client.cookies.jar} == {
+        "/services/hand-in/"
+    }
 
 
 def test_addresses_for_programs_are_below_the_prefix(

@@ -44,7 +44,11 @@ def begin(browser: Browser, platform: LtiPlatform, user: str) -> dict[str, str]:
 
 
 def enter(
-    served: Served, platform: LtiPlatform, user: str, role: str = "Learner", **person: Any
+    served: Served,
+    platform: LtiPlatform,
+    user: str,
+    role: str = "Learner",
+    **person: Any,
 ) -> Browser:
     browser = served.browser()
     preflight = begin(browser, platform, user)
@@ -57,7 +61,9 @@ def enter(
     return browser
 
 
-def test_the_tool_asks_for_what_the_standard_wants(served: Served, platform: LtiPlatform) -> None:
+def test_the_tool_asks_for_what_the_standard_wants(
+    served: Served, platform: LtiPlatform
+) -> None:
     asked = begin(served.browser(), platform, "u-1")
     fixed = {
         "scope": "openid",
@@ -77,18 +83,28 @@ def test_the_tool_asks_for_what_the_standard_wants(served: Served, platform: Lti
 def test_a_student_of_the_class_list_is_found_by_email(
     served: Served, platform: LtiPlatform
 ) -> None:
-    (served.root / "students.csv").write_text("id,email\nada,Ada@school.example\nprof,\n")
-    ada = enter(served, platform, "u-1", email_address="ada@school.example", full_name="Ada L")
+    (served.root / "students.csv").write_text(
+        "id,email\nada,Ada@school.example\nprof,\n"
+    )
+    ada = enter(
+        served, platform, "u-1", email_address="ada@school.example", full_name="Ada L"
+    )
     assert "<bdi>ada</bdi>" in ada.get("/").text
     assert ada.get("/class/tiny").status_code == 404
 
 
-def test_an_instructor_there_sees_the_class_here(served: Served, platform: LtiPlatform) -> None:
-    teacher = enter(served, platform, "u-2", "Instructor", email_address="t@school.example")
+def test_an_instructor_there_sees_the_class_here(
+    served: Served, platform: LtiPlatform
+) -> None:
+    teacher = enter(
+        served, platform, "u-2", "Instructor", email_address="t@school.example"
+    )
     assert teacher.get("/class/tiny").status_code == 200
 
 
-def test_a_role_of_the_institution_gives_no_class(served: Served, platform: LtiPlatform) -> None:
+def test_a_role_of_the_institution_gives_no_class(
+    served: Served, platform: LtiPlatform
+) -> None:
     browser = served.browser()
     preflight = begin(browser, platform, "u-3")
     role = "http://purl.imsglobal.org/vocab/lis/v2/institution/person#Instructor"
@@ -128,7 +144,10 @@ def signed(
         ({"sub": None}, "sub"),
         ({f"{CLAIM}version": "1.1"}, "another version"),
         ({f"{CLAIM}deployment_id": "another"}, "another deployment_id"),
-        ({f"{CLAIM}message_type": "LtiSubmissionReviewRequest"}, "another message_type"),
+        (
+            {f"{CLAIM}message_type": "LtiSubmissionReviewRequest"},
+            "another message_type",
+        ),
         ({f"{CLAIM}message_type": None}, "another message_type"),
         ({f"{CLAIM}resource_link": None}, "no resource link"),
     ],
@@ -151,13 +170,17 @@ def test_a_launch_with_another_key_signs_nobody_in(
     own_key = LtiDesk(served.office).private_key()
     form = signed(platform, begin(browser, platform, "u-9"), {}, key=own_key)
     assert browser.client.post("/lti/launch", data=form).status_code == 400
-    unsigned = jwt.encode({"iss": platform.address, "aud": CLIENT}, "", algorithm="none")
+    unsigned = jwt.encode(
+        {"iss": platform.address, "aud": CLIENT}, "", algorithm="none"
+    )
     again = begin(browser, platform, "u-9")
     form = {"id_token": unsigned, "state": again["state"]}
     assert browser.client.post("/lti/launch", data=form).status_code == 400
 
 
-def test_a_launch_works_once_and_in_its_own_browser(served: Served, platform: LtiPlatform) -> None:
+def test_a_launch_works_once_and_in_its_own_browser(
+    served: Served, platform: LtiPlatform
+) -> None:
     browser, other = served.browser(), served.browser()
     form = signed(platform, begin(browser, platform, "u-9"), {})
     assert other.client.post("/lti/launch", data=form).status_code == 400
@@ -188,7 +211,10 @@ def test_marks_go_back_once_and_again_when_they_change(
     (score,) = platform.scores["1"]
     assert score["userId"] == "u-1"
     assert (score["scoreGiven"], score["scoreMaximum"]) == (2.0, 7.5)
-    assert (score["activityProgress"], score["gradingProgress"]) == ("Submitted", "PendingManual")
+    assert (score["activityProgress"], score["gradingProgress"]) == (
+        "Submitted",
+        "PendingManual",
+    )
     assert "T" in score["timestamp"]
     ada.hand_in(b" " + ada.get("/attempts/1/notebook").content)
     served.grade(2.5)
@@ -200,14 +226,20 @@ def test_marks_go_back_once_and_again_when_they_change(
 def test_a_link_without_a_column_gets_one_and_keeps_it(
     served: Served, platform: LtiPlatform
 ) -> None:
-    ada = enter(served, platform, "u-1", column=None, email_address="ada@school.example")
+    ada = enter(
+        served, platform, "u-1", column=None, email_address="ada@school.example"
+    )
     ada.hand_in()
     served.grade(2.0)
     file_attempts(served.office.course, served.office.attempts)
     desk = LtiDesk(served.office)
     assert desk.send_marks(["tiny"]) == []
-    assert platform.columns == [{"scoreMaximum": 7.5, "label": "tiny", "resourceId": "tiny"}]
-    again = enter(served, platform, "u-1", column=None, email_address="ada@school.example")
+    assert platform.columns == [
+        {"scoreMaximum": 7.5, "label": "tiny", "resourceId": "tiny"}
+    ]
+    again = enter(
+        served, platform, "u-1", column=None, email_address="ada@school.example"
+    )
     again.hand_in(NOTEBOOK + b" ")
     served.grade(2.5)
     file_attempts(served.office.course, served.office.attempts)
@@ -237,7 +269,11 @@ def test_the_mark_of_a_group_goes_to_each_member(
 
 def test_the_roster_comes_page_by_page(served: Served, platform: LtiPlatform) -> None:
     platform.members[:] = [
-        {"user_id": f"u-{n}", "roles": [f"{MEMBERSHIP}Learner"], "email": f"s{n}@school.example"}
+        {
+            "user_id": f"u-{n}",
+            "roles": [f"{MEMBERSHIP}Learner"],
+            "email": f"s{n}@school.example",
+        }
         for n in range(5)
     ]
     platform.members[3]["status"] = "Inactive"

@@ -36,7 +36,9 @@ def served(platform: LtiPlatform, serve_with: Callable[[str], Served]) -> Served
 def open_choice(served: Served, platform: LtiPlatform, role: str, **settings: Any):  # type: ignore[no-untyped-def]
     """The page that somebody gets who wants to choose."""
     browser = served.browser()
-    form = platform.launch_choice(begin(browser, platform, "u-2"), "u-2", role, **settings)
+    form = platform.launch_choice(
+        begin(browser, platform, "u-2"), "u-2", role, **settings
+    )
     return browser, browser.client.post(
         "/lti/launch", data={"id_token": form["id_token"], "state": form["state"]}
     )
@@ -47,9 +49,13 @@ def answers(page: str) -> list[str]:
     return re.findall(r'name="JWT" value="([^"]+)"', page)
 
 
-def test_an_instructor_chooses_an_assignment(served: Served, platform: LtiPlatform) -> None:
+def test_an_instructor_chooses_an_assignment(
+    served: Served, platform: LtiPlatform
+) -> None:
     """5.5 points of tests and 5 of a written answer."""
-    browser, page = open_choice(served, platform, "Instructor", extra_data={"csrf": 'a"<b>'})
+    browser, page = open_choice(
+        served, platform, "Instructor", extra_data={"csrf": 'a"<b>'}
+    )
     assert page.status_code == 200, page.text
     assert f'action="{platform.address}/chosen"' in page.text
     assert f"form-action {platform.address};" in page.headers["content-security-policy"]
@@ -66,7 +72,9 @@ def test_an_instructor_chooses_an_assignment(served: Served, platform: LtiPlatfo
     assert browser.get("/").url.path == "/sign-in", "nobody is signed in by it"
 
 
-def test_the_answer_says_what_the_standard_wants(served: Served, platform: LtiPlatform) -> None:
+def test_the_answer_says_what_the_standard_wants(
+    served: Served, platform: LtiPlatform
+) -> None:
     """LTI Deep Linking 2.0, section 4.5.2; Security Framework 1.0, section 5.2."""
     data = {"csrf": 'a"<b>'}
     _, page = open_choice(served, platform, "Instructor", extra_data=data)
@@ -84,7 +92,9 @@ def test_the_answer_says_what_the_standard_wants(served: Served, platform: LtiPl
     assert len(claims["nonce"]) >= 32
 
 
-def test_who_learns_in_the_course_chooses_nothing(served: Served, platform: LtiPlatform) -> None:
+def test_who_learns_in_the_course_chooses_nothing(
+    served: Served, platform: LtiPlatform
+) -> None:
     _, page = open_choice(served, platform, "Learner")
     assert page.status_code == 403
     assert answers(page.text) == []
@@ -109,7 +119,10 @@ def test_the_platform_says_what_it_takes(
     has_column: bool,
 ) -> None:
     browser = served.browser()
-    wish = {"deep_link_return_url": f"{platform.address}/chosen", "accept_types": "ltiResourceLink"}
+    wish = {
+        "deep_link_return_url": f"{platform.address}/chosen",
+        "accept_types": "ltiResourceLink",
+    }
     form = choice_form(browser, platform, {**wish, **changes})
     page = browser.client.post("/lti/launch", data=form)
     assert page.status_code == status
@@ -131,7 +144,9 @@ def choice_form(
     return signed(platform, begin(browser, platform, "u-9"), changes)
 
 
-def test_a_return_address_cannot_break_the_page(served: Served, platform: LtiPlatform) -> None:
+def test_a_return_address_cannot_break_the_page(
+    served: Served, platform: LtiPlatform
+) -> None:
     address = f'{platform.address}/chosen"><script>alert(1)</script>'
     browser = served.browser()
     wish = {"deep_link_return_url": address, "accept_types": ["ltiResourceLink"]}

@@ -39,14 +39,18 @@ def with_answers(served: Served) -> Served:
 
 def test_answers_are_marked_without_names(with_answers: Served) -> None:
     prof = with_answers.browser("prof")
-    assert "No answers have been brought in yet." in prof.get("/class/tiny/written").text
+    assert (
+        "No answers have been brought in yet." in prof.get("/class/tiny/written").text
+    )
     listed = prof.send("/class/tiny/written", "/class/tiny/written").text
     assert re.search(r'written/why">why</a></td><td class="number">2</td>', listed)
     text = prof.get(WHY).text
     assert "&lt;b&gt;It&lt;/b&gt; undoes it." in text
     assert "ada" not in text
     assert "bob" not in text
-    saved = prof.send(WHY, WHY, code=code_of("tiny", "ada"), points="4", comment="Nice.")
+    saved = prof.send(
+        WHY, WHY, code=code_of("tiny", "ada"), points="4", comment="Nice."
+    )
     assert "4 of 5" in saved.text
     course = with_answers.office.course
     grades = read_manual_grades(course.db_url, "tiny")["ada"]
@@ -87,4 +91,6 @@ def test_a_refused_mark_says_why_and_changes_nothing(with_answers: Served) -> No
 def test_students_do_not_mark(with_answers: Served) -> None:
     ada = with_answers.browser("ada")
     assert ada.get("/class/tiny/written").status_code == 404
-    assert ada.send("/", WHY, code=code_of("tiny", "ada"), points="5").status_code == 404
+    assert (
+        ada.send("/", WHY, code=code_of("tiny", "ada"), points="5").status_code == 404
+    )

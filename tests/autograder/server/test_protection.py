@@ -21,7 +21,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return clock
 
 
-def test_a_limit_holds_for_one_person_and_ends_with_its_time(clock: SimpleNamespace) -> None:
+def test_a_limit_holds_for_one_person_and_ends_with_its_time(
+    clock: SimpleNamespace,
+) -> None:
     limit = RateLimit(2, 60.0)
     for _ in range(2):
         limit.check("ada")
@@ -44,10 +46,14 @@ def test_those_who_were_quiet_are_forgotten(
     assert set(limit._times) == {"dan"}
 
 
-def test_a_body_that_does_not_arrive_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_arrive_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Two bytes come, and the third never does."""
     monkeypatch.setattr(protection, "UPLOAD_SECONDS", 0.01)
-    messages: list[Message] = [{"type": "http.request", "body": b"x", "more_body": True}] * 2
+    messages: list[Message] = [
+        {"type": "http.request", "body": b"x", "more_body": True}
+    ] * 2
 
     async def receive() -> Message:
         if messages:

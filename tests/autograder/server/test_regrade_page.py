@@ -61,7 +61,10 @@ def test_nothing_counts_until_it_is_accepted(graded: Served) -> None:
     assert "<td>2 → 2.5 of 2.5 (+0.5)</td>" in page
     assert "double: test_doubles failed → passed (+0.5)" in page
     assert filed_score(graded, "ada") == 2.0
-    assert "<td>2 of 2.5 points</td>" in graded.browser("ada").get("/assignments/tiny").text
+    assert (
+        "<td>2 of 2.5 points</td>"
+        in graded.browser("ada").get("/assignments/tiny").text
+    )
     assert "2 <small>of 2.5" in graded.browser("ada").get("/attempts/1").text
 
     prof.send(REGRADE, f"{REGRADE}/accept")
@@ -86,7 +89,9 @@ def test_a_dropped_regrade_leaves_everything_as_it_was(graded: Served) -> None:
     assert "regrade dropped" in prof.get("/people").text
 
 
-def test_whom_the_machine_could_not_grade_is_named_and_nothing_is_accepted(graded: Served) -> None:
+def test_whom_the_machine_could_not_grade_is_named_and_nothing_is_accepted(
+    graded: Served,
+) -> None:
     prof = begin(graded, 0.0, 0.0)
     store = graded.office.attempts
     claim = store.claim(MACHINE)
@@ -114,7 +119,10 @@ def test_what_is_handed_in_meanwhile_is_graded_first_and_counts(graded: Served) 
 def test_a_notebook_that_cannot_be_graded_any_more_is_a_move(graded: Served) -> None:
     prof = begin(graded, 2.0, 1.5)
     graded.grade(0.0, problem="has no cell of this assignment")
-    assert "can no longer be graded: has no cell of this assignment" in prof.get(REGRADE).text
+    assert (
+        "can no longer be graded: has no cell of this assignment"
+        in prof.get(REGRADE).text
+    )
     prof.send(REGRADE, f"{REGRADE}/accept")
     course = graded.office.course
     file_attempts(course, graded.office.attempts)

@@ -84,7 +84,13 @@ WITHOUT_FORMS_TOKEN = {
     "/lti/launch": "a platform signs it, and the cookie of its begin must be here",
 }
 """POST routes that take no token of the session, and why."""
-VALUES = {"assignment": "tiny", "attempt": 1, "student": "ada", "request": 1, "question": "why"}
+VALUES = {
+    "assignment": "tiny",
+    "attempt": 1,
+    "student": "ada",
+    "request": 1,
+    "question": "why",
+}
 
 
 def routes(app: Starlette) -> Iterator[tuple[str, Route]]:
@@ -108,7 +114,9 @@ def course_at_work(served: Served, monkeypatch: pytest.MonkeyPatch) -> Served:
     ada.hand_in()
     served.grade(1.0)
     assert file_attempts(served.office.course, served.office.attempts).problems == ()
-    ada.send("/attempts/1", "/attempts/1/ask", text="double(7) is 14", question="double")
+    ada.send(
+        "/attempts/1", "/attempts/1/ask", text="double(7) is 14", question="double"
+    )
     return served
 
 
@@ -204,7 +212,9 @@ def test_a_strange_address_is_no_page(course_at_work: Served) -> None:
     assert [prof.get(path).status_code for path in paths] == [404] * len(paths)
 
 
-def test_forms_of_one_person_and_sign_ins_of_one_address_are_limited(served: Served) -> None:
+def test_forms_of_one_person_and_sign_ins_of_one_address_are_limited(
+    served: Served,
+) -> None:
     """60 forms a minute a person, 600 sign-ins a minute an address (docs/server.md)."""
     app = make_app(served.office, "secret", is_https=False)
     client = TestClient(app)

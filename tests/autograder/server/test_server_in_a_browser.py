@@ -17,7 +17,10 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
 from browser import needs_chromium
 from devtools import Tab, open_tab
 
-WRONG = {"double": "def double(x):\n    return x + 1\n", "half": "def half(x):\n    return x / 2\n"}
+WRONG = {
+    "double": "def double(x):\n    return x + 1\n",
+    "half": "def half(x):\n    return x / 2\n",
+}
 RIGHT = {**WRONG, "double": "def double(x):\n    return 2 * x\n"}
 _BODY = "document.body.innerText"
 
@@ -26,7 +29,9 @@ def fits(tab: Tab) -> None:
     """Nothing is wider than a small window, in both schemes."""
     for width, dark in ((390, True), (1280, False)):
         tab.resize(width, 844, dark=dark)
-        assert tab.look("document.documentElement.scrollWidth") <= width, tab.look("location.href")
+        assert tab.look("document.documentElement.scrollWidth") <= width, tab.look(
+            "location.href"
+        )
     if folder := os.environ.get("PICTURES"):
         name = tab.look("location.pathname").strip("/").replace("/", "-") or "home"
         for width, dark in ((390, True), (1280, False)):
@@ -46,7 +51,9 @@ def hand_in(tab: Tab, path: Path) -> None:
     fits(tab)
     tab.choose_file("#notebook", path)
     tab.click("form.hand-in button")
-    tab.wait_for("document.querySelector('.total') !== null")  # the page loads itself again
+    tab.wait_for(
+        "document.querySelector('.total') !== null"
+    )  # the page loads itself again
     fits(tab)
 
 

@@ -96,7 +96,12 @@ def test_another_students_attempt_is_no_page(served: Served) -> None:
     served.browser("ada").hand_in()
     served.grade(2.5)
     bob = served.browser("bob")
-    for path in ("/attempts/1", "/attempts/1/page", "/attempts/1/notebook", "/attempts/99"):
+    for path in (
+        "/attempts/1",
+        "/attempts/1/page",
+        "/attempts/1/notebook",
+        "/attempts/99",
+    ):
         assert bob.get(path).status_code == 404, path
     assert served.browser("prof").get("/attempts/1/page").status_code == 200
 
@@ -105,7 +110,12 @@ def test_pages_of_instructors_are_no_pages_for_students(served: Served) -> None:
     ada = served.browser("ada")
     paths = ("/class/tiny", "/class/tiny/report", "/class/tiny/students/bob", "/people")
     assert [ada.get(path).status_code for path in paths] == [404] * 4
-    posts = ("/class/tiny/extensions", "/class/tiny/grade-again", "/requests/1", "/people")
+    posts = (
+        "/class/tiny/extensions",
+        "/class/tiny/grade-again",
+        "/requests/1",
+        "/people",
+    )
     assert [ada.send("/", path).status_code for path in posts] == [404] * 4
 
 
@@ -113,7 +123,9 @@ def test_a_form_of_another_site_changes_nothing(served: Served) -> None:
     ada = served.browser("ada")
     for token in ("", "guess", served.browser("bob").token("/")):
         answer = ada.client.post(
-            "/assignments/tiny/hand-in", data={"token": token}, files={"notebook": NOTEBOOK}
+            "/assignments/tiny/hand-in",
+            data={"token": token},
+            files={"notebook": NOTEBOOK},
         )
         assert answer.status_code == 403
     assert served.office.attempts.of_student("ada", "tiny") == []
@@ -129,7 +141,9 @@ def test_every_answer_forbids_scripts_and_frames(served: Served) -> None:
         assert "unsafe" not in policy
 
 
-def test_an_upload_that_is_too_large_ends_while_it_streams(serve_with: ServeWith) -> None:
+def test_an_upload_that_is_too_large_ends_while_it_streams(
+    serve_with: ServeWith,
+) -> None:
     served = serve_with("[limits]\nnotebook_mb = 1\n")
     answer = served.browser("ada").hand_in(b" " * (3 << 20))
     assert answer.status_code == 413
@@ -156,7 +170,8 @@ def test_a_pause_between_attempts_is_told_with_its_end(serve_with: ServeWith) ->
 
 
 @pytest.mark.parametrize(
-    ("counts", "scores", "counting"), [("best", (2.0, 2.5, 1.0), 2), ("last", (2.0, 2.5, 1.0), 3)]
+    ("counts", "scores", "counting"),
+    [("best", (2.0, 2.5, 1.0), 2), ("last", (2.0, 2.5, 1.0), 3)],
 )
 def test_the_best_or_the_last_attempt_counts(
     serve_with: ServeWith, counts: str, scores: tuple[float, ...], counting: int
@@ -178,7 +193,9 @@ def test_the_best_or_the_last_attempt_counts(
     assert handed_in.read_bytes() == NOTEBOOK + b" " * (counting - 1)
 
 
-def test_a_late_best_attempt_counts_only_after_its_penalty(serve_with: ServeWith) -> None:
+def test_a_late_best_attempt_counts_only_after_its_penalty(
+    serve_with: ServeWith,
+) -> None:
     """1.5 in time against 2 a day late, at 0.4 of 2.5 points a day: 1.5 against 1."""
     settings = '[late]\npolicy = "per_day"\npenalty_per_day = 0.4\n[due]\ntiny = "{}"\n'
     due = datetime.now(UTC) + timedelta(hours=1)
@@ -204,9 +221,15 @@ def test_a_late_best_attempt_counts_only_after_its_penalty(serve_with: ServeWith
     ],
 )
 def test_before_the_due_time_students_see_what_the_course_shows(
-    serve_with: ServeWith, show: str, sees_points: bool, sees_questions: bool, sees_page: bool
+    serve_with: ServeWith,
+    show: str,
+    sees_points: bool,
+    sees_questions: bool,
+    sees_page: bool,
 ) -> None:
-    served = serve_with(f'[submit]\nshow = "{show}"\n[due]\ntiny = "2099-01-01 12:00 UTC"\n')
+    served = serve_with(
+        f'[submit]\nshow = "{show}"\n[due]\ntiny = "2099-01-01 12:00 UTC"\n'
+    )
     ada = served.browser("ada")
     ada.hand_in()
     served.grade(1.0)
@@ -230,8 +253,16 @@ def test_what_a_student_writes_is_never_markup(served: Served) -> None:
     ada = served.browser("ada")
     ada.hand_in()
     served.grade(0.0, problem="<script>alert(1)</script>")
-    ada.send("/attempts/1", "/attempts/1/ask", text="<img src=x onerror=alert(2)>", question="<b>")
-    for browser, path in ((ada, "/attempts/1"), (served.browser("prof"), "/class/tiny")):
+    ada.send(
+        "/attempts/1",
+        "/attempts/1/ask",
+        text="<img src=x onerror=alert(2)>",
+        question="<b>",
+    )
+    for browser, path in (
+        (ada, "/attempts/1"),
+        (served.browser("prof"), "/class/tiny"),
+    ):
         text = browser.get(path).text
         assert "<script>" not in text
         assert "<img" not in text
@@ -243,7 +274,9 @@ def test_a_request_is_answered(served: Served) -> None:
     ada = served.browser("ada")
     ada.hand_in()
     served.grade(1.0)
-    ada.send("/attempts/1", "/attempts/1/ask", text="double(7) is 14 here", question="double")
+    ada.send(
+        "/attempts/1", "/attempts/1/ask", text="double(7) is 14 here", question="double"
+    )
     prof = served.browser("prof")
     assert "double(7) is 14 here" in prof.get("/class/tiny").text
     prof.send("/class/tiny", "/requests/1", reply="You are right.", assignment="tiny")
@@ -254,16 +287,21 @@ def test_a_request_is_answered(served: Served) -> None:
 def test_an_extension_is_written_into_course_toml(served: Served) -> None:
     path = served.root / "course.toml"
     path.write_text(
-        path.read_text(encoding="utf-8") + '# why\n[due]\ntiny = "2026-10-02 12:00 UTC"\n',
+        path.read_text(encoding="utf-8")
+        + '# why\n[due]\ntiny = "2026-10-02 12:00 UTC"\n',
         encoding="utf-8",
     )
     prof = served.browser("prof")
-    sent = prof.send("/class/tiny/students/ada", "/class/tiny/extensions", student="ada", days="2")
+    sent = prof.send(
+        "/class/tiny/students/ada", "/class/tiny/extensions", student="ada", days="2"
+    )
     assert sent.status_code == 200
     assert "2026-10-04 12:00 UTC" in sent.text
     text = path.read_text(encoding="utf-8")
     assert "# why" in text, "comments stay"
-    refused = prof.send("/class/tiny", "/class/tiny/extensions", student="ada", days="soon")
+    refused = prof.send(
+        "/class/tiny", "/class/tiny/extensions", student="ada", days="soon"
+    )
     assert refused.status_code == 400
     assert path.read_text(encoding="utf-8") == text
 
@@ -283,7 +321,9 @@ def test_a_key_hands_in_without_a_session(served: Served) -> None:
     assert key is not None
     client = served.browser().client
     headers = {"authorization": f"Bearer {key[1]}"}
-    sent = client.post("/api/assignments/tiny/attempts", content=NOTEBOOK, headers=headers)
+    sent = client.post(
+        "/api/assignments/tiny/attempts", content=NOTEBOOK, headers=headers
+    )
     assert sent.status_code == 201
     assert sent.json()["state"] == "waiting"
     served.grade(2.0)
@@ -301,7 +341,9 @@ def test_figures_are_for_this_machine_and_instructors(served: Served) -> None:
     assert 'attention_kit_attempts{state="waiting"} 1\n' in text
 
 
-def test_a_mistake_in_course_toml_changes_nothing_until_it_is_mended(served: Served) -> None:
+def test_a_mistake_in_course_toml_changes_nothing_until_it_is_mended(
+    served: Served,
+) -> None:
     path = served.root / "course.toml"
     good = path.read_text(encoding="utf-8")
     path.write_text(good + "\n[nonsense]\n", encoding="utf-8")

@@ -36,7 +36,11 @@ def call(result: Any = None, **fields: Any) -> Call:
         (None, None, 0.0),
         ("a", "b", math.inf),
         (1.0, 1.0, 0.0),
-        (1.0, 1.0 + 1e-6, 1.0),  # a float has float64's rounding, relative to the larger
+        (
+            1.0,
+            1.0 + 1e-6,
+            1.0,
+        ),  # a float has float64's rounding, relative to the larger
         ([1.0, 2], [1.0, 2], 0.0),
         ([1.0], [1.0, 2.0], math.inf),
         ([], (), 0.0),
@@ -98,8 +102,16 @@ def test_another_function_or_a_fault_of_one_alone_does_not_agree() -> None:
     [
         (StudentError("TypeError", "a"), StudentError("TypeError", "b"), True),
         (StudentError("TypeError", "a"), StudentError("ValueError", "a"), False),
-        (StudentError("IndexError", "row 3 of 4"), StudentError("IndexError", "row 12 of 9"), True),
-        (StudentError("IndexError", "row 3"), StudentError("IndexError", "column 3"), False),
+        (
+            StudentError("IndexError", "row 3 of 4"),
+            StudentError("IndexError", "row 12 of 9"),
+            True,
+        ),
+        (
+            StudentError("IndexError", "row 3"),
+            StudentError("IndexError", "column 3"),
+            False,
+        ),
         (StudentTimeout("f"), StudentTimeout("g"), True),
         (StudentTimeout("f"), StudentCrashed("f"), False),
         (StudentError("TypeError", "a"), None, False),
@@ -166,14 +178,23 @@ def test_lines_are_compared_where_both_were_counted() -> None:
         ({"stores": {"out": 16}}, {"cost of stores"}),
     ],
 )
-def test_kernels_depart_in_their_counts(fields: dict[str, Any], expected: set[str]) -> None:
-    assert departures({"launch": replace(LAUNCH, **fields)}, {"launch": LAUNCH}) == expected
+def test_kernels_depart_in_their_counts(
+    fields: dict[str, Any], expected: set[str]
+) -> None:
+    assert (
+        departures({"launch": replace(LAUNCH, **fields)}, {"launch": LAUNCH})
+        == expected
+    )
 
 
 def test_what_the_key_does_too_is_no_departure() -> None:
     launch = replace(LAUNCH, computed=("exp",), unfilled=("k",), dots=0)
     assert departures({"launch": launch}, {"launch": launch}) == set()
-    assert departures({"launch": launch}, {}) == departures({}, {"launch": launch}) == set()
+    assert (
+        departures({"launch": launch}, {})
+        == departures({}, {"launch": launch})
+        == set()
+    )
 
 
 def test_two_runs_are_not_compared_where_one_has_no_answer() -> None:
@@ -192,7 +213,10 @@ def test_two_runs_differ_by_value_dtype_change_error_or_gradient() -> None:
     assert same_answer(call(ones), call(ones + 1.2e-4)) is False
     assert same_answer(call(ones), call(ones.double())) is False
     assert same_answer(call(1.0), call(1.0, changed=("x",))) is False
-    assert same_answer(call(1.0, gradients=[ones]), call(1.0, gradients=[2 * ones])) is False
+    assert (
+        same_answer(call(1.0, gradients=[ones]), call(1.0, gradients=[2 * ones]))
+        is False
+    )
     # the run that ended early asked for no gradient
     assert same_answer(call(1.0, gradients=[ones]), call(1.0)) is True
 

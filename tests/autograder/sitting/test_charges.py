@@ -29,20 +29,33 @@ pytestmark = pytest.mark.usefixtures("standing_host")
 
 
 def run(
-    name: str, outcome: Any = "passed", cause: Any = "", refuses: str = "", answers: str = ""
+    name: str,
+    outcome: Any = "passed",
+    cause: Any = "",
+    refuses: str = "",
+    answers: str = "",
 ) -> TestRun:
     verdict = Verdict(outcome, "said", "hint", cause)
     return TestRun(
-        name, verdict, (), refusing=frozenset(refuses.split()), answering=frozenset(answers.split())
+        name,
+        verdict,
+        (),
+        refusing=frozenset(refuses.split()),
+        answering=frozenset(answers.split()),
     )
 
 
 def passed(*runs: TestRun, again: tuple[TestRun, ...] = ()) -> list[str]:
-    counting = adjust_verdicts({one.name: one for one in runs}, {one.name: one for one in again})
+    counting = adjust_verdicts(
+        {one.name: one for one in runs}, {one.name: one for one in again}
+    )
     return [name for name, one in counting.items() if one.verdict.outcome == "passed"]
 
 
-CHANGED, ASKED = ("failed", "changed argument"), ("failed", "changed argument, asked for")
+CHANGED, ASKED = (
+    ("failed", "changed argument"),
+    ("failed", "changed argument, asked for"),
+)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +70,10 @@ CHANGED, ASKED = ("failed", "changed argument"), ("failed", "changed argument, a
         ([run("a", refuses="f"), run("b", "failed", answers="f")], []),
         ([run("a", refuses="f"), run("b", answers="g")], ["b"]),
         (
-            [run("a", refuses="append", answers="KVCache append"), run("b", answers="KVCache")],
+            [
+                run("a", refuses="append", answers="KVCache append"),
+                run("b", answers="KVCache"),
+            ],
             ["b"],
         ),
     ],
@@ -67,9 +83,9 @@ def test_what_counts(runs: list[TestRun], counted: list[str]) -> None:
 
 
 def test_an_answer_with_stand_ins_is_an_answer() -> None:
-    assert passed(run("a", refuses="f"), run("b", "failed"), again=(run("b", answers="f"),)) == [
-        "a"
-    ]
+    assert passed(
+        run("a", refuses="f"), run("b", "failed"), again=(run("b", answers="f"),)
+    ) == ["a"]
 
 
 def test_a_wrong_value_in_the_first_test_leaves_the_hints_of_others_out() -> None:
@@ -79,7 +95,11 @@ def test_a_wrong_value_in_the_first_test_leaves_the_hints_of_others_out() -> Non
         run("c", "failed"),
     ]
     counting = adjust_verdicts({one.name: one for one in runs})
-    assert [one.verdict.text for one in counting.values()] == ["said\nhint", "said", "said\nhint"]
+    assert [one.verdict.text for one in counting.values()] == [
+        "said\nhint",
+        "said",
+        "said\nhint",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +124,9 @@ def question(result: Result, name: str) -> QuestionResult:
     return next(question for question in result.questions if question.name == name)
 
 
-def test_a_function_that_changes_its_argument_loses_the_test_that_asks_for_it(grade: Grade) -> None:
+def test_a_function_that_changes_its_argument_loses_the_test_that_asks_for_it(
+    grade: Grade,
+) -> None:
     scribbles = (
         "def softmax(z, dim=-1):\n    z.copy_(torch.exp(z))\n    return z / z.sum(dim, "
         "keepdim=True)\n"
@@ -118,7 +140,12 @@ def test_a_function_that_changes_its_argument_loses_the_test_that_asks_for_it(gr
 def test_a_change_in_a_question_that_does_not_ask_costs_one_test(grade: Grade) -> None:
     lines = ANSWERS["attention"].splitlines()
     scribbles = "\n".join(
-        [*lines[:-1], lines[-1].replace("return", "o ="), "    q.data.mul_(2)", "    return o\n"]
+        [
+            *lines[:-1],
+            lines[-1].replace("return", "o ="),
+            "    q.data.mul_(2)",
+            "    return o\n",
+        ]
     )
     tests = question(grade(attention=scribbles), "attention").tests
     assert [test.outcome for test in tests] == ["failed", "passed", "passed"]
@@ -127,7 +154,9 @@ def test_a_change_in_a_question_that_does_not_ask_costs_one_test(grade: Grade) -
 
 def test_raising_errors_with_every_number_earns_nothing(grade: Grade) -> None:
     always = "def {}(*args, **kwargs):\n    raise ValueError(' '.join(map(str, range(160))))\n"
-    result = grade(**{name: always.format(name) for name in ("softmax", "attention")}, counter=None)
+    result = grade(
+        **{name: always.format(name) for name in ("softmax", "attention")}, counter=None
+    )
     assert result.score == 0.0
     refusal = question(result, "attention").tests[2]
     assert refusal.message == (
@@ -169,7 +198,10 @@ def test_an_object_that_agrees_with_everything_earns_nothing(grade: Grade) -> No
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("[[1.0]]", "`softmax(z[3, 5])` should be a tensor of shape [3, 5], and is a list."),
+        (
+            "[[1.0]]",
+            "`softmax(z[3, 5])` should be a tensor of shape [3, 5], and is a list.",
+        ),
         (
             "None",
             "`softmax(z[3, 5])` should be a tensor of shape [3, 5], and is None (is a "
@@ -186,7 +218,9 @@ def test_an_answer_that_a_test_cannot_work_with_is_described(
 
 def test_a_detached_answer_is_called_so(grade: Grade) -> None:
     result = grade(
-        attention=ANSWERS["attention"].replace("return ", "return torch.Tensor.detach(").rstrip()
+        attention=ANSWERS["attention"]
+        .replace("return ", "return torch.Tensor.detach(")
+        .rstrip()
         + ")\n"
     )
     message = question(result, "attention").tests[1].message
@@ -230,26 +264,38 @@ def test_a_fault_of_the_suites_own_is_nobodys_result(tmp_path: Path, name: str) 
     path = tmp_path / "student-001.ipynb"
     path.write_text(handed_in(ANSWERS), encoding="utf-8")
     found = [FoundSubmission("student-001", path)]
-    ((graded, content),) = grade_batch(course, course.assignment("small"), found, workers=1)
+    ((graded, content),) = grade_batch(
+        course, course.assignment("small"), found, workers=1
+    )
     assert (graded.result, graded.untried, content) == (None, True, b"")
     assert "test_of_its_own" in graded.problem
     assert FAULTS[name][1] in graded.problem
     if name == "a name":
         line = len(SUITE["test_softmax.py"].splitlines()) + 6
-        assert f"test_softmax.py, line {line}: test_of_its_own raised NameError" in graded.problem
+        assert (
+            f"test_softmax.py, line {line}: test_of_its_own raised NameError"
+            in graded.problem
+        )
 
 
 def test_verify_shows_the_traceback(tmp_path: Path) -> None:
     course = faulty(tmp_path, "a name")
-    problems = verify(course, course.assignment("small"), ProofRequest(workers=1)).problems
-    assert any("Traceback" in problem and "    assert nothing" in problem for problem in problems)
+    problems = verify(
+        course, course.assignment("small"), ProofRequest(workers=1)
+    ).problems
+    assert any(
+        "Traceback" in problem and "    assert nothing" in problem
+        for problem in problems
+    )
 
 
 def test_what_only_a_wrong_answer_makes_a_test_raise_is_the_answers(
     bench: Bench, grade: Grade
 ) -> None:
     result = grade(
-        counter=ANSWERS["counter"].replace("= start", "= str(start)").replace("+= n", "+= str(n)")
+        counter=ANSWERS["counter"]
+        .replace("= start", "= str(start)")
+        .replace("+= n", "+= str(n)")
     )
     assert question(result, "counter").tests[0].outcome == "failed"
     with pytest.raises(SuiteFault):

@@ -59,9 +59,7 @@ ONLY_A = {
     "attention": f"def attention(q, k, v):\n{REFUSAL}    return 2 * {RIGHT}\n",
     "counter": HEDGED["counter"].replace(" if 'attention' in asked else n", ""),
 }
-WRONG_SOFTMAX = (
-    "def softmax(z, dim=-1):\n    e = torch.exp(z)\n    return e / e.sum(0, keepdim=True)\n"
-)
+WRONG_SOFTMAX = "def softmax(z, dim=-1):\n    e = torch.exp(z)\n    return e / e.sum(0, keepdim=True)\n"
 
 
 def points(result: Result) -> dict[str, float]:
@@ -85,17 +83,23 @@ def test_the_fresh_run_counts_and_both_answers_are_shown(grade: Grade) -> None:
     assert (flag.test, flag.runs) == ("test_mixes_values", (SHARED, FRESH))
     assert flag.call == "attention(q[2, 3], k[5, 3], v[5, 4])"
     twice, once = (
-        re.fullmatch(r"float64\[2, 4\], at (\[\d, \d\]): (\S+)", answer) for answer in flag.answers
+        re.fullmatch(r"float64\[2, 4\], at (\[\d, \d\]): (\S+)", answer)
+        for answer in flag.answers
     )
     assert twice is not None
     assert once is not None
     assert twice[1] == once[1]
     assert float(twice[2]) == pytest.approx(2 * float(once[2]), rel=1e-4)
     (flag,) = question(result, "counter").two_answers
-    assert (flag.call, flag.answers) == ("Counter.value", ("11", "7"))  # 3 + 2 · 4, and 3 + 4
+    assert (flag.call, flag.answers) == (
+        "Counter.value",
+        ("11", "7"),
+    )  # 3 + 2 · 4, and 3 + 4
 
 
-def test_the_same_submission_gives_the_same_bytes_and_they_can_be_read_back(grade: Grade) -> None:
+def test_the_same_submission_gives_the_same_bytes_and_they_can_be_read_back(
+    grade: Grade,
+) -> None:
     text = grade(**HEDGED).to_json()
     assert grade(**HEDGED).to_json() == text
     assert Result.from_json(text).to_json() == text
@@ -105,7 +109,9 @@ def test_what_an_honest_question_leaves_to_another_costs_nothing(grade: Grade) -
     """softmax sets a size that attention reads: wrong after it, right in a fresh worker."""
     result = grade(
         "factor = 1\n",
-        softmax=ANSWERS["softmax"].replace("    e =", "    globals()['factor'] = 3\n    e ="),
+        softmax=ANSWERS["softmax"].replace(
+            "    e =", "    globals()['factor'] = 3\n    e ="
+        ),
         attention=f"def attention(q, k, v):\n{REFUSAL}    return factor * {RIGHT}\n",
     )
     assert points(result) == {"softmax": 4.0, "attention": 6.0, "counter": 1.0}
@@ -118,7 +124,9 @@ def test_what_an_honest_question_leaves_to_another_costs_nothing(grade: Grade) -
         {},
         {"softmax": WRONG_SOFTMAX},
         {"attention": "def attention(q, k, v):\n    return v\n"},
-        {"attention": "def attention(q, k, v):\n    raise RuntimeError(f'{q} at {object()}')\n"},
+        {
+            "attention": "def attention(q, k, v):\n    raise RuntimeError(f'{q} at {object()}')\n"
+        },
         {"softmax": "def softmax(z, dim=-1):\n    return None\n"},
         {"softmax": "def softmax(z, dim=-1):\n    raise NotImplementedError\n"},
         {
@@ -126,11 +134,19 @@ def test_what_an_honest_question_leaves_to_another_costs_nothing(grade: Grade) -
             "torch.exp(z).sum(dim)\n"
         },
         {"softmax": None},
-        {"softmax": "softmax = lambda z, dim=-1: 2 * torch.nn.functional.softmax(z, dim)\n"},
-        {"softmax": WRONG_SOFTMAX.replace("(z, dim=-1)", "(scores)").replace("(z)", "(scores)")},
+        {
+            "softmax": "softmax = lambda z, dim=-1: 2 * torch.nn.functional.softmax(z, dim)\n"
+        },
+        {
+            "softmax": WRONG_SOFTMAX.replace("(z, dim=-1)", "(scores)").replace(
+                "(z)", "(scores)"
+            )
+        },
     ],
 )
-def test_who_tries_once_is_not_flagged(grade: Grade, cells: dict[str, str | None]) -> None:
+def test_who_tries_once_is_not_flagged(
+    grade: Grade, cells: dict[str, str | None]
+) -> None:
     result = grade(**cells)
     assert result.flagged == ()
     assert "two_answers" not in result.to_json()
@@ -167,14 +183,21 @@ FORMS = {
     "lambda": "softmax = lambda z, dim=-1: torch.exp(z) / torch.exp(z).sum(0, keepdim=True)\n",
     "typed lambda": "softmax: object = lambda z, dim=-1: torch.exp(z) / torch.exp(z).sum(0, "
     "keepdim=True)\n",
-    "with a docstring": WRONG_SOFTMAX.replace("    e = ", '    """Rows."""\n    e = ', 1),
-    "below an if": "if True:\n" + "".join(f"    {line}\n" for line in WRONG_SOFTMAX.splitlines()),
+    "with a docstring": WRONG_SOFTMAX.replace(
+        "    e = ", '    """Rows."""\n    e = ', 1
+    ),
+    "below an if": "if True:\n"
+    + "".join(f"    {line}\n" for line in WRONG_SOFTMAX.splitlines()),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_function_that_is_stood_in_for_looks_as_it_did(grade: Grade, form: str) -> None:
-    result = grade(LOOK, softmax=FORMS[form], attention=THIRD.replace("TOLD", "look() != before"))
+def test_a_function_that_is_stood_in_for_looks_as_it_did(
+    grade: Grade, form: str
+) -> None:
+    result = grade(
+        LOOK, softmax=FORMS[form], attention=THIRD.replace("TOLD", "look() != before")
+    )
     assert points(result) == {"softmax": 0.0, "attention": 0.0, "counter": 1.0}
     assert result.flagged == ()
 
@@ -222,7 +245,10 @@ def test_a_third_try_is_flagged_however_it_tells(grade: Grade, tell: str) -> Non
     assert result.flagged == ("attention",)
     (flag,) = question(result, "attention").two_answers
     assert flag.test == "test_mixes_values"
-    assert flag.runs[1] == "a fresh worker with stand-ins that give the submission's own values"
+    assert (
+        flag.runs[1]
+        == "a fresh worker with stand-ins that give the submission's own values"
+    )
     assert flag.answers[0].endswith((": 0", ": -0"))
     assert not flag.answers[1].endswith((": 0", ": -0"))
 
@@ -279,7 +305,9 @@ def test_when_two_answers_are_one(first: Call, second: Call, same: bool | None) 
 
 def test_after_a_call_without_an_answer_nothing_is_compared() -> None:
     slow = [call(fault=StudentTimeout("slow")), call(1)]
-    assert find_two_answers({"t": slow}, {"t": [call(1), call(2)]}, ("a", "b"), {}) == ()
+    assert (
+        find_two_answers({"t": slow}, {"t": [call(1), call(2)]}, ("a", "b"), {}) == ()
+    )
     assert [
         flag.answers
         for flag in find_two_answers({"t": [call(1)]}, {"t": [call(2)]}, ("a", "b"), {})
@@ -297,19 +325,33 @@ def test_after_a_call_without_an_answer_nothing_is_compared() -> None:
             (ONES, torch.tensor([1.0, 3.0]).double()),
             ("float64[2], at [1]: 1", "float64[2], at [1]: 3"),
         ),
-        (torch.tensor([True]), torch.tensor([False]), ("bool[1], at [0]: 1", "bool[1], at [0]: 0")),
-        (torch.tensor([1j]), torch.tensor([2j]), ("complex64[1]: 0+1j", "complex64[1]: 0+2j")),
+        (
+            torch.tensor([True]),
+            torch.tensor([False]),
+            ("bool[1], at [0]: 1", "bool[1], at [0]: 0"),
+        ),
+        (
+            torch.tensor([1j]),
+            torch.tensor([2j]),
+            ("complex64[1]: 0+1j", "complex64[1]: 0+2j"),
+        ),
         (np.zeros(2), np.ones(2), ("float64[2]: 0, 0", "float64[2]: 1, 1")),
     ],
 )
-def test_answers_in_words(first: object, second: object, answers: tuple[str, str]) -> None:
-    (flag,) = find_two_answers({"t": [call(first)]}, {"t": [call(second)]}, ("a", "b"), {})
+def test_answers_in_words(
+    first: object, second: object, answers: tuple[str, str]
+) -> None:
+    (flag,) = find_two_answers(
+        {"t": [call(first)]}, {"t": [call(second)]}, ("a", "b"), {}
+    )
     assert flag.answers == answers
 
 
 def test_a_students_own_words_are_cleaned() -> None:
     red = call(fault=StudentError("ValueError", "\x1b[31m" + "x" * 5000))
-    (flag,) = find_two_answers({"t": [red]}, {"t": [call("\x1b]0;title\x07")]}, ("a", "b"), {})
+    (flag,) = find_two_answers(
+        {"t": [red]}, {"t": [call("\x1b]0;title\x07")]}, ("a", "b"), {}
+    )
     assert all("\x1b" not in text and len(text) <= 301 for text in flag.answers)
 
 
@@ -317,18 +359,30 @@ def test_answers_beyond_a_bound_are_let_go() -> None:
     attempt = QuestionAttempt()
     large = torch.zeros(LARGEST_ATTEMPT // 2 + 1000, dtype=torch.uint8)
     attempt.add("t", [call(large), call(large), call(1)])
-    assert [answer.was_dropped for answer in attempt.answers["t"]] == [False, True, False]
+    assert [answer.was_dropped for answer in attempt.answers["t"]] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_an_answer_of_many_parts_or_numbers_shows_the_first() -> None:
     """Four parts of an answer, six numbers of an array."""
     many = call([1, 2, 3, 4, 5])
-    (flag,) = find_two_answers({"t": [many]}, {"t": [call([1, 2, 3, 4])]}, ("a", "b"), {})
+    (flag,) = find_two_answers(
+        {"t": [many]}, {"t": [call([1, 2, 3, 4])]}, ("a", "b"), {}
+    )
     assert flag.answers == ("list of 5: 1, 2, 3, 4, …", "list of 4: 1, 2, 3, 4")
     (flag,) = find_two_answers(
-        {"t": [call(torch.arange(7.0))]}, {"t": [call(torch.arange(6.0))]}, ("a", "b"), {}
+        {"t": [call(torch.arange(7.0))]},
+        {"t": [call(torch.arange(6.0))]},
+        ("a", "b"),
+        {},
     )
-    assert flag.answers == ("float32[7]: 0, 1, 2, 3, 4, 5, …", "float32[6]: 0, 1, 2, 3, 4, 5")
+    assert flag.answers == (
+        "float32[7]: 0, 1, 2, 3, 4, 5, …",
+        "float32[6]: 0, 1, 2, 3, 4, 5",
+    )
     empty = torch.zeros(0, 2)
     (flag,) = find_two_answers({"t": [call(empty)]}, {"t": [call(3)]}, ("a", "b"), {})
     assert flag.answers == ("float32[0, 2]", "3")

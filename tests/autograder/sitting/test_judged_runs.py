@@ -38,7 +38,10 @@ def sitting() -> Sitting:
 
 
 def judged(
-    sitting: Sitting, raised: BaseException | None, *calls: Call, keep_calls: bool = False
+    sitting: Sitting,
+    raised: BaseException | None,
+    *calls: Call,
+    keep_calls: bool = False,
 ) -> TestRun:
     return sitting._judge_run("f", TEST, raised, CallLog({}, list(calls)), keep_calls)
 
@@ -68,7 +71,9 @@ def test_calls_are_kept_of_what_fails_or_is_compared(sitting: Sitting) -> None:
     assert judged(sitting, None, answered, keep_calls=True).calls == (answered,)
 
 
-def test_only_large_answers_are_dropped(sitting: Sitting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_large_answers_are_dropped(
+    sitting: Sitting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ten = torch.zeros(10, dtype=torch.uint8)
     monkeypatch.setattr(sitting_module, "LARGEST_KEPT", size_in_bytes([ten, []]))
     small, large = call(result=ten), call(result=torch.zeros(11, dtype=torch.uint8))
@@ -95,7 +100,9 @@ def test_a_question_is_unanswered_where_its_own_function_is_missing(
     assert judged(sitting, fault, call(name, fault=fault)).unanswered is unanswered
 
 
-def test_functions_that_refused_and_that_answered_are_told_apart(sitting: Sitting) -> None:
+def test_functions_that_refused_and_that_answered_are_told_apart(
+    sitting: Sitting,
+) -> None:
     refusal = StudentError("ValueError", "no")
     run = judged(
         sitting,
@@ -113,11 +120,18 @@ def test_after_the_second_hang_no_test_of_the_question_runs(
 ) -> None:
     raised = iter([StudentTimeout("slow"), None, StudentTimeout("slow"), None])
     tests = tuple(SuiteTest(f"test_{number}", 1.0, "") for number in range(4))
-    monkeypatch.setattr(sitting, "_run_test", lambda *_: (next(raised), CallLog({}, [])))
+    monkeypatch.setattr(
+        sitting, "_run_test", lambda *_: (next(raised), CallLog({}, []))
+    )
     question = SuiteQuestion("f", tests, (), ())
     student: Any = None
     runs = list(sitting._run_tests(question, tests, student, keep_calls=False))
-    assert [run.verdict.outcome for run in runs] == ["timeout", "passed", "timeout", "timeout"]
+    assert [run.verdict.outcome for run in runs] == [
+        "timeout",
+        "passed",
+        "timeout",
+        "timeout",
+    ]
     assert runs[3].verdict.message == "Not run: two tests of this question hung."
     assert next(raised, "all tried") is None  # the fourth never ran
 
@@ -127,7 +141,9 @@ def test_after_the_second_hang_no_test_of_the_question_runs(
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., BaseException | None]:
-    def play(raised: BaseException | None, *, used: bool = False) -> BaseException | None:
+    def play(
+        raised: BaseException | None, *, used: bool = False
+    ) -> BaseException | None:
         suite = object.__new__(LoadedSuite)
         suite._plain = {("f", "test_it"): object()}  # type: ignore[dict-item]
         suite.assignment = SimpleNamespace(suite=Path("/suite"))  # type: ignore[assignment]

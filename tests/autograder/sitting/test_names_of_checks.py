@@ -11,7 +11,11 @@ RELEASE = Release(
     (
         ReleaseCell("given_imports", "given", "imports", "import math", "code"),
         ReleaseCell(
-            "half", "question", "half", "def half(x):\n    raise NotImplementedError", "code"
+            "half",
+            "question",
+            "half",
+            "def half(x):\n    raise NotImplementedError",
+            "code",
         ),
         ReleaseCell(
             "check_half",
@@ -47,12 +51,18 @@ def test_names_of_checks_and_demos_that_nothing_else_defines() -> None:
 
 
 def test_a_message_says_it_plainly() -> None:
-    raised = "`half(2)` raised NameError: name 'slip' is not defined\n  cell half, line 3"
+    raised = (
+        "`half(2)` raised NameError: name 'slip' is not defined\n  cell half, line 3"
+    )
     assert explain_name(raised, NAMES) == raised + LINE
     of_demo = explain_name("NameError: name 'plt' is not defined", NAMES)
     assert "Only the demo plot defines plt. Checks and demos" in of_demo
 
 
 def test_other_names_and_messages_stay_as_they_are() -> None:
-    for message in ("", "NameError: name 'math' is not defined", "ValueError: slip is not defined"):
+    for message in (
+        "",
+        "NameError: name 'math' is not defined",
+        "ValueError: slip is not defined",
+    ):
         assert explain_name(message, NAMES) == message

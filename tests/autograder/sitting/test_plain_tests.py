@@ -12,7 +12,11 @@ from courses import HIDDEN_INI
 
 from autograder.basics.errors import BadSuite
 from autograder.course import Assignment
-from autograder.sitting.loaded_suite import LoadedSuite, call_plainly, parametrized_arguments
+from autograder.sitting.loaded_suite import (
+    LoadedSuite,
+    call_plainly,
+    parametrized_arguments,
+)
 
 SUITE = """\
 import pytest
@@ -107,8 +111,16 @@ def test_it_ends_and_draws_as_with_the_protocol(tmp_path: Path) -> None:
     plain = list(made._plain.values())
     called = [call_plainly(item, made.fixtures) for item in plain]
     by_protocol = [made._run_by_protocol(item) for item in plain]
-    assert [type(raised) for raised in called] == [type(None), type(None), AssertionError]
-    assert [type(raised) for raised in by_protocol] == [type(None), type(None), AssertionError]
+    assert [type(raised) for raised in called] == [
+        type(None),
+        type(None),
+        AssertionError,
+    ]
+    assert [type(raised) for raised in by_protocol] == [
+        type(None),
+        type(None),
+        AssertionError,
+    ]
     assert student.drawn[:2] == student.drawn[2:]
     assert student.drawn[0] != student.drawn[1]
 
@@ -145,7 +157,9 @@ def test_ctrl_c_in_a_test_is_no_outcome(tmp_path: Path) -> None:
             made.run("question", name)
 
 
-def test_this_version_of_pytest_still_says_what_parametrize_gives(tmp_path: Path) -> None:
+def test_this_version_of_pytest_still_says_what_parametrize_gives(
+    tmp_path: Path,
+) -> None:
     """Where this fails, `Function.callspec` has changed: see `plain_tests.parameters`, and keep
     pytest below that.
     """
@@ -158,7 +172,11 @@ def test_this_version_of_pytest_still_says_what_parametrize_gives(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "others", [{"conftest": ""}, {"test_question": f"{SUITE}\n\ndef setup_module():\n    pass\n"}]
+    "others",
+    [
+        {"conftest": ""},
+        {"test_question": f"{SUITE}\n\ndef setup_module():\n    pass\n"},
+    ],
 )
 def test_where_the_whole_suite_asks_for_more_nothing_is(
     tmp_path: Path, others: dict[str, str]

@@ -22,7 +22,9 @@ NO_CHECK = price_mistake("d", POINTS, keeps=0.0)
 def test_a_mistake_costs_its_tests_and_a_slip_half_of_the_question_at_most() -> None:
     assert price_mistake("ab", POINTS, keeps=0.0) == Price(7.0, frozenset("ab"))
     assert price_mistake("abcd", POINTS, keeps=0.5).points == 5.0  # of ten
-    assert price_mistake("c", POINTS, keeps=0.5).points == 2.0  # its tests are cheaper than half
+    assert (
+        price_mistake("c", POINTS, keeps=0.5).points == 2.0
+    )  # its tests are cheaper than half
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,11 @@ def test_a_mistake_costs_its_tests_and_a_slip_half_of_the_question_at_most() -> 
         ("abcd", [EXCHANGED, NO_CHECK], 6.0),
         ("ab", [EXCHANGED], 5.0),
         ("c", [EXCHANGED], 2.0),  # never more than the tests that failed
-        ("abcd", [price_mistake("ab", POINTS, 0.0), price_mistake("bc", POINTS, 0.0)], 10.0),
+        (
+            "abcd",
+            [price_mistake("ab", POINTS, 0.0), price_mistake("bc", POINTS, 0.0)],
+            10.0,
+        ),
     ],
 )
 def test_what_is_lost(failed: str, prices: list[Price], lost: float) -> None:
@@ -55,7 +61,9 @@ def test_together_mistakes_cost_at_most_their_sum_and_at_least_the_dearest(
     prices = [price_mistake(tests, POINTS, keeps) for tests, keeps in group]
 
     def together(some: tuple[Price, ...]) -> float:
-        return points_lost(frozenset().union(*(price.tests for price in some)), POINTS, some)
+        return points_lost(
+            frozenset().union(*(price.tests for price in some)), POINTS, some
+        )
 
     for size in range(1, len(prices) + 1):
         for some in itertools.combinations(prices, size):
@@ -67,7 +75,9 @@ def test_a_memory_fault_costs_half_of_the_question_at_least() -> None:
     """However few tests see the fault; a kernel that does not compile has touched no memory."""
 
     def failed_by(kinds: tuple[str, ...], *, of_suite: bool = False) -> TestRun:
-        fault = StudentError(kinds[0], "program 1 writes y[5, 0], and y has 5 rows", (), kinds)
+        fault = StudentError(
+            kinds[0], "program 1 writes y[5, 0], and y has 5 rows", (), kinds
+        )
         call = Call("f", (), {}, fault=fault, of_suite=of_suite)
         return TestRun("d", Verdict("error"), (call,))
 

@@ -57,10 +57,14 @@ def sit(bench: Bench, tmp_path: Path) -> Iterator[Callable[..., Sitting]]:
         def opened(*extra: str, **cells: str | float) -> Sitting:
             """Right answers but for `cells`, and cells more; what is a number is a limit."""
             path = tmp_path / "student-001.ipynb"
-            answers = {name: value for name, value in cells.items() if isinstance(value, str)}
+            answers = {
+                name: value for name, value in cells.items() if isinstance(value, str)
+            }
             path.write_text(handed_in({**ANSWERS, **answers}, extra), encoding="utf-8")
             others: dict[str, Any] = {
-                name: value for name, value in cells.items() if not isinstance(value, str)
+                name: value
+                for name, value in cells.items()
+                if not isinstance(value, str)
             }
             limits = dataclasses.replace(bench.course.limits, **others)
             submission = read_submission(
@@ -78,7 +82,8 @@ def all_questions(sitting: Sitting) -> Sequence[SuiteQuestion]:
 
 def outcomes(sitting: Sitting, questions: Sequence[SuiteQuestion]) -> list[list[str]]:
     return [
-        [run.verdict.outcome for run in its.values()] for its in sitting.run_all(questions).values()
+        [run.verdict.outcome for run in its.values()]
+        for its in sitting.run_all(questions).values()
     ]
 
 
@@ -112,9 +117,7 @@ def test_what_one_question_does_to_its_process_costs_no_other(
     assert len(forks) == 2
 
 
-COMPUTES = (
-    "import time\nends = time.process_time() + 0.3\nwhile time.process_time() < ends:\n    pass\n"
-)
+COMPUTES = "import time\nends = time.process_time() + 0.3\nwhile time.process_time() < ends:\n    pass\n"
 """A cell that takes 0.3 seconds of processor time, and a little of what it takes to look at the
 clock.
 """
@@ -144,20 +147,28 @@ def test_there_is_an_end_to_running_the_same_cells_again(
     third to run again.
     """
     sitting = sit(COMPUTES, submission_seconds=0.35, **ALL_WRONG)
-    runs = sitting.run_all([*all_questions(sitting), all_questions(sitting)[0]])["softmax"].values()
+    runs = sitting.run_all([*all_questions(sitting), all_questions(sitting)[0]])[
+        "softmax"
+    ].values()
     said = "the time for running the notebook's cells again (0.7 s of processor time) is used up."
-    assert {(run.verdict.outcome, run.verdict.message[-len(said) :]) for run in runs} == {
-        ("timeout", said)
-    }
+    assert {
+        (run.verdict.outcome, run.verdict.message[-len(said) :]) for run in runs
+    } == {("timeout", said)}
     assert len(forks) == 4
 
 
-def test_whether_a_cell_ends_within_its_limit_is_decided_once(sit: Callable[..., Sitting]) -> None:
+def test_whether_a_cell_ends_within_its_limit_is_decided_once(
+    sit: Callable[..., Sitting],
+) -> None:
     """The cell stays within its limit the first time, and not the second."""
     slow = COMPUTES.replace("0.3", "0.1") + "here = 1\n"
-    counter = ANSWERS["counter"].replace("self.value = start", "self.value = start - 1 + here")
+    counter = ANSWERS["counter"].replace(
+        "self.value = start", "self.value = start - 1 + here"
+    )
     sitting = sit(slow, cell_seconds=0.2, softmax="softmax = abs\n", counter=counter)
-    assert {cell.id: cell.outcome for cell in sitting.workplace.cells}["extra-1"] == "ok"
+    assert {cell.id: cell.outcome for cell in sitting.workplace.cells}[
+        "extra-1"
+    ] == "ok"
     submission = sitting.workplace.submission
     slower = [
         dataclasses.replace(cell, source=cell.source.replace("0.1", "0.3"))
@@ -165,7 +176,9 @@ def test_whether_a_cell_ends_within_its_limit_is_decided_once(sit: Callable[...,
     ]
     sitting.workplace.submission = dataclasses.replace(submission, cells=tuple(slower))
     assert outcomes(sitting, all_questions(sitting))[2] == ["passed"]
-    assert {cell.id: cell.outcome for cell in sitting.workplace.cells}["extra-1"] == "ok"
+    assert {cell.id: cell.outcome for cell in sitting.workplace.cells}[
+        "extra-1"
+    ] == "ok"
 
 
 def test_an_attempt_that_does_not_count_is_not_charged_and_yet_has_an_end(
@@ -188,7 +201,10 @@ def test_what_one_question_forbids_another_may_call(
     bench: Bench, sit: Callable[..., Sitting], forks: list[Limits]
 ) -> None:
     softmax, attention, _ = bench.grader.suite.questions
-    assert outcomes(sit(**BY_TORCH), [softmax, attention]) == [["forbidden"] * 2, ["passed"] * 3]
+    assert outcomes(sit(**BY_TORCH), [softmax, attention]) == [
+        ["forbidden"] * 2,
+        ["passed"] * 3,
+    ]
     assert len(forks) == 1
 
 
@@ -196,7 +212,10 @@ def test_what_a_later_question_forbids_is_forbidden_in_a_worker_that_served_othe
     bench: Bench, sit: Callable[..., Sitting]
 ) -> None:
     softmax, attention, _ = bench.grader.suite.questions
-    assert outcomes(sit(**BY_TORCH), [attention, softmax]) == [["passed"] * 3, ["forbidden"] * 2]
+    assert outcomes(sit(**BY_TORCH), [attention, softmax]) == [
+        ["passed"] * 3,
+        ["forbidden"] * 2,
+    ]
 
 
 def test_a_function_outside_torch_is_forbidden_before_the_cells_run(
@@ -204,7 +223,9 @@ def test_a_function_outside_torch_is_forbidden_before_the_cells_run(
 ) -> None:
     softmax, attention, counter = bench.grader.suite.questions
     strict = dataclasses.replace(attention, forbidden=("math.sqrt",))
-    taken = "from math import sqrt as root\n" + ANSWERS["attention"].replace("math.sqrt", "root")
+    taken = "from math import sqrt as root\n" + ANSWERS["attention"].replace(
+        "math.sqrt", "root"
+    )
     # the third test is over before a root is taken
     assert outcomes(sit(attention=taken), [softmax, strict, counter])[1] == [
         "forbidden",

@@ -32,14 +32,18 @@ def question(result: Result, name: str) -> QuestionResult:
 
 def raised(cell: str, line: int, kind: str = "NotImplementedError") -> StudentError:
     return StudentError(
-        kind, "write your answer here", (f"cell {cell}, line {line}, in softmax: raise {kind}",)
+        kind,
+        "write your answer here",
+        (f"cell {cell}, line {line}, in softmax: raise {kind}",),
     )
 
 
 def stub(
     source: str, line: int, cell: str = "softmax", kind: str = "NotImplementedError"
 ) -> Stub | None:
-    submission = Submission("s", "a", Path("s.ipynb"), "", (Cell(cell, "question", source),))
+    submission = Submission(
+        "s", "a", Path("s.ipynb"), "", (Cell(cell, "question", source),)
+    )
     return find_stub(raised(cell, line, kind), submission, {"softmax": STUB})
 
 
@@ -84,7 +88,10 @@ def test_an_earlier_stub_is_named_and_costs_its_own_points_alone(grade: Grade) -
         "`attention(q[2, 3], k[5, 3], v[5, 4])` needs `softmax`, which is not written yet."
     )
     own = question(result, "softmax").tests[0]
-    assert (own.outcome, own.message) == ("error", "`softmax(z[3, 5])` is not written yet.")
+    assert (own.outcome, own.message) == (
+        "error",
+        "`softmax(z[3, 5])` is not written yet.",
+    )
 
 
 def test_a_stub_that_was_left_below_an_answer_is_told(grade: Grade) -> None:
@@ -121,13 +128,18 @@ def test_an_earlier_question_in_any_state_costs_its_own_points_alone(
     grade: Grade, earlier: str | None
 ) -> None:
     result = grade(softmax=earlier)
-    assert [question(result, name).score for name in ("attention", "counter")] == [6.0, 1.0]
+    assert [question(result, name).score for name in ("attention", "counter")] == [
+        6.0,
+        1.0,
+    ]
 
 
 def test_an_undeclared_prerequisite_that_the_students_own_cell_calls_is_stood_in_for(
     grade: Grade,
 ) -> None:
     """The answer key's counter calls nothing; this one calls softmax, which is not written."""
-    counter = "class Counter:\n    def __init__(self, start):\n        self.value = start\n\n"
+    counter = (
+        "class Counter:\n    def __init__(self, start):\n        self.value = start\n\n"
+    )
     counter += "    def add(self, n):\n        self.value += n * float(softmax(torch.zeros(1, dtype=torch.float64)))\n"
     assert question(grade(softmax=STUB, counter=counter), "counter").score == 1.0

@@ -18,19 +18,25 @@ def message(error: StudentError, *arguments: object) -> str:
     return judge(error, CallLog({}, [Call("f", arguments, {}, fault=error)]), TEST).text
 
 
-def test_an_error_of_a_function_that_the_test_passed_is_not_told_as_the_students() -> None:
+def test_an_error_of_a_function_that_the_test_passed_is_not_told_as_the_students() -> (
+    None
+):
     error = StudentError("FunctionRaised", "IndexError: index 2 is out of bounds")
     assert message(error, 3) == (
         "`f(3)` called the function that it was given, and that one raised IndexError: index 2 is "
         "out of bounds\nChange the tokens instead of cutting them off."
     )
-    assert message(StudentError("KeyError", "'x'"), 3).startswith("`f(3)` raised KeyError: 'x'\n")
+    assert message(StudentError("KeyError", "'x'"), 3).startswith(
+        "`f(3)` raised KeyError: 'x'\n"
+    )
 
 
 def test_a_configuration_is_shown_as_what_it_holds() -> None:
     config = SimpleNamespace(d_model=6, num_heads=2)
     shown = message(StudentError("KeyError", "'x'"), torch.zeros(2, 3).double(), config)
-    assert shown.startswith("`f(tensor[2, 3], {'d_model': 6, 'num_heads': 2})` raised KeyError")
+    assert shown.startswith(
+        "`f(tensor[2, 3], {'d_model': 6, 'num_heads': 2})` raised KeyError"
+    )
 
 
 def unfit(result: object, key_result: object, **fields: object) -> str:
@@ -58,7 +64,9 @@ def test_an_answer_of_the_right_kind_is_said_to_be() -> None:
     assert unfit(torch.ones(1), torch.ones(1)) == right
     for fields in ({"of_suite": True}, {"was_dropped": True}, {"name": "g"}):
         assert "right kind" in unfit([1.0], torch.ones(1), **fields)
-    assert "right kind" in unfit([1.0], torch.ones(1), fault=StudentError("KeyError", "x"))
+    assert "right kind" in unfit(
+        [1.0], torch.ones(1), fault=StudentError("KeyError", "x")
+    )
 
 
 def test_after_a_call_that_the_key_did_not_make_nothing_is_compared() -> None:

@@ -23,7 +23,10 @@ from autograder.student_tools.course_progress import (
 )
 from autograder.student_tools.expect import NotYet, checking, expect, next_hint
 from autograder.student_tools.notebook_facts import FACTS
-from autograder.student_tools.pictures_of_answers import draw_difference, write_difference
+from autograder.student_tools.pictures_of_answers import (
+    draw_difference,
+    write_difference,
+)
 from autograder.student_tools.predictions import predict
 
 HINTS = ["Look at {0}.", "Count `again`."]
@@ -37,7 +40,11 @@ def facts() -> Iterator[None]:
         hints={"half": [["Look.", "Count `again`."], ["At {0:.1f}."]]},
         of={"questions": 1, "checks": 1, "predictions": 2},
         predictions={
-            "sign": {"choices": ["above zero", "below"], "answer": "below", "because": "It fell."},
+            "sign": {
+                "choices": ["above zero", "below"],
+                "answer": "below",
+                "because": "It fell.",
+            },
             "size": {"answer": 0.5, "atol": 0.01, "because": "A half."},
         },
         questions=["half"],
@@ -66,7 +73,9 @@ def test_a_check_that_passes_says_so_once(capsys: pytest.CaptureFixture[str]) ->
 def test_a_check_that_fails_shows_call_difference_and_how_to_get_hints(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(NotYet, match=r"^Not yet: 1 of 2 elements differ, first at \[1\]: yours"):
+    with pytest.raises(
+        NotYet, match=r"^Not yet: 1 of 2 elements differ, first at \[1\]: yours"
+    ):
         run("expect(half(np.array([1.0, 2.0])), np.array([0.5, 3.0]), hint=1)")
     assert capsys.readouterr().out == (
         "✗ half: not yet\n"
@@ -85,7 +94,9 @@ def test_a_check_that_fails_shows_call_difference_and_how_to_get_hints(
     )
 
 
-def test_a_hint_may_have_values_of_the_check(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hint_may_have_values_of_the_check(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(NotYet):
         run("expect(half(3), 2.0, hint=(2, 0.25))")
     next_hint()
@@ -95,9 +106,7 @@ def test_a_hint_may_have_values_of_the_check(capsys: pytest.CaptureFixture[str])
 def test_an_exception_of_the_student_s_keeps_the_lines_in_the_notebook(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answer = (
-        "import json\ndef helper(x):\n    return json.loads(x)\ndef half(x):\n    return helper(x)"
-    )
+    answer = "import json\ndef helper(x):\n    return json.loads(x)\ndef half(x):\n    return helper(x)"
     with pytest.raises(json.JSONDecodeError) as raised:
         run("expect(half('{'), 1)", answer)
     lines = raised.value._render_traceback_()  # type: ignore[attr-defined]  # IPython's hook
@@ -121,14 +130,18 @@ def test_a_stub_is_no_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     assert "It needs double, which is not written yet." in capsys.readouterr().out
 
 
-def test_what_is_not_defined_is_to_be_run_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_defined_is_to_be_run_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(NameError):
         run("expect(half(1), 1)", "pass")
     assert "… half is not defined\n  Run its cell first" in capsys.readouterr().out
 
 
 def test_hints_are_nested_so_that_they_open_one_by_one() -> None:
-    box = CheckBox("failed", "`f`: not yet", ["x < 1"], hints=("First.", "Then `this`."))
+    box = CheckBox(
+        "failed", "`f`: not yet", ["x < 1"], hints=("First.", "Then `this`.")
+    )
     page = box.html()
     first, second = page.index("Hint 1 of 2"), page.index("Hint 2 of 2")
     assert first < page.index("First.") < second
@@ -146,7 +159,9 @@ def difference_of(actual: Any, expected: Any) -> CheckDifference:
 
 
 def test_tables_mark_what_differs_and_have_the_numbers() -> None:
-    page = draw_difference(difference_of(np.array([[1.0, 2.0]]), np.array([[1.0, -3.0]])))
+    page = draw_difference(
+        difference_of(np.array([[1.0, 2.0]]), np.array([[1.0, -3.0]]))
+    )
     yours, expected = page.split("expected")
     assert "✗" in yours
     assert "differs, at [0, 1]" in yours
@@ -184,7 +199,11 @@ def test_other_shapes_and_nothing_to_draw() -> None:
     [
         ("sign", ..., '… Write "above zero" or "below" in place of the three dots'),
         ("sign", "Below", '✓ "below": so it is.\n  It fell.'),
-        ("sign", "above", '… You said "above zero". The answer is "below".\n  It fell.'),
+        (
+            "sign",
+            "above",
+            '… You said "above zero". The answer is "below".\n  It fell.',
+        ),
         ("sign", 3, '… Write "above zero" or "below".'),
         ("size", 0.505, "✓ 0.505: so it is.\n  A half."),
         ("size", 1, "… You said 1. The answer is 0.5.\n  A half."),

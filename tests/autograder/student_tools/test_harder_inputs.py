@@ -62,7 +62,9 @@ def test_a_right_answer_passes_with_any_seed() -> None:
 
 
 def sums_over_the_first_axis(x: Tensor, shift: Tensor) -> Tensor:
-    return centered(x, shift) + x.mean(dim=-1, keepdim=True) - x.mean(dim=0, keepdim=True)
+    return (
+        centered(x, shift) + x.mean(dim=-1, keepdim=True) - x.mean(dim=0, keepdim=True)
+    )
 
 
 def checks_nothing(x: Tensor, shift: Tensor) -> Tensor:

@@ -74,7 +74,9 @@ def write(tmp_path: Path) -> Callable[..., str]:
         ]
         path = tmp_path / name
         path.write_text(
-            json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+            json.dumps(
+                {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+            )
         )
         return str(path)
 
@@ -91,7 +93,9 @@ def folder(tmp_path: Path) -> Path:
 
 def python(folder: Path, code: str) -> str:
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_functions_come_with_what_they_need_and_each_keeps_to_its_notebook(
@@ -116,7 +120,10 @@ def test_the_line_for_the_notebook_beside_it_has_what_fits(
     folder: Path, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     write("release/second.ipynb", SECOND)
-    assert make_my_course.main([write("first.ipynb", FIRST)], folder / "make_my_course.py") == 0
+    assert (
+        make_my_course.main([write("first.ipynb", FIRST)], folder / "make_my_course.py")
+        == 0
+    )
     assert capsys.readouterr().out.split("\n")[1:] == [
         "",
         "second.ipynb: put this line into a cell of your own below the given code:",
@@ -158,7 +165,8 @@ def test_without_metadata_a_name_is_the_first_notebooks(
     assert make_my_course.main(paths, folder / "make_my_course.py") == 0
     assert (
         python(
-            folder, "from my_course import scaled, given_here; print(scaled(1.5), given_here(2.5))"
+            folder,
+            "from my_course import scaled, given_here; print(scaled(1.5), given_here(2.5))",
         )
         == "4 2\n"
     )
@@ -184,7 +192,8 @@ def test_a_cell_that_is_not_python_is_left_out_and_named(
 ) -> None:
     assert (
         make_my_course.main(
-            [write("first.ipynb", [*FIRST, ("", "", "def half(")])], folder / "make_my_course.py"
+            [write("first.ipynb", [*FIRST, ("", "", "def half(")])],
+            folder / "make_my_course.py",
         )
         == 0
     )
@@ -241,9 +250,14 @@ def test_a_wrong_call(
     assert problem in capsys.readouterr().err
 
 
-def test_where_nothing_is_written_nothing_is_made(folder: Path, write: Callable[..., str]) -> None:
+def test_where_nothing_is_written_nothing_is_made(
+    folder: Path, write: Callable[..., str]
+) -> None:
     assert (
-        make_my_course.main([write("first.ipynb", FIRST[-1:])], folder / "make_my_course.py") == 1
+        make_my_course.main(
+            [write("first.ipynb", FIRST[-1:])], folder / "make_my_course.py"
+        )
+        == 1
     )
     assert not (folder / "my_course").exists()
 

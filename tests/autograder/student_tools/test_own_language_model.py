@@ -84,16 +84,29 @@ def test_twenty_functions_of_their_own_train_and_write(
 ) -> None:
     solutions = sorted((ROOT / "solutions").iterdir())
     for folder in solutions:
-        shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("data"))
+        shutil.copytree(
+            folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("data")
+        )
     place = tmp_path / "a9_language_model"
-    paths = [tmp_path / folder.name / f"{folder.name}.ipynb" for folder in solutions[:-1]]
+    paths = [
+        tmp_path / folder.name / f"{folder.name}.ipynb" for folder in solutions[:-1]
+    ]
     assert len(paths) == 8
-    assert make_my_course.main([str(path) for path in paths], place / "make_my_course.py") == 0
-    lines = [line[4:] for line in capsys.readouterr().out.split("\n") if line.startswith("    ")]
+    assert (
+        make_my_course.main([str(path) for path in paths], place / "make_my_course.py")
+        == 0
+    )
+    lines = [
+        line[4:]
+        for line in capsys.readouterr().out.split("\n")
+        if line.startswith("    ")
+    ]
     assert [line.split(" import ")[0] for line in lines] == [
         "from my_course.a9_language_model_library"
     ]
-    notebook = json.loads((place / "a9_language_model.ipynb").read_text(encoding="utf-8"))
+    notebook = json.loads(
+        (place / "a9_language_model.ipynb").read_text(encoding="utf-8")
+    )
     cells: dict[str, list[str]] = {"given": [], "question": []}
     for cell in notebook["cells"]:
         role = cell["metadata"].get("attention_kit", {}).get("role")
@@ -114,6 +127,10 @@ def test_twenty_functions_of_their_own_train_and_write(
 
 def test_the_notebook_names_the_functions_from_before() -> None:
     source = ROOT / "source" / "a9_language_model" / "a9_language_model.py"
-    table = [line for line in source.read_text(encoding="utf-8").splitlines() if "| `" in line]
+    table = [
+        line
+        for line in source.read_text(encoding="utf-8").splitlines()
+        if "| `" in line
+    ]
     for name in EARLIER:
         assert any(f"`{name}`" in line for line in table), name

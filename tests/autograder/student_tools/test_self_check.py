@@ -25,7 +25,10 @@ IMPORTS, DOUBLE, CHECK_1, CHECK_2, HALF, DEMO, WHY = 1, 2, 3, 4, 5, 7, 8
 
 @pytest.fixture
 def folder(
-    course: Course, tiny: Assignment, questions: Mapping[str, SuiteQuestion], tmp_path: Path
+    course: Course,
+    tiny: Assignment,
+    questions: Mapping[str, SuiteQuestion],
+    tmp_path: Path,
 ) -> Path:
     """The release, with all questions answered."""
     built = build_assignment(course, tiny, questions)
@@ -33,7 +36,9 @@ def folder(
     to = tmp_path / "release"
     write_release(course, tiny, questions, to)
     notebook = json.loads(built.solution_bytes)
-    notebook["cells"] = [cell for cell in notebook["cells"] if not cell["id"].startswith("guide")]
+    notebook["cells"] = [
+        cell for cell in notebook["cells"] if not cell["id"].startswith("guide")
+    ]
     (to / "tiny.ipynb").write_text(json.dumps(notebook))
     return to
 
@@ -66,7 +71,9 @@ def looked(
 
 
 def to_do(said: str) -> list[str]:
-    return re.findall(r"^  - (.*)", said.partition("To do:")[2].partition("Notes")[0], re.MULTILINE)
+    return re.findall(
+        r"^  - (.*)", said.partition("To do:")[2].partition("Notes")[0], re.MULTILINE
+    )
 
 
 def notes(said: str) -> list[str]:
@@ -87,7 +94,9 @@ def code(source: str) -> dict[str, Any]:
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # without site-packages: the kit is not there
     command = [sys.executable, "-S", "check.py", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False
+    )
 
 
 # Its cells run
@@ -111,7 +120,9 @@ def test_an_answered_notebook_is_ready_and_stays_as_it_is(folder: Path) -> None:
     assert (folder / "tiny.ipynb").read_bytes() == before
 
 
-def test_what_does_not_run_is_said_with_its_place(folder: Path, edit: Callable[..., None]) -> None:
+def test_what_does_not_run_is_said_with_its_place(
+    folder: Path, edit: Callable[..., None]
+) -> None:
     def change(cells: Cells) -> None:
         cells[DOUBLE]["source"] = "def double(x):\n    return abs(x) * 2"
         cells[DEMO]["source"] = "1 / 0  # a demo: it does not run"
@@ -173,7 +184,10 @@ def test_it_runs_in_an_empty_folder_as_grading_does(
         "cell 15 (exit()), one of your own, does not run: SystemExit: None",
     ]
     assert "2 of 2 visible checks pass." in said
-    assert "cell 16 (!pip install something): left out when grading: !pip (line 1)" in notes(said)
+    assert (
+        "cell 16 (!pip install something): left out when grading: !pip (line 1)"
+        in notes(said)
+    )
 
 
 def test_a_name_that_a_check_defines_is_seen_by_checks_alone(
@@ -182,13 +196,22 @@ def test_a_name_that_a_check_defines_is_seen_by_checks_alone(
     """The check passes in the notebook: grading, which runs no check, has no `times_two`."""
     table = json.loads((folder / "tiny.cells.json").read_text())
     released = table["release"]["cells"]
-    released[CHECK_1]["source"] = "def times_two(x):\n    return 2 * x\nassert times_two(1) == 2"
+    released[CHECK_1]["source"] = (
+        "def times_two(x):\n    return 2 * x\nassert times_two(1) == 2"
+    )
     released[CHECK_2]["source"] = "assert times_two(2) == 4\nassert double(3) == 6"
     table["only_in_checks"] = {"times_two": "the check of double"}
     (folder / "tiny.cells.json").write_text(json.dumps(table))
-    edit(lambda cells: cells[DOUBLE].update(source="def double(x):\n    return times_two(x)"))
+    edit(
+        lambda cells: cells[DOUBLE].update(
+            source="def double(x):\n    return times_two(x)"
+        )
+    )
     said = run(folder, "tiny.ipynb").stdout
-    assert "  double                       NameError: name 'times_two' is not defined\n" in said
+    assert (
+        "  double                       NameError: name 'times_two' is not defined\n"
+        in said
+    )
     assert "1 of 2 visible checks pass." in said
     assert to_do(said) == [
         "cell 3 (def double(x):) needs times_two, which only the check of double defines: checks "
@@ -233,7 +256,9 @@ def test_an_assigned_function_is_a_definition(
     assert to_do(run(folder, "tiny.ipynb").stdout) == []
 
 
-def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path) -> None:
+def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(
+    folder: Path,
+) -> None:
     text = (folder / "check.py").read_text()
     carried = re.findall("^#@ autograder[.](.*)", text, re.MULTILINE)
     assert carried == [
@@ -270,7 +295,10 @@ def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path)
         path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
         lines = path.read_text().rstrip("\n").split("\n")
         assert (
-            "\n".join([f"#@ autograder.{name}", *(f"#| {line}".rstrip() for line in lines)]) in text
+            "\n".join(
+                [f"#@ autograder.{name}", *(f"#| {line}".rstrip() for line in lines)]
+            )
+            in text
         )
 
 
@@ -306,7 +334,9 @@ def test_a_notebook_as_released_says_what_is_to_be_written(
             "choose one version",
         ),
         (
-            lambda cells: cells[WHY].update(source="Why is half(double(x)) the same as x?"),
+            lambda cells: cells[WHY].update(
+                source="Why is half(double(x)) the same as x?"
+            ),
             "written answer why: nothing is written yet in cell 9 (Why is half(double(x)) "
             "the same as x?)",
         ),
@@ -327,9 +357,7 @@ def test_what_is_missing_is_said(
 
 
 BLANK = "Why is half(double(x)) the same as x?\n\n*Your answer here.*"
-NOT_YET = (
-    "written answer why: nothing is written yet in cell {} (Why is half(double(x)) the same as x?)"
-)
+NOT_YET = "written answer why: nothing is written yet in cell {} (Why is half(double(x)) the same as x?)"
 
 
 def own_text(source: str) -> dict[str, Any]:
@@ -363,13 +391,17 @@ def test_an_answer_in_words_below_its_prompt_counts(
     assert to_do(looked()) == []
 
 
-def test_a_picture_is_an_answer(edit: Callable[..., None], looked: Callable[..., str]) -> None:
+def test_a_picture_is_an_answer(
+    edit: Callable[..., None], looked: Callable[..., str]
+) -> None:
     picture = {"page.png": {"image/png": "iVBORw0KGgo="}}
     edit(lambda cells: cells[WHY].update(source=BLANK, attachments=picture))
     assert to_do(looked()) == []
 
 
-@pytest.mark.parametrize("answer", ["    return x / shown", "    return [shown for _ in range(x)]"])
+@pytest.mark.parametrize(
+    "answer", ["    return x / shown", "    return [shown for _ in range(x)]"]
+)
 def test_a_name_that_only_a_demo_or_check_defines_is_to_be_defined(
     edit: Callable[..., None], looked: Callable[..., str], answer: str
 ) -> None:
@@ -431,7 +463,11 @@ def test_what_costs_nothing_is_a_note(
 def test_without_metadata_cells_are_known_by_what_stands_in_them(
     edit: Callable[..., None], looked: Callable[..., str]
 ) -> None:
-    edit(lambda cells: [cell.update(metadata={}, id=f"a{n}") for n, cell in enumerate(cells)])
+    edit(
+        lambda cells: [
+            cell.update(metadata={}, id=f"a{n}") for n, cell in enumerate(cells)
+        ]
+    )
     said = looked()
     assert to_do(said) == []
     assert notes(said) == [
@@ -443,7 +479,9 @@ def test_without_metadata_cells_are_known_by_what_stands_in_them(
 # The file
 
 
-def test_another_name_and_a_newer_copy(folder: Path, looked: Callable[..., str]) -> None:
+def test_another_name_and_a_newer_copy(
+    folder: Path, looked: Callable[..., str]
+) -> None:
     text = (folder / "tiny.ipynb").read_text()
     (folder / "tiny (1).ipynb").write_text(text)
     os.utime(folder / "tiny.ipynb", (1, 1))
@@ -460,7 +498,9 @@ def test_another_name_and_a_newer_copy(folder: Path, looked: Callable[..., str])
     (folder / "tiny (1).ipynb").rename(folder / "kept")
     (folder / ".ipynb_checkpoints").mkdir()
     (folder / "kept").rename(folder / ".ipynb_checkpoints" / "tiny-checkpoint.ipynb")
-    assert to_do(looked()) == [f"{Path('.ipynb_checkpoints') / 'tiny-checkpoint.ipynb'} {newer}"]
+    assert to_do(looked()) == [
+        f"{Path('.ipynb_checkpoints') / 'tiny-checkpoint.ipynb'} {newer}"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -472,7 +512,10 @@ def test_another_name_and_a_newer_copy(folder: Path, looked: Callable[..., str])
         ),
         ('{"cells": [', "is not a notebook (no valid JSON); open it in Jupyter"),
         ("[]", "is not a notebook (it has no cells); open it in Jupyter"),
-        ('{"cells": []}', "has none of the assignment's cells; hand in the notebook of tiny"),
+        (
+            '{"cells": []}',
+            "has none of the assignment's cells; hand in the notebook of tiny",
+        ),
     ],
 )
 def test_a_file_that_is_no_such_notebook(
@@ -487,7 +530,10 @@ def test_a_file_that_is_no_such_notebook(
     [
         ([], "python check.py NOTEBOOK"),
         (["--help"], "python check.py NOTEBOOK"),
-        (["none.ipynb"], "none.ipynb: there is no such file. Notebooks here: tiny.ipynb"),
+        (
+            ["none.ipynb"],
+            "none.ipynb: there is no such file. Notebooks here: tiny.ipynb",
+        ),
     ],
 )
 def test_a_wrong_call(
@@ -508,4 +554,6 @@ def test_without_its_table_it_says_what_is_missing(
 ) -> None:
     (folder / "tiny.cells.json").write_text(table)
     assert self_check.main([str(folder / "tiny.ipynb")], folder / "check.py") == 2
-    assert capsys.readouterr().err.startswith("no file *.cells.json lies beside check.py")
+    assert capsys.readouterr().err.startswith(
+        "no file *.cells.json lies beside check.py"
+    )

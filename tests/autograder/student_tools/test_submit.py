@@ -15,7 +15,13 @@ import pytest
 from autograder.student_tools import submit as module
 from autograder.student_tools.submit import submit
 
-GRADED = {"attempt": 3, "number": 1, "state": "graded", "problem": "", "page": "http://x/3"}
+GRADED = {
+    "attempt": 3,
+    "number": 1,
+    "state": "graded",
+    "problem": "",
+    "page": "http://x/3",
+}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -118,7 +124,9 @@ def test_a_server_that_does_not_answer_is_named(
 ) -> None:
     type_in(monkeypatch, "right-key")
     assert submit(notebook, "tiny", "http://127.0.0.1:9") == 1
-    assert "Not handed in: http://127.0.0.1:9 does not answer" in capsys.readouterr().out
+    assert (
+        "Not handed in: http://127.0.0.1:9 does not answer" in capsys.readouterr().out
+    )
 
 
 def test_what_could_not_be_graded_has_its_reason(
@@ -130,4 +138,7 @@ def test_what_could_not_be_graded_has_its_reason(
     type_in(monkeypatch, "right-key")
     Handler.result = {"problem": "has no cell of this assignment"}
     assert submit(notebook, "tiny", address) == 0
-    assert "It could not be graded: has no cell of this assignment" in capsys.readouterr().out
+    assert (
+        "It could not be graded: has no cell of this assignment"
+        in capsys.readouterr().out
+    )

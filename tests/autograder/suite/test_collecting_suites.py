@@ -31,12 +31,18 @@ def suite(folder: Path, name: str, claim: str) -> Path:
     made = folder / "tests" / "hidden" / name
     made.mkdir(parents=True)
     shutil.copy(ROOT / "tests" / "hidden" / "pytest.ini", made.parent)
-    (made / "test_question.py").write_text(TEST.replace("{claim}", claim), encoding="utf-8")
+    (made / "test_question.py").write_text(
+        TEST.replace("{claim}", claim), encoding="utf-8"
+    )
     return made
 
 
 def claims(folder: Path) -> list[str]:
-    return [test.name for question in collect_suite(folder).questions for test in question.tests]
+    return [
+        test.name
+        for question in collect_suite(folder).questions
+        for test in question.tests
+    ]
 
 
 def test_a_question_is_described(tmp_path: Path) -> None:
@@ -52,8 +58,13 @@ def test_a_question_is_described(tmp_path: Path) -> None:
     ]
 
 
-def test_files_of_one_name_in_two_suites_and_two_courses_are_their_own(tmp_path: Path) -> None:
-    first, second = suite(tmp_path / "a", "one", "first"), suite(tmp_path / "a", "two", "second")
+def test_files_of_one_name_in_two_suites_and_two_courses_are_their_own(
+    tmp_path: Path,
+) -> None:
+    first, second = (
+        suite(tmp_path / "a", "one", "first"),
+        suite(tmp_path / "a", "two", "second"),
+    )
     elsewhere = suite(tmp_path / "b", "one", "elsewhere")
     assert [claims(folder) for folder in (first, second, elsewhere, first)] == [
         ["test_first"],
@@ -87,7 +98,10 @@ def test_an_assignment_may_be_called_like_a_library(tmp_path: Path) -> None:
             "import nothing_there\n",
             r"test_question.py, line 1: it does not import: ModuleNotFoundError: No module",
         ),
-        ("x = 1\ndef (:\n", "test_question.py, line 2: it does not import: SyntaxError"),
+        (
+            "x = 1\ndef (:\n",
+            "test_question.py, line 2: it does not import: SyntaxError",
+        ),
         (
             "from autograder.suite import points\n\n@points('two')\ndef test_x(): pass\n",
             "line 3: .*not 'two'",
@@ -95,7 +109,9 @@ def test_an_assignment_may_be_called_like_a_library(tmp_path: Path) -> None:
         ("def test_x(): pass\n", "no @points"),
     ],
 )
-def test_a_suite_that_cannot_grade_says_why(tmp_path: Path, text: str, said: str) -> None:
+def test_a_suite_that_cannot_grade_says_why(
+    tmp_path: Path, text: str, said: str
+) -> None:
     folder = suite(tmp_path, "small", "holds")
     (folder / "test_question.py").write_text(text, encoding="utf-8")
     with pytest.raises(BadSuite, match=said):

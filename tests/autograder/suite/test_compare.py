@@ -47,9 +47,12 @@ def said(check: Callable[..., object], *args: Any, **kwargs: Any) -> str:
 
 
 def test_equal_tensors_pass() -> None:
-    assert_close(torch.tensor([1.0, 2.0 + 1e-7]).double(), torch.tensor([1.0, 2.0]).double())
     assert_close(
-        torch.tensor([float("nan"), float("inf")]), torch.tensor([float("nan"), float("inf")])
+        torch.tensor([1.0, 2.0 + 1e-7]).double(), torch.tensor([1.0, 2.0]).double()
+    )
+    assert_close(
+        torch.tensor([float("nan"), float("inf")]),
+        torch.tensor([float("nan"), float("inf")]),
     )
     assert_close(1.0, 1.0000001)
     assert_close(np.array([1.0]), np.array([1.0]))
@@ -69,7 +72,9 @@ def test_equal_tensors_pass() -> None:
 def test_the_distance_is_noted_as_a_share_of_what_is_allowed(
     actual: list[float], expected: list[float], distances: list[float]
 ) -> None:
-    assert_close(*(torch.tensor(values, dtype=torch.float64) for values in (actual, expected)))
+    assert_close(
+        *(torch.tensor(values, dtype=torch.float64) for values in (actual, expected))
+    )
     assert current_log().distances == pytest.approx(distances)
 
 
@@ -83,7 +88,11 @@ def test_the_distance_is_noted_as_a_share_of_what_is_allowed(
         ),
         ([1.0], torch.ones(1), "should be a tensor of shape [1], and is a list."),
         (torch.ones(2, 3), torch.ones(3, 2), "has shape [2, 3]; it should be [3, 2]."),
-        (torch.ones(2), torch.ones(2).double(), "has dtype float32; it should be float64."),
+        (
+            torch.ones(2),
+            torch.ones(2).double(),
+            "has dtype float32; it should be float64.",
+        ),
         (True, 1.0, "should be a number, and is a bool."),
         (
             torch.tensor([2.0, 4.0]),
@@ -167,17 +176,25 @@ def test_right_gradients_pass_and_the_answer_comes_back() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda x, p: None, f"{SCALED} should be a tensor, and is None (is a `return` missing?)."),
+        (
+            lambda x, p: None,
+            f"{SCALED} should be a tensor, and is None (is a `return` missing?).",
+        ),
         (
             lambda x, p: scaled(x, p).detach(),
             f"{SCALED} is cut off from its arguments, so that no gradient reaches them. Was it "
             "detached, made under "
             "`no_grad`, or built anew with `.item()`, numpy or `torch.tensor(...)`?",
         ),
-        (lambda x, p: 3 * p["norms"][0].sum(), f"No gradient of {SCALED} arrives at x."),
+        (
+            lambda x, p: 3 * p["norms"][0].sum(),
+            f"No gradient of {SCALED} arrives at x.",
+        ),
         # the right value: the detached half of g keeps its gradient 3 x from being whole
         (
-            lambda x, p: (scaled(x, p) + scaled(x, {"norms": [p["norms"][0].detach()]})) / 2,
+            lambda x, p: (
+                (scaled(x, p) + scaled(x, {"norms": [p["norms"][0].detach()]})) / 2
+            ),
             f"the gradient of params['norms'][0] of {SCALED} differs from the expected value "
             "first at [0]: "
             "yours is 1.5, 0.5 times the expected value, and so everywhere.",
@@ -190,14 +207,19 @@ def test_right_gradients_pass_and_the_answer_comes_back() -> None:
         ),
     ],
 )
-def test_the_gradient_that_is_wrong_is_named(answer: Callable[..., Any], message: str) -> None:
+def test_the_gradient_that_is_wrong_is_named(
+    answer: Callable[..., Any], message: str
+) -> None:
     assert said(assert_same_gradients, of_student(answer), scaled, *leaves()) == message
 
 
 def test_each_element_of_an_answer_counts_by_itself() -> None:
     """Swapped elements have the same sum, and every one of them the gradient 1."""
     message = said(
-        assert_same_gradients, of_student(lambda x: x.flip(0)), lambda x: 1 * x, leaves()[0]
+        assert_same_gradients,
+        of_student(lambda x: x.flip(0)),
+        lambda x: 1 * x,
+        leaves()[0],
     )
     assert message.startswith(
         "the gradient of x of `scaled(x[2])` differs from the expected value first at [0]"
@@ -208,13 +230,18 @@ def test_a_tolerance_is_of_the_size_of_a_gradient() -> None:
     x, g = tensor([1.0], grad=True), {"norms": [tensor([333.0])]}
     near = of_student(lambda x, g: scaled(x, g, 3.003))  # 999.999 for 999
     assert_same_gradients(near, scaled, x, g, tolerance=1e-3)
-    assert "too large by 0.999" in said(assert_same_gradients, near, scaled, x, g, tolerance=0.9e-3)
+    assert "too large by 0.999" in said(
+        assert_same_gradients, near, scaled, x, g, tolerance=0.9e-3
+    )
 
 
 def test_only_arguments_that_ask_are_compared() -> None:
     x, params = tensor([1.0, -2.0], grad=True), {"norms": [tensor([5.0, 7.0])]}
     assert_same_gradients(
-        of_student(lambda x, p: scaled(x, {"norms": [p["norms"][0].detach()]})), scaled, x, params
+        of_student(lambda x, p: scaled(x, {"norms": [p["norms"][0].detach()]})),
+        scaled,
+        x,
+        params,
     )
     with pytest.raises(RuntimeError):
         assert_same_gradients(of_student(scaled), scaled, x.detach(), params)
@@ -239,8 +266,16 @@ def test_only_arguments_that_ask_are_compared() -> None:
             [0, 1],
             "yours is a numpy array of shape [2], where a list is expected.",
         ),
-        ((np.array([0, 1]), 3), (np.array([0, 2]), 3), "yours is another numpy array at [0]."),
-        ({"a": np.ones(2)}, {"a": np.ones(2, dtype=int)}, "yours is another numpy array at ['a']."),
+        (
+            (np.array([0, 1]), 3),
+            (np.array([0, 2]), 3),
+            "yours is another numpy array at [0].",
+        ),
+        (
+            {"a": np.ones(2)},
+            {"a": np.ones(2, dtype=int)},
+            "yours is another numpy array at ['a'].",
+        ),
         ({"b", "a"}, {"a"}, "yours is {'a', 'b'}, and that is not right."),
         (set(), {"a"}, "yours is set(), and that is not right."),
     ],
@@ -259,11 +294,17 @@ def test_equality_names_the_first_difference_and_not_the_answer(
             np.array([0, 2]),
             " differs from the expected value first at [1]: yours is 1",
         ),
-        (np.array([0.0, 1.0]), np.array([0, 1]), " has dtype float64; it should be int64."),
+        (
+            np.array([0.0, 1.0]),
+            np.array([0, 1]),
+            " has dtype float64; it should be int64.",
+        ),
         (np.zeros((2, 1)), np.zeros(2), " has shape [2, 1]; it should be [2]."),
     ],
 )
-def test_arrays_are_equal_in_shape_dtype_and_numbers(actual: Any, expected: Any, end: str) -> None:
+def test_arrays_are_equal_in_shape_dtype_and_numbers(
+    actual: Any, expected: Any, end: str
+) -> None:
     assert said(assert_equal, actual, expected).startswith(CALL + end)
 
 
@@ -304,7 +345,11 @@ def test_right_arrays_pass_however_they_lie_in_memory() -> None:
             [["b", 1.0]],
             f"entry 0 of entry 0 of {CALL}: yours is 'a', and that is not right.",
         ),
-        ([0, 1], np.array([0, 1]), f"{CALL} should be a numpy array of shape [2], and is a list."),
+        (
+            [0, 1],
+            np.array([0, 1]),
+            f"{CALL} should be a numpy array of shape [2], and is a list.",
+        ),
     ],
 )
 def test_closeness_goes_through_lists_tuples_and_dicts(
@@ -316,7 +361,9 @@ def test_closeness_goes_through_lists_tuples_and_dicts(
 def test_close_entries_pass() -> None:
     """0.1 + 0.2 is not 0.3 in binary fractions."""
     assert_close([0.1 + 0.2, (1, "a", None)], [0.3, (1.0, "a", None)])
-    assert_close({"a": np.array([0.1 + 0.2]), "b": True}, {"a": np.array([0.3]), "b": True})
+    assert_close(
+        {"a": np.array([0.1 + 0.2]), "b": True}, {"a": np.array([0.3]), "b": True}
+    )
 
 
 def test_numbers_are_compared_with_all_their_digits() -> None:
@@ -332,8 +379,14 @@ def test_numbers_are_compared_with_all_their_digits() -> None:
     [
         (torch.tensor([1.0, 2.0]), ""),  # a standard deviation of the root of 1/2
         (np.array([1.0, 2.0]), ""),
-        (np.array([1.0, 1.0]), "The numbers of the logits are all alike, or are no numbers."),
-        (torch.tensor([1.0, 1.001]), "The numbers of the logits are all alike, or are no numbers."),
+        (
+            np.array([1.0, 1.0]),
+            "The numbers of the logits are all alike, or are no numbers.",
+        ),
+        (
+            torch.tensor([1.0, 1.001]),
+            "The numbers of the logits are all alike, or are no numbers.",
+        ),
         (
             torch.tensor([1.0, float("nan")]),
             "The numbers of the logits are all alike, or are no numbers.",
@@ -342,13 +395,18 @@ def test_numbers_are_compared_with_all_their_digits() -> None:
             torch.tensor([1.0, float("inf")]),
             "The numbers of the logits are all alike, or are no numbers.",
         ),
-        (torch.tensor([1.0]), "The numbers of the logits are all alike, or are no numbers."),
+        (
+            torch.tensor([1.0]),
+            "The numbers of the logits are all alike, or are no numbers.",
+        ),
         (torch.tensor([1, 2]), "the logits should be a tensor or an array of floats"),
         ([1.0, 2.0], "the logits should be a tensor or an array of floats"),
     ],
 )
 def test_numbers_that_vary_are_finite_floats(answer: Any, said: str) -> None:
-    with pytest.raises(AssertionError, match=said) if said else contextlib.nullcontext():
+    with (
+        pytest.raises(AssertionError, match=said) if said else contextlib.nullcontext()
+    ):
         assert_varies(answer, above=1e-3, what="the logits")
 
 
@@ -368,8 +426,12 @@ def test_refusal_wants_a_value_error_that_names_the_sizes() -> None:
 
     assert_refused(refuses("3 is not 5"), sizes=(3, 5))
     assert_refused(refuses("x", "ShapeError", ("ShapeError", "ValueError")))
-    assert "should name the sizes" in said(assert_refused, refuses("they differ"), sizes=(3, 5))
-    assert "and raises RuntimeError: no" in said(assert_refused, refuses("no", "RuntimeError"))
+    assert "should name the sizes" in said(
+        assert_refused, refuses("they differ"), sizes=(3, 5)
+    )
+    assert "and raises RuntimeError: no" in said(
+        assert_refused, refuses("no", "RuntimeError")
+    )
     assert_refused(refuses("transformer.ln_f.bias is missing"), naming="ln_f.bias")
     assert "should name head" in said(
         assert_refused, refuses("only w_head and b_head are there"), naming="head"
@@ -386,7 +448,11 @@ def test_refusal_wants_a_value_error_that_names_the_sizes() -> None:
         ("7x3 does not fit", 3, True),
         ("5 + 3 exceed 7", 8, True),
         ("5 are there, 3 come, 7 fit", 15, True),
-        ("5, 7 and 3", 8, False),  # only numbers that follow each other are parts of a sum
+        (
+            "5, 7 and 3",
+            8,
+            False,
+        ),  # only numbers that follow each other are parts of a sum
         ("-3 is negative", -3, True),
         ("−3 is negative", -3, True),
         ("-3 is negative", 3, True),
@@ -421,9 +487,14 @@ def test_none_is_no_missing_return_where_it_is_a_right_answer() -> None:
     assert said(assert_equal, None, 3).endswith(
         "yours is None (is a `return` missing?), where an int is expected."
     )
-    start_log({"first_leak": first_leak}).calls.append(Call("first_leak", (abs, zeros(4, 6)), {}))
+    start_log({"first_leak": first_leak}).calls.append(
+        Call("first_leak", (abs, zeros(4, 6)), {})
+    )
     message = said(assert_equal, None, 3)
-    assert message == "`first_leak(fn=function, x[4, 6])`: yours is None, where an int is expected."
+    assert (
+        message
+        == "`first_leak(fn=function, x[4, 6])`: yours is None, where an int is expected."
+    )
 
 
 def test_a_call_is_described_with_unusual_dtypes_and_small_dicts() -> None:
@@ -431,7 +502,10 @@ def test_a_call_is_described_with_unusual_dtypes_and_small_dicts() -> None:
     start_log({}).calls.append(
         Call("f", (zeros(2, dtype=torch.float16), params, dict.fromkeys(range(9))), {})
     )
-    assert describe_last() == "`f(tensor[2] float16, {'w': tensor[2, 3], 'n': 4}, {9 entries})`"
+    assert (
+        describe_last()
+        == "`f(tensor[2] float16, {'w': tensor[2, 3], 'n': 4}, {9 entries})`"
+    )
 
 
 def test_an_attribute_is_no_call() -> None:

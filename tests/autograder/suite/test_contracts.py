@@ -33,7 +33,9 @@ def scripts_of(contract: Contract, count: int = 150, seed: int = 0) -> list[Scri
 
 
 def test_sizes_of_one_name_are_equal() -> None:
-    attend = Contract("attend", "attend", calls(s=tensor("B", "T"), h=tensor("B", "T", "H")))
+    attend = Contract(
+        "attend", "attend", calls(s=tensor("B", "T"), h=tensor("B", "T", "H"))
+    )
     for script in scripts_of(attend):
         for step in script.steps:
             scores, states = step.arguments
@@ -41,8 +43,12 @@ def test_sizes_of_one_name_are_equal() -> None:
 
 
 def test_sizes_differ_coincide_and_go_beyond_the_small_ones() -> None:
-    attend = Contract("attend", "attend", calls(s=tensor("B", "T"), h=tensor("B", "T", "H")))
-    shapes = [tuple(script.steps[0].arguments[1].shape) for script in scripts_of(attend)]
+    attend = Contract(
+        "attend", "attend", calls(s=tensor("B", "T"), h=tensor("B", "T", "H"))
+    )
+    shapes = [
+        tuple(script.steps[0].arguments[1].shape) for script in scripts_of(attend)
+    ]
     assert any(len(set(shape)) == 3 for shape in shapes)
     assert any(len(set(shape)) == 1 and shape[0] > 1 for shape in shapes)
     assert any(max(shape) > 8 for shape in shapes)
@@ -56,7 +62,9 @@ def test_an_expression_of_sizes() -> None:
 
 
 def test_leading_axes_are_shared() -> None:
-    weights = Contract("w", "w", calls(q=tensor("...", "N", "d"), k=tensor("...", "M", "d")))
+    weights = Contract(
+        "w", "w", calls(q=tensor("...", "N", "d"), k=tensor("...", "M", "d"))
+    )
     ranks = set()
     for script in scripts_of(weights, 60):
         q, k = script.steps[0].arguments
@@ -76,7 +84,11 @@ def test_every_pair_of_settings_is_drawn() -> None:
     for script in scripts_of(contract):
         seen |= set(itertools.combinations(sorted(script.settings.items()), 2))
     for a, b, c in itertools.product("xyz", "01", ("left out", "there")):
-        assert {(("a", a), ("b", b)), (("a", a), ("c is", c)), (("b", b), ("c is", c))} <= seen
+        assert {
+            (("a", a), ("b", b)),
+            (("a", a), ("c is", c)),
+            (("b", b), ("c is", c)),
+        } <= seen
 
 
 def test_settings_that_are_left_out_are_not_given_and_others_by_keyword() -> None:
@@ -117,7 +129,9 @@ def test_an_argument_that_follows_from_others() -> None:
     contract = Contract(
         "f",
         "f",
-        calls(x=tensor("N", "d"), n=computed(lambda call: call.arguments["x"].shape[0])),
+        calls(
+            x=tensor("N", "d"), n=computed(lambda call: call.arguments["x"].shape[0])
+        ),
     )
     for script in scripts_of(contract, 20):
         for step in script.steps:
@@ -128,7 +142,9 @@ def test_the_same_seed_draws_the_same_scripts_and_another_seed_others() -> None:
     contract = Contract("f", "f", calls(x=tensor("N", "d"), n=whole(1, 9)))
     first = ["\n".join(script_lines(script)) for script in scripts_of(contract, 40)]
     again = ["\n".join(script_lines(script)) for script in scripts_of(contract, 40)]
-    other = ["\n".join(script_lines(script)) for script in scripts_of(contract, 40, seed=1)]
+    other = [
+        "\n".join(script_lines(script)) for script in scripts_of(contract, 40, seed=1)
+    ]
     assert first == again
     assert first != other
 
@@ -140,11 +156,15 @@ def test_a_contract_that_allows_nothing_draws_nothing() -> None:
 
 def test_arguments_that_are_not_allowed_are_not_drawn() -> None:
     contract = Contract("f", "f", calls(n=whole(0, 9)), allowed_if=lambda n: n % 2 == 0)
-    drawn = {step.arguments[0] for script in scripts_of(contract) for step in script.steps}
+    drawn = {
+        step.arguments[0] for script in scripts_of(contract) for step in script.steps
+    }
     assert drawn == {0, 2, 4, 6, 8}
 
 
-def test_nothing_is_left_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_in_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """hypothesis would keep a folder of what it found in sources."""
     monkeypatch.chdir(tmp_path)
     scripts_of(Contract("f", "f", calls(n=whole(1, 9))), 20)
@@ -178,7 +198,9 @@ def test_a_script_as_python() -> None:
             ScriptStep("KVCache", (2, torch.float64)),
             ScriptStep("append", (torch.tensor([[0.5, 1.0]]),), on=cache),
             ScriptStep("length", on=cache, kind="read"),
-            ScriptStep("f", (), {"mask": torch.tensor([True]), "p": [1, "a"], "c": cache}),
+            ScriptStep(
+                "f", (), {"mask": torch.tensor([True]), "p": [1, "a"], "c": cache}
+            ),
         )
     )
     assert script_lines(script) == [

@@ -53,7 +53,9 @@ def test_a_block_is_found_at_any_indentation_and_new_lines_get_it() -> None:
 
 
 def test_every_change_is_made_on_the_key_as_it_is() -> None:
-    after = apply_changes(KEY, [("math.sqrt(d)", "d"), ("d = q.shape[-1]", "d = math.sqrt(d)")])
+    after = apply_changes(
+        KEY, [("math.sqrt(d)", "d"), ("d = q.shape[-1]", "d = math.sqrt(d)")]
+    )
     assert after.endswith("q @ k.T / d\n")
     assert "    d = math.sqrt(d)\n" in after
 
@@ -72,12 +74,16 @@ def test_every_change_is_made_on_the_key_as_it_is() -> None:
         ),
     ],
 )
-def test_an_edit_that_does_not_fit_says_why(changes: list[tuple[str, str]], said: str) -> None:
+def test_an_edit_that_does_not_fit_says_why(
+    changes: list[tuple[str, str]], said: str
+) -> None:
     with pytest.raises(EditError, match=said):
         apply_changes(KEY, changes)
 
 
-def test_an_edit_in_a_file_becomes_a_cell_and_a_misfit_has_its_line(tmp_path: Path) -> None:
+def test_an_edit_in_a_file_becomes_a_cell_and_a_misfit_has_its_line(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "mistakes.py"
     text = """from autograder.suite import mistake
 
@@ -96,7 +102,11 @@ def keys_ask():
 """
     path.write_text(text)
     first, second = load_known_answers(path, {"scores": KEY})
-    assert (first.question, first.name, first.hint) == ("scores", "no_root", "Divide by the root.")
+    assert (first.question, first.name, first.hint) == (
+        "scores",
+        "no_root",
+        "Divide by the root.",
+    )
     assert first.cell == KEY.replace("math.sqrt(d)", "d")
     assert "d = k.shape[-1]" in second.cell
     path.write_text(text.replace("q.shape", "v.shape"))

@@ -12,7 +12,9 @@ import torch
 from autograder.suite import assert_close_in_turn, far_apart
 
 
-def scaled(x: torch.Tensor, times: int, params: dict[str, torch.Tensor]) -> torch.Tensor:
+def scaled(
+    x: torch.Tensor, times: int, params: dict[str, torch.Tensor]
+) -> torch.Tensor:
     return x * times + params["b"]
 
 

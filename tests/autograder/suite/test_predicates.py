@@ -59,7 +59,12 @@ def see(shows: str, answer: Any, right: Any, **arguments: Any) -> bool | None:
         ("is_what('minus')", [-1.0, -2.0], [1.0, 2.0], True),
         ("is_what('root')", [1.0, 4.0, 9.0], [1.0, 2.0, 3.0], False),
         ("needs_softmax(-1)", [[0.0, 0.0], [1.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]], True),
-        ("needs_softmax(-1)", [[0.0, 1.0], [1.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]], False),
+        (
+            "needs_softmax(-1)",
+            [[0.0, 1.0], [1.0, 1.0]],
+            [[0.5, 0.5], [0.5, 0.5]],
+            False,
+        ),
         ("same_along(0)", [[1.0, 2.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]], True),
         ("same_along(0)", [[1.0, 2.0], [1.0, 2.0]], [[5.0, 2.0], [5.0, 2.0]], None),
         ("outside(-1, 1)", [0.5, 1.5], [0.5, 0.9], True),
@@ -87,7 +92,9 @@ def see(shows: str, answer: Any, right: Any, **arguments: Any) -> bool | None:
         ("something_only_where_nothing_is_right()", [[0.0, 0.0]], [[1.0, 0.0]], False),
     ],
 )
-def test_what_an_answer_shows(shows: str, answer: Any, right: Any, verdict: bool | None) -> None:
+def test_what_an_answer_shows(
+    shows: str, answer: Any, right: Any, verdict: bool | None
+) -> None:
     assert see(shows, tensor(answer), tensor(right)) is verdict
 
 
@@ -97,7 +104,10 @@ def test_factors_in_sizes_of_arguments() -> None:
     assert see("off_by_a_factor('q[-1]**0.5')", 3 * right, right, q=q) is True
     assert see("off_by_a_factor('q[-1]**-1')", right / 9, right, q=q) is True
     assert see("off_by_a_factor('q[-1]**0.5')", 2 * right, right, q=q) is False
-    assert see("off_by_a_factor('q[-1]**0.5 * v[-1]**-0.5')", 1.5 * right, right, q=q, v=v) is True
+    assert (
+        see("off_by_a_factor('q[-1]**0.5 * v[-1]**-0.5')", 1.5 * right, right, q=q, v=v)
+        is True
+    )
     assert see("off_by_a_factor('heads**0.5')", 2 * right, right, heads=4) is True
     assert see("off_by_a_factor('v[-1]')", 2 * right, right, q=q) is None
     assert see("sums_to('q[-1]**-0.5')", tensor(ROWS) / 3, tensor(ROWS), q=q) is True
@@ -111,15 +121,23 @@ def test_scores_are_compared_whatever_axis_they_are_normalized_along() -> None:
     for axis in (-1, -2):
         weights = torch.softmax(2 * scores, dim=axis)
         assert see("scores_off_by()", weights, right) is True
-        assert see("scores_off_by('q[-1]**0.5')", weights, right, q=torch.ones(1, 4)) is True
-        assert see("scores_off_by('q[-1]**-0.5')", weights, right, q=torch.ones(1, 4)) is False
+        assert (
+            see("scores_off_by('q[-1]**0.5')", weights, right, q=torch.ones(1, 4))
+            is True
+        )
+        assert (
+            see("scores_off_by('q[-1]**-0.5')", weights, right, q=torch.ones(1, 4))
+            is False
+        )
     hidden = tensor([[True, True, False], [True, True, True]]).bool()
     scores = tensor([[0.0, 1.0, 5.0], [2.0, 4.0, 3.0]])
     masked, doubled = (
         torch.softmax((factor * scores).masked_fill(~hidden, -torch.inf), dim=-1)
         for factor in (1, 2)
     )
-    assert see("scores_off_by('q[-1]**0.5')", doubled, masked, q=torch.ones(1, 4)) is True
+    assert (
+        see("scores_off_by('q[-1]**0.5')", doubled, masked, q=torch.ones(1, 4)) is True
+    )
 
 
 def test_dtypes_masks_and_arguments() -> None:
@@ -127,11 +145,21 @@ def test_dtypes_masks_and_arguments() -> None:
     assert see("complement()", ~mask, mask) is True
     assert see("complement()", mask, mask) is False
     assert see("has_dtype('float32')", torch.ones(2), tensor([1.0, 1.0])) is True
-    assert see("has_dtype('float32')", tensor([1.0, 1.0]), torch.ones(2).half()) is False
-    assert see("has_dtype('float32')", torch.ones(2), torch.ones(2)) is None
-    assert see("repeats('x')", tensor([1.0, 2.0]), tensor([2.0, 1.0]), x=tensor([1.0, 2.0])) is True
     assert (
-        see("repeats('x')", tensor([1.0, 3.0]), tensor([2.0, 1.0]), x=tensor([1.0, 2.0])) is False
+        see("has_dtype('float32')", tensor([1.0, 1.0]), torch.ones(2).half()) is False
+    )
+    assert see("has_dtype('float32')", torch.ones(2), torch.ones(2)) is None
+    assert (
+        see(
+            "repeats('x')", tensor([1.0, 2.0]), tensor([2.0, 1.0]), x=tensor([1.0, 2.0])
+        )
+        is True
+    )
+    assert (
+        see(
+            "repeats('x')", tensor([1.0, 3.0]), tensor([2.0, 1.0]), x=tensor([1.0, 2.0])
+        )
+        is False
     )
 
 
@@ -150,8 +178,13 @@ def test_parts_of_an_answer() -> None:
     first, second = tensor([1.0, 2.0]), tensor([[3.0]])
     assert see("parts_exchanged()", (second, first), (first, second)) is True
     assert see("parts_exchanged()", (first, second), (first, second)) is False
-    assert see("part(1, sums_to_one(-2))", (0, tensor(COLUMNS)), (0, tensor(ROWS))) is True
-    assert see("part('loss', off_by_a_factor())", {"loss": 2 * first}, {"loss": first}) is True
+    assert (
+        see("part(1, sums_to_one(-2))", (0, tensor(COLUMNS)), (0, tensor(ROWS))) is True
+    )
+    assert (
+        see("part('loss', off_by_a_factor())", {"loss": 2 * first}, {"loss": first})
+        is True
+    )
     assert see("part(1, sums_to_one(-2))", tensor(COLUMNS), tensor(ROWS)) is None
 
 
@@ -159,7 +192,9 @@ def test_predicates_are_joined() -> None:
     wrong = 2 * tensor(COLUMNS)
     assert see("sums_to_one(-2) & not_finite()", tensor(COLUMNS), tensor(ROWS)) is False
     assert see("sums_to_one(-2) & ~not_finite()", tensor(COLUMNS), tensor(ROWS)) is True
-    assert see("sums_to_one(-2) | sums_to_one(-1)", tensor(COLUMNS), tensor(ROWS)) is True
+    assert (
+        see("sums_to_one(-2) | sums_to_one(-1)", tensor(COLUMNS), tensor(ROWS)) is True
+    )
     assert see("sums_to_one(-2) | not_finite()", wrong, tensor(ROWS)) is False
     joined = read_shows("sums_to_one(-2) & not_finite()")
     assert read_shows("sums_to_one(-2)").parts < joined.parts
@@ -206,10 +241,34 @@ def softmax_average(k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         ("ignores('w')", lambda x, w: x, lambda x, w: 2 * x, (X, W), None),
         ("right_once_transposed('w')", lambda x, w: x @ w.T, product, (X, W), True),
         ("right_once_transposed('w')", lambda x, w: x - w.T[0], product, (X, W), False),
-        ("right_once_scaled('w', 'w[-1]**-1')", lambda x, w: 2 * x @ w, product, (X, W), True),
-        ("right_once_scaled('w', 'w[-1]**-1')", lambda x, w: 3 * x @ w, product, (X, W), False),
-        ("right_once_exchanged('x', 'w')", lambda x, w: w @ x, product, (W, W.T + 1), True),
-        ("ignores_the_size_of('w')", lambda x, w: x @ (w / w.norm()), product, (X, W), True),
+        (
+            "right_once_scaled('w', 'w[-1]**-1')",
+            lambda x, w: 2 * x @ w,
+            product,
+            (X, W),
+            True,
+        ),
+        (
+            "right_once_scaled('w', 'w[-1]**-1')",
+            lambda x, w: 3 * x @ w,
+            product,
+            (X, W),
+            False,
+        ),
+        (
+            "right_once_exchanged('x', 'w')",
+            lambda x, w: w @ x,
+            product,
+            (W, W.T + 1),
+            True,
+        ),
+        (
+            "ignores_the_size_of('w')",
+            lambda x, w: x @ (w / w.norm()),
+            product,
+            (X, W),
+            True,
+        ),
         ("ignores_the_size_of('w')", lambda x, w: x @ w + 1, product, (X, W), False),
     ],
 )
@@ -250,11 +309,17 @@ def test_parts_of_arguments() -> None:
 def test_weights_behind_an_average() -> None:
     k, v = X, tensor([[1.0], [2.0], [4.0]])
     columns = lambda k, v: torch.softmax(k @ k.T, -2) @ v  # noqa: E731
-    assert ask("through_unit('v', sums_to_one(-2))", columns, softmax_average, k=k, v=v) is True
+    assert (
+        ask("through_unit('v', sums_to_one(-2))", columns, softmax_average, k=k, v=v)
+        is True
+    )
     doubled = lambda k, v: torch.softmax(2 * k @ k.T, -1) @ v  # noqa: E731
     scores = "through_unit('v', scores_off_by())"
     assert ask(scores, doubled, softmax_average, k=k, v=v) is True
-    assert ask("through_unit('v', sums_to_one(-2))", doubled, softmax_average, k=k, v=v) is False
+    assert (
+        ask("through_unit('v', sums_to_one(-2))", doubled, softmax_average, k=k, v=v)
+        is False
+    )
 
 
 def test_weights_that_do_not_sum_to_one() -> None:
@@ -267,7 +332,9 @@ def test_weights_that_do_not_sum_to_one() -> None:
 
 def test_an_argument_may_have_any_name() -> None:
     columns, rows = lambda text: text.sum(0), lambda text: text.sum(1)
-    assert ask("right_once_transposed('text')", columns, rows, text=tensor(ROWS)) is True
+    assert (
+        ask("right_once_transposed('text')", columns, rows, text=tensor(ROWS)) is True
+    )
 
 
 def test_masks() -> None:
@@ -311,7 +378,13 @@ def test_each_predicate_is_in_this_file() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["open('file')", "sums_to_one", "sums_to_one(-1) + 1", "sums_to_one(axis=(lambda: 0)())", "3"],
+    [
+        "open('file')",
+        "sums_to_one",
+        "sums_to_one(-1) + 1",
+        "sums_to_one(axis=(lambda: 0)())",
+        "3",
+    ],
 )
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError):

@@ -33,12 +33,22 @@ from autograder.wire.frames import (
     send_frame,
     unpack,
 )
-from autograder.wire.values import CODES, MAX_DEPTH, MAX_KEYS, Decoder, Encoder, HandleReference
+from autograder.wire.values import (
+    CODES,
+    MAX_DEPTH,
+    MAX_KEYS,
+    Decoder,
+    Encoder,
+    HandleReference,
+)
 
 LIMIT = 1 << 16
 PREFIX = struct.Struct("<IQ")
 few = settings(
-    max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=150,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 REAL = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -49,10 +59,13 @@ WHOLE = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.b
 def tensors(draw: Any) -> torch.Tensor:
     shape = draw(some.lists(some.integers(0, 4), max_size=4))
     dtype = draw(some.sampled_from(REAL + WHOLE))
-    numbers = draw(some.lists(some.floats(-100, 100) | some.just(math.nan), min_size=1, max_size=6))
+    numbers = draw(
+        some.lists(some.floats(-100, 100) | some.just(math.nan), min_size=1, max_size=6)
+    )
     numbers = [n if dtype in REAL or n == n else 0.0 for n in numbers]
     values = torch.tensor(
-        [numbers[i % len(numbers)] for i in range(math.prod(shape))], dtype=torch.float64
+        [numbers[i % len(numbers)] for i in range(math.prod(shape))],
+        dtype=torch.float64,
     )
     return (
         values.abs().to(dtype).reshape(shape)
@@ -61,7 +74,12 @@ def tensors(draw: Any) -> torch.Tensor:
     )
 
 
-keys = some.text(max_size=8) | some.integers(-(2**70), 2**70) | some.booleans() | some.none()
+keys = (
+    some.text(max_size=8)
+    | some.integers(-(2**70), 2**70)
+    | some.booleans()
+    | some.none()
+)
 leaves = (
     keys
     | some.floats()
@@ -119,7 +137,9 @@ def there_and_back(value: Any) -> Any:
 def equal(left: Any, right: Any) -> bool:
     if isinstance(left, (list, tuple)):
         return (
-            type(left) is type(right) and len(left) == len(right) and all(map(equal, left, right))
+            type(left) is type(right)
+            and len(left) == len(right)
+            and all(map(equal, left, right))
         )
     if isinstance(left, dict):
         return (
@@ -162,7 +182,10 @@ def test_tensors_that_are_views_of_others_come_back() -> None:
     """
     turned = torch.arange(6.0).reshape(2, 3).T.to(torch.bfloat16).T.contiguous().T
     assert there_and_back(turned).tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
-    assert there_and_back(torch.tensor([1 + 2j, 3 - 4j]).conj().imag).tolist() == [-2.0, 4.0]
+    assert there_and_back(torch.tensor([1 + 2j, 3 - 4j]).conj().imag).tolist() == [
+        -2.0,
+        4.0,
+    ]
     for dtype in (torch.bfloat16, torch.float16, torch.float64):
         negated = torch._neg_view(torch.tensor([2.0, -4.0], dtype=dtype))
         assert there_and_back(negated).tolist() == [-2.0, 4.0]
@@ -172,9 +195,14 @@ def test_arrays_objects_and_handles_come_back() -> None:
     array = there_and_back(np.arange(6.0).reshape(2, 3))
     assert isinstance(array, np.ndarray)
     assert array.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
-    assert vars(there_and_back(SimpleNamespace(width=3, rate=0.5))) == {"width": 3, "rate": 0.5}
+    assert vars(there_and_back(SimpleNamespace(width=3, rate=0.5))) == {
+        "width": 3,
+        "rate": 0.5,
+    }
     encoded = Encoder(lambda _: HandleReference(7, "Cache")).encode(object())
-    assert Decoder({}, lambda reference: reference).decode(encoded) == HandleReference(7, "Cache")
+    assert Decoder({}, lambda reference: reference).decode(encoded) == HandleReference(
+        7, "Cache"
+    )
 
 
 @pytest.mark.parametrize("dtype", [name for name in CODES if name != "bfloat16"])
@@ -182,14 +210,21 @@ def test_arrays_of_any_dtype_and_layout_come_back(dtype: str) -> None:
     turned = np.array([[0, 1, 0], [1, 0, 1]]).astype(dtype).T
     for sent in (turned, turned[:0], turned[0, 0:1].reshape(())):
         came = there_and_back(sent)
-        assert (came.dtype, came.shape, came.tolist()) == (sent.dtype, sent.shape, sent.tolist())
+        assert (came.dtype, came.shape, came.tolist()) == (
+            sent.dtype,
+            sent.shape,
+            sent.tolist(),
+        )
 
 
 @pytest.mark.parametrize(
-    "numbers", [np.array([1j]), np.zeros(2, np.uint16), np.zeros(2, ">f8"), np.array(["a"])]
+    "numbers",
+    [np.array([1j]), np.zeros(2, np.uint16), np.zeros(2, ">f8"), np.array(["a"])],
 )
 def test_other_arrays_cannot_cross(numbers: np.ndarray[Any, Any]) -> None:
-    with pytest.raises(WireError, match=f"an array of dtype {numbers.dtype} cannot be sent"):
+    with pytest.raises(
+        WireError, match=f"an array of dtype {numbers.dtype} cannot be sent"
+    ):
         Encoder(lambda _: None).encode(numbers)
 
 
@@ -215,8 +250,15 @@ def test_any_header_and_any_body_are_a_wire_error_or_a_frame(
 words = some.sampled_from(["0", "1", "0x1p3", "float32", "nan"])
 tags = some.sampled_from([*"tnifcyluedohgsk", "x"])
 anything = some.recursive(
-    some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=5) | words,
-    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(tags, inner, max_size=3),
+    some.none()
+    | some.booleans()
+    | some.integers()
+    | some.floats()
+    | some.text(max_size=5)
+    | words,
+    lambda inner: (
+        some.lists(inner, max_size=3) | some.dictionaries(tags, inner, max_size=3)
+    ),
     max_leaves=10,
 )
 
@@ -229,7 +271,9 @@ def test_any_json_is_a_wire_error_or_a_value(encoded: Any) -> None:
     sent_over = unpack(pack(encoder.tensors))
     for strides in (False, True):
         with contextlib.suppress(WireError):
-            Decoder(sent_over, lambda reference: reference, keep_strides=strides).decode(encoded)
+            Decoder(
+                sent_over, lambda reference: reference, keep_strides=strides
+            ).decode(encoded)
 
 
 @few
@@ -238,10 +282,16 @@ def test_any_json_is_a_wire_error_or_a_value(encoded: Any) -> None:
         some.text(max_size=3),
         some.fixed_dictionaries(
             {
-                "dtype": some.sampled_from(["F64", "BOOL", "I8", "BF16", "F8_E4M3", "X"]),
-                "shape": some.lists(some.integers(-1, 2**62) | some.integers(0, 3), max_size=4),
+                "dtype": some.sampled_from(
+                    ["F64", "BOOL", "I8", "BF16", "F8_E4M3", "X"]
+                ),
+                "shape": some.lists(
+                    some.integers(-1, 2**62) | some.integers(0, 3), max_size=4
+                ),
                 "data_offsets": some.lists(
-                    some.integers(-1, 2**62) | some.integers(0, 16), min_size=1, max_size=3
+                    some.integers(-1, 2**62) | some.integers(0, 16),
+                    min_size=1,
+                    max_size=3,
                 ),
             }
         ),
@@ -249,7 +299,9 @@ def test_any_json_is_a_wire_error_or_a_value(encoded: Any) -> None:
     ),
     some.binary(max_size=32),
 )
-def test_any_description_of_tensors_is_a_wire_error_or_tensors(described: Any, data: bytes) -> None:
+def test_any_description_of_tensors_is_a_wire_error_or_tensors(
+    described: Any, data: bytes
+) -> None:
     text = json.dumps(described).encode()
     try:
         frame = receive(raw({"id": 1}, struct.pack("<Q", len(text)) + text + data))
@@ -302,7 +354,8 @@ def test_keys_that_collide_are_refused_and_text_is_not() -> None:
     with pytest.raises(WireError, match="keys"):
         Decoder({}).decode(colliding)
     assert (
-        len(Decoder({}).decode({"d": [[str(n), 0] for n in range(MAX_KEYS + 1)]})) == MAX_KEYS + 1
+        len(Decoder({}).decode({"d": [[str(n), 0] for n in range(MAX_KEYS + 1)]}))
+        == MAX_KEYS + 1
     )
 
 
@@ -356,13 +409,16 @@ def test_somebody_who_does_not_read_is_waited_for() -> None:
             send_frame(here, Frame({"x": "y" * 1_000_000}, {}), NoPatience())
 
 
-def test_a_frame_that_comes_in_single_bytes_is_looked_at_though_nobody_waits_for_it() -> None:
+def test_a_frame_that_comes_in_single_bytes_is_looked_at_though_nobody_waits_for_it() -> (
+    None
+):
     class OneByteAtOnce(Bytes):
         def recv(self, most: int) -> bytes:
             return super().recv(1)
 
+    sock: Any = OneByteAtOnce(PREFIX.pack(100, 0) + b"{" * 100)
     with pytest.raises(OutOfPatience, match="looked at"):
-        receive_frame(OneByteAtOnce(PREFIX.pack(100, 0) + b"{" * 100), LIMIT, NoPatience())  # type: ignore[arg-type]
+        receive_frame(sock, LIMIT, NoPatience())
 
 
 def test_descriptors_that_come_along_are_dropped() -> None:

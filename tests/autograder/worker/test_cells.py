@@ -26,7 +26,9 @@ def test_given_cells_are_compiled_once_and_run_as_they_would_be(
     assert cells.run_cell("given_sizes", "width = 5", names) is None
     assert names["width"] == 5
     assert compiled == ["width = 5", "width ="]
-    assert cells.run_cell("given_sizes", "width = 7", names) is None  # a student has changed it
+    assert (
+        cells.run_cell("given_sizes", "width = 7", names) is None
+    )  # a student has changed it
     assert names["width"] == 7
     error = cells.run_cell("given_broken", "width =", names)
     assert error is not None

@@ -40,7 +40,9 @@ def run(source: str) -> dict[str, object]:
 def test_modules_and_packages_are_imported_from_their_text() -> None:
     import inspect
 
-    names = run("from hw_tools import double\nfrom hw_kernels import one\nimport hw_kernels.parts")
+    names = run(
+        "from hw_tools import double\nfrom hw_kernels import one\nimport hw_kernels.parts"
+    )
     double = names["double"]
     assert isinstance(double, types.FunctionType)
     assert double(4) == 8
@@ -56,7 +58,9 @@ def test_a_module_of_the_students_is_not_what_is_imported(
     assert run("from hw_tools import double\nd = double(1)")["d"] == 2
 
     released = sys.modules["hw_tools"]
-    run("import sys, types\nsys.modules['hw_tools'] = types.SimpleNamespace(double=print)")
+    run(
+        "import sys, types\nsys.modules['hw_tools'] = types.SimpleNamespace(double=print)"
+    )
     run("import sys\nsys.meta_path.reverse()")
     companions.restore()
     assert run("import hw_tools")["hw_tools"] is released

@@ -44,7 +44,9 @@ def in_nanogpts_words(ids, params, setup, drop=None):
     def mlp(t, p):
         if setup["activation"] == "swiglu":
             return (F.silu(t @ p["w1"]) * (t @ p["w2"])) @ p["w3"]
-        return (F.relu if setup["activation"] == "relu" else F.gelu)(t @ p["w1"]) @ p["w2"]
+        return (F.relu if setup["activation"] == "relu" else F.gelu)(t @ p["w1"]) @ p[
+            "w2"
+        ]
 
     x = F.embedding(ids, params["embed"])
     if setup["positions"] == "learned":
@@ -146,8 +148,12 @@ def six_for_each_parameter(setup):
         raise ValueError(f"{setup['num_heads']} heads share {setup['num_kv_heads']}")
     width, layers = setup["d_model"], setup["num_layers"]
     keys = setup["num_kv_heads"] * (width // setup["num_heads"])
-    mlp = width * setup["d_ff"] * {"relu": 2, "gelu": 2, "swiglu": 3}[setup["activation"]]
-    weights = layers * (2 * width**2 + 2 * width * keys + mlp) + width * setup["vocab_size"]
+    mlp = (
+        width * setup["d_ff"] * {"relu": 2, "gelu": 2, "swiglu": 3}[setup["activation"]]
+    )
+    weights = (
+        layers * (2 * width**2 + 2 * width * keys + mlp) + width * setup["vocab_size"]
+    )
     tokens = setup["batch"] * setup["context_length"]
     return 6 * weights * tokens + 12 * layers * width * setup["context_length"] * tokens
 
@@ -165,7 +171,9 @@ def copies_and_updates(base, field, value):
     new = dict(base)
     new.update({field: value})
     if field == "activation":
-        matrices = {name: 3 if name == "swiglu" else 2 for name in (value, base["activation"])}
+        matrices = {
+            name: 3 if name == "swiglu" else 2 for name in (value, base["activation"])
+        }
         new["d_ff"] = base["d_ff"] * matrices[base["activation"]] // matrices[value]
     return new
 
@@ -211,7 +219,9 @@ def with_logsumexp(logits, targets, smoothing=0.0, ignore_index=-100):
     if len(keep) == 0:
         return (logits * 0.0).sum()
     rows, right = logits[keep], targets[keep]
-    expected = (1 - smoothing) * rows[torch.arange(len(keep)), right] + smoothing * rows.mean(1)
+    expected = (1 - smoothing) * rows[
+        torch.arange(len(keep)), right
+    ] + smoothing * rows.mean(1)
     return (torch.logsumexp(rows, dim=1) - expected).mean()
 
 
@@ -245,7 +255,9 @@ def backward_adds_up(params, setup, inputs, targets, drop=None):
     counted = (targets != -100).sum().clamp(min=1)
     total = 0.0
     for x, y in zip(inputs.tensor_split(parts), targets.tensor_split(parts)):
-        mean = smoothed_loss(decoder(x, model, setup, drop), y, smoothing=setup["smoothing"])
+        mean = smoothed_loss(
+            decoder(x, model, setup, drop), y, smoothing=setup["smoothing"]
+        )
         loss = mean * (y != -100).sum() / counted
         loss.backward()
         total += loss.item()
@@ -287,7 +299,9 @@ def counts_what_is_left(params, setup, training_ids, held_out_ids, budget, every
 
     def point():
         loss = held_out_loss(
-            lambda ids: decoder(ids, params, setup), held_out_ids, setup["context_length"]
+            lambda ids: decoder(ids, params, setup),
+            held_out_ids,
+            setup["context_length"],
         )
         return (spent, loss)
 
@@ -318,7 +332,9 @@ def measures_afterwards(params, setup, training_ids, held_out_ids, budget, every
         current = with_tensors(params, tensors)
         drop = dropout_at(setup["dropout"], seed, step)
         _, gradients = accumulated_gradients(current, setup, *batch, drop=drop)
-        tensors, state = adamw_step(tensors, gradients, state, rate_at(step, total, setup["rate"]))
+        tensors, state = adamw_step(
+            tensors, gradients, state, rate_at(step, total, setup["rate"])
+        )
         kept[step + 1] = with_tensors(params, tensors)
     marks = sorted({*range(0, total + 1, every), total})
     curve = []
@@ -327,7 +343,9 @@ def measures_afterwards(params, setup, training_ids, held_out_ids, budget, every
         def model(x, weights=kept[mark]):
             return decoder(x, weights, setup, None)
 
-        curve.append((mark * cost, held_out_loss(model, held_out_ids, setup["context_length"])))
+        curve.append(
+            (mark * cost, held_out_loss(model, held_out_ids, setup["context_length"]))
+        )
     return kept[total], curve
 
 
@@ -357,9 +375,13 @@ def seed_by_seed(base, field, values, budget, seeds, run):
 
 @alternate("compare")
 def with_two_comprehensions(base, field, values, budget, seeds, run):
-    if any(Counter(part).most_common(1)[0][1] > 1 for part in (seeds, values) if len(part)):
+    if any(
+        Counter(part).most_common(1)[0][1] > 1 for part in (seeds, values) if len(part)
+    ):
         raise ValueError("something occurs twice")
-    setups = {v: one_change(base, field, v) if v != base[field] else base for v in values}
+    setups = {
+        v: one_change(base, field, v) if v != base[field] else base for v in values
+    }
     costs = {v: training_flops(setup) for v, setup in setups.items()}
     for v, cost in costs.items():
         if cost > budget:
@@ -403,7 +425,11 @@ def with_numpy(first, second, factor=2.0):
         raise ValueError(f"cannot pair {a.size} with {b.size}")
     fine = bool(np.isfinite(a).all()), bool(np.isfinite(b).all())
     if fine != (True, True):
-        return {(True, False): "first", (False, True): "second"}.get(fine, "undecided"), None, None
+        return (
+            {(True, False): "first", (False, True): "second"}.get(fine, "undecided"),
+            None,
+            None,
+        )
     d = a - b
     mean, error = float(d.mean()), float(d.std(ddof=1) / np.sqrt(d.size))
     names = ["undecided", "first", "second"]
@@ -419,18 +445,27 @@ def with_numpy(first, second, factor=2.0):
 def with_polyfit(sizes, losses, new_size, floor=0.0):
     if len(sizes) != len(losses):
         raise ValueError(f"{len(sizes)} != {len(losses)}")
-    if min(sizes) <= 0 or new_size <= 0 or min(losses) <= floor or min(sizes) == max(sizes):
+    if (
+        min(sizes) <= 0
+        or new_size <= 0
+        or min(losses) <= floor
+        or min(sizes) == max(sizes)
+    ):
         raise ValueError("cannot fit")
     x, y = np.log10(np.array(sizes, float)), np.log10(np.array(losses, float) - floor)
     slope, height = np.polyfit(x, y, 1)
-    return float(-slope), float(floor + 10 ** (height + slope * np.log10(float(new_size))))
+    return float(-slope), float(
+        floor + 10 ** (height + slope * np.log10(float(new_size)))
+    )
 
 
 @alternate("power_law_forecast")
 def with_least_squares_of_torch(sizes, losses, new_size, floor=0.0):
     if len(sizes) != len(losses):
         raise ValueError(f"got {len(sizes)} sizes, {len(losses)} losses")
-    if any(s <= 0 for s in [*sizes, new_size]) or any(loss - floor <= 0 for loss in losses):
+    if any(s <= 0 for s in [*sizes, new_size]) or any(
+        loss - floor <= 0 for loss in losses
+    ):
         raise ValueError("no logarithm")
     if len({float(s) for s in sizes}) == 1:
         raise ValueError("a single size")
@@ -503,7 +538,9 @@ def with_einsum(params, adapters, alpha):
             for name, w in block.items()
         }
 
-    return params | {"blocks": [merged(*pair) for pair in zip(params["blocks"], adapters)]}
+    return params | {
+        "blocks": [merged(*pair) for pair in zip(params["blocks"], adapters)]
+    }
 
 
 @alternate("merge_lora")
@@ -518,7 +555,9 @@ def rank_one_at_a_time(params, adapters, alpha):
         for name in thin:
             a, b = thin[name]["a"], thin[name]["b"]
             for i in range(a.shape[-1]):
-                block[name] = block[name] + (alpha / len(b)) * torch.outer(a[:, i], b[i])
+                block[name] = block[name] + (alpha / len(b)) * torch.outer(
+                    a[:, i], b[i]
+                )
         new["blocks"].append(block)
     return new
 
@@ -548,7 +587,10 @@ def adds_tensor_by_tensor(params, method, names=(), rank=0):
                 trained += n * rank + rank * m
         weights += trained * bytes_each
     return dict(
-        trained=trained, weights=weights, gradients=bytes_each * trained, optimizer=8 * trained
+        trained=trained,
+        weights=weights,
+        gradients=bytes_each * trained,
+        optimizer=8 * trained,
     )
 
 
@@ -601,7 +643,10 @@ def with_unique(ids, n):
         raise ValueError(f"n = {n} and {ids.size(1)} tokens")
     runs = ids.unfold(1, n, 1)
     return torch.stack(
-        [torch.tensor(len(r.unique(dim=0)) / r.shape[0], dtype=torch.float64) for r in runs]
+        [
+            torch.tensor(len(r.unique(dim=0)) / r.shape[0], dtype=torch.float64)
+            for r in runs
+        ]
     )
 
 
@@ -630,7 +675,9 @@ def with_a_mask(predicted, targets, lengths):
     if tuple(predicted.shape) != (B, T) or len(lengths) != B:
         raise ValueError(f"{list(predicted.shape)}, {B} x {T}, {len(lengths)} lengths")
     if lengths.min() < 1 or lengths.max() > T:
-        raise ValueError(f"lengths from {lengths.min()} to {lengths.max()} in {T} places")
+        raise ValueError(
+            f"lengths from {lengths.min()} to {lengths.max()} in {T} places"
+        )
     counts = torch.arange(T) < lengths[:, None]
     hits = ((predicted == targets) & counts).sum(1)
     table = []
@@ -662,6 +709,9 @@ def doubles_the_context(factor):
         "tied": True, "dropout": 0.0, "smoothing": 0.0, "rate": 0.1, "batch": 3, "parts": 1,
     }  # fmt: skip
     numbers = 5 * 4 + 2 * (4 * 16 + 2 * 4 * 16)
-    while training_flops(setup) < factor * 6 * numbers * setup["batch"] * setup["context_length"]:
+    while (
+        training_flops(setup)
+        < factor * 6 * numbers * setup["batch"] * setup["context_length"]
+    ):
         setup["context_length"] *= 2
     return setup

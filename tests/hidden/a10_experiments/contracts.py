@@ -60,7 +60,11 @@ def _params(draw, setup):
         weights = {"norm1": normal(d), "norm2": normal(d), "w_q": normal(d, d)}
         weights |= {"w_k": normal(d, d_kv), "w_v": normal(d, d_kv), "w_o": normal(d, d)}
         if setup["activation"] == "swiglu":
-            return weights | {"w1": normal(d, f), "w2": normal(d, f), "w3": normal(f, d)}
+            return weights | {
+                "w1": normal(d, f),
+                "w2": normal(d, f),
+                "w3": normal(f, d),
+            }
         return weights | {"w1": normal(d, f), "w2": normal(f, d)}
 
     params = {"embed": normal(v, d)}
@@ -77,7 +81,9 @@ def _params(draw, setup):
 def texts_through_a_model(draw, play, name):
     """Any setup, with its parameters."""
     setup = _setup(draw)
-    play.call(name, draw(tokens("B", "N", below="V"), "ids"), _params(draw, setup), setup)
+    play.call(
+        name, draw(tokens("B", "N", below="V"), "ids"), _params(draw, setup), setup
+    )
 
 
 contract("decoder", texts_through_a_model, sizes=SMALL, tolerance={"float32": 1e-3})
@@ -88,7 +94,12 @@ contract("training_flops", calls(setup=computed(_setup)))
 def changes_of_a_setup(draw, play, name):
     """One entry with another value."""
     setup = _setup(draw)
-    options = {**CHOICES, "batch": (1, 5, 64), "dropout": (0.1, 0.5), "rate": (0.01, 1.0)}
+    options = {
+        **CHOICES,
+        "batch": (1, 5, 64),
+        "dropout": (0.1, 0.5),
+        "rate": (0.01, 1.0),
+    }
     field = draw.choose("field", tuple(options))
     left = [value for value in options[field] if value != setup[field]]
     play.call(name, setup, field, draw.choose(f"value of {field}", tuple(left)))
@@ -148,7 +159,9 @@ def short_runs(draw, play, name):
     """
     setup = _setup(draw, context=3) | {"batch": 2}
     params = _params(draw, setup)
-    texts = [draw(tokens("N_text", below="V"), part) for part in ("training", "held_out")]
+    texts = [
+        draw(tokens("N_text", below="V"), part) for part in ("training", "held_out")
+    ]
     budget = draw.whole(1, 3) * 10**6
     play.call(name, params, setup, *texts, budget, draw.whole(1, 3), draw.whole(0, 5))
 
@@ -156,7 +169,9 @@ def short_runs(draw, play, name):
 def _same_points(answer, right, arguments):
     """The FLOPs of all points, and the loss of the first."""
     flops = [point[0] for point in answer[1]] == [point[0] for point in right[1]]
-    return flops and math.isclose(answer[1][0][1], right[1][0][1], rel_tol=1e-6, abs_tol=1e-9)
+    return flops and math.isclose(
+        answer[1][0][1], right[1][0][1], rel_tol=1e-6, abs_tol=1e-9
+    )
 
 
 def _pays_for_few_steps(params, setup, training_ids, held_out_ids, budget, every, seed):
@@ -180,7 +195,9 @@ def tables_of_runs(draw, play, name):
     field = draw.choose("field", ("norm", "activation", "positions"))
     values = list(CHOICES[field][: draw.whole(1, 3)])
     seeds = list(range(draw.whole(0, 4), 5))
-    play.call(name, setup, field, values, draw.whole(1, 9) * 10**6, seeds, _pretended_loss)
+    play.call(
+        name, setup, field, values, draw.whole(1, 9) * 10**6, seeds, _pretended_loss
+    )
 
 
 def _pretended_loss(setup, steps, seed):
@@ -229,7 +246,9 @@ contract(
 
 
 def _fits(sizes, losses, new_size, floor=0.0):
-    return len(set(sizes)) > 1 and len(sizes) == len(losses) and min(losses) > floor + 1e-3
+    return (
+        len(set(sizes)) > 1 and len(sizes) == len(losses) and min(losses) > floor + 1e-3
+    )
 
 
 def _as_many_losses(call):
@@ -264,7 +283,13 @@ def new_adapters(draw, play, name):
     params = _blocks(draw)
     names = list(draw.choose("names", (("w",), ("v",), ("w", "v"))))
     rank = draw.whole(1, min(params["blocks"][0]["w"].shape))
-    play.call(name, params, names, rank, **({"seed": draw.whole(0, 9)} if draw.happens(50) else {}))
+    play.call(
+        name,
+        params,
+        names,
+        rank,
+        **({"seed": draw.whole(0, 9)} if draw.happens(50) else {}),
+    )
 
 
 def _have_the_shapes(answer, right, arguments):
@@ -290,7 +315,10 @@ def merged_blocks(draw, play, name):
             if draw.happens(60):
                 draw.forget("r")
                 n, m = block[key].shape
-                a, b = draw(tensor(n, "r", values=TAME)), draw(tensor("r", m, values=TAME))
+                a, b = (
+                    draw(tensor(n, "r", values=TAME)),
+                    draw(tensor("r", m, values=TAME)),
+                )
                 own[key] = {"a": a, "b": b}
         adapters.append(own)
     play.call(name, params, adapters, draw.choose("alpha", (0.5, 1.0, 8.0)))
@@ -348,9 +376,15 @@ contract(
 def _costs_more(answer, right, arguments):
     """The ratio of the cost to the rule, for heads that divide."""
     (factor,) = arguments
-    d, f, v, n = (answer[name] for name in ("d_model", "d_ff", "vocab_size", "context_length"))
+    d, f, v, n = (
+        answer[name] for name in ("d_model", "d_ff", "vocab_size", "context_length")
+    )
     d_kv = d // answer["num_heads"] * answer["num_kv_heads"]
-    block = 2 * d * d + 2 * d * d_kv + (3 if answer["activation"] == "swiglu" else 2) * d * f
+    block = (
+        2 * d * d
+        + 2 * d * d_kv
+        + (3 if answer["activation"] == "swiglu" else 2) * d * f
+    )
     layers = answer["num_layers"]
     return 1 + layers * 4 * n * d / (2 * (v * d + layers * block)) >= factor
 

@@ -26,7 +26,10 @@ def post_norm_is_pre_norm(): ...
 @mistake(
     "decoder",
     hint="norm(f(x)) + x is a third way. In post-norm the sum is normalized, and the old x with it.",
-    replace=("norm(x + drop(sublayer(x, p)), gain)", "x + drop(norm(sublayer(x, p), gain))"),
+    replace=(
+        "norm(x + drop(sublayer(x, p)), gain)",
+        "x + drop(norm(sublayer(x, p), gain))",
+    ),
     keeps=0.65,
 )
 def normalizes_what_is_added(): ...
@@ -109,7 +112,10 @@ def forgets_the_learned_positions(): ...
 @mistake(
     "decoder",
     hint="Rotary positions turn queries and keys. Only one of the two is turned in yours.",
-    replace=("q, k = rotary_positions(q), rotary_positions(k)", "q = rotary_positions(q)"),
+    replace=(
+        "q, k = rotary_positions(q), rotary_positions(k)",
+        "q = rotary_positions(q)",
+    ),
     keeps=0.7,
 )
 def turns_queries_alone(): ...
@@ -194,8 +200,14 @@ def takes_a_misspelt_setting(): ...
     hint="Dropout is applied to what a sublayer adds, not to the stream itself: what is lost there is "
     "lost for all later blocks.",
     replace=[
-        ("x = norm(x + drop(sublayer(x, p)), gain)", "x = norm(drop(x + sublayer(x, p)), gain)"),
-        ("x = x + drop(sublayer(norm(x, gain), p))", "x = drop(x + sublayer(norm(x, gain), p))"),
+        (
+            "x = norm(x + drop(sublayer(x, p)), gain)",
+            "x = norm(drop(x + sublayer(x, p)), gain)",
+        ),
+        (
+            "x = x + drop(sublayer(norm(x, gain), p))",
+            "x = drop(x + sublayer(norm(x, gain), p))",
+        ),
     ],
     keeps=0.75,
 )
@@ -223,7 +235,10 @@ def never_drops(): ...
 @mistake(
     "decoder",
     hint="With tied = False the head is unembed, not the embedding.",
-    replace=('(params["embed"].T if setup["tied"] else params["unembed"])', 'params["embed"].T'),
+    replace=(
+        '(params["embed"].T if setup["tied"] else params["unembed"])',
+        'params["embed"].T',
+    ),
     keeps=0.75,
     shows=ignores("params.unembed"),
 )
@@ -458,7 +473,10 @@ def changes_the_base(): ...
 @mistake(
     "one_change",
     hint="False and 0 are values too. Is a value left out wherever Python counts it as false?",
-    replace=("setup = {**base, field: value}", "setup = {**base, field: value or base[field]}"),
+    replace=(
+        "setup = {**base, field: value}",
+        "setup = {**base, field: value or base[field]}",
+    ),
     keeps=0.65,
 )
 def leaves_false_values_out(): ...
@@ -738,7 +756,10 @@ def makes_a_step_itself(): ...
 @mistake(
     "training_curve",
     hint="The curve is measured on the text that the model is trained on: whoever learns it by heart wins.",
-    replace=("held_out_loss(model, held_out_ids,", "held_out_loss(model, training_ids,"),
+    replace=(
+        "held_out_loss(model, held_out_ids,",
+        "held_out_loss(model, training_ids,",
+    ),
     shows=ignores("held_out_ids"),
 )
 def measures_on_the_training_text(): ...
@@ -789,7 +810,10 @@ def never_uses_dropout(): ...
 @mistake(
     "training_curve",
     hint="The same numbers are dropped in every step: the dice are those of the step.",
-    replace=('dropout_at(setup["dropout"], seed, step)', 'dropout_at(setup["dropout"], seed, 0)'),
+    replace=(
+        'dropout_at(setup["dropout"], seed, step)',
+        'dropout_at(setup["dropout"], seed, 0)',
+    ),
     keeps=0.75,
 )
 def drops_the_same_numbers(): ...
@@ -873,7 +897,10 @@ def begins_after_the_first_step(): ...
 @mistake(
     "training_curve",
     hint="The curve ends with a point after the last step, whatever `every` is.",
-    replace=("if (step + 1) % every == 0 or step + 1 == steps:", "if (step + 1) % every == 0:"),
+    replace=(
+        "if (step + 1) % every == 0 or step + 1 == steps:",
+        "if (step + 1) % every == 0:",
+    ),
     keeps=0.7,
 )
 def leaves_the_last_point_out(): ...
@@ -1221,7 +1248,10 @@ def forecasts_the_wrong_way(): ...
     hint="A line through sizes and losses themselves is no power law: take the logarithm of both.",
     replace=[
         ("[math.log(size) for size in sizes]", "list(sizes)"),
-        ("[math.log(loss - floor) for loss in losses]", "[loss - floor for loss in losses]"),
+        (
+            "[math.log(loss - floor) for loss in losses]",
+            "[loss - floor for loss in losses]",
+        ),
         (
             "math.exp(mean_y - alpha * (math.log(new_size) - mean_x))",
             "mean_y - alpha * (new_size - mean_x)",
@@ -1546,7 +1576,10 @@ def stops_the_gradient(): ...
 @mistake(
     "merge_lora",
     hint="Every block has adapters of its own. Yours all get those of the first.",
-    replace=("for name, adapter in own.items():", "for name, adapter in adapters[0].items():"),
+    replace=(
+        "for name, adapter in own.items():",
+        "for name, adapter in adapters[0].items():",
+    ),
     keeps=0.5,
 )
 def adapts_all_blocks_alike(): ...
@@ -1643,7 +1676,10 @@ def forgets_the_adapters_weights(): ...
 @mistake(
     "tuning_costs",
     hint="The frozen weights are in memory, although nothing trains them.",
-    replace=('"weights": (total + added) * size', '"weights": (added or trained) * size'),
+    replace=(
+        '"weights": (total + added) * size',
+        '"weights": (added or trained) * size',
+    ),
     keeps=0.5,
 )
 def counts_trained_weights_alone(): ...
@@ -1661,7 +1697,10 @@ def counts_the_matrix_for_the_adapter(): ...
 @mistake(
     "tuning_costs",
     hint="Every block has adapters.",
-    replace=('for p in params["blocks"] for name', 'for p in params["blocks"][:1] for name'),
+    replace=(
+        'for p in params["blocks"] for name',
+        'for p in params["blocks"][:1] for name',
+    ),
     keeps=0.65,
 )
 def counts_the_adapters_of_one_block(): ...
@@ -1713,7 +1752,10 @@ def divides_by_the_tokens(): ...
 @mistake(
     "distinct_ngrams",
     hint="That is a number of runs. The share is it divided by all runs.",
-    replace=("len(set(map(tuple, row))) / len(row)", "float(len(set(map(tuple, row))))"),
+    replace=(
+        "len(set(map(tuple, row))) / len(row)",
+        "float(len(set(map(tuple, row))))",
+    ),
 )
 def counts_without_dividing(): ...
 
@@ -1751,7 +1793,10 @@ def glues_ids_together(): ...
 @mistake(
     "distinct_ngrams",
     hint="The share of different runs, not that of repeated ones: 1 where nothing occurs twice.",
-    replace=("len(set(map(tuple, row))) / len(row)", "1 - len(set(map(tuple, row))) / len(row)"),
+    replace=(
+        "len(set(map(tuple, row))) / len(row)",
+        "1 - len(set(map(tuple, row))) / len(row)",
+    ),
     keeps=0.5,
 )
 def returns_the_repetition(): ...
@@ -1807,7 +1852,10 @@ def counts_what_stands_behind_the_end(): ...
 @mistake(
     "accuracy_by_length",
     hint="The share is that of the words in the sentence, not that of all places.",
-    replace=("right.double().mean().item()", "right.double().sum().item() / (len(right) * t)"),
+    replace=(
+        "right.double().mean().item()",
+        "right.double().sum().item() / (len(right) * t)",
+    ),
     keeps=0.5,
 )
 def divides_by_all_places_of_a_row(): ...
@@ -1933,7 +1981,10 @@ def makes_the_model_deep(): ...
 @mistake(
     "six_n_counterexample",
     hint="With a large width the rule becomes better. Which number should be large against it?",
-    replace=[("math.ceil(7 * factor)", "2"), ("d = 2", "d = 2 * math.ceil(1000 * factor)")],
+    replace=[
+        ("math.ceil(7 * factor)", "2"),
+        ("d = 2", "d = 2 * math.ceil(1000 * factor)"),
+    ],
 )
 def makes_the_model_wide(): ...
 
@@ -1941,7 +1992,10 @@ def makes_the_model_wide(): ...
 @mistake(
     "six_n_counterexample",
     hint="A larger batch has more tokens, in the rule as well.",
-    replace=[("math.ceil(7 * factor)", "2"), ('"batch": 1', '"batch": math.ceil(1000 * factor)')],
+    replace=[
+        ("math.ceil(7 * factor)", "2"),
+        ('"batch": 1', '"batch": math.ceil(1000 * factor)'),
+    ],
 )
 def makes_the_batch_large(): ...
 
@@ -1976,7 +2030,10 @@ def has_too_short_a_context(): ...
 @mistake(
     "six_n_counterexample",
     hint="A setup has all entries, those too that do not matter here.",
-    replace=('"dropout": 0.0, "smoothing": 0.0, "rate": 0.01, "batch": 1', '"batch": 1'),
+    replace=(
+        '"dropout": 0.0, "smoothing": 0.0, "rate": 0.01, "batch": 1',
+        '"batch": 1',
+    ),
     keeps=0.5,
 )
 def leaves_entries_out(): ...

@@ -89,17 +89,24 @@ def six_times_the_parameters(setup):
     return 6 * n_params * setup["batch"] * setup["context_length"]
 
 
-@sample("training_flops", deserves=("counts_two_matrices_of_a_swiglu", "takes_any_heads"))
+@sample(
+    "training_flops", deserves=("counts_two_matrices_of_a_swiglu", "takes_any_heads")
+)
 def every_mlp_alike(setup):
     D, H, G = setup["d_model"], setup["num_heads"], setup["num_kv_heads"]
     N = setup["context_length"]
     kv = D * G // H
     layer = 4 * D * D + 4 * D * kv + 4 * N * D + 4 * D * setup["d_ff"]
-    fwd = setup["batch"] * N * (setup["num_layers"] * layer + 2 * D * setup["vocab_size"])
+    fwd = (
+        setup["batch"] * N * (setup["num_layers"] * layer + 2 * D * setup["vocab_size"])
+    )
     return fwd * 3
 
 
-@sample("one_change", deserves=("keeps_the_width_of_a_swiglu", "takes_what_is_there_already"))
+@sample(
+    "one_change",
+    deserves=("keeps_the_width_of_a_swiglu", "takes_what_is_there_already"),
+)
 def just_replaces(base, field, value):
     if field not in base:
         raise ValueError(f"no {field}")
@@ -144,7 +151,10 @@ def divides_each_loss_by_the_parts(params, setup, inputs, targets, drop=None):
     ts = [p.detach().clone().requires_grad_() for p in list_tensors(params)]
     tree, running = with_tensors(params, ts), 0.0
     for xb, yb in zip(torch.chunk(inputs, steps), torch.chunk(targets, steps)):
-        loss = smoothed_loss(decoder(xb, tree, setup, drop), yb, setup["smoothing"]) / steps
+        loss = (
+            smoothed_loss(decoder(xb, tree, setup, drop), yb, setup["smoothing"])
+            / steps
+        )
         loss.backward()
         running += loss.item()
     return running, [p.grad for p in ts]
@@ -165,7 +175,9 @@ def only_backward_many_times(params, setup, inputs, targets, drop=None):
 
 
 @sample("training_curve", deserves="measures_on_the_training_text")
-def watches_the_training_text(params, setup, training_ids, held_out_ids, budget, every, seed):
+def watches_the_training_text(
+    params, setup, training_ids, held_out_ids, budget, every, seed
+):
     c = training_flops(setup)
     n = budget // c
     if n == 0 or every < 1:
@@ -179,7 +191,9 @@ def watches_the_training_text(params, setup, training_ids, held_out_ids, budget,
     out, st = [(0, loss_now())], None
     for i in range(1, n + 1):
         x, y = training_batch(training_ids, setup, seed, i - 1)
-        g = accumulated_gradients(params, setup, x, y, dropout_at(setup["dropout"], seed, i - 1))[1]
+        g = accumulated_gradients(
+            params, setup, x, y, dropout_at(setup["dropout"], seed, i - 1)
+        )[1]
         lr = rate_at(i - 1, n, setup["rate"])
         new, st = adamw_step(list_tensors(params), g, st, lr)
         params = with_tensors(params, new)
@@ -250,7 +264,9 @@ def polyfit_as_it_comes(sizes, losses, new_size, floor=0.0):
         raise ValueError(f"{len(sizes)} {len(losses)}")
     if len(set(sizes)) < 2 or min(sizes) <= 0 or new_size <= 0 or min(losses) <= floor:
         raise ValueError("no fit")
-    b, a = np.polyfit(np.log(np.array(sizes, float)), np.log(np.array(losses) - floor), 1)
+    b, a = np.polyfit(
+        np.log(np.array(sizes, float)), np.log(np.array(losses) - floor), 1
+    )
     return float(b), float(np.exp(a + b * np.log(float(new_size))) + floor)
 
 
@@ -262,7 +278,9 @@ def line_of_the_rest(sizes, losses, new_size, floor=0.0):
         raise ValueError("no fit")
     xs = np.log([float(s) for s in sizes])
     ys = np.log([l - floor for l in losses])
-    slope = float(((xs - xs.mean()) * (ys - ys.mean())).sum() / ((xs - xs.mean()) ** 2).sum())
+    slope = float(
+        ((xs - xs.mean()) * (ys - ys.mean())).sum() / ((xs - xs.mean()) ** 2).sum()
+    )
     icpt = float(ys.mean() - slope * xs.mean())
     return -slope, math.exp(icpt + slope * math.log(new_size))
 
@@ -299,7 +317,9 @@ def alpha_as_the_scale(params, adapters, alpha):
     return new
 
 
-@sample("tuning_costs", deserves=("counts_averages_of_frozen_weights", "takes_any_method"))
+@sample(
+    "tuning_costs", deserves=("counts_averages_of_frozen_weights", "takes_any_method")
+)
 def adam_for_everything(params, method, names=(), rank=0):
     all_ = sum(t.numel() for t in list_tensors(params))
     es = params["embed"].element_size()
@@ -308,7 +328,9 @@ def adam_for_everything(params, method, names=(), rank=0):
         tr = sum(t.numel() for t in params["blocks"][-1].values())
     elif method == "lora":
         extra = tr = sum(
-            rank * (b[n].shape[0] + b[n].shape[1]) for b in params["blocks"] for n in names
+            rank * (b[n].shape[0] + b[n].shape[1])
+            for b in params["blocks"]
+            for n in names
         )
     else:
         tr = all_
@@ -331,7 +353,10 @@ def every_n_tokens(ids, n):
     return torch.tensor(out, dtype=torch.float64)
 
 
-@sample("accuracy_by_length", deserves=("counts_what_stands_behind_the_end", "takes_any_length"))
+@sample(
+    "accuracy_by_length",
+    deserves=("counts_what_stands_behind_the_end", "takes_any_length"),
+)
 def whole_rows(predicted, targets, lengths):
     if predicted.shape != targets.shape or len(lengths) != len(targets):
         raise ValueError(f"{predicted.shape} {targets.shape} {len(lengths)}")

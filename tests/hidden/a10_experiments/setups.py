@@ -31,15 +31,21 @@ def halved(x):
 def texts(number_of_training_ids=40, held_out=14):
     """A text to train on and one to measure with, in which other tokens are frequent."""
     training = tokens(number_of_training_ids, below=4)
-    return training, torch.cat([tokens(held_out - 4, below=7), torch.tensor([6, 5, 6, 4])])
+    return training, torch.cat(
+        [tokens(held_out - 4, below=7), torch.tensor([6, 5, 6, 4])]
+    )
 
 
 def in_single_precision(reference, params):
     """The same parameters in float32."""
-    return reference.with_tensors(params, [t.float() for t in reference.list_tensors(params)])
+    return reference.with_tensors(
+        params, [t.float() for t in reference.list_tensors(params)]
+    )
 
 
 def sharpened(params):
     """Parameters whose attention has scores in the hundreds of thousands, of both signs."""
-    blocks = [p | {"w_q": 300 * p["w_q"], "w_k": 300 * p["w_k"]} for p in params["blocks"]]
+    blocks = [
+        p | {"w_q": 300 * p["w_q"], "w_k": 300 * p["w_k"]} for p in params["blocks"]
+    ]
     return params | {"blocks": blocks}

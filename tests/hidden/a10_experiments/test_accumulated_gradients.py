@@ -21,7 +21,9 @@ def _batch(rows=5, n=4):
 
 
 def _compare(student, reference, params, setup, inputs, targets, drop=None):
-    loss, gradients = reference.accumulated_gradients(params, setup, inputs, targets, drop)
+    loss, gradients = reference.accumulated_gradients(
+        params, setup, inputs, targets, drop
+    )
     answer = student.accumulated_gradients(params, setup, inputs, targets, drop)
     pair = isinstance(answer, (tuple, list)) and len(answer) == 2
     assert pair, "accumulated_gradients should return a pair, (loss, gradients)."
@@ -48,7 +50,9 @@ def test_in_one_part_it_is_the_batch(student, reference):
         others=(None, SETUP | {"smoothing": 0.5}, *_batch()),
     )
     loss, _ = student.accumulated_gradients(params, SETUP, inputs, targets)
-    assert isinstance(loss, float), f"The loss should be a float, and is {type(loss).__name__}."
+    assert isinstance(loss, float), (
+        f"The loss should be a float, and is {type(loss).__name__}."
+    )
 
 
 @points(2.25)
@@ -70,7 +74,9 @@ def test_parts_of_different_size_add_up_to_the_batch(student, reference):
 
 
 @points(1)
-def test_parts_with_different_numbers_of_targets_add_up_to_the_batch(student, reference):
+def test_parts_with_different_numbers_of_targets_add_up_to_the_batch(
+    student, reference
+):
     """Four rows in two parts: four targets count in the first, two in
     the second; none in the second; none at all; and one."""
     params = shaken(reference, SETUP)
@@ -101,10 +107,22 @@ def test_only_one_part_is_in_the_decoder_at_once(student, reference):
             seen.append(len(x))
             return halved(x)
 
-        _compare(student, reference, params, setup | {"parts": parts}, inputs, targets, halved)
+        _compare(
+            student,
+            reference,
+            params,
+            setup | {"parts": parts},
+            inputs,
+            targets,
+            halved,
+        )
         loss, _ = student.accumulated_gradients(params, setup, inputs, targets)
-        assert_close(loss, reference.accumulated_gradients(params, setup, inputs, targets)[0])
-        student.accumulated_gradients(params, setup | {"parts": parts}, inputs, targets, drop)
+        assert_close(
+            loss, reference.accumulated_gradients(params, setup, inputs, targets)[0]
+        )
+        student.accumulated_gradients(
+            params, setup | {"parts": parts}, inputs, targets, drop
+        )
         assert seen, "drop is never called."
         assert max(seen) <= 6 // parts, (
             f"{max(seen)} rows of 6 are in the decoder at once, in {parts} parts."
@@ -132,7 +150,9 @@ def test_a_number_of_parts_that_cannot_be_is_refused(student, reference):
     """No parts, and seven parts of five rows."""
     params = shaken(reference, SETUP)
     inputs, targets = _batch()
-    loss, _ = student.accumulated_gradients(params, SETUP | {"parts": 5}, inputs, targets)
+    loss, _ = student.accumulated_gradients(
+        params, SETUP | {"parts": 5}, inputs, targets
+    )
     right, _ = reference.accumulated_gradients(params, SETUP, inputs, targets)
     assert_close(loss, right, what="the loss in five parts")
     refused = student.accumulated_gradients

@@ -57,9 +57,15 @@ def test_all_sentences_of_a_length_share_it(student, reference):
     others = randint(0, 3, (40, 6)), randint(0, 3, (40, 6)), randint(1, 7, (40,))
     function, right = student.accuracy_by_length, reference.accuracy_by_length
     assert_close_in_turn(function, right, predicted, targets, lengths, others=others)
-    assert isinstance(table[0][1], float), f"A share is {type(table[0][1]).__name__}, not float."
-    assert_equal([row[0] for row in table], [row[0] for row in expected], what="the lengths")
-    assert_close([row[1] for row in table], [row[1] for row in expected], what="the shares")
+    assert isinstance(table[0][1], float), (
+        f"A share is {type(table[0][1]).__name__}, not float."
+    )
+    assert_equal(
+        [row[0] for row in table], [row[0] for row in expected], what="the lengths"
+    )
+    assert_close(
+        [row[1] for row in table], [row[1] for row in expected], what="the shares"
+    )
 
 
 @points(0.75)
@@ -70,7 +76,9 @@ def test_what_does_not_fit_is_refused(student):
     _table(student, PREDICTED, TARGETS, LENGTHS)
     refused = student.accuracy_by_length
     assert_refused(refused, PREDICTED[:, :3], TARGETS, LENGTHS, sizes=(3, 4))
-    assert_refused(refused, PREDICTED, TARGETS[:, :3], LENGTHS.clamp(max=3), sizes=(3, 4))
+    assert_refused(
+        refused, PREDICTED, TARGETS[:, :3], LENGTHS.clamp(max=3), sizes=(3, 4)
+    )
     assert_refused(refused, PREDICTED, TARGETS, LENGTHS[:3], sizes=(3, 4))
     assert_refused(refused, PREDICTED[:3], TARGETS[:3], LENGTHS, sizes=(3, 4))
     for wrong in (0, 5):

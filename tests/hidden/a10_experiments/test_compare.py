@@ -1,6 +1,12 @@
 """compare: the same budget and the same seeds for everybody, and one change."""
 
-from autograder.suite import assert_close_in_turn, assert_equal, assert_refused, points, uses
+from autograder.suite import (
+    assert_close_in_turn,
+    assert_equal,
+    assert_refused,
+    points,
+    uses,
+)
 
 from .setups import SETUP
 
@@ -77,7 +83,9 @@ def test_every_value_gets_the_same_budget(student):
         losses = [[number / 8] for number in steps]
         assert_equal([list(row[2]) for row in table], losses, what="the losses")
         assert_equal(
-            asked, list(zip((2, 1), steps, strict=True)), what="layers and steps of the runs"
+            asked,
+            list(zip((2, 1), steps, strict=True)),
+            what="layers and steps of the runs",
         )
 
 
@@ -93,7 +101,9 @@ def test_every_value_gets_the_same_seeds(student):
     table = _table(student, "norm", ["pre", "post", "rms"], 10 * STEP, [7, 3, 4], run)
     expected = [(norm, seed) for norm in ("post", "pre", "rms") for seed in (3, 4, 7)]
     assert_equal(sorted(asked), expected, what="norms and seeds of the runs")
-    assert_equal([list(row[2]) for row in table], [[7.5, 3.5, 4.5]] * 3, what="the losses")
+    assert_equal(
+        [list(row[2]) for row in table], [[7.5, 3.5, 4.5]] * 3, what="the losses"
+    )
 
 
 @points(1.5)
@@ -115,7 +125,9 @@ def test_setups_differ_from_the_base_in_one_change(student):
     narrow = 3 * 30 * (2 * (1152 + 288 + 432) + 168)
     steps = [41, 41 * STEP // narrow, 41]
     assert_equal([made for _, made in asked], steps, what="the steps of the runs")
-    assert_equal([list(row[2]) for row in table], [[2.5], [1.5], [2.5]], what="the losses")
+    assert_equal(
+        [list(row[2]) for row in table], [[2.5], [1.5], [2.5]], what="the losses"
+    )
 
 
 @points(0.5)
@@ -126,7 +138,9 @@ def test_values_may_leave_the_base_out(student):
     table = _table(student, "tied", [True, False], STEP, [], _numbered)
     assert_equal(table, [(True, 1, []), (False, 1, [])])
     small = SETUP | {"num_layers": 1}
-    table = _table(student, "dropout", [0.5, 0.0], 2 * ONE_LAYER, [64], _numbered, small)
+    table = _table(
+        student, "dropout", [0.5, 0.0], 2 * ONE_LAYER, [64], _numbered, small
+    )
     assert_equal(table, [(0.5, 2, [1003.0]), (0.0, 2, [1003.0])])
 
 
@@ -148,5 +162,7 @@ def test_what_is_unfair_is_refused_before_anything_runs(student):
     assert_refused(refused, SETUP, "num_layers", [1, 2], STEP, [4, 4], run)
     assert_refused(refused, SETUP, "num_layers", [1, 2, 1], STEP, [4], run)
     sizes = (STEP - 1, STEP)
-    assert_refused(refused, SETUP, "num_layers", [1, 2], STEP - 1, [4], run, sizes=sizes)
+    assert_refused(
+        refused, SETUP, "num_layers", [1, 2], STEP - 1, [4], run, sizes=sizes
+    )
     assert_equal(asked, [], what="the runs before the refusal")

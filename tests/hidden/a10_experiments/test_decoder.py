@@ -32,7 +32,12 @@ def test_the_base_is_gpt2s_block(student, reference):
         expected = reference.decoder(ids, params, SETUP)
         assert_close(student.decoder(ids, params, SETUP), expected)
     assert_close_in_turn(
-        student.decoder, reference.decoder, tokens(2, 5), params, SETUP, others=(tokens(2, 5),)
+        student.decoder,
+        reference.decoder,
+        tokens(2, 5),
+        params,
+        SETUP,
+        others=(tokens(2, 5),),
     )
 
 
@@ -42,7 +47,9 @@ def test_scores_may_be_in_the_hundred_thousands(student, reference):
     params = shaken(reference, SETUP)
     ids = tokens(2, 6)
     large = sharpened(params)
-    assert_close(student.decoder(ids, large, SETUP), reference.decoder(ids, large, SETUP))
+    assert_close(
+        student.decoder(ids, large, SETUP), reference.decoder(ids, large, SETUP)
+    )
     single = in_single_precision(reference, large)
     logits = student.decoder(ids, single, SETUP)
     assert_close(logits, reference.decoder(ids, single, SETUP), atol=1e-2, rtol=1e-2)
@@ -133,7 +140,13 @@ def test_what_is_no_choice_is_refused(student, reference):
     """A misspelt setting, by its word, and seven tokens for six learned positions."""
     params = shaken(reference, SETUP)
     ids = tokens(1, 3)
-    assert_close(student.decoder(ids, params, SETUP), reference.decoder(ids, params, SETUP))
-    for name, word in (("norm", "layer"), ("positions", "sinusoidal"), ("activation", "silu")):
+    assert_close(
+        student.decoder(ids, params, SETUP), reference.decoder(ids, params, SETUP)
+    )
+    for name, word in (
+        ("norm", "layer"),
+        ("positions", "sinusoidal"),
+        ("activation", "silu"),
+    ):
         assert_refused(student.decoder, ids, params, SETUP | {name: word}, naming=word)
     assert_refused(student.decoder, tokens(1, 7), params, SETUP, sizes=(7, 6))

@@ -25,7 +25,9 @@ def test_runs_overlap(student):
 def test_each_row_counts_for_itself(student):
     """Three rows: one token, all different, and halves that repeat; their shares differ."""
     ids = torch.tensor([[3, 3, 3, 3], [0, 1, 2, 3], [7, 8, 7, 8]])
-    assert_close(call_twice(student.distinct_ngrams, ids, 2), tensor([1 / 3, 1.0, 2 / 3]))
+    assert_close(
+        call_twice(student.distinct_ngrams, ids, 2), tensor([1 / 3, 1.0, 2 / 3])
+    )
     assert_close(student.distinct_ngrams(ids, 1), tensor([0.25, 1.0, 0.5]))
 
 
@@ -38,9 +40,13 @@ def test_runs_of_every_length_are_counted(student, reference):
     for n in (1, 2, 3, 5):
         assert_close(student.distinct_ngrams(ids, n), reference.distinct_ngrams(ids, n))
     for another in (randint(0, 2, (4, 12)), randint(0, 5, (12, 4)).T):
-        assert_close(student.distinct_ngrams(another, 2), reference.distinct_ngrams(another, 2))
+        assert_close(
+            student.distinct_ngrams(another, 2), reference.distinct_ngrams(another, 2)
+        )
     assert_close(student.distinct_ngrams(ids, 12), 1 + zeros(4))
-    assert_close(student.distinct_ngrams(torch.tensor([[1, 2, 2, 1]]), 2), tensor([1.0]))
+    assert_close(
+        student.distinct_ngrams(torch.tensor([[1, 2, 2, 1]]), 2), tensor([1.0])
+    )
     long = torch.tensor([[1, 23, 12, 3, 10**12, 10**12 + 1]])
     assert_close(student.distinct_ngrams(long, 2), tensor([1.0]))
     assert_close(student.distinct_ngrams(long, 1), tensor([1.0]))

@@ -37,13 +37,21 @@ def test_each_block_has_an_adapter_for_each_name(student):
         params = _params(n, m, 3, dtype)
         params["blocks"][0]["v"] = params["blocks"][0]["v"].T.contiguous().T
         adapters = student.lora_adapters(params, names, rank, seed=1)
-        assert_equal([sorted(own) for own in adapters], [sorted(names)] * 3, what="the names")
+        assert_equal(
+            [sorted(own) for own in adapters], [sorted(names)] * 3, what="the names"
+        )
         for own in adapters:
             for name, adapter in own.items():
                 rows, columns = (n, m) if name == "w" else (m, n)
-                assert_equal(sorted(adapter), ["a", "b"], what="the entries of an adapter")
+                assert_equal(
+                    sorted(adapter), ["a", "b"], what="the entries of an adapter"
+                )
                 shapes = [list(adapter["a"].shape), list(adapter["b"].shape)]
-                assert_equal(shapes, [[rows, rank], [rank, columns]], what="the shapes of a and b")
+                assert_equal(
+                    shapes,
+                    [[rows, rank], [rank, columns]],
+                    what="the shapes of a and b",
+                )
                 dtypes = [adapter["a"].dtype, adapter["b"].dtype]
                 assert_equal(dtypes, [dtype] * 2, what="the dtypes of a and b")
                 assert_varies(adapter["a"], above=1e-3)
@@ -62,7 +70,9 @@ def test_the_model_begins_as_it_was_and_can_move(student):
         for adapter in own.values():
             assert_close(adapter["b"], torch.zeros_like(adapter["b"]), what="b")
             assert_varies(adapter["a"], above=1e-3)
-            assert float(adapter["a"].abs().min()) > 0, "a has zeros, and should be random."
+            assert float(adapter["a"].abs().min()) > 0, (
+                "a has zeros, and should be random."
+            )
 
 
 @points(1)
@@ -74,7 +84,9 @@ def test_a_is_normal_with_a_deviation_of_one_over_the_root_of_n(student):
     scaled = 10 * adapters[0]["w"]["a"]
     mean, deviation = float(scaled.mean()), float(scaled.std())
     assert abs(mean) < 0.15, f"the mean of a is {mean / 10:.3f}, and should be 0."
-    assert 0.9 < deviation < 1.1, f"a deviates by {deviation / 10:.3f}, and should by 0.1."
+    assert 0.9 < deviation < 1.1, (
+        f"a deviates by {deviation / 10:.3f}, and should by 0.1."
+    )
     outside = float((scaled.abs() > 1).double().mean())
     far = float((scaled.abs() > 2).double().mean())
     assert 0.25 < outside < 0.39, f"{outside:.2f} of a lie outside of one deviation."

@@ -34,10 +34,17 @@ def test_the_product_is_added_to_the_matrix(student, reference):
     assert_close(merged["blocks"][0]["w"], tensor([[4.0, 0.0], [6.0, 1.0]]))
     params, adapters = _params(), [{"w": _adapter(4, 2, 6)}, {"w": _adapter(4, 2, 6)}]
     merged = student.merge_lora(params, adapters, 2.0)
-    for own, block, adapter in zip(merged["blocks"], params["blocks"], adapters, strict=True):
+    for own, block, adapter in zip(
+        merged["blocks"], params["blocks"], adapters, strict=True
+    ):
         assert_close(own["w"], block["w"] + adapter["w"]["a"] @ adapter["w"]["b"])
     assert_close_in_turn(
-        student.merge_lora, reference.merge_lora, params, adapters, 2.0, others=(None, None, 3.0)
+        student.merge_lora,
+        reference.merge_lora,
+        params,
+        adapters,
+        2.0,
+        others=(None, None, 3.0),
     )
 
 
@@ -75,9 +82,13 @@ def test_everything_else_stays(student):
         assert_equal(list(own), list(block), what="the names in a block")
         assert_close(own["w"], block["w"], what="a matrix without adapter")
         assert_close(own["gain"], block["gain"], what="a vector")
-    assert_close(merged["blocks"][1]["v"], params["blocks"][1]["v"], what="the second block's v")
+    assert_close(
+        merged["blocks"][1]["v"], params["blocks"][1]["v"], what="the second block's v"
+    )
     a, b = adapters[0]["v"].values()
-    assert_close(merged["blocks"][0]["v"], params["blocks"][0]["v"] + 0.5 * a @ b, what="v")
+    assert_close(
+        merged["blocks"][0]["v"], params["blocks"][0]["v"] + 0.5 * a @ b, what="v"
+    )
     assert_close(merged["embed"], params["embed"], what="embed")
     assert_close(merged["norm_f"], params["norm_f"], what="norm_f")
 
@@ -89,7 +100,9 @@ def test_gradients_reach_both_thin_matrices(student, reference):
     adapter = {"a": randn(4, 2, grad=True), "b": randn(2, 6, grad=True)}
 
     def merged(function):
-        return lambda params, adapters: function(params, adapters, 3.0)["blocks"][0]["w"]
+        return lambda params, adapters: function(params, adapters, 3.0)["blocks"][0][
+            "w"
+        ]
 
     assert_same_gradients(
         merged(student.merge_lora),
@@ -108,4 +121,6 @@ def test_adapters_of_another_model_are_refused(student):
     merged = student.merge_lora(params, [thin] * 5, 1.0)
     assert_close(merged["blocks"][4]["w"], block["w"] + thin["w"]["a"] @ thin["w"]["b"])
     for number in (7, 4):
-        assert_refused(student.merge_lora, params, [{}] * number, 1.0, sizes=(number, 5))
+        assert_refused(
+            student.merge_lora, params, [{}] * number, 1.0, sizes=(number, 5)
+        )

@@ -13,7 +13,9 @@ def test_one_entry_is_another(student):
         ("activation", "relu"), ("positions", "none"), ("d_ff", 20),
     ):  # fmt: skip
         answer = student.one_change(SETUP, field, value)
-        assert_equal(answer, SETUP | {field: value}, what=f"the setup with {field} = {value!r}")
+        assert_equal(
+            answer, SETUP | {field: value}, what=f"the setup with {field} = {value!r}"
+        )
 
 
 @points(1)
@@ -55,7 +57,9 @@ def test_the_base_stays_as_it_was(student):
 def test_what_changes_nothing_is_refused(student):
     """An entry that no setup has, by its name, and a value that is there already."""
     assert_equal(student.one_change(SETUP, "batch", 9), SETUP | {"batch": 9})
-    assert_refused(student.one_change, SETUP, "activations", "swiglu", naming="activations")
+    assert_refused(
+        student.one_change, SETUP, "activations", "swiglu", naming="activations"
+    )
     assert_refused(student.one_change, SETUP, "batch", 5, naming="batch")
     assert_refused(student.one_change, SETUP, "num_layers", 2, sizes=(2,))
     assert_refused(student.one_change, SETUP, "activation", "gelu", naming="gelu")

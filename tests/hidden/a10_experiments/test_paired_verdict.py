@@ -43,9 +43,13 @@ def test_the_lower_loss_wins_where_the_difference_is_clear(student):
     clear, other = [1.0, 2.0, 3.0], [2.0, 3.5, 4.0]
     assert_equal(_verdict(student, clear, other)[0], "first", what="the winner")
     assert_equal(_verdict(student, other, clear)[0], "second", what="the winner")
-    assert_equal(_verdict(student, [3.0, 3.0], [3.0, 2.75])[0], "undecided", what="the winner")
+    assert_equal(
+        _verdict(student, [3.0, 3.0], [3.0, 2.75])[0], "undecided", what="the winner"
+    )
     assert_equal(_verdict(student, clear, clear)[0], "undecided", what="the winner")
-    assert_equal(_verdict(student, [1.5, 2.5], [1.25, 2.25])[0], "second", what="the winner")
+    assert_equal(
+        _verdict(student, [1.5, 2.5], [1.25, 2.25])[0], "second", what="the winner"
+    )
 
 
 @points(0.75)
@@ -54,11 +58,19 @@ def test_the_factor_decides_how_clear_it_has_to_be(student):
     is 2. Differences that are all 1 are clear with every factor.
     """
     first, second = [2.0, 4.0, 3.0], [1.0, 1.0, 1.0]
-    assert_equal(_verdict(student, first, second, factor=3.4)[0], "second", what="the winner")
-    assert_equal(_verdict(student, first, second, factor=3.5)[0], "undecided", what="the winner")
+    assert_equal(
+        _verdict(student, first, second, factor=3.4)[0], "second", what="the winner"
+    )
+    assert_equal(
+        _verdict(student, first, second, factor=3.5)[0], "undecided", what="the winner"
+    )
     # Differences of 1 and 2.75 are 2.14 errors from 0, differences of 1 and 3.25 only 1.89.
-    assert_equal(_verdict(student, [1.0, 3.75], [0.0, 1.0])[0], "second", what="the winner")
-    assert_equal(_verdict(student, [1.0, 4.25], [0.0, 1.0])[0], "undecided", what="the winner")
+    assert_equal(
+        _verdict(student, [1.0, 3.75], [0.0, 1.0])[0], "second", what="the winner"
+    )
+    assert_equal(
+        _verdict(student, [1.0, 4.25], [0.0, 1.0])[0], "undecided", what="the winner"
+    )
     assert_equal(_verdict(student, [3.0, 2.0], [4.0, 3.0], factor=50.0)[0], "first")
 
 
@@ -77,7 +89,9 @@ def test_a_run_that_diverged_loses(student):
 @points(0.5)
 def test_what_are_no_pairs_is_refused(student):
     """Five losses and four; four and five; one pair."""
-    assert_equal(_verdict(student, [1.0, 2.0], [2.0, 3.5])[0], "first", what="the winner")
+    assert_equal(
+        _verdict(student, [1.0, 2.0], [2.0, 3.5])[0], "first", what="the winner"
+    )
     assert_refused(student.paired_verdict, [1.0] * 5, [2.0] * 4, sizes=(5, 4))
     assert_refused(student.paired_verdict, [1.0] * 4, [2.0] * 5, sizes=(4, 5))
     assert_refused(student.paired_verdict, [1.0], [2.0], sizes=(1,))

@@ -61,8 +61,12 @@ def test_sizes_may_be_those_of_real_models(student):
     """10⁷ to 10¹¹ parameters: N^-0.07 · 10 at 10¹³; the numbers are Python floats."""
     sizes = [10**7, 10**8, 10**9, 10**11]
     alpha, forecast = _fit(student, sizes, [10 * n**-0.07 for n in sizes], 10**13)
-    assert isinstance(alpha, float), f"The exponent is {type(alpha).__name__}, not float."
-    assert isinstance(forecast, float), f"The forecast is {type(forecast).__name__}, not float."
+    assert isinstance(alpha, float), (
+        f"The exponent is {type(alpha).__name__}, not float."
+    )
+    assert isinstance(forecast, float), (
+        f"The forecast is {type(forecast).__name__}, not float."
+    )
     assert_close(alpha, 0.07, what="the exponent")
     assert_close(forecast, 10 * 10 ** (-0.91), what="the forecast")
 

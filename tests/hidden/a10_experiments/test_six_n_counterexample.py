@@ -15,18 +15,26 @@ SIZES = (
 def _setup(student, factor):
     """The answer, which has all entries of a setup, with sizes that can be."""
     setup = student.six_n_counterexample(factor)
-    assert isinstance(setup, dict), f"a setup is a dict, and this is {type(setup).__name__}."
+    assert isinstance(setup, dict), (
+        f"a setup is a dict, and this is {type(setup).__name__}."
+    )
     assert_equal(sorted(setup), sorted(SETUP), what="the entries of the setup")
     for name in SIZES:
         size = setup[name]
-        whole = isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 10**12
-        assert whole, f"{name} should be a whole number from 1 to 10¹², and is {size!r}."
+        whole = (
+            isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 10**12
+        )
+        assert whole, (
+            f"{name} should be a whole number from 1 to 10¹², and is {size!r}."
+        )
     return setup
 
 
 def _ratio(setup):
     """What a step costs by the rules of the course, divided by 6 N T."""
-    d, f, v, n = (setup[name] for name in ("d_model", "d_ff", "vocab_size", "context_length"))
+    d, f, v, n = (
+        setup[name] for name in ("d_model", "d_ff", "vocab_size", "context_length")
+    )
     d_kv = d * setup["num_kv_heads"] // setup["num_heads"]
     matrices = 3 if setup["activation"] == "swiglu" else 2
     block = 2 * d * d + 2 * d * d_kv + matrices * d * f
@@ -41,12 +49,18 @@ def test_it_is_a_setup_that_can_be_built(student):
     """
     for factor in (1.5, 4):
         setup = _setup(student, factor)
-        d, heads, kv_heads = (setup[name] for name in ("d_model", "num_heads", "num_kv_heads"))
+        d, heads, kv_heads = (
+            setup[name] for name in ("d_model", "num_heads", "num_kv_heads")
+        )
         assert d % heads == 0, f"{heads} heads do not divide a width of {d}."
         assert heads % kv_heads == 0, f"{kv_heads} heads of keys do not divide {heads}."
-        assert setup["positions"] in ("none", "rotary"), f"positions are {setup['positions']!r}."
+        assert setup["positions"] in ("none", "rotary"), (
+            f"positions are {setup['positions']!r}."
+        )
         assert setup["tied"] is True, "the head should be tied."
-        assert setup["norm"] in ("pre", "post", "rms"), f"the norm is {setup['norm']!r}."
+        assert setup["norm"] in ("pre", "post", "rms"), (
+            f"the norm is {setup['norm']!r}."
+        )
         known = setup["activation"] in ("relu", "gelu", "swiglu")
         assert known, f"the activation is {setup['activation']!r}."
         for name in ("dropout", "smoothing"):
@@ -59,7 +73,9 @@ def test_a_step_costs_half_as_much_again(student):
     """A factor of 1.5, and of 1: more than the rule says."""
     for factor in (1, 1.5):
         ratio = _ratio(_setup(student, factor))
-        assert ratio >= factor, f"a step costs {ratio:.4g} times what the rule says, not {factor}."
+        assert ratio >= factor, (
+            f"a step costs {ratio:.4g} times what the rule says, not {factor}."
+        )
         assert ratio > 1, "a step costs what the rule says."
 
 
@@ -68,4 +84,6 @@ def test_the_rule_can_be_wrong_by_any_factor(student):
     """2, 7.5, 100 and 12 345."""
     for factor in (2, 7.5, 100, 12_345):
         ratio = _ratio(_setup(student, factor))
-        assert ratio >= factor, f"a step costs {ratio:.4g} times what the rule says, not {factor}."
+        assert ratio >= factor, (
+            f"a step costs {ratio:.4g} times what the rule says, not {factor}."
+        )

@@ -36,9 +36,13 @@ def test_without_smoothing_it_is_the_cross_entropy(student):
         tensor((math.log(4 / 3) + math.log(4)) / 2),
     )
     logits, targets = 3 * randn(2, 4, 7), tokens(2, 4)
-    expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    expected = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), targets.flatten()
+    )
     assert_close(call_twice(student.smoothed_loss, logits, targets), expected)
-    assert_close(student.smoothed_loss(logits.float(), targets), expected.float(), atol=1e-5)
+    assert_close(
+        student.smoothed_loss(logits.float(), targets), expected.float(), atol=1e-5
+    )
     turned = logits.transpose(0, 1).contiguous().transpose(0, 1)
     assert_close(student.smoothed_loss(turned, targets.T.contiguous().T), expected)
 
@@ -48,7 +52,9 @@ def test_all_tokens_share_the_smoothing(student, reference):
     """With s = 1/2 and probabilities of 3/4 and 1/4; then s = 0.1 and 0.9 against torch's."""
     logits = tensor([[[0.0, math.log(3.0)]]])
     expected = 0.75 * math.log(4 / 3) + 0.25 * math.log(4)
-    assert_close(student.smoothed_loss(logits, torch.tensor([[1]]), 0.5), tensor(expected))
+    assert_close(
+        student.smoothed_loss(logits, torch.tensor([[1]]), 0.5), tensor(expected)
+    )
     logits, targets = 3 * randn(2, 4, 7), tokens(2, 4)
     for s in (0.1, 0.9):
         expected = torch.nn.functional.cross_entropy(
@@ -57,7 +63,13 @@ def test_all_tokens_share_the_smoothing(student, reference):
         assert_close(student.smoothed_loss(logits, targets, smoothing=s), expected)
     others = (3 * randn(2, 4, 7), tokens(2, 4), 0.7, 2)
     assert_close_in_turn(
-        student.smoothed_loss, reference.smoothed_loss, logits, targets, 0.4, -100, others=others
+        student.smoothed_loss,
+        reference.smoothed_loss,
+        logits,
+        targets,
+        0.4,
+        -100,
+        others=others,
     )
 
 
@@ -76,7 +88,9 @@ def test_ignored_targets_count_neither_above_nor_below(student):
         expected = torch.nn.functional.cross_entropy(
             logits[0], targets[0], ignore_index=ignored, label_smoothing=s
         )
-        answer = student.smoothed_loss(logits[:1], targets, smoothing=s, ignore_index=ignored)
+        answer = student.smoothed_loss(
+            logits[:1], targets, smoothing=s, ignore_index=ignored
+        )
         assert_close(answer, expected)
     for settings in ({"ignore_index": 3}, {}):
         answer = student.smoothed_loss(logits[:1], targets, **settings)
@@ -119,6 +133,8 @@ def test_gradients_are_those_of_the_loss(student, reference):
 def test_smoothing_of_one_or_below_zero_is_refused(student):
     """1 and -1."""
     logits, targets = randn(1, 2, 3), torch.tensor([[0, 2]])
-    assert torch.isfinite(student.smoothed_loss(logits, targets, 0.5)), "The loss is not finite."
+    assert torch.isfinite(student.smoothed_loss(logits, targets, 0.5)), (
+        "The loss is not finite."
+    )
     for s in (1, -1):
         assert_refused(student.smoothed_loss, logits, targets, s, sizes=(s,))

@@ -44,9 +44,13 @@ def test_the_curve_counts_flops(student, reference):
     (_, curve), _ = _run(student, reference, {}, steps=7, every=3)
     cost = reference.training_flops(TINY)
     flops = [point[0] for point in curve]
-    assert_equal(flops, [0, 3 * cost, 6 * cost, 7 * cost], what="the FLOPs of the curve")
+    assert_equal(
+        flops, [0, 3 * cost, 6 * cost, 7 * cost], what="the FLOPs of the curve"
+    )
     kinds = {type(part).__name__ for point in curve for part in point}
-    assert kinds == {"int", "float"}, f"A point should be an int and a float, and has {kinds}."
+    assert kinds == {"int", "float"}, (
+        f"A point should be an int and a float, and has {kinds}."
+    )
 
 
 @points(1)
@@ -82,7 +86,9 @@ def test_the_new_parameters_are_those_of_the_last_point(student, reference):
     """
     (params, _), (right, _) = _run(student, reference, {"positions": "none"}, steps=2)
     tensors = reference.list_tensors(params)
-    assert_equal(len(tensors), len(reference.list_tensors(right)), what="the number of tensors")
+    assert_equal(
+        len(tensors), len(reference.list_tensors(right)), what="the number of tensors"
+    )
     for own, other in zip(tensors, reference.list_tensors(right), strict=True):
         assert_close(own, other, what=f"the parameter of shape {list(other.shape)}")
     assert_equal(sorted(params), sorted(right), what="the names of the parameters")
@@ -104,8 +110,12 @@ def test_another_seed_is_another_run(student, reference):
     arguments = shaken(reference, TINY), TINY, *texts(), 2 * cost, 1, 7
     others = None, TINY | {"rate": 0.1}, *texts(), 3 * cost, 2, 8
     assert_close_in_turn(
-        lambda *run: [list(map(float, point)) for point in student.training_curve(*run)[1]],
-        lambda *run: [list(map(float, point)) for point in reference.training_curve(*run)[1]],
+        lambda *run: [
+            list(map(float, point)) for point in student.training_curve(*run)[1]
+        ],
+        lambda *run: [
+            list(map(float, point)) for point in reference.training_curve(*run)[1]
+        ],
         *arguments,
         others=others,
     )
@@ -121,7 +131,9 @@ def test_dropout_works_in_training_alone(student, reference):
 @points(0.5)
 def test_smoothing_and_parts_work_in_training_alone(student, reference):
     """A smoothing of 0.5 in three parts: measured losses are plain cross-entropies."""
-    (_, curve), (_, right) = _run(student, reference, {"smoothing": 0.5, "parts": 3}, steps=2)
+    (_, curve), (_, right) = _run(
+        student, reference, {"smoothing": 0.5, "parts": 3}, steps=2
+    )
     _compare_losses(curve, right)
 
 
@@ -147,5 +159,7 @@ def test_a_budget_of_less_than_a_step_is_refused(student, reference):
     training, held_out = texts()
     cost = reference.training_flops(TINY)
     start = params, TINY, training, held_out
-    assert_refused(student.training_curve, *start, cost - 1, 1, 0, sizes=(cost, cost - 1))
+    assert_refused(
+        student.training_curve, *start, cost - 1, 1, 0, sizes=(cost, cost - 1)
+    )
     assert_refused(student.training_curve, *start, cost, 0, 0, sizes=(0,))

@@ -21,7 +21,9 @@ def test_a_step_costs_three_forward_passes_of_all_tokens(student):
     int.
     """
     answer = call_twice(student.training_flops, SETUP)
-    assert isinstance(answer, int), f"FLOPs should be an int, and are {type(answer).__name__}."
+    assert isinstance(answer, int), (
+        f"FLOPs should be an int, and are {type(answer).__name__}."
+    )
     assert_equal(answer, _cost(2 * (PROJECTIONS + ATTENTION + MLP) + HEAD))
 
 
@@ -67,7 +69,9 @@ def test_what_costs_nothing_changes_nothing(student):
         {"tied": False}, {"positions": "rotary"}, {"norm": "rms"}, {"parts": 5}, {"dropout": 0.5},
         {"rate": 1.0}, {"num_heads": 4, "num_kv_heads": 4}, {"smoothing": 0.1},
     ):  # fmt: skip
-        assert_equal(student.training_flops(SETUP | change), base, what=f"the cost with {change}")
+        assert_equal(
+            student.training_flops(SETUP | change), base, what=f"the cost with {change}"
+        )
     assert_equal(student.training_flops(SETUP | {"batch": 10}), 2 * base)
 
 
@@ -78,7 +82,9 @@ def test_counts_are_exact_beyond_what_floats_hold(student):
         "d_model": 3 * 10**9 + 3, "d_ff": 10**9 + 1, "vocab_size": 10**11 + 3, "num_layers": 97,
         "context_length": 10**5 + 1, "batch": 1, "num_heads": 1, "num_kv_heads": 1,
     }  # fmt: skip
-    d, f, v, n = (huge[name] for name in ("d_model", "d_ff", "vocab_size", "context_length"))
+    d, f, v, n = (
+        huge[name] for name in ("d_model", "d_ff", "vocab_size", "context_length")
+    )
     expected = 3 * n * (97 * (8 * d * d + 4 * n * d + 4 * d * f) + 2 * v * d)
     assert_equal(student.training_flops(huge), expected)
 
@@ -88,6 +94,8 @@ def test_heads_that_do_not_divide_are_refused(student):
     """Five heads for a width of 12; three heads of queries for two of keys."""
     assert_equal(student.training_flops(SETUP | {"num_layers": 0}), _cost(HEAD))
     assert_refused(
-        student.training_flops, SETUP | {"num_heads": 5, "num_kv_heads": 1}, sizes=(12, 5)
+        student.training_flops,
+        SETUP | {"num_heads": 5, "num_kv_heads": 1},
+        sizes=(12, 5),
     )
     assert_refused(student.training_flops, SETUP | {"num_kv_heads": 2}, sizes=(3, 2))

@@ -29,7 +29,9 @@ def _numbers(weights, trained, size=4):
 
 def _assert_costs(answer, expected):
     """Entry by entry, so that each is told by its name."""
-    assert isinstance(answer, dict), f"the costs should be a dict, and are {type(answer).__name__}."
+    assert isinstance(answer, dict), (
+        f"the costs should be a dict, and are {type(answer).__name__}."
+    )
     assert_equal(sorted(answer), sorted(expected), what="the names of the costs")
     for name, value in expected.items():
         assert_equal(answer[name], value, what=name)
@@ -39,7 +41,9 @@ def _assert_costs(answer, expected):
 @points(1.25)
 def test_full_training_trains_all_numbers(student):
     """186 of them: 744 bytes of weights and of gradients, and 1488 of averages."""
-    _assert_costs(call_twice(student.tuning_costs, _params(), "full"), _numbers(186, 186))
+    _assert_costs(
+        call_twice(student.tuning_costs, _params(), "full"), _numbers(186, 186)
+    )
 
 
 @points(1)
@@ -55,14 +59,23 @@ def test_adapters_are_trained_and_stored_beside_the_weights(student):
     """
     params = _params()
     params["blocks"][0]["w"] = randn(6, 4).T.float()
-    for names, rank, trained in ((["w", "v"], 2, 120), (["w"], 3, 90), (["w"], 1, 30), ([], 1, 0)):
+    for names, rank, trained in (
+        (["w", "v"], 2, 120),
+        (["w"], 3, 90),
+        (["w"], 1, 30),
+        ([], 1, 0),
+    ):
         answer = student.tuning_costs(params, "lora", names=names, rank=rank)
         _assert_costs(answer, _numbers(186 + trained, trained))
     _assert_costs(student.tuning_costs(params, "full", ["w"], 1), _numbers(186, 186))
     _assert_costs(student.tuning_costs(params, "last"), _numbers(186, 61))
-    _assert_costs(student.tuning_costs(params, "lora", ["w"], 1), _numbers(186 + 30, 30))
+    _assert_costs(
+        student.tuning_costs(params, "lora", ["w"], 1), _numbers(186 + 30, 30)
+    )
     shorter = params | {"blocks": params["blocks"][1:]}
-    _assert_costs(student.tuning_costs(shorter, "lora", ["w"], 1), _numbers(134 + 20, 20))
+    _assert_costs(
+        student.tuning_costs(shorter, "lora", ["w"], 1), _numbers(134 + 20, 20)
+    )
 
 
 @points(1)

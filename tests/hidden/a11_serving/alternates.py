@@ -141,7 +141,9 @@ class FlatSlots:
         if k.dim() != 3 or k.shape != v.shape:
             raise ValueError(f"k is {tuple(k.shape)}, v is {tuple(v.shape)}")
         if k.shape[0] != self.heads or k.shape[2] != self.d_head:
-            raise ValueError(f"{tuple(k.shape)} does not fit {self.heads} heads of {self.d_head}")
+            raise ValueError(
+                f"{tuple(k.shape)} does not fit {self.heads} heads of {self.d_head}"
+            )
         sequence = self.sequences[name]
         needed = self.missing(name, k.shape[1])
         if needed > self.pool.num_free:
@@ -213,11 +215,17 @@ def with_ceil(lengths, config, block_size, capacity, bytes_per_element):
     if any(n < 1 or n > capacity for n in lengths):
         bad = next(n for n in lengths if n < 1 or n > capacity)
         raise ValueError(f"{bad} is not in 1..{capacity}")
-    per_token = config.num_layers * config.num_kv_heads * config.d_head * bytes_per_element * 2
+    per_token = (
+        config.num_layers * config.num_kv_heads * config.d_head * bytes_per_element * 2
+    )
     padded = 0
     for n in lengths:
         padded += n if n % block_size == 0 else n + block_size - n % block_size
-    sizes = {"paged": padded, "needed": sum(lengths), "contiguous": capacity * len(lengths)}
+    sizes = {
+        "paged": padded,
+        "needed": sum(lengths),
+        "contiguous": capacity * len(lengths),
+    }
     return {name: count * per_token for name, count in sizes.items()}
 
 
@@ -257,7 +265,10 @@ def merged_statistics(q, keys, values, table, length):
         block_lse = s.logsumexp(dim=-1)
         p = (s - block_lse[..., None]).exp().nan_to_num(0.0)
         new = torch.logaddexp(lse, block_lse)
-        out = out * (lse - new).exp()[..., None] + p @ v * (block_lse - new).exp()[..., None]
+        out = (
+            out * (lse - new).exp()[..., None]
+            + p @ v * (block_lse - new).exp()[..., None]
+        )
         lse = new
     return out.to(q.dtype)
 
@@ -275,9 +286,9 @@ def two_passes(q, keys, values, table, length):
         n = min(size, length - size * i)
         k = keys[table[i], :, None, :n].to(kind)
         hidden = size * i + torch.arange(n) > own
-        return (query @ k.mT).masked_fill(hidden, -torch.inf), values[table[i], :, None, :n].to(
-            kind
-        )
+        return (query @ k.mT).masked_fill(hidden, -torch.inf), values[
+            table[i], :, None, :n
+        ].to(kind)
 
     count = (length + size - 1) // size
     top = scores(0)[0].amax(-1, keepdim=True)
@@ -393,7 +404,9 @@ def objects_in_a_queue(requests, cache, step, max_running, eos_id=None):
         for row, i in enumerate(active):
             token = int(torch.argmax(logits[row]))
             written[i].append(token)
-            if len(written[i]) >= requests[i][1] or (eos_id is not None and token == eos_id):
+            if len(written[i]) >= requests[i][1] or (
+                eos_id is not None and token == eos_id
+            ):
                 cache.free(i)
             else:
                 still.append(i)
@@ -435,7 +448,9 @@ class Trie:
 
     def _cut(self, tokens):
         size = self.size
-        return [tuple(tokens[i : i + size]) for i in range(0, len(tokens) - size + 1, size)]
+        return [
+            tuple(tokens[i : i + size]) for i in range(0, len(tokens) - size + 1, size)
+        ]
 
     def match(self, tokens):
         node, out = self.root, []

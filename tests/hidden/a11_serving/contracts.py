@@ -25,7 +25,9 @@ def blocks_lent_and_given_back(draw, play, name):
     counts = [0] * size
     for _ in range(draw.whole(2, 8)):
         held = [block for block in range(size) if counts[block]]
-        what = draw.choose("what", ("allocate", "allocate", "share", "release", "release"))
+        what = draw.choose(
+            "what", ("allocate", "allocate", "share", "release", "release")
+        )
         if what == "allocate":
             n = draw.whole(0, size)
             play.call("allocate", n, on=pool)
@@ -43,13 +45,26 @@ def blocks_lent_and_given_back(draw, play, name):
 
 contract("BlockPool", blocks_lent_and_given_back)
 
-SMALL = {"H_kv": (1, 2), "d": (1, 3), "c": (1, 4), "S": (1, 4), "G": (1, 3), "L": (1, 9)}
+SMALL = {
+    "H_kv": (1, 2),
+    "d": (1, 3),
+    "c": (1, 4),
+    "S": (1, 4),
+    "G": (1, 3),
+    "L": (1, 9),
+}
 
 
 def texts_in_blocks(draw, play, name):
     """Two texts, forks of them, and ends; after each step all of it is read."""
-    layers, num_blocks, block_size = draw.whole(1, 2), draw.whole(2, 9), draw.whole(1, 4)
-    dtype = getattr(torch, draw.choose("dtype of the cache", ("float64", "float32", "float16")))
+    layers, num_blocks, block_size = (
+        draw.whole(1, 2),
+        draw.whole(2, 9),
+        draw.whole(1, 4),
+    )
+    dtype = getattr(
+        torch, draw.choose("dtype of the cache", ("float64", "float32", "float16"))
+    )
     sizes = [draw.size(axis) for axis in ("H_kv", "d")]
     cache = play.call(name, layers, num_blocks, block_size, *sizes, dtype)
     names, fresh = ["a"], 0
@@ -91,7 +106,9 @@ contract(
     "reserved_bytes",
     calls(
         lengths=list_of(whole(1, 40), 0, 5),
-        config=config_of(num_layers=whole(1, 9), num_kv_heads=whole(1, 9), d_head=whole(1, 9)),
+        config=config_of(
+            num_layers=whole(1, 9), num_kv_heads=whole(1, 9), d_head=whole(1, 9)
+        ),
         block_size=whole(1, 16),
         capacity=whole(40, 99),
         bytes_per_element=choice(2, 4),
@@ -106,7 +123,9 @@ contract(
         values=tensor(9, "H_kv", "S", "d", values=("normal", "whole")),
         table=choice([8, 3, 5, 0, 1, 7, 2, 6, 4], [0, 1, 2, 3, 4, 5, 6, 7, 8]),
         length=computed(
-            lambda call: min(9 * call.arguments["keys"].shape[2], call.arguments["q"].shape[1] + 5)
+            lambda call: min(
+                9 * call.arguments["keys"].shape[2], call.arguments["q"].shape[1] + 5
+            )
         ),
     ),
     sizes=SMALL,
@@ -119,7 +138,9 @@ contract(
     "sink_mass",
     calls(
         weights=tensor("B", "H", "N", "N", values=("shares",)),
-        num_first=computed(lambda call: max(1, call.arguments["weights"].shape[-1] // 2)),
+        num_first=computed(
+            lambda call: max(1, call.arguments["weights"].shape[-1] // 2)
+        ),
     ),
     sizes={"N": (2, 7)},
     dtypes=FULL,

@@ -50,7 +50,10 @@ def takes_a_block_back_twice(): ...
     "BlockPool",
     hint="A free block was shared. It belongs to nobody, and the next allocate lends it to a stranger: "
     "raise a ValueError.",
-    replace=('raise ValueError(f"block {block} is free: nobody can share it")', "return"),
+    replace=(
+        'raise ValueError(f"block {block} is free: nobody can share it")',
+        "return",
+    ),
 )
 def shares_a_free_block(): ...
 
@@ -257,8 +260,14 @@ def slots_begin_with_the_chunk(): ...
     hint="After a fork both texts write into the same half full block, and each sees the other's token. "
     "Who writes into a block that others hold needs a copy.",
     replace=[
-        ("copies = place < len(table) and self._pool.holders(table[place]) > 1", "copies = False"),
-        ("if place < len(table) and self._pool.holders(table[place]) > 1:", "if False:"),
+        (
+            "copies = place < len(table) and self._pool.holders(table[place]) > 1",
+            "copies = False",
+        ),
+        (
+            "if place < len(table) and self._pool.holders(table[place]) > 1:",
+            "if False:",
+        ),
     ],
 )
 def shared_blocks_are_written(): ...
@@ -627,7 +636,10 @@ def the_sum_does_not_shrink(): ...
             "mixed = shrink * mixed + weights @ v",
             "mixed = mixed + (weights / weights.sum(dim=-1, keepdim=True)) @ v",
         ),
-        ("total = shrink * total + weights.sum(dim=-1, keepdim=True)", "total = total + 1"),
+        (
+            "total = shrink * total + weights.sum(dim=-1, keepdim=True)",
+            "total = total + 1",
+        ),
         (
             "weights, shrink = torch.exp(scores - new_m), torch.exp(m - new_m)",
             "weights = torch.softmax(scores, dim=-1).nan_to_num(); new_m = m",
@@ -690,8 +702,12 @@ def gathers_everything(q, keys, values, table, length):
     v = torch.cat([values[block] for block in used], dim=1)[:, :length]
     if q.dtype == torch.float16:
         mask = causal_mask(q.shape[1], length)
-        return grouped_attention(q.float()[None], k.float()[None], v.float()[None], mask)[0].half()
-    return grouped_attention(q[None], k[None], v[None], causal_mask(q.shape[1], length))[0]
+        return grouped_attention(
+            q.float()[None], k.float()[None], v.float()[None], mask
+        )[0].half()
+    return grouped_attention(
+        q[None], k[None], v[None], causal_mask(q.shape[1], length)
+    )[0]
 
 
 @mistake(
@@ -795,7 +811,9 @@ def one_text_after_the_other(params, chunks, cache, config):
     for _, new in chunks:
         for token in new:
             if not 0 <= token < len(params["embed"]):
-                raise ValueError(f"id {token} in a vocabulary of {len(params['embed'])}")
+                raise ValueError(
+                    f"id {token} in a vocabulary of {len(params['embed'])}"
+                )
     rows = []
     for name, new in chunks:
         start = cache.length(name)
@@ -817,7 +835,10 @@ def one_text_after_the_other(params, chunks, cache, config):
     "batched_step",
     hint="Logits are computed for every token, and most of them are thrown away: pick the last tokens "
     "first.",
-    replace=("return to_logits(x[:, last], params)[0]", "return to_logits(x, params)[0, last]"),
+    replace=(
+        "return to_logits(x[:, last], params)[0]",
+        "return to_logits(x, params)[0, last]",
+    ),
 )
 def logits_of_all_tokens(): ...
 
@@ -980,7 +1001,10 @@ def one_place_too_few(): ...
     replace=[
         ("if max_running < 1:", "if False:"),
         ("if not prompt or max_new < 1:", "if False:"),
-        ("while waiting or running:", "while (waiting or running) and max_running > 0:"),
+        (
+            "while waiting or running:",
+            "while (waiting or running) and max_running > 0:",
+        ),
     ],
 )
 def takes_any_request(): ...
@@ -1058,7 +1082,10 @@ def takes_known_blocks_again(): ...
     "PrefixIndex",
     hint="evict gives back blocks that texts are using, and forgets them. Only those that nobody else "
     "holds.",
-    replace=("if self._pool.holders(block) == 1]", "if self._pool.holders(block) >= 1]"),
+    replace=(
+        "if self._pool.holders(block) == 1]",
+        "if self._pool.holders(block) >= 1]",
+    ),
 )
 def forgets_blocks_in_use(): ...
 
@@ -1130,7 +1157,10 @@ def multiplies_by_the_penalty(): ...
 @mistake(
     "beam_search",
     hint="The penalty is (5 + length) / (5 + 1) to the power of alpha; yours is the length itself.",
-    replace=("total / ((5 + len(tokens)) / 6) ** alpha", "total / len(tokens) ** alpha"),
+    replace=(
+        "total / ((5 + len(tokens)) / 6) ** alpha",
+        "total / len(tokens) ** alpha",
+    ),
 )
 def divides_by_the_length(): ...
 
@@ -1149,7 +1179,10 @@ def does_not_count_the_end(): ...
 @mistake(
     "beam_search",
     hint="The prompt counts in the length of a text. Only new tokens do.",
-    replace=("((5 + len(tokens)) / 6) ** alpha", "((5 + len(prompt) + len(tokens)) / 6) ** alpha"),
+    replace=(
+        "((5 + len(tokens)) / 6) ** alpha",
+        "((5 + len(prompt) + len(tokens)) / 6) ** alpha",
+    ),
 )
 def counts_the_prompt(): ...
 
@@ -1202,7 +1235,10 @@ def one_continuation_for_each_beam(): ...
 @mistake(
     "beam_search",
     hint="Only the last step's log probability counts. A text's log P is the sum over all its new tokens.",
-    replace=("totals = so_far[:, None] + log_p", "totals = log_p + 0 * so_far[:, None]"),
+    replace=(
+        "totals = so_far[:, None] + log_p",
+        "totals = log_p + 0 * so_far[:, None]",
+    ),
 )
 def forgets_the_sum(): ...
 
@@ -1302,7 +1338,10 @@ def averages_over_keys(): ...
 @mistake(
     "sink_mass",
     hint="Queries and keys are exchanged: rows are queries, and the last axis counts keys.",
-    replace=("weights[:, :, num_first:, :num_first]", "weights.mT[:, :, num_first:, :num_first]"),
+    replace=(
+        "weights[:, :, num_first:, :num_first]",
+        "weights.mT[:, :, num_first:, :num_first]",
+    ),
 )
 def takes_columns_for_rows(): ...
 
@@ -1444,7 +1483,10 @@ def reads_weights_for_each_text(): ...
 @mistake(
     "decode_costs",
     hint="The cache is counted once. Every text brings its own.",
-    replace=("cache_bytes = batch * n * kv_bytes_a_token", "cache_bytes = n * kv_bytes_a_token"),
+    replace=(
+        "cache_bytes = batch * n * kv_bytes_a_token",
+        "cache_bytes = n * kv_bytes_a_token",
+    ),
 )
 def one_cache_for_all(): ...
 
@@ -1477,7 +1519,10 @@ def operations_of_key_heads(): ...
 @mistake(
     "decode_costs",
     hint="A step has one query a text: n scores, not n².",
-    replace=("4 * config.num_layers * wide * n", "4 * config.num_layers * wide * n * n"),
+    replace=(
+        "4 * config.num_layers * wide * n",
+        "4 * config.num_layers * wide * n * n",
+    ),
 )
 def counts_all_pairs(): ...
 

@@ -97,14 +97,19 @@ class Deque:
 
 
 @sample(
-    "PagedCache", function="PagedCache", deserves=("shared_blocks_are_written", "takes_any_shape")
+    "PagedCache",
+    function="PagedCache",
+    deserves=("shared_blocks_are_written", "takes_any_shape"),
 )
 class ListsOfBlocks:
     def __init__(self, num_layers, num_blocks, block_size, num_kv_heads, d_head, dtype):
         self.block_size = block_size
         self.pool = BlockPool(num_blocks)
         shape = (num_layers, num_blocks, num_kv_heads, block_size, d_head)
-        self.K, self.V = torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype)
+        self.K, self.V = (
+            torch.zeros(shape, dtype=dtype),
+            torch.zeros(shape, dtype=dtype),
+        )
         self.tables, self.lens = {}, {}
 
     @property
@@ -167,7 +172,9 @@ class ListsOfBlocks:
 
 @sample("reserved_bytes", deserves=("rounds_the_sum", "takes_any_length"))
 def total_first(lengths, config, block_size, capacity, bytes_per_element):
-    per = 2 * config.num_layers * config.num_kv_heads * config.d_head * bytes_per_element
+    per = (
+        2 * config.num_layers * config.num_kv_heads * config.d_head * bytes_per_element
+    )
     n = sum(lengths)
     return {
         "needed": n * per,
@@ -191,7 +198,9 @@ def index_and_sdpa(q, keys, values, table, length):
     v = v.repeat_interleave(H // Hkv, 0)
     mask = torch.arange(length)[None] <= torch.arange(length - c, length)[:, None]
     w = torch.float32 if q.dtype == torch.float16 else q.dtype
-    return F.scaled_dot_product_attention(q.to(w), k.to(w), v.to(w), attn_mask=mask).to(q.dtype)
+    return F.scaled_dot_product_attention(q.to(w), k.to(w), v.to(w), attn_mask=mask).to(
+        q.dtype
+    )
 
 
 @sample("paged_attention", deserves="values_do_not_shrink")
@@ -233,7 +242,9 @@ def loop_over_requests(params, chunks, cache, config):
         for i, blk in enumerate(params["blocks"]):
             q, k, v = project(h, pos, blk, config)
             cache.append(seq, i, k.squeeze(0), v.squeeze(0))
-            a = paged_attention(q.squeeze(0), *cache.blocks(i), cache.table(seq), past + len(toks))
+            a = paged_attention(
+                q.squeeze(0), *cache.blocks(i), cache.table(seq), past + len(toks)
+            )
             h = finish_block(h, a.unsqueeze(0), blk)
         cache.advance(seq, len(toks))
         out.append(to_logits(h, params)[0, -1])
@@ -398,14 +409,18 @@ def rotates_before_dropping(q, k, v, num_sinks, window, theta):
     k = rotary_positions(k, pos, theta)
     q = rotary_positions(q, pos[-1:], theta)
     keep = (pos < num_sinks) | (pos >= n - window)
-    return grouped_attention(q, k[:, :, keep], v[:, :, keep], torch.ones(1, int(keep.sum())).bool())
+    return grouped_attention(
+        q, k[:, :, keep], v[:, :, keep], torch.ones(1, int(keep.sum())).bool()
+    )
 
 
 # ── decode_costs
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("decode_costs", deserves=("operations_of_key_heads", "takes_any_sizes_of_a_step"))
+@sample(
+    "decode_costs", deserves=("operations_of_key_heads", "takes_any_sizes_of_a_step")
+)
 def grouped_flops(config, batch, n, bytes_per_element):
     dq, dkv = config.num_heads * config.d_head, config.num_kv_heads * config.d_head
     attn = config.d_model * dq * 2 + config.d_model * dkv * 2
@@ -437,10 +452,21 @@ def dictionary_of_matrices(config, batch, n, bytes_per_element):
     if batch < 1 or n < 1 or bytes_per_element < 1:
         raise ValueError(f"batch={batch}, n={n}, bytes={bytes_per_element}")
     q, kv = config.num_heads * config.d_head, config.num_kv_heads * config.d_head
-    one_layer = {"q": q, "o": q, "k": kv, "v": kv, "up": config.d_ff, "down": config.d_ff}
-    params = config.d_model * (sum(one_layer.values()) * config.num_layers + config.vocab_size)
+    one_layer = {
+        "q": q,
+        "o": q,
+        "k": kv,
+        "v": kv,
+        "up": config.d_ff,
+        "down": config.d_ff,
+    }
+    params = config.d_model * (
+        sum(one_layer.values()) * config.num_layers + config.vocab_size
+    )
     cache_numbers = batch * config.num_layers * n * (kv + kv)
-    operations = batch * 2 * params + batch * config.num_layers * (2 * q * n + 2 * q * n)
+    operations = batch * 2 * params + batch * config.num_layers * (
+        2 * q * n + 2 * q * n
+    )
     return {
         "intensity": operations / ((params + cache_numbers) * bytes_per_element),
         "flops": operations,

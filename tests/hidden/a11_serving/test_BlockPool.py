@@ -49,7 +49,9 @@ def test_holders_are_counted(student):
     assert_equal(counts, [1, 3, 2, 0], what="the holders of the four blocks")
     pool.release(blocks)
     counts = [pool.holders(block) for block in (0, 1, 2, 3)]
-    assert_equal(counts, [0, 2, 1, 0], what="the holders after one of each was released")
+    assert_equal(
+        counts, [0, 2, 1, 0], what="the holders after one of each was released"
+    )
 
 
 @points(2)
@@ -87,10 +89,14 @@ def test_a_block_that_is_free_cannot_be_released(student):
     pool = student.BlockPool(3)
     pool.allocate(2)
     assert_refused(pool.release, [0, 2], sizes=(2,))
-    assert_equal(pool.holders(0), 1, what="the holders of block 0 after a refused release")
+    assert_equal(
+        pool.holders(0), 1, what="the holders of block 0 after a refused release"
+    )
     pool.release([1])
     assert_refused(pool.release, [1], sizes=(1,))
-    assert_equal(pool.holders(1), 0, what="the holders of a block that was released twice")
+    assert_equal(
+        pool.holders(1), 0, what="the holders of a block that was released twice"
+    )
     assert_equal(pool.num_free, 2, what="the free blocks")
 
 
@@ -100,10 +106,14 @@ def test_a_block_that_is_free_cannot_be_shared(student):
     pool = student.BlockPool(3)
     pool.allocate(2)
     assert_refused(pool.share, [0, 2], sizes=(2,))
-    assert_equal(pool.holders(0), 1, what="the holders of block 0 after a refused share")
+    assert_equal(
+        pool.holders(0), 1, what="the holders of block 0 after a refused share"
+    )
     pool.share([])
     pool.release([])
-    assert_equal(pool.num_free, 1, what="the free blocks after nothing was shared or released")
+    assert_equal(
+        pool.num_free, 1, what="the free blocks after nothing was shared or released"
+    )
 
 
 @points(0.5)
@@ -111,5 +121,7 @@ def test_two_pools_know_nothing_of_each_other(student):
     """Both are alive. Does the list of holders belong to the object?"""
     one, other = student.BlockPool(3), student.BlockPool(3)
     one.allocate(2)
-    assert_equal(other.num_free, 3, what="the free blocks of a pool that nobody has used")
+    assert_equal(
+        other.num_free, 3, what="the free blocks of a pool that nobody has used"
+    )
     assert_equal(other.allocate(1), [0], what="its first block")

@@ -38,7 +38,10 @@ def _cache(student, num_blocks=9, block_size=4, dtype=torch.float64, layers=2):
 
 def _chunks(c, layers=2, dtype=torch.float64):
     """A chunk for each layer: keys and values [3, c, 5]."""
-    return [(randn(3, c, 5, dtype=dtype), randn(3, c, 5, dtype=dtype)) for _ in range(layers)]
+    return [
+        (randn(3, c, 5, dtype=dtype), randn(3, c, 5, dtype=dtype))
+        for _ in range(layers)
+    ]
 
 
 def _text(student, cache, name, *sizes, layers=2):
@@ -98,13 +101,17 @@ def test_blocks_are_taken_when_they_are_needed(student):
     assert_equal(cache.num_free, 9, what="the free blocks while the text is empty")
     assert_equal(cache.table("a"), [], what="the table of an empty text")
     for part in cache.gather("a", 1):
-        assert_equal(list(part.shape), [3, 0, 5], what="the shape of an empty text's keys")
+        assert_equal(
+            list(part.shape), [3, 0, 5], what="the shape of an empty text's keys"
+        )
     for c, blocks in ((3, 1), (1, 1), (1, 2), (7, 3), (1, 4)):
         chunks = _chunks(c)
         for layer in (0, 1):
             cache.append("a", layer, *chunks[layer])
             assert_equal(
-                cache.num_free, 9 - blocks, what=f"the free blocks after append in layer {layer}"
+                cache.num_free,
+                9 - blocks,
+                what=f"the free blocks after append in layer {layer}",
             )
         cache.advance("a", c)
         assert_equal(cache.table("a"), list(range(blocks)), what="the table")
@@ -125,7 +132,9 @@ def test_the_table_says_where_the_tokens_lie(student):
     for layer in (0, 1):
         stored = cache.blocks(layer)
         for i, kind in enumerate(("keys", "values")):
-            assert_equal(list(stored[i].shape), [9, 3, 4, 5], what=f"the shape of all {kind}")
+            assert_equal(
+                list(stored[i].shape), [9, 3, 4, 5], what=f"the shape of all {kind}"
+            )
             expected = torch.cat([chunks[layer][i] for chunks in fed], dim=1)
             for p in range(7):
                 slot = stored[i][[0, 3][p // 4], :, p % 4]
@@ -160,7 +169,9 @@ def test_a_chunk_may_be_replaced_or_kept_in_part(student):
         cache.append("a", layer, k, v)
     cache.advance("a", 3)
     fed.append([(k[:, :3], v[:, :3]) for k, v in guesses])
-    assert_equal(cache.missing("a", 4), 0, what="missing, for tokens that fit into the table")
+    assert_equal(
+        cache.missing("a", 4), 0, what="missing, for tokens that fit into the table"
+    )
     for layer in (0, 1):
         cache.append("a", layer, *wrong[layer])
         cache.append("a", layer, *right[layer])
@@ -177,16 +188,22 @@ def test_missing_counts_new_blocks_and_copies(student):
     cache = _cache(student)
     _text(student, cache, "a", 6)
     answers = [cache.missing("a", c) for c in (1, 2, 3, 6, 7)]
-    assert_equal(answers, [0, 0, 1, 1, 2], what="missing for 1, 2, 3, 6 and 7 more tokens")
+    assert_equal(
+        answers, [0, 0, 1, 1, 2], what="missing for 1, 2, 3, 6 and 7 more tokens"
+    )
     cache.fork("a", "b")
     for name in ("a", "b"):
         answers = [cache.missing(name, c) for c in (1, 2, 3, 7)]
-        assert_equal(answers, [1, 1, 2, 3], what="missing while the last block is shared")
+        assert_equal(
+            answers, [1, 1, 2, 3], what="missing while the last block is shared"
+        )
     cache.free("b")
     assert_equal(cache.missing("a", 1), 0, what="missing after the fork is gone")
     _text(student, cache, "c", 4)
     cache.fork("c", "d")
-    assert_equal(cache.missing("d", 1), 1, what="missing behind a full block that is shared")
+    assert_equal(
+        cache.missing("d", 1), 1, what="missing behind a full block that is shared"
+    )
     assert_equal(cache.num_free, 6, what="the free blocks: missing takes none")
 
 
@@ -238,7 +255,9 @@ def test_a_fork_shares_all_blocks_and_copies_none(student):
     assert_equal(cache.table("b"), [0, 1], what="the table of the fork")
     assert_equal(cache.length("b"), 6, what="the length of the fork")
     assert_equal(cache.num_free, 6, what="the free blocks")
-    assert_equal([cache.pool.holders(i) for i in range(4)], [2, 2, 1, 0], what="the holders")
+    assert_equal(
+        [cache.pool.holders(i) for i in range(4)], [2, 2, 1, 0], what="the holders"
+    )
     _assert_holds(cache, "b", fed)
 
 
@@ -271,14 +290,18 @@ def test_only_a_block_that_is_shared_and_written_is_copied(student):
         student.feed(cache, name, _chunks(1))
     tables = [cache.table(name) for name in "bca"]
     assert_equal(tables, [[0, 2], [0, 3], [0, 1]], what="the tables of b, c and a")
-    assert_equal([cache.pool.holders(i) for i in range(4)], [3, 1, 1, 1], what="the holders")
+    assert_equal(
+        [cache.pool.holders(i) for i in range(4)], [3, 1, 1, 1], what="the holders"
+    )
     _text(student, cache, "d", 4)
     cache.fork("d", "e")
     student.feed(cache, "e", _chunks(5))
     cache.fork("e", "f")
     cache.free("a")
     student.feed(cache, "f", _chunks(5))
-    assert_equal(cache.table("f"), [4, 5, 1, 7], what="a copy first, and then a new block")
+    assert_equal(
+        cache.table("f"), [4, 5, 1, 7], what="a copy first, and then a new block"
+    )
     assert_equal(cache.table("e"), [4, 5, 6], what="a fork of a full block")
     assert_equal(cache.table("d"), [4], what="the text that it was forked from")
 
@@ -311,7 +334,9 @@ def test_a_text_may_begin_with_full_blocks(student):
     common = _text(student, cache, "a", 8)
     student.feed(cache, "a", _chunks(1))
     cache.start("b", [0, 1])
-    assert_equal(cache.length("b"), 8, what="the length of a text that begins with two blocks")
+    assert_equal(
+        cache.length("b"), 8, what="the length of a text that begins with two blocks"
+    )
     fed = [*common, _chunks(2)]
     student.feed(cache, "b", fed[-1])
     cache.free("a")
@@ -363,11 +388,19 @@ def test_what_was_returned_stays_and_the_cache_keeps_its_own_numbers(student):
     ]
     answers = caller(cache, script)
     for i in (0, 1):
-        assert_close(answers[3][i], first[0][i], what="an early gather, seen at the end")
+        assert_close(
+            answers[3][i], first[0][i], what="an early gather, seen at the end"
+        )
         whole = torch.cat([first[0][i], second[0][i]], dim=1)
-        assert_close(answers[14][i], whole, what="gather after the caller changed its own numbers")
+        assert_close(
+            answers[14][i],
+            whole,
+            what="gather after the caller changed its own numbers",
+        )
     assert_equal(answers[4], [0], what="an early table, seen at the end")
-    assert_equal(answers[15], [0, 1], what="the table after the caller changed the list it got")
+    assert_equal(
+        answers[15], [0, 1], what="the table after the caller changed the list it got"
+    )
 
 
 @points(0.5)
@@ -394,7 +427,9 @@ def test_the_smallest_cache_and_a_second_one(student):
     one, other = (student.PagedCache(1, 1, 1, 1, 1, torch.float64) for _ in "ab")
     k, v = randn(1, 1, 1), randn(1, 1, 1)
     for cache in (one, other):
-        assert_equal(cache.num_free, 1, what="the free blocks of a cache that nobody has used")
+        assert_equal(
+            cache.num_free, 1, what="the free blocks of a cache that nobody has used"
+        )
         cache.start("a")
         student.feed(cache, "a", [(k, v)])
         k, v = k + 1, v + 1
@@ -402,7 +437,9 @@ def test_the_smallest_cache_and_a_second_one(student):
         answer = cache.gather("a", 0)
         assert_close(answer[0], k - 2 + more, what="the keys")
         assert_close(answer[1], v - 2 + more, what="the values")
-        assert_equal(list(cache.blocks(0)[1].shape), [1, 1, 1, 1], what="the shape of the blocks")
+        assert_equal(
+            list(cache.blocks(0)[1].shape), [1, 1, 1, 1], what="the shape of the blocks"
+        )
 
 
 @points(0.5)
@@ -421,5 +458,7 @@ def test_a_step_copies_no_block_that_it_need_not(student):
         moved.append(cost.moved)
         newest = cache.gather("a", 1)[0][:, -c:]
         assert_close(newest, chunks[1][0], what="the newest keys")
-    assert counts[1] <= counts[0] + 8, f"{counts[0]} operations for a token, {counts[1]} for six."
+    assert counts[1] <= counts[0] + 8, (
+        f"{counts[0]} operations for a token, {counts[1]} for six."
+    )
     assert moved[0] <= 1000, f"a step of one token moved {moved[0]} numbers."

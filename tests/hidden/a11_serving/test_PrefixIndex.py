@@ -59,11 +59,22 @@ def test_one_token_remains_to_be_fed(student):
     """
     pool, index = _setting(student)
     index.insert(TEXT, pool.allocate(4))
-    for length, expected in ((9, [0, 1]), (10, [0, 1, 2]), (6, [0]), (7, [0, 1]), (3, []), (0, [])):
-        assert_equal(index.match(TEXT[:length]), expected, what=f"the first {length} tokens")
+    for length, expected in (
+        (9, [0, 1]),
+        (10, [0, 1, 2]),
+        (6, [0]),
+        (7, [0, 1]),
+        (3, []),
+        (0, []),
+    ):
+        assert_equal(
+            index.match(TEXT[:length]), expected, what=f"the first {length} tokens"
+        )
     pool, index = _setting(student, block_size=1)
     index.insert([4, 2, 4], pool.allocate(3))
-    assert_equal(index.match([4, 2, 4]), [0, 1], what="the match in blocks of one token")
+    assert_equal(
+        index.match([4, 2, 4]), [0, 1], what="the match in blocks of one token"
+    )
 
 
 @points(0.5)
@@ -120,10 +131,14 @@ def test_evict_gives_back_what_no_text_uses(student):
     assert_equal(index.evict(), 3, what="evict when the first text has ended")
     assert_equal(pool.num_free, 9, what="the free blocks")
     assert_equal(index.match([*TEXT, 7]), [], what="the match of a forgotten text")
-    assert_equal(index.match([6, 6, 6, 6, 6, 6, 1]), [4, 5], what="the match of the other")
+    assert_equal(
+        index.match([6, 6, 6, 6, 6, 6, 1]), [4, 5], what="the match of the other"
+    )
     assert_equal(index.evict(), 0, what="evict once more")
     index.insert(TEXT, pool.allocate(4))
-    assert_equal(index.match([*TEXT, 7]), [0, 1, 2], what="the match of a text that came back")
+    assert_equal(
+        index.match([*TEXT, 7]), [0, 1, 2], what="the match of a text that came back"
+    )
 
 
 @points(0.5)

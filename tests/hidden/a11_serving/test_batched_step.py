@@ -23,13 +23,21 @@ def _model(reference, **changes):
 
 def _cache(student, sizes, num_blocks=12, block_size=3, dtype=torch.float64):
     return student.PagedCache(
-        sizes.num_layers, num_blocks, block_size, sizes.num_kv_heads, sizes.d_head, dtype
+        sizes.num_layers,
+        num_blocks,
+        block_size,
+        sizes.num_kv_heads,
+        sizes.d_head,
+        dtype,
     )
 
 
 def _last_logits(reference, params, sizes, *texts):
     """Logits of the last token of each text, by the model without a cache."""
-    rows = [reference.decoder_lm(torch.tensor([text]), params, sizes)[0, -1] for text in texts]
+    rows = [
+        reference.decoder_lm(torch.tensor([text]), params, sizes)[0, -1]
+        for text in texts
+    ]
     return torch.stack(rows)
 
 
@@ -98,7 +106,9 @@ def test_forks_go_on_by_themselves(student, reference):
     student.batched_step(params, [("a", A[:4])], cache, sizes)
     cache.fork("a", "b")
     for i in (4, 5):
-        answer = student.batched_step(params, [("a", [A[i]]), ("b", [C[i]])], cache, sizes)
+        answer = student.batched_step(
+            params, [("a", [A[i]]), ("b", [C[i]])], cache, sizes
+        )
     expected = _last_logits(reference, params, sizes, A[:6], A[:4] + C[4:6])
     assert_close(answer, expected)
 
@@ -108,7 +118,9 @@ def test_the_weights_are_used_once_for_all_texts(student, reference):
     """Operations of a step for six texts, against six steps of one: far fewer. And the FLOPs are
     those of six tokens, with logits for six.
     """
-    params, sizes = _model(reference, num_layers=1, num_heads=2, num_kv_heads=1, vocab_size=43)
+    params, sizes = _model(
+        reference, num_layers=1, num_heads=2, num_kv_heads=1, vocab_size=43
+    )
     texts = [[(7 * i + 3 * j) % 43 for j in range(2)] for i in range(6)]
     costs = []
     for groups in ([range(6)], [[i] for i in range(6)]):
@@ -119,7 +131,9 @@ def test_the_weights_are_used_once_for_all_texts(student, reference):
         for group in groups:
             chunks = [(i, texts[i]) for i in group]
             answer, cost = student.counted("batched_step", params, chunks, cache, sizes)
-            expected = _last_logits(reference, params, sizes, *(texts[i] for i in group))
+            expected = _last_logits(
+                reference, params, sizes, *(texts[i] for i in group)
+            )
             assert_close(answer, expected)
             total = [total[0] + cost.operations, total[1] + cost.flops]
         costs.append(total)
@@ -193,7 +207,9 @@ def test_one_step_does_not_see_another(student, reference):
             assert_close(answer, _last_logits(reference, weights, config, B))
             caches[0].free("a")
     answer = student.batched_step(params, [("a", B)], caches[1], sizes)
-    assert_close(answer, _last_logits(reference, params, sizes, C + B), what="the other cache")
+    assert_close(
+        answer, _last_logits(reference, params, sizes, C + B), what="the other cache"
+    )
 
 
 @points(0.5)
@@ -206,7 +222,9 @@ def test_an_id_outside_the_vocabulary_is_refused(student, reference):
     cache.start("a")
     for token in (13, -1):
         chunks = [("a", [3, token, 2])]
-        assert_refused(student.batched_step, params, chunks, cache, sizes, sizes=(token, 13))
+        assert_refused(
+            student.batched_step, params, chunks, cache, sizes, sizes=(token, 13)
+        )
         assert_equal(cache.num_free, 12, what="the free blocks after a refused step")
     answer = student.batched_step(params, [("a", [0, 12])], cache, sizes)
     assert_close(answer, _last_logits(reference, params, sizes, [0, 12]))

@@ -65,7 +65,9 @@ def _run(student, prompt, num_beams, max_new, alpha, eos_id, num_blocks=60, **mo
 
 
 def _check(answer, expected):
-    assert_equal(answer[0], [tokens for tokens, _ in expected], what="the texts, best first,")
+    assert_equal(
+        answer[0], [tokens for tokens, _ in expected], what="the texts, best first,"
+    )
     assert_close(answer[1], [score for _, score in expected], what="the scores")
 
 
@@ -105,7 +107,10 @@ def test_scores_are_divided_by_the_length_penalty(student):
     the power of alpha divides log P.
     """
     for alpha in (0.6, 1.0, 2.0):
-        _check(_run(student, [1, 2, 3], 4, 4, alpha, 5), _best_beams([1, 2, 3], 4, 4, alpha, 5))
+        _check(
+            _run(student, [1, 2, 3], 4, 4, alpha, 5),
+            _best_beams([1, 2, 3], 4, 4, alpha, 5),
+        )
 
 
 @points(1.5)
@@ -133,7 +138,9 @@ def test_the_past_is_not_fed_again(student):
     fed = [[list(new) for new in chunks] for chunks in step.fed]
     assert_equal(fed[0], [[1, 2, 3]], what="what the first step feeds")
     sizes = [[len(new) for new in chunks] for chunks in fed[1:]]
-    assert_equal(sizes, [[1, 1, 1]] * 3, what="tokens fed for each beam in the later steps")
+    assert_equal(
+        sizes, [[1, 1, 1]] * 3, what="tokens fed for each beam in the later steps"
+    )
 
 
 @points(0.5)
@@ -168,7 +175,9 @@ def test_one_search_does_not_see_another(student):
     for (prompt, *settings), model in scripts:
         answer = student.beam_search(prompt, cache, model, *settings)
         pair = [tokens for tokens, _ in answer], [score for _, score in answer]
-        _check(pair, _best_beams(prompt, *settings, vocab_size=5 if model is other else 7))
+        _check(
+            pair, _best_beams(prompt, *settings, vocab_size=5 if model is other else 7)
+        )
 
 
 @points(0.5)
@@ -179,7 +188,15 @@ def test_what_cannot_be_searched_is_refused(student):
     for prompt, num_beams, max_new in (([], 2, 3), ([1], 0, 3), ([1], 2, 0)):
         cache, step = setting(student, 20)
         assert_refused(
-            student.beam_search, prompt, cache, step, num_beams, max_new, 0.0, -1, sizes=(0,)
+            student.beam_search,
+            prompt,
+            cache,
+            step,
+            num_beams,
+            max_new,
+            0.0,
+            -1,
+            sizes=(0,),
         )
     answer = _run(student, [1], 9, 1, 1.0, 3)
     assert_equal(len(answer[0]), 7, what="the number of texts of one token")

@@ -11,7 +11,13 @@ from autograder.suite import (
 )
 
 SIZES = SimpleNamespace(
-    num_layers=3, d_model=11, num_heads=6, num_kv_heads=2, d_head=5, d_ff=17, vocab_size=23
+    num_layers=3,
+    d_model=11,
+    num_heads=6,
+    num_kv_heads=2,
+    d_head=5,
+    d_ff=17,
+    vocab_size=23,
 )
 """A layer: W_q and W_o 2·11·30, W_k and W_v 2·11·10, the MLP 2·11·17: 1254 numbers. Three of them
 and 11·23 = 253 to unembed: 4015."""
@@ -24,14 +30,20 @@ def test_weights_are_read_once_whatever_the_batch(student):
         answer = student.decode_costs(SIZES, batch, 100, size)
         assert_equal(answer["weight_bytes"], expected, what='"weight_bytes"')
     assert_equal(
-        set(answer), {"weight_bytes", "cache_bytes", "flops", "intensity"}, what="the keys"
+        set(answer),
+        {"weight_bytes", "cache_bytes", "flops", "intensity"},
+        what="the keys",
     )
 
 
 @points(1)
 def test_each_text_brings_its_own_cache(student):
     """A token is 2·3·2·5 = 60 numbers. 9 texts of 100 tokens: 108 000 bytes in half precision."""
-    for batch, n, size, expected in ((9, 100, 2, 108_000), (1, 1, 4, 240), (4, 7, 2, 3360)):
+    for batch, n, size, expected in (
+        (9, 100, 2, 108_000),
+        (1, 1, 4, 240),
+        (4, 7, 2, 3360),
+    ):
         answer = student.decode_costs(SIZES, batch, n, size)
         assert_equal(answer["cache_bytes"], expected, what='"cache_bytes"')
 
@@ -53,7 +65,13 @@ def test_the_intensity_is_operations_for_each_byte(student, reference):
     assert_close(answer["intensity"], 8390 / 16_300, what='"intensity"')
     other = SimpleNamespace(**{**vars(SIZES), "num_kv_heads": 3})
     assert_close_in_turn(
-        student.decode_costs, reference.decode_costs, SIZES, 5, 30, 2, others=(other, 6, 31, 4)
+        student.decode_costs,
+        reference.decode_costs,
+        SIZES,
+        5,
+        30,
+        2,
+        others=(other, 6, 31, 4),
     )
 
 
@@ -63,10 +81,16 @@ def test_sizes_below_one_are_refused(student):
     for sizes in ((0, 5, 2), (3, 0, 2), (3, 5, 0), (-1, 5, 2)):
         assert_refused(student.decode_costs, SIZES, *sizes, sizes=(min(sizes),))
     answer = student.decode_costs(SIZES, 1, 2**60 + 1, 1)
-    assert_equal(answer["cache_bytes"], 60 * (2**60 + 1), what='"cache_bytes" of a long text')
-    assert_equal(answer["flops"], 8030 + 360 * (2**60 + 1), what='"flops" of a long text')
+    assert_equal(
+        answer["cache_bytes"], 60 * (2**60 + 1), what='"cache_bytes" of a long text'
+    )
+    assert_equal(
+        answer["flops"], 8030 + 360 * (2**60 + 1), what='"flops" of a long text'
+    )
     large = SimpleNamespace(**{**vars(SIZES), "vocab_size": 2**60 + 1})
     answer = student.decode_costs(large, 1, 1, 1)
     assert_equal(
-        answer["weight_bytes"], 3762 + 11 * (2**60 + 1), what='"weight_bytes" of a large model'
+        answer["weight_bytes"],
+        3762 + 11 * (2**60 + 1),
+        what='"weight_bytes" of a large model',
     )

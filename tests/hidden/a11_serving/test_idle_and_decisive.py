@@ -4,7 +4,15 @@ import math
 
 import torch
 
-from autograder.suite import assert_equal, assert_refused, call_twice, points, randn, tensor, zeros
+from autograder.suite import (
+    assert_equal,
+    assert_refused,
+    call_twice,
+    points,
+    randn,
+    tensor,
+    zeros,
+)
 
 CASES = ((4, 3, 2), (1, 5, 1), (7, 2, 6), (3, 1, 3))
 """(N, d, d_v)."""
@@ -65,7 +73,11 @@ def test_large_values_and_small_queries(student):
     for q, k, v in (
         (0.001 * randn(3), randn(4, 3), randn(4, 2)),
         (randn(3), randn(4, 3), 100 + 100 * randn(4, 2)),
-        (4000 + randn(3), randn(4, 3) + tensor([[1.0], [0.0], [0.5], [-3.0]]), randn(4, 2)),
+        (
+            4000 + randn(3),
+            randn(4, 3) + tensor([[1.0], [0.0], [0.5], [-3.0]]),
+            randn(4, 2),
+        ),
         (query, across, values),
         (query, across, values + 1),
         (query, across + randn(4, 3), values),
@@ -83,8 +95,12 @@ def test_large_values_and_small_queries(student):
 @points(0.5)
 def test_a_query_of_zeros_is_refused(student):
     """Every key gets the same weight: ValueError with the size, 3."""
-    assert_refused(student.idle_and_decisive, zeros(3), randn(4, 3), randn(4, 2), sizes=(3,))
+    assert_refused(
+        student.idle_and_decisive, zeros(3), randn(4, 3), randn(4, 2), sizes=(3,)
+    )
     q = zeros(3)
     q[1] = -2.0
-    weight, _ = _added(q, *(parts := (randn(4, 3), randn(4, 2))), *_answer(student, q, *parts)[:2])
+    weight, _ = _added(
+        q, *(parts := (randn(4, 3), randn(4, 2))), *_answer(student, q, *parts)[:2]
+    )
     assert weight >= 0.9, f"the idle token gets a weight of {weight:.4f}"

@@ -35,7 +35,9 @@ def _right(reference, q, k, v):
     return reference.grouped_attention(*wide, mask)[0].to(q.dtype)
 
 
-def _check(student, reference, q, k, v, table, block_size, rest=NAN, what="", **tolerance):
+def _check(
+    student, reference, q, k, v, table, block_size, rest=NAN, what="", **tolerance
+):
     keys, values = _in_blocks(k, v, table, block_size, 9, rest)
     answer = call_twice(student.paged_attention, q, keys, values, table, k.shape[1])
     assert_close(answer, _right(reference, q, k, v), what=what, **tolerance)
@@ -94,16 +96,42 @@ def test_scores_of_any_size(student, reference):
     large and of the other small; in float64, float32 and float16.
     """
     factors = ((600.0, 0), (600.0, 8), (-1500.0, slice(None)), (-3e10, slice(None)))
-    for dtype, tolerance in ((torch.float64, 2e-6), (torch.float32, 2e-2), (torch.float16, 2e-2)):
+    for dtype, tolerance in (
+        (torch.float64, 2e-6),
+        (torch.float32, 2e-2),
+        (torch.float16, 2e-2),
+    ):
         for factor, place in factors[: 4 if dtype == torch.float64 else 3]:
             q, k, v = randn(1, 2, 5).abs() + 1, randn(1, 9, 5), randn(1, 9, 5)
             k[:, place] = factor * (1 + 0.001 * k[:, place])
             q, k, v = (t.to(dtype) for t in (q, k, v))
-            _check(student, reference, q, k, v, [3, 0, 5], 3, 0.5, atol=tolerance, rtol=tolerance)
+            _check(
+                student,
+                reference,
+                q,
+                k,
+                v,
+                [3, 0, 5],
+                3,
+                0.5,
+                atol=tolerance,
+                rtol=tolerance,
+            )
         q, k, v = randn(2, 2, 5).abs() + 1, 600 + randn(1, 9, 5), randn(1, 9, 5)
         q[0] = -q[0]
         q, k, v = (t.to(dtype) for t in (q, k, v))
-        _check(student, reference, q, k, v, [3, 0, 5], 3, 0.5, atol=tolerance, rtol=tolerance)
+        _check(
+            student,
+            reference,
+            q,
+            k,
+            v,
+            [3, 0, 5],
+            3,
+            0.5,
+            atol=tolerance,
+            rtol=tolerance,
+        )
 
 
 @points(0.5)
@@ -114,7 +142,9 @@ def test_half_precision_sums_in_float32(student, reference):
     for block_size, table in ((3, [3, 0, 5]), (7, [1])):
         q, k, v = 12 + randn(2, 3, 8), 4 + 0.05 * randn(2, 7, 8), randn(2, 7, 8)
         q, k, v = (t.half() for t in (q, k, v))
-        answer = student.paged_attention(q, *_in_blocks(k, v, table, block_size, 9), table, 7)
+        answer = student.paged_attention(
+            q, *_in_blocks(k, v, table, block_size, 9), table, 7
+        )
         assert_close(answer, _right(reference, q, k, v), atol=3e-3, rtol=3e-3)
 
 
@@ -129,7 +159,9 @@ def test_no_tensor_grows_with_the_text(student, reference):
         table = torch.randperm(13)[: math.ceil(length / 5)].tolist()
         keys, values = _in_blocks(k, v, table, 5, 13)
         q = randn(2, 1, 7)
-        answer, cost = student.counted("paged_attention", q, keys, values, table, length)
+        answer, cost = student.counted(
+            "paged_attention", q, keys, values, table, length
+        )
         assert_close(answer, _right(reference, q, k, v))
         assert_varies(answer, above=1e-3)
         largest.append(cost.largest)

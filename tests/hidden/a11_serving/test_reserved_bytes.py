@@ -32,7 +32,9 @@ def test_blocks_are_rounded_up_for_each_text(student):
     answer = student.reserved_bytes([9, 17, 1], CONFIG, 8, 100, 2)
     assert_equal(answer["paged"], 20_160, what='"paged"')
     answer = student.reserved_bytes([8, 16], CONFIG, 8, 100, 4)
-    assert_equal(answer["paged"], 20_160, what='"paged", of texts that fill their blocks')
+    assert_equal(
+        answer["paged"], 20_160, what='"paged", of texts that fill their blocks'
+    )
     answer = student.reserved_bytes([9, 17, 1], CONFIG, 1, 100, 2)
     assert_equal(answer["paged"], 11_340, what='"paged", in blocks of one token')
     assert_equal(set(answer), {"needed", "contiguous", "paged"}, what="the keys")
@@ -42,9 +44,13 @@ def test_blocks_are_rounded_up_for_each_text(student):
 def test_lengths_that_cannot_be_are_refused(student, reference):
     """0 tokens, and 101 where 100 are possible: ValueError with the length and the capacity."""
     assert_refused(student.reserved_bytes, [9, 0], CONFIG, 8, 100, 2, sizes=(0, 100))
-    assert_refused(student.reserved_bytes, [9, 101], CONFIG, 8, 100, 2, sizes=(101, 100))
+    assert_refused(
+        student.reserved_bytes, [9, 101], CONFIG, 8, 100, 2, sizes=(101, 100)
+    )
     answer = student.reserved_bytes([100, 1], CONFIG, 8, 100, 2)
-    assert_equal(answer["needed"], 42_420, what='"needed", of a text as long as the capacity')
+    assert_equal(
+        answer["needed"], 42_420, what='"needed", of a text as long as the capacity'
+    )
     answer = student.reserved_bytes([], CONFIG, 8, 100, 2)
     assert_equal(answer["contiguous"], 0, what='"contiguous", of no text')
     large = SimpleNamespace(num_layers=1, num_kv_heads=2**30 + 1, d_head=2**30 + 1)

@@ -28,7 +28,13 @@ def _alone(requests, eos_id=None):
 @points(2)
 def test_each_text_is_what_it_is_alone(student):
     """Five requests, three places, blocks enough: each gets the text that it would get alone."""
-    requests = [([1, 2], 3), ([3], 4), ([0, 5, 6, 1, 1], 2), ([4, 4], 1), ([2, 6, 3], 5)]
+    requests = [
+        ([1, 2], 3),
+        ([3], 4),
+        ([0, 5, 6, 1, 1], 2),
+        ([4, 4], 1),
+        ([2, 6, 3], 5),
+    ]
     texts, _ = _run(student, requests, 30, 3)
     assert_equal(texts, _alone(requests), what="the texts")
 
@@ -53,7 +59,9 @@ def test_the_end_token_ends_a_text_at_once(student):
     texts, history = _run(student, requests, 30, 1, eos_id=eos_id)
     assert_equal(texts, _alone(requests, eos_id), what="the texts")
     length = len(texts[0])
-    assert_equal(history[length][0], (1, 2), what="who takes part once the first text has ended")
+    assert_equal(
+        history[length][0], (1, 2), what="who takes part once the first text has ended"
+    )
 
 
 @points(2)
@@ -83,7 +91,9 @@ def test_blocks_that_running_texts_are_about_to_take_are_not_free(student):
     requests = [([1, 2], 2), ([3, 3, 3], 2), ([1], 1)]
     _, history = _run(student, requests, 3, 3)
     expected = [[(0, 2), (1, 3)], [(0, 1)], [(1, 4), (2, 1)]]
-    assert_equal(history, expected, what="the history: request 1 gives way and comes back")
+    assert_equal(
+        history, expected, what="the history: request 1 gives way and comes back"
+    )
     requests = [([1, 2], 2), ([4], 1), ([3, 3, 3], 1)]
     _, history = _run(student, requests, 3, 2)
     expected = [[(0, 2), (1, 1)], [(0, 1)], [(2, 3)]]
@@ -101,7 +111,9 @@ def test_the_last_one_gives_way_and_reads_its_text_again(student):
         [(0, 2), (1, 1), (2, 2)],  # one block each
         [(0, 1), (1, 1)],  # 0 and 2 need another, and one is free: 2 gives way
         [(0, 1), (1, 1)],  # 1 takes the last block, and leaves
-        [(0, 1)],  # 0 takes a third one; 2 needs two for its three tokens, and one is left
+        [
+            (0, 1)
+        ],  # 0 takes a third one; 2 needs two for its three tokens, and one is left
         [(0, 1)],
         [(2, 3), (3, 1)],
         [(2, 1)],
@@ -133,18 +145,24 @@ def test_one_call_does_not_see_another(student):
         for requests, places, end in (usual, usual, changed, usual):
             texts, history = student.serve(requests, cache, step, places, **end)
             assert_equal(texts, _alone(requests, **end), what="the texts")
-            assert_equal(len(history[0]), places, what="how many take part in the first step")
+            assert_equal(
+                len(history[0]), places, what="how many take part in the first step"
+            )
     other = student.define(STEP, "make_step")(cache, 5, 2.0)
     for model, vocab_size in ((step, 7), (step, 7), (other, 5)):
         texts, _ = student.serve(few, cache, model, 2)
-        expected = [alone(prompt, max_new, vocab_size=vocab_size) for prompt, max_new in few]
+        expected = [
+            alone(prompt, max_new, vocab_size=vocab_size) for prompt, max_new in few
+        ]
         assert_equal(texts, expected, what="the texts of two models in turn")
 
 
 @points(1)
 def test_many_requests_in_little_memory(student, reference):
     """Nine requests, four places, five blocks: the whole history, and each text as if alone."""
-    requests = [([(3 * i + j) % 7 for j in range(1 + i % 4)], 1 + (5 * i) % 6) for i in range(9)]
+    requests = [
+        ([(3 * i + j) % 7 for j in range(1 + i % 4)], 1 + (5 * i) % 6) for i in range(9)
+    ]
     texts, history = _run(student, requests, 5, 4)
     assert_equal(texts, _alone(requests), what="the texts")
     expected = _run(reference_in(reference), requests, 5, 4)[1]

@@ -19,14 +19,21 @@ class make_step:  # noqa: N801 - a class that is called like a function
     """A step of the toy model: keys are token ids. `fed` is None, or has what each step was given."""
 
     def __init__(self, cache, vocab_size, scale, fed=None):
-        self.cache, self.vocab_size, self.scale, self.fed = cache, vocab_size, scale, fed
+        self.cache, self.vocab_size, self.scale, self.fed = (
+            cache,
+            vocab_size,
+            scale,
+            fed,
+        )
 
     def __call__(self, chunks):
         if self.fed is not None:
             self.fed.append([[int(token) for token in new] for _, new in chunks])
         rows = []
         for name, new in chunks:
-            ids = torch.tensor([int(token) for token in new], dtype=torch.float64).view(1, -1, 1)
+            ids = torch.tensor([int(token) for token in new], dtype=torch.float64).view(
+                1, -1, 1
+            )
             self.cache.append(name, 0, ids, ids)
             self.cache.advance(name, ids.shape[1])
             text = self.cache.gather(name, 0)[0].flatten()

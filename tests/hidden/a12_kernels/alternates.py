@@ -37,7 +37,11 @@ def _wrapped_rows_kernel(
         b_ptrs += BK * sbk
     offs_cm, offs_cn = pid_m * BM + tl.arange(0, BM), pid_n * BN + tl.arange(0, BN)
     inside = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)
-    tl.store(C + N * offs_cm[:, None] + offs_cn[None, :], total.to(C.dtype.element_ty), mask=inside)
+    tl.store(
+        C + N * offs_cm[:, None] + offs_cn[None, :],
+        total.to(C.dtype.element_ty),
+        mask=inside,
+    )
     tl.store(Order + pid_m * num_n + pid_n, pid)
 
 
@@ -87,7 +91,9 @@ def block_pointers_and_swizzle(a, b, group):
         raise ValueError(f"K is {inner} and {rest}, the group {group}")
     m, n = a.shape[0], b.shape[1]
     c = a.new_empty(m, n)
-    order = torch.empty((m + 31) // 32, (n + 31) // 32, dtype=torch.int32, device=a.device)
+    order = torch.empty(
+        (m + 31) // 32, (n + 31) // 32, dtype=torch.int32, device=a.device
+    )
     _block_pointer_kernel[(order.numel(),)](
         a, b, c, order, m, n, inner, *a.stride(), *b.stride(), group, T=32
     )
@@ -133,7 +139,9 @@ def _two_stages_kernel(
     rows, lanes, dims = start * B + tl.arange(0, B), tl.arange(0, B), tl.arange(0, D)
     shift = N_K - N_Q
     q = tl.load(
-        Q + zh * N_Q * D + rows[:, None] * D + dims[None, :], mask=(rows < N_Q)[:, None], other=0.0
+        Q + zh * N_Q * D + rows[:, None] * D + dims[None, :],
+        mask=(rows < N_Q)[:, None],
+        other=0.0,
     )
     m_i = tl.full([B], -float("inf"), tl.float32)
     l_i = tl.zeros([B], tl.float32)
@@ -184,7 +192,19 @@ def stages_and_powers_of_two(q, k, v):
     Z, H, N_Q, D = q.shape
     o, lse = torch.empty_like(q), q.new_empty((Z, H, N_Q), dtype=torch.float32)
     _two_stages_kernel[(triton.cdiv(N_Q, 32), Z * H, 1)](
-        q, k, v, o, lse, H * N_Q, N_Q, k.size(2), D**-0.5, D=D, B=32, num_warps=8, num_stages=2
+        q,
+        k,
+        v,
+        o,
+        lse,
+        H * N_Q,
+        N_Q,
+        k.size(2),
+        D**-0.5,
+        D=D,
+        B=32,
+        num_warps=8,
+        num_stages=2,
     )
     return o, lse
 
@@ -199,8 +219,12 @@ def _while_some_query_sees_kernel(
     q_tile = tl.make_block_ptr(
         q_ptr + place * n_q * D, (n_q, D), (D, 1), (first, 0), (32, D), (1, 0)
     )
-    k_tile = tl.make_block_ptr(k_ptr + place * n_k * D, (D, n_k), (1, D), (0, 0), (D, 32), (0, 1))
-    v_tile = tl.make_block_ptr(v_ptr + place * n_k * D, (n_k, D), (D, 1), (0, 0), (32, D), (1, 0))
+    k_tile = tl.make_block_ptr(
+        k_ptr + place * n_k * D, (D, n_k), (1, D), (0, 0), (D, 32), (0, 1)
+    )
+    v_tile = tl.make_block_ptr(
+        v_ptr + place * n_k * D, (n_k, D), (D, 1), (0, 0), (32, D), (1, 0)
+    )
     o_tile = tl.make_block_ptr(
         o_ptr + place * n_q * D, (n_q, D), (D, 1), (first, 0), (32, D), (1, 0)
     )
@@ -249,7 +273,10 @@ def _turned_scores_kernel(
     cols, dims, lanes = start * B + tl.arange(0, B), tl.arange(0, D), tl.arange(0, B)
     at_k = zh * N_K * D + cols[:, None] * D + dims[None, :]
     there = cols[:, None] < N_K
-    k, v = tl.load(K + at_k, mask=there, other=0.0), tl.load(V + at_k, mask=there, other=0.0)
+    k, v = (
+        tl.load(K + at_k, mask=there, other=0.0),
+        tl.load(V + at_k, mask=there, other=0.0),
+    )
     dk, dv = tl.zeros([B, D], tl.float32), tl.zeros([B, D], tl.float32)
     lo = tl.maximum(start * B - (N_K - N_Q), 0) // B * B
     for m in range(lo, N_Q, B):
@@ -289,7 +316,9 @@ def _seen_keys_kernel(
         at_k = zh * N_K * D + cols[:, None] * D + dims[None, :]
         k = tl.load(K + at_k, mask=cols[:, None] < N_K, other=0.0)
         v = tl.load(V + at_k, mask=cols[:, None] < N_K, other=0.0)
-        p = tl.exp(tl.dot(q, tl.trans(k), input_precision="ieee") * sm_scale - lse[:, None])
+        p = tl.exp(
+            tl.dot(q, tl.trans(k), input_precision="ieee") * sm_scale - lse[:, None]
+        )
         p = tl.where(rows[:, None] + N_K - N_Q >= cols[None, :], p, 0.0)
         ds = p * (tl.dot(do, tl.trans(v), input_precision="ieee") - delta[:, None])
         dq = tl.dot(ds, k, dq, input_precision="ieee")
@@ -315,7 +344,10 @@ def skips_what_is_hidden(q, k, v, o, lse, do):
     "causal_attention_backward",
     replace=[
         ("p * (dp - delta[:, None])", "p * dp - p * delta[:, None]"),
-        ("tl.exp(s - lse[:, None])", "tl.math.exp2((s - lse[:, None]) * 1.4426950408889634)"),
+        (
+            "tl.exp(s - lse[:, None])",
+            "tl.math.exp2((s - lse[:, None]) * 1.4426950408889634)",
+        ),
         ("dv += tl.dot(tl.trans(p), do", "dv += tl.dot(p.T, do"),
         ("range(0, N_k, BLOCK)", "tl.range(0, N_k, BLOCK)"),
     ],
@@ -354,11 +386,16 @@ def _normalized_parts_kernel(
     one = tl.where(first_row[:, None], answer, 0.0)
     place = head * splits + split
     tl.store(part_ptr + place * D + dims, tl.sum(one, 0))
-    tl.store(lse_ptr + place, tl.max(tl.where(first_row, m + tl.log(total), float("-inf")), 0))
+    tl.store(
+        lse_ptr + place,
+        tl.max(tl.where(first_row, m + tl.log(total), float("-inf")), 0),
+    )
 
 
 @triton.jit
-def _weighted_by_lse_kernel(lse_ptr, part_ptr, o_ptr, whole_ptr, splits, D: tl.constexpr):
+def _weighted_by_lse_kernel(
+    lse_ptr, part_ptr, o_ptr, whole_ptr, splits, D: tl.constexpr
+):
     """The parts one after the other, each with the weight exp(lse)."""
     head = tl.program_id(0)
     dims = tl.arange(0, D)
@@ -384,7 +421,9 @@ def parts_with_their_log_sum_exp(q, k, v, splits):
     lses = torch.zeros(b * h, splits, device=q.device)
     o, lse = torch.zeros_like(q), torch.zeros(b, h, device=q.device)
     each = -(-n // splits)
-    _normalized_parts_kernel[(splits, b * h)](q, k, v, lses, part, n, each, splits, d**-0.5, D=d)
+    _normalized_parts_kernel[(splits, b * h)](
+        q, k, v, lses, part, n, each, splits, d**-0.5, D=d
+    )
     _weighted_by_lse_kernel[(b * h,)](lses, part, o, lse, splits, D=d)
     return o, lse, lses.view(b, h, splits)
 
@@ -393,8 +432,14 @@ def parts_with_their_log_sum_exp(q, k, v, splits):
     "split_decode",
     replace=[
         ("tl.sum(q[None, :] * k, 1) * scale", "tl.sum(k * q[None, :] * scale, axis=1)"),
-        ("o = tl.sum(o_s * shrink[:, None], 0) / l", "o = tl.sum(o_s * (shrink / l)[:, None], 0)"),
-        ("l = tl.sum(l_s * shrink, 0)", "l = tl.sum(tl.where(inside, l_s * shrink, 0.0), 0)"),
+        (
+            "o = tl.sum(o_s * shrink[:, None], 0) / l",
+            "o = tl.sum(o_s * (shrink / l)[:, None], 0)",
+        ),
+        (
+            "l = tl.sum(l_s * shrink, 0)",
+            "l = tl.sum(tl.where(inside, l_s * shrink, 0.0), 0)",
+        ),
         ("D=d, BLOCK=32", "D=d, BLOCK=16"),
     ],
 )
@@ -420,7 +465,10 @@ def where_the_ridge_is(flops, elements, bytes_per_element, peak, bandwidth):
 
 @alternate("limits")
 def two_times_in_a_dict(flops, elements, bytes_per_element, peak, bandwidth):
-    times = {"products": flops / peak, "traffic": elements * bytes_per_element / bandwidth}
+    times = {
+        "products": flops / peak,
+        "traffic": elements * bytes_per_element / bandwidth,
+    }
     slower = max(times, key=times.get)  # of equal ones the first
     return {
         "intensity": flops / elements / bytes_per_element,

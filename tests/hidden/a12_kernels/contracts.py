@@ -28,7 +28,11 @@ def _product_and_order(a, b, group):
 
 contract(
     "matmul",
-    calls(a=tensor("M", "K", values=TAME), b=tensor("K", "N", values=TAME), group=whole(1, 4)),
+    calls(
+        a=tensor("M", "K", values=TAME),
+        b=tensor("K", "N", values=TAME),
+        group=whole(1, 4),
+    ),
     definition=_product_and_order,
     sizes={"M": (1, 100), "K": (1, 40), "N": (1, 70)},
     dtypes=DTYPES,
@@ -38,7 +42,9 @@ contract(
 def _some_order(draw):
     """The numbers of the programs in any order."""
     rows, columns = draw.whole(1, 5), draw.whole(1, 5)
-    numbers = torch.randperm(rows * columns, generator=torch.Generator().manual_seed(rows))
+    numbers = torch.randperm(
+        rows * columns, generator=torch.Generator().manual_seed(rows)
+    )
     return numbers.view(rows, columns).int()
 
 

@@ -12,7 +12,11 @@ def assert_answer(answer, expected, launch, atol=2e-6, rtol=2e-6, what=""):
         f"The wrapper computes with torch ({', '.join(launch.computed)}). It may allocate, rearrange "
         "and launch; arithmetic belongs in the kernel."
     )
-    if launch.unfilled and isinstance(answer, torch.Tensor) and bool(answer.isnan().any()):
+    if (
+        launch.unfilled
+        and isinstance(answer, torch.Tensor)
+        and bool(answer.isnan().any())
+    ):
         raise AssertionError(
             f"There is nan in the answer, and masked lanes of {', '.join(launch.unfilled)} were "
             "loaded without other=. On a GPU they would hold anything; here they are nan."

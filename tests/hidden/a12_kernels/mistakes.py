@@ -147,7 +147,10 @@ def tiles_are_rounded_down(): ...
 @mistake(
     "matmul",
     hint="c has the dtype of a.",
-    replace=("torch.empty(m, n, dtype=a.dtype", "torch.empty(m, n, dtype=torch.float32"),
+    replace=(
+        "torch.empty(m, n, dtype=a.dtype",
+        "torch.empty(m, n, dtype=torch.float32",
+    ),
 )
 def product_comes_out_as_float32(): ...
 
@@ -202,7 +205,10 @@ def only_a_group_of_zero_is_refused(): ...
 @mistake(
     "tiles_asked_for",
     hint="What two programs ask for is fetched once. You counted it for each of them.",
-    replace=("return (rows + columns) * depth", "return 2 * int(running.sum()) * depth"),
+    replace=(
+        "return (rows + columns) * depth",
+        "return 2 * int(running.sum()) * depth",
+    ),
 )
 def counts_for_every_program(): ...
 
@@ -257,7 +263,10 @@ def takes_programs_to_go_row_by_row(): ...
     hint="A count is an int, and yours is a tensor: int(…) of the sum.",
     replace=[
         ("rows = int(running.any(dim=1).sum())", "rows = running.any(dim=1).sum()"),
-        ("columns = int(running.any(dim=0).sum())", "columns = running.any(dim=0).sum()"),
+        (
+            "columns = int(running.any(dim=0).sum())",
+            "columns = running.any(dim=0).sum()",
+        ),
     ],
     keeps=0.65,
 )
@@ -300,7 +309,10 @@ def loop_ends_at_the_first_query(): ...
     "causal_attention",
     hint="With more keys than queries every query sees further: N_k - N_q belongs into the end of the "
     "loop, too.",
-    replace=("(tl.program_id(0) + 1) * BLOCK + N_k - N_q", "(tl.program_id(0) + 1) * BLOCK"),
+    replace=(
+        "(tl.program_id(0) + 1) * BLOCK + N_k - N_q",
+        "(tl.program_id(0) + 1) * BLOCK",
+    ),
 )
 def loop_ends_without_the_offset(): ...
 
@@ -379,7 +391,10 @@ def queries_are_loaded_without_mask(): ...
 @mistake(
     "causal_attention",
     hint="The last tile of keys sticks out of k: mask the load of its rows.",
-    replace=("k_ptr + k_places, mask=columns[:, None] < N_k, other=0.0", "k_ptr + k_places"),
+    replace=(
+        "k_ptr + k_places, mask=columns[:, None] < N_k, other=0.0",
+        "k_ptr + k_places",
+    ),
 )
 def keys_are_loaded_without_mask(): ...
 
@@ -399,7 +414,10 @@ def masked_values_hold_anything(): ...
     "causal_attention",
     hint="The last query tile is ragged: mask the store of o, or it writes into the next head, or past "
     "the end.",
-    replace=("o.to(o_ptr.dtype.element_ty), mask=inside)", "o.to(o_ptr.dtype.element_ty))"),
+    replace=(
+        "o.to(o_ptr.dtype.element_ty), mask=inside)",
+        "o.to(o_ptr.dtype.element_ty))",
+    ),
 )
 def outputs_are_stored_without_mask(): ...
 
@@ -460,7 +478,10 @@ def lse_is_in_base_2(): ...
 @mistake(
     "causal_attention",
     hint='tl.dot rounds float32 to 10 bits of mantissa unless it is told not to: input_precision="ieee".',
-    replace=('tl.dot(q, tl.trans(k), input_precision="ieee")', "tl.dot(q, tl.trans(k))"),
+    replace=(
+        'tl.dot(q, tl.trans(k), input_precision="ieee")',
+        "tl.dot(q, tl.trans(k))",
+    ),
 )
 def scores_are_rounded_to_tf32(): ...
 
@@ -636,7 +657,10 @@ def dq_is_added_by_atomics(): ...
     "causal_attention_backward",
     hint="The last tile of keys is ragged: mask the store of dk, or it writes into the next head, or past "
     "the end.",
-    replace=("tl.store(dk_ptr + k_places, dk, mask=k_inside)", "tl.store(dk_ptr + k_places, dk)"),
+    replace=(
+        "tl.store(dk_ptr + k_places, dk, mask=k_inside)",
+        "tl.store(dk_ptr + k_places, dk)",
+    ),
 )
 def dk_is_stored_without_mask(): ...
 
@@ -645,7 +669,10 @@ def dk_is_stored_without_mask(): ...
     "causal_attention_backward",
     hint="The last tile of queries is ragged: mask the store of dq, or it writes into the next head, or "
     "past the end.",
-    replace=("tl.store(dq_ptr + q_places, dq, mask=q_inside)", "tl.store(dq_ptr + q_places, dq)"),
+    replace=(
+        "tl.store(dq_ptr + q_places, dq, mask=q_inside)",
+        "tl.store(dq_ptr + q_places, dq)",
+    ),
 )
 def dq_is_stored_without_mask(): ...
 
@@ -654,7 +681,10 @@ def dq_is_stored_without_mask(): ...
     "causal_attention_backward",
     hint='tl.dot rounds float32 to 10 bits of mantissa unless it is told not to: input_precision="ieee", '
     "in every product.",
-    replace=('tl.dot(do, tl.trans(v), input_precision="ieee")', "tl.dot(do, tl.trans(v))"),
+    replace=(
+        'tl.dot(do, tl.trans(v), input_precision="ieee")',
+        "tl.dot(do, tl.trans(v))",
+    ),
 )
 def gradients_of_weights_are_rounded_to_tf32(): ...
 
@@ -743,7 +773,10 @@ def merged_l_is_not_rescaled(): ...
 @mistake(
     "split_decode",
     hint="After the merge the sum of values is divided by the sum of weights, l.",
-    replace=("o = tl.sum(o_s * shrink[:, None], 0) / l", "o = tl.sum(o_s * shrink[:, None], 0)"),
+    replace=(
+        "o = tl.sum(o_s * shrink[:, None], 0) / l",
+        "o = tl.sum(o_s * shrink[:, None], 0)",
+    ),
     keeps=0.65,
 )
 def merged_o_is_not_divided(): ...
@@ -781,7 +814,10 @@ def keys_beyond_the_part_count(): ...
 @mistake(
     "split_decode",
     hint="The last part may have fewer keys, and the rows behind it are not there: mask the load of k.",
-    replace=("tl.load(k_ptr + places, mask=inside[:, None], other=0.0)", "tl.load(k_ptr + places)"),
+    replace=(
+        "tl.load(k_ptr + places, mask=inside[:, None], other=0.0)",
+        "tl.load(k_ptr + places)",
+    ),
 )
 def keys_of_parts_are_loaded_without_mask(): ...
 
@@ -808,7 +844,10 @@ def lanes_beyond_the_parts_have_maximum_zero(): ...
 @mistake(
     "split_decode",
     hint="The running maximum starts at -inf: all scores may be far below 0, and a part may be empty.",
-    replace=('m = tl.full([1], float("-inf"), tl.float32)', "m = tl.zeros([1], tl.float32)"),
+    replace=(
+        'm = tl.full([1], float("-inf"), tl.float32)',
+        "m = tl.zeros([1], tl.float32)",
+    ),
 )
 def part_starts_at_maximum_zero(): ...
 
@@ -816,7 +855,10 @@ def part_starts_at_maximum_zero(): ...
 @mistake(
     "split_decode",
     hint="exp(1000) is infinite. Keep the running maximum, and subtract it.",
-    replace=("m_new = tl.maximum(m, tl.max(s, 0))", "m_new = tl.zeros([1], tl.float32)"),
+    replace=(
+        "m_new = tl.maximum(m, tl.max(s, 0))",
+        "m_new = tl.zeros([1], tl.float32)",
+    ),
 )
 def parts_keep_no_maximum(): ...
 
@@ -824,7 +866,10 @@ def parts_keep_no_maximum(): ...
 @mistake(
     "split_decode",
     hint="Inside a part, too, what was summed with an older maximum is brought to the new one: o.",
-    replace=("o = o * shrink + tl.sum(p[:, None] * v, 0)", "o = o + tl.sum(p[:, None] * v, 0)"),
+    replace=(
+        "o = o * shrink + tl.sum(p[:, None] * v, 0)",
+        "o = o + tl.sum(p[:, None] * v, 0)",
+    ),
 )
 def o_is_not_rescaled_inside_a_part(): ...
 
@@ -844,7 +889,10 @@ def all_heads_use_the_keys_of_one(): ...
 @mistake(
     "split_decode",
     hint="Which axis of your grid counts the parts, and which one the heads? Kernel and launch disagree.",
-    replace=("part_kernel[(splits, batch * heads)]", "part_kernel[(batch * heads, splits)]"),
+    replace=(
+        "part_kernel[(splits, batch * heads)]",
+        "part_kernel[(batch * heads, splits)]",
+    ),
     keeps=0.65,
 )
 def axes_of_the_grid_are_exchanged(): ...
@@ -872,7 +920,10 @@ def decoded_scores_are_not_scaled(): ...
 @mistake(
     "split_decode",
     hint="log(l) is relative to the maximum: the log-sum-exp is m + log(l).",
-    replace=("tl.store(lse_ptr + head, m + tl.log(l))", "tl.store(lse_ptr + head, tl.log(l))"),
+    replace=(
+        "tl.store(lse_ptr + head, m + tl.log(l))",
+        "tl.store(lse_ptr + head, tl.log(l))",
+    ),
     keeps=0.65,
 )
 def merged_lse_lacks_the_maximum(): ...
@@ -1023,7 +1074,10 @@ def sentences_do_not_count(): ...
 @mistake(
     "busy_share",
     hint="Eleven programs on ten processors take two waves, and nine of ten watch the second one.",
-    replace=("return programs / (waves * processors)", "return min(1.0, programs / processors)"),
+    replace=(
+        "return programs / (waves * processors)",
+        "return min(1.0, programs / processors)",
+    ),
 )
 def last_wave_is_taken_for_full(): ...
 
@@ -1031,7 +1085,10 @@ def last_wave_is_taken_for_full(): ...
 @mistake(
     "busy_share",
     hint="Ten programs fill ten processors in one wave: waves are rounded up, and no more.",
-    replace=("waves = -(-programs // processors)", "waves = programs // processors + 1"),
+    replace=(
+        "waves = -(-programs // processors)",
+        "waves = programs // processors + 1",
+    ),
 )
 def full_waves_get_another_one(): ...
 

@@ -33,10 +33,14 @@ def _mm(
     for step in range(tl.cdiv(K, T)):
         k = step * T + kk
         left = tl.load(
-            A + r[:, None] * s0 + k[None, :] * s1, mask=(r < M)[:, None] & (k < K)[None, :], other=0
+            A + r[:, None] * s0 + k[None, :] * s1,
+            mask=(r < M)[:, None] & (k < K)[None, :],
+            other=0,
         )
         right = tl.load(
-            B + k[:, None] * t0 + c[None, :] * t1, mask=(k < K)[:, None] & (c < N)[None, :], other=0
+            B + k[:, None] * t0 + c[None, :] * t1,
+            mask=(k < K)[:, None] & (c < N)[None, :],
+            other=0,
         )
         total += tl.dot(left, right, input_precision="ieee")
     tl.store(
@@ -54,7 +58,18 @@ def _launch_mm(a, b, group, grouped, strides_of_b):
     tiles = ((M + 31) // 32, (N + 31) // 32)
     order = a.new_empty(tiles, dtype=torch.int32)
     _mm[(tiles[0] * tiles[1],)](
-        a, b, out, order, M, N, K, *a.stride(), *strides_of_b, group, T=32, GROUPED=grouped
+        a,
+        b,
+        out,
+        order,
+        M,
+        N,
+        K,
+        *a.stride(),
+        *strides_of_b,
+        group,
+        T=32,
+        GROUPED=grouped,
     )
     return out, order
 
@@ -68,7 +83,10 @@ def one_row_after_the_other(a, b, group):
 
 @sample(
     "matmul",
-    deserves=("second_matrix_is_taken_for_contiguous", "sizes_of_matrices_are_not_checked"),
+    deserves=(
+        "second_matrix_is_taken_for_contiguous",
+        "sizes_of_matrices_are_not_checked",
+    ),
 )
 def rows_of_b_are_n_apart(a, b, group):
     if group < 1:
@@ -89,7 +107,9 @@ def grouped_with_checks(a, b, group):
 # --- tiles_asked_for
 
 
-@sample("tiles_asked_for", deserves=("counts_for_every_program", "depth_is_not_checked"))
+@sample(
+    "tiles_asked_for", deserves=("counts_for_every_program", "depth_is_not_checked")
+)
 def two_strips_a_program(order, depth, programs):
     if programs < 1:
         raise ValueError(f"{programs} programs")
@@ -131,7 +151,11 @@ def _fwd(
         ok = (j[None, :] < NK) & (i[:, None] + (NK - NQ) >= j[None, :])
         m, l, acc = take_in(m, l, acc, tl.where(ok, s, -float("inf")), v)
     acc /= tl.where(l == 0, 1.0, l)[:, None]
-    tl.store(Out + i[:, None] * D + d[None, :], acc.to(Out.dtype.element_ty), mask=i[:, None] < NQ)
+    tl.store(
+        Out + i[:, None] * D + d[None, :],
+        acc.to(Out.dtype.element_ty),
+        mask=i[:, None] < NQ,
+    )
     tl.store(Lse + i, m + tl.log(l), mask=i < NQ)
 
 
@@ -139,7 +163,18 @@ def _launch_fwd(q, k, v, stop_early, power=-0.5):
     b, h, n, d = q.shape
     out, lse = torch.empty_like(q), torch.empty(b, h, n)
     _fwd[(triton.cdiv(n, 32), b * h)](
-        q, k, v, out, lse, n, k.size(-2), d**power, stop_early=stop_early, D=d, B=32, num_warps=8
+        q,
+        k,
+        v,
+        out,
+        lse,
+        n,
+        k.size(-2),
+        d**power,
+        stop_early=stop_early,
+        D=d,
+        B=32,
+        num_warps=8,
     )
     return out, lse
 
@@ -175,9 +210,15 @@ def _piece(
     for lo in range(s * step, hi, 64):
         j = lo + t
         ok = j < hi
-        k = tl.load(K + (bh * n + j)[:, None] * D + d[None, :], mask=ok[:, None], other=0.0)
-        v = tl.load(V + (bh * n + j)[:, None] * D + d[None, :], mask=ok[:, None], other=0.0)
-        score = tl.where(ok, tl.sum(k.to(tl.float32) * q[None, :], axis=1) * c, -float("inf"))
+        k = tl.load(
+            K + (bh * n + j)[:, None] * D + d[None, :], mask=ok[:, None], other=0.0
+        )
+        v = tl.load(
+            V + (bh * n + j)[:, None] * D + d[None, :], mask=ok[:, None], other=0.0
+        )
+        score = tl.where(
+            ok, tl.sum(k.to(tl.float32) * q[None, :], axis=1) * c, -float("inf")
+        )
         new = tl.maximum(top, tl.max(score, axis=0))
         w = tl.exp(score - new)
         total = total * tl.exp(top - new) + tl.sum(w, axis=0)
@@ -216,7 +257,19 @@ def _launch_pieces(q, k, v, splits, step, divided):
     os_, part_lse = torch.empty(b, h, splits, d), torch.empty(b, h, splits)
     o, lse = torch.empty_like(q), torch.empty(b, h)
     _piece[(splits, b * h)](
-        q, k, v, ms, ls, os_, part_lse, n, step, splits, 1 / math.sqrt(d), D=d, DIVIDED=divided
+        q,
+        k,
+        v,
+        ms,
+        ls,
+        os_,
+        part_lse,
+        n,
+        step,
+        splits,
+        1 / math.sqrt(d),
+        D=d,
+        DIVIDED=divided,
     )
     _join[(b * h,)](ms, ls, os_, o, lse, splits, D=d)
     return o, lse, part_lse
@@ -229,7 +282,10 @@ def averages_of_averages(q, k, v, splits):
     return _launch_pieces(q, k, v, splits, -(-k.shape[2] // splits), True)
 
 
-@sample("split_decode", deserves=("last_keys_belong_to_nobody", "only_zero_parts_are_refused"))
+@sample(
+    "split_decode",
+    deserves=("last_keys_belong_to_nobody", "only_zero_parts_are_refused"),
+)
 def equal_pieces(q, k, v, splits):
     if not splits:
         raise ValueError(f"cannot cut into {splits}")

@@ -19,7 +19,13 @@ def test_a_token_sees_itself_and_those_before(student):
     """64 queries and keys with scores of 0: row i is the mean of the values 0 to i."""
     v = rounded(randn(1, 2, 64, 16))
     (o, _), launch = _launch(student, zeros(1, 2, 64, 16), zeros(1, 2, 64, 16), v)
-    assert_answer(o, _whole(zeros(1, 2, 64, 16), zeros(1, 2, 64, 16), v)[0], launch, 2e-3, what="o")
+    assert_answer(
+        o,
+        _whole(zeros(1, 2, 64, 16), zeros(1, 2, 64, 16), v)[0],
+        launch,
+        2e-3,
+        what="o",
+    )
 
 
 @points(2)
@@ -102,13 +108,17 @@ def test_tiles_above_the_diagonal_are_not_visited(student):
     """Counted: 128 tokens are 16 tiles of 32 by 32, of which the kernel visits 1 + 2 + 3 + 4."""
     launch = _assert_attention(student, *_inputs(1, 2, 128, 128, 16))
     _assert_tiles(launch, 10, queries=128)
-    assert launch.largest <= 1024, f"A tile has {launch.largest} elements, more than 32 × 32."
+    assert launch.largest <= 1024, (
+        f"A tile has {launch.largest} elements, more than 32 × 32."
+    )
 
 
 @points(1)
 def test_the_last_tile_depends_on_the_offset(student):
     """Counted: 64 queries on 128 keys visit 3 + 4 tiles; on 65 keys 2 + 3."""
-    _assert_tiles(_assert_attention(student, *_inputs(1, 2, 64, 128, 16)), 7, queries=64)
+    _assert_tiles(
+        _assert_attention(student, *_inputs(1, 2, 64, 128, 16)), 7, queries=64
+    )
     launch = _assert_attention(student, *_inputs(1, 2, 64, 65, 16))
     loaded = launch.loads.get("k", 0) // (2 * 16)
     assert loaded == 64 + 65, (
@@ -153,6 +163,8 @@ def _whole(q, k, v):
     """(o, lse) in float32 by the whole matrix."""
     n_q, n_k = q.shape[2], k.shape[2]
     s = torch.einsum("bhid,bhjd->bhij", q.double(), k.double()) * q.shape[-1] ** -0.5
-    s = s.masked_fill(torch.arange(n_k) > torch.arange(n_q)[:, None] + n_k - n_q, -torch.inf)
+    s = s.masked_fill(
+        torch.arange(n_k) > torch.arange(n_q)[:, None] + n_k - n_q, -torch.inf
+    )
     o = torch.softmax(s, dim=-1).nan_to_num(0.0) @ v.double()
     return o.float(), torch.logsumexp(s, dim=-1).float()

@@ -56,7 +56,9 @@ def test_rows_that_see_nothing_contribute_nothing(student):
     """72 queries on 20 keys: the first 52 see nothing. Their dq is 0, and nothing is nan."""
     inputs, expected = _case(1, 2, 72, 20, 16)
     gradients, launch = student.launch("causal_attention_backward", *inputs)
-    assert_answer(gradients[0][:, :, :52], zeros(1, 2, 52, 16).float(), launch, what="dq")
+    assert_answer(
+        gradients[0][:, :, :52], zeros(1, 2, 52, 16).float(), launch, what="dq"
+    )
     for gradient, right, name in zip(gradients, expected, NAMES, strict=True):
         assert_answer(gradient, right, launch, 1e-2, what=name)
 
@@ -115,7 +117,9 @@ def test_keys_stay_on_the_chip(student):
             f"The kernels load {loaded} numbers of {name}; once, and then once for each of two "
             f"query tiles, are {most}."
         )
-    assert launch.largest <= 1024, f"A tile has {launch.largest} elements, more than 32 × 32."
+    assert launch.largest <= 1024, (
+        f"A tile has {launch.largest} elements, more than 32 × 32."
+    )
 
 
 @points(0.5)
@@ -129,9 +133,13 @@ def _case(b, h, n_q, n_k, d, parts=8):
     """(q, k, v, o, lse, do) and (dq, dk, dv) by the whole matrix, in float32."""
     shapes = [(b, h, n, d) for n in (n_q, n_k, n_k, n_q)]
     numbers = [randn(*shape) for shape in shapes]
-    q, k, v, do = (rounded(t, parts).double() if parts else t.float().double() for t in numbers)
+    q, k, v, do = (
+        rounded(t, parts).double() if parts else t.float().double() for t in numbers
+    )
     s = torch.einsum("bhid,bhjd->bhij", q, k) / math.sqrt(d)
-    s = s.masked_fill(torch.arange(n_k) > torch.arange(n_q)[:, None] + n_k - n_q, -torch.inf)
+    s = s.masked_fill(
+        torch.arange(n_k) > torch.arange(n_q)[:, None] + n_k - n_q, -torch.inf
+    )
     p = torch.softmax(s, dim=-1).nan_to_num(0.0)
     o = p @ v
     ds = p * (do @ v.mT - (do * o).sum(dim=-1, keepdim=True)) / math.sqrt(d)

@@ -17,7 +17,9 @@ def test_the_slower_of_two_decides(student):
 @points(1)
 def test_both_go_on_at_the_same_time(student):
     """The times are not added up: 3 s of products and 3 s of traffic are 3 s."""
-    assert_close(student.limits(300, 30, 1, 100.0, 10.0)["seconds"], 3.0, what="seconds")
+    assert_close(
+        student.limits(300, 30, 1, 100.0, 10.0)["seconds"], 3.0, what="seconds"
+    )
 
 
 @points(1.5)
@@ -39,7 +41,9 @@ def test_what_the_chip_waits_for(student):
 def test_every_argument_counts(student, reference):
     """Each of the five in turn is another one; and numbers come back, floats."""
     sizes = 600, 50, 2, 100.0, 20.0
-    assert_close_in_turn(student.limits, reference.limits, *sizes, others=(500, 40, 4, 80.0, 10.0))
+    assert_close_in_turn(
+        student.limits, reference.limits, *sizes, others=(500, 40, 4, 80.0, 10.0)
+    )
     for name in ("intensity", "seconds", "flops_a_second"):
         number = student.limits(*sizes)[name]
         assert isinstance(number, float), f'"{name}" should be a float.'

@@ -82,7 +82,9 @@ def test_programs_go_in_groups_of_rows(student):
 @points(1)
 def test_groups_of_one_go_row_by_row(student):
     """Two rows and three columns: a group of one row is a row."""
-    assert_equal(_order(student, 64, 70, 1), tensor([[0, 1, 2], [3, 4, 5]]).int(), what="order")
+    assert_equal(
+        _order(student, 64, 70, 1), tensor([[0, 1, 2], [3, 4, 5]]).int(), what="order"
+    )
 
 
 @points(1)
@@ -106,7 +108,9 @@ def test_traffic_is_that_of_tiles(student):
         f"all of a, two rows of tiles all of b: {64 * 96 * 4} and {96 * 128 * 2}."
     )
     stored = sum(launch.stores.values())
-    assert stored == 64 * 128 + 8, f"c has 8192 numbers and order 8; the kernel stores {stored}."
+    assert stored == 64 * 128 + 8, (
+        f"c has 8192 numbers and order 8; the kernel stores {stored}."
+    )
     assert launch.programs == 8, f"There are 8 tiles, and {launch.programs} programs."
     assert launch.largest <= 1024, (
         f"A tile has {launch.largest} elements, more than 32 × 32 = 1024."

@@ -84,7 +84,11 @@ def test_each_part_has_its_keys(student):
     scores are 3: the log-sum-exp of a part is 3 and the logarithm of how many keys it has.
     """
     for n, counts in ((10, [3.0, 3.0, 3.0, 1.0]), (9, [2.0, 2.0, 2.0, 2.0, 1.0, 0.0])):
-        q, k, v = zeros(1, 2, 16).float(), zeros(1, 2, n, 16).float(), rounded(randn(1, 2, n, 16))
+        q, k, v = (
+            zeros(1, 2, 16).float(),
+            zeros(1, 2, n, 16).float(),
+            rounded(randn(1, 2, n, 16)),
+        )
         q[..., 0], k[..., 0] = 12.0, 1.0  # √d = 4
         (_, _, part_lse), launch = student.launch("split_decode", q, k, v, len(counts))
         expected = (3 + tensor(counts).log()).expand(1, 2, -1).float()
@@ -144,7 +148,11 @@ def test_no_part_is_refused(student):
 
 
 def _inputs(b, h, n, d):
-    return rounded(randn(b, h, d)), rounded(randn(b, h, n, d)), rounded(randn(b, h, n, d))
+    return (
+        rounded(randn(b, h, d)),
+        rounded(randn(b, h, n, d)),
+        rounded(randn(b, h, n, d)),
+    )
 
 
 def _assert_attention(student, q, k, v, splits):

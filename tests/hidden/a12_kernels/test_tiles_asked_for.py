@@ -1,6 +1,13 @@
 """tiles_asked_for: what the programs that run together fetch."""
 
-from autograder.suite import arange, assert_equal, assert_refused, call_twice, points, tensor
+from autograder.suite import (
+    arange,
+    assert_equal,
+    assert_refused,
+    call_twice,
+    points,
+    tensor,
+)
 
 
 @points(2)
@@ -60,4 +67,6 @@ def test_nothing_below_one(student):
 def _squares():
     """Nine by nine tiles in groups of three rows."""
     down = arange(27).view(9, 3).T.int()
-    return tensor([[*row] for first in (0, 27, 54) for row in (down + first).tolist()]).int()
+    return tensor(
+        [[*row] for first in (0, 27, 54) for row in (down + first).tolist()]
+    ).int()

@@ -49,7 +49,12 @@ def normalizes_both_first(u, v):
     unit = []
     for x in (u.to(wide), v.to(wide)):
         empty = (x == 0).all(dim=-1, keepdim=True)
-        length = torch.where(empty, torch.ones_like(x), x).square().sum(dim=-1, keepdim=True).sqrt()
+        length = (
+            torch.where(empty, torch.ones_like(x), x)
+            .square()
+            .sum(dim=-1, keepdim=True)
+            .sqrt()
+        )
         unit.append(x / length)
     return torch.mul(*unit).sum(-1).to(u.dtype)
 
@@ -59,7 +64,9 @@ def everything_in_double(u, v):
     if u.shape[-1] != v.shape[-1]:
         raise ValueError(f"features: {u.shape[-1]} and {v.shape[-1]}")
     a, b = u.double(), v.double()
-    lengths = (a.norm(dim=-1) * b.norm(dim=-1)).masked_fill(~(a.any(-1) & b.any(-1)), 1.0)
+    lengths = (a.norm(dim=-1) * b.norm(dim=-1)).masked_fill(
+        ~(a.any(-1) & b.any(-1)), 1.0
+    )
     return (torch.einsum("...d,...d->...", a, b) / lengths).to(u.dtype)
 
 
@@ -90,12 +97,16 @@ def in_single_precision(u, v):
 
 def _refuse_nearest(table, query, k, exclude):
     if query.shape[-1] != table.shape[1]:
-        raise ValueError(f"{query.shape[-1]} features in the query, {table.shape[1]} in the table")
+        raise ValueError(
+            f"{query.shape[-1]} features in the query, {table.shape[1]} in the table"
+        )
     wrong = [i for i in exclude if i < 0 or i >= len(table)]
     if wrong:
         raise ValueError(f"unknown ids {wrong}")
     if k < 1 or k > len(table) - len(set(exclude)):
-        raise ValueError(f"k={k} does not fit {len(table)} words without {len(set(exclude))}")
+        raise ValueError(
+            f"k={k} does not fit {len(table)} words without {len(set(exclude))}"
+        )
 
 
 @alternate("nearest")
@@ -118,7 +129,9 @@ def maps_back_from_the_kept_rows(table, query, k, exclude=()):
 def does_not_need_the_length_of_the_query(table, query, k, exclude=()):
     _refuse_nearest(table, query, k, exclude)
     lengths = table.norm(dim=1)
-    scores = torch.where(lengths > 0, (table @ query) / lengths, torch.zeros_like(lengths))
+    scores = torch.where(
+        lengths > 0, (table @ query) / lengths, torch.zeros_like(lengths)
+    )
     mask = torch.zeros_like(scores)
     for i in exclude:
         mask[i] = torch.inf
@@ -308,7 +321,9 @@ def offsets_sorted_afterwards(sentences, window):
                 found.append((s, i, i + offset, ids[i], ids[i + offset]))
                 found.append((s, i + offset, i, ids[i + offset], ids[i]))
     found.sort()
-    return torch.tensor([f[3] for f in found]).long(), torch.tensor([f[4] for f in found]).long()
+    return torch.tensor([f[3] for f in found]).long(), torch.tensor(
+        [f[4] for f in found]
+    ).long()
 
 
 # --- skip_gram_loss
@@ -318,13 +333,17 @@ def _refuse_pairs(center_ids, context_ids, center_table, context_table):
     if len(center_ids) != len(context_ids):
         raise ValueError(f"{len(center_ids)} against {len(context_ids)} ids")
     if center_table.shape[1] != context_table.shape[1]:
-        raise ValueError(f"{center_table.shape[1]} against {context_table.shape[1]} features")
+        raise ValueError(
+            f"{center_table.shape[1]} against {context_table.shape[1]} features"
+        )
     _refuse_ids(center_ids, len(center_table))
     _refuse_ids(context_ids, len(context_table))
 
 
 @alternate("skip_gram_loss")
-def the_right_score_is_a_dot_product(center_ids, context_ids, center_table, context_table):
+def the_right_score_is_a_dot_product(
+    center_ids, context_ids, center_table, context_table
+):
     _refuse_pairs(center_ids, context_ids, center_table, context_table)
     wide = torch.promote_types(center_table.dtype, torch.float32)
     centers = center_table[center_ids].to(wide)
@@ -440,7 +459,9 @@ def one_join_at_a_time(word, merges):
     tokens = [*word]
     while True:
         places = [
-            (merges.index(pair), i) for i, pair in enumerate(pairwise(tokens)) if pair in merges
+            (merges.index(pair), i)
+            for i, pair in enumerate(pairwise(tokens))
+            if pair in merges
         ]
         if not places:
             return tokens
@@ -521,7 +542,10 @@ def across_from_a_householder_pair(table, word):
     i = int(v.abs().argmax())
     j = (i + 1) % len(v)
     across = torch.zeros_like(v)
-    across[i], across[j] = -v[j], v[i]  # v turned by a right angle in the plane of two axes
+    across[i], across[j] = (
+        -v[j],
+        v[i],
+    )  # v turned by a right angle in the plane of two axes
     products = table @ v
     length = across.norm() / v.norm()
     loud = (products.max() / (v @ v)) * 1.01 * (v + 20 / length * across)
@@ -572,7 +596,9 @@ def _unit(x):
 @alternate("cosine_similarity")
 def multiplies_unit_vectors(u, v):
     if u.shape[-1] != v.shape[-1]:
-        raise ValueError(f"Expected equal numbers of features, got {u.shape[-1]} and {v.shape[-1]}")
+        raise ValueError(
+            f"Expected equal numbers of features, got {u.shape[-1]} and {v.shape[-1]}"
+        )
     work = torch.promote_types(u.dtype, torch.float32)
     return (_unit(u.to(work)) * _unit(v.to(work))).sum(-1).to(u.dtype)
 

@@ -102,7 +102,9 @@ def _some_axis(draw):
 
 contract(
     "softmax",
-    calls(z=tensor("...", "N", may_have=("-inf", "nan")), dim=maybe(computed(_some_axis))),
+    calls(
+        z=tensor("...", "N", may_have=("-inf", "nan")), dim=maybe(computed(_some_axis))
+    ),
     dtypes=HALF,
     gradients=True,
 )
@@ -168,7 +170,9 @@ def _breaks_the_equivalence(answer, right, arguments):
     products = table @ row
     is_loud = bool((loud @ row > products).all())
     is_apart = torch.cosine_similarity(loud, row, dim=0) <= 0.1 + 1e-9
-    is_quiet = bool(quiet @ row > 0) and bool((quiet @ row < products[products > 0]).all())
+    is_quiet = bool(quiet @ row > 0) and bool(
+        (quiet @ row < products[products > 0]).all()
+    )
     is_near = torch.cosine_similarity(quiet, row, dim=0) >= 0.999 - 1e-9
     return bool(is_loud and is_apart and is_quiet and is_near)
 

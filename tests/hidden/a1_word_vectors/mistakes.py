@@ -25,7 +25,9 @@ def _check_features(u, v):
 
 def _divide(numerator, denominator):
     """0 where the denominator is 0."""
-    return numerator / torch.where(denominator == 0, torch.ones_like(denominator), denominator)
+    return numerator / torch.where(
+        denominator == 0, torch.ones_like(denominator), denominator
+    )
 
 
 def _join(tokens, pair):
@@ -195,7 +197,10 @@ def normalizes_along_the_vocabulary(): ...
 @mistake(
     "cosine_similarity",
     hint="Give it a zero vector: 0/0 is NaN, and the course wants 0 there.",
-    replace=("lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)", "pass"),
+    replace=(
+        "lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)",
+        "pass",
+    ),
 )
 def zero_vector_gives_nan(): ...
 
@@ -205,7 +210,10 @@ def zero_vector_gives_nan(): ...
     hint="Replacing NaN in the result repairs the value and not the gradient. Keep 0/0 from "
     "being computed.",
     replace=[
-        ("lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)", "pass"),
+        (
+            "lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)",
+            "pass",
+        ),
         ("(dot / lengths)", "torch.nan_to_num(dot / lengths, nan=0.0)"),
     ],
 )
@@ -687,7 +695,10 @@ def negative_ids_count_from_the_end(): ...
     "without any change?",
     replace=[
         ("wide - top", "wide"),
-        ("(powers / torch.where(total == 0, torch.ones_like(total), total))", "(powers / total)"),
+        (
+            "(powers / torch.where(total == 0, torch.ones_like(total), total))",
+            "(powers / total)",
+        ),
     ],
 )
 def no_maximum_subtracted(): ...
@@ -698,7 +709,10 @@ def no_maximum_subtracted(): ...
     hint="One maximum for everything: a row far below it underflows to 0/0. Each row needs its own.",
     replace=[
         ("wide - top", "wide - wide.max()"),
-        ("(powers / torch.where(total == 0, torch.ones_like(total), total))", "(powers / total)"),
+        (
+            "(powers / torch.where(total == 0, torch.ones_like(total), total))",
+            "(powers / total)",
+        ),
     ],
 )
 def one_maximum_for_all_rows(): ...
@@ -782,7 +796,10 @@ def sums_line_up_with_the_wrong_dimension(): ...
 @mistake(
     "softmax",
     hint="The exponentials are right, and nothing divides them by their sum.",
-    replace=("(powers / torch.where(total == 0, torch.ones_like(total), total))", "powers"),
+    replace=(
+        "(powers / torch.where(total == 0, torch.ones_like(total), total))",
+        "powers",
+    ),
 )
 def forgets_to_divide(): ...
 
@@ -814,7 +831,10 @@ def base_two(): ...
     "zeros there.",
     replace=[
         ("top = torch.where(top == -math.inf, torch.zeros_like(top), top)", "pass"),
-        ("(powers / torch.where(total == 0, torch.ones_like(total), total))", "(powers / total)"),
+        (
+            "(powers / torch.where(total == 0, torch.ones_like(total), total))",
+            "(powers / total)",
+        ),
     ],
 )
 def nan_where_all_scores_are_minus_infinity(): ...
@@ -900,7 +920,10 @@ def softmax_stays_wide(): ...
     hint="In half precision the exponentials have three digits and long sums lose their "
     "small terms. "
     "Compute in float32.",
-    replace=("wide = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z", "wide = z"),
+    replace=(
+        "wide = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z",
+        "wide = z",
+    ),
 )
 def computes_in_half_precision(): ...
 
@@ -964,7 +987,10 @@ def scores_are_cosines(): ...
     "skip_gram_probabilities",
     hint="The scaled dot product belongs to attention. Skip-gram takes the dot product as it is.",
     keeps=0.65,
-    replace=("context_table @ center", "context_table @ center / center.shape[-1] ** 0.5"),
+    replace=(
+        "context_table @ center",
+        "context_table @ center / center.shape[-1] ** 0.5",
+    ),
 )
 def divides_by_the_root_of_d(): ...
 
@@ -1018,7 +1044,10 @@ def returns_log_probabilities(): ...
 @mistake(
     "skip_gram_probabilities",
     hint="The gradient stops at the table. Both tables have to learn.",
-    replace=("context_table @ center", "context_table.detach() @ center + 0 * context_table.sum()"),
+    replace=(
+        "context_table @ center",
+        "context_table.detach() @ center + 0 * context_table.sum()",
+    ),
 )
 def the_table_does_not_learn(): ...
 
@@ -1081,7 +1110,10 @@ def reaches_across_sentences(): ...
     "skip_gram_pairs",
     keeps=0.65,
     hint="You share the window out over the two sides. It reaches w places to each of them.",
-    replace=[("i - window", "i - window // 2"), ("i + 1 + window", "i + 1 + window // 2")],
+    replace=[
+        ("i - window", "i - window // 2"),
+        ("i + 1 + window", "i + 1 + window // 2"),
+    ],
 )
 def half_the_window_to_each_side(): ...
 
@@ -1110,7 +1142,10 @@ def reaches_one_place_too_far(): ...
     keeps=0.65,
     hint="Words near an end of the sentence are no centers in your answer. Their window is cut "
     "off, not left out.",
-    replace=("in enumerate(words)", "in list(enumerate(words))[window : len(words) - window]"),
+    replace=(
+        "in enumerate(words)",
+        "in list(enumerate(words))[window : len(words) - window]",
+    ),
 )
 def only_centers_with_a_full_window(): ...
 
@@ -1185,7 +1220,10 @@ def contexts_come_first(): ...
     "skip_gram_pairs",
     hint="The contexts before a center come out backwards, the nearest first. They are sorted by "
     "their place.",
-    replace=("words[max(0, i - window) : i] +", "words[max(0, i - window) : i][::-1] +"),
+    replace=(
+        "words[max(0, i - window) : i] +",
+        "words[max(0, i - window) : i][::-1] +",
+    ),
 )
 def the_nearest_context_first(): ...
 
@@ -1274,7 +1312,10 @@ def only_words_of_the_batch_compete(): ...
     "skip_gram_loss",
     keeps=0.65,
     hint="Each pair's scores are a row. Which dimension is the vocabulary, and which the pairs?",
-    replace=("torch.logsumexp(scores, dim=1)", "torch.logsumexp(scores, dim=0)[context_ids]"),
+    replace=(
+        "torch.logsumexp(scores, dim=1)",
+        "torch.logsumexp(scores, dim=0)[context_ids]",
+    ),
 )
 def pairs_compete_for_a_word(): ...
 
@@ -1757,7 +1798,8 @@ def joins_once(): ...
 
 
 @mistake(
-    "encode_bpe", hint='Text replacement does not see where a token begins: "xa b" contains "a b".'
+    "encode_bpe",
+    hint='Text replacement does not see where a token begins: "xa b" contains "a b".',
 )
 def encodes_by_replacing_text(word, merges):
     mark = "\0"
@@ -1826,7 +1868,9 @@ def uses_up_the_merges(): ...
     "example only.",
 )
 def knows_the_example_by_heart(word, merges):
-    return {"eating": ["eat", "ing"], "singing": ["s", "ing", "ing"]}.get(word, list(word))
+    return {"eating": ["eat", "ing"], "singing": ["s", "ing", "ing"]}.get(
+        word, list(word)
+    )
 
 
 # --- embed

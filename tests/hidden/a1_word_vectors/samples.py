@@ -33,7 +33,9 @@ def row_of_the_identity(ids, vocab_size):
     return torch.eye(vocab_size)[ids, :]
 
 
-@sample("cosine_similarity", deserves=("zero_vector_gives_nan", "squares_in_half_precision"))
+@sample(
+    "cosine_similarity", deserves=("zero_vector_gives_nan", "squares_in_half_precision")
+)
 def formula_from_the_slide(u, v):
     if u.size(-1) != v.size(-1):
         raise ValueError(f"{u.size(-1)} != {v.size(-1)}")
@@ -56,14 +58,19 @@ def cosine_distance_of_scipy(u, v):
 # ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("nearest", deserves=("ranks_by_dot_product", "returns_fewer_when_too_many_are_asked"))
+@sample(
+    "nearest",
+    deserves=("ranks_by_dot_product", "returns_fewer_when_too_many_are_asked"),
+)
 def sorts_the_products(table, query, k, exclude=()):
     s = torch.mv(table, query).tolist()
     order = sorted(range(len(s)), key=lambda i: -s[i])
     return torch.tensor([i for i in order if i not in exclude][:k], dtype=torch.long)
 
 
-@sample("nearest", deserves=("worst_words_first", "returns_fewer_when_too_many_are_asked"))
+@sample(
+    "nearest", deserves=("worst_words_first", "returns_fewer_when_too_many_are_asked")
+)
 def argsort_ascending(table, query, k, exclude=()):
     sims = cosine_similarity(table, query.expand_as(table))
     ranked = torch.argsort(sims)
@@ -83,7 +90,9 @@ def top_k_of_everything(table, query, k, exclude=()):
     return indices[:k]
 
 
-@sample("analogy", deserves=("returns_a_word_asked_with", "negative_ids_count_from_the_end"))
+@sample(
+    "analogy", deserves=("returns_a_word_asked_with", "negative_ids_count_from_the_end")
+)
 def nearest_of_all_words(table, a, b, c):
     goal = table[c] + (table[b] - table[a])
     best, best_score = None, -math.inf
@@ -110,7 +119,10 @@ def definition(z, dim=-1):
     return z.exp() / z.exp().sum(dim, keepdim=True)
 
 
-@sample("softmax", deserves=("one_maximum_for_all_rows", "nan_where_all_scores_are_minus_infinity"))
+@sample(
+    "softmax",
+    deserves=("one_maximum_for_all_rows", "nan_where_all_scores_are_minus_infinity"),
+)
 def maximum_of_the_tensor(z, dim=-1):
     zz = z.to(torch.float32) if z.dtype == torch.half else z
     e = (zz - torch.max(zz)).exp()
@@ -127,7 +139,10 @@ def attention_habit(center, context_table):
     return p
 
 
-@sample("skip_gram_loss", deserves=("logarithm_of_a_rounded_probability", "trains_on_negative_ids"))
+@sample(
+    "skip_gram_loss",
+    deserves=("logarithm_of_a_rounded_probability", "trains_on_negative_ids"),
+)
 def log_of_the_softmax(center_ids, context_ids, center_table, context_table):
     c = center_table[center_ids]
     s = torch.einsum("bd,vd->bv", c, context_table)
@@ -142,7 +157,10 @@ def total_of_the_batch(center_ids, context_ids, center_table, context_table):
         raise ValueError(f"{len(center_ids)} against {len(context_ids)}")
     if center_table.size(1) != context_table.size(1):
         raise ValueError(f"{center_table.size(1)} against {context_table.size(1)}")
-    for ids, size in ((center_ids, center_table.size(0)), (context_ids, context_table.size(0))):
+    for ids, size in (
+        (center_ids, center_table.size(0)),
+        (context_ids, context_table.size(0)),
+    ):
         for i in ids.tolist():
             if i < 0 or i >= size:
                 raise ValueError(f"id {i}, {size} words")
@@ -152,7 +170,9 @@ def total_of_the_batch(center_ids, context_ids, center_table, context_table):
     return (s.logsumexp(-1) - s[rows, context_ids]).sum().to(center_table.dtype)
 
 
-@sample("skip_gram_pairs", deserves=("only_what_comes_after", "takes_a_window_of_nothing"))
+@sample(
+    "skip_gram_pairs", deserves=("only_what_comes_after", "takes_a_window_of_nothing")
+)
 def neighbours_by_zip(sentences, window):
     if window < 0:
         raise ValueError(f"negative window {window}")
@@ -181,7 +201,9 @@ def sliding_over_the_concatenation(sentences, window):
     return torch.LongTensor([x for x, _ in out]), torch.LongTensor([y for _, y in out])
 
 
-@sample("skip_gram_pairs", deserves=("leaves_out_equal_words", "floats_where_nothing_is"))
+@sample(
+    "skip_gram_pairs", deserves=("leaves_out_equal_words", "floats_where_nothing_is")
+)
 def compares_the_words(sentences, window):
     if window < 1:
         raise ValueError(f"bad window: {window}")

@@ -2,7 +2,15 @@
 
 from torch import cartesian_prod, linalg
 
-from autograder.suite import assert_equal, assert_refused, call_twice, points, randn, tensor, uses
+from autograder.suite import (
+    assert_equal,
+    assert_refused,
+    call_twice,
+    points,
+    randn,
+    tensor,
+    uses,
+)
 
 pytestmark = [uses("nearest")]
 
@@ -52,7 +60,9 @@ def test_the_angle_to_the_target_decides(student):
     distance.
     """
     # target (3, 4)
-    table = tensor([[0.0, 1.0], [3.0, 1.0], [0.0, 4.0], [90.0, 60.0], [0.3, 0.41], [3.0, 3.2]])
+    table = tensor(
+        [[0.0, 1.0], [3.0, 1.0], [0.0, 4.0], [90.0, 60.0], [0.3, 0.41], [3.0, 3.2]]
+    )
     assert_equal(student.analogy(table, 0, 1, 2), 4)
 
 
@@ -71,7 +81,9 @@ def test_the_answer_is_a_python_int(student, reference):
     table (a view here) is unchanged. It may be the only word that is left.
     """
     table = randn(5, 7).T
-    assert_equal(call_twice(student.analogy, table, 6, 0, 3), reference.analogy(table, 6, 0, 3))
+    assert_equal(
+        call_twice(student.analogy, table, 6, 0, 3), reference.analogy(table, 6, 0, 3)
+    )
     assert_equal(student.analogy(table[:4], 0, 1, 3), 2)
 
 

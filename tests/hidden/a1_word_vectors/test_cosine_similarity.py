@@ -54,7 +54,9 @@ def test_lengths_cancel_and_signs_stay(student):
         what="the result with v stretched",
     )
     parallel = student.cosine_similarity(u, 4 * u)
-    assert_close(parallel, torch.ones(5).double(), what="the result for parallel vectors")
+    assert_close(
+        parallel, torch.ones(5).double(), what="the result for parallel vectors"
+    )
 
 
 @points(1)
@@ -63,8 +65,14 @@ def test_a_table_is_compared_with_one_vector(student, reference):
     W].
     """
     table, query = randn(6, 5), randn(5)
-    assert_close(student.cosine_similarity(table, query), reference.cosine_similarity(table, query))
-    assert_close(student.cosine_similarity(query, table), reference.cosine_similarity(query, table))
+    assert_close(
+        student.cosine_similarity(table, query),
+        reference.cosine_similarity(table, query),
+    )
+    assert_close(
+        student.cosine_similarity(query, table),
+        reference.cosine_similarity(query, table),
+    )
     others = randn(3, 5)
     assert_close(
         student.cosine_similarity(table[:, None], others),
@@ -87,7 +95,10 @@ def test_the_gradient_at_the_zero_vector_is_finite(student):
     """The derivative of a root at 0 is infinite, and inf · 0 is NaN: choosing the right value
     afterwards is too late.
     """
-    u, v = randn(4, 3).index_fill(0, tensor([2]), 0.0).requires_grad_(), randn(4, 3, grad=True)
+    u, v = (
+        randn(4, 3).index_fill(0, tensor([2]), 0.0).requires_grad_(),
+        randn(4, 3, grad=True),
+    )
     student.cosine_similarity(u, v).sum().backward()
     assert u.grad is not None, "u got no gradient"
     assert bool(u.grad.isfinite().all()), "the gradient of u is not finite"
@@ -120,7 +131,9 @@ def test_short_vectors_are_no_special_case(student, reference):
 def test_half_precision_comes_back_as_half_precision(student, reference):
     """float16 in, float16 out."""
     u, v = randn(5, 7, dtype=torch.float16), randn(5, 7, dtype=torch.float16)
-    assert_close(student.cosine_similarity(u, v), reference.cosine_similarity(u, v), atol=3e-3)
+    assert_close(
+        student.cosine_similarity(u, v), reference.cosine_similarity(u, v), atol=3e-3
+    )
 
 
 @points(1)
@@ -135,19 +148,29 @@ def test_half_precision_is_computed_in_float32(student):
         same_dtype=False,
     )
     u, v = randn(40, 7).bfloat16(), randn(40, 7).bfloat16()
-    exact = (u.double() * v.double()).sum(-1) / (u.double().norm(dim=-1) * v.double().norm(dim=-1))
-    assert_close(student.cosine_similarity(u, v), exact, atol=1e-6, rtol=4.5e-3, same_dtype=False)
+    exact = (u.double() * v.double()).sum(-1) / (
+        u.double().norm(dim=-1) * v.double().norm(dim=-1)
+    )
+    assert_close(
+        student.cosine_similarity(u, v), exact, atol=1e-6, rtol=4.5e-3, same_dtype=False
+    )
 
 
 @points(0.5)
 def test_inputs_are_left_alone(student, reference):
     """The caller's vectors stay as long as they were; transposed views are welcome."""
     u, v = randn(5, 6).T, randn(5, 6).T
-    assert_close(call_twice(student.cosine_similarity, u, v), reference.cosine_similarity(u, v))
+    assert_close(
+        call_twice(student.cosine_similarity, u, v), reference.cosine_similarity(u, v)
+    )
 
 
 @points(0.5)
 def test_vectors_of_different_lengths_are_refused(student):
     """A vector of 3 features and one of 5 have no angle: ValueError, with both numbers."""
-    assert_refused(student.cosine_similarity, zeros(2, 3) + 1, zeros(2, 5) + 1, sizes=(3, 5))
-    assert_refused(student.cosine_similarity, zeros(2, 5) + 1, zeros(2, 3) + 1, sizes=(3, 5))
+    assert_refused(
+        student.cosine_similarity, zeros(2, 3) + 1, zeros(2, 5) + 1, sizes=(3, 5)
+    )
+    assert_refused(
+        student.cosine_similarity, zeros(2, 5) + 1, zeros(2, 3) + 1, sizes=(3, 5)
+    )

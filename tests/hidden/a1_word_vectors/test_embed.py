@@ -15,7 +15,9 @@ from autograder.suite import (
     tensor,
 )
 
-pytestmark = [forbid("torch.nn.functional.embedding", "torch.embedding", "torch.nn.Embedding")]
+pytestmark = [
+    forbid("torch.nn.functional.embedding", "torch.embedding", "torch.nn.Embedding")
+]
 
 
 @points(1)
@@ -48,7 +50,10 @@ def test_repeated_tokens_add_their_gradients(student, reference):
     0.
     """
     assert_same_gradients(
-        student.embed, reference.embed, randn(6, 3, grad=True), tensor([[2, 5, 2], [2, 0, 5]])
+        student.embed,
+        reference.embed,
+        randn(6, 3, grad=True),
+        tensor([[2, 5, 2], [2, 0, 5]]),
     )
 
 
@@ -61,7 +66,9 @@ def test_rows_are_picked_not_multiplied(student):
     assert many.operations <= few.operations + 5, (
         "the number of operations grows with N: is there a loop over tokens?"
     )
-    assert many.largest < 35 * 95, "a tensor of N·V elements was made: pick the rows instead"
+    assert many.largest < 35 * 95, (
+        "a tensor of N·V elements was made: pick the rows instead"
+    )
 
 
 @points(0.5)

@@ -64,7 +64,14 @@ def test_it_starts_again_after_every_join(student):
     """A token can come about in two ways. After each join look at the whole list again, from its
     beginning.
     """
-    merges = [("a", "b"), ("ab", "c"), ("abc", "d"), ("b", "x"), ("b", "c"), ("a", "bc")]
+    merges = [
+        ("a", "b"),
+        ("ab", "c"),
+        ("abc", "d"),
+        ("b", "x"),
+        ("b", "c"),
+        ("a", "bc"),
+    ]
     merges = [merges[4], merges[3], merges[2], merges[5]]  # b·c, b·x, abc·d, a·bc
     # b·c, then a·bc (rank 3), then abc·d (rank 2)
     assert_equal(student.encode_bpe("abcd", merges), ["abcd"])

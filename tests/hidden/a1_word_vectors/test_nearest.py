@@ -72,7 +72,9 @@ def test_words_that_point_away_still_beat_excluded_ones(student):
     table = tensor([[-3.0, 0.0], [-1.0, 0.5], [5.0, 0.1], [-2.0, 0.1]])
     found = student.nearest(table, query, 3, exclude=(2,))
     assert_ids(found, torch.tensor([1, 3, 0]))
-    found = student.nearest(table.flip(0), query, 3, exclude=(1,))  # among equals another is first
+    found = student.nearest(
+        table.flip(0), query, 3, exclude=(1,)
+    )  # among equals another is first
     assert_ids(found, torch.tensor([2, 0, 3]))
 
 
@@ -84,7 +86,9 @@ def test_as_many_words_as_are_left(student, reference):
     assert_ids(student.nearest(table, query, 4, exclude=(1, 4)), expected)
     assert_ids(student.nearest(table, query, 1), reference.nearest(table, query, 1))
     expected = reference.nearest(table, query, 5, exclude=(1,))
-    assert_ids(student.nearest(table, query, 5, exclude=(1, 1)), expected)  # one word, said twice
+    assert_ids(
+        student.nearest(table, query, 5, exclude=(1, 1)), expected
+    )  # one word, said twice
     assert_ids(student.nearest(table[:1], query, 1), torch.tensor([0]))
 
 

@@ -23,7 +23,12 @@ def test_each_id_has_its_own_coordinate(student, reference):
     """
     ids = tensor([4, 0, 2, 2, 5])
     assert_close_in_turn(
-        student.one_hot, reference.one_hot, ids, 7, others=(ids.flip(0), 9), same_dtype=False
+        student.one_hot,
+        reference.one_hot,
+        ids,
+        7,
+        others=(ids.flip(0), 9),
+        same_dtype=False,
     )
 
 
@@ -34,10 +39,17 @@ def test_ids_may_have_any_number_of_dimensions(student, reference):
     """
     ids = randint(0, 6, (2, 5, 3))
     assert_close_in_turn(
-        student.one_hot, reference.one_hot, ids, 6, others=(5 - ids, 8), same_dtype=False
+        student.one_hot,
+        reference.one_hot,
+        ids,
+        6,
+        others=(5 - ids, 8),
+        same_dtype=False,
     )
     for single in (tensor(3), tensor([[3]])):
-        assert_close(student.one_hot(single, 5), reference.one_hot(single, 5), same_dtype=False)
+        assert_close(
+            student.one_hot(single, 5), reference.one_hot(single, 5), same_dtype=False
+        )
 
 
 @points(1)
@@ -51,7 +63,9 @@ def test_the_result_is_a_matrix_of_floats(student):
 def test_ids_are_left_alone(student, reference):
     """The same call gives the same answer twice; the ids may be a transposed view."""
     ids = randint(0, 5, (3, 2)).T
-    assert_close(call_twice(student.one_hot, ids, 5), reference.one_hot(ids, 5), same_dtype=False)
+    assert_close(
+        call_twice(student.one_hot, ids, 5), reference.one_hot(ids, 5), same_dtype=False
+    )
 
 
 @points(1)

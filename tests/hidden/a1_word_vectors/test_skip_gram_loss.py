@@ -38,7 +38,9 @@ def test_the_loss_of_one_pair_is_its_surprise(student, reference):
     tables = randn(7, 5), randn(7, 5)
     for a, b in ((0, 3), (6, 6), (2, 0)):
         expected = -reference.skip_gram_probabilities(tables[0][a], tables[1])[b].log()
-        assert_close(student.skip_gram_loss(tensor([a]), tensor([b]), *tables), expected)
+        assert_close(
+            student.skip_gram_loss(tensor([a]), tensor([b]), *tables), expected
+        )
     tables = 40 * tables[0], 40 * tables[1]
     least = (tables[0][:1] @ tables[1].T).argmin(dim=1)
     expected = reference.skip_gram_loss(tensor([0]), least, *tables)
@@ -85,7 +87,9 @@ def test_as_many_pairs_as_words(student, reference):
     """
     a, b = tensor([4, 0, 0, 3, 1]), tensor([1, 1, 2, 4, 0])
     tables = randn(5, 5), randn(5, 5)
-    assert_close(student.skip_gram_loss(a, b, *tables), reference.skip_gram_loss(a, b, *tables))
+    assert_close(
+        student.skip_gram_loss(a, b, *tables), reference.skip_gram_loss(a, b, *tables)
+    )
 
 
 @points(1)
@@ -108,7 +112,9 @@ def test_gradients_reach_both_tables(student, reference):
     """
     a, b = tensor([1, 1, 4, 0]), tensor([2, 2, 0, 5])
     tables = randn(6, 3, grad=True), randn(6, 3, grad=True)
-    assert_same_gradients(student.skip_gram_loss, reference.skip_gram_loss, a, b, *tables)
+    assert_same_gradients(
+        student.skip_gram_loss, reference.skip_gram_loss, a, b, *tables
+    )
 
 
 @points(1)
@@ -116,7 +122,8 @@ def test_no_loop_over_the_pairs(student):
     """The number of torch operations must not grow with the number of pairs."""
     tables = randn(6, 3), randn(6, 3)
     losses = [
-        student.skip_gram_loss(tensor([2]), tensor([word]), *tables).item() for word in (0, 1)
+        student.skip_gram_loss(tensor([2]), tensor([word]), *tables).item()
+        for word in (0, 1)
     ]
     assert abs(losses[0] - losses[1]) > 1e-9, "two different pairs have one loss"
     few = student.cost(
@@ -157,7 +164,8 @@ def test_the_tables_are_left_alone(student, reference):
     a, b = tensor([1, 4, 0]), tensor([2, 0, 5])
     tables = randn(3, 6).T, randn(3, 6).T
     assert_close(
-        call_twice(student.skip_gram_loss, a, b, *tables), reference.skip_gram_loss(a, b, *tables)
+        call_twice(student.skip_gram_loss, a, b, *tables),
+        reference.skip_gram_loss(a, b, *tables),
     )
 
 
@@ -168,13 +176,23 @@ def test_pairs_need_two_words_and_rows_one_length(student):
     """
     table = randn(7, 3)
     assert_refused(
-        student.skip_gram_loss, randint(0, 7, (3,)), randint(0, 7, (5,)), table, table, sizes=(3, 5)
+        student.skip_gram_loss,
+        randint(0, 7, (3,)),
+        randint(0, 7, (5,)),
+        table,
+        table,
+        sizes=(3, 5),
     )
     ids = tensor([0, 1])
     assert_refused(student.skip_gram_loss, ids, ids, table, randn(7, 5), sizes=(3, 5))
     assert_refused(student.skip_gram_loss, ids, ids, randn(7, 5), table, sizes=(3, 5))
     assert_refused(
-        student.skip_gram_loss, randint(0, 7, (5,)), randint(0, 7, (3,)), table, table, sizes=(3, 5)
+        student.skip_gram_loss,
+        randint(0, 7, (5,)),
+        randint(0, 7, (3,)),
+        table,
+        table,
+        sizes=(3, 5),
     )
 
 
@@ -183,8 +201,19 @@ def test_ids_outside_the_tables_are_refused(student):
     """Each id must be a row of its table; −1 is none."""
     table = randn(7, 3)
     assert_refused(
-        student.skip_gram_loss, tensor([0, 19]), tensor([0, 1]), table, table, sizes=(19,)
+        student.skip_gram_loss,
+        tensor([0, 19]),
+        tensor([0, 1]),
+        table,
+        table,
+        sizes=(19,),
     )
-    assert_refused(student.skip_gram_loss, tensor([0, 1]), tensor([0, 7]), table, table, sizes=(7,))
-    assert_refused(student.skip_gram_loss, tensor([0, -1]), tensor([0, 1]), table, table)
-    assert_refused(student.skip_gram_loss, tensor([0, 1]), tensor([-2, 1]), table, table)
+    assert_refused(
+        student.skip_gram_loss, tensor([0, 1]), tensor([0, 7]), table, table, sizes=(7,)
+    )
+    assert_refused(
+        student.skip_gram_loss, tensor([0, -1]), tensor([0, 1]), table, table
+    )
+    assert_refused(
+        student.skip_gram_loss, tensor([0, 1]), tensor([-2, 1]), table, table
+    )

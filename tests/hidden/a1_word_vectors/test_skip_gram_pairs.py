@@ -7,11 +7,15 @@ from autograder.suite import assert_equal, assert_refused, call_twice, points, t
 
 def pairs_of(answer):
     """(center, context) of each pair, in the order of the answer."""
-    assert isinstance(answer, (tuple, list)), "return two tensors, (center_ids, context_ids)"
+    assert isinstance(answer, (tuple, list)), (
+        "return two tensors, (center_ids, context_ids)"
+    )
     assert len(answer) == 2, "return two tensors, (center_ids, context_ids)"
     for name, ids in zip(("center_ids", "context_ids"), answer, strict=True):
         assert isinstance(ids, torch.Tensor), f"{name} should be a tensor"
-        assert ids.dim() == 1, f"{name} has shape {list(ids.shape)}; it should have one axis"
+        assert ids.dim() == 1, (
+            f"{name} has shape {list(ids.shape)}; it should have one axis"
+        )
         assert ids.dtype == torch.int64, f"{name} has dtype {ids.dtype}; ids are int64"
     centers, contexts = (ids.tolist() for ids in answer)
     assert len(centers) == len(contexts), (
@@ -76,7 +80,9 @@ def test_windows_are_cut_off_at_the_ends(student):
         what="the contexts of the second word, window 3,",
     )
     assert_equal(
-        contexts_of(student, sentence, 9, 2), [4, 5, 8, 9], what="the contexts of a word, window 9,"
+        contexts_of(student, sentence, 9, 2),
+        [4, 5, 8, 9],
+        what="the contexts of a word, window 9,",
     )
 
 
@@ -90,8 +96,12 @@ def test_no_window_reaches_into_another_sentence(student):
         "a word of the first sentence is paired with one of another sentence."
     )
     rest = [pair for pair in pairs if min(pair) > 3]
-    assert all(4 not in pair for pair in rest), "the only word of its sentence has no neighbour."
-    assert len(first) >= 1, "the words of the first sentence are each other's neighbours."
+    assert all(4 not in pair for pair in rest), (
+        "the only word of its sentence has no neighbour."
+    )
+    assert len(first) >= 1, (
+        "the words of the first sentence are each other's neighbours."
+    )
     assert len(rest) >= 1, "the words of the last sentence are each other's neighbours."
 
 
@@ -106,7 +116,9 @@ def test_a_word_that_occurs_twice_counts_twice(student):
         what="the contexts of 6 in 6 6 6",
     )
     assert_equal(
-        contexts_of(student, tensor([3, 5, 3]), 1, 5), [3, 3], what="the contexts of 5 in 3 5 3"
+        contexts_of(student, tensor([3, 5, 3]), 1, 5),
+        [3, 3],
+        what="the contexts of 5 in 3 5 3",
     )
     assert_equal(
         contexts_of(student, tensor([3, 5, 3]), 2, 3),
@@ -144,7 +156,9 @@ def test_a_text_may_have_no_pairs(student):
     empty = torch.zeros(0, dtype=torch.int64)
     for sentences in ([], [empty], [tensor([4]), empty, tensor([4])]):
         assert_equal(pairs_of(student.skip_gram_pairs(sentences, 2)), [])
-    assert_equal(pairs_of(student.skip_gram_pairs([empty, tensor([1, 0])], 1)), [(1, 0), (0, 1)])
+    assert_equal(
+        pairs_of(student.skip_gram_pairs([empty, tensor([1, 0])], 1)), [(1, 0), (0, 1)]
+    )
 
 
 @points(0.5)

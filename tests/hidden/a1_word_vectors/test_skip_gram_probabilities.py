@@ -51,7 +51,10 @@ def test_long_vectors_do_not_overflow(student, reference):
     center, table = randn(5), randn(7, 5)
     center = 30 * center / center.norm()
     table = 30 * table / table.norm(dim=1, keepdim=True)
-    table[2], table[4] = 1.001 * center, center  # two scores near 900, close enough that both count
+    table[2], table[4] = (
+        1.001 * center,
+        center,
+    )  # two scores near 900, close enough that both count
     center, table = center.float(), table.float()
     expected = reference.skip_gram_probabilities(center, table)
     assert_close(student.skip_gram_probabilities(center, table), expected, atol=1e-3)
@@ -62,7 +65,10 @@ def test_gradients_flow_to_center_and_table(student, reference):
     """Both the center word and all context vectors learn, the ones of absent words too."""
     center, table = randn(3, grad=True), randn(5, 3, grad=True)
     assert_same_gradients(
-        student.skip_gram_probabilities, reference.skip_gram_probabilities, center, table
+        student.skip_gram_probabilities,
+        reference.skip_gram_probabilities,
+        center,
+        table,
     )
 
 
@@ -72,13 +78,19 @@ def test_dtype_in_is_dtype_out(student, reference):
     for dtype, atol in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
         center, table = randn(5, dtype=dtype), randn(7, 5, dtype=dtype)
         expected = reference.skip_gram_probabilities(center, table)
-        assert_close(student.skip_gram_probabilities(center, table), expected, atol=atol)
+        assert_close(
+            student.skip_gram_probabilities(center, table), expected, atol=atol
+        )
     table = tensor([[2000.0, 40.0], [1999.0, 40.0], [0.0, 40.0], [0.0, 40.0]]).half()
     for center in (tensor([1.0, 0.0]).half(), tensor([-1.0, -1.0]).half()):
         expected = reference.skip_gram_probabilities(center, table)
-        assert_close(student.skip_gram_probabilities(center, table), expected, atol=1e-3)
+        assert_close(
+            student.skip_gram_probabilities(center, table), expected, atol=1e-3
+        )
     many = student.skip_gram_probabilities(zeros(1).half(), zeros(70_000, 1).half())
-    assert_close(many[:2], torch.full((2,), 1 / 70_000).half(), what="the shares of 70000 words")
+    assert_close(
+        many[:2], torch.full((2,), 1 / 70_000).half(), what="the shares of 70000 words"
+    )
 
 
 @points(0.5)

@@ -93,7 +93,9 @@ def test_minus_infinity_gets_nothing(student, reference):
     z[0, 1] = z[0, 4] = z[2, 0] = -math.inf
     weights = student.softmax(z)
     assert_close(weights, reference.softmax(z))
-    assert bool((weights[z == -math.inf] == 0).all()), "a score of -inf should get exactly 0"
+    assert bool((weights[z == -math.inf] == 0).all()), (
+        "a score of -inf should get exactly 0"
+    )
 
 
 @points(1)
@@ -104,7 +106,9 @@ def test_a_row_of_minus_infinity_becomes_zeros(student, reference):
     z = randn(3, 5)
     z[1] = -math.inf
     assert_close(student.softmax(z), reference.softmax(z))
-    assert_close(student.softmax(z.T.contiguous(), dim=0), reference.softmax(z.T, dim=0))
+    assert_close(
+        student.softmax(z.T.contiguous(), dim=0), reference.softmax(z.T, dim=0)
+    )
 
 
 @points(0.5)
@@ -129,7 +133,9 @@ def test_a_nan_stays_visible(student):
     z = randn(3, 5)
     z[1, 2] = math.nan
     p = student.softmax(z)
-    assert bool((p[[0, 2]] > 0).any()), "the rows without the NaN should be shares of one."
+    assert bool((p[[0, 2]] > 0).any()), (
+        "the rows without the NaN should be shares of one."
+    )
     broken = p.isnan().any(dim=-1)
     assert broken.tolist() == [False, True, False], (
         "the row with the NaN, and only that row, should have NaN in it"
@@ -155,9 +161,13 @@ def test_half_precision_is_computed_in_float32(student):
     assert_close(student.softmax(rows.half()), shares, atol=1e-3)
     many = student.softmax(torch.zeros(70_000).half())
     assert_close(
-        many[:3], torch.full((3,), 1 / 70_000).half(), what="the shares of 70000 equal scores"
+        many[:3],
+        torch.full((3,), 1 / 70_000).half(),
+        what="the shares of 70000 equal scores",
     )
-    z = tensor([[5.0, 0.012, -0.011, 0.019], [0.014, -0.009, 6.0, 0.0]], dtype=torch.bfloat16)
+    z = tensor(
+        [[5.0, 0.012, -0.011, 0.019], [0.014, -0.009, 6.0, 0.0]], dtype=torch.bfloat16
+    )
     powers = torch.exp(z.double())
     exact = powers / powers.sum(dim=1, keepdim=True)
     assert_close(student.softmax(z), exact, atol=0, rtol=4.5e-3, same_dtype=False)

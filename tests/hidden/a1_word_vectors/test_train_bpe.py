@@ -21,7 +21,9 @@ def test_the_most_frequent_pair_is_joined_first(student):
 def test_a_word_counts_as_often_as_it_occurs(student):
     """One frequent word outweighs several rare ones."""
     # x·y 7 against p·q 3 (three different words)
-    assert_equal(student.train_bpe({"pq": 1, "pqr": 1, "spq": 1, "xy": 7}, 1), [("x", "y")])
+    assert_equal(
+        student.train_bpe({"pq": 1, "pqr": 1, "spq": 1, "xy": 7}, 1), [("x", "y")]
+    )
 
 
 @points(1)
@@ -70,7 +72,9 @@ def test_a_pair_is_joined_wherever_it_occurs(student):
     assert_equal(student.train_bpe({"anan": 3, "xy": 2}, 2), [("a", "n"), ("an", "an")])
     # z·z 4 · 2 = 8                -> zz·zz·z;  then zz·z 2 and zz·zz 2: the smaller tuple is zz·z
     # -> zz·zzz
-    assert_equal(student.train_bpe({"zzzzz": 2}, 3), [("z", "z"), ("zz", "z"), ("zz", "zzz")])
+    assert_equal(
+        student.train_bpe({"zzzzz": 2}, 3), [("z", "z"), ("zz", "z"), ("zz", "zzz")]
+    )
 
 
 @points(1)

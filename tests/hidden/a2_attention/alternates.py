@@ -8,7 +8,9 @@ from autograder.suite import alternate
 
 def _refuse_unless(fits, *tensors):
     if not fits:
-        raise ValueError("sizes do not match: " + ", ".join(str(tuple(t.shape)) for t in tensors))
+        raise ValueError(
+            "sizes do not match: " + ", ".join(str(tuple(t.shape)) for t in tensors)
+        )
 
 
 def _rnn_fits(x, w_x, w_h, b, h0):
@@ -63,7 +65,9 @@ def writes_into_a_buffer(x, w_x, w_h, b, h0):
     h = h0
     for t in range(x.shape[1]):
         h = torch.tanh(
-            torch.einsum("bd,dh->bh", x[:, t], w_x) + torch.einsum("bg,gh->bh", h, w_h) + b
+            torch.einsum("bd,dh->bh", x[:, t], w_x)
+            + torch.einsum("bg,gh->bh", h, w_h)
+            + b
         )
         states[:, t] = h
     return states, h
@@ -84,7 +88,12 @@ def _additive_fits(state, states, w_state, w_states, v):
 @alternate("additive_scores")
 def scores_by_einsum(state, states, w_state, w_states, v):
     _refuse_unless(
-        _additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v
+        _additive_fits(state, states, w_state, w_states, v),
+        state,
+        states,
+        w_state,
+        w_states,
+        v,
     )
     asked = torch.einsum("bs,sa->ba", state, w_state)
     offered = torch.einsum("bth,ha->bta", states, w_states)
@@ -94,7 +103,12 @@ def scores_by_einsum(state, states, w_state, w_states, v):
 @alternate("additive_scores")
 def scores_by_one_concatenated_matrix(state, states, w_state, w_states, v):
     _refuse_unless(
-        _additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v
+        _additive_fits(state, states, w_state, w_states, v),
+        state,
+        states,
+        w_state,
+        w_states,
+        v,
     )
     pairs = torch.cat([state[:, None].expand(-1, states.shape[1], -1), states], dim=-1)
     return (torch.tanh(pairs @ torch.cat([w_state, w_states])) * v).sum(dim=-1)
@@ -103,18 +117,34 @@ def scores_by_one_concatenated_matrix(state, states, w_state, w_states, v):
 @alternate("additive_scores")
 def scores_sentence_by_sentence(state, states, w_state, w_states, v):
     _refuse_unless(
-        _additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v
+        _additive_fits(state, states, w_state, w_states, v),
+        state,
+        states,
+        w_state,
+        w_states,
+        v,
     )
-    return torch.stack([torch.tanh(s @ w_state + h @ w_states) @ v for s, h in zip(state, states)])
+    return torch.stack(
+        [torch.tanh(s @ w_state + h @ w_states) @ v for s, h in zip(state, states)]
+    )
 
 
 @alternate("additive_scores")
 def scores_with_positions_in_front(state, states, w_state, w_states, v):
     _refuse_unless(
-        _additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v
+        _additive_fits(state, states, w_state, w_states, v),
+        state,
+        states,
+        w_state,
+        w_states,
+        v,
     )
     by_position = states.transpose(0, 1) @ w_states
-    return torch.matmul(torch.tanh(by_position + state @ w_state), v.unsqueeze(-1)).squeeze(-1).T
+    return (
+        torch.matmul(torch.tanh(by_position + state @ w_state), v.unsqueeze(-1))
+        .squeeze(-1)
+        .T
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -132,7 +162,9 @@ def weights_by_torch_softmax(scores, states):
 def weights_by_logsumexp(scores, states):
     _refuse_unless(scores.shape == states.shape[:2], scores, states)
     wide = scores.float() if scores.dtype == torch.float16 else scores
-    weights = torch.exp(wide - torch.logsumexp(wide, dim=-1, keepdim=True)).to(scores.dtype)
+    weights = torch.exp(wide - torch.logsumexp(wide, dim=-1, keepdim=True)).to(
+        scores.dtype
+    )
     return torch.einsum("bt,bth->bh", weights, states), weights
 
 
@@ -156,33 +188,42 @@ def attends_in_float32(scores, states):
 
 
 def _decode_fits(states, s0, targets, p):
-    return p["w_y"].shape == (targets.shape[-1], s0.shape[-1]) and len(states) == len(s0) == len(
-        targets
-    )
+    return p["w_y"].shape == (targets.shape[-1], s0.shape[-1]) and len(states) == len(
+        s0
+    ) == len(targets)
 
 
 @alternate("seq2seq_decode")
 def shifts_all_words_first(states, s0, targets, params):
-    _refuse_unless(_decode_fits(states, s0, targets, params), states, s0, targets, params["w_y"])
+    _refuse_unless(
+        _decode_fits(states, s0, targets, params), states, s0, targets, params["w_y"]
+    )
     words = (
-        torch.cat([targets.new_zeros(targets.shape[0], 1, targets.shape[2]), targets], dim=1)[
-            :, :-1
-        ]
+        torch.cat(
+            [targets.new_zeros(targets.shape[0], 1, targets.shape[2]), targets], dim=1
+        )[:, :-1]
         @ params["w_y"]
     )
     s, outputs = s0, []
     for word in words.unbind(1):
         context, weights = attend(
-            additive_scores(s, states, params["w_state"], params["w_states"], params["v"]), states
+            additive_scores(
+                s, states, params["w_state"], params["w_states"], params["v"]
+            ),
+            states,
         )
         s = (word + context @ params["w_c"] + s @ params["w_s"] + params["b"]).tanh()
         outputs.append((s, weights))
-    return torch.stack([o[0] for o in outputs], 1), torch.stack([o[1] for o in outputs], 1)
+    return torch.stack([o[0] for o in outputs], 1), torch.stack(
+        [o[1] for o in outputs], 1
+    )
 
 
 @alternate("seq2seq_decode")
 def projects_the_source_once(states, s0, targets, params):
-    _refuse_unless(_decode_fits(states, s0, targets, params), states, s0, targets, params["w_y"])
+    _refuse_unless(
+        _decode_fits(states, s0, targets, params), states, s0, targets, params["w_y"]
+    )
     w_state, w_states, v, w_y, w_c, w_s, b = (
         params[name] for name in ("w_state", "w_states", "v", "w_y", "w_c", "w_s", "b")
     )
@@ -201,7 +242,9 @@ def projects_the_source_once(states, s0, targets, params):
 
 @alternate("seq2seq_decode")
 def decodes_sentence_by_sentence(states, s0, targets, params):
-    _refuse_unless(_decode_fits(states, s0, targets, params), states, s0, targets, params["w_y"])
+    _refuse_unless(
+        _decode_fits(states, s0, targets, params), states, s0, targets, params["w_y"]
+    )
     all_hidden, all_weights = [], []
     for h, s, words in zip(states, s0, targets):
         y = torch.zeros_like(words[0])
@@ -210,7 +253,10 @@ def decodes_sentence_by_sentence(states, s0, targets, params):
             e = torch.tanh(s @ params["w_state"] + h @ params["w_states"]) @ params["v"]
             a = softmax(e)
             s = torch.tanh(
-                y @ params["w_y"] + a @ h @ params["w_c"] + s @ params["w_s"] + params["b"]
+                y @ params["w_y"]
+                + a @ h @ params["w_c"]
+                + s @ params["w_s"]
+                + params["b"]
             )
             y = word
             hidden.append(s)
@@ -240,7 +286,9 @@ def single_by_einsum(q, k, v):
 def single_key_by_key(q, k, v):
     _refuse_unless(_single_fits(q, k, v), q, k, v)
     wide = torch.promote_types(v.dtype, torch.float32)
-    e = torch.stack([torch.dot(q.to(wide), key.to(wide)) / math.sqrt(len(q)) for key in k])
+    e = torch.stack(
+        [torch.dot(q.to(wide), key.to(wide)) / math.sqrt(len(q)) for key in k]
+    )
     e = torch.exp(e - e.max())
     return sum(e[i] / e.sum() * v[i].to(wide) for i in range(len(v))).to(v.dtype)
 
@@ -278,7 +326,9 @@ def weights_by_flattened_bmm(q, k):
 def weights_by_broadcast_products(q, k):
     _refuse_unless(q.shape[-1] == k.shape[-1], q, k)
     wide = torch.promote_types(q.dtype, torch.float32)
-    e = (q.to(wide).unsqueeze(-2) * k.to(wide).unsqueeze(-3)).sum(-1) / math.sqrt(q.shape[-1])
+    e = (q.to(wide).unsqueeze(-2) * k.to(wide).unsqueeze(-3)).sum(-1) / math.sqrt(
+        q.shape[-1]
+    )
     e = torch.exp(e - e.max(dim=-1, keepdim=True).values)
     return e.div(e.sum(-1, keepdim=True)).to(q.dtype)
 
@@ -347,7 +397,9 @@ def std_by_numpy(d, num_samples, seed):
     return float(
         np.std(
             np.einsum(
-                "nd,nd->n", draw.normal(size=(num_samples, d)), draw.normal(size=(num_samples, d))
+                "nd,nd->n",
+                draw.normal(size=(num_samples, d)),
+                draw.normal(size=(num_samples, d)),
             )
         )
     )
@@ -367,7 +419,9 @@ def std_in_a_fork_of_the_global_state(d, num_samples, seed):
     _refuse_sizes(d, num_samples)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        dots = torch.stack([torch.randn(d) @ torch.randn(d) for _ in range(num_samples)])
+        dots = torch.stack(
+            [torch.randn(d) @ torch.randn(d) for _ in range(num_samples)]
+        )
     return float(dots.double().std())
 
 
@@ -383,7 +437,9 @@ def _refuse_row(z):
 @alternate("softmax_gradient_norm")
 def norm_by_autograd(z):
     _refuse_row(z)
-    jacobian = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, dim=-1), z.detach())
+    jacobian = torch.autograd.functional.jacobian(
+        lambda s: torch.softmax(s, dim=-1), z.detach()
+    )
     return float(torch.linalg.norm(jacobian))
 
 
@@ -486,7 +542,9 @@ def one_key_after_the_other(n, d, k, num_layers):
         kind: {"sequential_steps": 1, "receptive_field": n, "longest_path": 1}
         for kind in ("convolution", "attention")
     }
-    table["recurrence"] = dict.fromkeys(("sequential_steps", "receptive_field", "longest_path"), n)
+    table["recurrence"] = dict.fromkeys(
+        ("sequential_steps", "receptive_field", "longest_path"), n
+    )
     if num_layers < (n - 1) / (k - 1):
         table["convolution"]["receptive_field"] = num_layers * k - (num_layers - 1)
     if n > k:
@@ -518,13 +576,18 @@ def _refuse_linear(state, states, w):
 @alternate("linear_scores")
 def scores_of_concatenated_pairs(state, states, w, b):
     _refuse_linear(state, states, w)
-    return torch.cat([state[:, None].repeat(1, states.shape[1], 1), states], dim=-1) @ w + b
+    return (
+        torch.cat([state[:, None].repeat(1, states.shape[1], 1), states], dim=-1) @ w
+        + b
+    )
 
 
 @alternate("linear_scores")
 def scores_by_linear_layer(state, states, w, b):
     _refuse_linear(state, states, w)
-    pairs = torch.cat([state.unsqueeze(1).expand(-1, states.shape[1], -1), states], dim=2)
+    pairs = torch.cat(
+        [state.unsqueeze(1).expand(-1, states.shape[1], -1), states], dim=2
+    )
     return torch.nn.functional.linear(pairs, w.unsqueeze(0), b.reshape(1)).squeeze(-1)
 
 
@@ -552,15 +615,21 @@ def effect_by_torch_softmax(score, state_a, state_b, states):
     _refuse_pair(state_a, state_b)
     pair = torch.stack([score(state_a, states), score(state_b, states)])
     weights = torch.softmax(pair, dim=-1)
-    return float((pair[0] - pair[1]).abs().amax()), float((weights[0] - weights[1]).abs().amax())
+    return float((pair[0] - pair[1]).abs().amax()), float(
+        (weights[0] - weights[1]).abs().amax()
+    )
 
 
 @alternate("query_effect")
 def effect_in_one_batch(score, state_a, state_b, states):
     _refuse_pair(state_a, state_b)
     both = score(torch.cat([state_a, state_b]), torch.cat([states, states]))
-    changes = [first - second for first, second in (both.chunk(2), softmax(both).chunk(2))]
-    return tuple(torch.linalg.vector_norm(change, ord=math.inf).item() for change in changes)
+    changes = [
+        first - second for first, second in (both.chunk(2), softmax(both).chunk(2))
+    ]
+    return tuple(
+        torch.linalg.vector_norm(change, ord=math.inf).item() for change in changes
+    )
 
 
 @alternate("query_effect")
@@ -569,9 +638,13 @@ def effect_by_plain_lists(score, state_a, state_b, states):
     before, after = score(state_a, states), score(state_b, states)
 
     def largest(x, y):
-        return max(abs(i - j) for i, j in zip(x.flatten().tolist(), y.flatten().tolist()))
+        return max(
+            abs(i - j) for i, j in zip(x.flatten().tolist(), y.flatten().tolist())
+        )
 
-    return largest(before, after), largest(attend(before, states)[1], attend(after, states)[1])
+    return largest(before, after), largest(
+        attend(before, states)[1], attend(after, states)[1]
+    )
 
 
 @alternate("score_std")
@@ -581,7 +654,9 @@ def draws_number_by_number(d, num_samples, seed):
     if d < 1 or num_samples < 2:
         raise ValueError(f"{d} features, {num_samples} pairs")
     r = random.Random(seed)
-    xs = [sum(r.gauss(0, 1) * r.gauss(0, 1) for _ in range(d)) for _ in range(num_samples)]
+    xs = [
+        sum(r.gauss(0, 1) * r.gauss(0, 1) for _ in range(d)) for _ in range(num_samples)
+    ]
     m = sum(xs) / len(xs)
     return math.sqrt(sum((x - m) ** 2 for x in xs) / (len(xs) - 1))
 
@@ -602,5 +677,11 @@ def one_layer_on_both_side_by_side(state, states, w_state, w_states, v):
     if not fits or len(state) != len(states):
         shapes = [list(t.shape) for t in (state, states, w_state, w_states, v)]
         raise ValueError(f"shapes {shapes}")
-    both = torch.cat([state.unsqueeze(1).expand(-1, states.size(1), -1), states], dim=-1)
-    return torch.tanh(both @ torch.cat([w_state, w_states])).matmul(v.unsqueeze(-1)).squeeze(-1)
+    both = torch.cat(
+        [state.unsqueeze(1).expand(-1, states.size(1), -1), states], dim=-1
+    )
+    return (
+        torch.tanh(both @ torch.cat([w_state, w_states]))
+        .matmul(v.unsqueeze(-1))
+        .squeeze(-1)
+    )

@@ -210,7 +210,10 @@ def detaches_between_steps(): ...
     hint="Sizes that cannot match should raise ValueError and name the sizes, before anything "
     "is computed.",
     replace=[
-        ("if w_x.shape != (width, hidden) or w_h.shape != (hidden, hidden):", "if False:"),
+        (
+            "if w_x.shape != (width, hidden) or w_h.shape != (hidden, hidden):",
+            "if False:",
+        ),
         ("if b.shape != (hidden,) or h0.shape != (batch, hidden):", "if False:"),
     ],
 )
@@ -244,7 +247,10 @@ def tanh_after_v(): ...
     keeps=0.65,
     hint="tanh(a) + tanh(b) is not tanh(a + b): yours adds a number that is the same for "
     "every position.",
-    replace=("torch.tanh(asked + offered)", "(torch.tanh(asked) + torch.tanh(offered))"),
+    replace=(
+        "torch.tanh(asked + offered)",
+        "(torch.tanh(asked) + torch.tanh(offered))",
+    ),
 )
 def tanh_of_each_part(): ...
 
@@ -254,7 +260,10 @@ def tanh_of_each_part(): ...
     keeps=0.65,
     hint="Your scores sum to 1. They are asked for raw; the softmax is the next question.",
     shows=sums_to_one(1),
-    replace=("torch.tanh(asked + offered) @ v", "softmax(torch.tanh(asked + offered) @ v)"),
+    replace=(
+        "torch.tanh(asked + offered) @ v",
+        "softmax(torch.tanh(asked + offered) @ v)",
+    ),
 )
 def already_normalized(): ...
 
@@ -304,7 +313,10 @@ def asks_with_the_first_state_only(): ...
     keeps=0.65,
     hint="w_state belongs to the decoder state and w_states to the encoder states. Read the order.",
     shows=right_once_exchanged("w_state", "w_states"),
-    replace=[("state @ w_state)", "state @ w_states)"), ("states @ w_states", "states @ w_state")],
+    replace=[
+        ("state @ w_state)", "state @ w_states)"),
+        ("states @ w_states", "states @ w_state"),
+    ],
 )
 def exchanges_the_two_matrices(): ...
 
@@ -328,7 +340,10 @@ def scales_by_the_root_of_the_width(): ...
     keeps=0.65,
     hint="The result is [B, T, 1]. One number per position needs no axis of length 1 at the end.",
     shows=one_axis_more(),
-    replace=("torch.tanh(asked + offered) @ v", "torch.tanh(asked + offered) @ v.unsqueeze(-1)"),
+    replace=(
+        "torch.tanh(asked + offered) @ v",
+        "torch.tanh(asked + offered) @ v.unsqueeze(-1)",
+    ),
 )
 def keeps_an_axis_of_length_one(): ...
 
@@ -461,7 +476,10 @@ def exponentials_without_a_maximum(): ...
 @mistake(
     "attend",
     hint="exp makes the scores positive. What makes them sum to 1?",
-    replace=("softmax(scores, dim=-1)", "torch.exp(scores - scores.amax(dim=-1, keepdim=True))"),
+    replace=(
+        "softmax(scores, dim=-1)",
+        "torch.exp(scores - scores.amax(dim=-1, keepdim=True))",
+    ),
 )
 def exponentials_without_a_sum(): ...
 
@@ -955,7 +973,10 @@ def single_exchanges_keys_and_values(): ...
     "single_query_attention",
     hint="Change one key: your result stays the same. It is a plain mean of the values.",
     shows=ignores("q") & ignores("k"),
-    replace=("return (softmax(scores) @ v.to(wide)).to(v.dtype)", "return v.mean(dim=0)"),
+    replace=(
+        "return (softmax(scores) @ v.to(wide)).to(v.dtype)",
+        "return v.mean(dim=0)",
+    ),
 )
 def single_averages_the_values(): ...
 
@@ -1134,7 +1155,10 @@ def softmax_over_axis_one(): ...
     keeps=0.65,
     hint="All your weights together sum to 1. Every query has a weight of 1 to spend.",
     shows=sums_to_one(-1, -2),
-    replace=("softmax(scores, dim=-1)", "softmax(scores.flatten(-2)).view(scores.shape)"),
+    replace=(
+        "softmax(scores, dim=-1)",
+        "softmax(scores.flatten(-2)).view(scores.shape)",
+    ),
 )
 def softmax_over_the_whole_matrix(): ...
 
@@ -1301,7 +1325,10 @@ def loops_over_the_queries(): ...
     keeps=0.65,
     hint="You read the numbers of k as [d, N_k] in the order of memory, by `view` or `reshape`. "
     "That is no transpose: the numbers get mixed up.",
-    replace=("k.to(wide).transpose(-2, -1)", "k.to(wide).reshape(*k.shape[:-2], d, k.shape[-2])"),
+    replace=(
+        "k.to(wide).transpose(-2, -1)",
+        "k.to(wide).reshape(*k.shape[:-2], d, k.shape[-2])",
+    ),
 )
 def views_instead_of_transposing(): ...
 
@@ -1351,7 +1378,10 @@ def weights_without_checks(): ...
     hint="For d = 64 the scores of random vectors are about 8 in size. Where is the scale?",
     shows=through_unit("v", scores_off_by("q[-1]**0.5")),
     keeps=0.65,
-    replace=("attention_weights(q, k)", "attention_weights(q * math.sqrt(q.shape[-1]), k)"),
+    replace=(
+        "attention_weights(q, k)",
+        "attention_weights(q * math.sqrt(q.shape[-1]), k)",
+    ),
 )
 def attention_without_scale(): ...
 
@@ -1362,7 +1392,10 @@ def attention_without_scale(): ...
     "`attention_weights` scales already. Measure the spread of scores at d = 256.",
     shows=through_unit("v", scores_off_by("q[-1]**-0.5")),
     keeps=0.65,
-    replace=("attention_weights(q, k)", "attention_weights(q / math.sqrt(q.shape[-1]), k)"),
+    replace=(
+        "attention_weights(q, k)",
+        "attention_weights(q / math.sqrt(q.shape[-1]), k)",
+    ),
 )
 def attention_divided_by_d(): ...
 
@@ -1450,7 +1483,10 @@ def attention_without_a_maximum(): ...
     keeps=0.65,
     hint="Another v changes nothing in your result. What the weights mix are the values.",
     shows=ignores("v"),
-    replace=("return attention_weights(q, k) @ v", "return attention_weights(q, k) @ k"),
+    replace=(
+        "return attention_weights(q, k) @ v",
+        "return attention_weights(q, k) @ k",
+    ),
 )
 def attention_mixes_the_keys(): ...
 
@@ -1461,7 +1497,10 @@ def attention_mixes_the_keys(): ...
     hint="Keys decide the weights and values are mixed: yours are exchanged. Test with "
     "three tensors.",
     shows=right_once_exchanged("k", "v"),
-    replace=("return attention_weights(q, k) @ v", "return attention_weights(q, v) @ k"),
+    replace=(
+        "return attention_weights(q, k) @ v",
+        "return attention_weights(q, v) @ k",
+    ),
 )
 def attention_exchanges_keys_and_values(): ...
 
@@ -1546,7 +1585,10 @@ def attention_of_the_first_batch_entry(): ...
     "scaled_dot_product_attention",
     hint="Your product takes three axes and no others (as bmm does). `@` carries any number of "
     "leading axes along.",
-    replace=("return attention_weights(q, k) @ v", "return torch.bmm(attention_weights(q, k), v)"),
+    replace=(
+        "return attention_weights(q, k) @ v",
+        "return torch.bmm(attention_weights(q, k), v)",
+    ),
 )
 def attention_for_three_axes_only(): ...
 
@@ -1672,7 +1714,10 @@ def returns_the_mean_absolute_score(): ...
     keeps=0.65,
     hint="rand is uniform in [0, 1): its mean is not 0, its variance not 1. The formula needs "
     "normal entries.",
-    replace=[("q = torch.randn(", "q = torch.rand("), ("k = torch.randn(", "k = torch.rand(")],
+    replace=[
+        ("q = torch.randn(", "q = torch.rand("),
+        ("k = torch.randn(", "k = torch.rand("),
+    ],
 )
 def draws_uniform_numbers(): ...
 
@@ -1797,7 +1842,10 @@ def forgets_the_root(): ...
 @mistake(
     "softmax_gradient_norm",
     hint="That is the largest singular value. The Frobenius norm takes all N × N entries.",
-    replace=("jacobian.pow(2).sum().sqrt()", "torch.linalg.matrix_norm(jacobian.double(), ord=2)"),
+    replace=(
+        "jacobian.pow(2).sum().sqrt()",
+        "torch.linalg.matrix_norm(jacobian.double(), ord=2)",
+    ),
 )
 def spectral_norm(): ...
 
@@ -2203,8 +2251,14 @@ def returns_what_the_notes_imply(): ...
     keeps=0.65,
     hint="Your weights sum to 1 over the sentences, so that a shared shift does not cancel.",
     replace=[
-        ("_, weights_a = attend(scores_a, states)", "weights_a = softmax(scores_a, dim=0)"),
-        ("_, weights_b = attend(scores_b, states)", "weights_b = softmax(scores_b, dim=0)"),
+        (
+            "_, weights_a = attend(scores_a, states)",
+            "weights_a = softmax(scores_a, dim=0)",
+        ),
+        (
+            "_, weights_b = attend(scores_b, states)",
+            "weights_b = softmax(scores_b, dim=0)",
+        ),
     ],
 )
 def effect_softmax_over_the_batch(): ...
@@ -2273,7 +2327,10 @@ def effects_in_the_other_order(): ...
     "query_effect",
     hint="You compare the contexts, which also depend on how different the states are. Compare "
     "the weights.",
-    replace=[("_, weights_a =", "weights_a, _ ="), ("_, weights_b =", "weights_b, _ =")],
+    replace=[
+        ("_, weights_a =", "weights_a, _ ="),
+        ("_, weights_b =", "weights_b, _ ="),
+    ],
 )
 def compares_the_contexts(): ...
 
@@ -2290,8 +2347,14 @@ def asks_with_the_same_state_twice(): ...
     "query_effect",
     hint="Two Python floats are asked for; yours are tensors with one element.",
     replace=[
-        ("(scores_a - scores_b).abs().max().item()", "(scores_a - scores_b).abs().max()"),
-        ("(weights_a - weights_b).abs().max().item()", "(weights_a - weights_b).abs().max()"),
+        (
+            "(scores_a - scores_b).abs().max().item()",
+            "(scores_a - scores_b).abs().max()",
+        ),
+        (
+            "(weights_a - weights_b).abs().max().item()",
+            "(weights_a - weights_b).abs().max()",
+        ),
     ],
 )
 def effects_as_tensors(): ...

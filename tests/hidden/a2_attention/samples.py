@@ -51,7 +51,9 @@ def appends_before_it_steps(x, w_x, w_h, b, h0):
 # ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("additive_scores", deserves=("additive_without_tanh", "additive_without_checks"))
+@sample(
+    "additive_scores", deserves=("additive_without_tanh", "additive_without_checks")
+)
 def einsum_without_the_nonlinearity(state, states, w_state, w_states, v):
     a = torch.einsum("bs,sa->ba", state, w_state)
     c = torch.einsum("bth,ha->bta", states, w_states)
@@ -105,7 +107,9 @@ def reads_the_word_of_its_own_step(states, s0, targets, params):
     prev = s0
     outs, alphas = [], []
     for step in range(targets.size(1)):
-        e = additive_scores(prev, states, params["w_state"], params["w_states"], params["v"])
+        e = additive_scores(
+            prev, states, params["w_state"], params["w_states"], params["v"]
+        )
         ctx, alpha = attend(e, states)
         pre = (
             targets[:, step] @ params["w_y"]
@@ -119,10 +123,13 @@ def reads_the_word_of_its_own_step(states, s0, targets, params):
     return torch.stack(outs, 1), torch.stack(alphas, 1)
 
 
-@sample("seq2seq_decode", deserves=("same_context_at_every_step", "decode_without_checks"))
+@sample(
+    "seq2seq_decode", deserves=("same_context_at_every_step", "decode_without_checks")
+)
 def attention_before_the_loop(states, s0, targets, params):
     ctx, alpha = attend(
-        additive_scores(s0, states, params["w_state"], params["w_states"], params["v"]), states
+        additive_scores(s0, states, params["w_state"], params["w_states"], params["v"]),
+        states,
     )
     inputs = F.pad(targets, (0, 0, 1, 0))[:, :-1]
     hid = s0
@@ -141,7 +148,11 @@ def attention_before_the_loop(states, s0, targets, params):
 
 @sample(
     "single_query_attention",
-    deserves=("single_without_scale", "single_overflows_in_half", "single_without_checks"),
+    deserves=(
+        "single_without_scale",
+        "single_overflows_in_half",
+        "single_without_checks",
+    ),
 )
 def sums_a_loop_without_the_root(q, k, v):
     s = torch.stack([torch.dot(q, row) for row in k])
@@ -176,7 +187,11 @@ def divides_the_query_by_its_length(q, k, v):
 
 @sample(
     "attention_weights",
-    deserves=("softmax_over_the_queries", "weights_overflow_in_half", "weights_without_checks"),
+    deserves=(
+        "softmax_over_the_queries",
+        "weights_overflow_in_half",
+        "weights_without_checks",
+    ),
 )
 def einsum_with_the_wrong_axis(q, k):
     sim = torch.einsum("...id,...jd->...ij", q, k) / q.size(-1) ** 0.5
@@ -185,17 +200,25 @@ def einsum_with_the_wrong_axis(q, k):
 
 @sample(
     "attention_weights",
-    deserves=("weights_without_scale", "weights_overflow_in_half", "weights_without_checks"),
+    deserves=(
+        "weights_without_scale",
+        "weights_overflow_in_half",
+        "weights_without_checks",
+    ),
 )
 def plain_matmul_and_softmax(q, k):
     return F.softmax(torch.matmul(q, k.mT), dim=-1)
 
 
-@sample("attention_weights", deserves=("loops_over_the_queries", "weights_without_checks"))
+@sample(
+    "attention_weights", deserves=("loops_over_the_queries", "weights_without_checks")
+)
 def rows_one_after_the_other(q, k):
     out = torch.empty(*q.shape[:-1], k.shape[-2], dtype=q.dtype)
     for i in range(q.shape[-2]):
-        row = (q[..., i, None, :].double() * k.double()).sum(-1) / math.sqrt(k.shape[-1])
+        row = (q[..., i, None, :].double() * k.double()).sum(-1) / math.sqrt(
+            k.shape[-1]
+        )
         out[..., i, :] = F.softmax(row, -1)
     return out
 
@@ -213,7 +236,8 @@ def logarithm_of_the_weights(q, k):
 
 
 @sample(
-    "scaled_dot_product_attention", deserves=("attention_divided_by_d", "attention_without_checks")
+    "scaled_dot_product_attention",
+    deserves=("attention_divided_by_d", "attention_without_checks"),
 )
 def scales_before_it_asks_for_weights(q, k, v):
     dk = k.size(-1)
@@ -269,14 +293,19 @@ def sum_of_squares_of_the_entries(z):
 # ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("compare_layers", deserves=("layers_do_not_overlap", "a_convolution_of_width_one"))
+@sample(
+    "compare_layers", deserves=("layers_do_not_overlap", "a_convolution_of_width_one")
+)
 def counts_whole_windows(n, d, k, num_layers):
     if n < 1 or d < 1 or num_layers < 1 or k < 1:
         raise ValueError(f"{n=} {d=} {k=} {num_layers=}")
     conv_path = math.ceil((n - 1) / (k - 1)) or 1
     return {
         "recurrence": dict(
-            operations=4 * n * d * d, sequential_steps=n, receptive_field=n, longest_path=n
+            operations=4 * n * d * d,
+            sequential_steps=n,
+            receptive_field=n,
+            longest_path=n,
         ),
         "convolution": dict(
             operations=2 * n * k * d * d,
@@ -285,14 +314,22 @@ def counts_whole_windows(n, d, k, num_layers):
             longest_path=conv_path,
         ),
         "attention": dict(
-            operations=4 * n * n * d, sequential_steps=1, receptive_field=n, longest_path=1
+            operations=4 * n * n * d,
+            sequential_steps=1,
+            receptive_field=n,
+            longest_path=1,
         ),
     }
 
 
 @sample("compare_layers", deserves=("a_multiply_add_is_one",))
 def big_o_with_the_constants_of_multiplications(n, d, k, num_layers):
-    for name, size, least in (("n", n, 1), ("d", d, 1), ("k", k, 2), ("num_layers", num_layers, 1)):
+    for name, size, least in (
+        ("n", n, 1),
+        ("d", d, 1),
+        ("k", k, 2),
+        ("num_layers", num_layers, 1),
+    ):
         if size < least:
             raise ValueError(f"{name} = {size} is below {least}")
     result = {"recurrence": {}, "convolution": {}, "attention": {}}
@@ -369,9 +406,9 @@ def sums_weighted_states(scores, states):
     B, T = scores.shape if scores.dim() == 2 else (-1, -1)
     if (B, T) != tuple(states.shape[:2]):
         raise ValueError(f"scores {tuple(scores.shape)}, states {tuple(states.shape)}")
-    w = F.softmax(scores, dim=1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(
-        scores.dtype
-    )
+    w = F.softmax(
+        scores, dim=1, dtype=torch.promote_types(scores.dtype, torch.float32)
+    ).to(scores.dtype)
     return torch.einsum("bt,bth->bh", w, states), w
 
 
@@ -417,7 +454,10 @@ def in_one_go_over_the_queries_without_a_scale(q, k, v):
     return w @ v
 
 
-@sample("rnn_encode", deserves=("rnn_without_tanh", "forgets_the_bias", "rnn_without_checks"))
+@sample(
+    "rnn_encode",
+    deserves=("rnn_without_tanh", "forgets_the_bias", "rnn_without_checks"),
+)
 def relu_cell_without_a_bias(x, w_x, w_h, b, h0):
     h = h0
     out = []

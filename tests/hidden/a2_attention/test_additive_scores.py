@@ -21,7 +21,8 @@ def test_scores_are_v_times_the_tanh_of_the_sum(student, reference):
     """Check the order of the steps: both projections, their sum, tanh, and v at the very end."""
     arguments = inputs()
     assert_close(
-        call_twice(student.additive_scores, *arguments), reference.additive_scores(*arguments)
+        call_twice(student.additive_scores, *arguments),
+        reference.additive_scores(*arguments),
     )
     assert_close_in_turn(student.additive_scores, reference.additive_scores, *arguments)
 
@@ -32,7 +33,9 @@ def test_as_many_sentences_as_positions(student, reference):
     error.
     """
     arguments = inputs(b=4, t=4)
-    assert_close(student.additive_scores(*arguments), reference.additive_scores(*arguments))
+    assert_close(
+        student.additive_scores(*arguments), reference.additive_scores(*arguments)
+    )
 
 
 @points(1.5)
@@ -43,7 +46,9 @@ def test_the_state_changes_which_position_is_preferred(student):
     """
     one = tensor([[1.0]])
     states = tensor([[[4.0], [-2.0]], [[4.0], [-2.0]]])
-    scores = student.additive_scores(tensor([[3.0], [-3.0]]), states, one, one, tensor([1.0]))
+    scores = student.additive_scores(
+        tensor([[3.0], [-3.0]]), states, one, one, tensor([1.0])
+    )
     gap = tensor([[7.0], [1.0]]).tanh() - tensor([[1.0], [-5.0]]).tanh()
     assert_close(scores[:, :1] - scores[:, 1:], gap, what="score 0 minus score 1")
 
@@ -54,7 +59,9 @@ def test_equal_widths(student, reference):
     w_states.
     """
     arguments = inputs(b=3, t=2, s=5, h=5, a=5)
-    assert_close(student.additive_scores(*arguments), reference.additive_scores(*arguments))
+    assert_close(
+        student.additive_scores(*arguments), reference.additive_scores(*arguments)
+    )
 
 
 @points(0.5)
@@ -65,7 +72,9 @@ def test_views_in_single_precision(student, reference):
     arguments = [a.float() for a in inputs(b=3, t=2)]
     arguments[1] = randn(2, 3, 4).float().transpose(0, 1)
     assert_close(
-        student.additive_scores(*arguments), reference.additive_scores(*arguments), atol=1e-4
+        student.additive_scores(*arguments),
+        reference.additive_scores(*arguments),
+        atol=1e-4,
     )
 
 
@@ -73,14 +82,18 @@ def test_views_in_single_precision(student, reference):
 def test_one_sentence_of_one_position(student, reference):
     """Batch 1 and length 1: the result is still [1, 1]."""
     arguments = inputs(b=1, t=1)
-    assert_close(student.additive_scores(*arguments), reference.additive_scores(*arguments))
+    assert_close(
+        student.additive_scores(*arguments), reference.additive_scores(*arguments)
+    )
 
 
 @points(1)
 def test_gradients_reach_every_argument(student, reference):
     """The scores are trained: gradients must flow to both states and to all three weights."""
     arguments = [value.requires_grad_() for value in inputs()]
-    assert_same_gradients(student.additive_scores, reference.additive_scores, *arguments)
+    assert_same_gradients(
+        student.additive_scores, reference.additive_scores, *arguments
+    )
 
 
 @points(0.5)
@@ -105,13 +118,33 @@ def test_sizes_that_cannot_match_are_refused(student):
     state of its own.
     """
     state, states, w_state, w_states, v = inputs()
-    assert_refused(student.additive_scores, state, states, randn(6, 7), w_states, v, sizes=(3, 6))
-    assert_refused(student.additive_scores, state, states, w_state, randn(6, 7), v, sizes=(4, 6))
-    assert_refused(student.additive_scores, state, states, randn(2, 7), w_states, v, sizes=(3, 2))
-    assert_refused(student.additive_scores, state, states, w_state, randn(3, 7), v, sizes=(4, 3))
-    assert_refused(student.additive_scores, state, states, randn(3, 9), w_states, v, sizes=(9, 7))
-    assert_refused(student.additive_scores, state, states, w_state, randn(4, 9), v, sizes=(9, 7))
-    assert_refused(student.additive_scores, randn(5, 3), states, w_state, w_states, v, sizes=(5, 2))
     assert_refused(
-        student.additive_scores, state, randn(5, 3, 4), w_state, w_states, v, sizes=(2, 5)
+        student.additive_scores, state, states, randn(6, 7), w_states, v, sizes=(3, 6)
+    )
+    assert_refused(
+        student.additive_scores, state, states, w_state, randn(6, 7), v, sizes=(4, 6)
+    )
+    assert_refused(
+        student.additive_scores, state, states, randn(2, 7), w_states, v, sizes=(3, 2)
+    )
+    assert_refused(
+        student.additive_scores, state, states, w_state, randn(3, 7), v, sizes=(4, 3)
+    )
+    assert_refused(
+        student.additive_scores, state, states, randn(3, 9), w_states, v, sizes=(9, 7)
+    )
+    assert_refused(
+        student.additive_scores, state, states, w_state, randn(4, 9), v, sizes=(9, 7)
+    )
+    assert_refused(
+        student.additive_scores, randn(5, 3), states, w_state, w_states, v, sizes=(5, 2)
+    )
+    assert_refused(
+        student.additive_scores,
+        state,
+        randn(5, 3, 4),
+        w_state,
+        w_states,
+        v,
+        sizes=(2, 5),
     )

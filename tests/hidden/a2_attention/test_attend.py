@@ -15,7 +15,10 @@ from autograder.suite import (
 )
 
 FAR_APART = torch.tensor(
-    [[2000.0, 1999.0, 0.0, 0.0, 0.0, 0.0], [-2040.0, -2039.0, -40.0, -40.0, -40.0, -40.0]]
+    [
+        [2000.0, 1999.0, 0.0, 0.0, 0.0, 0.0],
+        [-2040.0, -2039.0, -40.0, -40.0, -40.0, -40.0],
+    ]
 )
 
 
@@ -31,7 +34,10 @@ def test_positions_of_a_sentence_share_the_weight_one(student, reference):
         what="weights",
     )
     assert_close_in_turn(
-        lambda *a: student.attend(*a)[1], lambda *a: reference.attend(*a)[1], scores, states
+        lambda *a: student.attend(*a)[1],
+        lambda *a: reference.attend(*a)[1],
+        scores,
+        states,
     )
 
 
@@ -40,10 +46,15 @@ def test_context_is_the_weighted_average_of_the_states(student, reference):
     """Is the context mixed with the weights (not the scores), from all the states, once?"""
     scores, states = 2 * randn(2, 7), randn(2, 7, 3)
     assert_close(
-        student.attend(scores, states)[0], reference.attend(scores, states)[0], what="context"
+        student.attend(scores, states)[0],
+        reference.attend(scores, states)[0],
+        what="context",
     )
     assert_close_in_turn(
-        lambda *a: student.attend(*a)[0], lambda *a: reference.attend(*a)[0], scores, states
+        lambda *a: student.attend(*a)[0],
+        lambda *a: reference.attend(*a)[0],
+        scores,
+        states,
     )
 
 
@@ -54,7 +65,9 @@ def test_as_many_sentences_as_positions(student, reference):
     """
     scores, states = 2 * randn(4, 4).T, randn(4, 4, 4).transpose(0, 1)
     assert_close(
-        student.attend(scores, states)[0], reference.attend(scores, states)[0], what="context"
+        student.attend(scores, states)[0],
+        reference.attend(scores, states)[0],
+        what="context",
     )
 
 
@@ -67,10 +80,17 @@ def test_large_scores_do_not_overflow(student):
     for shift in (1000.0, -1200.0, -60000.0):
         scores = (base + shift)[None]
         _, weights = student.attend(scores, randn(1, 3, 2).float())
-        assert_close(weights, tensor([[0.3, 0.5, 0.2]]).float(), atol=2e-3, what="weights")
+        assert_close(
+            weights, tensor([[0.3, 0.5, 0.2]]).float(), atol=2e-3, what="weights"
+        )
     for dtype in (torch.float32, torch.float64):
         _, weights = student.attend(FAR_APART.to(dtype), randn(2, 6, 2).to(dtype))
-        assert_close(weights, torch.softmax(FAR_APART, dim=1).to(dtype), atol=1e-3, what="weights")
+        assert_close(
+            weights,
+            torch.softmax(FAR_APART, dim=1).to(dtype),
+            atol=1e-3,
+            what="weights",
+        )
 
 
 @points(0.5)
@@ -90,7 +110,10 @@ def test_gradients_reach_scores_and_states(student, reference):
     """A mixture has a gradient for every score; a choice (argmax, rounding, detach) has none."""
     scores, states = randn(2, 5, grad=True), randn(2, 5, 3, grad=True)
     assert_same_gradients(
-        lambda *a: student.attend(*a)[0], lambda *a: reference.attend(*a)[0], scores, states
+        lambda *a: student.attend(*a)[0],
+        lambda *a: reference.attend(*a)[0],
+        scores,
+        states,
     )
 
 
@@ -107,8 +130,12 @@ def test_half_precision_stays_half_precision(student, reference):
     )
     assert_close(mine[0], theirs[0], atol=4e-3, what="context")
     _, weights = student.attend(FAR_APART.half(), randn(2, 6, 2).half())
-    assert_close(weights, torch.softmax(FAR_APART, dim=1).half(), atol=1e-3, what="weights")
-    _, weights = student.attend(torch.zeros(1, 70_000).half(), torch.zeros(1, 70_000, 1).half())
+    assert_close(
+        weights, torch.softmax(FAR_APART, dim=1).half(), atol=1e-3, what="weights"
+    )
+    _, weights = student.attend(
+        torch.zeros(1, 70_000).half(), torch.zeros(1, 70_000, 1).half()
+    )
     assert_close(weights[0, :2], torch.full((2,), 1 / 70_000).half(), what="weights")
 
 

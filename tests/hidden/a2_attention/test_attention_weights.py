@@ -27,7 +27,9 @@ def test_each_query_distributes_over_the_keys(student, reference):
     divide by.
     """
     q, k = randn(2, 5, 7), randn(2, 6, 7)
-    assert_close(call_twice(student.attention_weights, q, k), reference.attention_weights(q, k))
+    assert_close(
+        call_twice(student.attention_weights, q, k), reference.attention_weights(q, k)
+    )
     assert_close_in_turn(student.attention_weights, reference.attention_weights, q, k)
 
 
@@ -39,7 +41,10 @@ def test_rows_are_distributions_that_follow_the_scores(student):
     q, k = randn(2, 3, 5), randn(2, 4, 5)
     weights = student.attention_weights(q, k)
     assert_close(
-        weights.sum(dim=-1), torch.ones(2, 3), same_dtype=False, what="the sum of each row"
+        weights.sum(dim=-1),
+        torch.ones(2, 3),
+        same_dtype=False,
+        what="the sum of each row",
     )
     assert weights.min() > 0, "Some weights are not positive."
     assert weights.argsort(dim=-1).equal((q @ k.mT).argsort(dim=-1)), (
@@ -90,9 +95,13 @@ def test_extreme_scores_stay_finite(student, reference):
     """
     q = tensor([[4000.0, 0.0], [-240000.0, 0.0], [1e-3, 2e-3], [0.0, 0.0]]).float()
     k = tensor([[0.35, 1.0], [0.36, -1.0], [0.3555, 0.5]]).float()
-    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k), atol=5e-3)
+    assert_close(
+        student.attention_weights(q, k), reference.attention_weights(q, k), atol=5e-3
+    )
     q, k = far_apart(torch.float32)
-    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k), atol=1e-3)
+    assert_close(
+        student.attention_weights(q, k), reference.attention_weights(q, k), atol=1e-3
+    )
 
 
 @points(1)
@@ -118,9 +127,13 @@ def test_half_precision_in_half_precision_out(student, reference):
     """
     q = torch.full((1, 9), 100.0).half()
     k = torch.full((2, 9), 100.0).half()
-    assert_close(student.attention_weights(q, k), torch.full((1, 2), 0.5).half(), atol=1e-3)
+    assert_close(
+        student.attention_weights(q, k), torch.full((1, 2), 0.5).half(), atol=1e-3
+    )
     q, k = far_apart(torch.float16)
-    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k), atol=1e-3)
+    assert_close(
+        student.attention_weights(q, k), reference.attention_weights(q, k), atol=1e-3
+    )
     many = student.attention_weights(zeros(1, 1).half(), zeros(70_000, 1).half())
     assert_close(many[:, :2], torch.full((1, 2), 1 / 70_000).half())
 
@@ -141,5 +154,7 @@ def test_no_loop_over_queries_or_keys(student):
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
     """Queries and keys meet in a dot product: compare their widths, and name both."""
-    assert_refused(student.attention_weights, randn(2, 5, 3), randn(2, 6, 4), sizes=(3, 4))
+    assert_refused(
+        student.attention_weights, randn(2, 5, 3), randn(2, 6, 4), sizes=(3, 4)
+    )
     assert_refused(student.attention_weights, randn(5, 7), randn(6, 2), sizes=(7, 2))

@@ -34,15 +34,21 @@ def _assert_operations(student, kind, sizes, expected):
 def test_a_recurrence_multiplies_word_and_state(student):
     """For each token a product with w_x and one with w_h; a multiply-add is 2."""
     _assert_operations(student, "recurrence", (5, 3, 2, 1), 180)  # 5 · 2 · (2 · 3 · 3)
-    _assert_operations(student, "recurrence", (11, 7, 5, 4), 2156)  # one layer, whatever num_layers
+    _assert_operations(
+        student, "recurrence", (11, 7, 5, 4), 2156
+    )  # one layer, whatever num_layers
 
 
 @points(0.75)
 def test_a_convolution_multiplies_every_token_it_reads(student):
     """For each token one product with each of k matrices; a multiply-add is 2."""
     _assert_operations(student, "convolution", (5, 3, 2, 1), 180)
-    _assert_operations(student, "convolution", (11, 7, 5, 4), 5390)  # 11 · 5 · (2 · 7 · 7)
-    _assert_operations(student, "convolution", (11, 7, 6, 4), 6468)  # another width alone
+    _assert_operations(
+        student, "convolution", (11, 7, 5, 4), 5390
+    )  # 11 · 5 · (2 · 7 · 7)
+    _assert_operations(
+        student, "convolution", (11, 7, 6, 4), 6468
+    )  # another width alone
     # the zeros before the first token count, too
     _assert_operations(student, "convolution", (2, 3, 5, 1), 180)
 
@@ -64,13 +70,21 @@ def test_only_a_recurrence_waits_for_every_token(student):
     for n, d, k, num_layers in ((1, 3, 2, 1), (6, 3, 2, 1), (13, 4, 5, 3)):
         steps = _counts(student, "sequential_steps", n, d, k, num_layers)
         for kind, count, expected in zip(KINDS, steps, (n, 1, 1), strict=True):
-            assert count == expected, f"sequential_steps of {kind} is {count} for {n} tokens."
+            assert count == expected, (
+                f"sequential_steps of {kind} is {count} for {n} tokens."
+            )
 
 
 @points(0.75)
 def test_each_convolution_looks_a_little_further_back(student):
     """A layer adds k - 1 tokens to what the last output can depend on: layers overlap."""
-    for k, num_layers, expected in ((3, 1, 3), (3, 2, 5), (2, 4, 5), (5, 3, 13), (4, 6, 19)):
+    for k, num_layers, expected in (
+        (3, 1, 3),
+        (3, 2, 5),
+        (2, 4, 5),
+        (5, 3, 13),
+        (4, 6, 19),
+    ):
         field = _counts(student, "receptive_field", 50, 3, k, num_layers)[1]
         assert field == expected, (
             f"{num_layers} convolutions of width {k} see {field} tokens in your answer."
@@ -87,7 +101,9 @@ def test_no_receptive_field_is_larger_than_the_text(student):
         for kind, field, expected in zip(
             KINDS, fields, (n, min(n, 1 + num_layers * (k - 1)), n), strict=True
         ):
-            assert field == expected, f"receptive_field of {kind} is {field} for {n} tokens."
+            assert field == expected, (
+                f"receptive_field of {kind} is {field} for {n} tokens."
+            )
 
 
 @points(0.75)

@@ -38,7 +38,9 @@ def test_a_linear_score_moves_the_scores_and_no_weight(student):
     a, b, states = randn(2, 3), randn(2, 3), randn(2, 5, 4)
     effect = student.query_effect(linear, a, b, states)
     assert_equal(len(effect), 2, what="the number of results")
-    assert_close(effect[0], 2.5 * (a - b).sum(-1).abs().max().item(), what="score_change")
+    assert_close(
+        effect[0], 2.5 * (a - b).sum(-1).abs().max().item(), what="score_change"
+    )
     assert_close(effect[1], 0.0, what="weight_change")
 
 
@@ -46,7 +48,11 @@ def test_a_linear_score_moves_the_scores_and_no_weight(student):
 def test_a_dot_product_moves_the_weights(student, reference):
     """Differences are absolute, and the largest over all sentences and positions counts."""
     for _ in range(3):
-        a, b, states = randn(3, 4), randn(3, 4), randn(5, 3, 4).transpose(0, 1)  # a view is as good
+        a, b, states = (
+            randn(3, 4),
+            randn(3, 4),
+            randn(5, 3, 4).transpose(0, 1),
+        )  # a view is as good
         effect = student.query_effect(dot, a, b, states)
         expected = reference.query_effect(dot, a, b, states)
         assert_close(effect[0], expected[0], what="score_change")
@@ -67,7 +73,9 @@ def test_a_shared_shift_hides_nothing(student, reference):
     expected = reference.query_effect(gated, a, b, states)
     assert_close(effect[0], expected[0], what="score_change")
     assert_close(effect[1], expected[1], what="weight_change")
-    assert all(isinstance(e, float) for e in effect), "Both results should be Python floats."
+    assert all(isinstance(e, float) for e in effect), (
+        "Both results should be Python floats."
+    )
     a, b, states = (
         tensor([[1.0, 2.0], [-1.0, 1.0]]),
         tensor([[1.0, 0.5], [-1.0, 3.0]]),
@@ -75,15 +83,27 @@ def test_a_shared_shift_hides_nothing(student, reference):
     )
     states[:, :2, 0], states[:, 2:, 0] = -1.0, 1.0
     effect = student.query_effect(far, a, b, states)
-    assert_close(effect[1], reference.query_effect(far, a, b, states)[1], what="weight_change")
+    assert_close(
+        effect[1], reference.query_effect(far, a, b, states)[1], what="weight_change"
+    )
 
 
 @points(0.5)
 def test_states_of_different_shapes_are_refused(student):
     """The two states are compared sentence by sentence: they must have one shape."""
     assert_refused(
-        student.query_effect, dot, randn(3, 4), randn(2, 4), randn(3, 5, 4), sizes=(3, 2)
+        student.query_effect,
+        dot,
+        randn(3, 4),
+        randn(2, 4),
+        randn(3, 5, 4),
+        sizes=(3, 2),
     )
     assert_refused(
-        student.query_effect, dot, randn(2, 4), randn(3, 4), randn(3, 5, 4), sizes=(2, 3)
+        student.query_effect,
+        dot,
+        randn(2, 4),
+        randn(3, 4),
+        randn(3, 5, 4),
+        sizes=(2, 3),
     )

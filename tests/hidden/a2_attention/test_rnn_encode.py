@@ -12,11 +12,19 @@ from autograder.suite import (
     zeros,
 )
 
-pytestmark = [forbid("torch.nn.RNN", "torch.nn.RNNCell", "torch.rnn_tanh", "torch.rnn_tanh_cell")]
+pytestmark = [
+    forbid("torch.nn.RNN", "torch.nn.RNNCell", "torch.rnn_tanh", "torch.rnn_tanh_cell")
+]
 
 
 def inputs(b=3, t=5, d=2, h=4):
-    return [randn(b, t, d), 0.6 * randn(d, h), 0.6 * randn(h, h), 0.5 * randn(h), randn(b, h)]
+    return [
+        randn(b, t, d),
+        0.6 * randn(d, h),
+        0.6 * randn(h, h),
+        0.5 * randn(h),
+        randn(b, h),
+    ]
 
 
 def assert_values(actual, expected, what, atol=2e-6):
@@ -44,14 +52,18 @@ def test_states_follow_the_recurrence(student, reference):
 def test_last_is_the_state_after_the_last_position(student, reference):
     """`last` is one state per sentence, [B, H]: the one after position T."""
     arguments = inputs(b=4, t=3)
-    assert_values(student.rnn_encode(*arguments)[1], reference.rnn_encode(*arguments)[1], "last")
+    assert_values(
+        student.rnn_encode(*arguments)[1], reference.rnn_encode(*arguments)[1], "last"
+    )
 
 
 @points(1)
 def test_as_many_sentences_as_positions(student, reference):
     """With B = T a loop over the wrong axis goes unnoticed: which axis of x holds the positions?"""
     arguments = inputs(b=5, t=5)
-    assert_values(student.rnn_encode(*arguments)[0], reference.rnn_encode(*arguments)[0], "states")
+    assert_values(
+        student.rnn_encode(*arguments)[0], reference.rnn_encode(*arguments)[0], "states"
+    )
 
 
 @points(1)
@@ -68,7 +80,10 @@ def test_a_word_changes_its_own_state_and_later_ones_only(student):
     x, *weights = inputs(b=2, t=6)
     changed = x.clone()
     changed[:, 3] += 1.0
-    before, after = student.rnn_encode(x, *weights)[0], student.rnn_encode(changed, *weights)[0]
+    before, after = (
+        student.rnn_encode(x, *weights)[0],
+        student.rnn_encode(changed, *weights)[0],
+    )
     moved = (before - after).abs().amax(dim=(0, 2)) > 1e-5
     assert moved.tolist() == [False, False, False, True, True, True], (
         "Changing the word at position 3 (counted from 0) changes the states at "
@@ -82,7 +97,9 @@ def test_widths_that_coincide(student, reference):
     the right.
     """
     arguments = inputs(b=2, t=3, d=4, h=4)
-    assert_values(student.rnn_encode(*arguments)[0], reference.rnn_encode(*arguments)[0], "states")
+    assert_values(
+        student.rnn_encode(*arguments)[0], reference.rnn_encode(*arguments)[0], "states"
+    )
 
 
 @points(1)
@@ -92,7 +109,9 @@ def test_gradients_reach_the_first_word(student, reference):
     """
     arguments = [value.requires_grad_() for value in inputs(b=2, t=4)]
     assert_same_gradients(
-        lambda *a: student.rnn_encode(*a)[1], lambda *a: reference.rnn_encode(*a)[1], *arguments
+        lambda *a: student.rnn_encode(*a)[1],
+        lambda *a: reference.rnn_encode(*a)[1],
+        *arguments,
     )
 
 
@@ -103,7 +122,9 @@ def test_the_input_may_be_a_transposed_view(student, reference):
     """
     arguments = inputs(b=3, t=7)
     arguments[0] = randn(7, 3, 2).transpose(0, 1)
-    assert_values(student.rnn_encode(*arguments)[0], reference.rnn_encode(*arguments)[0], "states")
+    assert_values(
+        student.rnn_encode(*arguments)[0], reference.rnn_encode(*arguments)[0], "states"
+    )
 
 
 @points(0.5)

@@ -27,7 +27,11 @@ def test_every_query_mixes_the_values(student, reference):
     out = call_twice(student.scaled_dot_product_attention, q, k, v)
     assert_close(out, reference.scaled_dot_product_attention(q, k, v))
     assert_close_in_turn(
-        student.scaled_dot_product_attention, reference.scaled_dot_product_attention, q, k, v
+        student.scaled_dot_product_attention,
+        reference.scaled_dot_product_attention,
+        q,
+        k,
+        v,
     )
 
 
@@ -50,7 +54,8 @@ def test_no_batch_and_two_leading_axes(student, reference):
     expected = reference.scaled_dot_product_attention(q, k, v)
     assert_close(student.scaled_dot_product_attention(q, k, v), expected)
     assert_close(
-        student.scaled_dot_product_attention(q[:1, 0], k[:1, 0], v[:1, 0]), expected[:1, 0]
+        student.scaled_dot_product_attention(q[:1, 0], k[:1, 0], v[:1, 0]),
+        expected[:1, 0],
     )
     q, k, v = q[0, 0], k[0, 0], v[0, 0]
     assert_close(
@@ -81,9 +86,15 @@ def test_the_result_is_linear_in_the_values(student, reference):
 @points(1)
 def test_gradients_reach_queries_keys_and_values(student, reference):
     """All three are trained, and the gradient of each is needed."""
-    qkv = randn(2, 3, 5, grad=True), randn(2, 4, 5, grad=True), randn(2, 4, 6, grad=True)
+    qkv = (
+        randn(2, 3, 5, grad=True),
+        randn(2, 4, 5, grad=True),
+        randn(2, 4, 6, grad=True),
+    )
     assert_same_gradients(
-        student.scaled_dot_product_attention, reference.scaled_dot_product_attention, *qkv
+        student.scaled_dot_product_attention,
+        reference.scaled_dot_product_attention,
+        *qkv,
     )
 
 
@@ -93,7 +104,9 @@ def test_scores_of_any_size(student, reference):
     Each query has its own largest score.
     """
     q = torch.tensor([[3000.0, 0.0, 0.0, 0.0], [-3000.0, 0.0, 0.0, 0.0]])
-    k = torch.tensor([[1.0, 2.0, 0.0, 1.0], [-1.0, 0.0, 5.0, 0.0], [0.0, 1.0, 1.0, 1.0]])
+    k = torch.tensor(
+        [[1.0, 2.0, 0.0, 1.0], [-1.0, 0.0, 5.0, 0.0], [0.0, 1.0, 1.0, 1.0]]
+    )
     v = randn(3, 2).float()
     assert_close(student.scaled_dot_product_attention(q, k, v), v[:2], atol=1e-4)
     for dtype in (torch.float32, torch.float64):
@@ -111,10 +124,18 @@ def test_half_precision_in_half_precision_out(student, reference):
     q, k, v = randn(1, 3, 5).half(), randn(1, 4, 5).half(), randn(1, 4, 2).half()
     out = student.scaled_dot_product_attention(q, k, v)
     assert_close(out, reference.scaled_dot_product_attention(q, k, v), atol=4e-3)
-    many, q, v = torch.ones(70_000, 1).half(), torch.zeros(1, 1).half(), randn(6, 2).half()
-    assert_close(student.scaled_dot_product_attention(q, many, many), many[:1], atol=4e-3)
+    many, q, v = (
+        torch.ones(70_000, 1).half(),
+        torch.zeros(1, 1).half(),
+        randn(6, 2).half(),
+    )
+    assert_close(
+        student.scaled_dot_product_attention(q, many, many), many[:1], atol=4e-3
+    )
     full = torch.full((6, 9), 100.0).half()
-    assert_close(student.scaled_dot_product_attention(full[:1], full, full), full[:1], atol=0.2)
+    assert_close(
+        student.scaled_dot_product_attention(full[:1], full, full), full[:1], atol=0.2
+    )
     q, k = far_apart(torch.float16)
     expected = reference.scaled_dot_product_attention(q, k, v)
     assert_close(student.scaled_dot_product_attention(q, k, v), expected, atol=4e-3)
@@ -124,7 +145,9 @@ def test_half_precision_in_half_precision_out(student, reference):
 def test_no_loop_over_queries_or_keys(student):
     """Count torch operations at two lengths: two matrix products serve all queries."""
     q, k, v = randn(2, 31, 5), randn(2, 37, 5), randn(2, 37, 3)
-    few = student.cost("scaled_dot_product_attention", q[:, :3], k[:, :2], v[:, :2]).operations
+    few = student.cost(
+        "scaled_dot_product_attention", q[:, :3], k[:, :2], v[:, :2]
+    ).operations
     out, cost = student.counted("scaled_dot_product_attention", q, k, v)
     many = cost.operations
     assert out.std() > 1e-3, "All results are the same."
@@ -139,11 +162,23 @@ def test_sizes_that_cannot_match_are_refused(student):
     agree as before.
     """
     assert_refused(
-        student.scaled_dot_product_attention, randn(2, 3), randn(5, 3), randn(6, 4), sizes=(5, 6)
+        student.scaled_dot_product_attention,
+        randn(2, 3),
+        randn(5, 3),
+        randn(6, 4),
+        sizes=(5, 6),
     )
     assert_refused(
-        student.scaled_dot_product_attention, randn(2, 3), randn(5, 3), randn(2, 4), sizes=(5, 2)
+        student.scaled_dot_product_attention,
+        randn(2, 3),
+        randn(5, 3),
+        randn(2, 4),
+        sizes=(5, 2),
     )
     assert_refused(
-        student.scaled_dot_product_attention, randn(2, 3), randn(5, 7), randn(5, 4), sizes=(3, 7)
+        student.scaled_dot_product_attention,
+        randn(2, 3),
+        randn(5, 7),
+        randn(5, 4),
+        sizes=(3, 7),
     )

@@ -47,7 +47,9 @@ def test_it_is_a_measurement_of_independent_pairs(student):
         "With d = 2 and 4000 pairs every seed should come near 1.41. Has every pair its own "
         "query and its own key?"
     )
-    scatter = statistics.stdev(float(student.score_std(1, 30, seed)) for seed in range(120))
+    scatter = statistics.stdev(
+        float(student.score_std(1, 30, seed)) for seed in range(120)
+    )
     assert scatter > 0.17, (
         f"With d = 1 and 30 pairs seeds scatter by {scatter:.2g} only. Is every "
         "product made of a query and of a key of its own?"
@@ -75,7 +77,9 @@ def test_other_peoples_random_numbers_stay_the_same(student):
     undisturbed = peek()
     plant()
     first = float(student.score_std(9, 300, 1))
-    assert peek() == undisturbed, "After score_std the global random state is another one."
+    assert peek() == undisturbed, (
+        "After score_std the global random state is another one."
+    )
     assert abs(first - float(student.score_std(9, 300, 2))) > 1e-9, (
         "Two seeds give one number: is anything drawn?"
     )

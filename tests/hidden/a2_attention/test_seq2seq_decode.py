@@ -30,7 +30,12 @@ def weights_of_the_decoder(d, h, s, a):
 
 
 def inputs(b=2, t=5, ty=4, d=3, h=6, s=7, a=5):
-    return [randn(b, t, h), 0.7 * randn(b, s), randn(b, ty, d), weights_of_the_decoder(d, h, s, a)]
+    return [
+        randn(b, t, h),
+        0.7 * randn(b, s),
+        randn(b, ty, d),
+        weights_of_the_decoder(d, h, s, a),
+    ]
 
 
 def assert_values(actual, expected, what):
@@ -61,7 +66,9 @@ def test_weights_have_a_row_for_every_step(student, reference):
     """
     arguments = inputs(ty=6)
     assert_values(
-        student.seq2seq_decode(*arguments)[1], reference.seq2seq_decode(*arguments)[1], "weights"
+        student.seq2seq_decode(*arguments)[1],
+        reference.seq2seq_decode(*arguments)[1],
+        "weights",
     )
 
 
@@ -73,7 +80,9 @@ def test_the_first_weights_come_from_s0(student, reference):
     scores = reference.additive_scores(
         s0, states, params["w_state"], params["w_states"], params["v"]
     )
-    assert_values(weights[:, 0], reference.attend(scores, states)[1], "the first row of weights")
+    assert_values(
+        weights[:, 0], reference.attend(scores, states)[1], "the first row of weights"
+    )
 
 
 @points(2)
@@ -88,7 +97,9 @@ def test_a_step_does_not_see_its_own_word(student):
     after = student.seq2seq_decode(states, s0, changed, params)[0]
     moved = (before - after).abs().amax(dim=(0, 2)) > 1e-6
     steps = [i + 1 for i, m in enumerate(moved.tolist()) if m]
-    assert steps == [3, 4, 5], f"Changing the word y_2 changes the steps {steps} (counted from 1)."
+    assert steps == [3, 4, 5], (
+        f"Changing the word y_2 changes the steps {steps} (counted from 1)."
+    )
 
 
 @points(1)
@@ -122,9 +133,14 @@ def test_sizes_that_all_coincide(student, reference):
     """
     arguments = inputs(b=3, t=3, ty=3, d=5, h=5, s=5, a=5)
     # views are as good
-    arguments[0], arguments[2] = arguments[0].transpose(0, 1), arguments[2].transpose(0, 1)
+    arguments[0], arguments[2] = (
+        arguments[0].transpose(0, 1),
+        arguments[2].transpose(0, 1),
+    )
     assert_values(
-        student.seq2seq_decode(*arguments)[0], reference.seq2seq_decode(*arguments)[0], "hidden"
+        student.seq2seq_decode(*arguments)[0],
+        reference.seq2seq_decode(*arguments)[0],
+        "hidden",
     )
 
 
@@ -134,12 +150,18 @@ def test_one_step_over_one_position(student, reference):
     the thousands, of the other sign in each sentence.
     """
     arguments = inputs(b=1, t=1, ty=1)
-    mine, theirs = student.seq2seq_decode(*arguments), reference.seq2seq_decode(*arguments)
+    mine, theirs = (
+        student.seq2seq_decode(*arguments),
+        reference.seq2seq_decode(*arguments),
+    )
     assert_values(mine[0], theirs[0], "hidden")
     assert_values(mine[1], theirs[1], "weights")
     states, s0, targets, params = inputs(ty=1, s=1, a=1)
     s0 = torch.tensor([[1.0], [-1.0]])
-    params |= {"w_state": torch.ones(1, 1).double(), "v": torch.tensor([3000.0]).double()}
+    params |= {
+        "w_state": torch.ones(1, 1).double(),
+        "v": torch.tensor([3000.0]).double(),
+    }
     params["w_states"] = 1e-4 * params["w_states"]
     states[:, 0] *= 1e4
     for dtype, atol in ((torch.float64, 2e-6), (torch.float32, 1e-2)):
@@ -186,9 +208,20 @@ def test_the_dtype_is_that_of_the_input(student, reference):
 def test_sizes_that_cannot_match_are_refused(student):
     """Words must fit w_y, and every sentence needs its states, its start and its words."""
     states, s0, targets, params = inputs()
-    assert_refused(student.seq2seq_decode, states, s0, randn(2, 4, 8), params, sizes=(3, 8))
-    assert_refused(student.seq2seq_decode, states, s0, randn(2, 4, 2), params, sizes=(3, 2))
     assert_refused(
-        student.seq2seq_decode, states, s0, targets, {**params, "w_y": randn(3, 8)}, sizes=(8, 7)
+        student.seq2seq_decode, states, s0, randn(2, 4, 8), params, sizes=(3, 8)
     )
-    assert_refused(student.seq2seq_decode, states, s0, randn(9, 4, 3), params, sizes=(2, 9))
+    assert_refused(
+        student.seq2seq_decode, states, s0, randn(2, 4, 2), params, sizes=(3, 2)
+    )
+    assert_refused(
+        student.seq2seq_decode,
+        states,
+        s0,
+        targets,
+        {**params, "w_y": randn(3, 8)},
+        sizes=(8, 7),
+    )
+    assert_refused(
+        student.seq2seq_decode, states, s0, randn(9, 4, 3), params, sizes=(2, 9)
+    )

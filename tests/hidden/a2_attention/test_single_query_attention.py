@@ -28,7 +28,9 @@ def test_values_are_mixed_by_scaled_scores(student, reference):
         call_twice(student.single_query_attention, q, k, v),
         reference.single_query_attention(q, k, v),
     )
-    assert_close_in_turn(student.single_query_attention, reference.single_query_attention, q, k, v)
+    assert_close_in_turn(
+        student.single_query_attention, reference.single_query_attention, q, k, v
+    )
 
 
 @points(1)
@@ -37,7 +39,10 @@ def test_lengths_and_widths_that_all_coincide(student, reference):
     width 1 gives [1].
     """
     q, k, v = randn(5), randn(5, 5), randn(5, 5)
-    assert_close(student.single_query_attention(q, k, v), reference.single_query_attention(q, k, v))
+    assert_close(
+        student.single_query_attention(q, k, v),
+        reference.single_query_attention(q, k, v),
+    )
     assert_close(student.single_query_attention(q[:1], k[:1, :1], v[:1, :1]), v[0, :1])
 
 
@@ -72,7 +77,9 @@ def test_large_scores_choose_one_value(student, reference):
 def test_gradients_reach_query_keys_and_values(student, reference):
     """A mixture has gradients everywhere; a choice (argmax) has none for the query."""
     qkv = randn(1, grad=True), randn(4, 1, grad=True), randn(4, 3, grad=True)
-    assert_same_gradients(student.single_query_attention, reference.single_query_attention, *qkv)
+    assert_same_gradients(
+        student.single_query_attention, reference.single_query_attention, *qkv
+    )
 
 
 @points(0.5)
@@ -80,7 +87,10 @@ def test_half_precision_in_half_precision_out(student, reference):
     """float16 in, float16 out; inside, scores of 90000 before the scale exceed float16 and must not
     overflow, and 70000 equal keys have more weight together than float16 can add.
     """
-    q, k = torch.full((9,), 100.0).half(), (100 + torch.arange(4.0)).half()[:, None].expand(4, 9)
+    q, k = (
+        torch.full((9,), 100.0).half(),
+        (100 + torch.arange(4.0)).half()[:, None].expand(4, 9),
+    )
     v = randn(4, 2).half()
     assert_close(
         student.single_query_attention(q, k, v),
@@ -88,13 +98,23 @@ def test_half_precision_in_half_precision_out(student, reference):
         atol=4e-3,
     )
     nothing, many = torch.zeros(1).half(), torch.ones(70_000, 1).half()
-    assert_close(student.single_query_attention(nothing, many, many), many[0], atol=4e-3)
+    assert_close(
+        student.single_query_attention(nothing, many, many), many[0], atol=4e-3
+    )
 
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
     """A query needs keys of its own width, and every key needs a value."""
-    assert_refused(student.single_query_attention, randn(3), randn(5, 4), randn(5, 2), sizes=(3, 4))
-    assert_refused(student.single_query_attention, randn(4), randn(5, 3), randn(5, 2), sizes=(4, 3))
-    assert_refused(student.single_query_attention, randn(3), randn(5, 3), randn(6, 2), sizes=(5, 6))
-    assert_refused(student.single_query_attention, randn(3), randn(5, 3), randn(4, 2), sizes=(5, 4))
+    assert_refused(
+        student.single_query_attention, randn(3), randn(5, 4), randn(5, 2), sizes=(3, 4)
+    )
+    assert_refused(
+        student.single_query_attention, randn(4), randn(5, 3), randn(5, 2), sizes=(4, 3)
+    )
+    assert_refused(
+        student.single_query_attention, randn(3), randn(5, 3), randn(6, 2), sizes=(5, 6)
+    )
+    assert_refused(
+        student.single_query_attention, randn(3), randn(5, 3), randn(4, 2), sizes=(5, 4)
+    )

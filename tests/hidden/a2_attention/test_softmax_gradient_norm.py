@@ -22,9 +22,12 @@ def test_the_norm_of_the_whole_jacobian(student, reference):
     for n in (3, 7, 12):
         z = randn(n)
         assert_close(
-            call_twice(student.softmax_gradient_norm, z), reference.softmax_gradient_norm(z)
+            call_twice(student.softmax_gradient_norm, z),
+            reference.softmax_gradient_norm(z),
         )
-        assert_close_in_turn(student.softmax_gradient_norm, reference.softmax_gradient_norm, z)
+        assert_close_in_turn(
+            student.softmax_gradient_norm, reference.softmax_gradient_norm, z
+        )
 
 
 @points(1)
@@ -41,15 +44,21 @@ def test_saturation_at_large_scores(student):
     """[1000, 0] lets nothing through (0, not NaN), [2000, 1999] what [1, 0] does; 1000 more on
     every score changes nothing at all.
     """
-    assert_close(student.softmax_gradient_norm(tensor([1000.0, 0.0, -1200.0]).float()), 0.0)
-    assert_close(student.softmax_gradient_norm(tensor([1000.0, 1000.0]).float()), 0.5, atol=1e-4)
+    assert_close(
+        student.softmax_gradient_norm(tensor([1000.0, 0.0, -1200.0]).float()), 0.0
+    )
+    assert_close(
+        student.softmax_gradient_norm(tensor([1000.0, 1000.0]).float()), 0.5, atol=1e-4
+    )
     for dtype in (torch.float32, torch.float64):
         z = tensor([2000.0, 1999.0, 0.0, 0.0, 0.0, 0.0]).to(dtype)
         # shares of e / (1 + e) and the rest: twice their product
         norm = 2 * math.e / (1 + math.e) ** 2
         assert_close(student.softmax_gradient_norm(z), norm, atol=1e-4)
     assert_close(
-        student.softmax_gradient_norm(tensor([-60000.0, -60000.0]).float()), 0.5, atol=1e-4
+        student.softmax_gradient_norm(tensor([-60000.0, -60000.0]).float()),
+        0.5,
+        atol=1e-4,
     )
 
 

@@ -33,7 +33,11 @@ def simple_by_exponentials_of_the_lower_triangle(x):
     wide = x.float() if x.dtype != torch.float64 else x
     keep = torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril()
     scores = torch.matmul(wide, wide.transpose(-2, -1))
-    peak = scores.masked_fill(~keep, torch.finfo(scores.dtype).min).max(dim=-1, keepdim=True).values
+    peak = (
+        scores.masked_fill(~keep, torch.finfo(scores.dtype).min)
+        .max(dim=-1, keepdim=True)
+        .values
+    )
     e = torch.exp((scores - peak).masked_fill(~keep, -1e4)) * keep
     return torch.matmul(e / e.sum(-1, keepdim=True), wide).to(x.dtype)
 
@@ -65,8 +69,13 @@ def self_attention_with_einsum_and_torch_softmax(x, w_q, w_k, w_v):
     _refuse(x, x, w_q, w_k, w_v)
     q, k, v = (torch.einsum("...nd,de->...ne", x, w) for w in (w_q, w_k, w_v))
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-    scores = torch.einsum("...ie,...je->...ij", q.to(wide), k.to(wide)) * w_q.shape[1] ** -0.5
-    return torch.einsum("...ij,...je->...ie", scores.softmax(-1), v.to(wide)).to(x.dtype)
+    scores = (
+        torch.einsum("...ie,...je->...ij", q.to(wide), k.to(wide))
+        * w_q.shape[1] ** -0.5
+    )
+    return torch.einsum("...ij,...je->...ie", scores.softmax(-1), v.to(wide)).to(
+        x.dtype
+    )
 
 
 @alternate("self_attention")
@@ -99,9 +108,16 @@ def self_attention_fused(x, w_q, w_k, w_v):
 def cross_attention_with_einsum(x_q, x_kv, w_q, w_k, w_v):
     _refuse(x_q, x_kv, w_q, w_k, w_v)
     wide = torch.float64 if x_q.dtype == torch.float64 else torch.float32
-    x_q, x_kv, w_q, w_k, w_v, dtype = *(t.to(wide) for t in (x_q, x_kv, w_q, w_k, w_v)), x_q.dtype
-    scores = torch.einsum("...id,de,fe,...jf->...ij", x_q, w_q, w_k, x_kv) / math.sqrt(w_q.shape[1])
-    return torch.einsum("...ij,...jf,fe->...ie", scores.softmax(dim=-1), x_kv, w_v).to(dtype)
+    x_q, x_kv, w_q, w_k, w_v, dtype = (
+        *(t.to(wide) for t in (x_q, x_kv, w_q, w_k, w_v)),
+        x_q.dtype,
+    )
+    scores = torch.einsum("...id,de,fe,...jf->...ij", x_q, w_q, w_k, x_kv) / math.sqrt(
+        w_q.shape[1]
+    )
+    return torch.einsum("...ij,...jf,fe->...ie", scores.softmax(dim=-1), x_kv, w_v).to(
+        dtype
+    )
 
 
 @alternate("cross_attention")
@@ -194,7 +210,9 @@ def padding_by_a_loop(lengths, n):
 @alternate("padding_mask")
 def padding_by_rows_of_a_triangle(lengths, n):
     if len(lengths) and (lengths.max() > n or lengths.min() < 0):
-        raise ValueError(f"lengths from {lengths.min()} to {lengths.max()} do not fit into {n}")
+        raise ValueError(
+            f"lengths from {lengths.min()} to {lengths.max()} do not fit into {n}"
+        )
     return torch.ones(n + 1, n).tril(-1).bool()[lengths].unsqueeze(1)
 
 
@@ -203,7 +221,9 @@ def padding_by_lists(lengths, n):
     whole = [int(length) for length in lengths]
     if any(length not in range(n + 1) for length in whole):
         raise ValueError(f"{whole} do not all fit into {n}")
-    return torch.tensor([[[True] * length + [False] * (n - length)] for length in whole])
+    return torch.tensor(
+        [[[True] * length + [False] * (n - length)] for length in whole]
+    )
 
 
 # --- combine_masks
@@ -243,7 +263,9 @@ def combined_by_what_is_forbidden(*masks):
 @alternate("combine_masks")
 def combined_recursively(*masks):
     _together(masks)
-    return masks[0] if len(masks) == 1 else masks[0].logical_and(combine_masks(*masks[1:]))
+    return (
+        masks[0] if len(masks) == 1 else masks[0].logical_and(combine_masks(*masks[1:]))
+    )
 
 
 # --- masked_softmax
@@ -254,7 +276,9 @@ def _fits(scores, mask):
     try:
         return torch.broadcast_to(mask, scores.shape)
     except RuntimeError:
-        raise ValueError(f"mask {tuple(mask.shape)}, scores {tuple(scores.shape)}") from None
+        raise ValueError(
+            f"mask {tuple(mask.shape)}, scores {tuple(scores.shape)}"
+        ) from None
 
 
 @alternate("masked_softmax")
@@ -266,7 +290,9 @@ def by_the_softmax_of_the_first_assignment(scores, mask):
 def by_the_smallest_number_and_zeros_afterwards(scores, mask):
     mask = _fits(scores, mask)
     wide = scores if scores.dtype == torch.float64 else scores.float()
-    weights = torch.softmax(wide.masked_fill(~mask, torch.finfo(wide.dtype).min), dim=-1)
+    weights = torch.softmax(
+        wide.masked_fill(~mask, torch.finfo(wide.dtype).min), dim=-1
+    )
     return weights.masked_fill(~mask, 0.0).to(scores.dtype)
 
 
@@ -304,7 +330,9 @@ def row_by_row_over_the_allowed_keys(scores, mask):
     rows = []
     for row, allowed in zip(scores.reshape(-1, scores.shape[-1]), mask, strict=True):
         chosen = torch.softmax(widen(row[allowed]), dim=0)
-        rows.append(torch.zeros_like(row, dtype=chosen.dtype).masked_scatter(allowed, chosen))
+        rows.append(
+            torch.zeros_like(row, dtype=chosen.dtype).masked_scatter(allowed, chosen)
+        )
     return torch.stack(rows).reshape(scores.shape).to(scores.dtype)
 
 
@@ -323,7 +351,9 @@ def _refuse_qkv(q, k, v):
 def masked_attention_with_einsum(q, k, v, mask=None):
     _refuse_qkv(q, k, v)
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
-    scores = torch.einsum("...id,...jd->...ij", q.to(wide) * q.shape[-1] ** -0.5, k.to(wide))
+    scores = torch.einsum(
+        "...id,...jd->...ij", q.to(wide) * q.shape[-1] ** -0.5, k.to(wide)
+    )
     weights = softmax(scores) if mask is None else masked_softmax(scores, mask)
     return torch.einsum("...ij,...jd->...id", weights, v.to(wide)).to(q.dtype)
 
@@ -332,8 +362,14 @@ def masked_attention_with_einsum(q, k, v, mask=None):
 def masked_attention_that_divides_at_the_end(q, k, v, mask=None):
     _refuse_qkv(q, k, v)
     scores = widen(q) @ widen(k).mT / math.sqrt(q.size(-1))
-    keep = torch.ones_like(scores, dtype=torch.bool) if mask is None else _fits(scores, mask)
-    peak = scores.masked_fill(~keep, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
+    keep = (
+        torch.ones_like(scores, dtype=torch.bool)
+        if mask is None
+        else _fits(scores, mask)
+    )
+    peak = scores.masked_fill(~keep, torch.finfo(scores.dtype).min).amax(
+        -1, keepdim=True
+    )
     e = torch.exp((scores - peak).masked_fill(~keep, -math.inf))
     total = e.sum(-1, keepdim=True)
     return ((e @ widen(v)) / torch.where(total > 0, total, 1.0)).to(q.dtype)
@@ -346,14 +382,20 @@ def masked_attention_that_goes_back_to_plain_attention(q, k, v, mask=None):
         return scaled_dot_product_attention(q, k, v)
     _refuse_qkv(q, k, v)
     half = q / q.shape[-1] ** 0.25, k / q.shape[-1] ** 0.25
-    return (masked_softmax(widen(half[0]) @ widen(half[1]).mT, mask) @ widen(v)).to(q.dtype)
+    return (masked_softmax(widen(half[0]) @ widen(half[1]).mT, mask) @ widen(v)).to(
+        q.dtype
+    )
 
 
 @alternate("masked_attention")
 def masked_attention_one_query_at_a_time(q, k, v, mask=None):
     _refuse_qkv(q, k, v)
     scores = widen(q) @ widen(k).mT / math.sqrt(q.size(-1))
-    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else _fits(scores, mask)
+    mask = (
+        torch.ones_like(scores, dtype=torch.bool)
+        if mask is None
+        else _fits(scores, mask)
+    )
     rows = [
         masked_softmax(scores[..., i, :], mask[..., i, :]).unsqueeze(-2) @ widen(v)
         for i in range(q.size(-2))
@@ -395,18 +437,25 @@ def positions_in_float32_with_exp(n, d):
 def positions_with_a_quarter_turn(n, d):
     _refuse_sizes(n, d)
     columns = torch.arange(d)
-    angles = torch.outer(torch.arange(n).double(), 10000.0 ** (-2.0 * (columns // 2) / d).double())
+    angles = torch.outer(
+        torch.arange(n).double(), 10000.0 ** (-2.0 * (columns // 2) / d).double()
+    )
     return torch.sin(angles + math.pi / 2 * (columns % 2)).float()
 
 
 @alternate("sinusoidal_positions")
 def positions_with_complex_numbers(n, d):
     _refuse_sizes(n, d)
-    speeds = torch.tensor([10000 ** (-even / d) for even in range(0, d, 2)], dtype=torch.float64)
-    turned = torch.polar(
-        torch.ones(n, len(speeds), dtype=torch.float64), torch.arange(n)[:, None] * speeds
+    speeds = torch.tensor(
+        [10000 ** (-even / d) for even in range(0, d, 2)], dtype=torch.float64
     )
-    return torch.view_as_real(turned).flip(-1).reshape(n, 2 * len(speeds))[:, :d].float()
+    turned = torch.polar(
+        torch.ones(n, len(speeds), dtype=torch.float64),
+        torch.arange(n)[:, None] * speeds,
+    )
+    return (
+        torch.view_as_real(turned).flip(-1).reshape(n, 2 * len(speeds))[:, :d].float()
+    )
 
 
 # --- is_permutation_equivariant
@@ -478,14 +527,20 @@ def from_the_end_to_the_beginning(fn, x):
     for i in reversed(range(len(x) - 1)):
         one, two = x.clone(), x.clone()
         one[i + 1 :] = (
-            torch.rand(x[i + 1 :].shape, generator=torch.Generator().manual_seed(i), dtype=x.dtype)
+            torch.rand(
+                x[i + 1 :].shape,
+                generator=torch.Generator().manual_seed(i),
+                dtype=x.dtype,
+            )
             + 1.0
         )
         two[i + 1 :] = 3.0 * torch.cos(
             torch.arange(x[i + 1 :].numel(), dtype=x.dtype) ** 2
         ).reshape(x[i + 1 :].shape)
         left, right = fn(one)[i], fn(two)[i]
-        if not torch.allclose(left, right, rtol=1e-6, atol=1e-6 * float(right.abs().max())):
+        if not torch.allclose(
+            left, right, rtol=1e-6, atol=1e-6 * float(right.abs().max())
+        ):
             found = i
     return found
 
@@ -497,7 +552,9 @@ def with_relative_norms_and_larger_changes(fn, x):
     for row in range(x.shape[0]):
         future = torch.arange(x.shape[0])[:, None] > row
         for scale in (1.0, 5.0):
-            moved = fn(torch.where(future, scale * torch.randn_like(x), x))[row] - base[row]
+            moved = (
+                fn(torch.where(future, scale * torch.randn_like(x), x))[row] - base[row]
+            )
             if moved.norm() > 1e-7 * base[row].norm():
                 return row
     return None
@@ -505,9 +562,13 @@ def with_relative_norms_and_larger_changes(fn, x):
 
 @alternate("first_leak")
 def in_two_halves(fn, x):
-    noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(8), dtype=x.dtype)
+    noise = torch.randn(
+        x.shape, generator=torch.Generator().manual_seed(8), dtype=x.dtype
+    )
     n = len(x)
-    tries = [fn(torch.where((torch.arange(n) > i)[:, None], noise, x)) for i in range(n)]
+    tries = [
+        fn(torch.where((torch.arange(n) > i)[:, None], noise, x)) for i in range(n)
+    ]
     rows = torch.stack([tries[i][i] for i in range(n)])
     plain = fn(x)
     size = torch.maximum(rows.abs(), plain.abs()).max(dim=1).values
@@ -547,11 +608,17 @@ def row_by_row_over_the_allowed_scores(scores, mask):
     n = scores.shape[-1]
     rows = []
     for s, keep in zip(
-        scores.reshape(-1, n), mask.broadcast_to(scores.shape).reshape(-1, n), strict=True
+        scores.reshape(-1, n),
+        mask.broadcast_to(scores.shape).reshape(-1, n),
+        strict=True,
     ):
         out = torch.zeros_like(s)
         if keep.any():
-            wide = s[keep].float() if s.dtype in (torch.float16, torch.bfloat16) else s[keep]
+            wide = (
+                s[keep].float()
+                if s.dtype in (torch.float16, torch.bfloat16)
+                else s[keep]
+            )
             out = out.masked_scatter(keep, torch.softmax(wide, 0).to(s.dtype))
         rows.append(out)
     return torch.stack(rows).reshape(scores.shape)

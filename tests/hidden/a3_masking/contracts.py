@@ -93,7 +93,9 @@ def softmax_with_strange_forbidden_scores(draw, play, name):
     play.call(name, scores.masked_fill(~allowed, strange), allowed)
 
 
-contract("masked_softmax", softmax_with_strange_forbidden_scores, dtypes=HALF, gradients=True)
+contract(
+    "masked_softmax", softmax_with_strange_forbidden_scores, dtypes=HALF, gradients=True
+)
 
 contract(
     "masked_attention",

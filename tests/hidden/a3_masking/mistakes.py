@@ -271,7 +271,11 @@ def softmax_over_axis_one(): ...
     "self_attention",
     keeps=0.65,
     hint="The weights here are [in, out] and multiply from the right, unlike those of nn.Linear.",
-    replace=[("x @ w_q", "x @ w_q.T"), ("x @ w_k", "x @ w_k.T"), ("x @ w_v", "x @ w_v.T")],
+    replace=[
+        ("x @ w_q", "x @ w_q.T"),
+        ("x @ w_k", "x @ w_k.T"),
+        ("x @ w_v", "x @ w_v.T"),
+    ],
 )
 def weights_as_nn_linear_has_them(): ...
 
@@ -611,7 +615,10 @@ def no_axis_for_the_queries(): ...
     "padding_mask",
     hint="This forbids padded queries to look. Who should not be listened to?",
     shows=axes_exchanged(),
-    replace=("return j < lengths[:, None, None]", "return (j < lengths[:, None]).unsqueeze(-1)"),
+    replace=(
+        "return j < lengths[:, None, None]",
+        "return (j < lengths[:, None]).unsqueeze(-1)",
+    ),
 )
 def hides_queries_instead_of_keys(): ...
 
@@ -708,7 +715,10 @@ def accepts_negative_lengths(): ...
     keeps=0.65,
     hint="0 and 1 are numbers; the mask of this course is boolean.",
     shows=has_dtype("float32"),
-    replace=("return j < lengths[:, None, None]", "return (j < lengths[:, None, None]).float()"),
+    replace=(
+        "return j < lengths[:, None, None]",
+        "return (j < lengths[:, None, None]).float()",
+    ),
 )
 def padding_mask_of_numbers(): ...
 
@@ -736,7 +746,10 @@ def only_the_first_two(): ...
 @mistake(
     "combine_masks",
     hint="Each mask may forbid something. Which of yours has a say?",
-    replace=("allowed & mask", "mask.expand(torch.broadcast_shapes(allowed.shape, mask.shape))"),
+    replace=(
+        "allowed & mask",
+        "mask.expand(torch.broadcast_shapes(allowed.shape, mask.shape))",
+    ),
 )
 def the_last_mask_wins(): ...
 
@@ -799,7 +812,10 @@ def masks_must_have_one_shape(): ...
 @mistake(
     "combine_masks",
     hint="What is the result of combining nothing? There is no shape for it: refuse.",
-    replace=('raise ValueError("0 masks cannot be combined: give at least one")', "return None"),
+    replace=(
+        'raise ValueError("0 masks cannot be combined: give at least one")',
+        "return None",
+    ),
 )
 def no_mask_gives_none(): ...
 
@@ -921,7 +937,10 @@ def fills_with_minus_ten_thousand(): ...
     "weight underflows, and 0/0 is NaN.",
     replace=[
         ("masked_fill(~mask, -math.inf)", "masked_fill(~mask, -1e9)"),
-        ("torch.exp(visible - peak)", "torch.exp(visible - peak).masked_fill(~mask, 0.0)"),
+        (
+            "torch.exp(visible - peak)",
+            "torch.exp(visible - peak).masked_fill(~mask, 0.0)",
+        ),
     ],
 )
 def fills_with_minus_a_billion_before_the_maximum(): ...
@@ -956,7 +975,10 @@ def empty_rows_replaced_too_late(): ...
     "masked_softmax",
     hint="Washing away every NaN also hides the ones that come from a bug. Only rows that the "
     "mask empties become 0.",
-    replace=[(".masked_fill(empty, 0.0)", ""), ("(e / total)", "(e / total).nan_to_num(0.0)")],
+    replace=[
+        (".masked_fill(empty, 0.0)", ""),
+        ("(e / total)", "(e / total).nan_to_num(0.0)"),
+    ],
 )
 def nan_to_num_over_everything(): ...
 
@@ -996,7 +1018,10 @@ def first_mask_for_all(): ...
     hint="Forbidden keys still have a weight: your scores are not masked. (masked_fill returns a "
     "new tensor and leaves the old one alone: is its result used?)",
     replace=[
-        ("visible = widen(scores).masked_fill(~mask, -math.inf)", "visible = widen(scores)"),
+        (
+            "visible = widen(scores).masked_fill(~mask, -math.inf)",
+            "visible = widen(scores)",
+        ),
         ("(e / total)", "(e / total).masked_fill(empty, 0.0)"),
     ],
 )
@@ -1519,7 +1544,10 @@ def uses_a_shuffle_of_its_own(): ...
     keeps=0.65,
     hint="Summed over the rows, the two sides are equal in whatever order the rows stand. "
     "Compare row by row.",
-    replace=("(shuffled_first - shuffled_last)", "(shuffled_first - shuffled_last).sum(dim=0)"),
+    replace=(
+        "(shuffled_first - shuffled_last)",
+        "(shuffled_first - shuffled_last).sum(dim=0)",
+    ),
 )
 def compares_the_sums_only(): ...
 
@@ -1544,7 +1572,10 @@ def shuffles_x_in_place(): ...
 @mistake(
     "is_permutation_equivariant",
     hint="Does your function depend on fn at all? A constant answer is wrong half of the time.",
-    replace=("bool((shuffled_first - shuffled_last).abs().max() <= 1e-6 * size)", "True"),
+    replace=(
+        "bool((shuffled_first - shuffled_last).abs().max() <= 1e-6 * size)",
+        "True",
+    ),
 )
 def always_yes(): ...
 
@@ -1575,7 +1606,9 @@ def accepts_a_short_permutation(): ...
 
 
 def _noise(x):
-    return torch.randn(x.shape, generator=torch.Generator().manual_seed(4), dtype=x.dtype)
+    return torch.randn(
+        x.shape, generator=torch.Generator().manual_seed(4), dtype=x.dtype
+    )
 
 
 def _moved(after, before, tolerance=1e-6):
@@ -1603,7 +1636,10 @@ def reports_the_token_that_was_changed(fn, x):
     "first_leak",
     keeps=0.65,
     hint="A row may peek at its neighbour and at nobody else. Which tokens do you change?",
-    replace=("torch.cat([x[: i + 1], noise[i + 1 :]])", "torch.cat([x[:-1], noise[-1:]])"),
+    replace=(
+        "torch.cat([x[: i + 1], noise[i + 1 :]])",
+        "torch.cat([x[:-1], noise[-1:]])",
+    ),
 )
 def changes_the_last_token_only(): ...
 
@@ -1918,7 +1954,10 @@ def both_ways_in_one(): ...
 @mistake(
     "product_mask_evidence",
     hint="−0.0 and 0 are both zero. Which kind of score becomes +inf?",
-    replace=("return fine, one_way, other_way", "return other_way, other_way, other_way"),
+    replace=(
+        "return fine, one_way, other_way",
+        "return other_way, other_way, other_way",
+    ),
 )
 def zeros_everywhere(): ...
 
@@ -1971,7 +2010,10 @@ def averages_the_differences(): ...
     "first_leak",
     hint="A row is compared with the largest of all rows. It may be a billionth of it and leak "
     "all the same.",
-    replace=("torch.maximum(after[i].abs().max(), before[i].abs().max())", "before.abs().max()"),
+    replace=(
+        "torch.maximum(after[i].abs().max(), before[i].abs().max())",
+        "before.abs().max()",
+    ),
 )
 def compares_with_the_whole_output(): ...
 

@@ -16,7 +16,9 @@ from autograder.suite import alternate, sample
 @sample("simple_self_attention", deserves="keeps_the_upper_triangle")
 def mask_of_the_wrong_half(x):
     N = x.size(-2)
-    sim = torch.einsum("...id,...jd->...ij", x.float() if x.dtype == torch.half else x, widen(x))
+    sim = torch.einsum(
+        "...id,...jd->...ij", x.float() if x.dtype == torch.half else x, widen(x)
+    )
     hide = torch.zeros(N, N, dtype=torch.bool)
     for row in range(N):
         for col in range(N):
@@ -26,7 +28,8 @@ def mask_of_the_wrong_half(x):
 
 
 @sample(
-    "simple_self_attention", deserves=("divides_by_root_d", "half_precision_comes_back_as_float32")
+    "simple_self_attention",
+    deserves=("divides_by_root_d", "half_precision_comes_back_as_float32"),
 )
 def the_formula_of_the_paper(x):
     d = x.shape[-1]
@@ -55,7 +58,10 @@ def decoder_habit(x, w_q, w_k, w_v):
 
 @sample(
     "cross_attention",
-    deserves=("values_from_the_asking_sequence", "leaves_the_sizes_of_both_inputs_unchecked"),
+    deserves=(
+        "values_from_the_asking_sequence",
+        "leaves_the_sizes_of_both_inputs_unchecked",
+    ),
 )
 def decoder_values(x_q, x_kv, w_q, w_k, w_v):
     query = x_q @ w_q
@@ -117,7 +123,11 @@ def key_padding_mask_of_the_library(lengths, n):
 
 @sample(
     "padding_mask",
-    deserves=("no_axis_for_the_queries", "cuts_long_lengths_off", "accepts_negative_lengths"),
+    deserves=(
+        "no_axis_for_the_queries",
+        "cuts_long_lengths_off",
+        "accepts_negative_lengths",
+    ),
 )
 def fills_row_by_row(lengths, n):
     m = torch.zeros(lengths.numel(), n).bool()
@@ -126,7 +136,9 @@ def fills_row_by_row(lengths, n):
     return m
 
 
-@sample("combine_masks", deserves=("allowed_by_any_mask", "leaves_the_shapes_unchecked"))
+@sample(
+    "combine_masks", deserves=("allowed_by_any_mask", "leaves_the_shapes_unchecked")
+)
 def logical_or_of_all(*masks):
     result = torch.zeros(1, dtype=torch.bool)
     for m in masks:
@@ -143,27 +155,36 @@ def fills_where_the_mask_is_true(scores, mask):
     s = scores.float() if scores.dtype in (torch.half, torch.bfloat16) else scores
     s = s.masked_fill(mask, float("-inf"))
     p = torch.softmax(s, dim=-1)
-    return torch.where(torch.isneginf(s).all(-1, keepdim=True), torch.zeros_like(p), p).to(
-        scores.dtype
-    )
+    return torch.where(
+        torch.isneginf(s).all(-1, keepdim=True), torch.zeros_like(p), p
+    ).to(scores.dtype)
 
 
 @sample(
     "masked_softmax",
-    deserves=("polarity_inverted", "fills_with_minus_a_billion", "leaves_the_mask_unchecked"),
+    deserves=(
+        "polarity_inverted",
+        "fills_with_minus_a_billion",
+        "leaves_the_mask_unchecked",
+    ),
 )
 def minus_a_billion_where_true(scores, mask):
     return F.softmax(scores.masked_fill(mask, -1e9), dim=-1)
 
 
-@sample("masked_softmax", deserves=("fills_with_minus_a_billion", "leaves_the_mask_unchecked"))
+@sample(
+    "masked_softmax",
+    deserves=("fills_with_minus_a_billion", "leaves_the_mask_unchecked"),
+)
 def annotated_transformer(scores, mask):
     if mask is not None:
         scores = scores.masked_fill(mask == 0, -1e9)
     return scores.softmax(dim=-1)
 
 
-@sample("masked_softmax", deserves=("mask_after_the_softmax", "leaves_the_mask_unchecked"))
+@sample(
+    "masked_softmax", deserves=("mask_after_the_softmax", "leaves_the_mask_unchecked")
+)
 def multiplies_the_probabilities(scores, mask):
     probs = F.softmax(scores, -1)
     probs[~mask.expand_as(probs)] = 0
@@ -176,7 +197,9 @@ def where_and_softmax(scores, mask):
     return torch.where(mask, scores, minus).softmax(-1)
 
 
-@sample("masked_attention", deserves=("hides_what_is_allowed", "leaves_q_k_and_v_unchecked"))
+@sample(
+    "masked_attention", deserves=("hides_what_is_allowed", "leaves_q_k_and_v_unchecked")
+)
 def mask_of_the_library(q, k, v, mask=None):
     att = torch.einsum("...qd,...kd->...qk", q, k) / q.size(-1) ** 0.5
     if mask is None:
@@ -185,7 +208,8 @@ def mask_of_the_library(q, k, v, mask=None):
 
 
 @sample(
-    "masked_attention", deserves=("masked_attention_without_scale", "leaves_q_k_and_v_unchecked")
+    "masked_attention",
+    deserves=("masked_attention_without_scale", "leaves_q_k_and_v_unchecked"),
 )
 def helper_and_no_root(q, k, v, mask=None):
     logits = widen(q) @ widen(k).mT
@@ -235,7 +259,10 @@ def loops_with_cosine_in_front(n, d):
 # ───────────────────────────────────────────────────────────────────
 
 
-@sample("is_permutation_equivariant", deserves=("tests_invariance", "accepts_a_short_permutation"))
+@sample(
+    "is_permutation_equivariant",
+    deserves=("tests_invariance", "accepts_a_short_permutation"),
+)
 def same_output_after_a_shuffle(fn, x, perm):
     y = fn(x)
     z = fn(x[perm, :])
@@ -270,6 +297,12 @@ def outer_comparison(n_q, n_k=None):
 def stacked_and_flattened(n, d):
     if n < 0 or d <= 0:
         raise ValueError(f"n={n}, d={d}")
-    speeds = torch.exp(torch.arange(0, d, 2, dtype=torch.float64) * (-math.log(10000.0) / d))
+    speeds = torch.exp(
+        torch.arange(0, d, 2, dtype=torch.float64) * (-math.log(10000.0) / d)
+    )
     a = torch.outer(torch.arange(n, dtype=torch.float64), speeds)
-    return torch.stack((a.sin(), a.cos()), dim=-1).reshape(n, 2 * len(speeds))[:, :d].float()
+    return (
+        torch.stack((a.sin(), a.cos()), dim=-1)
+        .reshape(n, 2 * len(speeds))[:, :d]
+        .float()
+    )

@@ -10,7 +10,9 @@ def test_each_token_sees_itself_and_the_past(student):
     """Write the 3 × 3 mask on paper: rows are queries, columns are keys, and row 0 has exactly one
     True.
     """
-    assert_close(student.causal_mask(3), tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool())
+    assert_close(
+        student.causal_mask(3), tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool()
+    )
     assert_close(student.causal_mask(7), torch.ones(7, 7).tril().bool())
     assert_close(student.causal_mask(7, 7), torch.ones(7, 7).tril().bool())
 
@@ -20,7 +22,9 @@ def test_fewer_queries_than_keys_are_the_last_positions(student):
     """Two queries and five keys: the queries stand at positions 3 and 4, so the first already sees
     four keys.
     """
-    assert_close(student.causal_mask(2, 5), tensor([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]).bool())
+    assert_close(
+        student.causal_mask(2, 5), tensor([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]).bool()
+    )
     assert_close(student.causal_mask(3, 7), torch.ones(7, 7).tril().bool()[4:])
 
 
@@ -39,7 +43,10 @@ def test_queries_before_the_first_key_see_nothing(student):
     """Five queries and two keys: the keys are the last two positions, so the first three rows are
     empty.
     """
-    assert_close(student.causal_mask(5, 2), tensor([[0, 0], [0, 0], [0, 0], [1, 0], [1, 1]]).bool())
+    assert_close(
+        student.causal_mask(5, 2),
+        tensor([[0, 0], [0, 0], [0, 0], [1, 0], [1, 1]]).bool(),
+    )
 
 
 @points(0.5)
@@ -47,7 +54,9 @@ def test_one_query_and_a_long_past(student):
     """One new token with a cache of ten others may look at everything."""
     assert_close(student.causal_mask(1, 11), torch.ones(1, 11).bool())
     assert_close(student.causal_mask(1), torch.ones(1, 1).bool())
-    assert not student.causal_mask(2).all(), "Of two tokens the first must not see the second."
+    assert not student.causal_mask(2).all(), (
+        "Of two tokens the first must not see the second."
+    )
 
 
 @points(0.5)

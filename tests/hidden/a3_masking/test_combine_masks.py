@@ -2,16 +2,26 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, rand, tensor
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    points,
+    rand,
+    tensor,
+)
 
 
 @points(1.5)
 def test_a_key_must_be_allowed_by_causality_and_by_padding(student):
     """A [5, 5] triangle and a [3, 1, 5] padding mask: what does a padded key in the past get?"""
     triangle = torch.ones(5, 5).tril().bool()
-    real = tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]).bool().unsqueeze(1)
+    real = (
+        tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]).bool().unsqueeze(1)
+    )
     assert_close(
-        student.combine_masks(triangle, real), torch.stack([triangle & row for row in real])
+        student.combine_masks(triangle, real),
+        torch.stack([triangle & row for row in real]),
     )
 
 
@@ -52,4 +62,6 @@ def test_no_mask_at_all_is_refused(student):
 @points(0.5)
 def test_shapes_that_do_not_broadcast_are_refused(student):
     """ValueError, with the sizes that disagree in the message."""
-    assert_refused(student.combine_masks, rand(3, 5) > 0.5, rand(3, 11) > 0.5, sizes=(5, 11))
+    assert_refused(
+        student.combine_masks, rand(3, 5) > 0.5, rand(3, 11) > 0.5, sizes=(5, 11)
+    )

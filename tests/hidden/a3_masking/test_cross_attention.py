@@ -31,7 +31,9 @@ def inputs(*batch, n_q=3, n_k=7, d=5, d_kv=6, d_k=2, d_v=9, grad=False):
 
 
 @points(2)
-def test_queries_come_from_one_sequence_keys_and_values_from_the_other(student, reference):
+def test_queries_come_from_one_sequence_keys_and_values_from_the_other(
+    student, reference
+):
     """Three queries and seven keys, widths 5 and 6: every matrix fits only one of the two
     inputs.
     """
@@ -43,7 +45,9 @@ def test_queries_come_from_one_sequence_keys_and_values_from_the_other(student, 
 def test_equal_widths_do_not_hide_a_swap(student, reference):
     """Both sequences are 5 wide here, so a swap does not crash: one output for each query."""
     arguments = inputs(n_q=2, n_k=6, d=5, d_kv=5, d_k=5, d_v=5)
-    assert_close(student.cross_attention(*arguments), reference.cross_attention(*arguments))
+    assert_close(
+        student.cross_attention(*arguments), reference.cross_attention(*arguments)
+    )
 
 
 @points(1)
@@ -62,14 +66,18 @@ def test_gradients_reach_both_sequences_and_all_weights(student, reference):
     """The source gets its gradient through keys and values, the asking sequence through the
     queries.
     """
-    assert_same_gradients(student.cross_attention, reference.cross_attention, *inputs(2, grad=True))
+    assert_same_gradients(
+        student.cross_attention, reference.cross_attention, *inputs(2, grad=True)
+    )
 
 
 @points(0.5)
 def test_a_single_source_token_is_all_there_is_to_say(student):
     """With one key the only weight is 1: every query gets the value of that token."""
     x_q, x_kv, w_q, w_k, w_v = inputs(1, n_k=1)
-    assert_close(student.cross_attention(x_q, x_kv, w_q, w_k, w_v), (x_kv @ w_v).expand(1, 3, 9))
+    assert_close(
+        student.cross_attention(x_q, x_kv, w_q, w_k, w_v), (x_kv @ w_v).expand(1, 3, 9)
+    )
 
 
 @points(0.5)
@@ -103,8 +111,18 @@ def test_sizes_that_cannot_match_are_refused(student):
     wide.
     """
     x_q, x_kv, w_q, w_k, w_v = inputs()
-    assert_refused(student.cross_attention, x_q, x_kv, randn(11, 2), w_k, w_v, sizes=(5, 11))
-    assert_refused(student.cross_attention, x_q, x_kv, randn(4, 2), w_k, w_v, sizes=(5, 4))
-    assert_refused(student.cross_attention, x_q, x_kv, w_q, w_k, randn(11, 9), sizes=(6, 11))
-    assert_refused(student.cross_attention, x_q, x_kv, w_q, randn(6, 13), w_v, sizes=(2, 13))
-    assert_refused(student.cross_attention, x_q, x_kv, randn(5, 4), randn(6, 3), w_v, sizes=(4, 3))
+    assert_refused(
+        student.cross_attention, x_q, x_kv, randn(11, 2), w_k, w_v, sizes=(5, 11)
+    )
+    assert_refused(
+        student.cross_attention, x_q, x_kv, randn(4, 2), w_k, w_v, sizes=(5, 4)
+    )
+    assert_refused(
+        student.cross_attention, x_q, x_kv, w_q, w_k, randn(11, 9), sizes=(6, 11)
+    )
+    assert_refused(
+        student.cross_attention, x_q, x_kv, w_q, randn(6, 13), w_v, sizes=(2, 13)
+    )
+    assert_refused(
+        student.cross_attention, x_q, x_kv, randn(5, 4), randn(6, 3), w_v, sizes=(4, 3)
+    )

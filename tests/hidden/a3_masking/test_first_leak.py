@@ -79,8 +79,12 @@ def test_it_reports_the_smallest_output_row(student):
     token.
     """
     x = randn(5, 6)
-    assert_equal(student.first_leak(adding((2, lambda x: x[3]), (1, lambda x: x[4])), x), 1)
-    assert_equal(student.first_leak(adding((2, lambda x: x[4]), (3, lambda x: x[4])), x), 2)
+    assert_equal(
+        student.first_leak(adding((2, lambda x: x[3]), (1, lambda x: x[4])), x), 1
+    )
+    assert_equal(
+        student.first_leak(adding((2, lambda x: x[4]), (3, lambda x: x[4])), x), 2
+    )
 
 
 @points(1)
@@ -135,7 +139,9 @@ def test_rounding_is_no_leak_and_a_small_leak_is_one(student):
     assert_equal(student.first_leak(adding(((2, 0), lambda x: 0.02 * x[3, 4])), x), 2)
     for highest in (9.0, -9.0):  # whatever it is replaced by, the row falls, or rises
         x[3, 4] = highest
-        assert_equal(student.first_leak(adding(((2, 0), lambda x: 0.02 * x[3, 4])), x), 2)
+        assert_equal(
+            student.first_leak(adding(((2, 0), lambda x: 0.02 * x[3, 4])), x), 2
+        )
 
 
 @points(1)
@@ -145,9 +151,13 @@ def test_outputs_may_be_tiny_or_huge(student):
     """
     x = randn(5, 6)
     sizes = torch.ones(5, 1).double().index_fill(0, tensor([2]), 1e-9)
-    assert_equal(student.first_leak(lambda x: sizes * adding((2, lambda x: x[4]))(x), x), 2)
+    assert_equal(
+        student.first_leak(lambda x: sizes * adding((2, lambda x: x[4]))(x), x), 2
+    )
     assert_equal(student.first_leak(lambda x: 1e-9 * open_attention(x), x), 0)
-    assert_equal(student.first_leak(lambda x: 1e12 * running_by_subtraction(x), x), None)
+    assert_equal(
+        student.first_leak(lambda x: 1e12 * running_by_subtraction(x), x), None
+    )
 
 
 @points(0.5)
@@ -157,7 +167,12 @@ def test_the_function_gets_the_shape_that_it_was_made_for(student):
     """
     table = torch.sin(arange(25)).reshape(5, 5)
     x = randn(6, 5).T
-    assert_equal(call_twice(student.first_leak, lambda x: table.tril().to(x.dtype) @ x, x), None)
     assert_equal(
-        call_twice(student.first_leak, lambda x: table.triu(-2).tril(1).to(x.dtype) @ x, x), 0
+        call_twice(student.first_leak, lambda x: table.tril().to(x.dtype) @ x, x), None
+    )
+    assert_equal(
+        call_twice(
+            student.first_leak, lambda x: table.triu(-2).tril(1).to(x.dtype) @ x, x
+        ),
+        0,
     )

@@ -4,7 +4,15 @@ of each kind.
 
 import torch
 
-from autograder.suite import arange, assert_equal, assert_refused, call_twice, points, randn, tensor
+from autograder.suite import (
+    arange,
+    assert_equal,
+    assert_refused,
+    call_twice,
+    points,
+    randn,
+    tensor,
+)
 
 SHUFFLE = [3, 0, 4, 6, 1, 2, 5]  # 0 → 3 → 6 → 5 → 2 → 4 → 1 → 0, one cycle of seven
 
@@ -100,7 +108,9 @@ def test_rounding_is_not_a_difference(student):
     assert_equal(verdict(student, centred, 1e3 * x, perm), True)
     assert_equal(verdict(student, attention, x, perm), True)
     assert_equal(verdict(student, third_grown, x, perm), False)
-    assert_equal(verdict(student, one_number_moved, randn(97, 5), list(range(96, -1, -1))), False)
+    assert_equal(
+        verdict(student, one_number_moved, randn(97, 5), list(range(96, -1, -1))), False
+    )
 
 
 @points(1)
@@ -112,7 +122,9 @@ def test_outputs_may_have_any_size_and_sign(student):
     assert_equal(verdict(student, lambda x: -1 - x.abs(), x, SHUFFLE), True)
     assert_equal(verdict(student, lambda x: 0 * x, x, SHUFFLE), True)
     x[[0, 1, 3], 0] = tensor([0.0, 1.0, 2.0])
-    assert_equal(verdict(student, lambda x: x - (x[0, 0] - x[1, 0]).relu(), x, SHUFFLE), False)
+    assert_equal(
+        verdict(student, lambda x: x - (x[0, 0] - x[1, 0]).relu(), x, SHUFFLE), False
+    )
     assert_equal(verdict(student, lambda x: 1e-9 * running(x), x, SHUFFLE), False)
     assert_equal(verdict(student, lambda x: 1e12 * centred(x), x, SHUFFLE), True)
 
@@ -124,11 +136,20 @@ def test_arguments_stay_as_they_are_and_must_fit(student):
     """
     x = randn(5, 7).T
     assert_equal(
-        call_twice(student.is_permutation_equivariant, attention, x, tensor(SHUFFLE)), True
+        call_twice(student.is_permutation_equivariant, attention, x, tensor(SHUFFLE)),
+        True,
     )
     assert_refused(
-        student.is_permutation_equivariant, attention, x, tensor([*SHUFFLE, 0, 1]), sizes=(7, 9)
+        student.is_permutation_equivariant,
+        attention,
+        x,
+        tensor([*SHUFFLE, 0, 1]),
+        sizes=(7, 9),
     )
     assert_refused(
-        student.is_permutation_equivariant, attention, randn(7, 5), tensor([2, 0, 1]), sizes=(7, 3)
+        student.is_permutation_equivariant,
+        attention,
+        randn(7, 5),
+        tensor([2, 0, 1]),
+        sizes=(7, 3),
     )

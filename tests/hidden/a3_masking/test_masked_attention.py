@@ -40,7 +40,11 @@ def test_without_a_mask_it_is_plain_attention(student):
     q, k, v = inputs(2)
     expected = torch.softmax(q @ k.transpose(-1, -2) / 6**0.5, dim=-1) @ v
     assert_close(student.masked_attention(q, k, v), expected)
-    assert_close(student.masked_attention(q[:1], k[:1], v[:1]), expected[:1], what="a batch of one")
+    assert_close(
+        student.masked_attention(q[:1], k[:1], v[:1]),
+        expected[:1],
+        what="a batch of one",
+    )
     assert_close(student.masked_attention(q, k, v, torch.ones(3, 5).bool()), expected)
 
 
@@ -71,7 +75,10 @@ def test_each_sequence_ends_where_its_padding_begins(student, reference):
         assert_close(y[b], expected, what=f"sequence {b}")
     q, k, v = inputs(3, 3)  # two leading axes: a mask of three has the last ones
     mask = randn(3, 3, 5) > -0.5
-    assert_close(student.masked_attention(q, k, v, mask), reference.masked_attention(q, k, v, mask))
+    assert_close(
+        student.masked_attention(q, k, v, mask),
+        reference.masked_attention(q, k, v, mask),
+    )
 
 
 @points(1)
@@ -96,7 +103,9 @@ def test_hidden_keys_and_values_have_no_influence(student, reference):
     )
     q, k = far_apart(torch.float64)
     v, first_two = randn(6, 2), torch.arange(6) < 2
-    expected = reference.masked_attention(8 * q, k, v, first_two)  # their scores are below -16000
+    expected = reference.masked_attention(
+        8 * q, k, v, first_two
+    )  # their scores are below -16000
     assert_close(student.masked_attention(8 * q, k, v, first_two), expected)
 
 
@@ -107,7 +116,10 @@ def test_gradients_reach_what_is_seen_and_nothing_else(student, reference):
     """
     mask = tensor([[1, 0, 1, 0, 1], [0, 0, 0, 0, 0], [1, 1, 1, 0, 0]]).bool()
     assert_same_gradients(
-        student.masked_attention, reference.masked_attention, *inputs(2, grad=True), mask
+        student.masked_attention,
+        reference.masked_attention,
+        *inputs(2, grad=True),
+        mask,
     )
 
 
@@ -158,4 +170,6 @@ def test_keys_values_and_mask_of_unequal_length_are_refused(student):
     q, k, v = inputs()
     assert_refused(student.masked_attention, q, k, randn(11, 7), sizes=(5, 11))
     assert_refused(student.masked_attention, q, k, randn(4, 7), sizes=(5, 4))
-    assert_refused(student.masked_attention, q, k, v, torch.ones(3, 11).bool(), sizes=(5, 11))
+    assert_refused(
+        student.masked_attention, q, k, v, torch.ones(3, 11).bool(), sizes=(5, 11)
+    )

@@ -19,7 +19,10 @@ from autograder.suite import (
 )
 
 FAR_APART = torch.tensor(
-    [[2000.0, 1999.0, 0.0, 0.0, 0.0, 0.0], [-2040.0, -2039.0, -40.0, -40.0, -40.0, -40.0]]
+    [
+        [2000.0, 1999.0, 0.0, 0.0, 0.0, 0.0],
+        [-2040.0, -2039.0, -40.0, -40.0, -40.0, -40.0],
+    ]
 )
 TRIANGLE = torch.ones(5, 5).tril().bool()
 
@@ -31,7 +34,8 @@ def test_with_everything_allowed_it_is_softmax(student):
     """
     scores = randn(2, 3, 7)
     assert_close(
-        student.masked_softmax(scores, torch.ones(3, 7).bool()), torch.softmax(scores, dim=-1)
+        student.masked_softmax(scores, torch.ones(3, 7).bool()),
+        torch.softmax(scores, dim=-1),
     )
 
 
@@ -59,17 +63,27 @@ def test_forbidden_keys_get_exactly_nothing_and_the_rest_sums_to_one(student):
     weights = student.masked_softmax(scores, TRIANGLE)
     assert_close(weights.sum(dim=-1), ones(3, 5), what="the sum of each row")
     hidden = (~TRIANGLE).expand(3, 5, 5)
-    assert_close(weights[hidden], zeros(30), atol=0, what="the weight of the forbidden keys")
+    assert_close(
+        weights[hidden], zeros(30), atol=0, what="the weight of the forbidden keys"
+    )
 
 
 @points(1)
 def test_rows_of_the_mask_are_queries(student, reference):
     """A square mask that is no triangle and not symmetric: rows are queries, columns are keys."""
     mask = tensor(
-        [[0, 1, 1, 0, 1], [1, 0, 0, 0, 0], [1, 1, 0, 1, 0], [0, 0, 0, 1, 1], [0, 1, 0, 0, 1]]
+        [
+            [0, 1, 1, 0, 1],
+            [1, 0, 0, 0, 0],
+            [1, 1, 0, 1, 0],
+            [0, 0, 0, 1, 1],
+            [0, 1, 0, 0, 1],
+        ]
     ).bool()
     scores = randn(5, 5)
-    assert_close(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
+    assert_close(
+        student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask)
+    )
 
 
 @points(1)
@@ -77,10 +91,16 @@ def test_each_sequence_of_the_batch_has_its_own_mask(student, reference):
     """A mask [B, 1, N_k] says something else for each sequence, and the same for all its
     queries.
     """
-    mask = tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool().unsqueeze(1)
+    mask = (
+        tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool().unsqueeze(1)
+    )
     scores = randn(3, 3, 5)
     assert_close_in_turn(
-        student.masked_softmax, reference.masked_softmax, scores, mask, others=(None, mask.flip(0))
+        student.masked_softmax,
+        reference.masked_softmax,
+        scores,
+        mask,
+        others=(None, mask.flip(0)),
     )
 
 
@@ -92,10 +112,16 @@ def test_any_leading_dimensions_and_any_strides(student, reference):
     scores = randn(2, 3, 7, 5).transpose(-1, -2)
     mask = randn(2, 1, 5, 7) > -0.5
     assert_close(
-        student.masked_softmax(scores, mask), reference.masked_softmax(scores.contiguous(), mask)
+        student.masked_softmax(scores, mask),
+        reference.masked_softmax(scores.contiguous(), mask),
     )
-    scores, mask = randn(3, 3, 2, 5), randn(3, 2, 5) > -0.5  # three axes: the last three of scores
-    assert_close(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
+    scores, mask = (
+        randn(3, 3, 2, 5),
+        randn(3, 2, 5) > -0.5,
+    )  # three axes: the last three of scores
+    assert_close(
+        student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask)
+    )
 
 
 @points(1.5)
@@ -104,10 +130,14 @@ def test_a_row_with_nothing_allowed_is_zero(student):
     unaffected.
     """
     mask = tensor([[1, 0, 1], [0, 0, 0], [0, 1, 0]]).bool()
-    scores = tensor([[1.0 + math.log(3.0), 7.0, 1.0], [3.0, -2.0, 0.5], [-9.0, 4.0, 8.0]])
+    scores = tensor(
+        [[1.0 + math.log(3.0), 7.0, 1.0], [3.0, -2.0, 0.5], [-9.0, 4.0, 8.0]]
+    )
     expected = tensor([[0.75, 0.0, 0.25], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     assert_close(student.masked_softmax(scores, mask), expected)
-    batch = student.masked_softmax(torch.stack([scores, scores]), torch.stack([mask, mask]))
+    batch = student.masked_softmax(
+        torch.stack([scores, scores]), torch.stack([mask, mask])
+    )
     assert_close(batch, torch.stack([expected, expected]))
 
 
@@ -118,7 +148,10 @@ def test_gradients_are_right_and_finite_beside_an_empty_row(student, reference):
     """
     mask = tensor([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]).bool()
     assert_same_gradients(
-        student.masked_softmax, reference.masked_softmax, randn(2, 3, 4, grad=True), mask
+        student.masked_softmax,
+        reference.masked_softmax,
+        randn(2, 3, 4, grad=True),
+        mask,
     )
 
 
@@ -130,7 +163,9 @@ def test_a_huge_forbidden_score_changes_nothing(student):
     scores = tensor([[1.0, 1e5, 1.0, 1.0 + math.log(2.0)]]).float()
     mask = tensor([[1, 0, 1, 1]]).bool()
     assert_close(
-        student.masked_softmax(scores, mask), tensor([[0.25, 0.0, 0.25, 0.5]]).float(), atol=1e-5
+        student.masked_softmax(scores, mask),
+        tensor([[0.25, 0.0, 0.25, 0.5]]).float(),
+        atol=1e-5,
     )
     for dtype in (torch.float32, torch.float16):
         weights = student.masked_softmax(FAR_APART.to(dtype), ones(2, 6).bool())
@@ -172,7 +207,9 @@ def test_very_negative_allowed_scores_still_win(student):
         tensor([[-1e5, 3.0, -1e5], [-2e5, -1e5, -1e3]]).float(),
         tensor([[-1e12, 3.0, -1e12], [-2e12, -1e12, -1e3]]),
     ):  # rounding is this coarse at such sizes
-        assert_close(student.masked_softmax(scores, mask), expected, atol=1e-2, same_dtype=False)
+        assert_close(
+            student.masked_softmax(scores, mask), expected, atol=1e-2, same_dtype=False
+        )
 
 
 @points(0.5)
@@ -193,11 +230,17 @@ def test_half_precision_comes_back_as_half(student):
     """
     many = student.masked_softmax(zeros(1, 70_000).half(), ones(70_000).bool())
     assert_close(
-        many[:, :3], full((1, 3), 1 / 70_000).half(), what="the weights of 70000 equal scores"
+        many[:, :3],
+        full((1, 3), 1 / 70_000).half(),
+        what="the weights of 70000 equal scores",
     )
-    weights = student.masked_softmax(full((2, 6), 3.0).half(), tensor([[1, 1, 1, 1, 0, 0]]).bool())
+    weights = student.masked_softmax(
+        full((2, 6), 3.0).half(), tensor([[1, 1, 1, 1, 0, 0]]).bool()
+    )
     assert_close(
-        weights, tensor([[0.25, 0.25, 0.25, 0.25, 0.0, 0.0]]).half().expand(2, 6), atol=1e-3
+        weights,
+        tensor([[0.25, 0.25, 0.25, 0.25, 0.0, 0.0]]).half().expand(2, 6),
+        atol=1e-3,
     )
 
 
@@ -214,4 +257,6 @@ def test_scores_and_mask_are_left_alone(student):
 @points(0.5)
 def test_a_mask_that_does_not_fit_is_refused(student):
     """Five keys, a mask for eleven: ValueError with both numbers."""
-    assert_refused(student.masked_softmax, randn(3, 5), torch.ones(3, 11).bool(), sizes=(5, 11))
+    assert_refused(
+        student.masked_softmax, randn(3, 5), torch.ones(3, 11).bool(), sizes=(5, 11)
+    )

@@ -19,7 +19,9 @@ def test_the_first_length_keys_are_real(student, reference):
     key.
     """
     mask = student.padding_mask(tensor([2, 5, 3]), 7)
-    expected = tensor([[1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0, 0]]).bool()
+    expected = tensor(
+        [[1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0, 0]]
+    ).bool()
     assert_close(mask.reshape(-1, 7), expected, what="the mask, one row a sequence,")
     assert_close_in_turn(
         lambda lengths, n: student.padding_mask(lengths, n).reshape(-1, n),
@@ -54,7 +56,11 @@ def test_it_hides_keys_from_every_query_of_its_own_sequence(student):
     for b, length in enumerate(lengths):
         expected = scores[b].clone()
         expected[:, length:] = 0.0
-        assert_close(hidden[b], expected, what=f"the masked scores of sequence {b}, with the mask")
+        assert_close(
+            hidden[b],
+            expected,
+            what=f"the masked scores of sequence {b}, with the mask",
+        )
 
 
 @points(1)
@@ -68,8 +74,14 @@ def test_empty_and_full_sequences(student):
 def test_n_is_the_padded_length_even_if_nobody_is_so_long(student):
     """The longest of these sentences has 3 tokens, the tensors have 11 places."""
     mask = student.padding_mask(tensor([3, 2]), 11)
-    assert_close(mask.reshape(2, -1).sum(dim=-1), tensor([3, 2]), what="the number of real keys")
-    assert_close(mask.reshape(2, -1)[:, 3:], torch.zeros(2, 8).bool(), what="the places from 3 on")
+    assert_close(
+        mask.reshape(2, -1).sum(dim=-1), tensor([3, 2]), what="the number of real keys"
+    )
+    assert_close(
+        mask.reshape(2, -1)[:, 3:],
+        torch.zeros(2, 8).bool(),
+        what="the places from 3 on",
+    )
 
 
 @points(0.5)

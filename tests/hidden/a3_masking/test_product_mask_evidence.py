@@ -76,7 +76,9 @@ def test_a_score_can_turn_the_future_into_no_number_at_all(student):
     """
     for n in (2, 5, 7):
         _, _, _, product = products(student, n)
-        assert bool(product.isnan().any()), f"with n = {n} the product of `other_way` has no NaN"
+        assert bool(product.isnan().any()), (
+            f"with n = {n} the product of `other_way` has no NaN"
+        )
         assert not bool((product == math.inf).any()), (
             f"with n = {n} the product of `other_way` has +inf: the first way"
         )

@@ -39,7 +39,9 @@ def test_square_weights_are_not_transposed(student, reference):
     to query i.
     """
     arguments = inputs(3, n=5, d=5, d_k=5, d_v=5)
-    assert_close(student.self_attention(*arguments), reference.self_attention(*arguments))
+    assert_close(
+        student.self_attention(*arguments), reference.self_attention(*arguments)
+    )
 
 
 @points(1)
@@ -48,7 +50,8 @@ def test_shuffled_tokens_give_shuffled_outputs(student, reference):
     x, *weights = inputs(n=7)
     perm = randperm(7)
     assert_close(
-        student.self_attention(x[perm], *weights), reference.self_attention(x, *weights)[perm]
+        student.self_attention(x[perm], *weights),
+        reference.self_attention(x, *weights)[perm],
     )
 
 
@@ -57,7 +60,9 @@ def test_the_first_token_sees_the_last(student, reference):
     """There is no mask in this layer: row 0 listens to the whole sequence."""
     arguments = inputs(n=6)
     assert_close(
-        student.self_attention(*arguments)[0], reference.self_attention(*arguments)[0], what="row 0"
+        student.self_attention(*arguments)[0],
+        reference.self_attention(*arguments)[0],
+        what="row 0",
     )
 
 
@@ -77,7 +82,9 @@ def test_half_precision_survives_large_scores(student, reference):
     x, w_q, w_k, w_v = (value.half() for value in inputs(n=5, d_k=7, d_v=3))
     x, w_q, w_k = 4 * x, 64 * w_q, 64 * w_k
     expected = reference.self_attention(x, w_q, w_k, w_v)
-    assert_close(student.self_attention(x, w_q, w_k, w_v), expected, atol=4e-2, rtol=4e-2)
+    assert_close(
+        student.self_attention(x, w_q, w_k, w_v), expected, atol=4e-2, rtol=4e-2
+    )
 
 
 @points(0.5)
@@ -90,7 +97,8 @@ def test_one_token_any_batch_any_strides(student, reference):
     x, *weights = inputs(3, 2, n=5)
     strided = x.transpose(-1, -2).contiguous().transpose(-1, -2)
     assert_close(
-        call_twice(student.self_attention, strided, *weights), reference.self_attention(x, *weights)
+        call_twice(student.self_attention, strided, *weights),
+        reference.self_attention(x, *weights),
     )
 
 

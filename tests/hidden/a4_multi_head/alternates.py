@@ -29,7 +29,11 @@ def chunks_the_columns(x, num_heads):
 def unflattens_and_permutes(x, num_heads):
     if num_heads < 1 or x.shape[2] % num_heads:
         raise ValueError(f"cannot make {num_heads} heads of {x.shape[2]} columns")
-    return x.unflatten(2, (num_heads, x.shape[2] // num_heads)).permute(0, 2, 1, 3).contiguous()
+    return (
+        x.unflatten(2, (num_heads, x.shape[2] // num_heads))
+        .permute(0, 2, 1, 3)
+        .contiguous()
+    )
 
 
 @alternate("split_heads")
@@ -44,7 +48,9 @@ def picks_columns_by_index(x, num_heads):
 def transposes_the_columns_first(x, num_heads):
     if num_heads < 1 or x.shape[2] % num_heads:
         raise ValueError(f"cannot make {num_heads} heads of {x.shape[2]} columns")
-    return x.transpose(1, 2).reshape(x.shape[0], num_heads, -1, x.shape[1]).transpose(2, 3)
+    return (
+        x.transpose(1, 2).reshape(x.shape[0], num_heads, -1, x.shape[1]).transpose(2, 3)
+    )
 
 
 @alternate("split_heads")
@@ -66,7 +72,11 @@ def concatenates_the_heads(x):
 
 @alternate("merge_heads")
 def makes_it_contiguous_and_views(x):
-    return x.permute(0, 2, 1, 3).contiguous().view(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
+    return (
+        x.permute(0, 2, 1, 3)
+        .contiguous()
+        .view(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
+    )
 
 
 @alternate("merge_heads")
@@ -112,7 +122,8 @@ def einsum_over_a_reshaped_weight(x, w_qkv, num_heads):
 def three_products_after_all(x, w_qkv, num_heads):
     width = _three_parts(w_qkv, num_heads)
     return tuple(
-        split_heads(torch.matmul(x, w), num_heads) for w in torch.split(w_qkv, width, dim=1)
+        split_heads(torch.matmul(x, w), num_heads)
+        for w in torch.split(w_qkv, width, dim=1)
     )
 
 
@@ -120,7 +131,11 @@ def three_products_after_all(x, w_qkv, num_heads):
 def splits_all_heads_and_slices(x, w_qkv, num_heads):
     _three_parts(w_qkv, num_heads)
     every = split_heads(x @ w_qkv, 3 * num_heads)  # [B, 3*H, N, d]
-    return every[:, :num_heads], every[:, num_heads : 2 * num_heads], every[:, 2 * num_heads :]
+    return (
+        every[:, :num_heads],
+        every[:, num_heads : 2 * num_heads],
+        every[:, 2 * num_heads :],
+    )
 
 
 # ── multi_head_attention
@@ -158,11 +173,15 @@ def einsum_from_end_to_end(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=Non
     scores = torch.einsum("bhid,bhjd->bhij", q * d**-0.5, k)
     allowed = torch.ones((), dtype=torch.bool) if mask is None else _four_axes(mask)
     weights = masked_softmax(scores, allowed.expand(scores.shape))
-    return torch.einsum("bhij,bhjd,hdm->bim", weights, v, w_o.reshape(num_heads, d_v, -1))
+    return torch.einsum(
+        "bhij,bhjd,hdm->bim", weights, v, w_o.reshape(num_heads, d_v, -1)
+    )
 
 
 @alternate("multi_head_attention")
-def batched_products_over_batch_times_heads(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+def batched_products_over_batch_times_heads(
+    x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None
+):
     d, d_v = _sizes(w_q, w_k, w_v, w_o, num_heads)
     source = x if x_kv is None else x_kv
     batch, n, n_k = x.shape[0], x.shape[1], source.shape[1]
@@ -175,8 +194,14 @@ def batched_products_over_batch_times_heads(x, w_q, w_k, w_v, w_o, num_heads, ma
         )
 
     if mask is not None:
-        mask = _four_axes(mask).expand(batch, num_heads, n, n_k).reshape(batch * num_heads, n, n_k)
-    y = masked_attention(flat(x @ w_q, d), flat(source @ w_k, d), flat(source @ w_v, d_v), mask)
+        mask = (
+            _four_axes(mask)
+            .expand(batch, num_heads, n, n_k)
+            .reshape(batch * num_heads, n, n_k)
+        )
+    y = masked_attention(
+        flat(x @ w_q, d), flat(source @ w_k, d), flat(source @ w_v, d_v), mask
+    )
     return y.reshape(batch, num_heads, n, d_v).permute(0, 2, 1, 3).flatten(2) @ w_o
 
 
@@ -184,7 +209,10 @@ def batched_products_over_batch_times_heads(x, w_q, w_k, w_v, w_o, num_heads, ma
 def adds_what_the_heads_write(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     _, d_v = _sizes(w_q, w_k, w_v, w_o, num_heads)
     source = x if x_kv is None else x_kv
-    q, k, v = (split_heads(t @ w, num_heads) for t, w in ((x, w_q), (source, w_k), (source, w_v)))
+    q, k, v = (
+        split_heads(t @ w, num_heads)
+        for t, w in ((x, w_q), (source, w_k), (source, w_v))
+    )
     y = masked_attention(q, k, v, _four_axes(mask))
     return (y @ w_o.reshape(num_heads, d_v, -1)).sum(dim=1)
 
@@ -194,24 +222,36 @@ def softmax_in_float32_by_hand(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv
     d, d_v = _sizes(w_q, w_k, w_v, w_o, num_heads)
     source = x if x_kv is None else x_kv
     q = (x @ w_q).unflatten(-1, (num_heads, d)).transpose(1, 2)
-    k = (source @ w_k).unflatten(-1, (num_heads, d)).permute(0, 2, 3, 1)  # [B, H, d, N_k]
+    k = (
+        (source @ w_k).unflatten(-1, (num_heads, d)).permute(0, 2, 3, 1)
+    )  # [B, H, d, N_k]
     v = (source @ w_v).unflatten(-1, (num_heads, d_v)).transpose(1, 2)
     scores = ((q / math.sqrt(d)) @ k).float()
     if mask is None:
         weights = scores.softmax(-1)
     else:
         mask = _four_axes(mask)
-        weights = scores.masked_fill(~mask, torch.finfo(torch.float32).min).softmax(-1) * mask
+        weights = (
+            scores.masked_fill(~mask, torch.finfo(torch.float32).min).softmax(-1) * mask
+        )
     y = weights.to(v.dtype) @ v
     return y.transpose(1, 2).flatten(2) @ w_o
 
 
 @alternate("multi_head_attention")
-def one_product_for_keys_and_values(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+def one_product_for_keys_and_values(
+    x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None
+):
     d, d_v = _sizes(w_q, w_k, w_v, w_o, num_heads)
     source = x if x_kv is None else x_kv
-    k, v = (source @ torch.cat([w_k, w_v], dim=1)).split([num_heads * d, num_heads * d_v], dim=-1)
-    q, k, v = split_heads(x @ w_q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)
+    k, v = (source @ torch.cat([w_k, w_v], dim=1)).split(
+        [num_heads * d, num_heads * d_v], dim=-1
+    )
+    q, k, v = (
+        split_heads(x @ w_q, num_heads),
+        split_heads(k, num_heads),
+        split_heads(v, num_heads),
+    )
     return merge_heads(masked_attention(q, k, v, _four_axes(mask))) @ w_o
 
 
@@ -247,7 +287,9 @@ def loops_and_adds(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
 
 
 @alternate("multi_head_sum")
-def contracts_heads_and_columns_at_once(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
+def contracts_heads_and_columns_at_once(
+    x, w_q, w_k, w_v, w_heads, num_heads, mask=None
+):
     _count(w_heads, num_heads)
     q, k, v = (
         split_heads(x @ w_q, num_heads),
@@ -262,7 +304,9 @@ def contracts_heads_and_columns_at_once(x, w_q, w_k, w_v, w_heads, num_heads, ma
 def lifts_the_values_before_mixing(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
     _count(w_heads, num_heads)
     q, k = split_heads(x @ w_q, num_heads), split_heads(x @ w_k, num_heads)
-    lifted = split_heads(x @ w_v, num_heads) @ w_heads  # [B, H, N, D]: A (V W) = (A V) W
+    lifted = (
+        split_heads(x @ w_v, num_heads) @ w_heads
+    )  # [B, H, N, D]: A (V W) = (A V) W
     return masked_attention(
         q, k, lifted, mask[:, None] if mask is not None and mask.dim() == 3 else mask
     ).sum(1)
@@ -350,7 +394,9 @@ def counts_multiply_adds_and_doubles(b, n, d_model, num_heads, d_head):
     _positive(b, n, d_model, num_heads, d_head)
     one_projection = b * n * d_model * num_heads * d_head
     pairs = b * num_heads * n**2 * d_head
-    counts = dict(qkv=3 * one_projection, scores=pairs, values=pairs, output=one_projection)
+    counts = dict(
+        qkv=3 * one_projection, scores=pairs, values=pairs, output=one_projection
+    )
     counts["total"] = sum(counts.values())
     return {key: 2 * value for key, value in counts.items()}
 
@@ -364,7 +410,9 @@ def adds_up_sentence_by_sentence(b, n, d_model, num_heads, d_head):
         counts["scores"] += 2 * num_heads * n * n * d_head
         counts["values"] += 2 * num_heads * n * n * d_head
         counts["output"] += 2 * n * num_heads * d_head * d_model
-    counts["total"] = counts["qkv"] + counts["scores"] + counts["values"] + counts["output"]
+    counts["total"] = (
+        counts["qkv"] + counts["scores"] + counts["values"] + counts["output"]
+    )
     return counts
 
 
@@ -457,7 +505,9 @@ def lists_all_pairs_first(n, num_heads, claimed):
 
 
 @alternate("multi_head_attention")
-def repeats_the_mask_for_each_head(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+def repeats_the_mask_for_each_head(
+    x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None
+):
     _sizes(w_q, w_k, w_v, w_o, num_heads)
     src = x if x_kv is None else x_kv
     q, k, v = (
@@ -467,16 +517,21 @@ def repeats_the_mask_for_each_head(x, w_q, w_k, w_v, w_o, num_heads, mask=None, 
     )
     if mask is not None and mask.dim() < 4:
         mask = mask.unsqueeze(0) if mask.dim() == 2 else mask
-        mask = mask.repeat_interleave(num_heads, dim=0).reshape(-1, num_heads, *mask.shape[1:])
+        mask = mask.repeat_interleave(num_heads, dim=0).reshape(
+            -1, num_heads, *mask.shape[1:]
+        )
     return merge_heads(masked_attention(q, k, v, mask)) @ w_o
 
 
 @alternate("multi_head_attention")
-def keeps_the_heads_behind_the_tokens(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+def keeps_the_heads_behind_the_tokens(
+    x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None
+):
     _sizes(w_q, w_k, w_v, w_o, num_heads)
     src = x if x_kv is None else x_kv
     q, k, v = (
-        (t @ w).unflatten(-1, (num_heads, -1)) for t, w in ((x, w_q), (src, w_k), (src, w_v))
+        (t @ w).unflatten(-1, (num_heads, -1))
+        for t, w in ((x, w_q), (src, w_k), (src, w_v))
     )
     if x.dtype in (torch.float16, torch.bfloat16):
         q, k, v = q.float(), k.float(), v.float()

@@ -22,7 +22,9 @@ contract(
     gradients=True,
 )
 
-contract("merge_heads", calls(x=tensor("B", "H", "N", "d")), dtypes=HALF, gradients=True)
+contract(
+    "merge_heads", calls(x=tensor("B", "H", "N", "d")), dtypes=HALF, gradients=True
+)
 
 contract(
     "fused_qkv",
@@ -50,7 +52,9 @@ def attention_with_masks(draw, play, name):
     settings = {"x_kv": draw(tensor("B", keys, width), "x_kv")} if is_cross else {}
     axes = draw.choose("axes of the mask", MASK_AXES)
     if axes:
-        settings["mask"] = draw(mask(*[keys if axis == "K" else axis for axis in axes]), "mask")
+        settings["mask"] = draw(
+            mask(*[keys if axis == "K" else axis for axis in axes]), "mask"
+        )
     play.call(name, x, *weights, draw.size("H"), **settings)
 
 
@@ -86,7 +90,11 @@ def sum_over_heads(draw, play, name):
         draw(tensor("H", "d_v", "D", values=WEIGHTS), "w_heads"),
     ]
     axes = draw.choose("axes of the mask", MASK_AXES)
-    masks = [draw(mask(*["N" if axis == "K" else axis for axis in axes]), "mask")] if axes else []
+    masks = (
+        [draw(mask(*["N" if axis == "K" else axis for axis in axes]), "mask")]
+        if axes
+        else []
+    )
     play.call(name, x, *weights, draw.size("H"), *masks)
 
 
@@ -100,7 +108,9 @@ def attention_in_groups(draw, play, name):
     v = draw(tensor("B", "H_kv", "N_k", "d_v"), "v")
     axes = draw.choose("axes of the mask", MASK_AXES)
     names = {"K": "N_k", "H": "H_kv*G"}
-    masks = [draw(mask(*[names.get(axis, axis) for axis in axes]), "mask")] if axes else []
+    masks = (
+        [draw(mask(*[names.get(axis, axis) for axis in axes]), "mask")] if axes else []
+    )
     play.call(name, q, k, v, *masks)
 
 
@@ -139,7 +149,9 @@ def _explains(answer, right, arguments):
     if not (isinstance(answer, (list, tuple)) and len(answer) == 2):
         return False
     size_of_one, divisions = answer
-    figure = n * n * num_heads * size_of_one / (1024**divisions * 1000 ** (4 - divisions))
+    figure = (
+        n * n * num_heads * size_of_one / (1024**divisions * 1000 ** (4 - divisions))
+    )
     is_allowed = size_of_one in (1, 2, 4, 8) and divisions in range(5)
     return is_allowed and round(figure, 3) == claimed
 

@@ -296,7 +296,10 @@ def reads_values_before_keys(): ...
     "fused_qkv",
     keeps=0.65,
     hint="The three parts lie behind each other in blocks; you take every third column.",
-    replace=("(x @ w_qkv).chunk(3, dim=-1)", "((x @ w_qkv)[..., part::3] for part in range(3))"),
+    replace=(
+        "(x @ w_qkv).chunk(3, dim=-1)",
+        "((x @ w_qkv)[..., part::3] for part in range(3))",
+    ),
 )
 def takes_every_third_column(): ...
 
@@ -582,7 +585,9 @@ def normalizes_over_the_heads(): ...
     "token. Every head "
     "reads the whole token; its columns of the weights make it different.",
 )
-def cuts_the_token_before_projecting(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+def cuts_the_token_before_projecting(
+    x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None
+):
     _check_layer(w_q, w_k, w_v, w_o, num_heads)
     source = x if x_kv is None else x_kv
 
@@ -590,7 +595,11 @@ def cuts_the_token_before_projecting(x, w_q, w_k, w_v, w_o, num_heads, mask=None
         pieces = split_heads(tokens, num_heads)  # [B, H, N, D / H]
         rows = w.shape[0] // num_heads
         # [H, D / H, d]
-        w = w.reshape(num_heads, rows, num_heads, -1).diagonal(dim1=0, dim2=2).permute(2, 0, 1)
+        w = (
+            w.reshape(num_heads, rows, num_heads, -1)
+            .diagonal(dim1=0, dim2=2)
+            .permute(2, 0, 1)
+        )
         return pieces @ w
 
     q, k, v = project(x, w_q), project(source, w_k), project(source, w_v)
@@ -839,7 +848,11 @@ def takes_only_keys_from_the_second_sequence(): ...
 @mistake(
     "multi_head_attention",
     hint="The roles are exchanged: x asks (queries), x_kv is read (keys and values).",
-    replace=[("x @ w_q", "source @ w_q"), ("source @ w_k", "x @ w_k"), ("source @ w_v", "x @ w_v")],
+    replace=[
+        ("x @ w_q", "source @ w_q"),
+        ("source @ w_k", "x @ w_k"),
+        ("source @ w_v", "x @ w_v"),
+    ],
 )
 def asks_with_the_second_sequence(): ...
 
@@ -1169,7 +1182,10 @@ def averages_the_key_heads(): ...
     "grouped_query_attention",
     hint="The queries of a group are averaged, so H_kv heads come out. All H stay.",
     replace=[
-        ("k = k.repeat_interleave(group, dim=1)", "q = q.unflatten(1, (-1, group)).mean(dim=2)"),
+        (
+            "k = k.repeat_interleave(group, dim=1)",
+            "q = q.unflatten(1, (-1, group)).mean(dim=2)",
+        ),
         ("v = v.repeat_interleave(group, dim=1)", "pass"),
     ],
 )
@@ -1369,7 +1385,10 @@ def gives_every_head_the_whole_width(): ...
 @mistake(
     "attention_flops",
     hint="The projections are taken to be D × D. Their columns are H*d.",
-    replace=[("(3 * width)", "(3 * d_model)"), ("(b * n) * width", "(b * n) * d_model")],
+    replace=[
+        ("(3 * width)", "(3 * d_model)"),
+        ("(b * n) * width", "(b * n) * d_model"),
+    ],
 )
 def takes_square_projections(): ...
 
@@ -1724,9 +1743,18 @@ def sums_under_the_mask_of_head_zero(): ...
             "if num_heads % num_kv_heads:",
             "if max(num_heads, num_kv_heads) % min(num_heads, num_kv_heads):",
         ),
-        ("group = num_heads // num_kv_heads", "group = max(num_heads // num_kv_heads, 1)"),
-        ("k.repeat_interleave(group, dim=1)", "k.repeat_interleave(group, dim=1)[:, :num_heads]"),
-        ("v.repeat_interleave(group, dim=1)", "v.repeat_interleave(group, dim=1)[:, :num_heads]"),
+        (
+            "group = num_heads // num_kv_heads",
+            "group = max(num_heads // num_kv_heads, 1)",
+        ),
+        (
+            "k.repeat_interleave(group, dim=1)",
+            "k.repeat_interleave(group, dim=1)[:, :num_heads]",
+        ),
+        (
+            "v.repeat_interleave(group, dim=1)",
+            "v.repeat_interleave(group, dim=1)[:, :num_heads]",
+        ),
     ],
 )
 def shares_more_key_heads_than_there_are_queries(): ...

@@ -14,14 +14,17 @@ from autograder.suite import alternate, sample
 
 
 @sample(
-    "split_heads", deserves=("reshapes_straight_to_the_final_shape", "drops_the_remaining_columns")
+    "split_heads",
+    deserves=("reshapes_straight_to_the_final_shape", "drops_the_remaining_columns"),
 )
 def view_in_one_step(x, num_heads):
     B, N, D = x.size()
     return x.contiguous().view(B, num_heads, N, D // num_heads)
 
 
-@sample("split_heads", deserves=("deals_columns_out_in_turn", "drops_the_remaining_columns"))
+@sample(
+    "split_heads", deserves=("deals_columns_out_in_turn", "drops_the_remaining_columns")
+)
 def strided_columns(x, num_heads):
     return torch.stack([x[:, :, h::num_heads] for h in range(num_heads)], dim=1)
 
@@ -61,7 +64,11 @@ def slices_in_another_order(x, w_qkv, num_heads):
     q = x @ w_qkv[:, :third]
     v = x @ w_qkv[:, third : 2 * third]
     k = x @ w_qkv[:, 2 * third :]
-    return split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)
+    return (
+        split_heads(q, num_heads),
+        split_heads(k, num_heads),
+        split_heads(v, num_heads),
+    )
 
 
 # ── multi_head_attention
@@ -71,7 +78,9 @@ def slices_in_another_order(x, w_qkv, num_heads):
 @sample("multi_head_attention", deserves="inserts_a_head_axis_always")
 def unsqueezes_any_mask(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     if w_q.size(1) != w_k.size(1) or w_v.size(1) != w_o.size(0):
-        raise ValueError(f"{w_q.size(1)} and {w_k.size(1)}, {w_v.size(1)} and {w_o.size(0)}")
+        raise ValueError(
+            f"{w_q.size(1)} and {w_k.size(1)}, {w_v.size(1)} and {w_o.size(0)}"
+        )
     kv = x_kv if x_kv is not None else x
     Q = split_heads(torch.matmul(x, w_q), num_heads)
     K = split_heads(torch.matmul(kv, w_k), num_heads)
@@ -86,7 +95,11 @@ def scale_before_the_split(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=Non
     src = x if x_kv is None else x_kv
     q, k, v = x @ w_q, src @ w_k, src @ w_v
     scale = q.size(-1) ** -0.5
-    q, k, v = split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)
+    q, k, v = (
+        split_heads(q, num_heads),
+        split_heads(k, num_heads),
+        split_heads(v, num_heads),
+    )
     att = torch.einsum("bhid,bhjd->bhij", q, k) * scale
     if mask is not None:
         mask = mask[:, None] if mask.ndim == 3 else mask
@@ -95,7 +108,9 @@ def scale_before_the_split(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=Non
     return merge_heads(torch.einsum("bhij,bhjd->bhid", att, v)) @ w_o
 
 
-@sample("multi_head_attention", deserves=("reads_the_mask_upside_down", "checks_nothing"))
+@sample(
+    "multi_head_attention", deserves=("reads_the_mask_upside_down", "checks_nothing")
+)
 def key_padding_convention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     other = x if x_kv is None else x_kv
     b, n = x.shape[:2]
@@ -119,7 +134,9 @@ def key_padding_convention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=Non
 
 
 @sample("multi_head_attention", deserves=("does_not_scale", "checks_nothing"))
-def loop_of_heads_without_a_scale(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+def loop_of_heads_without_a_scale(
+    x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None
+):
     src = x if x_kv is None else x_kv
     qs, ks, vs = (
         (x @ w_q).chunk(num_heads, -1),
@@ -136,7 +153,9 @@ def loop_of_heads_without_a_scale(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x
     return torch.cat(results, -1) @ w_o
 
 
-@sample("multi_head_attention", deserves=("forgets_the_output_matrix", "checks_nothing"))
+@sample(
+    "multi_head_attention", deserves=("forgets_the_output_matrix", "checks_nothing")
+)
 def stops_after_the_merge(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     y = x if x_kv is None else x_kv
     if mask is not None and mask.ndim == 3:
@@ -164,7 +183,10 @@ def weighted_average_as_the_notes_say(x, w_q, w_k, w_v, w_heads, num_heads, mask
     return torch.einsum("bhnv,hvd->bnd", ys, w_heads) / num_heads
 
 
-@sample("grouped_query_attention", deserves=("deals_the_key_heads_out_in_turn", "shares_unevenly"))
+@sample(
+    "grouped_query_attention",
+    deserves=("deals_the_key_heads_out_in_turn", "shares_unevenly"),
+)
 def modulo_for_the_head(q, k, v, mask=None):
     which = [h % k.size(1) for h in range(q.size(1))]
     if mask is not None and mask.dim() == 3:
@@ -181,7 +203,11 @@ def expand_and_no_axis(q, k, v, mask=None):
     if v.shape[1] != G:
         raise ValueError(f"{G} keys, {v.shape[1]} values")
     k = k[:, :, None].expand(-1, -1, H // G, -1, -1).reshape(B, H, k.shape[2], d)
-    v = v[:, :, None].expand(-1, -1, H // G, -1, -1).reshape(B, H, v.shape[2], v.shape[3])
+    v = (
+        v[:, :, None]
+        .expand(-1, -1, H // G, -1, -1)
+        .reshape(B, H, v.shape[2], v.shape[3])
+    )
     return masked_attention(q, k, v, mask)
 
 
@@ -189,7 +215,10 @@ def expand_and_no_axis(q, k, v, mask=None):
 # ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("attention_flops", deserves=("counts_a_multiply_add_once", "counts_impossible_sizes"))
+@sample(
+    "attention_flops",
+    deserves=("counts_a_multiply_add_once", "counts_impossible_sizes"),
+)
 def macs_instead_of_flops(b, n, d_model, num_heads, d_head):
     out = {}
     inner = num_heads * d_head

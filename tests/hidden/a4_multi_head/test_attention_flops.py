@@ -36,7 +36,9 @@ def _assert_count(answer, key, expected):
     assert isinstance(count, (int, float)), (
         f"{key!r} should be a number, and is {type(count).__name__}."
     )
-    assert count == expected, f"{key!r} is {count / expected:.4g} times as large as it should be."
+    assert count == expected, (
+        f"{key!r} is {count / expected:.4g} times as large as it should be."
+    )
 
 
 @points(2)
@@ -66,7 +68,11 @@ def test_the_total_is_what_a_counter_counts(student, reference):
     """A counter watched every matrix product of a whole multi-head attention: your total should be
     its number.
     """
-    for b, n, d_model, num_heads, d_head in ((1, 7, 6, 2, 3), (3, 11, 10, 5, 7), (2, 1, 3, 1, 5)):
+    for b, n, d_model, num_heads, d_head in (
+        (1, 7, 6, 2, 3),
+        (3, 11, 10, 5, 7),
+        (2, 1, 3, 1, 5),
+    ):
         width = num_heads * d_head
         weights = [randn(d_model, width) for _ in range(3)] + [randn(width, d_model)]
         with _Counter() as counter:
@@ -101,7 +107,9 @@ def test_the_answer_is_whole_numbers_under_five_names(student):
     answer = _flops(student, 3, 100_003, 12_289, 97, 127)
     for key, value in answer.items():
         assert type(value) is int, f"{key!r} is {type(value).__name__}, not int."
-    assert_equal(sorted(answer), ["output", "qkv", "scores", "total", "values"], what="the names")
+    assert_equal(
+        sorted(answer), ["output", "qkv", "scores", "total", "values"], what="the names"
+    )
     assert answer["total"] == sum(answer.values()) - answer["total"] > 0, (
         "total is not the sum of the other four."
     )

@@ -10,7 +10,9 @@ def test_one_square_matrix_a_head(student):
     # 384 · 100 003²
     assert_equal(student.attention_matrix_bytes(100_003, 96, 4), 3_840_230_403_456)
     # 384 · 200 000 003², more digits than a float has
-    assert_equal(student.attention_matrix_bytes(200_000_003, 96, 4), 15_360_000_460_800_003_456)
+    assert_equal(
+        student.attention_matrix_bytes(200_000_003, 96, 4), 15_360_000_460_800_003_456
+    )
 
 
 @points(1)

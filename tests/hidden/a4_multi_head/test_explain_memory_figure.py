@@ -18,7 +18,9 @@ def _check(student, n, num_heads, claimed):
         f"{evidence!r}."
     )
     element, binary = evidence
-    assert element in (1, 2, 4, 8), f"Elements of {element} bytes? The choices are 1, 2, 4 and 8."
+    assert element in (1, 2, 4, 8), (
+        f"Elements of {element} bytes? The choices are 1, 2, 4 and 8."
+    )
     assert binary in (0, 1, 2, 3, 4), (
         f"{binary} divisions by 1024? There are four divisions in all."
     )
@@ -44,13 +46,23 @@ def test_the_figure_of_the_lecture(student):
 def test_other_figures_that_mix_units(student):
     """Other lengths, heads, element sizes and mixtures."""
     for n, num_heads, element, binary in (
-        (32_000, 320, 4, 1),  # 1.28 to the last bit: exact comparisons and wide elements find it
+        (
+            32_000,
+            320,
+            4,
+            1,
+        ),  # 1.28 to the last bit: exact comparisons and wide elements find it
         (120_000, 48, 4, 2),
         (70_000, 96, 8, 1),
         (310_000, 12, 1, 3),
     ):
         bytes_ = num_heads * n * n * element
-        _check(student, n, num_heads, round(bytes_ / (1024**binary * 1000 ** (4 - binary)), 3))
+        _check(
+            student,
+            n,
+            num_heads,
+            round(bytes_ / (1024**binary * 1000 ** (4 - binary)), 3),
+        )
 
 
 @points(1)

@@ -25,7 +25,9 @@ def test_equals_three_separate_projections(student, reference):
     """
     x, w_q, w_k, w_v = randn(2, 5, 11), randn(11, 21), randn(11, 21), randn(11, 21)
     answers = call_twice(student.fused_qkv, x, torch.cat([w_q, w_k, w_v], dim=1), 3)
-    assert len(answers) == 3, "fused_qkv should return three tensors: queries, keys, values."
+    assert len(answers) == 3, (
+        "fused_qkv should return three tensors: queries, keys, values."
+    )
     for answer, w, name in zip(answers, (w_q, w_k, w_v), "qkv", strict=True):
         assert_close(answer, reference.split_heads(x @ w, 3), what=name)
     w_qkv = torch.cat([w_q, w_k, w_v], dim=1)
@@ -51,7 +53,10 @@ def test_three_heads_of_three_numbers(student, reference):
     """
     x, w_qkv = randn(3, 3, 9), randn(9, 27)
     for answer, expected, name in zip(
-        student.fused_qkv(x, w_qkv, 3), reference.fused_qkv(x, w_qkv, 3), "qkv", strict=True
+        student.fused_qkv(x, w_qkv, 3),
+        reference.fused_qkv(x, w_qkv, 3),
+        "qkv",
+        strict=True,
     ):
         assert_close(answer, expected, what=name)
 
@@ -64,7 +69,9 @@ def test_one_token_of_a_transposed_batch(student, reference):
     w_qkv = randn(7, 30)
     for x, heads in ((randn(1, 1, 7), 5), (randn(2, 7, 3).transpose(1, 2), 1)):
         assert_close(
-            student.fused_qkv(x, w_qkv, heads)[2], reference.fused_qkv(x, w_qkv, heads)[2], what="v"
+            student.fused_qkv(x, w_qkv, heads)[2],
+            reference.fused_qkv(x, w_qkv, heads)[2],
+            what="v",
         )
 
 

@@ -2,7 +2,14 @@
 consistent mistake).
 """
 
-from autograder.suite import arange, assert_close, assert_same_gradients, call_twice, points, randn
+from autograder.suite import (
+    arange,
+    assert_close,
+    assert_same_gradients,
+    call_twice,
+    points,
+    randn,
+)
 
 
 @points(3)
@@ -40,4 +47,6 @@ def test_the_dtype_stays_and_gradients_come_back(student, reference):
     """
     half = randn(1, 2, 3, 5).half()
     assert_close(call_twice(student.merge_heads, half), reference.merge_heads(half))
-    assert_same_gradients(student.merge_heads, reference.merge_heads, randn(2, 3, 5, 7, grad=True))
+    assert_same_gradients(
+        student.merge_heads, reference.merge_heads, randn(2, 3, 5, 7, grad=True)
+    )

@@ -36,7 +36,11 @@ def _weights(d_model, num_heads, d_head, d_v=None, d_kv=None, silent=False):
     keys.
     """
     d_v, d_kv = d_v or d_head, d_kv or d_model
-    w_q = zeros(d_model, num_heads * d_head) if silent else randn(d_model, num_heads * d_head)
+    w_q = (
+        zeros(d_model, num_heads * d_head)
+        if silent
+        else randn(d_model, num_heads * d_head)
+    )
     return (
         w_q,
         randn(d_kv, num_heads * d_head),
@@ -81,7 +85,9 @@ def test_a_transposed_batch_and_a_single_token_are_read_too(student):
     """
     weights = _weights(6, 2, 3, silent=True)
     for x in (randn(2, 6, 5).transpose(1, 2), randn(1, 1, 6)):
-        expected = (x.mean(dim=1, keepdim=True) @ weights[2] @ weights[3]).expand(x.shape)
+        expected = (x.mean(dim=1, keepdim=True) @ weights[2] @ weights[3]).expand(
+            x.shape
+        )
         assert_close(student.multi_head_attention(x, *weights, 2), expected)
 
 
@@ -140,7 +146,9 @@ def test_a_padding_mask_hides_the_same_keys_from_every_query(student):
     x, weights = randn(3, 5, 6), _weights(6, 2, 3, silent=True)
     lengths = (5, 2, 4)
     mask = torch.stack([(arange(5) < length).view(1, 5) for length in lengths])
-    means = torch.stack([x[i, :length].mean(dim=0) for i, length in enumerate(lengths)])  # [B, D]
+    means = torch.stack(
+        [x[i, :length].mean(dim=0) for i, length in enumerate(lengths)]
+    )  # [B, D]
     answer = student.multi_head_attention(x, *weights, 2, mask=mask)
     assert_close(answer, (means @ weights[2] @ weights[3]).unsqueeze(1).expand(3, 5, 6))
 
@@ -165,7 +173,8 @@ def test_cross_attention_asks_with_x_and_reads_from_x_kv(student):
     """
     x, x_kv, weights = randn(2, 5, 6), randn(2, 7, 10), _weights(6, 3, 2, d_kv=10)
     assert_close(
-        student.multi_head_attention(x, *weights, 3, x_kv=x_kv), _slow(x, *weights, 3, x_kv)
+        student.multi_head_attention(x, *weights, 3, x_kv=x_kv),
+        _slow(x, *weights, 3, x_kv),
     )
     same_size = randn(2, 5, 6)  # where the sizes agree, a wrong source raises no error
     weights = _weights(6, 3, 2)
@@ -178,9 +187,13 @@ def test_cross_attention_asks_with_x_and_reads_from_x_kv(student):
     for source, lengths in ((x_kv, (5, 2)), (x_kv, (3, 4)), (same_length, (3, 4))):
         source = source[..., :6]
         mask = torch.stack([(arange(7) < length).view(1, 7) for length in lengths])
-        means = torch.stack([source[i, :length].mean(dim=0) for i, length in enumerate(lengths)])
+        means = torch.stack(
+            [source[i, :length].mean(dim=0) for i, length in enumerate(lengths)]
+        )
         expected = (means @ weights[2] @ weights[3]).unsqueeze(1).expand(2, 5, 6)
-        assert_close(student.multi_head_attention(x, *weights, 3, mask, source), expected)
+        assert_close(
+            student.multi_head_attention(x, *weights, 3, mask, source), expected
+        )
 
 
 @points(1)
@@ -195,7 +208,9 @@ def test_a_query_with_no_key_gives_zeros_and_finite_gradients(student):
     x.requires_grad_()
     answer = student.multi_head_attention(x, *weights, 2, mask=mask)
     assert_close(answer[:, 2], zeros(1, 6), what="row 2")
-    assert_close(answer[:, 0], (x[:, 0] @ weights[2] @ weights[3]).detach(), what="row 0")
+    assert_close(
+        answer[:, 0], (x[:, 0] @ weights[2] @ weights[3]).detach(), what="row 0"
+    )
     answer[:, :4].sum().backward()
     assert bool(x.grad.isfinite().all()), (
         "The gradient of x is not finite where one query has no key."
@@ -210,7 +225,10 @@ def test_a_query_with_no_key_gives_zeros_and_finite_gradients(student):
     running_mean = low[:, :, 1:].cumsum(dim=1) / arange(1, 6).view(1, 5, 1)
     # float64 has 1e12 + ln 5 to 1e-4, and weights may be exp(score - log of the sum)
     assert_close(
-        answer, running_mean.expand(1, 5, 2), atol=1e-3, what="the answer to scores of -1e12"
+        answer,
+        running_mean.expand(1, 5, 2),
+        atol=1e-3,
+        what="the answer to scores of -1e12",
     )
 
 
@@ -219,9 +237,15 @@ def test_gradients_reach_every_matrix(student, reference):
     """The gradients of x and of all four matrices are compared: a detached or unused part shows
     here.
     """
-    inputs = [randn(*s, grad=True) for s in ((2, 5, 6), (6, 4), (6, 4), (6, 10), (10, 6))]
+    inputs = [
+        randn(*s, grad=True) for s in ((2, 5, 6), (6, 4), (6, 4), (6, 10), (10, 6))
+    ]
     assert_same_gradients(
-        student.multi_head_attention, reference.multi_head_attention, *inputs, 2, tolerance=2e-5
+        student.multi_head_attention,
+        reference.multi_head_attention,
+        *inputs,
+        2,
+        tolerance=2e-5,
     )
 
 
@@ -233,11 +257,15 @@ def test_operations_do_not_grow_with_the_heads(student):
     costs = [_cost(student, n=5, num_heads=h) for h in (2, 6)]
     y = randn(2, 5, 12)
     split = [student.cost("split_heads", y, h).operations for h in (2, 6)]
-    merge = [student.cost("merge_heads", y.view(2, h, 5, 12 // h)).operations for h in (2, 6)]
+    merge = [
+        student.cost("merge_heads", y.view(2, h, 5, 12 // h)).operations for h in (2, 6)
+    ]
     # a loop in there is not this question's
     elsewhere = 3 * (split[1] - split[0]) + merge[1] - merge[0]
     grown = costs[1] - costs[0] - elsewhere
-    assert grown <= 3, f"{costs[0]} operations with 2 heads and {costs[1]} with 6: is there a loop?"
+    assert grown <= 3, (
+        f"{costs[0]} operations with 2 heads and {costs[1]} with 6: is there a loop?"
+    )
 
 
 @points(1)
@@ -268,7 +296,9 @@ def test_half_precision_stays_half_precision(student, reference):
         x, x_kv = (tokens.unsqueeze(0) for tokens in far_apart(dtype))
         same, w_v = eye(4).to(dtype), randn(4, 4).to(dtype)
         answer = student.multi_head_attention(x, same, same, w_v, same, 1, x_kv=x_kv)
-        expected = reference.multi_head_attention(x, same, same, w_v, same, 1, x_kv=x_kv)
+        expected = reference.multi_head_attention(
+            x, same, same, w_v, same, 1, x_kv=x_kv
+        )
         assert_close(answer, expected, atol=4e-3)
 
 
@@ -307,8 +337,13 @@ def _cost(student, n, num_heads, batch=2):
     """Operations of one call whose answer is right as well: an answer that is wrong costs nothing
     to make.
     """
-    x, weights = randn(batch, n, 12), _weights(12, num_heads, 12 // num_heads, silent=True)
-    expected = (x.mean(dim=1, keepdim=True) @ weights[2] @ weights[3]).expand(batch, n, 12)
+    x, weights = (
+        randn(batch, n, 12),
+        _weights(12, num_heads, 12 // num_heads, silent=True),
+    )
+    expected = (x.mean(dim=1, keepdim=True) @ weights[2] @ weights[3]).expand(
+        batch, n, 12
+    )
     answer, cost = student.counted("multi_head_attention", x, *weights, num_heads)
     assert_close(answer, expected)
     return cost.operations

@@ -24,7 +24,10 @@ from autograder.suite import (
 
 from .ready_made import ATTENTION
 
-pytestmark = [forbid(*ATTENTION), uses("split_heads", "merge_heads", "multi_head_attention")]
+pytestmark = [
+    forbid(*ATTENTION),
+    uses("split_heads", "merge_heads", "multi_head_attention"),
+]
 
 
 def _far_apart(dtype):
@@ -34,7 +37,12 @@ def _far_apart(dtype):
     _, tokens = far_apart(dtype)
     w_q = zeros(4, 4)
     w_q[0, 0], w_q[1, 0], w_q[1, 1] = 8000.0, -4000.0, -80.0
-    return tokens.unsqueeze(0), w_q.to(dtype), randn(4, 4).to(dtype), randn(1, 4, 4).to(dtype)
+    return (
+        tokens.unsqueeze(0),
+        w_q.to(dtype),
+        randn(4, 4).to(dtype),
+        randn(1, 4, 4).to(dtype),
+    )
 
 
 @points(2)
@@ -49,8 +57,12 @@ def test_equals_concatenation_and_one_output_matrix(student, reference):
         randn(6, 9),
         randn(3, 3, 6),
     )
-    expected = reference.multi_head_attention(x, w_q, w_k, w_v, w_heads.reshape(9, 6), 3)
-    assert_close(call_twice(student.multi_head_sum, x, w_q, w_k, w_v, w_heads, 3), expected)
+    expected = reference.multi_head_attention(
+        x, w_q, w_k, w_v, w_heads.reshape(9, 6), 3
+    )
+    assert_close(
+        call_twice(student.multi_head_sum, x, w_q, w_k, w_v, w_heads, 3), expected
+    )
     everything = torch.ones(5, 5).bool()
     assert_close_in_turn(
         student.multi_head_sum,
@@ -67,7 +79,9 @@ def test_heads_are_added_not_averaged(student):
     """
     x, nothing = ones(1, 3, 5), zeros(5, 10)
     w_v, w_heads = ones(5, 10) / 5, ones(5, 2, 5) / 2
-    assert_close(student.multi_head_sum(x, nothing, nothing, w_v, w_heads, 5), 5 * ones(1, 3, 5))
+    assert_close(
+        student.multi_head_sum(x, nothing, nothing, w_v, w_heads, 5), 5 * ones(1, 3, 5)
+    )
 
 
 @points(1)
@@ -78,7 +92,9 @@ def test_each_head_writes_with_its_own_matrix(student):
     x, nothing = randn(2, 5, 3), zeros(3, 3)
     w_heads = eye(3).unsqueeze(1)  # [H, 1, D]
     expected = x.mean(dim=1, keepdim=True).expand(2, 5, 3)
-    assert_close(student.multi_head_sum(x, nothing, nothing, eye(3), w_heads, 3), expected)
+    assert_close(
+        student.multi_head_sum(x, nothing, nothing, eye(3), w_heads, 3), expected
+    )
 
 
 @points(1)
@@ -103,14 +119,20 @@ def test_masks_of_two_three_and_four_axes(student, reference):
         mask = (rand(*shape) < 0.5) | eye(5).bool()
         share = mask.double() / mask.double().sum(dim=-1, keepdim=True)
         share = share.unsqueeze(1) if share.dim() == 3 else share
-        answer = student.multi_head_sum(x, zeros(6, 4), randn(6, 4), w_v, w_heads, 2, mask)
+        answer = student.multi_head_sum(
+            x, zeros(6, 4), randn(6, 4), w_v, w_heads, 2, mask
+        )
         expected = (share @ values @ w_heads).sum(dim=1)
-        assert_close(answer, expected, what=f"the answer to a mask of {len(shape)} axes")
+        assert_close(
+            answer, expected, what=f"the answer to a mask of {len(shape)} axes"
+        )
     # the two keys that may be seen have scores of -16000
     tokens, w_q, w_v, w_heads = _far_apart(torch.float64)
     first_two = (arange(6) < 2).expand(6, 6)
     arguments = tokens, 8 * w_q, eye(4), w_v, w_heads, 1, first_two
-    assert_close(student.multi_head_sum(*arguments), reference.multi_head_sum(*arguments))
+    assert_close(
+        student.multi_head_sum(*arguments), reference.multi_head_sum(*arguments)
+    )
 
 
 @points(1)

@@ -25,14 +25,18 @@ def test_head_h_owns_its_block_of_neighbouring_columns(student):
 def test_every_head_sees_every_token_in_order(student):
     """Fill row n of x with the number n: row n of every head should hold it too."""
     x = arange(10).view(2, 5, 1).expand(2, 5, 21)  # all columns of a token are equal
-    assert_close(student.split_heads(x, 3), arange(10).view(2, 1, 5, 1).expand(2, 3, 5, 7))
+    assert_close(
+        student.split_heads(x, 3), arange(10).view(2, 1, 5, 1).expand(2, 3, 5, 7)
+    )
 
 
 @points(1)
 def test_as_many_heads_as_sentences_and_tokens(student, reference):
     """B, H and N are 3 here, so that axes in the wrong order still have the right shape."""
     x = randn(3, 3, 6)
-    assert_close_in_turn(student.split_heads, reference.split_heads, x, 3, others=(None, 2))
+    assert_close_in_turn(
+        student.split_heads, reference.split_heads, x, 3, others=(None, 2)
+    )
 
 
 @points(1)
@@ -43,7 +47,9 @@ def test_one_head_and_heads_of_one_column(student):
     x = randn(2, 5, 3)
     assert_close(student.split_heads(x, 1), x.unsqueeze(1), what="one head")
     assert_close(
-        student.split_heads(x, 3), x.transpose(1, 2).unsqueeze(-1), what="three heads of one column"
+        student.split_heads(x, 3),
+        x.transpose(1, 2).unsqueeze(-1),
+        what="three heads of one column",
     )
 
 
@@ -62,8 +68,12 @@ def test_the_dtype_stays_and_gradients_come_back(student, reference):
     back.
     """
     half = randn(2, 3, 10).half()
-    assert_close(call_twice(student.split_heads, half, 5), reference.split_heads(half, 5))
-    assert_same_gradients(student.split_heads, reference.split_heads, randn(2, 3, 10, grad=True), 5)
+    assert_close(
+        call_twice(student.split_heads, half, 5), reference.split_heads(half, 5)
+    )
+    assert_same_gradients(
+        student.split_heads, reference.split_heads, randn(2, 3, 10, grad=True), 5
+    )
 
 
 @points(1)

@@ -6,7 +6,8 @@ from autograder.suite import alternate
 def _refuse_unless(fits, *values):
     if not fits:
         shown = ", ".join(
-            str(tuple(v.shape)) if isinstance(v, torch.Tensor) else str(v) for v in values
+            str(tuple(v.shape)) if isinstance(v, torch.Tensor) else str(v)
+            for v in values
         )
         raise ValueError(f"sizes do not match: {shown}")
 
@@ -25,7 +26,9 @@ def one_pass_with_var_mean(x, gamma, beta, eps=1e-5):
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     variance, mean = torch.var_mean(wide, dim=-1, correction=0, keepdim=True)
     y = torch.addcmul(
-        beta.to(wide.dtype), (wide - mean) * torch.rsqrt(variance + eps), gamma.to(wide.dtype)
+        beta.to(wide.dtype),
+        (wide - mean) * torch.rsqrt(variance + eps),
+        gamma.to(wide.dtype),
     )
     return y.to(x.dtype)
 
@@ -36,11 +39,15 @@ def norm_token_by_token(x, gamma, beta, eps=1e-5):
     d = x.shape[-1]
     rows = []
     for token in x.reshape(-1, d):
-        token = token.float() if token.dtype in (torch.float16, torch.bfloat16) else token
+        token = (
+            token.float() if token.dtype in (torch.float16, torch.bfloat16) else token
+        )
         mean = token.sum() / d
         deviation = token - mean
         rows.append(
-            (deviation * ((deviation @ deviation) / d + eps) ** -0.5 * gamma + beta).to(x.dtype)
+            (deviation * ((deviation @ deviation) / d + eps) ** -0.5 * gamma + beta).to(
+                x.dtype
+            )
         )
     return torch.stack(rows).reshape(x.shape)
 
@@ -62,9 +69,10 @@ def norm_in_float32(x, gamma, beta, eps=1e-5):
     t = x.float()
     t = t - t.mean(-1, keepdim=True)
     t = t - t.mean(-1, keepdim=True)
-    return (t / (t.square().mean(-1, keepdim=True) + eps).sqrt() * gamma.float() + beta.float()).to(
-        x.dtype
-    )
+    return (
+        t / (t.square().mean(-1, keepdim=True) + eps).sqrt() * gamma.float()
+        + beta.float()
+    ).to(x.dtype)
 
 
 # -------------------------------------------------------------------------------------
@@ -86,7 +94,9 @@ def backward_step_by_step(dy, x, gamma, eps=1e-5):
     std = (variance + eps).sqrt()
     dxhat = u * c
     dvariance = (dxhat * centred).sum(-1, keepdim=True) * -0.5 * std**-3
-    dmean = -(dxhat / std).sum(-1, keepdim=True) + dvariance * -2 * centred.mean(-1, keepdim=True)
+    dmean = -(dxhat / std).sum(-1, keepdim=True) + dvariance * -2 * centred.mean(
+        -1, keepdim=True
+    )
     dx = dxhat / std + dvariance * 2 * centred / d + dmean / d
     axes = tuple(range(x.dim() - 1))
     dgamma, dbeta = u * centred / std, u
@@ -108,7 +118,11 @@ def backward_by_the_jacobian(dy, x, gamma, eps=1e-5):
         rows.append((u * gamma) @ jacobian)
         dgamma = dgamma + u * xhat
         dbeta = dbeta + u
-    return torch.stack(rows).reshape(x.shape).to(x.dtype), dgamma.to(x.dtype), dbeta.to(x.dtype)
+    return (
+        torch.stack(rows).reshape(x.shape).to(x.dtype),
+        dgamma.to(x.dtype),
+        dbeta.to(x.dtype),
+    )
 
 
 @alternate("layer_norm_backward")
@@ -161,7 +175,9 @@ def rms_by_rsqrt(x, gamma, eps=1e-6):
     _refuse_unless(_norm_fits(x, gamma), x, gamma)
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     return (
-        wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * gamma.to(wide.dtype)
+        wide
+        * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+        * gamma.to(wide.dtype)
     ).to(x.dtype)
 
 
@@ -169,8 +185,12 @@ def rms_by_rsqrt(x, gamma, eps=1e-6):
 def rms_by_the_vector_norm(x, gamma, eps=1e-6):
     _refuse_unless(_norm_fits(x, gamma), x, gamma)
     wide = x.double()
-    length = torch.cat([wide, wide.new_full((*x.shape[:-1], 1), math.sqrt(eps * x.shape[-1]))], -1)
-    rms = torch.linalg.vector_norm(length, dim=-1, keepdim=True) / math.sqrt(x.shape[-1])
+    length = torch.cat(
+        [wide, wide.new_full((*x.shape[:-1], 1), math.sqrt(eps * x.shape[-1]))], -1
+    )
+    rms = torch.linalg.vector_norm(length, dim=-1, keepdim=True) / math.sqrt(
+        x.shape[-1]
+    )
     return (wide / rms * gamma).to(x.dtype)
 
 
@@ -209,7 +229,9 @@ def batch_norm_over_named_axes(
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     var, mean = torch.var_mean(wide, dim=tuple(range(x.dim() - 1)), correction=0)
     y = torch.addcmul(
-        beta.to(wide.dtype), (wide - mean) * torch.rsqrt(var + eps), gamma.to(wide.dtype)
+        beta.to(wide.dtype),
+        (wide - mean) * torch.rsqrt(var + eps),
+        gamma.to(wide.dtype),
     )
     with torch.no_grad():
         estimate = torch.var(wide, dim=tuple(range(x.dim() - 1)))
@@ -242,7 +264,9 @@ def batch_norm_feature_by_feature(
             squares = ((column - mean) ** 2).sum()
             var = squares / t
             means[-1] = means[-1] - momentum * (means[-1] - mean.detach())
-            variances[-1] = variances[-1] - momentum * (variances[-1] - squares.detach() / (t - 1))
+            variances[-1] = variances[-1] - momentum * (
+                variances[-1] - squares.detach() / (t - 1)
+            )
         columns.append((column - mean) / (var + eps) ** 0.5 * gamma[j] + beta[j])
     return (
         torch.stack(columns, dim=-1).reshape(x.shape).to(x.dtype),
@@ -264,7 +288,11 @@ def batch_norm_by_products(
         running_var,
     )
     rows = x.double().reshape(-1, x.shape[-1])
-    mean, var, kept = running_mean.double(), running_var.double(), (running_mean, running_var)
+    mean, var, kept = (
+        running_mean.double(),
+        running_var.double(),
+        (running_mean, running_var),
+    )
     if training:
         t = rows.shape[0]
         if t <= 1:
@@ -275,7 +303,8 @@ def batch_norm_by_products(
         var = (average @ deviation.square()).squeeze(0)
         seen = (mean.detach(), deviation.detach().square().sum(0) / (t - 1))
         kept = tuple(
-            ((1 - momentum) * old + momentum * new).to(old.dtype) for old, new in zip(kept, seen)
+            ((1 - momentum) * old + momentum * new).to(old.dtype)
+            for old, new in zip(kept, seen)
         )
     y = (rows - mean) @ torch.diag(gamma.double() * (var + eps).pow(-0.5)) + beta
     return y.reshape(x.shape).to(x.dtype), *kept
@@ -285,9 +314,9 @@ def batch_norm_by_products(
 
 
 def _mlp_fits(x, w1, b1, w2, b2):
-    return x.shape[-1] == w1.shape[0] == w2.shape[1] == len(b2) and w1.shape[1] == w2.shape[
-        0
-    ] == len(b1)
+    return x.shape[-1] == w1.shape[0] == w2.shape[1] == len(b2) and w1.shape[
+        1
+    ] == w2.shape[0] == len(b1)
 
 
 def _refuse_activation(activation):
@@ -300,7 +329,9 @@ def mlp_by_linear(x, w1, b1, w2, b2, activation="relu"):
     _refuse_unless(_mlp_fits(x, w1, b1, w2, b2), x, w1, b1, w2, b2)
     _refuse_activation(activation)
     h = torch.nn.functional.linear(x, w1.T, b1)
-    h = {"relu": torch.nn.functional.relu, "gelu": torch.nn.functional.gelu}[activation](h)
+    h = {"relu": torch.nn.functional.relu, "gelu": torch.nn.functional.gelu}[
+        activation
+    ](h)
     return torch.nn.functional.linear(h, w2.T, b2)
 
 
@@ -309,7 +340,11 @@ def mlp_by_einsum(x, w1, b1, w2, b2, activation="relu"):
     _refuse_activation(activation)
     _refuse_unless(_mlp_fits(x, w1, b1, w2, b2), x, w1, b1, w2, b2)
     h = torch.einsum("...d,df->...f", x, w1) + b1
-    h = h.clamp(min=0) if activation == "relu" else h * torch.distributions.Normal(0.0, 1.0).cdf(h)
+    h = (
+        h.clamp(min=0)
+        if activation == "relu"
+        else h * torch.distributions.Normal(0.0, 1.0).cdf(h)
+    )
     return (torch.einsum("...f,fd->...d", h, w2) + b2).to(x.dtype)
 
 
@@ -350,7 +385,9 @@ def _swiglu_fits(x, w1, w2, w3):
 @alternate("swiglu")
 def swiglu_by_silu(x, w1, w2, w3):
     _refuse_unless(_swiglu_fits(x, w1, w2, w3), x, w1, w2, w3)
-    return torch.matmul(torch.nn.functional.silu(torch.matmul(x, w1)) * torch.matmul(x, w2), w3)
+    return torch.matmul(
+        torch.nn.functional.silu(torch.matmul(x, w1)) * torch.matmul(x, w2), w3
+    )
 
 
 @alternate("swiglu")
@@ -378,7 +415,9 @@ def swiglu_by_einsum(x, w1, w2, w3):
 
 def _refuse_widths(d_model, multiple_of):
     if min(d_model, multiple_of) < 1:
-        raise ValueError(f"sizes of at least 1 are needed, not {d_model} and {multiple_of}")
+        raise ValueError(
+            f"sizes of at least 1 are needed, not {d_model} and {multiple_of}"
+        )
 
 
 @alternate("swiglu_hidden")
@@ -423,7 +462,9 @@ def hidden_by_adding_almost_one_unit(d_model, multiple_of=1):
 
 def _refuse_rotary(x, positions):
     n, d = x.shape[-2], x.shape[-1]
-    fits = positions.shape == (n,) or (x.dim() == 4 and positions.shape == (x.shape[0], n))
+    fits = positions.shape == (n,) or (
+        x.dim() == 4 and positions.shape == (x.shape[0], n)
+    )
     _refuse_unless(fits and d % 2 == 0, x, positions)
 
 
@@ -435,7 +476,9 @@ def rotation_by_complex_numbers(x, positions, theta=10000.0):
     angle = positions.double()[..., None] * frequency
     if positions.dim() == 2:
         angle = angle[:, None]
-    pairs = torch.view_as_complex(x.double().reshape(*x.shape[:-1], d // 2, 2).contiguous())
+    pairs = torch.view_as_complex(
+        x.double().reshape(*x.shape[:-1], d // 2, 2).contiguous()
+    )
     return (
         torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle))
         .reshape(x.shape)
@@ -462,11 +505,15 @@ def rotation_by_matrices(x, positions, theta=10000.0):
     _refuse_rotary(x, positions)
     d = x.shape[-1]
     angle = torch.einsum(
-        "...n,i->...ni", positions.float(), theta ** (-torch.arange(d // 2).float() * 2 / d)
+        "...n,i->...ni",
+        positions.float(),
+        theta ** (-torch.arange(d // 2).float() * 2 / d),
     )
     cos, sin = angle.cos(), angle.sin()
     # [..., N, d/2, 2, 2]
-    matrix = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)
+    matrix = torch.stack(
+        [torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2
+    )
     matrix = matrix.unsqueeze(1) if positions.dim() == 2 else matrix
     pairs = x.float().reshape(*x.shape[:-1], d // 2, 2, 1)
     return (matrix @ pairs).reshape(x.shape).to(x.dtype)
@@ -514,7 +561,9 @@ def _attention_head_by_head(x, p, num_heads, mask):
     if width % num_heads:
         raise ValueError(f"{width} columns for {num_heads} heads")
     d = width // num_heads
-    mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool) if mask is None else mask
+    mask = (
+        torch.ones(x.shape[1], x.shape[1], dtype=torch.bool) if mask is None else mask
+    )
     total = torch.zeros_like(x)
     for h in range(num_heads):
         part = slice(h * d, (h + 1) * d)
@@ -530,7 +579,9 @@ def _attention_head_by_head(x, p, num_heads, mask):
 
 def _sublayers(p, num_heads, mask):
     def attention(x):
-        return multi_head_attention(x, p["w_q"], p["w_k"], p["w_v"], p["w_o"], num_heads, mask=mask)
+        return multi_head_attention(
+            x, p["w_q"], p["w_k"], p["w_v"], p["w_o"], num_heads, mask=mask
+        )
 
     def feed_forward(x):
         return torch.relu(x @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
@@ -548,9 +599,13 @@ def post_as_a_loop_over_sublayers(x, params, num_heads, mask=None):
 @alternate("post_norm_block")
 def post_head_by_head(x, params, num_heads, mask=None):
     y = x + _attention_head_by_head(x, params, num_heads, mask)
-    y = torch.nn.functional.layer_norm(y, y.shape[-1:], params["ln1_gamma"], params["ln1_beta"])
+    y = torch.nn.functional.layer_norm(
+        y, y.shape[-1:], params["ln1_gamma"], params["ln1_beta"]
+    )
     z = y + mlp(y, *(params[k] for k in ("w1", "b1", "w2", "b2")))
-    return torch.nn.functional.layer_norm(z, z.shape[-1:], params["ln2_gamma"], params["ln2_beta"])
+    return torch.nn.functional.layer_norm(
+        z, z.shape[-1:], params["ln2_gamma"], params["ln2_beta"]
+    )
 
 
 @alternate("post_norm_block")
@@ -620,7 +675,9 @@ def _moe_fits(x, w_gate, w1, w2, num_active):
 
 @alternate("moe_layer")
 def moe_token_by_token(x, w_gate, w1, w2, num_active):
-    _refuse_unless(_moe_fits(x, w_gate, w1, w2, num_active), x, w_gate, w1, w2, num_active)
+    _refuse_unless(
+        _moe_fits(x, w_gate, w1, w2, num_active), x, w_gate, w1, w2, num_active
+    )
     load = torch.zeros(len(w1), dtype=torch.long)
     rows = []
     for token in x.reshape(-1, x.shape[-1]):
@@ -632,7 +689,10 @@ def moe_token_by_token(x, w_gate, w1, w2, num_active):
             else (torch.softmax(scores[chosen], dim=0))
         )
         rows.append(
-            sum(p * (torch.relu(token @ w1[e]) @ w2[e]) for p, e in zip(weights, chosen.tolist()))
+            sum(
+                p * (torch.relu(token @ w1[e]) @ w2[e])
+                for p, e in zip(weights, chosen.tolist())
+            )
         )
         load[chosen] += 1
     return torch.stack(rows).reshape(x.shape), load
@@ -640,7 +700,9 @@ def moe_token_by_token(x, w_gate, w1, w2, num_active):
 
 @alternate("moe_layer")
 def moe_with_gathered_weights(x, w_gate, w1, w2, num_active):
-    _refuse_unless(_moe_fits(x, w_gate, w1, w2, num_active), x, w_gate, w1, w2, num_active)
+    _refuse_unless(
+        _moe_fits(x, w_gate, w1, w2, num_active), x, w_gate, w1, w2, num_active
+    )
     wide = torch.promote_types(x.dtype, torch.float32)
     best, chosen = torch.topk(x @ w_gate, num_active)  # [B, N, A]
     weights = best.to(wide).softmax(dim=-1).to(x.dtype)
@@ -652,7 +714,9 @@ def moe_with_gathered_weights(x, w_gate, w1, w2, num_active):
 
 @alternate("moe_layer")
 def moe_choice_by_choice(x, w_gate, w1, w2, num_active):
-    _refuse_unless(_moe_fits(x, w_gate, w1, w2, num_active), x, w_gate, w1, w2, num_active)
+    _refuse_unless(
+        _moe_fits(x, w_gate, w1, w2, num_active), x, w_gate, w1, w2, num_active
+    )
     flat = x.flatten(0, 1)
     scores = flat @ w_gate
     chosen = scores.sort(dim=-1, descending=True).indices[:, :num_active]
@@ -665,12 +729,16 @@ def moe_choice_by_choice(x, w_gate, w1, w2, num_active):
             mine = chosen[:, a] == e
             parts[mine] = torch.relu(flat[mine] @ w1[e]) @ w2[e]
         y = y + weights[:, a : a + 1] * parts
-    return y.unflatten(0, x.shape[:2]), torch.stack([(chosen == e).sum() for e in range(len(w1))])
+    return y.unflatten(0, x.shape[:2]), torch.stack(
+        [(chosen == e).sum() for e in range(len(w1))]
+    )
 
 
 @alternate("moe_layer")
 def moe_with_a_masked_softmax(x, w_gate, w1, w2, num_active):
-    _refuse_unless(_moe_fits(x, w_gate, w1, w2, num_active), x, w_gate, w1, w2, num_active)
+    _refuse_unless(
+        _moe_fits(x, w_gate, w1, w2, num_active), x, w_gate, w1, w2, num_active
+    )
     tokens = x.reshape(-1, x.shape[-1])
     scores = tokens @ w_gate
     active = torch.zeros_like(scores, dtype=torch.bool).scatter(
@@ -680,7 +748,9 @@ def moe_with_a_masked_softmax(x, w_gate, w1, w2, num_active):
     y = tokens.new_zeros(tokens.shape)
     for e in range(len(w1)):
         row = active[:, e].nonzero().squeeze(-1)
-        y = y.index_add(0, row, torch.relu(tokens[row] @ w1[e]) @ w2[e] * weights[row, e, None])
+        y = y.index_add(
+            0, row, torch.relu(tokens[row] @ w1[e]) @ w2[e] * weights[row, e, None]
+        )
     return y.reshape(x.shape), active.sum(dim=0)
 
 
@@ -705,7 +775,9 @@ def token_found_by_search(decimals, units):
             x = torch.randn(d, generator=draw, dtype=torch.float64)
             x[0] = 5.0 * d  # one feature sticks out
             x = x - x.mean()
-            target = 1 + 0.5 * torch.rand((), generator=draw, dtype=torch.float64).item()
+            target = (
+                1 + 0.5 * torch.rand((), generator=draw, dtype=torch.float64).item()
+            )
             x = x / x.pow(2).mean().sqrt() * target
             sigma = x.pow(2).mean().sqrt().item()
             early, late = (

@@ -70,7 +70,10 @@ def masks_of_three_sentences():
 def assert_gradients_agree(block, key):
     """Assert that x and all twelve weights get the answer key's gradients."""
     x = randn(2, 4, 6, grad=True)
-    p = {name: weight.requires_grad_() for name, weight in params(trained_norms=True).items()}
+    p = {
+        name: weight.requires_grad_()
+        for name, weight in params(trained_norms=True).items()
+    }
     assert_same_gradients(block, key, x, p, 2, tolerance=1e-5)
 
 
@@ -81,13 +84,23 @@ def assert_stays_half(block, key, gain):
     Args:
         gain: a factor of the attention's output beside large tokens.
     """
-    x, p = randn(1, 4, 6), {k: 0.5 * v for k, v in silent(params(), attention=False).items()}
+    x, p = (
+        randn(1, 4, 6),
+        {k: 0.5 * v for k, v in silent(params(), attention=False).items()},
+    )
     y = block(x.half(), {k: v.half() for k, v in p.items()}, 2)
     assert_close(y, key(x, p, 2).half(), atol=3e-2, rtol=3e-2)
     # squares of 400 are beyond float16, and those of 3000 take the digits of float32
-    same_scores = {**p, "w_q": 0 * p["w_q"], "w_k": 0 * p["w_k"], "w_o": gain * p["w_o"]}
+    same_scores = {
+        **p,
+        "w_q": 0 * p["w_q"],
+        "w_k": 0 * p["w_k"],
+        "w_o": gain * p["w_o"],
+    }
     for dtype, size, offset in ((torch.float16, 400, 0), (torch.float32, 1, 3000)):
         tokens = (size * x + offset).to(dtype)
         weights = {name: weight.to(dtype) for name, weight in same_scores.items()}
-        exact = key(tokens.double(), {k: v.double() for k, v in weights.items()}, 2).to(dtype)
+        exact = key(tokens.double(), {k: v.double() for k, v in weights.items()}, 2).to(
+            dtype
+        )
         assert_close(block(tokens, weights, 2), exact, atol=5e-2, rtol=5e-3)

@@ -22,7 +22,9 @@ EPS = maybe(choice(1e-5, 1e-2, 0.5))
 
 contract(
     "layer_norm",
-    calls(x=tensor("...", "D", values=EDGES), gamma=tensor("D"), beta=tensor("D"), eps=EPS),
+    calls(
+        x=tensor("...", "D", values=EDGES), gamma=tensor("D"), beta=tensor("D"), eps=EPS
+    ),
     dtypes=HALF,
     gradients=True,
 )
@@ -36,7 +38,9 @@ contract(
 contract(
     "rms_norm",
     calls(
-        x=tensor("...", "D", values=EDGES), gamma=tensor("D"), eps=maybe(choice(1e-6, 1e-2, 0.5))
+        x=tensor("...", "D", values=EDGES),
+        gamma=tensor("D"),
+        eps=maybe(choice(1e-6, 1e-2, 0.5)),
     ),
     dtypes=HALF,
     gradients=True,
@@ -51,7 +55,10 @@ def norms_of_batches(draw, play, name):
         draw(tensor("...", "N", "D"), "x"),
         draw(tensor("D"), "gamma"),
         draw(tensor("D"), "beta"),
-        draw(tensor("D", dtype=dtype, values=("normal", "whole", "offset")), "running_mean"),
+        draw(
+            tensor("D", dtype=dtype, values=("normal", "whole", "offset")),
+            "running_mean",
+        ),
         draw(tensor("D", dtype=dtype, values=("positive", "shares")), "running_var"),
         draw.choose("training", (False, True)),
         **_settings(draw),
@@ -143,7 +150,9 @@ def blocks_with_masks(draw, play, name):
         params[f"{norm}_gamma"] = draw(tensor("D", values=WEIGHTS), f"{norm}_gamma")
         params[f"{norm}_beta"] = draw(tensor("D", values=WEIGHTS), f"{norm}_beta")
     x = draw(tensor("B", "N", "D"), "x")
-    axes = draw.choose("axes of the mask", ((), ("N", "N"), ("B", "N", "N"), ("B", 1, "N")))
+    axes = draw.choose(
+        "axes of the mask", ((), ("N", "N"), ("B", "N", "N"), ("B", 1, "N"))
+    )
     if axes:
         play.call(name, x, params, draw.size("H"), mask=draw(mask(*axes), "mask"))
     else:
@@ -157,7 +166,9 @@ contract("pre_norm_block", blocks_with_masks, sizes=HEADS)
 contract(
     "moe_layer",
     calls(
-        x=tensor("B", "N", "D", values=tuple(style for style in FLOATS if style != "zeros")),
+        x=tensor(
+            "B", "N", "D", values=tuple(style for style in FLOATS if style != "zeros")
+        ),
         w_gate=tensor("D", "E", values=("normal", "large")),
         w1=tensor("E", "D", "F", values=WEIGHTS),
         w2=tensor("E", "F", "D", values=WEIGHTS),

@@ -168,7 +168,10 @@ def always_the_default_eps(): ...
     "layer_norm",
     hint="You round sigma inside the computation, as the notes do. `rounding_counterexample` "
     "shows what that costs.",
-    replace=("torch.sqrt(variance + eps)", "torch.sqrt(variance + eps).round(decimals=2)"),
+    replace=(
+        "torch.sqrt(variance + eps)",
+        "torch.sqrt(variance + eps).round(decimals=2)",
+    ),
 )
 def sigma_rounded_to_two_decimals(): ...
 
@@ -361,7 +364,10 @@ def gamma_after_the_means(): ...
     keeps=0.65,
     replace=[
         ("g.mean(dim=-1, keepdim=True)", "g.sum(dim=-1, keepdim=True)"),
-        ("(g * xhat).mean(dim=-1, keepdim=True)", "(g * xhat).sum(dim=-1, keepdim=True)"),
+        (
+            "(g * xhat).mean(dim=-1, keepdim=True)",
+            "(g * xhat).sum(dim=-1, keepdim=True)",
+        ),
     ],
 )
 def sums_instead_of_means(): ...
@@ -504,7 +510,10 @@ def gradients_of_weights_not_summed(): ...
     "layer_norm_backward",
     hint="You average over the tokens. Every token adds its share: a sum.",
     replace=[
-        ("(dy * xhat).reshape(-1, d).sum(dim=0)", "(dy * xhat).reshape(-1, d).mean(dim=0)"),
+        (
+            "(dy * xhat).reshape(-1, d).sum(dim=0)",
+            "(dy * xhat).reshape(-1, d).mean(dim=0)",
+        ),
         ("dy.reshape(-1, d).sum(dim=0)", "dy.reshape(-1, d).mean(dim=0)"),
     ],
 )
@@ -822,7 +831,10 @@ def statistics_over_the_first_axis(): ...
     hint="One mean and one variance serve all features in your layer. Each feature has its own.",
     replace=[
         ("mean = tokens.mean(dim=0)", "mean = tokens.mean().expand(d)"),
-        ("(tokens - mean).pow(2).mean(dim=0)", "(tokens - mean).pow(2).mean().expand(d)"),
+        (
+            "(tokens - mean).pow(2).mean(dim=0)",
+            "(tokens - mean).pow(2).mean().expand(d)",
+        ),
     ],
 )
 def one_pair_for_all_features(): ...
@@ -1244,7 +1256,10 @@ def mlp_gelu_without_z(): ...
 @mistake(
     "mlp",
     hint='activation="gelu" changes nothing in your MLP: it is an argument.',
-    replace=("hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))", "torch.relu(hidden)"),
+    replace=(
+        "hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))",
+        "torch.relu(hidden)",
+    ),
 )
 def mlp_always_relu(): ...
 
@@ -1494,7 +1509,10 @@ def silu_at_the_end(): ...
     "swiglu",
     hint="exp(z) is infinite for z = 1000, and inf / inf is NaN in your formula. torch.sigmoid "
     "does not overflow.",
-    replace=("gate * torch.sigmoid(gate)", "gate * torch.exp(gate) / (1 + torch.exp(gate))"),
+    replace=(
+        "gate * torch.sigmoid(gate)",
+        "gate * torch.exp(gate) / (1 + torch.exp(gate))",
+    ),
 )
 def unstable_sigmoid(): ...
 
@@ -1534,7 +1552,10 @@ def swiglu_returns_float32(): ...
 @mistake(
     "swiglu",
     hint="A w2 of one column broadcasts silently. Sizes that cannot match should raise ValueError.",
-    replace=("if x.shape[-1] != d or w2.shape != (d, f) or w3.shape != (f, d):", "if False:"),
+    replace=(
+        "if x.shape[-1] != d or w2.shape != (d, f) or w3.shape != (f, d):",
+        "if False:",
+    ),
 )
 def swiglu_without_checks(): ...
 
@@ -1586,7 +1607,10 @@ def always_takes_the_next_multiple(): ...
 @mistake(
     "swiglu_hidden",
     hint="You first cut off the fraction and round up to the multiple afterwards: 1024 shows it.",
-    replace=("-(-8 * d_model // unit)", "max(1, -(-(8 * d_model // 3) // multiple_of))"),
+    replace=(
+        "-(-8 * d_model // unit)",
+        "max(1, -(-(8 * d_model // 3) // multiple_of))",
+    ),
 )
 def cuts_off_before_rounding_up(): ...
 
@@ -2184,7 +2208,10 @@ def post_ignores_the_heads(): ...
     "post_norm_block",
     hint="The mask is turned round in your block: True says who may be seen.",
     shows=right_once_inverted("mask"),
-    replace=("num_heads, mask)  # [B, N, D]", "num_heads, None if mask is None else ~mask)"),
+    replace=(
+        "num_heads, mask)  # [B, N, D]",
+        "num_heads, None if mask is None else ~mask)",
+    ),
 )
 def post_mask_upside_down(): ...
 
@@ -2525,7 +2552,10 @@ def takes_the_worst_experts(): ...
     "moe_layer",
     hint="The weights meet the wrong experts: a weight belongs to the expert at the same place of "
     "topk's result, whose order is that of the scores.",
-    replace=("torch.where(chosen == e)", "torch.where(chosen.sort(dim=-1).values == e)"),
+    replace=(
+        "torch.where(chosen == e)",
+        "torch.where(chosen.sort(dim=-1).values == e)",
+    ),
 )
 def weights_in_another_order(): ...
 
@@ -2782,7 +2812,10 @@ def no_feature_sticks_out(): ...
 @mistake(
     "rounding_counterexample",
     hint="The largest normalized feature is √(D − 1): your D grows with units, not units².",
-    replace=("1 + math.ceil(((units + 1) / 0.4) ** 2)", "10 + math.ceil((units + 1) / 0.4)"),
+    replace=(
+        "1 + math.ceil(((units + 1) / 0.4) ** 2)",
+        "10 + math.ceil((units + 1) / 0.4)",
+    ),
 )
 def d_grows_with_units_only(): ...
 

@@ -51,7 +51,11 @@ def one_mean_for_the_tensor(x, gamma, beta, eps=1e-5):
 
 @sample(
     "layer_norm_backward",
-    deserves=("no_path_through_the_mean", "backward_in_bfloat16", "backward_without_checks"),
+    deserves=(
+        "no_path_through_the_mean",
+        "backward_in_bfloat16",
+        "backward_without_checks",
+    ),
 )
 def forgot_the_mean(dy, x, gamma, eps=1e-5):
     D = x.size(-1)
@@ -72,7 +76,11 @@ def forgot_the_mean(dy, x, gamma, eps=1e-5):
 
 @sample(
     "layer_norm_backward",
-    deserves=("sums_instead_of_means", "backward_without_checks", "backward_in_half_precision"),
+    deserves=(
+        "sums_instead_of_means",
+        "backward_without_checks",
+        "backward_in_half_precision",
+    ),
 )
 def formula_without_the_one_over_d(dy, x, gamma, eps=1e-5):
     xc = x - x.mean(dim=-1, keepdim=True)
@@ -80,14 +88,17 @@ def formula_without_the_one_over_d(dy, x, gamma, eps=1e-5):
     xh = xc * rstd
     dxh = torch.einsum("...d,d->...d", dy, gamma)
     dx = rstd * (
-        dxh - torch.sum(dxh, -1, keepdim=True) - xh * torch.sum(dxh * xh, -1, keepdim=True)
+        dxh
+        - torch.sum(dxh, -1, keepdim=True)
+        - xh * torch.sum(dxh * xh, -1, keepdim=True)
     )
     flat = dy.reshape(-1, dy.size(-1))
     return dx, (flat * xh.reshape(-1, dy.size(-1))).sum(0), flat.sum(0)
 
 
 @sample(
-    "rms_norm", deserves=("rms_subtracts_the_mean", "rms_without_checks", "rms_in_half_precision")
+    "rms_norm",
+    deserves=("rms_subtracts_the_mean", "rms_without_checks", "rms_in_half_precision"),
 )
 def layer_norm_from_habit(x, gamma, eps=1e-6):
     x = x - x.mean(dim=-1, keepdim=True)
@@ -103,9 +114,15 @@ def divides_by_the_length(x, gamma, eps=1e-6):
 
 @sample(
     "batch_norm",
-    deserves=("statistics_over_the_first_axis", "batch_norm_without_checks", "trains_on_one_token"),
+    deserves=(
+        "statistics_over_the_first_axis",
+        "batch_norm_without_checks",
+        "trains_on_one_token",
+    ),
 )
-def batch_axis_only(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+def batch_axis_only(
+    x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5
+):
     if training:
         h = x.float() if x.dtype == torch.float16 else x
         mu, sigma2 = h.mean(0), h.var(0, unbiased=False)
@@ -113,7 +130,9 @@ def batch_axis_only(x, gamma, beta, running_mean, running_var, training, momentu
         with torch.no_grad():
             flat = h.flatten(0, -2) if h.dim() > 1 else h[None]
             running_mean = running_mean + momentum * (flat.mean(0) - running_mean)
-            running_var = running_var + momentum * (flat.var(0, unbiased=True) - running_var)
+            running_var = running_var + momentum * (
+                flat.var(0, unbiased=True) - running_var
+            )
         return out.to(x.dtype), running_mean, running_var
     return (
         (gamma * (x - running_mean) / torch.sqrt(running_var + eps) + beta).to(x.dtype),
@@ -124,7 +143,11 @@ def batch_axis_only(x, gamma, beta, running_mean, running_var, training, momentu
 
 @sample(
     "batch_norm",
-    deserves=("momentum_weighs_the_past", "batch_norm_without_checks", "trains_on_one_token"),
+    deserves=(
+        "momentum_weighs_the_past",
+        "batch_norm_without_checks",
+        "trains_on_one_token",
+    ),
 )
 def momentum_as_in_other_libraries(
     x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5
@@ -135,7 +158,9 @@ def momentum_as_in_other_libraries(
     if training:
         m = torch.sum(x, 0) / x.size(0)
         v = torch.sum((x - m) ** 2, 0) / x.size(0)
-        unbiased = v.detach() * (x.size(0) / (x.size(0) - 1)) if x.size(0) > 1 else v.detach()
+        unbiased = (
+            v.detach() * (x.size(0) / (x.size(0) - 1)) if x.size(0) > 1 else v.detach()
+        )
         running_mean = momentum * running_mean + (1 - momentum) * m.detach()
         running_var = momentum * running_var + (1 - momentum) * unbiased
     else:
@@ -149,7 +174,11 @@ def momentum_as_in_other_libraries(
 
 @sample(
     "batch_norm",
-    deserves=("keeps_the_variance_by_t", "batch_norm_without_checks", "trains_on_one_token"),
+    deserves=(
+        "keeps_the_variance_by_t",
+        "batch_norm_without_checks",
+        "trains_on_one_token",
+    ),
 )
 def one_variance_for_both(
     x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5
@@ -158,7 +187,9 @@ def one_variance_for_both(
     dims = list(range(data.ndim - 1))
     if training:
         v, m = (
-            torch.var_mean(data, dims, unbiased=False) if dims else (torch.zeros_like(data), data)
+            torch.var_mean(data, dims, unbiased=False)
+            if dims
+            else (torch.zeros_like(data), data)
         )
         kept = [
             torch.lerp(old, new.detach(), momentum)
@@ -174,7 +205,10 @@ def one_variance_for_both(
 # ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("mlp", deserves=("mlp_gelu_by_tanh", "mlp_without_checks", "mlp_takes_any_activation"))
+@sample(
+    "mlp",
+    deserves=("mlp_gelu_by_tanh", "mlp_without_checks", "mlp_takes_any_activation"),
+)
 def gpt_two_gelu(x, w1, b1, w2, b2, activation="relu"):
     h = torch.addmm(b1, x.reshape(-1, x.size(-1)), w1)
     if activation == "gelu":
@@ -193,7 +227,9 @@ def silu_on_the_second(x, w1, w2, w3):
 @sample("swiglu", deserves="sigmoid_gate")
 def plain_glu(x, w1, w2, w3):
     if x.size(-1) != w1.size(0) or w1.shape != w2.shape or w3.shape != w1.T.shape:
-        raise ValueError(f"{tuple(x.shape)} {tuple(w1.shape)} {tuple(w2.shape)} {tuple(w3.shape)}")
+        raise ValueError(
+            f"{tuple(x.shape)} {tuple(w1.shape)} {tuple(w2.shape)} {tuple(w3.shape)}"
+        )
     both = torch.cat([x @ w2, x @ w1], dim=-1)
     return F.glu(both, dim=-1) @ w3
 
@@ -228,7 +264,11 @@ def rotate_half_in_float32(x, positions, theta=10000.0):
 
 @sample(
     "rotary_positions",
-    deserves=("result_not_interleaved", "leaves_the_odd_feature", "positions_without_checks"),
+    deserves=(
+        "result_not_interleaved",
+        "leaves_the_odd_feature",
+        "positions_without_checks",
+    ),
 )
 def neighbours_put_back_as_halves(x, positions, theta=10000.0):
     half = x.size(-1) // 2
@@ -278,7 +318,10 @@ def reuses_the_name_x(x, params, num_heads, mask=None):
 def norm_in_front_of_attention_only(x, params, num_heads, mask=None):
     weights = [params[key] for key in ("w_q", "w_k", "w_v", "w_o")]
     h = x + multi_head_attention(
-        layer_norm(x, params["ln1_gamma"], params["ln1_beta"]), *weights, num_heads, mask=mask
+        layer_norm(x, params["ln1_gamma"], params["ln1_beta"]),
+        *weights,
+        num_heads,
+        mask=mask,
     )
     ff = F.relu(h @ params["w1"] + params["b1"]) @ params["w2"] + params["b2"]
     return h + ff
@@ -308,7 +351,11 @@ def gelu_and_no_mask(x, params, num_heads, mask=None):
 
 @sample(
     "moe_layer",
-    deserves=("softmax_over_all_experts", "clamps_the_active_experts", "experts_without_checks"),
+    deserves=(
+        "softmax_over_all_experts",
+        "clamps_the_active_experts",
+        "experts_without_checks",
+    ),
 )
 def softmax_then_topk(x, w_gate, w1, w2, num_active):
     flat = x.reshape(-1, x.size(-1))

@@ -64,10 +64,16 @@ def test_any_leading_axes_and_any_memory_order(student, reference):
     """As many tokens as features, [T, D]; four axes; and tokens whose memory is not in the order of
     their axes.
     """
-    for x in (10 * randn(6, 6), 10 * randn(2, 3, 2, 6), 10 * randn(3, 6, 4).transpose(1, 2)):
+    for x in (
+        10 * randn(6, 6),
+        10 * randn(2, 3, 2, 6),
+        10 * randn(3, 6, 4).transpose(1, 2),
+    ):
         arguments = (x, ones(6), zeros(6), zeros(6), ones(6), True)
         assert_close(
-            _three(student.batch_norm(*arguments))[0], reference.batch_norm(*arguments)[0], what="y"
+            _three(student.batch_norm(*arguments))[0],
+            reference.batch_norm(*arguments)[0],
+            what="y",
         )
 
 
@@ -97,7 +103,9 @@ def test_evaluation_looks_at_nobody_else(student):
         (x[0], expected[0]),
         (torch.stack([x[0], huge]), torch.stack([expected[0], 1e6 * ones(5)])),
     ):
-        y = _three(student.batch_norm(tokens, ones(5), zeros(5), mean, var, False, eps=0.0))[0]
+        y = _three(
+            student.batch_norm(tokens, ones(5), zeros(5), mean, var, False, eps=0.0)
+        )[0]
         assert_close(y, rows, what="y")
 
 
@@ -118,8 +126,12 @@ def test_the_running_mean_moves_towards_the_batch(student):
     """By a share of 0.1, and by another share for another momentum, from wherever it was."""
     x, (*weights, mean, var) = 10 * randn(2, 4, 5) + 30, _vectors(5)
     for settings, share in (({}, 0.1), ({"momentum": 0.75}, 0.75)):
-        new_mean = _three(student.batch_norm(x, *weights, mean, var, True, **settings))[1]
-        assert_close(new_mean, mean + share * (x.mean(dim=(0, 1)) - mean), what="new_mean")
+        new_mean = _three(student.batch_norm(x, *weights, mean, var, True, **settings))[
+            1
+        ]
+        assert_close(
+            new_mean, mean + share * (x.mean(dim=(0, 1)) - mean), what="new_mean"
+        )
 
 
 @points(0.5)
@@ -129,9 +141,9 @@ def test_the_running_variance_is_an_estimate_for_data_to_come(student):
     """
     for tokens in (3, 2):
         x, (*weights, mean, var) = 10 * randn(tokens, 5) + 30, _vectors(5)
-        new_var = _three(student.batch_norm(x, *weights, mean, var, True, momentum=0.25, eps=30.0))[
-            2
-        ]
+        new_var = _three(
+            student.batch_norm(x, *weights, mean, var, True, momentum=0.25, eps=30.0)
+        )[2]
         assert_close(new_var, 0.75 * var + 0.25 * x.var(dim=0), what="new_var")
 
 
@@ -158,7 +170,11 @@ def test_gradients_flow_through_the_statistics_of_the_batch(student, reference):
     record: detached.
     """
     rest = zeros(5), ones(5), True
-    learned = (10 * randn(2, 3, 5)).requires_grad_(), randn(5, grad=True), randn(5, grad=True)
+    learned = (
+        (10 * randn(2, 3, 5)).requires_grad_(),
+        randn(5, grad=True),
+        randn(5, grad=True),
+    )
     assert_same_gradients(
         lambda *a: _three(student.batch_norm(*a))[0],
         lambda *a: reference.batch_norm(*a)[0],
@@ -168,7 +184,9 @@ def test_gradients_flow_through_the_statistics_of_the_batch(student, reference):
     _, *kept = _three(student.batch_norm(*learned, *rest))
     for name, statistic in zip(("new_mean", "new_var"), kept, strict=True):
         assert isinstance(statistic, torch.Tensor), f"{name} should be a tensor."
-        assert not statistic.requires_grad, f"{name} still knows the batch it came from."
+        assert not statistic.requires_grad, (
+            f"{name} still knows the batch it came from."
+        )
 
 
 @points(1)
@@ -177,17 +195,32 @@ def test_half_precision_is_normalized_in_float32(student, reference):
     float32; so they do with float64. And bfloat16: the mean of 300, 302, 304 and 312 has more
     digits than it holds.
     """
-    x, gamma, beta = (400 * randn(9, 4)).half(), (1 + randn(4) / 3).half(), randn(4).half()
-    answer = _three(student.batch_norm(x, gamma, beta, zeros(4).float(), ones(4).float(), True))
+    x, gamma, beta = (
+        (400 * randn(9, 4)).half(),
+        (1 + randn(4) / 3).half(),
+        randn(4).half(),
+    )
+    answer = _three(
+        student.batch_norm(x, gamma, beta, zeros(4).float(), ones(4).float(), True)
+    )
     expected = reference.batch_norm(
         x.double(), gamma.double(), beta.double(), zeros(4), ones(4), True
     )
     assert_close(answer[0], expected[0].half(), atol=6e-3, rtol=2e-3, what="y")
-    given = (x.double(), gamma.double(), beta.double(), zeros(4).float(), ones(4).float(), True)
+    given = (
+        x.double(),
+        gamma.double(),
+        beta.double(),
+        zeros(4).float(),
+        ones(4).float(),
+        True,
+    )
     wide = _three(student.batch_norm(*given))
     assert_close(wide[0], expected[0], what="y")
     for statistics in (answer[1:], wide[1:]):
-        for name, a, e in zip(("new_mean", "new_var"), statistics, expected[1:], strict=True):
+        for name, a, e in zip(
+            ("new_mean", "new_var"), statistics, expected[1:], strict=True
+        ):
             assert_close(a, e.float(), rtol=1e-4, what=name)
     x, one, nothing = (
         tensor([[300.0], [302.0], [304.0], [312.0]]).bfloat16(),
@@ -198,7 +231,9 @@ def test_half_precision_is_normalized_in_float32(student, reference):
         student.batch_norm(x, one.bfloat16(), nothing.bfloat16(), nothing, one, True)
     )
     centred = x.double() - 304.5
-    assert_close(y, (centred / centred.pow(2).mean().sqrt()).bfloat16(), rtol=0.02, what="y")
+    assert_close(
+        y, (centred / centred.pow(2).mean().sqrt()).bfloat16(), rtol=0.02, what="y"
+    )
     assert_close(new_mean, full((1,), 30.45).float(), what="new_mean")
     x = (randn(9, 1) + 3000).float()  # squares of 3000 take the digits of the variance
     y, *_ = _three(student.batch_norm(x, one, nothing, nothing, one, True))
@@ -215,7 +250,9 @@ def test_sizes_that_cannot_match_are_refused(student):
     for place in range(4):
         for wrong in (5, 7):
             vectors = [rand(wrong if i == place else 6) for i in range(4)]
-            assert_refused(student.batch_norm, randn(3, 6), *vectors, True, sizes=(6, wrong))
+            assert_refused(
+                student.batch_norm, randn(3, 6), *vectors, True, sizes=(6, wrong)
+            )
 
 
 @points(0.5)
@@ -224,14 +261,34 @@ def test_one_token_has_no_variance(student):
     are ±1.
     """
     assert_refused(
-        student.batch_norm, randn(1, 6), ones(6), zeros(6), zeros(6), ones(6), True, sizes=(1,)
+        student.batch_norm,
+        randn(1, 6),
+        ones(6),
+        zeros(6),
+        zeros(6),
+        ones(6),
+        True,
+        sizes=(1,),
     )
     assert_refused(
-        student.batch_norm, randn(6), ones(6), zeros(6), zeros(6), ones(6), True, sizes=(1,)
+        student.batch_norm,
+        randn(6),
+        ones(6),
+        zeros(6),
+        zeros(6),
+        ones(6),
+        True,
+        sizes=(1,),
     )
     y = _three(
         student.batch_norm(
-            tensor([[10.0], [50.0]]), ones(1), zeros(1), zeros(1), ones(1), True, eps=0.0
+            tensor([[10.0], [50.0]]),
+            ones(1),
+            zeros(1),
+            zeros(1),
+            ones(1),
+            True,
+            eps=0.0,
         )
     )[0]
     assert_close(y, tensor([[-1.0], [1.0]]), what="y of two tokens")

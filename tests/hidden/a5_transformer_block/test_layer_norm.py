@@ -47,7 +47,8 @@ def test_as_many_tokens_as_features(student, reference):
     """
     x = 10 * randn(5, 5) + 30 * randn(5, 1)
     assert_close(
-        student.layer_norm(x, ones(5), zeros(5)), reference.layer_norm(x, ones(5), zeros(5))
+        student.layer_norm(x, ones(5), zeros(5)),
+        reference.layer_norm(x, ones(5), zeros(5)),
     )
 
 
@@ -65,7 +66,8 @@ def test_eps_sits_inside_the_root(student, reference):
     """
     x = 1e-3 * randn(5, 6)
     assert_close(
-        student.layer_norm(x, ones(6), zeros(6)), reference.layer_norm(x, ones(6), zeros(6))
+        student.layer_norm(x, ones(6), zeros(6)),
+        reference.layer_norm(x, ones(6), zeros(6)),
     )
 
 
@@ -84,8 +86,12 @@ def test_the_callers_eps_is_used(student, reference):
 def test_a_constant_token_becomes_beta(student):
     """All features equal, so the variance is 0; and a token of one feature is always constant."""
     beta = randn(6)
-    assert_close(student.layer_norm(full((3, 6), 7.0), randn(6), beta), beta.expand(3, 6))
-    assert_close(student.layer_norm(randn(4, 1), ones(1), tensor([2.5])), full((4, 1), 2.5))
+    assert_close(
+        student.layer_norm(full((3, 6), 7.0), randn(6), beta), beta.expand(3, 6)
+    )
+    assert_close(
+        student.layer_norm(randn(4, 1), ones(1), tensor([2.5])), full((4, 1), 2.5)
+    )
 
 
 @points(0.5)
@@ -95,7 +101,8 @@ def test_one_token_alone_and_a_transposed_batch(student, reference):
     x = 10 * randn(3, 5, 7).transpose(1, 2)
     for tokens in (x, x[0, 0]):
         assert_close(
-            student.layer_norm(tokens, gamma, beta), reference.layer_norm(tokens, gamma, beta)
+            student.layer_norm(tokens, gamma, beta),
+            reference.layer_norm(tokens, gamma, beta),
         )
 
 
@@ -104,7 +111,9 @@ def test_a_large_offset_does_not_spoil_the_variance(student, reference):
     """float32, features near 3000: subtract the mean before you square, or the digits are gone."""
     x = (randn(3, 7) + 3000).float()
     expected = reference.layer_norm(x.double(), ones(7), zeros(7)).float()
-    assert_close(student.layer_norm(x, ones(7).float(), zeros(7).float()), expected, atol=2e-3)
+    assert_close(
+        student.layer_norm(x, ones(7).float(), zeros(7).float()), expected, atol=2e-3
+    )
 
 
 @points(0.5)
@@ -112,20 +121,31 @@ def test_half_precision_is_normalized_in_float32(student, reference):
     """float16 with features of 300 and more: their squares are infinite in float16. float16 comes
     out. And bfloat16: the mean of 300, 302, 304 and 312 has more digits than it holds.
     """
-    x, gamma, beta = (400 * randn(3, 6)).half(), (1 + randn(6) / 3).half(), randn(6).half()
+    x, gamma, beta = (
+        (400 * randn(3, 6)).half(),
+        (1 + randn(6) / 3).half(),
+        randn(6).half(),
+    )
     expected = reference.layer_norm(x.double(), gamma.double(), beta.double()).half()
     assert_close(student.layer_norm(x, gamma, beta), expected, atol=6e-3, rtol=2e-3)
     x, one, nothing = (
-        tensor(row).bfloat16() for row in ([300.0, 302.0, 304.0, 312.0], [1.0] * 4, [0.0] * 4)
+        tensor(row).bfloat16()
+        for row in ([300.0, 302.0, 304.0, 312.0], [1.0] * 4, [0.0] * 4)
     )
-    expected = reference.layer_norm(x.double(), one.double(), nothing.double()).bfloat16()
+    expected = reference.layer_norm(
+        x.double(), one.double(), nothing.double()
+    ).bfloat16()
     assert_close(student.layer_norm(x, one, nothing), expected, rtol=0.02)
 
 
 @points(1)
 def test_gradients_reach_x_gamma_and_beta(student, reference):
     """All three are trained. A detached mean or variance changes the gradient of x."""
-    x, gamma, beta = (10 * randn(3, 5)).requires_grad_(), randn(5, grad=True), randn(5, grad=True)
+    x, gamma, beta = (
+        (10 * randn(3, 5)).requires_grad_(),
+        randn(5, grad=True),
+        randn(5, grad=True),
+    )
     assert_same_gradients(student.layer_norm, reference.layer_norm, x, gamma, beta)
 
 
@@ -133,5 +153,9 @@ def test_gradients_reach_x_gamma_and_beta(student, reference):
 def test_sizes_that_cannot_match_are_refused(student):
     """gamma and beta have one number per feature; a ValueError names the sizes."""
     for wrong in (5, 7):
-        assert_refused(student.layer_norm, randn(2, 6), randn(wrong), randn(6), sizes=(6, wrong))
-        assert_refused(student.layer_norm, randn(2, 6), randn(6), randn(wrong), sizes=(6, wrong))
+        assert_refused(
+            student.layer_norm, randn(2, 6), randn(wrong), randn(6), sizes=(6, wrong)
+        )
+        assert_refused(
+            student.layer_norm, randn(2, 6), randn(6), randn(wrong), sizes=(6, wrong)
+        )

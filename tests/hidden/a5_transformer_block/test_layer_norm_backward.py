@@ -71,9 +71,13 @@ def test_dx_knows_that_the_output_ignores_shifts(student):
     """Adding a number to all features of a token changes nothing, so dx sums to 0 over them. (dx
     itself is not 0.)
     """
-    dx = _three(student.layer_norm_backward(randn(4, 6) + 1, 3 * randn(4, 6), randn(6) + 2))[0]
+    dx = _three(
+        student.layer_norm_backward(randn(4, 6) + 1, 3 * randn(4, 6), randn(6) + 2)
+    )[0]
     assert_close(
-        dx.sum(dim=-1), torch.zeros(4, dtype=torch.float64), what="the sum over the features of dx"
+        dx.sum(dim=-1),
+        torch.zeros(4, dtype=torch.float64),
+        what="the sum over the features of dx",
     )
     assert dx.abs().sum() > 1e-2, "dx should not be zero."
 
@@ -95,7 +99,9 @@ def test_dgamma_sums_over_the_tokens(student):
 def test_dbeta_sums_over_the_tokens(student):
     """dbeta is [D]: beta is only added, once per token. Does gamma play a part?"""
     dy, x, gamma = randn(5, 6), randn(5, 6), randn(6)
-    assert_close(_three(student.layer_norm_backward(dy, x, gamma))[2], dy.sum(0), what="dbeta")
+    assert_close(
+        _three(student.layer_norm_backward(dy, x, gamma))[2], dy.sum(0), what="dbeta"
+    )
 
 
 @points(1)
@@ -118,7 +124,9 @@ def test_eps_counts_for_small_tokens(student):
     """Features of size 1e-3, and another eps: the same s as in the forward pass."""
     dy, x, gamma = 1e-3 * randn(4, 6), 1e-3 * randn(4, 6), randn(6)
     assert_close(
-        _three(student.layer_norm_backward(dy, x, gamma))[0], _autograd(dy, x, gamma)[0], what="dx"
+        _three(student.layer_norm_backward(dy, x, gamma))[0],
+        _autograd(dy, x, gamma)[0],
+        what="dx",
     )
     for eps in (1e-2, 1e-3):
         answer = _three(student.layer_norm_backward(dy, 50 * x, gamma, eps))
@@ -174,7 +182,9 @@ def test_half_precision_is_summed_in_float32(student):
         for row in ([[1.0, -2.0, 0.5, 3.0]], [[300.0, 302.0, 304.0, 312.0]], [1.0] * 4)
     )
     _, dgamma, _ = _three(student.layer_norm_backward(dy, x, gamma))
-    assert_close(dgamma, _autograd(dy, x, gamma)[1].bfloat16(), rtol=0.02, what="dgamma")
+    assert_close(
+        dgamma, _autograd(dy, x, gamma)[1].bfloat16(), rtol=0.02, what="dgamma"
+    )
     # float32: squares of 3000 take the digits of the variance
     dy, x, gamma = randn(3, 6).float(), (randn(3, 6) + 3000).float(), randn(6).float()
     _, dgamma, _ = _three(student.layer_norm_backward(dy, x, gamma))
@@ -187,8 +197,16 @@ def test_sizes_that_cannot_match_are_refused(student):
     """dy has the shape of x, gamma one number per feature; a ValueError names the sizes."""
     for wrong in (5, 7):
         assert_refused(
-            student.layer_norm_backward, randn(3, wrong), randn(3, 6), ones(6), sizes=(wrong, 6)
+            student.layer_norm_backward,
+            randn(3, wrong),
+            randn(3, 6),
+            ones(6),
+            sizes=(wrong, 6),
         )
         assert_refused(
-            student.layer_norm_backward, randn(3, 6), randn(3, 6), ones(wrong), sizes=(6, wrong)
+            student.layer_norm_backward,
+            randn(3, 6),
+            randn(3, 6),
+            ones(wrong),
+            sizes=(6, wrong),
         )

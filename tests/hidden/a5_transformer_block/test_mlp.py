@@ -49,11 +49,13 @@ def test_gelu_is_the_exact_one(student, reference):
     x = torch.linspace(-4, 4, 33, dtype=torch.float64).view(-1, 1)
     weights = (eye(1), zeros(1), eye(1), zeros(1))
     assert_close(
-        student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu")
+        student.mlp(x, *weights, activation="gelu"),
+        reference.mlp(x, *weights, activation="gelu"),
     )
     x, weights = randn(4, 3), _weights(3, 5)
     assert_close(
-        student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu")
+        student.mlp(x, *weights, activation="gelu"),
+        reference.mlp(x, *weights, activation="gelu"),
     )
     answers = [student.mlp(x, *weights, activation=name) for name in ("relu", "gelu")]
     assert not torch.equal(*answers), "Both activations give one answer."
@@ -94,7 +96,14 @@ def test_gradients_reach_the_input_and_all_four_weights(student, reference):
 def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out, for both activations. Hidden values are positive and large."""
     inputs = [
-        t.half() for t in (2 + rand(2, 4, 3), 2 + rand(3, 5), rand(5), randn(5, 3) / 30, randn(3))
+        t.half()
+        for t in (
+            2 + rand(2, 4, 3),
+            2 + rand(3, 5),
+            rand(5),
+            randn(5, 3) / 30,
+            randn(3),
+        )
     ]
     expected = reference.mlp(*(t.double() for t in inputs)).half()
     assert_close(student.mlp(*inputs), expected, atol=4e-3, rtol=4e-3)
@@ -121,6 +130,8 @@ def test_sizes_that_cannot_match_are_refused(student):
         assert_refused(student.mlp, randn(2, wrong), w1, b1, w2, b2, sizes=(wrong, 3))
         assert_refused(student.mlp, x, w1, randn(f), w2, b2, sizes=(f, 7))
         assert_refused(student.mlp, x, w1, b1, randn(f, 3), b2, sizes=(7, f))
-        assert_refused(student.mlp, x, w1, b1, randn(7, wrong), randn(wrong), sizes=(3, wrong))
+        assert_refused(
+            student.mlp, x, w1, b1, randn(7, wrong), randn(wrong), sizes=(3, wrong)
+        )
         assert_refused(student.mlp, x, w1, b1, randn(7, wrong), b2, sizes=(3, wrong))
         assert_refused(student.mlp, x, w1, b1, w2, randn(wrong), sizes=(3, wrong))

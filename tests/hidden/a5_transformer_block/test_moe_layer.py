@@ -34,7 +34,9 @@ def _pair(answer):
 def _slow(x, w_gate, w1, w2, num_active):
     """Token by token, all experts, weights 0 where an expert is not chosen."""
     scores = x @ w_gate
-    least = scores.sort(dim=-1, descending=True).values[..., num_active - 1 : num_active]
+    least = scores.sort(dim=-1, descending=True).values[
+        ..., num_active - 1 : num_active
+    ]
     weights = scores.masked_fill(scores < least, float("-inf")).softmax(dim=-1)
     answers = torch.einsum("bnd,edf->bnef", x, w1).relu()
     return torch.einsum("bnef,efd,bne->bnd", answers, w2, weights)
@@ -92,8 +94,12 @@ def test_the_load_counts_tokens_per_expert(student):
     x, w_gate, _, _ = _layer(b=3, n=4)
     w_gate = torch.cat([w_gate[:, :4], zeros(3, 1)], dim=1)
     chosen = torch.cat([x @ w_gate[:, :4], torch.full((3, 4, 1), -99.0)], dim=-1)
-    x = torch.cat([x, torch.ones(3, 4, 1)], dim=-1)  # a constant feature keeps expert 4 idle
-    w_gate = torch.cat([w_gate, torch.tensor([[0.0, 0, 0, 0, -99.0]], dtype=torch.float64)])
+    x = torch.cat(
+        [x, torch.ones(3, 4, 1)], dim=-1
+    )  # a constant feature keeps expert 4 idle
+    w_gate = torch.cat(
+        [w_gate, torch.tensor([[0.0, 0, 0, 0, -99.0]], dtype=torch.float64)]
+    )
     _, load = _pair(student.moe_layer(x, w_gate, randn(5, 4, 2), randn(5, 2, 4), 3))
     expected = torch.zeros(5, dtype=torch.int64)
     for e in chosen.topk(3, dim=-1).indices.flatten().tolist():
@@ -116,12 +122,17 @@ def test_scores_of_any_size(student):
     better expert wins.
     """
     w_gate = torch.tensor([[1000.0, -60000.0, 900.0], [-1000.0, -1200.0, -60000.0]])
-    w1, w2 = 10 * torch.ones(3, 2, 1), torch.tensor([[[0.1, 0.2]], [[0.3, 0.5]], [[0.7, 0.9]]])
+    w1, w2 = (
+        10 * torch.ones(3, 2, 1),
+        torch.tensor([[[0.1, 0.2]], [[0.3, 0.5]], [[0.7, 0.9]]]),
+    )
     y, _ = _pair(student.moe_layer(torch.eye(2).unsqueeze(0), w_gate, w1, w2, 2))
     assert_close(y, torch.tensor([[[1.0, 2.0], [1.0, 2.0]]]), atol=1e-4, what="y")
     w_gate = torch.tensor([[2000.0, 1968.0, 0.0], [-2040.0, -2008.0, -40.0]])
     for dtype, atol in ((torch.float32, 1e-4), (torch.float16, 1e-2)):
-        tokens, *weights = (t.to(dtype) for t in (torch.eye(2).unsqueeze(0), w_gate, w1, w2))
+        tokens, *weights = (
+            t.to(dtype) for t in (torch.eye(2).unsqueeze(0), w_gate, w1, w2)
+        )
         y, _ = _pair(student.moe_layer(tokens, *weights, 3))
         expected = torch.tensor([[[1.0, 2.0], [7.0, 9.0]]]).to(dtype)
         assert_close(y, expected, atol=atol, what="y")
@@ -136,11 +147,15 @@ def test_sizes_that_coincide_and_a_transposed_input(student):
     x, w1 = x.abs() + 2, w1.abs() + 2
     x = x.transpose(0, 1)
     assert_close(
-        _pair(student.moe_layer(x, w_gate, w1, w2, 2))[0], _slow(x, w_gate, w1, w2, 2), what="y"
+        _pair(student.moe_layer(x, w_gate, w1, w2, 2))[0],
+        _slow(x, w_gate, w1, w2, 2),
+        what="y",
     )
     x = x[:1, :1]
     assert_close(
-        _pair(student.moe_layer(x, w_gate, w1, w2, 2))[0], _slow(x, w_gate, w1, w2, 2), what="y"
+        _pair(student.moe_layer(x, w_gate, w1, w2, 2))[0],
+        _slow(x, w_gate, w1, w2, 2),
+        what="y",
     )
 
 
@@ -150,7 +165,9 @@ def test_gradients_reach_the_gate_and_the_experts(student):
     compared.
     """
     learned = [value.requires_grad_() for value in _layer()]
-    assert_same_gradients(lambda *a: _pair(student.moe_layer(*a))[0], _slow, *learned, 2)
+    assert_same_gradients(
+        lambda *a: _pair(student.moe_layer(*a))[0], _slow, *learned, 2
+    )
 
 
 @points(1)
@@ -161,7 +178,10 @@ def test_only_chosen_experts_compute(student):
     x, w_gate, w1, w2 = _layer(b=2, n=9, d=5, e=12, f=7)
     answer, cost = student.counted("moe_layer", x, w_gate, w1, w2, 2)
     assert _pair(answer)[0].std() > 1e-3, "All results are the same."
-    gate, expert = 2 * 18 * 5 * 12, 2 * 18 * 2 * 5 * 7  # of 18 tokens, each to one expert
+    gate, expert = (
+        2 * 18 * 5 * 12,
+        2 * 18 * 2 * 5 * 7,
+    )  # of 18 tokens, each to one expert
     spent = (cost.flops - gate) / expert
     assert spent <= 2.5, (
         f"Your layer spends the multiplications of {spent:.1f} experts a token; A is 2."
@@ -172,7 +192,11 @@ def test_only_chosen_experts_compute(student):
 def test_half_precision_stays_half_precision(student):
     """float16 in, float16 out; the load stays int64."""
     x = eye(3).repeat(2, 1, 1)
-    w_gate, w1, w2 = 3 * eye(3) + eye(3)[[1, 2, 0]], randn(3, 3, 5), 0.5 * randn(3, 5, 3)
+    w_gate, w1, w2 = (
+        3 * eye(3) + eye(3)[[1, 2, 0]],
+        randn(3, 3, 5),
+        0.5 * randn(3, 5, 3),
+    )
     y, load = _pair(student.moe_layer(*(t.half() for t in (x, w_gate, w1, w2)), 2))
     assert_close(y, _slow(x, w_gate, w1, w2, 2).half(), atol=8e-3, rtol=4e-3, what="y")
     assert load.dtype == torch.int64, "The load counts tokens: int64."

@@ -31,7 +31,9 @@ def test_norms_stand_after_the_additions(student, reference):
     """Random weights, norms at 1 and 0: LN(x + f(x)) for the attention, then for the MLP."""
     x, p = 2 * randn(2, 5, 6) + 1, params()
     assert_close(
-        call_twice(student.post_norm_block, x, p, 2), reference.post_norm_block(x, p, 2), atol=1e-5
+        call_twice(student.post_norm_block, x, p, 2),
+        reference.post_norm_block(x, p, 2),
+        atol=1e-5,
     )
     assert_close_in_turn(
         student.post_norm_block,
@@ -86,7 +88,12 @@ def test_the_mask_reaches_the_attention(student, reference):
     for mask in masks_of_three_sentences():
         assert_agrees(student.post_norm_block, reference.post_norm_block, x, p, 2, mask)
         assert_agrees(
-            student.post_norm_block, reference.post_norm_block, x, with_large_scores(p), 2, mask
+            student.post_norm_block,
+            reference.post_norm_block,
+            x,
+            with_large_scores(p),
+            2,
+            mask,
         )
 
 

@@ -33,10 +33,18 @@ def test_norms_stand_in_front_of_the_sublayers(student, reference):
     """
     x, p = 2 * randn(2, 5, 6) + 1, params()
     assert_close(
-        call_twice(student.pre_norm_block, x, p, 2), reference.pre_norm_block(x, p, 2), atol=1e-5
+        call_twice(student.pre_norm_block, x, p, 2),
+        reference.pre_norm_block(x, p, 2),
+        atol=1e-5,
     )
     assert_close_in_turn(
-        student.pre_norm_block, reference.pre_norm_block, x, p, 2, others=(None, None, 1), atol=1e-5
+        student.pre_norm_block,
+        reference.pre_norm_block,
+        x,
+        p,
+        2,
+        others=(None, None, 1),
+        atol=1e-5,
     )
 
 
@@ -82,7 +90,12 @@ def test_the_mask_reaches_the_attention(student, reference):
     for mask in masks_of_three_sentences():
         assert_agrees(student.pre_norm_block, reference.pre_norm_block, x, p, 2, mask)
         assert_agrees(
-            student.pre_norm_block, reference.pre_norm_block, x, with_large_scores(p), 2, mask
+            student.pre_norm_block,
+            reference.pre_norm_block,
+            x,
+            with_large_scores(p),
+            2,
+            mask,
         )
 
 

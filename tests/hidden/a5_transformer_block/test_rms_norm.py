@@ -28,7 +28,9 @@ def test_each_token_is_divided_by_its_root_mean_square(student, reference):
     subtracted.
     """
     x = (randn(4, 5, 6) + 2) * tensor([10.0, 30.0, 100.0, 300.0]).view(4, 1, 1)
-    assert_close(call_twice(student.rms_norm, x, ones(6)), reference.rms_norm(x, ones(6)))
+    assert_close(
+        call_twice(student.rms_norm, x, ones(6)), reference.rms_norm(x, ones(6))
+    )
 
 
 @points(0.5)
@@ -57,7 +59,9 @@ def test_the_callers_eps_is_used(student, reference):
     """eps = 0.5 is larger than the default by far."""
     x = 0.3 * randn(3, 7)
     for eps in (0.5, 0.1):
-        assert_close(student.rms_norm(x, ones(7), eps), reference.rms_norm(x, ones(7), eps))
+        assert_close(
+            student.rms_norm(x, ones(7), eps), reference.rms_norm(x, ones(7), eps)
+        )
 
 
 @points(0.5)

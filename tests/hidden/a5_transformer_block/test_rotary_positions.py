@@ -25,7 +25,9 @@ def test_neighbouring_features_turn_together(student):
     turned = call_twice(student.rotary_positions, x, torch.tensor([1]), theta=1.0)
     cos, sin = math.cos(1.0), math.sin(1.0)
     expected = [
-        f(x[0, 2 * i].item(), x[0, 2 * i + 1].item()) for i in range(3) for f in _turn(cos, sin)
+        f(x[0, 2 * i].item(), x[0, 2 * i + 1].item())
+        for i in range(3)
+        for f in _turn(cos, sin)
     ]
     assert_close(turned, tensor([expected]))
 
@@ -66,7 +68,9 @@ def test_theta_is_the_callers(student, reference):
         expected = reference.rotary_positions(x, torch.arange(5), theta)
         assert_close(student.rotary_positions(x, torch.arange(5), theta), expected)
     expected = reference.rotary_positions(x, torch.arange(5))
-    assert_close(student.rotary_positions(x, torch.arange(5)), expected, what="without theta,")
+    assert_close(
+        student.rotary_positions(x, torch.arange(5)), expected, what="without theta,"
+    )
 
 
 @points(1)
@@ -75,7 +79,10 @@ def test_each_sentence_has_its_own_positions(student, reference):
     B = H. d = 2.
     """
     for b, h in ((2, 3), (3, 3)):
-        x, positions = randn(b, h, 5, 2), torch.stack([torch.arange(5) + 2 * i for i in range(b)])
+        x, positions = (
+            randn(b, h, 5, 2),
+            torch.stack([torch.arange(5) + 2 * i for i in range(b)]),
+        )
         assert_close(
             student.rotary_positions(x, positions),
             reference.rotary_positions(x, positions),
@@ -91,7 +98,9 @@ def test_scores_depend_on_the_distance_only(student):
     q, k = randn(1, 8), randn(1, 8)
 
     def score(m, n):
-        turned = [student.rotary_positions(x, torch.tensor([p])) for x, p in ((q, m), (k, n))]
+        turned = [
+            student.rotary_positions(x, torch.tensor([p])) for x, p in ((q, m), (k, n))
+        ]
         return (turned[0] * turned[1]).sum().item()
 
     near = score(7, 3)
@@ -107,7 +116,9 @@ def test_lengths_stay(student):
     y = student.rotary_positions(x, torch.arange(3, 7))
     assert isinstance(y, torch.Tensor), "The answer should be a tensor."
     assert y.shape == x.shape, "x keeps its shape."
-    assert_close(y.unflatten(-1, (3, 2)).norm(dim=-1), x.unflatten(-1, (3, 2)).norm(dim=-1))
+    assert_close(
+        y.unflatten(-1, (3, 2)).norm(dim=-1), x.unflatten(-1, (3, 2)).norm(dim=-1)
+    )
     assert (y - x).abs().max() > 1e-2, "Nothing was turned."
 
 
@@ -116,10 +127,13 @@ def test_a_transposed_x_and_a_single_token(student, reference):
     """Heads are usually made by a transpose, so x's memory is not in order; and N may be 1."""
     x = randn(2, 5, 3, 4).transpose(1, 2)
     assert_close(
-        student.rotary_positions(x, torch.arange(5)), reference.rotary_positions(x, torch.arange(5))
+        student.rotary_positions(x, torch.arange(5)),
+        reference.rotary_positions(x, torch.arange(5)),
     )
     x, position = x[:, :, :1], torch.tensor([6])
-    assert_close(student.rotary_positions(x, position), reference.rotary_positions(x, position))
+    assert_close(
+        student.rotary_positions(x, position), reference.rotary_positions(x, position)
+    )
 
 
 @points(1)
@@ -137,7 +151,10 @@ def test_gradients_turn_back(student, reference):
     """Queries and keys are trained through the rotation."""
     positions = arange(4, dtype=torch.int64)
     assert_same_gradients(
-        student.rotary_positions, reference.rotary_positions, randn(4, 6, grad=True), positions
+        student.rotary_positions,
+        reference.rotary_positions,
+        randn(4, 6, grad=True),
+        positions,
     )
 
 

@@ -18,13 +18,17 @@ def _evidence(student, decimals, units):
         f"{asked} your token has {len(x)} features; 2 to 100000 are allowed."
     )
     x = x.double()
-    assert bool(x.isfinite().all()), f"{asked} your token has features that are not finite numbers."
+    assert bool(x.isfinite().all()), (
+        f"{asked} your token has features that are not finite numbers."
+    )
     shifted = x - x.mean()
     sigma = float(shifted.square().mean() ** 0.5)
     assert sigma >= 1 - 1e-9, (
         f"{asked} the sigma of your token is {sigma:.6g}; it must be 1 or more."
     )
-    early, late = ((shifted / s).round(decimals=decimals) for s in (round(sigma, decimals), sigma))
+    early, late = (
+        (shifted / s).round(decimals=decimals) for s in (round(sigma, decimals), sigma)
+    )
     slip = round((early - late).abs().max().item() * 10**decimals)
     assert slip >= units, (
         f"{asked}: sigma is {sigma:.9f}, its rounding is {round(sigma, decimals)}, and no "

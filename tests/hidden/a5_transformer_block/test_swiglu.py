@@ -18,7 +18,9 @@ from autograder.suite import (
 def test_silu_of_the_gate_times_the_other_projection(student, reference):
     """Random x, w1, w2, w3, all sizes different: which of the products go through SiLU?"""
     x, w1, w2, w3 = randn(2, 5, 3), randn(3, 7), randn(3, 7), randn(7, 3)
-    assert_close(call_twice(student.swiglu, x, w1, w2, w3), reference.swiglu(x, w1, w2, w3))
+    assert_close(
+        call_twice(student.swiglu, x, w1, w2, w3), reference.swiglu(x, w1, w2, w3)
+    )
     assert_close_in_turn(student.swiglu, reference.swiglu, x, w1, w2, w3)
 
 
@@ -42,7 +44,9 @@ def test_square_matrices_keep_their_places(student, reference):
 def test_the_answer_is_linear_in_what_is_gated(student, reference):
     """−2 · w2 gives −2 times the answer: the gate takes no notice of w2. One token, [D]."""
     x, w1, w2, w3 = randn(5), randn(5, 2), randn(5, 2), randn(2, 5)
-    assert_close(student.swiglu(x, w1, -2 * w2, w3), -2 * reference.swiglu(x, w1, w2, w3))
+    assert_close(
+        student.swiglu(x, w1, -2 * w2, w3), -2 * reference.swiglu(x, w1, w2, w3)
+    )
 
 
 @points(0.5)
@@ -67,7 +71,9 @@ def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out; another dtype than the inputs' would be a surprise for the next
     layer.
     """
-    inputs = [(t / 2).half() for t in (randn(2, 4, 3), randn(3, 5), randn(3, 5), randn(5, 3))]
+    inputs = [
+        (t / 2).half() for t in (randn(2, 4, 3), randn(3, 5), randn(3, 5), randn(5, 3))
+    ]
     expected = reference.swiglu(*(t.double() for t in inputs)).half()
     assert_close(student.swiglu(*inputs), expected, atol=4e-3, rtol=4e-3)
 

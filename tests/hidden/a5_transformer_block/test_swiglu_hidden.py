@@ -42,7 +42,9 @@ def test_the_smallest_multiple_that_is_large_enough(student):
 def test_the_result_is_an_int(student):
     """A width goes into a shape: 2048.0 does not."""
     width = student.swiglu_hidden(769, multiple_of=3)
-    assert type(width) is int, f"The width should be an int, and is a {type(width).__name__}."
+    assert type(width) is int, (
+        f"The width should be an int, and is a {type(width).__name__}."
+    )
     assert width > 2000, "The width should be at least 8 · 769 / 3."
 
 

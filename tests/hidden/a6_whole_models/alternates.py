@@ -12,7 +12,14 @@ from autograder.suite import alternate
 
 @alternate("count_parameters")
 def adds_up_block_by_block(config):
-    for name in ("vocab_size", "d_model", "num_heads", "d_head", "d_ff", "context_length"):
+    for name in (
+        "vocab_size",
+        "d_model",
+        "num_heads",
+        "d_head",
+        "d_ff",
+        "context_length",
+    ):
         if getattr(config, name) < 1:
             raise ValueError(f"{name} = {getattr(config, name)}")
     for name in ("num_layers", "num_encoder_layers"):
@@ -65,7 +72,14 @@ def counts_encoder_and_decoder_apart(config):
     c = config
     bad = [
         s
-        for s in (c.vocab_size, c.d_model, c.num_heads, c.d_head, c.d_ff, c.context_length)
+        for s in (
+            c.vocab_size,
+            c.d_model,
+            c.num_heads,
+            c.d_head,
+            c.d_ff,
+            c.context_length,
+        )
         if s <= 0
     ]
     bad += [n for n in (c.num_layers, c.num_encoder_layers) if n < 0]
@@ -83,7 +97,11 @@ def counts_encoder_and_decoder_apart(config):
         out["norms"] = (
             2
             * d
-            * (2 * c.num_encoder_layers + per_decoder_norms * c.num_layers + int(c.final_norm))
+            * (
+                2 * c.num_encoder_layers
+                + per_decoder_norms * c.num_layers
+                + int(c.final_norm)
+            )
         )
     out["mlp"] = two * c.num_encoder_layers + two * c.num_layers
     out["cross_attention"] = one * c.num_layers if with_encoder else 0
@@ -97,7 +115,10 @@ def counts_encoder_and_decoder_apart(config):
 @alternate("count_parameters")
 def measures_made_up_tensors(config):
     c = config
-    if min(c.vocab_size, c.d_model, c.num_heads, c.d_head, c.d_ff, c.context_length) < 1:
+    if (
+        min(c.vocab_size, c.d_model, c.num_heads, c.d_head, c.d_ff, c.context_length)
+        < 1
+    ):
         raise ValueError(
             f"{c.vocab_size}, {c.d_model}, {c.num_heads}, {c.d_head}, {c.d_ff}, {c.context_length}"
         )
@@ -111,7 +132,10 @@ def measures_made_up_tensors(config):
     attention = 3 * numbers(d, w) + numbers(w, d)
     mlp = numbers(d, c.d_ff) + numbers(c.d_ff, d)
     if c.biases:
-        attention, mlp = attention + numbers(3, w) + numbers(d), mlp + numbers(c.d_ff) + numbers(d)
+        attention, mlp = (
+            attention + numbers(3, w) + numbers(d),
+            mlp + numbers(c.d_ff) + numbers(d),
+        )
     encoder, decoder = c.num_encoder_layers, c.num_layers
     crossing = decoder if encoder else 0
     counts = {
@@ -120,7 +144,9 @@ def measures_made_up_tensors(config):
         "attention": (encoder + decoder) * attention,
         "cross_attention": crossing * attention,
         "mlp": (encoder + decoder) * mlp,
-        "norms": numbers(2 * (encoder + decoder) + crossing + (1 if c.final_norm else 0), 2, d)
+        "norms": numbers(
+            2 * (encoder + decoder) + crossing + (1 if c.final_norm else 0), 2, d
+        )
         if c.norms
         else 0,
         "unembedding": 0 if c.tied else numbers(d, c.vocab_size),
@@ -189,7 +215,9 @@ def writes_the_blocks_out(ids, params, config):
             normed, p["w_q"], p["w_k"], p["w_v"], p["w_o"], config.num_heads, mask
         )
         normed = layer_norm(stream, p["ln2_gamma"], p["ln2_beta"])
-        stream = stream + torch.clamp(normed @ p["w1"] + p["b1"], min=0) @ p["w2"] + p["b2"]
+        stream = (
+            stream + torch.clamp(normed @ p["w1"] + p["b1"], min=0) @ p["w2"] + p["b2"]
+        )
     stream = layer_norm(stream, params["lnf_gamma"], params["lnf_beta"])
     if "unembed" not in params:
         return (params["embed"] @ stream.transpose(1, 2)).transpose(1, 2)
@@ -201,11 +229,15 @@ def reads_sentence_after_sentence(ids, params, config):
     _refuse_texts(ids, config)
     logits = []
     for sentence in ids:
-        x = (params["embed"][sentence] + params["positions"][: len(sentence)])[None]  # [1, N, D]
+        x = (params["embed"][sentence] + params["positions"][: len(sentence)])[
+            None
+        ]  # [1, N, D]
         for block in params["blocks"]:
             x = pre_norm_block(x, block, config.num_heads, causal_mask(len(sentence)))
         x = layer_norm(x, params["lnf_gamma"], params["lnf_beta"])
-        logits.append(x[0] @ (params["unembed"] if "unembed" in params else params["embed"].mT))
+        logits.append(
+            x[0] @ (params["unembed"] if "unembed" in params else params["embed"].mT)
+        )
     return torch.stack(logits)
 
 
@@ -217,7 +249,8 @@ def _refuse_pairs(logits, ids, ignore_index):
     if logits.shape[0] != ids.shape[0] or logits.shape[1] != ids.shape[1]:
         raise ValueError(f"{tuple(logits.shape)} against {tuple(ids.shape)}")
     bad = ids[:, 1:][
-        (ids[:, 1:] != ignore_index) & ((ids[:, 1:] < 0) | (ids[:, 1:] >= logits.shape[2]))
+        (ids[:, 1:] != ignore_index)
+        & ((ids[:, 1:] < 0) | (ids[:, 1:] >= logits.shape[2]))
     ]
     if bad.numel():
         raise ValueError(f"targets {bad.tolist()} in a vocabulary of {logits.shape[2]}")
@@ -250,14 +283,19 @@ def subtracts_from_the_logsumexp(logits, ids, ignore_index=-100):
 def goes_row_by_row(logits, ids, ignore_index=-100):
     _refuse_pairs(logits, ids, ignore_index)
     total, count = (
-        0.0 * logits.float().sum() if logits.dtype == torch.float16 else 0.0 * logits.sum(),
+        0.0 * logits.float().sum()
+        if logits.dtype == torch.float16
+        else 0.0 * logits.sum(),
         0,
     )
     for row, words in zip(logits, ids, strict=True):
         for place in range(len(words) - 1):
             if words[place + 1] != ignore_index:
                 wide = row[place].float() if row.dtype == torch.float16 else row[place]
-                total = total - torch.nn.functional.log_softmax(wide, dim=0)[words[place + 1]]
+                total = (
+                    total
+                    - torch.nn.functional.log_softmax(wide, dim=0)[words[place + 1]]
+                )
                 count += 1
     return (total / count if count else total).to(logits.dtype)
 
@@ -270,9 +308,9 @@ def returns_zero_in_a_branch_of_its_own(logits, ids, ignore_index=-100):
         return logits.sum() * 0
     scores = logits[:, :-1].flatten(0, 1)
     scores = scores if scores.dtype != torch.float16 else scores.to(torch.float64)
-    return torch.nn.functional.cross_entropy(scores, targets, ignore_index=ignore_index).to(
-        logits.dtype
-    )
+    return torch.nn.functional.cross_entropy(
+        scores, targets, ignore_index=ignore_index
+    ).to(logits.dtype)
 
 
 # ── train_step
@@ -293,7 +331,10 @@ def calls_backward(params, ids, config, lr):
     loss = lm_loss(decoder_lm(ids, mine, config), ids)
     loss.backward()
     with torch.no_grad():
-        stepped = [t - lr * t.grad if t.grad is not None else t.clone() for t in list_tensors(mine)]
+        stepped = [
+            t - lr * t.grad if t.grad is not None else t.clone()
+            for t in list_tensors(mine)
+        ]
     return float(loss), with_tensors(params, stepped)
 
 
@@ -317,7 +358,9 @@ def walks_through_the_nest_itself(params, ids, config, lr):
         return tensor.detach().requires_grad_()
 
     top = {name: leaf(t) for name, t in params.items() if name != "blocks"}
-    blocks = [{name: leaf(t) for name, t in block.items()} for block in params["blocks"]]
+    blocks = [
+        {name: leaf(t) for name, t in block.items()} for block in params["blocks"]
+    ]
     loss = lm_loss(decoder_lm(ids, {**top, "blocks": blocks}, config), ids)
     loss.backward()
 
@@ -352,7 +395,10 @@ def _stream(ids, place, params, config):
     x = (x + params["positions"][: place + 1])[None]
     for block in params["blocks"]:
         x = pre_norm_block(
-            x, block, config.num_heads, torch.ones(place + 1, place + 1, dtype=torch.bool).tril()
+            x,
+            block,
+            config.num_heads,
+            torch.ones(place + 1, place + 1, dtype=torch.bool).tril(),
         )
         seen.append(x[0, -1])
     return seen
@@ -362,10 +408,14 @@ def _stream(ids, place, params, config):
 def reads_no_further_than_the_word(first, i, second, j, params, config):
     answer = []
     for u, v in zip(
-        _stream(first, i, params, config), _stream(second, j, params, config), strict=True
+        _stream(first, i, params, config),
+        _stream(second, j, params, config),
+        strict=True,
     ):
         length = torch.sqrt(u @ u) * torch.sqrt(v @ v)
-        answer.append(torch.dot(u, v) / length if length > 0 else torch.zeros_like(length))
+        answer.append(
+            torch.dot(u, v) / length if length > 0 else torch.zeros_like(length)
+        )
     return torch.stack(answer)
 
 
@@ -394,7 +444,9 @@ def pads_both_texts_into_one_batch(first, i, second, j, params, config):
 @alternate("similarity_by_layer")
 def cuts_the_model_after_each_block(first, i, second, j, params, config):
     def vector(ids, place, depth):
-        decoder_lm(ids[None], {**params, "blocks": []}, config)  # refuses what does not fit
+        decoder_lm(
+            ids[None], {**params, "blocks": []}, config
+        )  # refuses what does not fit
         if not -1 < place < len(ids):
             raise ValueError(f"{place} in {len(ids)}")
         if depth == 0:
@@ -402,7 +454,9 @@ def cuts_the_model_after_each_block(first, i, second, j, params, config):
         x = (params["embed"][ids] + params["positions"][: len(ids)]).unsqueeze(0)
         for block in params["blocks"][:depth]:
             normed = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
-            x = x + self_attention_of(normed, block, config.num_heads, causal_mask(len(ids)))
+            x = x + self_attention_of(
+                normed, block, config.num_heads, causal_mask(len(ids))
+            )
             x = x + mlp_of(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
         return x[0][place]
 
@@ -410,7 +464,8 @@ def cuts_the_model_after_each_block(first, i, second, j, params, config):
     for depth in range(len(params["blocks"]) + 1):
         u, v = vector(first, i, depth), vector(second, j, depth)
         rows.append(
-            (u * v).sum() / torch.clamp(torch.linalg.norm(u) * torch.linalg.norm(v), min=1e-30)
+            (u * v).sum()
+            / torch.clamp(torch.linalg.norm(u) * torch.linalg.norm(v), min=1e-30)
         )
     return torch.stack(rows)
 
@@ -469,7 +524,9 @@ def masks_logits_with_minus_infinity(logits, temperature, top_k=None, top_p=None
         remove = torch.cat(
             [torch.zeros_like(reached[:, :1]), reached[:, :-1]], dim=-1
         )  # shifted: the crossing one stays
-        z = z.masked_fill(torch.zeros_like(remove).scatter(-1, order, remove), -math.inf)
+        z = z.masked_fill(
+            torch.zeros_like(remove).scatter(-1, order, remove), -math.inf
+        )
     return torch.softmax(z, dim=-1).to(logits.dtype)
 
 
@@ -506,7 +563,15 @@ def _refuse_prompts(prompt, num_new):
 
 @alternate("generate")
 def fills_a_tensor_made_in_advance(
-    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+    params,
+    prompt,
+    num_new,
+    config,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    seed=0,
+    eos_id=None,
 ):
     _refuse_prompts(prompt, num_new)
     b, n = prompt.shape
@@ -516,8 +581,12 @@ def fills_a_tensor_made_in_advance(
     dice.manual_seed(seed)
     alive = torch.ones(b, dtype=torch.bool)
     for t in range(n, n + num_new):
-        logits = decoder_lm(text[:, max(0, t - config.context_length) : t], params, config)
-        p = filtered_probabilities(logits[:, -1, :], temperature, top_k=top_k, top_p=top_p)
+        logits = decoder_lm(
+            text[:, max(0, t - config.context_length) : t], params, config
+        )
+        p = filtered_probabilities(
+            logits[:, -1, :], temperature, top_k=top_k, top_p=top_p
+        )
         text[:, t] = torch.multinomial(p, num_samples=1, generator=dice).flatten()
         if eos_id is not None:
             text[~alive, t] = eos_id
@@ -527,7 +596,15 @@ def fills_a_tensor_made_in_advance(
 
 @alternate("generate")
 def inverts_the_cumulative_sum(
-    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+    params,
+    prompt,
+    num_new,
+    config,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    seed=0,
+    eos_id=None,
 ):
     _refuse_prompts(prompt, num_new)
     dice, text = torch.Generator().manual_seed(seed), prompt.clone()
@@ -550,11 +627,22 @@ def inverts_the_cumulative_sum(
 
 @alternate("generate")
 def adds_gumbel_noise_and_stops_when_all_are_done(
-    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+    params,
+    prompt,
+    num_new,
+    config,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    seed=0,
+    eos_id=None,
 ):
     _refuse_prompts(prompt, num_new)
     dice = torch.Generator().manual_seed(seed)
-    columns, done = list(prompt.unbind(dim=1)), torch.zeros(len(prompt), dtype=torch.bool)
+    columns, done = (
+        list(prompt.unbind(dim=1)),
+        torch.zeros(len(prompt), dtype=torch.bool),
+    )
     while len(columns) < prompt.shape[1] + num_new:
         if eos_id is not None and done.all():
             columns.append(torch.full_like(columns[0], eos_id))
@@ -563,7 +651,9 @@ def adds_gumbel_noise_and_stops_when_all_are_done(
         p = filtered_probabilities(
             decoder_lm(window, params, config)[:, -1], temperature, top_k, top_p
         )
-        noise = -torch.log(-torch.log(torch.rand(p.shape, generator=dice, dtype=torch.float64)))
+        noise = -torch.log(
+            -torch.log(torch.rand(p.shape, generator=dice, dtype=torch.float64))
+        )
         word = (torch.log(p.double()) + noise).argmax(dim=-1)
         if eos_id is not None:
             word[done] = eos_id
@@ -586,7 +676,9 @@ def _refuse_sentences(src, tgt_in, src_mask, params):
         raise ValueError(f"mask {tuple(src_mask.shape)} for {tuple(src.shape)}")
     for ids, table in ((src, params["src_embed"]), (tgt_in, params["tgt_embed"])):
         if int(ids.min()) < 0 or int(ids.max()) >= table.size(0):
-            raise ValueError(f"ids {int(ids.min())} to {int(ids.max())}, {table.size(0)} rows")
+            raise ValueError(
+                f"ids {int(ids.min())} to {int(ids.max())}, {table.size(0)} rows"
+            )
 
 
 @alternate("encoder_decoder")
@@ -609,7 +701,9 @@ def gives_masks_four_axes(src, tgt_in, src_mask, params, config):
         a = multi_head_attention(x, e["c_q"], e["c_k"], e["c_v"], e["c_o"], h, mask, m)
         x = layer_norm(a + x, e["ln2_gamma"], e["ln2_beta"])
         x = layer_norm(
-            mlp(x, e["w1"], e["b1"], e["w2"], e["b2"]) + x, e["ln3_gamma"], e["ln3_beta"]
+            mlp(x, e["w1"], e["b1"], e["w2"], e["b2"]) + x,
+            e["ln3_gamma"],
+            e["ln3_beta"],
         )
     return torch.einsum("btd,dv->btv", x, params["unembed"])
 
@@ -629,17 +723,24 @@ def borrows_the_post_norm_block_for_the_rest(src, tgt_in, src_mask, params, conf
     memory = enter(params["src_embed"], src)
     for block in params["encoder"]:
         memory = add_norm(
-            memory, self_attention_of(memory, block, config.num_heads, keys), block, "ln1"
+            memory,
+            self_attention_of(memory, block, config.num_heads, keys),
+            block,
+            "ln1",
         )
         memory = add_norm(memory, mlp_of(memory, block), block, "ln2")
     y = enter(params["tgt_embed"], tgt_in)
     look_back = torch.ones(y.size(1), y.size(1), dtype=torch.bool).tril()
     for block in params["decoder"]:
         cross = {"w_" + name: block["c_" + name] for name in "qkvo"}
-        y = add_norm(y, self_attention_of(y, block, config.num_heads, look_back), block, "ln1")
+        y = add_norm(
+            y, self_attention_of(y, block, config.num_heads, look_back), block, "ln1"
+        )
         y = add_norm(
             y,
-            multi_head_attention(y, **cross, num_heads=config.num_heads, mask=keys, x_kv=memory),
+            multi_head_attention(
+                y, **cross, num_heads=config.num_heads, mask=keys, x_kv=memory
+            ),
             block,
             "ln2",
         )
@@ -648,7 +749,9 @@ def borrows_the_post_norm_block_for_the_rest(src, tgt_in, src_mask, params, conf
 
 
 @alternate("encoder_decoder")
-def translates_sentence_by_sentence_without_padding(src, tgt_in, src_mask, params, config):
+def translates_sentence_by_sentence_without_padding(
+    src, tgt_in, src_mask, params, config
+):
     _refuse_sentences(src, tgt_in, src_mask, params)
     lines = []
     for b in range(src.shape[0]):
@@ -664,9 +767,13 @@ def translates_sentence_by_sentence_without_padding(src, tgt_in, src_mask, param
         y = params["tgt_embed"][tgt_in[b]][None]
         y = y + sinusoidal_positions(y.shape[1], y.shape[2]).to(y.dtype)
         for p in params["decoder"]:
-            look = self_attention_of(y, p, config.num_heads, causal_mask(y.shape[1], y.shape[1]))
+            look = self_attention_of(
+                y, p, config.num_heads, causal_mask(y.shape[1], y.shape[1])
+            )
             y = layer_norm(y + look, p["ln1_gamma"], p["ln1_beta"])
-            seen = None if keys is None else keys[:1].expand(y.shape[1], -1)  # [N_t, N_s]
+            seen = (
+                None if keys is None else keys[:1].expand(y.shape[1], -1)
+            )  # [N_t, N_s]
             read = multi_head_attention(
                 y, p["c_q"], p["c_k"], p["c_v"], p["c_o"], config.num_heads, seen, m
             )
@@ -722,7 +829,9 @@ def translates_row_by_row(src, src_mask, params, config, start_id, eos_id, max_n
         words = [start_id]
         while len(words) <= max_new:
             mask = None if src_mask is None else src_mask[b : b + 1]
-            logits = encoder_decoder(src[b : b + 1], torch.tensor([words]), mask, params, config)
+            logits = encoder_decoder(
+                src[b : b + 1], torch.tensor([words]), mask, params, config
+            )
             words.append(int(logits[0, -1].argmax()))
             if words[-1] == eos_id:
                 break
@@ -752,11 +861,15 @@ def writes_into_a_full_tensor_and_stops_early(
 
 
 @alternate("greedy_translate")
-def translates_freely_and_cuts_afterwards(src, src_mask, params, config, start_id, eos_id, max_new):
+def translates_freely_and_cuts_afterwards(
+    src, src_mask, params, config, start_id, eos_id, max_new
+):
     _refuse_lengths(max_new)
     said = torch.full((len(src), max_new + 1), start_id)
     for t in range(max_new):
-        said[:, t + 1] = encoder_decoder(src, said, src_mask, params, config)[:, t].argmax(dim=-1)
+        said[:, t + 1] = encoder_decoder(src, said, src_mask, params, config)[
+            :, t
+        ].argmax(dim=-1)
     said = said[:, 1:]
     ends = (said == eos_id).long().cumsum(dim=1)
     return said.masked_fill(ends > 0, eos_id)
@@ -785,7 +898,10 @@ def picks_pixels_by_index(images, patch):
     _refuse_images(images, patch)
     b, c, h, w = images.shape
     rows, columns = h // patch, w // patch
-    n, k = torch.arange(rows * columns)[:, None], torch.arange(c * patch * patch)[None, :]
+    n, k = (
+        torch.arange(rows * columns)[:, None],
+        torch.arange(c * patch * patch)[None, :],
+    )
     channel = k // patch**2 + 0 * n
     row = n // columns * patch + k // patch % patch
     column = n % columns * patch + k % patch
@@ -795,7 +911,9 @@ def picks_pixels_by_index(images, patch):
 @alternate("patchify")
 def names_the_axes(images, patch):
     _refuse_images(images, patch)
-    cut = images.unflatten(3, (-1, patch)).unflatten(2, (-1, patch))  # [B, C, r, P, s, P]
+    cut = images.unflatten(3, (-1, patch)).unflatten(
+        2, (-1, patch)
+    )  # [B, C, r, P, s, P]
     return torch.einsum("bcrisj->brscij", cut).flatten(3).flatten(1, 2)
 
 
@@ -817,7 +935,9 @@ def cuts_the_rows_and_moves_the_outputs(w, channels, patch):
 @alternate("patch_conv_weight")
 def stacks_the_columns(w, channels, patch):
     _refuse_matrices(w, channels, patch)
-    return torch.stack([column.reshape(channels, patch, patch) for column in w.unbind(dim=1)])
+    return torch.stack(
+        [column.reshape(channels, patch, patch) for column in w.unbind(dim=1)]
+    )
 
 
 @alternate("patch_conv_weight")
@@ -832,9 +952,9 @@ def picks_rows_by_index(w, channels, patch):
 
 
 def _refuse_patches(patches, params):
-    if patches.size(1) != params["positions"].size(0) or patches.size(2) != params["w_patch"].size(
-        0
-    ):
+    if patches.size(1) != params["positions"].size(0) or patches.size(2) != params[
+        "w_patch"
+    ].size(0):
         raise ValueError(
             f"patches {tuple(patches.shape)}, positions {tuple(params['positions'].shape)}, "
             f"w_patch {tuple(params['w_patch'].shape)}"
@@ -850,7 +970,9 @@ def averages_with_a_row_of_weights(images, params, config):
         params["b_patch"] + params["positions"]
     )
     for block in params["blocks"]:
-        x = pre_norm_block(x, block, config.num_heads, torch.ones(n, n, dtype=torch.bool))
+        x = pre_norm_block(
+            x, block, config.num_heads, torch.ones(n, n, dtype=torch.bool)
+        )
     x = layer_norm(x, params["lnf_gamma"], params["lnf_beta"])
     pooled = (torch.full((1, n), 1 / n, dtype=x.dtype) @ x)[:, 0]
     return torch.addmm(params["b_head"], pooled, params["w_head"])
@@ -863,12 +985,17 @@ def classifies_patches_and_averages(images, params, config):
     x = x.matmul(params["w_patch"]) + params["b_patch"]
     x = x + params["positions"][torch.arange(x.shape[1])]
     for p in params["blocks"]:
-        x = x + self_attention_of(layer_norm(x, p["ln1_gamma"], p["ln1_beta"]), p, config.num_heads)
+        x = x + self_attention_of(
+            layer_norm(x, p["ln1_gamma"], p["ln1_beta"]), p, config.num_heads
+        )
         x = x + mlp_of(layer_norm(x, p["ln2_gamma"], p["ln2_beta"]), p)
     votes = (
-        layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ params["w_head"] + params["b_head"]
+        layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ params["w_head"]
+        + params["b_head"]
     )
-    return votes.mean(dim=1)  # the head is linear, so the order of head and mean does not matter
+    return votes.mean(
+        dim=1
+    )  # the head is linear, so the order of head and mean does not matter
 
 
 @alternate("vit_logits")
@@ -877,7 +1004,9 @@ def embeds_with_a_convolution(images, params, config):
     _refuse_patches(patches, params)
     kernel = patch_conv_weight(params["w_patch"], images.shape[1], config.patch)
     # [B, D, H/P, W/P]
-    x = torch.nn.functional.conv2d(images, kernel, params["b_patch"], stride=config.patch)
+    x = torch.nn.functional.conv2d(
+        images, kernel, params["b_patch"], stride=config.patch
+    )
     x = x.flatten(2).transpose(1, 2) + params["positions"].unsqueeze(0)
     for block in params["blocks"]:
         x = pre_norm_block(x, block, config.num_heads)
@@ -909,7 +1038,9 @@ def distances_by_cdist(weights, columns):
     n = weights.shape[-1]
     if columns < 1 or weights.shape[-2] != n or n % columns:
         raise ValueError(f"{tuple(weights.shape)} on {columns} columns")
-    grid = torch.cartesian_prod(torch.arange(n // columns), torch.arange(columns)).to(weights.dtype)
+    grid = torch.cartesian_prod(torch.arange(n // columns), torch.arange(columns)).to(
+        weights.dtype
+    )
     return torch.einsum("...nm,nm->...", weights, torch.cdist(grid, grid)) / n
 
 
@@ -918,7 +1049,9 @@ def distances_as_complex_numbers(weights, columns):
     *_, n, m = weights.shape
     if n != m or columns < 1 or m % columns > 0:
         raise ValueError(f"a grid with {columns} columns, and {n} x {m} weights")
-    down, right = torch.meshgrid(torch.arange(m // columns), torch.arange(columns), indexing="ij")
+    down, right = torch.meshgrid(
+        torch.arange(m // columns), torch.arange(columns), indexing="ij"
+    )
     point = torch.complex(right.flatten().double(), down.flatten().double())
     far = (point.unsqueeze(1) - point.unsqueeze(0)).abs().to(weights.dtype)
     return (weights * far).flatten(-2).sum(-1) / m
@@ -948,17 +1081,23 @@ def _start(params, labels, num_classes, rates):
 
 
 @alternate("fine_tune")
-def asks_for_the_gradients_it_needs(params, images, labels, num_classes, config, rates, steps):
+def asks_for_the_gradients_it_needs(
+    params, images, labels, num_classes, config, rates, steps
+):
     new, losses = _start(params, labels, num_classes, rates), []
     rate_of = [rates[name] for name in rates for _ in list_tensors(new[name])]
     for _ in range(steps):
         group = {name: new[name] for name in rates}
         leaves = [w.detach().clone().requires_grad_(True) for w in list_tensors(group)]
         logits = vit_logits(images, {**new, **with_tensors(group, leaves)}, config)
-        loss = -torch.log_softmax(logits, dim=-1)[torch.arange(len(labels)), labels].mean()
+        loss = -torch.log_softmax(logits, dim=-1)[
+            torch.arange(len(labels)), labels
+        ].mean()
         gradients = torch.autograd.grad(loss, leaves)
         with torch.no_grad():
-            stepped = [w - r * g for w, r, g in zip(leaves, rate_of, gradients, strict=True)]
+            stepped = [
+                w - r * g for w, r, g in zip(leaves, rate_of, gradients, strict=True)
+            ]
         new = {**new, **with_tensors(group, stepped)}
         losses.append(float(loss))
     return losses, {
@@ -968,7 +1107,9 @@ def asks_for_the_gradients_it_needs(params, images, labels, num_classes, config,
 
 
 @alternate("fine_tune")
-def lets_an_optimizer_keep_the_groups(params, images, labels, num_classes, config, rates, steps):
+def lets_an_optimizer_keep_the_groups(
+    params, images, labels, num_classes, config, rates, steps
+):
     new, losses = _start(params, labels, num_classes, rates), []
     copies = {
         name: with_tensors(node, [w.detach().clone() for w in list_tensors(node)])
@@ -983,7 +1124,9 @@ def lets_an_optimizer_keep_the_groups(params, images, labels, num_classes, confi
     optimizer = torch.optim.SGD([group for group in groups if group["params"]], lr=0.0)
     for _ in range(steps):
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(vit_logits(images, copies, config), labels)
+        loss = torch.nn.functional.cross_entropy(
+            vit_logits(images, copies, config), labels
+        )
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -994,7 +1137,9 @@ def lets_an_optimizer_keep_the_groups(params, images, labels, num_classes, confi
 
 
 @alternate("fine_tune")
-def steps_in_a_loop_of_its_own(params, images, labels, num_classes, config, rates, steps):
+def steps_in_a_loop_of_its_own(
+    params, images, labels, num_classes, config, rates, steps
+):
     new, losses = _start(params, labels, num_classes, rates), []
     while len(losses) < steps:
         asked = {name: rates.get(name, 0) for name in new}
@@ -1030,7 +1175,9 @@ def solves_for_the_vocabulary(millions, num_blocks, d_model, min_vocab, max_voca
 
 
 @alternate("explain_model_size")
-def tries_every_vocabulary_in_steps(millions, num_blocks, d_model, min_vocab, max_vocab):
+def tries_every_vocabulary_in_steps(
+    millions, num_blocks, d_model, min_vocab, max_vocab
+):
     for encoder in reversed(range(num_blocks)):
         model = ModelConfig(
             min_vocab,
@@ -1055,12 +1202,17 @@ def tries_every_vocabulary_in_steps(millions, num_blocks, d_model, min_vocab, ma
 
 
 @alternate("explain_model_size")
-def collects_all_and_takes_the_last(millions, num_blocks, d_model, min_vocab, max_vocab):
+def collects_all_and_takes_the_last(
+    millions, num_blocks, d_model, min_vocab, max_vocab
+):
     found = []
     for encoder in range(num_blocks):
         squares = 12 * num_blocks + (4 * (num_blocks - encoder) if encoder > 0 else 0)
         middle = (millions * 1_000_000 - squares * d_model * d_model) // d_model
         vocab = sorted((min_vocab, middle, max_vocab))[1]
-        if abs(squares * d_model * d_model + vocab * d_model - millions * 1_000_000) < 500_000:
+        if (
+            abs(squares * d_model * d_model + vocab * d_model - millions * 1_000_000)
+            < 500_000
+        ):
             found.append([encoder, num_blocks - encoder, vocab])
     return found[-1] if found else None

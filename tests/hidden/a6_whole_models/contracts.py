@@ -73,7 +73,9 @@ def _block(draw, cross=False):
     shapes = dict.fromkeys(("w_q", "w_k", "w_v"), ("D", inner)) | {"w_o": (inner, "D")}
     norms = ["ln1", "ln2"]
     if cross:
-        shapes |= dict.fromkeys(("c_q", "c_k", "c_v"), ("D", inner)) | {"c_o": (inner, "D")}
+        shapes |= dict.fromkeys(("c_q", "c_k", "c_v"), ("D", inner)) | {
+            "c_o": (inner, "D")
+        }
         norms.append("ln3")
     shapes |= {"w1": ("D", "F"), "b1": ("F",), "w2": ("F", "D"), "b2": ("D",)}
     for norm in norms:
@@ -151,7 +153,12 @@ def steps_on_texts(draw, play, name):
 
 def _has_no_size_of_one(params, ids, config, lr):
     """No model has weights of size 1, or no blocks."""
-    widths = (config.vocab_size, config.d_model, config.d_ff, config.num_heads * config.d_head)
+    widths = (
+        config.vocab_size,
+        config.d_model,
+        config.d_ff,
+        config.num_heads * config.d_head,
+    )
     return min(widths) > 1 and len(params["blocks"]) > 0
 
 
@@ -178,7 +185,9 @@ contract("similarity_by_layer", two_texts, sizes=SMALL, tolerance=DEEP)
 contract(
     "filtered_probabilities",
     calls(
-        logits=tensor("B", "V", values=tuple(style for style in FLOATS if style != "zeros")),
+        logits=tensor(
+            "B", "V", values=tuple(style for style in FLOATS if style != "zeros")
+        ),
         temperature=choice(1.0, 0.0, 0.5, 2.0, 10.0),
         top_k=maybe(choice(None, 1, 2, 3, 50)),
         top_p=maybe(choice(None, 1.0, 0.9, 0.5, 0.1)),
@@ -282,7 +291,9 @@ def sources_and_targets(draw, play, name):
     """Rows of the source may be padded."""
     params, config = _translator(draw)
     src, real = _sources(draw)
-    play.call(name, src, draw(tokens("B", "N_t", below="V"), "tgt_in"), real, params, config)
+    play.call(
+        name, src, draw(tokens("B", "N_t", below="V"), "tgt_in"), real, params, config
+    )
 
 
 contract("encoder_decoder", sources_and_targets, sizes=SMALL, tolerance=DEEP)
@@ -300,7 +311,14 @@ def greedy_translations(draw, play, name):
     src, real = _sources(draw)
     last = draw.size("V") - 1
     play.call(
-        name, src, real, params, config, draw.whole(0, last), draw.whole(0, last), draw.whole(0, 4)
+        name,
+        src,
+        real,
+        params,
+        config,
+        draw.whole(0, last),
+        draw.whole(0, last),
+        draw.whole(0, 4),
     )
 
 
@@ -364,7 +382,9 @@ contract("vit_logits", images_through_a_model, sizes=SMALL, tolerance=DEEP)
 contract(
     "attention_distance",
     calls(
-        weights=tensor("...", "rows*columns", "rows*columns", values=("distributions",)),
+        weights=tensor(
+            "...", "rows*columns", "rows*columns", values=("distributions",)
+        ),
         columns=size("columns"),
     ),
     sizes=SMALL,
@@ -377,7 +397,11 @@ def trainings_of_some_groups(draw, play, name):
     images = draw(tensor("B", "C", "P*rows", "P*columns", values=TAME), "images")
     classes = draw.whole(1, 4)
     labels = torch.tensor([draw.whole(0, classes - 1) for _ in range(draw.size("B"))])
-    rates = {key: draw.choose("rate", (0.125, 0.5, 0.0)) for key in params if draw.happens(35)}
+    rates = {
+        key: draw.choose("rate", (0.125, 0.5, 0.0))
+        for key in params
+        if draw.happens(35)
+    }
     rates = rates or {"w_head": 0.5}
     play.call(name, params, images, labels, classes, config, rates, draw.whole(0, 2))
 
@@ -391,7 +415,9 @@ def _total(encoders, decoders, d_model, vocab_size):
     mlp = 8 * d_model * d_model
     cross = attention if encoders else 0
     return (
-        encoders * (attention + mlp) + decoders * (attention + cross + mlp) + vocab_size * d_model
+        encoders * (attention + mlp)
+        + decoders * (attention + cross + mlp)
+        + vocab_size * d_model
     )
 
 

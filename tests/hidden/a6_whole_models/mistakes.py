@@ -215,7 +215,10 @@ def gives_both_sides_a_table_of_positions(): ...
 @mistake(
     "count_parameters",
     hint="Sizes of 0 and below cannot be right. The docstring asks for a ValueError.",
-    replace=("if min(sizes) < 1 or min(c.num_layers, c.num_encoder_layers) < 0:", "if False:"),
+    replace=(
+        "if min(sizes) < 1 or min(c.num_layers, c.num_encoder_layers) < 0:",
+        "if False:",
+    ),
 )
 def counts_whatever_it_gets(): ...
 
@@ -323,7 +326,10 @@ def adds_positions_in_every_block(): ...
     "decoder_lm",
     hint="Positions are taken from the end of the table: the first token of any text has "
     "position 0.",
-    replace=('params["positions"][:n]', 'params["positions"][config.context_length - n :]'),
+    replace=(
+        'params["positions"][:n]',
+        'params["positions"][config.context_length - n :]',
+    ),
 )
 def counts_positions_from_the_end(): ...
 
@@ -883,7 +889,10 @@ def takes_any_step_size(): ...
     "similarity_by_layer",
     hint="Entry 0 is about the table. One word at two places has one row there: no position yet.",
     keeps=0.65,
-    replace=("depths = [rows[place]]", 'depths = [rows[place] + params["positions"][place]]'),
+    replace=(
+        "depths = [rows[place]]",
+        'depths = [rows[place] + params["positions"][place]]',
+    ),
 )
 def adds_positions_to_the_table(): ...
 
@@ -1167,7 +1176,10 @@ def ignores_the_temperature(): ...
 @mistake(
     "filtered_probabilities",
     hint="top_k has no effect. (masked_fill returns a new tensor: is the result used?)",
-    replace=("sorted_logits = sorted_logits.masked_fill(", "sorted_logits.masked_fill("),
+    replace=(
+        "sorted_logits = sorted_logits.masked_fill(",
+        "sorted_logits.masked_fill(",
+    ),
 )
 def never_applies_top_k(): ...
 
@@ -1221,7 +1233,10 @@ def keeps_all_that_tie_with_the_kth(): ...
                 places = torch.arange(wide.shape[-1])
                 p = p.masked_fill(places >= top_k, 0.0)""",
         ),
-        ("p.cumsum(dim=-1) - p", "(p.cumsum(dim=-1) - p) / p.sum(dim=-1, keepdim=True)"),
+        (
+            "p.cumsum(dim=-1) - p",
+            "(p.cumsum(dim=-1) - p) / p.sum(dim=-1, keepdim=True)",
+        ),
     ],
 )
 def leaves_top_k_unnormalized(): ...
@@ -1521,7 +1536,10 @@ def feeds_the_newest_token_only(): ...
 @mistake(
     "generate",
     hint="What was cropped for the model is missing in the result: return the whole text.",
-    replace=("return ids", "return ids[:, -config.context_length :] if num_new else ids"),
+    replace=(
+        "return ids",
+        "return ids[:, -config.context_length :] if num_new else ids",
+    ),
 )
 def returns_the_cropped_text(): ...
 
@@ -1643,7 +1661,10 @@ def masks_the_encoder_only(): ...
     "encoder_decoder",
     hint="The source mask has no effect. It is needed in the encoder and in cross-attention.",
     shows=ignores("src_mask"),
-    replace=("src_mask = src_mask.reshape(src.shape[0], 1, src.shape[1])", "src_mask = None"),
+    replace=(
+        "src_mask = src_mask.reshape(src.shape[0], 1, src.shape[1])",
+        "src_mask = None",
+    ),
 )
 def ignores_the_source_mask(): ...
 
@@ -1902,7 +1923,10 @@ def adds_positions_in_float32(): ...
 @mistake(
     "encoder_decoder",
     hint="A batch of one keeps its axis, [1, N_t, V]: squeeze() takes it away.",
-    replace=('return y @ params["unembed"]', 'return (y @ params["unembed"]).squeeze()'),
+    replace=(
+        'return y @ params["unembed"]',
+        'return (y @ params["unembed"]).squeeze()',
+    ),
 )
 def squeezes_a_pair_away(): ...
 
@@ -2006,7 +2030,10 @@ def starts_with_a_float(): ...
     hint="The start token is always 0. Which one it is, is an argument.",
     shows=ignores("start_id"),
     keeps=0.65,
-    replace=("torch.full_like(targets[:, :1], start_id)", "torch.zeros_like(targets[:, :1])"),
+    replace=(
+        "torch.full_like(targets[:, :1], start_id)",
+        "torch.zeros_like(targets[:, :1])",
+    ),
 )
 def starts_with_zero(): ...
 
@@ -2569,7 +2596,10 @@ def takes_the_root_at_the_end(): ...
     "attention_distance",
     hint="That is the distance in the row of tokens. The patch below is one patch away in "
     "the image.",
-    replace=("torch.stack([patch // columns, patch % columns], dim=-1)", "patch[:, None]"),
+    replace=(
+        "torch.stack([patch // columns, patch % columns], dim=-1)",
+        "patch[:, None]",
+    ),
 )
 def measures_along_the_tokens(): ...
 
@@ -2665,7 +2695,10 @@ def follows_the_largest_weight(): ...
 @mistake(
     "attention_distance",
     hint="The weights play no part: every head has the same distance in your answer.",
-    replace=("(weights * distances)", "(weights.mean(dim=-1, keepdim=True) * distances)"),
+    replace=(
+        "(weights * distances)",
+        "(weights.mean(dim=-1, keepdim=True) * distances)",
+    ),
 )
 def distance_without_the_weights(): ...
 
@@ -2691,7 +2724,10 @@ def leaves_out_the_patch_itself(): ...
 @mistake(
     "attention_distance",
     hint="The distance is divided by the size of the grid. It is asked for in patches.",
-    replace=("(weights * distances)", "(weights * distances / distances.amax().clamp(min=1))"),
+    replace=(
+        "(weights * distances)",
+        "(weights * distances / distances.amax().clamp(min=1))",
+    ),
 )
 def measures_in_shares_of_the_image(): ...
 
@@ -3014,7 +3050,10 @@ def fine_tunes_at_any_rate(): ...
     hint="A label that is no class should be a ValueError with the label and the number of "
     "classes.",
     keeps=0.65,
-    replace=("check_ids(labels, num_classes)", "labels = labels.clamp(0, num_classes - 1)"),
+    replace=(
+        "check_ids(labels, num_classes)",
+        "labels = labels.clamp(0, num_classes - 1)",
+    ),
 )
 def takes_any_label(): ...
 
@@ -3022,7 +3061,10 @@ def takes_any_label(): ...
 @mistake(
     "fine_tune",
     hint="The error should say which name is not among the parameters.",
-    replace=('f"there are no parameters called {name!r}"', '"there are no such parameters"'),
+    replace=(
+        'f"there are no parameters called {name!r}"',
+        '"there are no such parameters"',
+    ),
 )
 def leaves_the_unknown_name_out(): ...
 

@@ -11,7 +11,9 @@ from autograder.suite import alternate, sample
 # ─────────────────────────────────────────────────────────────────────
 
 
-@sample("count_parameters", deserves=("takes_four_d_for_the_mlp", "counts_whatever_it_gets"))
+@sample(
+    "count_parameters", deserves=("takes_four_d_for_the_mlp", "counts_whatever_it_gets")
+)
 def twelve_d_squared(config):
     D, inner = config.d_model, config.num_heads * config.d_head
     b = 1 if config.biases else 0
@@ -24,7 +26,9 @@ def twelve_d_squared(config):
     r["attention"] = att * layers
     r["cross_attention"] = att * crossing
     r["mlp"] = layers * (D * 4 * D + b * 4 * D + 4 * D * D + b * D)
-    r["norms"] = 2 * D * (2 * layers + crossing + int(config.final_norm)) if config.norms else 0
+    r["norms"] = (
+        2 * D * (2 * layers + crossing + int(config.final_norm)) if config.norms else 0
+    )
     r["unembedding"] = 0 if config.tied else D * config.vocab_size
     r["total"] = sum(r.values())
     return r
@@ -68,7 +72,9 @@ def straight_to_the_logits(ids, params, config):
 @sample("lm_loss", deserves=("scores_a_token_on_itself", "cuts_what_does_not_fit"))
 def cross_entropy_of_the_same_place(logits, ids, ignore_index=-100):
     B, N, V = logits.shape
-    return F.cross_entropy(logits.reshape(B * N, V), ids.reshape(B * N), ignore_index=ignore_index)
+    return F.cross_entropy(
+        logits.reshape(B * N, V), ids.reshape(B * N), ignore_index=ignore_index
+    )
 
 
 @sample("lm_loss", deserves="divides_by_all_targets")
@@ -141,16 +147,22 @@ def hidden_states_of_the_library(first, i, second, j, params, config):
         hidden.append([x[k]])
         x = x[None]
         for b in params["blocks"]:
-            x = pre_norm_block(x, b, config.num_heads, torch.tril(torch.ones(n, n)).bool())
+            x = pre_norm_block(
+                x, b, config.num_heads, torch.tril(torch.ones(n, n)).bool()
+            )
             hidden[-1].append(x[0, k])
     return torch.stack([F.cosine_similarity(u, v, dim=-1) for u, v in zip(*hidden)])
 
 
-@sample("similarity_by_layer", deserves=("multiplies_without_dividing", "compares_any_ids"))
+@sample(
+    "similarity_by_layer", deserves=("multiplies_without_dividing", "compares_any_ids")
+)
 def dots(first, i, second, j, params, config):
     def walk(ids, k):
         if len(ids) > config.context_length or k >= len(ids) or k < 0:
-            raise ValueError(f"{len(ids)} words, context {config.context_length}, place {k}")
+            raise ValueError(
+                f"{len(ids)} words, context {config.context_length}, place {k}"
+            )
         ids = torch.clamp(ids, max=config.vocab_size - 1)
         yield params["embed"][ids[k]]
         y = (params["embed"][ids] + params["positions"][torch.arange(len(ids))])[None]
@@ -158,7 +170,9 @@ def dots(first, i, second, j, params, config):
             y = pre_norm_block(y, layer, config.num_heads, causal_mask(len(ids)))
             yield y[0, k]
 
-    return torch.stack([torch.dot(u, v) for u, v in zip(walk(first, i), walk(second, j))])
+    return torch.stack(
+        [torch.dot(u, v) for u, v in zip(walk(first, i), walk(second, j))]
+    )
 
 
 # ── filtered_probabilities, generate
@@ -167,13 +181,20 @@ def dots(first, i, second, j, params, config):
 
 @sample(
     "filtered_probabilities",
-    deserves=("drops_the_token_that_crosses_p", "takes_any_setting", "asks_topk_for_too_many"),
+    deserves=(
+        "drops_the_token_that_crosses_p",
+        "takes_any_setting",
+        "asks_topk_for_too_many",
+    ),
 )
 def cumulative_below_p(logits, temperature, top_k=None, top_p=None):
     if temperature == 0:
         return F.one_hot(logits.argmax(-1), logits.size(-1)).to(logits.dtype)
     probs = torch.softmax(
-        logits.float() / temperature if logits.dtype == torch.half else logits / temperature, -1
+        logits.float() / temperature
+        if logits.dtype == torch.half
+        else logits / temperature,
+        -1,
     )
     if top_k is not None:
         values, indices = probs.topk(min(top_k, probs.size(-1)), dim=-1)
@@ -188,7 +209,8 @@ def cumulative_below_p(logits, temperature, top_k=None, top_p=None):
 
 
 @sample(
-    "filtered_probabilities", deserves=("applies_the_sorted_decision_unsorted", "takes_any_setting")
+    "filtered_probabilities",
+    deserves=("applies_the_sorted_decision_unsorted", "takes_any_setting"),
 )
 def scattered_by_argsort(logits, temperature, top_k=None, top_p=None):
     if temperature == 0:
@@ -210,7 +232,15 @@ def scattered_by_argsort(logits, temperature, top_k=None, top_p=None):
 
 @sample("generate", deserves=("always_takes_the_likeliest", "continues_anything"))
 def argmax_in_a_loop(
-    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+    params,
+    prompt,
+    num_new,
+    config,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    seed=0,
+    eos_id=None,
 ):
     out = prompt.clone()
     finished = torch.zeros(len(prompt), 1, dtype=torch.bool)
@@ -228,7 +258,15 @@ def argmax_in_a_loop(
 
 @sample("generate", deserves=("never_ends_a_row", "seeds_the_global_state"))
 def goes_on_after_eos(
-    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+    params,
+    prompt,
+    num_new,
+    config,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    seed=0,
+    eos_id=None,
 ):
     if num_new < 0:
         raise ValueError(f"{num_new} < 0")
@@ -270,7 +308,9 @@ def causal_everywhere(src, tgt_in, src_mask, params, config):
             t, blk["w_q"], blk["w_k"], blk["w_v"], blk["w_o"], H, causal_mask(t.size(1))
         )
         t = layer_norm(t + own, blk["ln1_gamma"], blk["ln1_beta"])
-        other = multi_head_attention(t, blk["c_q"], blk["c_k"], blk["c_v"], blk["c_o"], H, pad, m)
+        other = multi_head_attention(
+            t, blk["c_q"], blk["c_k"], blk["c_v"], blk["c_o"], H, pad, m
+        )
         t = layer_norm(t + other, blk["ln2_gamma"], blk["ln2_beta"])
         ff = F.relu(t @ blk["w1"] + blk["b1"]) @ blk["w2"] + blk["b2"]
         t = layer_norm(t + ff, blk["ln3_gamma"], blk["ln3_beta"])
@@ -326,13 +366,20 @@ def overwrites_the_first_column(targets, start_id):
 
 
 @sample(
-    "greedy_translate", deserves=("returns_the_start_token", "says_nothing_for_negative_numbers")
+    "greedy_translate",
+    deserves=("returns_the_start_token", "says_nothing_for_negative_numbers"),
 )
-def everything_that_was_decoded(src, src_mask, params, config, start_id, eos_id, max_new):
+def everything_that_was_decoded(
+    src, src_mask, params, config, start_id, eos_id, max_new
+):
     ys = torch.full((src.size(0), 1), start_id, dtype=torch.long)
     ended = [False] * src.size(0)
     for _ in range(max_new):
-        step = encoder_decoder(src, ys, src_mask, params, config)[:, -1].argmax(-1).tolist()
+        step = (
+            encoder_decoder(src, ys, src_mask, params, config)[:, -1]
+            .argmax(-1)
+            .tolist()
+        )
         step = [eos_id if ended[b] else w for b, w in enumerate(step)]
         ended = [ended[b] or w == eos_id for b, w in enumerate(step)]
         ys = torch.cat([ys, torch.tensor(step)[:, None]], 1)
@@ -354,14 +401,19 @@ def slices_in_two_loops(images, patch):
     return torch.stack(rows, 1)
 
 
-@sample("patch_conv_weight", deserves=("reshapes_without_transposing", "leaves_the_check_to_torch"))
+@sample(
+    "patch_conv_weight",
+    deserves=("reshapes_without_transposing", "leaves_the_check_to_torch"),
+)
 def unflatten_of_the_rows(w, channels, patch):
     return w.contiguous().view(w.size(1), channels, patch, patch)
 
 
 @sample("vit_logits", deserves=("averages_before_the_norm", "takes_images_of_any_size"))
 def pooling_then_norm(images, params, config):
-    tokens = patchify(images, config.patch).matmul(params["w_patch"]) + params["b_patch"]
+    tokens = (
+        patchify(images, config.patch).matmul(params["w_patch"]) + params["b_patch"]
+    )
     tokens = tokens + params["positions"].unsqueeze(0)
     for blk in params["blocks"]:
         tokens = pre_norm_block(tokens, blk, config.num_heads, None)
@@ -378,7 +430,9 @@ def manhattan(weights, columns):
     row = torch.arange(n).div(max(columns, 1), rounding_mode="floor")
     col = torch.arange(n).remainder(max(columns, 1))
     d = (row.view(-1, 1) - row).abs() + (col.view(-1, 1) - col).abs()
-    return torch.mean(torch.sum(weights * d[: weights.size(-2)].to(weights.dtype), -1), -1)
+    return torch.mean(
+        torch.sum(weights * d[: weights.size(-2)].to(weights.dtype), -1), -1
+    )
 
 
 @sample("attention_distance", deserves=("averages_over_the_keys_too",))
@@ -386,28 +440,39 @@ def mean_of_the_matrix(weights, columns):
     n = weights.size(-1)
     if columns < 1 or n % columns or weights.size(-2) != n:
         raise ValueError(f"{n} {weights.size(-2)} {columns}")
-    yy, xx = torch.meshgrid(torch.arange(n // columns), torch.arange(columns), indexing="ij")
+    yy, xx = torch.meshgrid(
+        torch.arange(n // columns), torch.arange(columns), indexing="ij"
+    )
     xy = torch.stack((xx.reshape(-1), yy.reshape(-1)), 1).to(weights.dtype)
-    return (weights * torch.linalg.norm(xy[None] - xy[:, None], dim=2)).mean(dim=(-2, -1))
+    return (weights * torch.linalg.norm(xy[None] - xy[:, None], dim=2)).mean(
+        dim=(-2, -1)
+    )
 
 
 @sample("attention_distance", deserves=("assumes_a_square_grid", "measures_any_grid"))
 def side_from_the_root(weights, columns):
     n = weights.shape[-1]
     side = int(n**0.5)
-    points = torch.tensor([[k // side, k % side] for k in range(n)], dtype=weights.dtype)
+    points = torch.tensor(
+        [[k // side, k % side] for k in range(n)], dtype=weights.dtype
+    )
     return (weights * torch.cdist(points, points)).sum((-1, -2)) / n
 
 
 @sample(
     "fine_tune",
-    deserves=("trains_what_is_frozen", "passes_over_unknown_names", "fine_tunes_at_any_rate"),
+    deserves=(
+        "trains_what_is_frozen",
+        "passes_over_unknown_names",
+        "fine_tunes_at_any_rate",
+    ),
 )
 def sgd_on_everything(params, images, labels, num_classes, config, rates, steps):
     check_ids(labels, num_classes)
     d = params["w_head"].size(0)
     net = {
-        k: with_tensors(v, [t.detach().clone() for t in list_tensors(v)]) for k, v in params.items()
+        k: with_tensors(v, [t.detach().clone() for t in list_tensors(v)])
+        for k, v in params.items()
     }
     net["w_head"], net["b_head"] = (
         params["w_head"].new_zeros(d, num_classes),
@@ -417,7 +482,11 @@ def sgd_on_everything(params, images, labels, num_classes, config, rates, steps)
         t.requires_grad_(True)
     base = max(rates.values())
     opt = torch.optim.SGD(
-        [{"params": list_tensors(v), "lr": rates.get(k, base)} for k, v in net.items() if v != []],
+        [
+            {"params": list_tensors(v), "lr": rates.get(k, base)}
+            for k, v in net.items()
+            if v != []
+        ],
         lr=1,
     )
     history = []
@@ -447,13 +516,17 @@ def one_rate(params, images, labels, num_classes, config, rates, steps):
             vit_logits(images, {**model, **with_tensors(part, ws)}, config), labels
         )
         gs = torch.autograd.grad(loss, ws)
-        model.update(with_tensors(part, [(w - lr * g).detach() for w, g in zip(ws, gs)]))
+        model.update(
+            with_tensors(part, [(w - lr * g).detach() for w, g in zip(ws, gs)])
+        )
         trace.append(loss.item())
     return trace, model
 
 
 @sample("fine_tune", deserves=("adds_up_the_losses", "fine_tunes_at_any_rate"))
-def negative_log_likelihood_of_the_batch(params, images, labels, num_classes, config, rates, steps):
+def negative_log_likelihood_of_the_batch(
+    params, images, labels, num_classes, config, rates, steps
+):
     unknown = [key for key in rates if params.get(key) is None]
     if unknown:
         raise ValueError(f"{unknown} not in params")
@@ -468,7 +541,8 @@ def negative_log_likelihood_of_the_batch(params, images, labels, num_classes, co
         tuned = {}
         for k in rates:
             tuned[k] = with_tensors(
-                state[k], [t.detach().clone().requires_grad_() for t in list_tensors(state[k])]
+                state[k],
+                [t.detach().clone().requires_grad_() for t in list_tensors(state[k])],
             )
         log_p = F.log_softmax(vit_logits(images, state | tuned, config), -1)
         value = -log_p[range(len(labels)), labels].sum()
@@ -477,7 +551,8 @@ def negative_log_likelihood_of_the_batch(params, images, labels, num_classes, co
         for k in rates:
             state = state | {
                 k: with_tensors(
-                    tuned[k], [t.data - rates[k] * t.grad for t in list_tensors(tuned[k])]
+                    tuned[k],
+                    [t.data - rates[k] * t.grad for t in list_tensors(tuned[k])],
                 )
             }
     return seen, state

@@ -34,10 +34,15 @@ def test_heads_with_weights_of_all_sizes(student, reference):
     """
     weights = _weights(3, 2, 15, 15).transpose(0, 1)
     assert_close(
-        call_twice(student.attention_distance, weights, 5), reference.attention_distance(weights, 5)
+        call_twice(student.attention_distance, weights, 5),
+        reference.attention_distance(weights, 5),
     )
     assert_close_in_turn(
-        student.attention_distance, reference.attention_distance, weights, 5, others=(None, 3)
+        student.attention_distance,
+        reference.attention_distance,
+        weights,
+        5,
+        others=(None, 3),
     )
 
 
@@ -50,7 +55,9 @@ def test_one_row_and_one_column_are_lines(student):
         answer = student.attention_distance(_everybody_looks_at(0, 4), columns)
         assert_close(answer, tensor(1.5), what=f"the distance with {columns} columns")
         assert_close(
-            student.attention_distance(eye(4), columns), tensor(0.0), what="the distance to oneself"
+            student.attention_distance(eye(4), columns),
+            tensor(0.0),
+            what="the distance to oneself",
         )
 
 
@@ -70,7 +77,11 @@ def test_rows_and_columns_are_not_exchanged(student):
     """
     weights = _everybody_looks_at(0, 6)
     wide = (0 + 1 + 2 + 1 + 2**0.5 + 5**0.5) / 6
-    assert_close(student.attention_distance(weights, 3), tensor(wide), what="the distance on 2 x 3")
+    assert_close(
+        student.attention_distance(weights, 3),
+        tensor(wide),
+        what="the distance on 2 x 3",
+    )
     weights = _everybody_looks_at(2, 6)
     tall = (1 + 2**0.5 + 0 + 1 + 1 + 2**0.5) / 6
     assert_close(
@@ -92,7 +103,10 @@ def test_any_number_of_leading_axes_and_float32(student, reference):
             reference.attention_distance(weights, 3),
             atol=1e-5,
         )
-    assert_close(student.attention_distance(torch.ones(2, 1, 1, dtype=torch.float64), 1), zeros(2))
+    assert_close(
+        student.attention_distance(torch.ones(2, 1, 1, dtype=torch.float64), 1),
+        zeros(2),
+    )
 
 
 @points(0.5)
@@ -106,5 +120,7 @@ def test_weights_of_another_grid_are_refused(student):
         ((6, 6), -3, (6, 3)),
         ((5, 6), 3, (5, 6)),
     ):
-        assert_refused(student.attention_distance, _weights(*shape), columns, sizes=sizes)
+        assert_refused(
+            student.attention_distance, _weights(*shape), columns, sizes=sizes
+        )
     assert_refused(student.attention_distance, _weights(6, 3), 3, sizes=(6, 3))

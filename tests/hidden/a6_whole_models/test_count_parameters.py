@@ -47,7 +47,9 @@ def _counts(student, *keys, **changes):
 
 def _assert_count(student, key, expected, **changes):
     count = _counts(student, key, **changes)[key]
-    said = ", ".join(f"{name}={value}" for name, value in {**BASE, **changes}.items() if value)
+    said = ", ".join(
+        f"{name}={value}" for name, value in {**BASE, **changes}.items() if value
+    )
     assert isinstance(count, (int, float)), (
         f"{key!r} should be a number, and is {type(count).__name__}."
     )
@@ -70,7 +72,11 @@ def test_a_bias_is_as_wide_as_the_output(student):
     """Three of H·d and one of D for each attention, one of F and one of D for each MLP."""
     _assert_count(student, "attention", 3 * (4 * 7 * 10 + 3 * 10 + 7), biases=True)
     _assert_count(
-        student, "cross_attention", 3 * (4 * 7 * 10 + 3 * 10 + 7), num_encoder_layers=5, biases=True
+        student,
+        "cross_attention",
+        3 * (4 * 7 * 10 + 3 * 10 + 7),
+        num_encoder_layers=5,
+        biases=True,
     )
     _assert_count(student, "mlp", 3 * (2 * 7 * 11 + 11 + 7), biases=True)
 
@@ -111,7 +117,9 @@ def test_norms_are_two_a_block_or_three(student):
     comes on top.
     """
     _assert_count(student, "norms", 3 * 2 * 14, norms=True)
-    _assert_count(student, "norms", (5 * 2 + 3 * 3) * 14, norms=True, num_encoder_layers=5)
+    _assert_count(
+        student, "norms", (5 * 2 + 3 * 3) * 14, norms=True, num_encoder_layers=5
+    )
     _assert_count(student, "norms", (3 * 2 + 1) * 14, norms=True, final_norm=True)
     _assert_count(
         student,
@@ -136,7 +144,9 @@ def test_both_ends_of_the_model(student):
 def test_positions_count_where_they_are_learned(student):
     """context_length rows of D numbers, or nothing; one table, also where there is an encoder."""
     _assert_count(student, "positions", 91, learned_positions=True)
-    _assert_count(student, "positions", 91, learned_positions=True, num_encoder_layers=5)
+    _assert_count(
+        student, "positions", 91, learned_positions=True, num_encoder_layers=5
+    )
     _assert_count(student, "positions", 0)
 
 
@@ -182,7 +192,13 @@ def test_the_sizes_of_known_models(student):
     # 176 160 768 in matrices, 18 · 4096 and 12 · 5120 in biases, 30 · 2048 in norms, 37 888 000 in
     # the embedding
     _assert_count(
-        student, "total", 214_245_376, **first, num_encoder_layers=6, biases=True, norms=True
+        student,
+        "total",
+        214_245_376,
+        **first,
+        num_encoder_layers=6,
+        biases=True,
+        norms=True,
     )
 
 
@@ -215,5 +231,7 @@ def test_sizes_that_mean_nothing_are_refused(student):
     _assert_count(student, "attention", 3 * 4 * 7, num_heads=1, d_head=1)
     assert_refused(student.count_parameters, _config(d_model=0), sizes=(0,))
     assert_refused(student.count_parameters, _config(num_layers=-1), sizes=(-1,))
-    assert_refused(student.count_parameters, _config(num_encoder_layers=-1), sizes=(-1,))
+    assert_refused(
+        student.count_parameters, _config(num_encoder_layers=-1), sizes=(-1,)
+    )
     assert_refused(student.count_parameters, _config(d_ff=-5), sizes=(-5,))

@@ -99,7 +99,9 @@ def test_positions_count_places_not_tokens(student, reference):
         "The same word has the same logits at places 1 and 3."
     )
     order = tensor([0, 3, 2, 1, 4, 5, 6, 7, 8])
-    swapped = student.decoder_lm(ids, {**params, "positions": params["positions"][order]}, settings)
+    swapped = student.decoder_lm(
+        ids, {**params, "positions": params["positions"][order]}, settings
+    )
     assert_close(swapped, logits[:, order[:5]].detach())
 
 
@@ -111,8 +113,13 @@ def test_a_last_norm_stands_before_the_unembedding(student, reference):
     params, settings = _model(reference, layers=0)
     params = {**params, "embed": 20 * params["embed"], "positions": zeros(9, 6)}
     ids = randint(0, 11, (3, 2))
-    normed = reference.layer_norm(params["embed"][ids], params["lnf_gamma"], params["lnf_beta"])
-    assert_close(call_twice(student.decoder_lm, ids, params, settings), normed @ params["unembed"])
+    normed = reference.layer_norm(
+        params["embed"][ids], params["lnf_gamma"], params["lnf_beta"]
+    )
+    assert_close(
+        call_twice(student.decoder_lm, ids, params, settings),
+        normed @ params["unembed"],
+    )
 
 
 @points(0.5)
@@ -124,7 +131,9 @@ def test_gradients_reach_every_parameter(student, reference):
     for tied in (True, False):
         params, settings = _model(reference, layers=0 if tied else 1, tied=tied)
         arguments = ids, learned(reference, params), settings
-        assert_same_gradients(student.decoder_lm, reference.decoder_lm, *arguments, tolerance=1e-5)
+        assert_same_gradients(
+            student.decoder_lm, reference.decoder_lm, *arguments, tolerance=1e-5
+        )
 
 
 @points(0.5)
@@ -153,7 +162,9 @@ def test_half_precision_stays_half_precision(student, reference):
     ids = randint(0, 11, (1, 4))
     own = student.decoder_lm(ids, params, settings).detach()
     assert_varies(own, above=1e-3, what="your answer in float64")
-    assert_close(student.decoder_lm(ids, half, settings), own.half(), atol=6e-2, rtol=6e-2)
+    assert_close(
+        student.decoder_lm(ids, half, settings), own.half(), atol=6e-2, rtol=6e-2
+    )
 
 
 @points(0.5)
@@ -164,9 +175,13 @@ def test_texts_and_ids_that_do_not_fit_are_refused(student, reference):
     params, settings = _model(reference, layers=0)
     logits = student.decoder_lm(tensor([[10]]), params, settings)
     assert_varies(logits, above=1e-3, what="the logits of token 10")
-    assert_refused(student.decoder_lm, randint(0, 11, (2, 10)), params, settings, sizes=(10, 9))
+    assert_refused(
+        student.decoder_lm, randint(0, 11, (2, 10)), params, settings, sizes=(10, 9)
+    )
     assert_refused(student.decoder_lm, tensor([[3, 11]]), params, settings, sizes=(11,))
-    assert_refused(student.decoder_lm, tensor([[3, -1]]), params, settings, sizes=(-1, 11))
+    assert_refused(
+        student.decoder_lm, tensor([[3, -1]]), params, settings, sizes=(-1, 11)
+    )
 
 
 @points(1)

@@ -44,7 +44,11 @@ def _model(reference, encoder=1, decoder=1, trained_norms=False):
     if not trained_norms:
         for side in ("encoder", "decoder"):
             for mine, block in zip(moved[side], params[side], strict=True):
-                mine |= {name: t.double() for name, t in block.items() if name.startswith("ln")}
+                mine |= {
+                    name: t.double()
+                    for name, t in block.items()
+                    if name.startswith("ln")
+                }
     return moved, settings
 
 
@@ -82,7 +86,9 @@ def test_each_of_the_three_norms_has_its_own_parameters(student, reference):
     params, settings = _model(reference, trained_norms=True)
     src, tgt = _words()
     expected = reference.encoder_decoder(src, tgt, None, params, settings)
-    assert_close(student.encoder_decoder(src, tgt, None, params, settings), expected, atol=1e-5)
+    assert_close(
+        student.encoder_decoder(src, tgt, None, params, settings), expected, atol=1e-5
+    )
 
 
 @points(1.5)
@@ -94,9 +100,13 @@ def test_padding_of_the_source_is_seen_by_nobody(student, reference):
     params, settings = _model(reference)
     src, tgt = _words(2)
     mask = _mask(5, 2)
-    masked = _assert_padding_is_unseen(student, src, tgt, mask, (5, 2), params, settings)
+    masked = _assert_padding_is_unseen(
+        student, src, tgt, mask, (5, 2), params, settings
+    )
     other = torch.where(mask, src, (src + 1) % 9)
-    assert_close(student.encoder_decoder(other, tgt, mask.unsqueeze(1), params, settings), masked)
+    assert_close(
+        student.encoder_decoder(other, tgt, mask.unsqueeze(1), params, settings), masked
+    )
 
 
 @points(0.5)
@@ -106,7 +116,9 @@ def test_masks_belong_to_sentences(student, reference):
     """
     params, settings = _model(reference)
     src, tgt = _words(4, 4, 4)
-    _assert_padding_is_unseen(student, src, tgt, _mask(4, 2, 4, 4), (4, 2, 4, 4), params, settings)
+    _assert_padding_is_unseen(
+        student, src, tgt, _mask(4, 2, 4, 4), (4, 2, 4, 4), params, settings
+    )
 
 
 def _assert_padding_is_unseen(student, src, tgt, mask, lengths, params, settings):
@@ -162,7 +174,9 @@ def test_positions_are_added_on_both_sides(student, reference):
     assert_close(answer, x @ params["unembed"], atol=1e-5)
     params, settings = _model(reference, encoder=0)
     expected = reference.encoder_decoder(src, tgt, None, params, settings)
-    assert_close(student.encoder_decoder(src, tgt, None, params, settings), expected, atol=1e-5)
+    assert_close(
+        student.encoder_decoder(src, tgt, None, params, settings), expected, atol=1e-5
+    )
 
 
 @points(0.5)
@@ -186,7 +200,10 @@ def test_half_precision_stays_half_precision(student, reference):
     own = student.encoder_decoder(src, tgt, None, params, settings).detach()
     assert_varies(own, above=1e-3, what="your answer in float64")
     assert_close(
-        student.encoder_decoder(src, tgt, None, half, settings), own.half(), atol=6e-2, rtol=6e-2
+        student.encoder_decoder(src, tgt, None, half, settings),
+        own.half(),
+        atol=6e-2,
+        rtol=6e-2,
     )
 
 
@@ -203,8 +220,12 @@ def test_sentences_do_not_meet(student, reference):
     )
     alone = student.encoder_decoder(src[2:], tgt[2:], None, params, settings)
     assert_close(alone, together[2:].detach(), what="the last sentence alone")
-    empty = student.encoder_decoder(src[:1, :1], tgt[:1, :1], zeros(1, 1).bool(), params, settings)
-    assert empty.shape == (1, 1, 11), "One source word and one target word give [1, 1, V]."
+    empty = student.encoder_decoder(
+        src[:1, :1], tgt[:1, :1], zeros(1, 1).bool(), params, settings
+    )
+    assert empty.shape == (1, 1, 11), (
+        "One source word and one target word give [1, 1, V]."
+    )
     assert bool(empty.isfinite().all()), (
         "A source without a real word gives logits that are not finite."
     )
@@ -221,9 +242,26 @@ def test_what_cannot_belong_together_is_refused(student, reference):
     f = student.encoder_decoder
     assert_refused(f, src, tgt[:2], None, params, settings, sizes=(3, 2))
     assert_refused(f, src[:2], tgt, None, params, settings, sizes=(2, 3))
-    for rows, places, wrong in ((3, 7, 7), (3, 4, 4), (2, 5, 2), (4, 5, 4), (5, 3, 5), (1, 15, 15)):
+    for rows, places, wrong in (
+        (3, 7, 7),
+        (3, 4, 4),
+        (2, 5, 2),
+        (4, 5, 4),
+        (5, 3, 5),
+        (1, 15, 15),
+    ):
         assert_refused(
-            f, src, tgt, ones(rows, places).bool(), params, settings, sizes=(wrong, 3, 5)
+            f,
+            src,
+            tgt,
+            ones(rows, places).bool(),
+            params,
+            settings,
+            sizes=(wrong, 3, 5),
         )
-    assert_refused(f, tensor([[3, 9]]), tensor([[1]]), None, params, settings, sizes=(9,))
-    assert_refused(f, tensor([[3, 2]]), tensor([[11, 1]]), None, params, settings, sizes=(11,))
+    assert_refused(
+        f, tensor([[3, 9]]), tensor([[1]]), None, params, settings, sizes=(9,)
+    )
+    assert_refused(
+        f, tensor([[3, 2]]), tensor([[11, 1]]), None, params, settings, sizes=(11,)
+    )

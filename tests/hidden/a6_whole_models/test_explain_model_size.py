@@ -11,9 +11,7 @@ pytestmark = [uses("count_parameters")]
 def _check(student, millions, num_blocks, d_model, low, high):
     """The evidence for a claim: it is possible, and it gives the claim."""
     evidence = student.explain_model_size(millions, num_blocks, d_model, low, high)
-    said = (
-        f"For {millions}M, {num_blocks} blocks, D = {d_model} and a vocabulary of {low} to {high}"
-    )
+    said = f"For {millions}M, {num_blocks} blocks, D = {d_model} and a vocabulary of {low} to {high}"
     is_triple = isinstance(evidence, (tuple, list)) and len(evidence) == 3
     assert is_triple, f"{said} the answer should be three numbers, and is {evidence!r}."
     assert all(type(number) is int for number in evidence), (
@@ -55,7 +53,9 @@ def test_other_encoder_decoders(student):
     _check(student, 63, 12, 512, 36_500, 37_500)
     _check(student, 33, 9, 500, 9_900, 10_100)  # 8 + 1 blocks: 24 + 4 + 5
     _check(student, 43, 11, 500, 9_950, 10_050)  # 6 + 5 blocks: 18 + 20 + 5
-    _check(student, 198, 11, 1024, 29_950, 29_960)  # 4 + 7 blocks: 198.44, with norms 198.50
+    _check(
+        student, 198, 11, 1024, 29_950, 29_960
+    )  # 4 + 7 blocks: 198.44, with norms 198.50
 
 
 @points(1)
@@ -73,7 +73,9 @@ def test_claims_that_nothing_explains(student, reference):
     """
     for claim in ((190, 12, 1024, 36_500, 37_500), (213, 12, 1024, 20_900, 20_950)):
         evidence = student.explain_model_size(*claim)
-        assert evidence is None, f"explain_model_size{claim} should be None, and is {evidence!r}."
+        assert evidence is None, (
+            f"explain_model_size{claim} should be None, and is {evidence!r}."
+        )
     _check(student, 214, 12, 1024, 36_500, 37_500)
     # the claim of the lecture with one number changed, the others as they are
     for claim in (
@@ -85,6 +87,8 @@ def test_claims_that_nothing_explains(student, reference):
     ):
         if reference.explain_model_size(*claim) is None:
             answer = student.explain_model_size(*claim)
-            assert answer is None, f"explain_model_size{claim} should be None, and is {answer!r}."
+            assert answer is None, (
+                f"explain_model_size{claim} should be None, and is {answer!r}."
+            )
         else:
             _check(student, *claim)

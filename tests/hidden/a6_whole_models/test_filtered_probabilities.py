@@ -26,7 +26,9 @@ def _slow(logits, temperature, top_k=None, top_p=None):
         kept = ranked if top_k is None else ranked[:top_k]
         if top_p is not None:
             share, nucleus = float(sum(p[i] for i in kept)), []
-            while kept and (not nucleus or float(sum(p[i] for i in nucleus)) < top_p * share):
+            while kept and (
+                not nucleus or float(sum(p[i] for i in nucleus)) < top_p * share
+            ):
                 nucleus.append(kept[len(nucleus)])
             kept = nucleus
         mask = torch.zeros(len(p), dtype=torch.bool)
@@ -49,7 +51,9 @@ def test_temperature_divides_the_logits(student):
     for temperature in (0.5, 1.7, 1):
         answer = call_twice(student.filtered_probabilities, logits, temperature)
         assert_close(answer, torch.softmax(logits / temperature, dim=-1))
-    assert_close_in_turn(student.filtered_probabilities, _slow, logits, 0.5, others=(None, 1.7))
+    assert_close_in_turn(
+        student.filtered_probabilities, _slow, logits, 0.5, others=(None, 1.7)
+    )
 
 
 @points(1)
@@ -60,7 +64,9 @@ def test_temperature_zero_is_the_likeliest_token(student):
         student.filtered_probabilities(logits, 0),
         tensor([[0.0, 1.0, 0, 0, 0], [0.0, 0, 0, 0, 1.0]]),
     )
-    assert_close(student.filtered_probabilities(logits, 0.0, 3, 0.9).sum(dim=-1), ones(2))
+    assert_close(
+        student.filtered_probabilities(logits, 0.0, 3, 0.9).sum(dim=-1), ones(2)
+    )
     tied = student.filtered_probabilities(tensor([[2.0, 7.0, 7.0, 1.0, 7.0]]), 0.0)
     assert_close(
         tied.sort(dim=-1).values,
@@ -76,14 +82,18 @@ def test_top_k_keeps_exactly_k_where_they_stand(student):
     """
     logits = 2 * randn(3, 7)
     for k in (1, 3, 6):
-        assert_close(student.filtered_probabilities(logits, 1.0, top_k=k), _slow(logits, 1.0, k))
+        assert_close(
+            student.filtered_probabilities(logits, 1.0, top_k=k), _slow(logits, 1.0, k)
+        )
     ties = tensor([[3.0, 1.0, 3.0, 1.0, 1.0, -2.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
     for k in (3, 5):
         kept = _kept(student.filtered_probabilities(ties, 1.0, top_k=k)).tolist()
         assert kept == [k, k], (
             f"With equally likely tokens and top_k = {k} your rows keep {kept} tokens."
         )
-    assert_close(student.filtered_probabilities(logits, 1.0), torch.softmax(logits, dim=-1))
+    assert_close(
+        student.filtered_probabilities(logits, 1.0), torch.softmax(logits, dim=-1)
+    )
 
 
 @points(0.5)
@@ -92,7 +102,8 @@ def test_more_than_the_vocabulary_is_all_of_it(student):
     logits = randn(2, 7)
     for k in (7, 50):
         assert_close(
-            student.filtered_probabilities(logits, 1.0, top_k=k), torch.softmax(logits, dim=-1)
+            student.filtered_probabilities(logits, 1.0, top_k=k),
+            torch.softmax(logits, dim=-1),
         )
 
 
@@ -104,10 +115,12 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p(student):
     logits = 1.5 * randn(5, 11)
     for p in (0.3, 0.6, 0.9):
         assert_close(
-            student.filtered_probabilities(logits, 1.0, top_p=p), _slow(logits, 1.0, None, p)
+            student.filtered_probabilities(logits, 1.0, top_p=p),
+            _slow(logits, 1.0, None, p),
         )
     assert_close(
-        student.filtered_probabilities(logits, 1.0, top_p=1.0), torch.softmax(logits, dim=-1)
+        student.filtered_probabilities(logits, 1.0, top_p=1.0),
+        torch.softmax(logits, dim=-1),
     )
     kept = _kept(student.filtered_probabilities(zeros(1, 4), 1.0, top_p=0.5)).tolist()
     assert kept == [2], (
@@ -121,7 +134,9 @@ def test_at_least_one_token_stays(student):
     logits = tensor([[0.5, 0.1, 0.9, 0.3, 0.7], [30.0, 0.0, 1.0, 2.0, 3.0]])
     expected = tensor([[0.0, 0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]])
     assert_close(student.filtered_probabilities(logits, 1.0, top_p=1e-6), expected)
-    assert_close(student.filtered_probabilities(logits[1:], 1.0, top_p=0.5), expected[1:])
+    assert_close(
+        student.filtered_probabilities(logits[1:], 1.0, top_p=0.5), expected[1:]
+    )
 
 
 @points(1)
@@ -131,13 +146,16 @@ def test_top_p_counts_what_top_k_left(student):
     """
     logits = torch.log(tensor([[0.3, 0.1, 0.4, 0.2]]))
     assert_close(
-        student.filtered_probabilities(logits, 1.0, 2, 0.55), tensor([[0.0, 0.0, 1.0, 0.0]])
+        student.filtered_probabilities(logits, 1.0, 2, 0.55),
+        tensor([[0.0, 0.0, 1.0, 0.0]]),
     )
     assert_close(
-        student.filtered_probabilities(logits, 1.0, 2, 0.6), tensor([[3 / 7, 0.0, 4 / 7, 0.0]])
+        student.filtered_probabilities(logits, 1.0, 2, 0.6),
+        tensor([[3 / 7, 0.0, 4 / 7, 0.0]]),
     )
     assert_close(
-        student.filtered_probabilities(logits, 1.0, 3, 0.75), tensor([[3 / 7, 0.0, 4 / 7, 0.0]])
+        student.filtered_probabilities(logits, 1.0, 3, 0.75),
+        tensor([[3 / 7, 0.0, 4 / 7, 0.0]]),
     )
 
 
@@ -147,8 +165,12 @@ def test_temperature_comes_before_top_p(student):
     and p = 0.6.
     """
     logits = torch.log(tensor([[0.36, 0.64]]))
-    assert_close(student.filtered_probabilities(logits, 0.5, top_p=0.7), tensor([[0.0, 1.0]]))
-    assert_close(student.filtered_probabilities(logits, 2.0, top_p=0.6), tensor([[3 / 7, 4 / 7]]))
+    assert_close(
+        student.filtered_probabilities(logits, 0.5, top_p=0.7), tensor([[0.0, 1.0]])
+    )
+    assert_close(
+        student.filtered_probabilities(logits, 2.0, top_p=0.6), tensor([[3 / 7, 4 / 7]])
+    )
 
 
 @points(0.5)
@@ -164,7 +186,8 @@ def test_large_logits_and_half_precision(student):
     assert_close(student.filtered_probabilities(deep, 1.0, 2), expected, atol=1e-3)
     narrow = tensor([[900.0, 890.0, 0.0, -900.0]]).half()
     assert_close(
-        student.filtered_probabilities(narrow, 0.01, 3, 0.9), tensor([[1.0, 0.0, 0.0, 0.0]]).half()
+        student.filtered_probabilities(narrow, 0.01, 3, 0.9),
+        tensor([[1.0, 0.0, 0.0, 0.0]]).half(),
     )
     rows = tensor([[2000.0, 1968.0, 0.0, 0.0], [-2040.0, -2008.0, -40.0, -40.0]]).half()
     expected = tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]).half()

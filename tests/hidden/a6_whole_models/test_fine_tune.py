@@ -29,7 +29,12 @@ def _task(reference, layers=1, patch=2):
     what comes before rates and steps.
     """
     settings = small_config(
-        vocab_size=1, d_model=5, num_layers=layers, d_head=3, context_length=4, patch=patch
+        vocab_size=1,
+        d_model=5,
+        num_layers=layers,
+        d_head=3,
+        context_length=4,
+        patch=patch,
     )
     params = reference.random_vit(settings, 1, 4, 5)
     params = shaken(reference, params, 0.4)
@@ -90,16 +95,22 @@ def test_what_has_no_step_size_is_frozen(student, reference):
     """
     params, images, labels, classes, settings = _task(reference, patch=1)
     rates = HEAD | {"positions": 0.5}
-    _, tuned = _tuned(student, reference, params, images, labels, classes, settings, rates, 2)
+    _, tuned = _tuned(
+        student, reference, params, images, labels, classes, settings, rates, 2
+    )
     for name in params.keys() - rates.keys():
         pairs = zip(
-            reference.list_tensors(tuned[name]), reference.list_tensors(params[name]), strict=True
+            reference.list_tensors(tuned[name]),
+            reference.list_tensors(params[name]),
+            strict=True,
         )
         assert all(torch.equal(mine.detach(), before) for mine, before in pairs), (
             f"{name} should be frozen, and it changed."
         )
     moved = (tuned["positions"].detach() - params["positions"]).abs().max()
-    assert 1e-5 < float(moved) < 1e3, "positions has a step size, and should move a little."
+    assert 1e-5 < float(moved) < 1e3, (
+        "positions has a step size, and should move a little."
+    )
 
 
 @points(0.75)
@@ -109,8 +120,12 @@ def test_every_group_goes_at_its_own_pace(student, reference):
     """
     params, images, labels, classes, settings = _task(reference)
     rates = {name: 0.1 + 0.15 * place for place, name in enumerate(params)}
-    _, tuned = _tuned(student, reference, params, images, labels, classes, settings, rates, 2)
-    _, expected = reference.fine_tune(params, images, labels, classes, settings, rates, 2)
+    _, tuned = _tuned(
+        student, reference, params, images, labels, classes, settings, rates, 2
+    )
+    _, expected = reference.fine_tune(
+        params, images, labels, classes, settings, rates, 2
+    )
     for name in params:
         _assert_same_group(name, tuned[name], expected[name])
 
@@ -126,9 +141,13 @@ def test_the_new_head_knows_nothing(student, reference):
         losses, tuned = _tuned(
             student, reference, params, images, labels, classes, settings, HEAD, 1
         )
-        assert_close(losses[0], math.log(classes), what=f"the first loss with {classes} classes")
+        assert_close(
+            losses[0], math.log(classes), what=f"the first loss with {classes} classes"
+        )
         shares = torch.bincount(labels, minlength=classes).double() / 4
-        assert_close(tuned["b_head"], HEAD["b_head"] * (shares - 1 / classes), what="b_head")
+        assert_close(
+            tuned["b_head"], HEAD["b_head"] * (shares - 1 / classes), what="b_head"
+        )
 
 
 @points(0.75)
@@ -139,9 +158,13 @@ def test_the_losses_are_those_before_each_step(student, reference):
     arguments = (*_task(reference, layers=0), HEAD, 3)
     losses, _ = _tuned(student, reference, *arguments)
     assert isinstance(losses, (list, tuple)), "losses should be a list."
-    assert all(isinstance(loss, float) for loss in losses), "losses should be Python floats."
+    assert all(isinstance(loss, float) for loss in losses), (
+        "losses should be Python floats."
+    )
     assert_close(
-        tensor(list(losses)), tensor(reference.fine_tune(*arguments)[0]), what="the losses"
+        tensor(list(losses)),
+        tensor(reference.fine_tune(*arguments)[0]),
+        what="the losses",
     )
     params, images, labels, classes, settings = _task(reference, layers=2)
     large = with_large_scores(params)
@@ -167,15 +190,27 @@ def test_no_step_puts_the_new_head_on(student, reference):
     """
     params, images, labels, classes, settings = _task(reference)
     params, images = (
-        reference.with_tensors(params, [w.float() for w in reference.list_tensors(params)]),
+        reference.with_tensors(
+            params, [w.float() for w in reference.list_tensors(params)]
+        ),
         images.float(),
     )
-    losses, tuned = _tuned(student, reference, params, images, labels, classes, settings, HEAD, 0)
+    losses, tuned = _tuned(
+        student, reference, params, images, labels, classes, settings, HEAD, 0
+    )
     assert_equal(len(losses), 0, what="the number of losses")
     _assert_same_group("blocks", tuned["blocks"], params["blocks"])
     assert_close(tuned["w_head"], torch.zeros(5, 3), what="w_head")
     _, tuned = _tuned(
-        student, reference, params, images, labels, classes, settings, {"positions": 0.1}, 1
+        student,
+        reference,
+        params,
+        images,
+        labels,
+        classes,
+        settings,
+        {"positions": 0.1},
+        1,
     )
     assert_close(tuned["w_head"], torch.zeros(5, 3), what="w_head")
 
@@ -203,11 +238,15 @@ def test_frozen_parameters_cost_no_gradient(student, reference):
     """
     params, images, labels, classes, settings = _task(reference)
     looking = student.cost("vit_logits", images, params, settings).flops
-    answer, cost = student.counted("fine_tune", params, images, labels, classes, settings, HEAD, 1)
+    answer, cost = student.counted(
+        "fine_tune", params, images, labels, classes, settings, HEAD, 1
+    )
     _, tuned = _parts(answer, params, classes)
     assert_varies(tuned["w_head"], above=1e-3, what="w_head after a step")
     share = cost.flops / looking
-    assert share < 1.5, f"A step costs as much as looking at the images {share:.1f} times."
+    assert share < 1.5, (
+        f"A step costs as much as looking at the images {share:.1f} times."
+    )
 
 
 @points(0.5)
@@ -220,15 +259,39 @@ def test_names_steps_and_labels_that_cannot_be_are_refused(student, reference):
         HEAD | rates for rates in ({"head": 0.1}, {"positions": -1}, {"positions": 0})
     )
     assert_refused(
-        student.fine_tune, params, images, labels, classes, settings, unknown, 1, naming="head"
+        student.fine_tune,
+        params,
+        images,
+        labels,
+        classes,
+        settings,
+        unknown,
+        1,
+        naming="head",
     )
     assert_refused(
-        student.fine_tune, params, images, labels, classes, settings, uphill, 1, sizes=(-1,)
+        student.fine_tune,
+        params,
+        images,
+        labels,
+        classes,
+        settings,
+        uphill,
+        1,
+        sizes=(-1,),
     )
     for wrong in (3, -1):
         strange = tensor([0, 1, 2, wrong])
         assert_refused(
-            student.fine_tune, params, images, strange, classes, settings, HEAD, 1, sizes=(wrong, 3)
+            student.fine_tune,
+            params,
+            images,
+            strange,
+            classes,
+            settings,
+            HEAD,
+            1,
+            sizes=(wrong, 3),
         )
     tuned = student.fine_tune(params, images, labels, classes, settings, still, 1)[1]
     assert_close(tuned["positions"], params["positions"], what="positions")

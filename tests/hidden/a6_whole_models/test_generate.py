@@ -76,7 +76,12 @@ def _dice(probabilities):
     and that decides.
     """
     v = len(probabilities)
-    params = {"embed": zeros(v, v), "positions": zeros(50, v), "blocks": [], "lnf_gamma": ones(v)}
+    params = {
+        "embed": zeros(v, v),
+        "positions": zeros(50, v),
+        "blocks": [],
+        "lnf_gamma": ones(v),
+    }
     params |= {"lnf_beta": torch.log(tensor(probabilities)), "unembed": eye(v)}
     return params, _settings(v, v)
 
@@ -99,7 +104,8 @@ def test_the_last_token_of_each_row_decides(student):
     prompt = tensor([[0, 1, 2], [5, 5, 0], [6, 0, 4]])
     text = call_twice(student.generate, params, prompt, 4, settings, temperature=0.0)
     assert_close(
-        text, tensor([[0, 1, 2, 5, 1, 4, 0], [5, 5, 0, 3, 6, 2, 5], [6, 0, 4, 0, 3, 6, 2]])
+        text,
+        tensor([[0, 1, 2, 5, 1, 4, 0], [5, 5, 0, 3, 6, 2, 5], [6, 0, 4, 0, 3, 6, 2]]),
     )
 
 
@@ -129,7 +135,9 @@ def test_the_model_reads_the_last_tokens_that_fit(student, reference):
     token was read, and from what place.
     """
     params, settings = _chain(context=5)
-    text = student.generate(params, tensor([[4, 4, 1], [0, 5, 2]]), 4, settings, temperature=0.0)
+    text = student.generate(
+        params, tensor([[4, 4, 1], [0, 5, 2]]), 4, settings, temperature=0.0
+    )
     assert_close(text, tensor([[4, 4, 1, 4, 0, 3, 6], [0, 5, 2, 5, 1, 4, 0]]))
     params, settings = _place(context=5)
     text = student.generate(params, tensor([[1, 1, 1]]), 4, settings, temperature=0.0)
@@ -137,8 +145,13 @@ def test_the_model_reads_the_last_tokens_that_fit(student, reference):
     params, settings = _random(reference, context=5)
     for n, num_new in ((4, 3), (7, 2)):
         prompt = randint(0, 13, (2, n))
-        expected = reference.generate(params, prompt, num_new, settings, temperature=0.0)
-        assert_close(student.generate(params, prompt, num_new, settings, temperature=0.0), expected)
+        expected = reference.generate(
+            params, prompt, num_new, settings, temperature=0.0
+        )
+        assert_close(
+            student.generate(params, prompt, num_new, settings, temperature=0.0),
+            expected,
+        )
 
 
 @points(1)
@@ -149,9 +162,13 @@ def test_a_row_that_has_ended_stays_ended(student):
     params, settings = _chain()
     prompt = tensor([[0, 2], [3, 3], [1, 0]])
     text = student.generate(params, prompt, 4, settings, temperature=0.0)
-    assert_close(text, tensor([[0, 2, 5, 1, 4, 0], [3, 3, 6, 2, 5, 1], [1, 0, 3, 6, 2, 5]]))
+    assert_close(
+        text, tensor([[0, 2, 5, 1, 4, 0], [3, 3, 6, 2, 5, 1], [1, 0, 3, 6, 2, 5]])
+    )
     text = student.generate(params, prompt, 4, settings, temperature=0.0, eos_id=5)
-    assert_close(text, tensor([[0, 2, 5, 5, 5, 5], [3, 3, 6, 2, 5, 5], [1, 0, 3, 6, 2, 5]]))
+    assert_close(
+        text, tensor([[0, 2, 5, 5, 5, 5], [3, 3, 6, 2, 5, 5], [1, 0, 3, 6, 2, 5]])
+    )
     text = student.generate(
         params, tensor([[1, 1], [0, 2]]), 3, settings, temperature=0.0, eos_id=0
     )
@@ -172,9 +189,13 @@ def test_an_eos_in_the_prompt_does_not_count(student):
 def test_there_are_always_as_many_new_tokens(student):
     """All rows end with their first token, and five were asked for; then none is asked for."""
     params, settings = _chain()
-    text = student.generate(params, tensor([[2], [2]]), 5, settings, temperature=0.0, eos_id=5)
+    text = student.generate(
+        params, tensor([[2], [2]]), 5, settings, temperature=0.0, eos_id=5
+    )
     assert_close(text, tensor([[2, 5, 5, 5, 5, 5], [2, 5, 5, 5, 5, 5]]))
-    assert_close(student.generate(params, tensor([[4, 1]]), 0, settings), tensor([[4, 1]]))
+    assert_close(
+        student.generate(params, tensor([[4, 1]]), 0, settings), tensor([[4, 1]])
+    )
 
 
 @points(1)
@@ -185,9 +206,9 @@ def test_seeds_decide_and_every_token_has_its_own_throw(student):
     params, settings = _dice([1 / 7] * 7)
     prompt = zeros(150, 1).long()
     text = call_twice(student.generate, params, prompt, 3, settings, seed=4)
-    assert not torch.equal(student.generate(params, prompt, 3, settings, seed=5), text), (
-        "Two seeds give the same text."
-    )
+    assert not torch.equal(
+        student.generate(params, prompt, 3, settings, seed=5), text
+    ), "Two seeds give the same text."
     assert_equal(list(text.shape), [150, 4], what="the shape")
     for a, b in ((1, 2), (2, 3)):
         equal = float((text[:, a] == text[:, b]).double().mean())
@@ -226,7 +247,9 @@ def test_frequencies_follow_the_filtered_probabilities(student):
         _assert_shares(text[:, -1], expected, said)
         text = student.generate(params, prompt, 2, settings, eos_id=0, **keywords)
         _assert_shares(text[:, 1], expected, f"{said} and an eos_id")
-        assert bool((text[text[:, 1] == 0, 2] == 0).all()), f"With {said} a row does not end."
+        assert bool((text[text[:, 1] == 0, 2] == 0).all()), (
+            f"With {said} a row does not end."
+        )
     for setting in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"eos_id": 0}):
         texts = [
             student.generate(params, prompt, 2, settings, seed=seed, **setting)
@@ -236,7 +259,9 @@ def test_frequencies_follow_the_filtered_probabilities(student):
     ended = texts[1][:, 1] == 0
     assert bool((texts[1][ended, 2] == 0).all()), "With a seed a row does not end."
     again = student.generate(params, prompt, 2, settings)
-    assert torch.equal(again, unfiltered), "The first call, made again, has another answer."
+    assert torch.equal(again, unfiltered), (
+        "The first call, made again, has another answer."
+    )
 
 
 def _assert_shares(tokens, expected, said):
@@ -261,7 +286,9 @@ def test_other_peoples_random_numbers_stay_the_same(student):
     text = student.generate(params, tensor([[1], [2]]), 3, settings)
     assert_equal(list(text.shape), [2, 4], what="the shape")
     assert_equal(text[:, 0].tolist(), [1, 2], what="the prompt")
-    assert peek() == undisturbed, "After generate the global random state is another one."
+    assert peek() == undisturbed, (
+        "After generate the global random state is another one."
+    )
 
 
 @points(0.5)
@@ -270,7 +297,11 @@ def test_what_cannot_be_continued_is_refused(student):
     fine.
     """
     params, settings = _chain()
-    text = student.generate(params, tensor([[1, 2], [4, 0], [3, 5]]).T, 1, settings, 0.0)
+    text = student.generate(
+        params, tensor([[1, 2], [4, 0], [3, 5]]).T, 1, settings, 0.0
+    )
     assert_equal(text.tolist(), [[1, 4, 3, 6], [2, 0, 5, 1]], what="the text")
-    assert_refused(student.generate, params, tensor([[1, 2]]), -1, settings, sizes=(-1,))
+    assert_refused(
+        student.generate, params, tensor([[1, 2]]), -1, settings, sizes=(-1,)
+    )
     assert_refused(student.generate, params, zeros(2, 0).long(), 3, settings)

@@ -47,7 +47,12 @@ def _model(reference):
 
 def _chain(v=7, step=3):
     """A decoder without blocks: after word i comes i + step, modulo V."""
-    params = {"src_embed": zeros(5, v), "tgt_embed": 20 * eye(v), "encoder": [], "decoder": []}
+    params = {
+        "src_embed": zeros(5, v),
+        "tgt_embed": 20 * eye(v),
+        "encoder": [],
+        "decoder": [],
+    }
     return params | {"unembed": eye(v).roll(step, dims=1)}, _settings(v, v, 0, 0)
 
 
@@ -81,7 +86,9 @@ def test_words_follow_from_the_source_and_all_words_before(student, reference):
     assert len({tuple(row) for row in expected.tolist()}) > 2, (
         "The suite's own model says one thing to all."
     )
-    assert_close(student.greedy_translate(src, None, params, settings, 1, -1, 4), expected)
+    assert_close(
+        student.greedy_translate(src, None, params, settings, 1, -1, 4), expected
+    )
     everything, first = torch.ones(4, 5).bool(), (torch.arange(5) < 1).expand(4, 5)
     for source, mask, weights, setup in (
         (8 - src, None, params, settings),
@@ -110,10 +117,14 @@ def test_each_row_ends_on_its_own(student, reference):
     src = randint(0, 9, (5, 4))
     free = reference.greedy_translate(src, None, params, settings, 1, -1, 4)
     spread = {
-        word: len({tuple((row == word).nonzero().flatten()[:1].tolist()) for row in free})
+        word: len(
+            {tuple((row == word).nonzero().flatten()[:1].tolist()) for row in free}
+        )
         for word in range(13)
     }
-    eos = max(spread, key=lambda word: spread[word])  # the word with most different first places
+    eos = max(
+        spread, key=lambda word: spread[word]
+    )  # the word with most different first places
     ended = ((free == eos).cumsum(dim=1) > 0).roll(1, dims=1)
     ended[:, 0] = False
     assert_close(student.greedy_translate(src, None, params, settings, 1, -1, 4), free)
@@ -137,7 +148,9 @@ def test_padding_of_the_source_does_not_matter(student, reference):
     src, mask = randint(0, 9, (3, 5)), torch.arange(5) < tensor([5, 2, 3])[:, None]
     expected = reference.greedy_translate(src, mask, params, settings, 1, -1, 3)
     other = torch.where(mask, src, (src + 4) % 9)
-    assert_close(student.greedy_translate(other, mask, params, settings, 1, -1, 3), expected)
+    assert_close(
+        student.greedy_translate(other, mask, params, settings, 1, -1, 3), expected
+    )
 
 
 @points(0.5)
@@ -148,7 +161,12 @@ def test_the_start_token_is_read_and_not_returned(student):
     """
     params, settings = _chain()
     src = tensor([[1, 2], [3, 4]])
-    cases = ((0, 9, [3, 6, 2, 5]), (2, 5, [5, 5, 5, 5]), (1, 0, [4, 0, 0, 0]), (0, 0, [3, 6, 2, 5]))
+    cases = (
+        (0, 9, [3, 6, 2, 5]),
+        (2, 5, [5, 5, 5, 5]),
+        (1, 0, [4, 0, 0, 0]),
+        (0, 0, [3, 6, 2, 5]),
+    )
     for start, eos, words in cases:
         assert_close(
             student.greedy_translate(src, None, params, settings, start, eos, 4),
@@ -163,7 +181,10 @@ def test_there_are_always_max_new_words(student):
     src = tensor([[1, 2], [3, 4], [0, 0]])
     answer = call_twice(student.greedy_translate, src, None, params, settings, 1, 4, 5)
     assert_close(answer, tensor([[4] * 5] * 3))
-    assert_close(student.greedy_translate(src, None, params, settings, 1, 4, 0), zeros(3, 0).long())
+    assert_close(
+        student.greedy_translate(src, None, params, settings, 1, 4, 0),
+        zeros(3, 0).long(),
+    )
 
 
 @points(0.5)
@@ -171,5 +192,10 @@ def test_a_negative_number_of_words_is_refused(student):
     """max_new = -1: ValueError. One word is fine, and so is a source that is a view."""
     params, settings = _chain()
     src = tensor([[1, 2], [3, 4], [0, 1]]).T
-    assert_close(student.greedy_translate(src, None, params, settings, 1, 9, 1), tensor([[4], [4]]))
-    assert_refused(student.greedy_translate, src, None, params, settings, 1, 9, -1, sizes=(-1,))
+    assert_close(
+        student.greedy_translate(src, None, params, settings, 1, 9, 1),
+        tensor([[4], [4]]),
+    )
+    assert_refused(
+        student.greedy_translate, src, None, params, settings, 1, 9, -1, sizes=(-1,)
+    )

@@ -27,7 +27,9 @@ def _by_hand(logits, ids, ignored=IGNORED):
         for t in range(ids.shape[1] - 1):
             target = int(ids[b, t + 1])
             if target != ignored:
-                losses.append(torch.logsumexp(logits[b, t], dim=0) - logits[b, t, target])
+                losses.append(
+                    torch.logsumexp(logits[b, t], dim=0) - logits[b, t, target]
+                )
     return torch.stack(losses).mean()
 
 
@@ -37,7 +39,9 @@ def test_the_mean_over_all_next_tokens(student):
     for b, n, v in ((3, 5, 7), (1, 2, 11), (3, 3, 3)):
         logits, ids = randn(n, b, v).transpose(0, 1), randint(0, v, (b, n))
         assert_close(call_twice(student.lm_loss, logits, ids), _by_hand(logits, ids))
-        assert_close_in_turn(student.lm_loss, _by_hand, logits, ids, others=(None, v - 1 - ids))
+        assert_close_in_turn(
+            student.lm_loss, _by_hand, logits, ids, others=(None, v - 1 - ids)
+        )
 
 
 @points(1)
@@ -60,7 +64,9 @@ def test_the_last_prediction_and_the_first_token_do_not_count(student):
         what="with other logits at the last position, the loss",
     )
     assert_close(
-        student.lm_loss(logits, first), loss.detach(), what="with another first token, the loss"
+        student.lm_loss(logits, first),
+        loss.detach(),
+        what="with another first token, the loss",
     )
 
 
@@ -90,11 +96,17 @@ def test_ignored_targets_leave_the_sum_and_the_count(student):
     for ignored in (IGNORED, -1, 0, 1000, IGNORED):
         padded = ids.clone()
         padded[1, 3:], padded[2, 2:] = ignored, ignored
-        arguments = (logits, padded) if ignored == IGNORED else (logits, padded, ignored)
+        arguments = (
+            (logits, padded) if ignored == IGNORED else (logits, padded, ignored)
+        )
         assert_close(student.lm_loss(*arguments), _by_hand(logits, padded, ignored))
     padded = ids.clone()
     padded[1, 3:], padded[2, 2:] = 0, 0
-    assert_close(student.lm_loss(logits, padded), _by_hand(logits, padded), what="with no padding,")
+    assert_close(
+        student.lm_loss(logits, padded),
+        _by_hand(logits, padded),
+        what="with no padding,",
+    )
 
 
 @points(0.5)
@@ -132,9 +144,13 @@ def test_gradients_push_towards_the_next_token(student):
 def test_half_precision_is_computed_wide_and_stays_half(student):
     """float16 logits of size 100 over 601 words: the loss is float16, and right."""
     logits, ids = (30 * randn(2, 4, 601)).half(), randint(0, 601, (2, 4))
-    assert_close(student.lm_loss(logits, ids), _by_hand(logits.double(), ids).half(), rtol=4e-3)
+    assert_close(
+        student.lm_loss(logits, ids), _by_hand(logits.double(), ids).half(), rtol=4e-3
+    )
     logits = tensor([[[300.0, 0.0], [-2000.0, -1990.0], [0.0, 0.0]]]).half()
-    assert_close(student.lm_loss(logits, tensor([[0, 0, 0]])), tensor(5.0).half(), atol=1e-2)
+    assert_close(
+        student.lm_loss(logits, tensor([[0, 0, 0]])), tensor(5.0).half(), atol=1e-2
+    )
     # a hundred losses of 1000 each are more than float16 can add
     logits = tensor([[[1000.0, 0.0]]]).half().expand(1, 101, 2)
     loss = student.lm_loss(logits, torch.ones(1, 101, dtype=torch.int64))

@@ -47,7 +47,9 @@ def test_as_many_outputs_as_rows(student):
         (randn(27, 3), 3, 3),
         (randn(1, 1), 1, 1),
     ):
-        assert_close(student.patch_conv_weight(w, channels, patch), _by_hand(w, channels, patch))
+        assert_close(
+            student.patch_conv_weight(w, channels, patch), _by_hand(w, channels, patch)
+        )
 
 
 @points(0.5)
@@ -56,7 +58,9 @@ def test_strides_types_and_gradients(student):
     w = randn(5, 18).T
     assert_close(student.patch_conv_weight(w, 2, 3), _by_hand(w, 2, 3))
     assert_close(student.patch_conv_weight(w.half(), 2, 3), _by_hand(w.half(), 2, 3))
-    assert_same_gradients(student.patch_conv_weight, _by_hand, randn(18, 5, grad=True), 2, 3)
+    assert_same_gradients(
+        student.patch_conv_weight, _by_hand, randn(18, 5, grad=True), 2, 3
+    )
 
 
 @points(0.5)

@@ -30,7 +30,9 @@ def _slow(images, patch):
     """Patch by patch."""
     rows, columns = images.shape[2] // patch, images.shape[3] // patch
     cut = [
-        images[:, :, r * patch : (r + 1) * patch, s * patch : (s + 1) * patch].flatten(1)
+        images[:, :, r * patch : (r + 1) * patch, s * patch : (s + 1) * patch].flatten(
+            1
+        )
         for r in range(rows)
         for s in range(columns)
     ]
@@ -60,9 +62,13 @@ def test_patches_run_to_the_right_and_then_down(student):
     """
     images = randn(2, 1, 6, 9)
     # constant 3 x 3 squares
-    images = images[:, :, ::3, ::3].repeat_interleave(3, dim=2).repeat_interleave(3, dim=3)
+    images = (
+        images[:, :, ::3, ::3].repeat_interleave(3, dim=2).repeat_interleave(3, dim=3)
+    )
     means = student.patchify(images, 3).mean(dim=-1)
-    assert_close(means, images[:, 0, ::3, ::3].flatten(1), what="the mean of each patch")
+    assert_close(
+        means, images[:, 0, ::3, ::3].flatten(1), what="the mean of each patch"
+    )
 
 
 @points(1)
@@ -79,7 +85,9 @@ def test_images_with_other_strides_and_types(student):
     """
     images = randn(2, 6, 9, 3).permute(0, 3, 1, 2)
     assert_close(student.patchify(images, 3), _slow(images, 3))
-    assert_close(student.patchify(tensor([[[[1, 2], [3, 4]]]]), 2), tensor([[[1, 2, 3, 4]]]))
+    assert_close(
+        student.patchify(tensor([[[[1, 2], [3, 4]]]]), 2), tensor([[[1, 2, 3, 4]]])
+    )
     assert_close(student.patchify(images.half(), 3), _slow(images.half(), 3))
 
 

@@ -1,6 +1,13 @@
 """shift_right: the start token, then all targets but the last."""
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, tensor, zeros
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    points,
+    tensor,
+    zeros,
+)
 
 
 @points(1)
@@ -24,7 +31,9 @@ def test_the_targets_stay_as_they_were(student):
         same_dtype=False,
     )
     assert_close(
-        student.shift_right(targets.T, 2), tensor([[2, 4], [2, 5], [2, 6]]), same_dtype=False
+        student.shift_right(targets.T, 2),
+        tensor([[2, 4], [2, 5], [2, 6]]),
+        same_dtype=False,
     )
 
 
@@ -33,7 +42,9 @@ def test_one_target_becomes_the_start_token(student):
     """N_t = 1: the decoder reads the start token, and nothing else. As many rows as there are, in
     int64.
     """
-    assert_close(student.shift_right(tensor([[4], [5], [6]]), 9), tensor([[9], [9], [9]]))
+    assert_close(
+        student.shift_right(tensor([[4], [5], [6]]), 9), tensor([[9], [9], [9]])
+    )
 
 
 @points(0.5)

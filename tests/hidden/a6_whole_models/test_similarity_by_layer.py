@@ -2,13 +2,22 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, ones, points, tensor
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    ones,
+    points,
+    tensor,
+)
 
 from .models import shaken, small_config, with_heads, with_large_scores
 
 
 def _model(reference, layers=1):
-    settings = small_config(vocab_size=9, num_layers=layers, d_ff=11, context_length=8, tied=True)
+    settings = small_config(
+        vocab_size=9, num_layers=layers, d_ff=11, context_length=8, tied=True
+    )
     params = reference.random_lm(settings)
     return shaken(reference, params, 0.4), settings
 
@@ -28,9 +37,13 @@ def test_two_words_of_two_texts_at_every_depth(student, reference):
     params, settings = _model(reference, layers=2)
     first, second = tensor([3, 1, 4, 1, 5]), tensor([2, 7, 8])
     expected = reference.similarity_by_layer(first, 3, second, 2, params, settings)
-    assert_close(student.similarity_by_layer(first, 3, second, 2, params, settings), expected)
+    assert_close(
+        student.similarity_by_layer(first, 3, second, 2, params, settings), expected
+    )
     expected = reference.similarity_by_layer(first, 4, second, 0, params, settings)
-    assert_close(student.similarity_by_layer(first, 4, second, 0, params, settings), expected)
+    assert_close(
+        student.similarity_by_layer(first, 4, second, 0, params, settings), expected
+    )
     for arguments in (
         (8 - first, 4, second, 0, params, settings),
         (first, 2, second, 0, params, settings),
@@ -63,8 +76,12 @@ def test_a_causal_model_has_not_read_what_comes_later(student, reference):
     """
     params, settings = _model(reference)
     first, second = tensor([3, 1, 4, 1, 5, 0, 2]), tensor([3, 1, 4, 8])
-    assert_close(student.similarity_by_layer(first, 2, second, 2, params, settings), ones(2))
-    other = student.similarity_by_layer(first, 2, tensor([5, 7, 4, 8]), 2, params, settings)
+    assert_close(
+        student.similarity_by_layer(first, 2, second, 2, params, settings), ones(2)
+    )
+    other = student.similarity_by_layer(
+        first, 2, tensor([5, 7, 4, 8]), 2, params, settings
+    )
     _assert_depths(other, 2)
     assert bool((other[1:] < 0.9999).all()), (
         "Other words stand before the place, and a block does not see them."
@@ -77,8 +94,12 @@ def test_one_word_twice_in_one_text(student, reference):
     params, settings = _model(reference)
     text = tensor([[6, 0], [1, 0], [4, 0], [1, 0], [1, 0]])[:, 0]  # not contiguous
     expected = reference.similarity_by_layer(text, 1, text, 4, params, settings)
-    assert_close(student.similarity_by_layer(text, 1, text, 4, params, settings), expected)
-    assert_close(student.similarity_by_layer(text, 3, text, 3, params, settings), ones(2))
+    assert_close(
+        student.similarity_by_layer(text, 1, text, 4, params, settings), expected
+    )
+    assert_close(
+        student.similarity_by_layer(text, 3, text, 3, params, settings), ones(2)
+    )
 
 
 @points(0.5)
@@ -94,7 +115,8 @@ def test_no_block_and_no_length(student, reference):
     text = tensor([0, 2, 3])
     expected = ((u @ v) / u.norm() / v.norm()).unsqueeze(0)
     assert_close(
-        call_twice(student.similarity_by_layer, text, 0, text, 1, params, settings), expected
+        call_twice(student.similarity_by_layer, text, 0, text, 1, params, settings),
+        expected,
     )
     assert_close(
         student.similarity_by_layer(text, 0, text, 2, params, settings),
@@ -109,7 +131,9 @@ def test_a_model_in_float32_answers_in_float32(student, reference):
     word.
     """
     params, settings = _model(reference)
-    params = reference.with_tensors(params, [t.float() for t in reference.list_tensors(params)])
+    params = reference.with_tensors(
+        params, [t.float() for t in reference.list_tensors(params)]
+    )
     arguments = (tensor([3, 1, 4, 1, 5, 0, 2, 6]), 7, tensor([8]), 0, params, settings)
     expected = reference.similarity_by_layer(*arguments)
     assert_close(student.similarity_by_layer(*arguments), expected, atol=1e-4)
@@ -121,7 +145,11 @@ def test_places_and_texts_that_do_not_fit_are_refused(student, reference):
     text.
     """
     params, settings = _model(reference, layers=0)
-    good, long, strange = tensor([0, 1, 8]), torch.zeros(9, dtype=torch.int64), tensor([0, 9])
+    good, long, strange = (
+        tensor([0, 1, 8]),
+        torch.zeros(9, dtype=torch.int64),
+        tensor([0, 9]),
+    )
     for bad, place, sizes in (
         (good, 3, (3,)),
         (good, -1, (1, 3)),
@@ -129,8 +157,22 @@ def test_places_and_texts_that_do_not_fit_are_refused(student, reference):
         (strange, 0, (9,)),
     ):
         assert_refused(
-            student.similarity_by_layer, bad, place, good, 0, params, settings, sizes=sizes
+            student.similarity_by_layer,
+            bad,
+            place,
+            good,
+            0,
+            params,
+            settings,
+            sizes=sizes,
         )
         assert_refused(
-            student.similarity_by_layer, good, 0, bad, place, params, settings, sizes=sizes
+            student.similarity_by_layer,
+            good,
+            0,
+            bad,
+            place,
+            params,
+            settings,
+            sizes=sizes,
         )

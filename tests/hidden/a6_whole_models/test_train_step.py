@@ -34,7 +34,9 @@ def _step(student, params, ids, settings, lr):
 def _assert_moved(stepped, params):
     """The embedding is another one, and still an embedding."""
     embed = stepped["embed"].detach()
-    assert float((embed - params["embed"]).abs().max()) > 1e-4, "The embedding did not move."
+    assert float((embed - params["embed"]).abs().max()) > 1e-4, (
+        "The embedding did not move."
+    )
     assert_varies(embed, above=1e-3, what="the new embedding")
 
 
@@ -76,7 +78,9 @@ def test_the_loss_is_the_one_before_the_step(student, reference):
     assert isinstance(loss, float), (
         f"The loss should be a Python float, and is {type(loss).__name__}."
     )
-    assert_close(loss, float(reference.lm_loss(reference.decoder_lm(ids, params, settings), ids)))
+    assert_close(
+        loss, float(reference.lm_loss(reference.decoder_lm(ids, params, settings), ids))
+    )
     params, settings = _model(reference, layers=2, tied=False)
     params |= {"unembed": 1000 * params["unembed"]}
     large = with_large_scores(params)
@@ -102,7 +106,9 @@ def test_every_parameter_goes_downhill(student, reference):
         params, settings = _model(reference, layers=0 if tied else 2, tied=tied)
         ids = randint(0, 7, (3, 5))
         _, stepped = _step(student, params, ids, settings, 0.7)
-        expected = reference.list_tensors(reference.train_step(params, ids, settings, 0.7)[1])
+        expected = reference.list_tensors(
+            reference.train_step(params, ids, settings, 0.7)[1]
+        )
         named = _tensors(reference, _ordered(stepped, params), params)
         for (name, mine), theirs in zip(named, expected, strict=True):
             assert_close(mine, theirs, what=f"new_params {name}")
@@ -112,7 +118,11 @@ def _ordered(node, like):
     """The student's dicts in the order of ours, where the names agree."""
     if isinstance(node, dict) and isinstance(like, dict) and node.keys() == like.keys():
         return {name: _ordered(node[name], like[name]) for name in like}
-    if isinstance(node, (list, tuple)) and isinstance(like, list) and len(node) == len(like):
+    if (
+        isinstance(node, (list, tuple))
+        and isinstance(like, list)
+        and len(node) == len(like)
+    ):
         return [_ordered(a, b) for a, b in zip(node, like, strict=True)]
     return node
 
@@ -162,13 +172,17 @@ def test_steps_in_a_row_learn_a_sentence(student, reference):
     falls by a seventh.
     """
     params, settings = _model(reference)
-    params = reference.with_tensors(params, [t.float() for t in reference.list_tensors(params)])
+    params = reference.with_tensors(
+        params, [t.float() for t in reference.list_tensors(params)]
+    )
     ids = randint(0, 7, (2, 5))
     losses = []
     for _ in range(3):
         loss, params = _step(student, params, ids, settings, 0.5)
         losses.append(float(loss))
-    assert params["embed"].dtype == torch.float32, "Parameters in float32 should stay in float32."
+    assert params["embed"].dtype == torch.float32, (
+        "Parameters in float32 should stay in float32."
+    )
     assert losses[-1] < 0.85 * losses[0], (
         f"The loss was {losses[0]:.3g} before the first step, {losses[-1]:.3g} later."
     )
@@ -179,5 +193,7 @@ def test_a_negative_step_is_refused(student, reference):
     """lr = -1 would go uphill: ValueError. lr = 0 stays where it is."""
     params, settings = _model(reference)
     ids = randint(0, 7, (2, 4))
-    assert_close(_step(student, params, ids, settings, 0)[1]["embed"].detach(), params["embed"])
+    assert_close(
+        _step(student, params, ids, settings, 0)[1]["embed"].detach(), params["embed"]
+    )
     assert_refused(student.train_step, params, ids, settings, -1, sizes=(-1,))

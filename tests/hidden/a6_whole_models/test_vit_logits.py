@@ -21,7 +21,9 @@ from .models import cast, learned, shaken, small_config, with_heads, with_large_
 pytestmark = [uses("patchify")]
 
 
-def _model(reference, layers=1, d=7, num_patches=6, channels=3, patch=2, classes=5, heads=3):
+def _model(
+    reference, layers=1, d=7, num_patches=6, channels=3, patch=2, classes=5, heads=3
+):
     settings = small_config(
         vocab_size=1,
         d_model=d,
@@ -77,7 +79,9 @@ def test_patches_know_where_they_are(student, reference):
     """
     params, settings = _model(reference)
     images = randn(1, 3, 2, 2).repeat(1, 1, 2, 3)
-    without = reference.vit_logits(images, {**params, "positions": zeros(6, 7)}, settings)
+    without = reference.vit_logits(
+        images, {**params, "positions": zeros(6, 7)}, settings
+    )
     logits = student.vit_logits(images, params, settings)
     assert isinstance(logits, torch.Tensor), "vit_logits should return a tensor."
     assert float((logits - without).detach().abs().max()) > 1e-2, (
@@ -93,7 +97,12 @@ def test_the_norm_comes_before_the_mean(student, reference):
     images = randn(2, 3, 4, 6)
     images[..., :2] *= 50
     x = torch.stack(
-        [images[:, :, r : r + 2, s : s + 2].flatten(1) for r in (0, 2) for s in (0, 2, 4)], dim=1
+        [
+            images[:, :, r : r + 2, s : s + 2].flatten(1)
+            for r in (0, 2)
+            for s in (0, 2, 4)
+        ],
+        dim=1,
     )
     x = x @ params["w_patch"] + params["b_patch"] + params["positions"]
     x = reference.layer_norm(x, params["lnf_gamma"], params["lnf_beta"])
@@ -121,7 +130,9 @@ def test_gradients_reach_the_pixels_and_every_parameter(student, reference):
     """All parameters and the image itself."""
     params, settings = _model(reference)
     arguments = randn(2, 3, 4, 6, grad=True), learned(reference, params), settings
-    assert_same_gradients(student.vit_logits, reference.vit_logits, *arguments, tolerance=1e-5)
+    assert_same_gradients(
+        student.vit_logits, reference.vit_logits, *arguments, tolerance=1e-5
+    )
 
 
 @points(0.5)
@@ -136,7 +147,10 @@ def test_half_precision_stays_half_precision(student, reference):
     )
     assert_varies(own, above=1e-3, what="your answer in float64")
     assert_close(
-        student.vit_logits(images.half(), half, settings), own.half(), atol=6e-2, rtol=6e-2
+        student.vit_logits(images.half(), half, settings),
+        own.half(),
+        atol=6e-2,
+        rtol=6e-2,
     )
 
 
@@ -146,8 +160,18 @@ def test_images_of_another_size_are_refused(student, reference):
     the numbers.
     """
     params, settings = _model(reference, layers=0)
-    assert_refused(student.vit_logits, randn(2, 3, 6, 6), params, settings, sizes=(9, 6))
-    assert_refused(student.vit_logits, randn(2, 3, 4, 4), params, settings, sizes=(4, 6))
-    assert_refused(student.vit_logits, randn(2, 1, 4, 6), params, settings, sizes=(4, 12))
-    assert_refused(student.vit_logits, randn(2, 5, 4, 6), params, settings, sizes=(20, 12))
-    assert_refused(student.vit_logits, randn(2, 3, 4, 7), params, settings, sizes=(4, 7, 2))
+    assert_refused(
+        student.vit_logits, randn(2, 3, 6, 6), params, settings, sizes=(9, 6)
+    )
+    assert_refused(
+        student.vit_logits, randn(2, 3, 4, 4), params, settings, sizes=(4, 6)
+    )
+    assert_refused(
+        student.vit_logits, randn(2, 1, 4, 6), params, settings, sizes=(4, 12)
+    )
+    assert_refused(
+        student.vit_logits, randn(2, 5, 4, 6), params, settings, sizes=(20, 12)
+    )
+    assert_refused(
+        student.vit_logits, randn(2, 3, 4, 7), params, settings, sizes=(4, 7, 2)
+    )

@@ -44,7 +44,9 @@ def stats_in_two_passes(x, block):
     tiles = x.split(block, dim=-1)
     m = torch.stack([_accurate(tile).amax(dim=-1) for tile in tiles]).amax(dim=0)
     shift = torch.nan_to_num(m, neginf=0.0)
-    total = sum(torch.exp(_accurate(tile) - shift[..., None]).sum(dim=-1) for tile in tiles)
+    total = sum(
+        torch.exp(_accurate(tile) - shift[..., None]).sum(dim=-1) for tile in tiles
+    )
     return m, total
 
 
@@ -62,7 +64,9 @@ def stats_by_where(x, block):
         top = tile.max(dim=-1).values
         seen = torch.isfinite(top)
         part = torch.where(
-            seen, torch.exp(tile - torch.where(seen, top, 0.0)[..., None]).sum(dim=-1), 0.0
+            seen,
+            torch.exp(tile - torch.where(seen, top, 0.0)[..., None]).sum(dim=-1),
+            0.0,
         )
         both = torch.maximum(m, top)
         old = torch.where(torch.isfinite(m), torch.exp(m - both), 0.0)
@@ -103,7 +107,9 @@ def merge_by_stacking(a, b):
 def merge_by_the_difference(a, b):
     gap = torch.nan_to_num(a[0] - b[0], nan=0.0)
     left, right = torch.exp(gap.clamp(max=0.0)), torch.exp((-gap).clamp(max=0.0))
-    o = torch.einsum("...d,...->...d", a[2], left) + torch.einsum("...d,...->...d", b[2], right)
+    o = torch.einsum("...d,...->...d", a[2], left) + torch.einsum(
+        "...d,...->...d", b[2], right
+    )
     return torch.maximum(a[0], b[0]), a[1] * left + b[1] * right, o
 
 
@@ -144,11 +150,15 @@ def classic_update_in_the_loop(q, k, v, block_q, block_k, causal=False):
         l, acc = torch.zeros_like(m), mine.new_zeros(*m.shape, v.shape[-1])
         for j in range(0, n_k, block_k):
             s = (
-                torch.einsum("...id,...jd->...ij", mine, _accurate(k[..., j : j + block_k, :]))
+                torch.einsum(
+                    "...id,...jd->...ij", mine, _accurate(k[..., j : j + block_k, :])
+                )
                 * q.shape[-1] ** -0.5
             )
             if causal:
-                allowed = torch.ones(s.shape[-2:], dtype=torch.bool).tril(i + n_k - n_q - j)
+                allowed = torch.ones(s.shape[-2:], dtype=torch.bool).tril(
+                    i + n_k - n_q - j
+                )
                 s = torch.where(allowed, s, -math.inf)
             m_new = torch.maximum(m, s.amax(dim=-1))
             base = torch.where(m_new == -math.inf, 0.0, m_new)
@@ -170,7 +180,10 @@ def keys_in_the_outer_loop(q, k, v, block_q, block_k, causal=False):
     m = torch.full(q.shape[:-1], -math.inf, dtype=dtype)
     l, acc = torch.zeros_like(m), torch.zeros(*m.shape, v.shape[-1], dtype=dtype)
     for j in range(0, n_k, block_k):
-        keys, values = k[..., j : j + block_k, :].to(dtype), v[..., j : j + block_k, :].to(dtype)
+        keys, values = (
+            k[..., j : j + block_k, :].to(dtype),
+            v[..., j : j + block_k, :].to(dtype),
+        )
         for i in range(0, n_q, block_q):
             at = slice(i, min(i + block_q, n_q))
             s = q[..., at, :].to(dtype) @ keys.mT / math.sqrt(q.shape[-1])
@@ -217,7 +230,9 @@ def normalized_partial_answers(q, k, v, block_q, block_k, causal=False):
             both = torch.logaddexp(here, torch.logsumexp(s, dim=-1))
             base = both.masked_fill(both == -math.inf, 0.0)
             mixed = mixed * torch.exp(here - base)[..., None]
-            mixed = mixed + torch.exp(s - base[..., None]) @ _accurate(v[..., j : j + block_k, :])
+            mixed = mixed + torch.exp(s - base[..., None]) @ _accurate(
+                v[..., j : j + block_k, :]
+            )
             here = both
         o[..., i : i + block_q, :], lse[..., i : i + block_q] = mixed.to(q.dtype), here
     return o, lse
@@ -273,14 +288,20 @@ def answers_mixed_by_sigmoids(q, k, v, block_q, block_k, causal=False):
         o = torch.zeros(*qi.shape[:-1], v.shape[-1], dtype=ft)
         lse = torch.full((*qi.shape[:-1], 1), -torch.inf, dtype=ft)
         for j in range(0, n_k, block_k):
-            s = qi @ k[..., j : j + block_k, :].to(ft).transpose(-1, -2) * q.shape[-1] ** -0.5
+            s = (
+                qi
+                @ k[..., j : j + block_k, :].to(ft).transpose(-1, -2)
+                * q.shape[-1] ** -0.5
+            )
             if causal:
-                keep = torch.ones(s.shape[-2:], dtype=torch.bool).tril(n_k - n_q + i - j)
+                keep = torch.ones(s.shape[-2:], dtype=torch.bool).tril(
+                    n_k - n_q + i - j
+                )
                 s = s.masked_fill(~keep, -torch.inf)
             bl = torch.logsumexp(s, -1, keepdim=True)
-            bo = torch.exp(s - bl.masked_fill(bl == -torch.inf, 0)) @ v[..., j : j + block_k, :].to(
-                ft
-            )
+            bo = torch.exp(s - bl.masked_fill(bl == -torch.inf, 0)) @ v[
+                ..., j : j + block_k, :
+            ].to(ft)
             w = torch.sigmoid(bl - lse).nan_to_num(0.0)
             o = o - w * (o - bo)
             lse = torch.logaddexp(lse, bl)
@@ -300,7 +321,10 @@ def keys_outside_queries_inside(q, k, v, o, lse, do, block_q, block_k, causal=Fa
     delta = torch.einsum("...nd,...nd->...n", do.to(wide), o.to(wide))
     dq, dks, dvs = torch.zeros(q.shape, dtype=wide), [], []
     for j in range(0, n_k, block_k):
-        keys, values = k[..., j : j + block_k, :].to(wide), v[..., j : j + block_k, :].to(wide)
+        keys, values = (
+            k[..., j : j + block_k, :].to(wide),
+            v[..., j : j + block_k, :].to(wide),
+        )
         dk, dv = torch.zeros_like(keys), torch.zeros_like(values)
         for i in range(0, n_q, block_q):
             at = slice(i, i + block_q)
@@ -309,14 +333,20 @@ def keys_outside_queries_inside(q, k, v, o, lse, do, block_q, block_k, causal=Fa
             seen = torch.ones(s.shape[-2:], dtype=torch.bool)
             if causal:
                 seen = seen.tril(i + n_k - n_q - j)
-            p = torch.where(seen, torch.exp(torch.where(seen, s - lse[..., at, None], 0.0)), 0.0)
+            p = torch.where(
+                seen, torch.exp(torch.where(seen, s - lse[..., at, None], 0.0)), 0.0
+            )
             ds = p * (grad @ values.mT - delta[..., at, None])
             dv = dv + p.mT @ grad
             dk = dk + ds.mT @ mine
             dq[..., at, :] += ds @ keys * scale
         dks.append(dk)
         dvs.append(dv)
-    return dq.to(q.dtype), torch.cat(dks, dim=-2).to(k.dtype), torch.cat(dvs, dim=-2).to(v.dtype)
+    return (
+        dq.to(q.dtype),
+        torch.cat(dks, dim=-2).to(k.dtype),
+        torch.cat(dvs, dim=-2).to(v.dtype),
+    )
 
 
 @alternate("tiled_attention_backward")
@@ -340,7 +370,9 @@ def by_autograd_of_one_tile(q, k, v, o, lse, do, block_q, block_k, causal=False)
                 )
                 if causal:
                     s = s.masked_fill(late, -math.inf)
-                base = lse[..., at, None].masked_fill(lse[..., at, None] == -math.inf, 0.0)
+                base = lse[..., at, None].masked_fill(
+                    lse[..., at, None] == -math.inf, 0.0
+                )
                 p = torch.exp(s - base)
                 grad = do[..., at, :].to(wide)
                 delta = (grad * o[..., at, :].to(wide)).sum(dim=-1, keepdim=True)
@@ -352,7 +384,9 @@ def by_autograd_of_one_tile(q, k, v, o, lse, do, block_q, block_k, causal=False)
 
 
 @alternate("tiled_attention_backward")
-def one_pass_for_queries_one_for_keys(q, k, v, o, lse, do, block_q, block_k, causal=False):
+def one_pass_for_queries_one_for_keys(
+    q, k, v, o, lse, do, block_q, block_k, causal=False
+):
     w = lse.dtype
     sc = q.shape[-1] ** -0.5
     nq, nk = q.shape[-2], k.shape[-2]
@@ -360,10 +394,13 @@ def one_pass_for_queries_one_for_keys(q, k, v, o, lse, do, block_q, block_k, cau
     lse[lse == -torch.inf] = torch.inf
 
     def weights(i, j):
-        s = (q[..., i : i + block_q, :].to(w) @ k[..., j : j + block_k, :].to(w).mT) * sc
+        s = (
+            q[..., i : i + block_q, :].to(w) @ k[..., j : j + block_k, :].to(w).mT
+        ) * sc
         if causal:
             s = s.masked_fill(
-                ~torch.ones(s.shape[-2:], dtype=torch.bool).tril(nk - nq + i - j), -torch.inf
+                ~torch.ones(s.shape[-2:], dtype=torch.bool).tril(nk - nq + i - j),
+                -torch.inf,
             )
         p = torch.exp(s - lse[..., i : i + block_q, None])
         g = do[..., i : i + block_q, :].to(w)
@@ -373,7 +410,10 @@ def one_pass_for_queries_one_for_keys(q, k, v, o, lse, do, block_q, block_k, cau
     dq = []
     for i in range(0, nq, block_q):
         dq.append(
-            sum(weights(i, j)[1] @ k[..., j : j + block_k, :].to(w) for j in range(0, nk, block_k))
+            sum(
+                weights(i, j)[1] @ k[..., j : j + block_k, :].to(w)
+                for j in range(0, nk, block_k)
+            )
             * sc
         )
     dk, dv = [], []
@@ -407,16 +447,22 @@ def traffic_pass_by_pass(n, d, block_q, block_k, bytes_per_element):
     tiled = 0
     for start in range(0, n, block_q):
         tiled += 2 * d * min(block_q, n - start) + 2 * rows
-    return {"naive": sum(passes) * bytes_per_element, "tiled": tiled * bytes_per_element}
+    return {
+        "naive": sum(passes) * bytes_per_element,
+        "tiled": tiled * bytes_per_element,
+    }
 
 
 @alternate("hbm_traffic")
 def traffic_by_ceil(n, d, block_q, block_k, bytes_per_element):
     if min(n, d, block_q, block_k, bytes_per_element) < 1:
-        raise ValueError(f"{(n, d, block_q, block_k, bytes_per_element)} has a size below 1")
+        raise ValueError(
+            f"{(n, d, block_q, block_k, bytes_per_element)} has a size below 1"
+        )
     unit = 2 * n * d * bytes_per_element
     return dict(
-        tiled=unit * (1 + math.ceil(n / block_q)), naive=2 * unit + 4 * n**2 * bytes_per_element
+        tiled=unit * (1 + math.ceil(n / block_q)),
+        naive=2 * unit + 4 * n**2 * bytes_per_element,
     )
 
 
@@ -427,7 +473,8 @@ def traffic_by_ceil(n, d, block_q, block_k, bytes_per_element):
 @alternate("growth_of_costs")
 def growth_by_numpy_like_logs(n, d, block_q, bytes_per_element):
     traffic = [
-        hbm_traffic(size, d, block_q, block_q, bytes_per_element)["tiled"] for size in (n, 2 * n)
+        hbm_traffic(size, d, block_q, block_q, bytes_per_element)["tiled"]
+        for size in (n, 2 * n)
     ]
     return {
         "traffic": math.log(traffic[1] / traffic[0]) / math.log(2),
@@ -454,7 +501,15 @@ def growth_by_tensors(n, d, block_q, bytes_per_element):
 
 @triton.jit
 def _row_by_row(
-    x_ptr, b_ptr, y_ptr, N, stride_xm, stride_xn, stride_b, stride_ym, BLOCK: tl.constexpr
+    x_ptr,
+    b_ptr,
+    y_ptr,
+    N,
+    stride_xm,
+    stride_xn,
+    stride_b,
+    stride_ym,
+    BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0)
     for start in range(0, N, BLOCK):
@@ -501,18 +556,24 @@ def bias_over_the_flat_matrix(x, b):
 
 
 @triton.jit
-def _rows_together(x_ptr, y_ptr, M, N, stride_m, stride_n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _rows_together(
+    x_ptr, y_ptr, M, N, stride_m, stride_n, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, BLOCK)
     inside = (rows[:, None] < M) & (columns[None, :] < N)
     x = tl.load(
-        x_ptr + rows[:, None] * stride_m + columns[None, :] * stride_n, mask=inside, other=0.0
+        x_ptr + rows[:, None] * stride_m + columns[None, :] * stride_n,
+        mask=inside,
+        other=0.0,
     ).to(tl.float32)
     x = tl.where(columns[None, :] < N, x, float("-inf"))
     e = tl.exp2((x - tl.max(x, 1)[:, None]) * 1.4426950408889634)
     y = e * (1.0 / tl.sum(e, 1))[:, None]
     tl.store(
-        y_ptr + rows[:, None] * N + columns[None, :], y.to(y_ptr.dtype.element_ty), mask=inside
+        y_ptr + rows[:, None] * N + columns[None, :],
+        y.to(y_ptr.dtype.element_ty),
+        mask=inside,
     )
 
 
@@ -520,16 +581,18 @@ def _rows_together(x_ptr, y_ptr, M, N, stride_m, stride_n, ROWS: tl.constexpr, B
 def four_rows_a_program(x):
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     block = triton.next_power_of_2(x.shape[1])
-    _rows_together[(triton.cdiv(x.shape[0], 4),)](x, y, *x.shape, *x.stride(), ROWS=4, BLOCK=block)
+    _rows_together[(triton.cdiv(x.shape[0], 4),)](
+        x, y, *x.shape, *x.stride(), ROWS=4, BLOCK=block
+    )
     return y
 
 
 @triton.jit
 def _library_row(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     columns = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + tl.program_id(0) * N + columns, mask=columns < N, other=-float("inf")).to(
-        tl.float32
-    )
+    x = tl.load(
+        x_ptr + tl.program_id(0) * N + columns, mask=columns < N, other=-float("inf")
+    ).to(tl.float32)
     tl.store(y_ptr + tl.program_id(0) * N + columns, tl.softmax(x), mask=columns < N)
 
 
@@ -543,7 +606,14 @@ def softmax_of_triton_on_a_copy(x):
 
 @triton.jit
 def _row_after_row(
-    output_ptr, input_ptr, in_row, in_col, out_row, n_rows, n_cols, BLOCK_SIZE: tl.constexpr
+    output_ptr,
+    input_ptr,
+    in_row,
+    in_col,
+    out_row,
+    n_rows,
+    n_cols,
+    BLOCK_SIZE: tl.constexpr,
 ):
     row_start = tl.program_id(0)
     row_step = tl.num_programs(0)
@@ -551,13 +621,19 @@ def _row_after_row(
         col_offsets = tl.arange(0, BLOCK_SIZE)
         mask = col_offsets < n_cols
         row = tl.load(
-            input_ptr + row_idx * in_row + col_offsets * in_col, mask=mask, other=-float("inf")
+            input_ptr + row_idx * in_row + col_offsets * in_col,
+            mask=mask,
+            other=-float("inf"),
         )
         row = row.to(tl.float32)
         row_minus_max = row - tl.max(row, axis=0)
         numerator = tl.exp(row_minus_max)
         denominator = tl.sum(numerator, axis=0)
-        tl.store(output_ptr + row_idx * out_row + col_offsets, numerator / denominator, mask=mask)
+        tl.store(
+            output_ptr + row_idx * out_row + col_offsets,
+            numerator / denominator,
+            mask=mask,
+        )
 
 
 @alternate("softmax_rows")
@@ -565,7 +641,14 @@ def four_programs_for_all_rows(x):
     n_rows, n_cols = x.shape
     y = torch.empty((n_rows, n_cols), device=x.device, dtype=x.dtype)
     _row_after_row[(min(4, n_rows), 1, 1)](
-        y, x, x.stride(0), x.stride(1), y.stride(0), n_rows, n_cols, triton.next_power_of_2(n_cols)
+        y,
+        x,
+        x.stride(0),
+        x.stride(1),
+        y.stride(0),
+        n_rows,
+        n_cols,
+        triton.next_power_of_2(n_cols),
     )
     return y
 
@@ -586,9 +669,9 @@ def _padded_kernel(
     pair = tl.program_id(0)
     rows = tile * BLOCK + tl.arange(0, BLOCK)
     dims = tl.arange(0, D)
-    q = tl.load(q_ptr + (pair * N_q_pad + rows)[:, None] * D + dims[None, :]).to(tl.float32) * (
-        scale * 1.44269504
-    )
+    q = tl.load(q_ptr + (pair * N_q_pad + rows)[:, None] * D + dims[None, :]).to(
+        tl.float32
+    ) * (scale * 1.44269504)
     m = tl.full((BLOCK,), -1e30, tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
     acc = tl.zeros((BLOCK, D), tl.float32)
@@ -613,7 +696,8 @@ def _padded_kernel(
     empty = total == 0
     o = tl.where(empty[:, None], 0.0, acc / tl.where(empty, 1.0, total)[:, None])
     tl.store(
-        o_ptr + (pair * N_q_pad + rows)[:, None] * D + dims[None, :], o.to(o_ptr.dtype.element_ty)
+        o_ptr + (pair * N_q_pad + rows)[:, None] * D + dims[None, :],
+        o.to(o_ptr.dtype.element_ty),
     )
     lse = (m + tl.log2(tl.where(empty, 1.0, total))) * 0.6931471805599453
     tl.store(lse_ptr + pair * N_q_pad + rows, tl.where(empty, float("-inf"), lse))
@@ -629,8 +713,14 @@ def kernel_on_padded_copies(q, k, v, causal=False):
     width = max(16, triton.next_power_of_2(d))
     up = [-n % block for n in (n_q, n_k)]
     q = torch.nn.functional.pad(q, (0, width - d, 0, up[0])).contiguous()
-    k, v = (torch.nn.functional.pad(t, (0, width - d, 0, up[1])).contiguous() for t in (k, v))
-    o, lse = torch.empty_like(q), torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    k, v = (
+        torch.nn.functional.pad(t, (0, width - d, 0, up[1])).contiguous()
+        for t in (k, v)
+    )
+    o, lse = (
+        torch.empty_like(q),
+        torch.empty(q.shape[:3], dtype=torch.float32, device=q.device),
+    )
     _padded_kernel[b * h, q.shape[2] // block](
         q,
         k,
@@ -680,9 +770,13 @@ def _two_pass_kernel(
             v_ptr + batch * v_strides[0] + head * v_strides[1] + columns[:, None] * v_strides[2]
             + dims[None, :] * v_strides[3], mask=real[:, None] & lanes[None, :], other=0.0,
         )  # fmt: skip
-        s = tl.where(real[None, :], scale * tl.dot(q, k, input_precision="ieee"), float("-inf"))
+        s = tl.where(
+            real[None, :], scale * tl.dot(q, k, input_precision="ieee"), float("-inf")
+        )
         if CAUSAL:
-            s = tl.where(columns[None, :] - rows[:, None] <= N_k - N_q, s, float("-inf"))
+            s = tl.where(
+                columns[None, :] - rows[:, None] <= N_k - N_q, s, float("-inf")
+            )
         top = tl.maximum(tl.max(s, 1), lse)
         top = tl.where(top == float("-inf"), 0.0, top)
         new = top + tl.log(tl.exp(lse - top) + tl.sum(tl.exp(s - top[:, None]), 1))
@@ -699,7 +793,11 @@ def _two_pass_kernel(
         + rows[:, None] * o_strides[2]
         + dims[None, :] * o_strides[3]
     )
-    tl.store(o_at, acc.to(o_ptr.dtype.element_ty), mask=(rows < N_q)[:, None] & lanes[None, :])
+    tl.store(
+        o_at,
+        acc.to(o_ptr.dtype.element_ty),
+        mask=(rows < N_q)[:, None] & lanes[None, :],
+    )
     tl.store(lse_ptr + (batch * H + head) * N_q + rows, lse, mask=rows < N_q)
 
 
@@ -808,7 +906,9 @@ def _full_tiles_first(
     offs_d = tl.arange(0, DP)
     ok = (offs_m < M)[:, None] & (offs_d < D)[None, :]
     q = tl.load(
-        Q + b * sqb + h * sqh + offs_m[:, None] * sqn + offs_d[None, :] * sqd, mask=ok, other=0.0
+        Q + b * sqb + h * sqh + offs_m[:, None] * sqn + offs_d[None, :] * sqd,
+        mask=ok,
+        other=0.0,
     ).to(tl.float32)
     q = q * scale
     Kp = K + b * skb + h * skh

@@ -33,7 +33,9 @@ def partial_sums(draw, play, name):
     sets = []
     for number in range(2):
         scores = draw(tensor("...", "K", may_have=("-inf",)), f"scores {number}")
-        values = draw(tensor("...", "K", "d_v", values=("normal", "whole")), f"values {number}")
+        values = draw(
+            tensor("...", "K", "d_v", values=("normal", "whole")), f"values {number}"
+        )
         if draw.happens(15):
             scores = torch.full_like(scores, -torch.inf)
         draw.forget("K")
@@ -110,7 +112,11 @@ def _fits_the_forward_pass(q, k, v, o, lse, do, block_q, block_k, causal=False):
         sees = torch.ones(scores.shape[-2:]).bool().tril(k.shape[-2] - q.shape[-2])
         scores = scores.masked_fill(~sees, -torch.inf)
     right = torch.softmax(scores, dim=-1).nan_to_num(nan=0.0) @ v.double()
-    if o.shape != right.shape or lse.shape != right.shape[:-1] or do.shape != right.shape:
+    if (
+        o.shape != right.shape
+        or lse.shape != right.shape[:-1]
+        or do.shape != right.shape
+    ):
         return False
     digits = 1e-2 if q.dtype == torch.float16 else 1e-4
     is_near = torch.allclose(o.double(), right, atol=digits, rtol=digits)
@@ -173,7 +179,9 @@ contract(
 
 contract(
     "softmax_rows",
-    calls(x=tensor("M", "N", values=tuple(style for style in FLOATS if style != "large"))),
+    calls(
+        x=tensor("M", "N", values=tuple(style for style in FLOATS if style != "large"))
+    ),
     definition=_softmax_in_float32,
     sizes=KERNEL_SIZES,
     dtypes=KERNEL_DTYPES,

@@ -89,7 +89,10 @@ def stand_in_enters_the_running_maximum(): ...
 @mistake(
     "online_softmax_stats",
     hint="13 elements in blocks of 5 are three blocks, the last one of 3 elements.",
-    replace=("range(0, x.shape[-1], block)", "range(0, max(x.shape[-1] - block + 1, 1), block)"),
+    replace=(
+        "range(0, x.shape[-1], block)",
+        "range(0, max(x.shape[-1] - block + 1, 1), block)",
+    ),
 )
 def last_block_is_dropped(): ...
 
@@ -148,7 +151,10 @@ def statistics_in_bfloat16(): ...
             "dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32",
             "dtype = x.dtype",
         ),
-        ("return m, l", "return (m.float(), l.float()) if dtype == torch.float16 else (m, l)"),
+        (
+            "return m, l",
+            "return (m.float(), l.float()) if dtype == torch.float16 else (m, l)",
+        ),
     ],
 )
 def sums_are_kept_in_half_precision(): ...
@@ -165,7 +171,10 @@ def only_a_block_of_zero_is_refused(): ...
 @mistake(
     "online_softmax_stats",
     hint="Each row has a maximum of its own: which axis do you reduce?",
-    replace=("m_new = torch.maximum(m, tile.amax(dim=-1))", "m_new = torch.maximum(m, tile.max())"),
+    replace=(
+        "m_new = torch.maximum(m, tile.amax(dim=-1))",
+        "m_new = torch.maximum(m, tile.max())",
+    ),
 )
 def one_maximum_for_all_rows(): ...
 
@@ -177,7 +186,10 @@ def one_maximum_for_all_rows(): ...
 @mistake(
     "merge_stats",
     hint="o was made with the old maximum, just as l: both sides shrink by exp(m_side - m).",
-    replace=("o = o_a * shrink_a.unsqueeze(-1) + o_b * shrink_b.unsqueeze(-1)", "o = o_a + o_b"),
+    replace=(
+        "o = o_a * shrink_a.unsqueeze(-1) + o_b * shrink_b.unsqueeze(-1)",
+        "o = o_a + o_b",
+    ),
 )
 def o_is_not_rescaled(): ...
 
@@ -205,7 +217,10 @@ def only_the_first_side_shrinks(): ...
 @mistake(
     "merge_stats",
     hint="o is the sum, not the mean. Divided here, the next merge weighs it wrongly.",
-    replace=("return m, l, o", "return m, l, o / l.masked_fill(l == 0, 1.0).unsqueeze(-1)"),
+    replace=(
+        "return m, l, o",
+        "return m, l, o / l.masked_fill(l == 0, 1.0).unsqueeze(-1)",
+    ),
 )
 def divides_in_every_merge(): ...
 
@@ -258,8 +273,14 @@ def factor_meets_the_wrong_axis(): ...
     hint="You wrote into the tensors you were given: `x *= s` changes the caller's, `x = x * "
     "s` does not.",
     replace=[
-        ("l = l_a * shrink_a + l_b * shrink_b", "l = l_a.mul_(shrink_a) + l_b * shrink_b"),
-        ("o = o_a * shrink_a.unsqueeze(-1) +", "o = o_a.mul_(shrink_a.unsqueeze(-1)) +"),
+        (
+            "l = l_a * shrink_a + l_b * shrink_b",
+            "l = l_a.mul_(shrink_a) + l_b * shrink_b",
+        ),
+        (
+            "o = o_a * shrink_a.unsqueeze(-1) +",
+            "o = o_a.mul_(shrink_a.unsqueeze(-1)) +",
+        ),
     ],
 )
 def rescales_in_place(): ...
@@ -377,7 +398,10 @@ def normalizes_every_tile(): ...
     "tiled_attention",
     hint="Each query has a maximum of its own. With that of a whole tile, a query of small "
     "scores sums only zeros.",
-    replace=("m = s.amax(dim=-1)", "m = s.amax(dim=(-2, -1)).unsqueeze(-1).expand(shape)"),
+    replace=(
+        "m = s.amax(dim=-1)",
+        "m = s.amax(dim=(-2, -1)).unsqueeze(-1).expand(shape)",
+    ),
 )
 def one_maximum_for_a_whole_tile(): ...
 
@@ -399,7 +423,10 @@ def last_key_tile_is_dropped(): ...
             "torch.empty(*q.shape[:-1], v.shape[-1], dtype=q.dtype)",
             "torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)",
         ),
-        ("torch.empty(q.shape[:-1], dtype=dtype)", "torch.zeros(q.shape[:-1], dtype=dtype)"),
+        (
+            "torch.empty(q.shape[:-1], dtype=dtype)",
+            "torch.zeros(q.shape[:-1], dtype=dtype)",
+        ),
     ],
 )
 def last_query_tile_is_dropped(): ...
@@ -437,7 +464,10 @@ def first_key_tile_is_skipped_later(): ...
 @mistake(
     "tiled_attention",
     hint="All scores may be below -1000: against a maximum that starts at 0 they all vanish.",
-    replace=('torch.full(shape, float("-inf"), dtype=dtype)', "torch.zeros(shape, dtype=dtype)"),
+    replace=(
+        'torch.full(shape, float("-inf"), dtype=dtype)',
+        "torch.zeros(shape, dtype=dtype)",
+    ),
 )
 def maximum_starts_from_zero(): ...
 
@@ -456,8 +486,14 @@ def causal_is_ignored(): ...
     hint="Row r of query tile i is query i * block_q + r of the whole, and columns likewise: "
     "compare those.",
     replace=[
-        ("torch.arange(i, min(i + block_q, n_q))", "torch.arange(min(block_q, n_q - i))"),
-        ("torch.arange(j, min(j + block_k, n_k))", "torch.arange(min(block_k, n_k - j))"),
+        (
+            "torch.arange(i, min(i + block_q, n_q))",
+            "torch.arange(min(block_q, n_q - i))",
+        ),
+        (
+            "torch.arange(j, min(j + block_k, n_k))",
+            "torch.arange(min(block_k, n_k - j))",
+        ),
     ],
 )
 def causal_by_positions_in_the_tile(): ...
@@ -486,7 +522,10 @@ def causal_leaves_itself_out(): ...
     "tiled_attention",
     hint="The loop may end where no query of the tile sees further. Which one sees furthest, the "
     "first or the last?",
-    replace=("range(0, n_k, block_k)", "range(0, i + 1 + n_k - n_q if causal else n_k, block_k)"),
+    replace=(
+        "range(0, n_k, block_k)",
+        "range(0, i + 1 + n_k - n_q if causal else n_k, block_k)",
+    ),
 )
 def causal_loop_ends_at_the_first_query(): ...
 
@@ -604,7 +643,10 @@ def nan_for_a_masked_tile(): ...
 @mistake(
     "tiled_attention",
     hint="Keep -inf in m as long as nothing was seen; 0 stands in for it inside the exponent only.",
-    replace=("m + torch.log(l)", 'torch.where(m == float("-inf"), 0.0, m + torch.log(l))'),
+    replace=(
+        "m + torch.log(l)",
+        'torch.where(m == float("-inf"), 0.0, m + torch.log(l))',
+    ),
 )
 def empty_rows_have_maximum_zero(): ...
 
@@ -648,7 +690,10 @@ def scale_from_the_values(): ...
 @mistake(
     "tiled_attention",
     hint="o is a sum of exp(s - m) v: at the end it is divided by l, once.",
-    replace=("(acc / l.masked_fill(l == 0, 1.0).unsqueeze(-1)).to(q.dtype)", "acc.to(q.dtype)"),
+    replace=(
+        "(acc / l.masked_fill(l == 0, 1.0).unsqueeze(-1)).to(q.dtype)",
+        "acc.to(q.dtype)",
+    ),
 )
 def never_divides(): ...
 
@@ -924,7 +969,10 @@ def tiles_kept_on_the_way_back(): ...
     "tiled_attention_backward",
     hint="The gradient of a float16 tensor is float16.",
     shows=part(0, has_dtype("float32")),
-    replace=("return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)", "return dq, dk, dv"),
+    replace=(
+        "return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)",
+        "return dq, dk, dv",
+    ),
 )
 def gradients_in_float32(): ...
 
@@ -952,7 +1000,10 @@ def sees_too_much_where_queries_are_more(): ...
             "(torch.zeros(x.shape, dtype=dtype) for x in (q, k, v))",
             "(torch.zeros_like(x) for x in (q, k, v))",
         ),
-        ("+= p.transpose(-2, -1) @ do_tile", "+= (p.transpose(-2, -1) @ do_tile).to(v.dtype)"),
+        (
+            "+= p.transpose(-2, -1) @ do_tile",
+            "+= (p.transpose(-2, -1) @ do_tile).to(v.dtype)",
+        ),
         ("+= scale * ds @ k_tile", "+= (scale * ds @ k_tile).to(q.dtype)"),
         (
             "+= scale * ds.transpose(-2, -1) @ q_tile",
@@ -990,7 +1041,10 @@ def dp_in_half(): ...
     "tiled_attention_backward",
     hint="bfloat16 is half precision as well: compute in float32.",
     replace=[
-        ("dtype = lse.dtype", "dtype = q.dtype if q.dtype == torch.bfloat16 else lse.dtype"),
+        (
+            "dtype = lse.dtype",
+            "dtype = q.dtype if q.dtype == torch.bfloat16 else lse.dtype",
+        ),
         (
             "lse[..., i : i + block_q].unsqueeze(-1)",
             "lse[..., i : i + block_q].to(dtype).unsqueeze(-1)",
@@ -1159,7 +1213,10 @@ def traffic_of_the_naive_way(): ...
 @mistake(
     "growth_of_costs",
     hint="Nothing of N × N is ever stored: what is left after the last tile?",
-    replace=("tokens * d * bytes_per_element + tokens * 4", "tokens * tokens * bytes_per_element"),
+    replace=(
+        "tokens * d * bytes_per_element + tokens * 4",
+        "tokens * tokens * bytes_per_element",
+    ),
 )
 def stores_the_matrix(): ...
 
@@ -1188,7 +1245,10 @@ def believes_that_traffic_is_linear(): ...
     "growth_of_costs",
     hint="The traffic nears the square with many tiles. Count it: what is it with one tile, "
     "and with two?",
-    replace=('hbm_traffic(tokens, d, block_q, 1, bytes_per_element)["tiled"]', "tokens * tokens"),
+    replace=(
+        'hbm_traffic(tokens, d, block_q, 1, bytes_per_element)["tiled"]',
+        "tokens * tokens",
+    ),
 )
 def believes_that_traffic_is_quadratic(): ...
 
@@ -1237,7 +1297,10 @@ def b_is_taken_for_contiguous(): ...
     "add_bias",
     hint="The bias belongs to the column j, and broadcasts along the rows: [None, :].",
     replace=[
-        ("b_ptr + columns * stride_b, mask=columns < N", "b_ptr + rows * stride_b, mask=rows < N"),
+        (
+            "b_ptr + columns * stride_b, mask=columns < N",
+            "b_ptr + rows * stride_b, mask=rows < N",
+        ),
         ("x + b[None, :]", "x + b[:, None]"),
     ],
 )
@@ -1247,7 +1310,10 @@ def bias_along_the_rows(): ...
 @mistake(
     "add_bias",
     hint="45 rows in tiles of 32 are two tiles: round the grid up (triton.cdiv).",
-    replace=("(triton.cdiv(m, 32), triton.cdiv(n, 32))", "(max(m // 32, 1), max(n // 32, 1))"),
+    replace=(
+        "(triton.cdiv(m, 32), triton.cdiv(n, 32))",
+        "(max(m // 32, 1), max(n // 32, 1))",
+    ),
 )
 def grid_rounds_down(): ...
 
@@ -1256,7 +1322,10 @@ def grid_rounds_down(): ...
     "add_bias",
     hint="Axis 0 of the grid counts row tiles, axis 1 column tiles. Does the kernel ask for them "
     "in that order?",
-    replace=[("tl.program_id(0)", "tl.program_id(1)"), ("tl.program_id(1)", "tl.program_id(0)")],
+    replace=[
+        ("tl.program_id(0)", "tl.program_id(1)"),
+        ("tl.program_id(1)", "tl.program_id(0)"),
+    ],
 )
 def program_ids_are_swapped(): ...
 
@@ -1356,7 +1425,10 @@ def lanes_beyond_hold_anything(): ...
     "softmax_rows",
     hint="The block is longer than the row: mask the load, or it reads the next row, or "
     "past the end.",
-    replace=('columns * stride_xn, mask=columns < N, other=float("-inf"))', "columns * stride_xn)"),
+    replace=(
+        'columns * stride_xn, mask=columns < N, other=float("-inf"))',
+        "columns * stride_xn)",
+    ),
 )
 def row_is_loaded_without_mask(): ...
 
@@ -1380,7 +1452,10 @@ def sum_is_not_divided(): ...
 @mistake(
     "softmax_rows",
     hint="The block is longer than the row: without a mask the store writes into the row below.",
-    replace=("y.to(y_ptr.dtype.element_ty), mask=columns < N)", "y.to(y_ptr.dtype.element_ty))"),
+    replace=(
+        "y.to(y_ptr.dtype.element_ty), mask=columns < N)",
+        "y.to(y_ptr.dtype.element_ty))",
+    ),
 )
 def row_is_stored_without_mask(): ...
 
@@ -1415,7 +1490,10 @@ def block_of_1024_for_all(): ...
     hint="float16 counts up to 2048 exactly. Turn the row into float32 right after the load.",
     replace=[
         (".to(tl.float32)", ""),
-        ("e = tl.exp(x - tl.max(x, 0))", "e = tl.exp(x - tl.max(x, 0)).to(x_ptr.dtype.element_ty)"),
+        (
+            "e = tl.exp(x - tl.max(x, 0))",
+            "e = tl.exp(x - tl.max(x, 0)).to(x_ptr.dtype.element_ty)",
+        ),
     ],
 )
 def computes_rows_in_half_precision(): ...
@@ -1484,7 +1562,10 @@ def rows_are_loaded_twice(): ...
     'input_precision="ieee", in both products.',
     replace=[
         ('tl.dot(q, tl.trans(k), input_precision="ieee")', "tl.dot(q, tl.trans(k))"),
-        ('tl.dot(p.to(v.dtype), v, input_precision="ieee")', "tl.dot(p.to(v.dtype), v)"),
+        (
+            'tl.dot(p.to(v.dtype), v, input_precision="ieee")',
+            "tl.dot(p.to(v.dtype), v)",
+        ),
     ],
 )
 def kernel_rounds_to_tf32(): ...
@@ -1596,7 +1677,10 @@ def first_key_tile_is_left_out_later(): ...
     "triton_attention",
     hint="Every pointer needs the offset of its batch. K's has none: sentence 1 reads the keys "
     "of sentence 0.",
-    replace=("k_ptr += batch * stride_kb + head * stride_kh", "k_ptr += head * stride_kh"),
+    replace=(
+        "k_ptr += batch * stride_kb + head * stride_kh",
+        "k_ptr += head * stride_kh",
+    ),
 )
 def batch_offset_missing_on_k(): ...
 
@@ -1605,7 +1689,10 @@ def batch_offset_missing_on_k(): ...
     "triton_attention",
     hint="Every pointer needs the offset of its head. V's has none: all heads mix the "
     "values of head 0.",
-    replace=("v_ptr += batch * stride_vb + head * stride_vh", "v_ptr += batch * stride_vb"),
+    replace=(
+        "v_ptr += batch * stride_vb + head * stride_vh",
+        "v_ptr += batch * stride_vb",
+    ),
 )
 def head_offset_missing_on_v(): ...
 
@@ -1633,7 +1720,10 @@ def arange_over_d(): ...
 @mistake(
     "triton_attention",
     hint="Every step of the loop loads the same keys: add the start of the tile to the offsets.",
-    replace=("columns = start + tl.arange(0, BLOCK_K)", "columns = tl.arange(0, BLOCK_K)"),
+    replace=(
+        "columns = start + tl.arange(0, BLOCK_K)",
+        "columns = tl.arange(0, BLOCK_K)",
+    ),
 )
 def key_offsets_do_not_move(): ...
 
@@ -1641,7 +1731,10 @@ def key_offsets_do_not_move(): ...
 @mistake(
     "triton_attention",
     hint="exp(1000) is infinite. Keep the running maximum, and subtract it.",
-    replace=("m_new = tl.maximum(m, tl.max(s, 1))", "m_new = tl.zeros([BLOCK_Q], tl.float32)"),
+    replace=(
+        "m_new = tl.maximum(m, tl.max(s, 1))",
+        "m_new = tl.zeros([BLOCK_Q], tl.float32)",
+    ),
 )
 def kernel_without_running_maximum(): ...
 
@@ -1669,7 +1762,10 @@ def kernel_has_one_maximum_for_all_queries(): ...
 @mistake(
     "triton_attention",
     hint="All scores may be below -50000. Start the running maximum at -inf.",
-    replace=('tl.full([BLOCK_Q], float("-inf"), tl.float32)', "tl.zeros([BLOCK_Q], tl.float32)"),
+    replace=(
+        'tl.full([BLOCK_Q], float("-inf"), tl.float32)',
+        "tl.zeros([BLOCK_Q], tl.float32)",
+    ),
 )
 def kernel_starts_from_zero(): ...
 
@@ -1832,7 +1928,10 @@ def query_rows_are_loaded_without_mask(): ...
 @mistake(
     "triton_attention",
     hint="The last key tile sticks out of k: mask its rows on the load.",
-    replace=("stride_kd, mask=inside, other=0.0)", "stride_kd, mask=dims[None, :] < D, other=0.0)"),
+    replace=(
+        "stride_kd, mask=inside, other=0.0)",
+        "stride_kd, mask=dims[None, :] < D, other=0.0)",
+    ),
 )
 def key_rows_are_loaded_without_mask(): ...
 
@@ -1987,7 +2086,8 @@ def kernel_copies_what_torch_computed(q, k, v, causal=False):
     s = q.float() @ k.float().transpose(-2, -1) / math.sqrt(q.shape[3])
     if causal:
         hidden = (
-            torch.arange(s.shape[3]) > torch.arange(s.shape[2])[:, None] + s.shape[3] - s.shape[2]
+            torch.arange(s.shape[3])
+            > torch.arange(s.shape[2])[:, None] + s.shape[3] - s.shape[2]
         )
         s = s.masked_fill(hidden, -math.inf)
     done = (torch.softmax(s, dim=-1).nan_to_num(0.0) @ v.float()).to(q.dtype)

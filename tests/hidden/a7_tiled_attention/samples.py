@@ -15,7 +15,8 @@ from autograder.suite import alternate, sample
 
 
 @sample(
-    "online_softmax_stats", deserves=("old_sum_is_not_corrected", "only_a_block_of_zero_is_refused")
+    "online_softmax_stats",
+    deserves=("old_sum_is_not_corrected", "only_a_block_of_zero_is_refused"),
 )
 def adds_every_block(x, block):
     chunks = x.split(block, dim=-1)
@@ -48,7 +49,8 @@ def textbook_recurrence(x, block):
 
 
 @sample(
-    "online_softmax_stats", deserves=("maximum_starts_at_zero", "only_a_block_of_zero_is_refused")
+    "online_softmax_stats",
+    deserves=("maximum_starts_at_zero", "only_a_block_of_zero_is_refused"),
 )
 def begins_with_zeros(x, block):
     f = torch.float64 if x.dtype == torch.float64 else torch.float32
@@ -83,7 +85,10 @@ def stacks_and_weighs(a, b):
 # ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("tiled_attention", deserves=("causal_from_the_top_left", "only_tiles_of_zero_are_refused"))
+@sample(
+    "tiled_attention",
+    deserves=("causal_from_the_top_left", "only_tiles_of_zero_are_refused"),
+)
 def square_causal_tiles(q, k, v, block_q, block_k, causal=False):
     if q.size(-1) != k.size(-1) or k.size(-2) != v.size(-2):
         raise ValueError(f"{tuple(q.shape)} {tuple(k.shape)} {tuple(v.shape)}")
@@ -97,10 +102,16 @@ def square_causal_tiles(q, k, v, block_q, block_k, causal=False):
         l = torch.zeros_like(m)
         acc = torch.zeros(*qt.shape[:-1], v.size(-1), dtype=kind)
         for b in range(0, k.size(-2), block_k):
-            kt, vt = k[..., b : b + block_k, :].to(kind), v[..., b : b + block_k, :].to(kind)
+            kt, vt = (
+                k[..., b : b + block_k, :].to(kind),
+                v[..., b : b + block_k, :].to(kind),
+            )
             s = torch.einsum("...id,...jd->...ij", qt, kt) * scale
             if causal:
-                hide = torch.arange(b, b + kt.size(-2))[None, :] > torch.arange(a, a + n)[:, None]
+                hide = (
+                    torch.arange(b, b + kt.size(-2))[None, :]
+                    > torch.arange(a, a + n)[:, None]
+                )
                 s = torch.where(hide, -torch.inf, s)
             new = torch.maximum(m, s.amax(-1, keepdim=True))
             base = torch.where(new == -torch.inf, 0.0, new)
@@ -112,11 +123,15 @@ def square_causal_tiles(q, k, v, block_q, block_k, causal=False):
         outs.append((acc / torch.where(l == 0, 1.0, l)).to(q.dtype))
         lses.append((m + l.log()).squeeze(-1))
     if not outs:
-        return q.new_zeros(*q.shape[:-1], v.size(-1)), torch.zeros(q.shape[:-1], dtype=kind)
+        return q.new_zeros(*q.shape[:-1], v.size(-1)), torch.zeros(
+            q.shape[:-1], dtype=kind
+        )
     return torch.cat(outs, -2), torch.cat(lses, -1)
 
 
-@sample("tiled_attention", deserves=("scale_is_missing", "only_tiles_of_zero_are_refused"))
+@sample(
+    "tiled_attention", deserves=("scale_is_missing", "only_tiles_of_zero_are_refused")
+)
 def lists_of_partial_sums(q, k, v, block_q, block_k, causal=False):
     if q.size(-1) != k.size(-1) or k.size(-2) != v.size(-2):
         raise ValueError(f"{tuple(q.shape)} {tuple(k.shape)} {tuple(v.shape)}")
@@ -140,14 +155,17 @@ def lists_of_partial_sums(q, k, v, block_q, block_k, causal=False):
         if state is None:
             continue
         m, l, acc = state
-        o[..., i : i + block_q, :] = torch.where((l > 0)[..., None], acc / l[..., None], 0.0).to(
-            q.dtype
-        )
+        o[..., i : i + block_q, :] = torch.where(
+            (l > 0)[..., None], acc / l[..., None], 0.0
+        ).to(q.dtype)
         lse[..., i : i + block_q] = torch.log(l) + m
     return o, lse
 
 
-@sample("tiled_attention", deserves=("whole_matrix_at_once", "only_tiles_of_zero_are_refused"))
+@sample(
+    "tiled_attention",
+    deserves=("whole_matrix_at_once", "only_tiles_of_zero_are_refused"),
+)
 def no_tiles_at_all(q, k, v, block_q, block_k, causal=False):
     if 0 in (block_q, block_k):
         raise ValueError(f"{block_q}, {block_k}")
@@ -157,7 +175,9 @@ def no_tiles_at_all(q, k, v, block_q, block_k, causal=False):
     s = torch.matmul(wide[0], wide[1].transpose(-1, -2)) / math.sqrt(q.size(-1))
     if causal:
         nq, nk = s.shape[-2:]
-        s = s.masked_fill(torch.ones(nq, nk, dtype=torch.bool).triu(nk - nq + 1), -torch.inf)
+        s = s.masked_fill(
+            torch.ones(nq, nk, dtype=torch.bool).triu(nk - nq + 1), -torch.inf
+        )
     lse = torch.logsumexp(s, dim=-1)
     p = torch.exp(s - lse.masked_fill(lse == -torch.inf, 0.0)[..., None])
     return (p @ wide[2]).to(q.dtype), lse
@@ -179,7 +199,9 @@ def _backward(q, k, v, o, lse, do, block_q, block_k, causal, delta_of, scale_dk)
             tl_ = slice(j, min(j + block_k, nk))
             s = torch.einsum("...qd,...kd->...qk", Q[..., sl, :], K[..., tl_, :]) * c
             if causal:
-                late = torch.arange(nk)[None, tl_] > torch.arange(nq)[sl, None] + nk - nq
+                late = (
+                    torch.arange(nk)[None, tl_] > torch.arange(nq)[sl, None] + nk - nq
+                )
                 s[..., late] = -torch.inf
             w = torch.exp(s - torch.nan_to_num(lse[..., sl], neginf=0.0).unsqueeze(-1))
             dp = dO[..., sl, :] @ V[..., tl_, :].mT
@@ -191,8 +213,12 @@ def _backward(q, k, v, o, lse, do, block_q, block_k, causal, delta_of, scale_dk)
 
 
 @sample("tiled_attention_backward", deserves="d_is_missing")
-def products_of_weights_and_gradients(q, k, v, o, lse, do, block_q, block_k, causal=False):
-    return _backward(q, k, v, o, lse, do, block_q, block_k, causal, lambda g, y: 0.0, lambda c: c)
+def products_of_weights_and_gradients(
+    q, k, v, o, lse, do, block_q, block_k, causal=False
+):
+    return _backward(
+        q, k, v, o, lse, do, block_q, block_k, causal, lambda g, y: 0.0, lambda c: c
+    )
 
 
 @sample("tiled_attention_backward", deserves="scale_of_dk_is_lost")
@@ -229,13 +255,19 @@ def everything_once(n, d, block_q, block_k, bytes_per_element):
 
 @sample(
     "hbm_traffic",
-    deserves=("rounds_the_tiles_down", "sizes_are_not_checked", "only_tiles_are_checked"),
+    deserves=(
+        "rounds_the_tiles_down",
+        "sizes_are_not_checked",
+        "only_tiles_are_checked",
+    ),
 )
 def integer_division(n, d, block_q, block_k, bytes_per_element):
     matrix = n * d * bytes_per_element
     scores = n * n * bytes_per_element
     walks = n // block_q
-    return dict(naive=4 * matrix + 4 * scores, tiled=2 * matrix + walks * (matrix + matrix))
+    return dict(
+        naive=4 * matrix + 4 * scores, tiled=2 * matrix + walks * (matrix + matrix)
+    )
 
 
 @sample("hbm_traffic", deserves=("counts_key_tiles", "output_is_not_counted"))
@@ -244,7 +276,10 @@ def three_matrices_and_tiles_of_keys(n, d, block_q, block_k, bytes_per_element):
         raise ValueError(f"{(n, d, block_q, block_k, bytes_per_element)}")
     size = bytes_per_element
     tiles = math.ceil(n / block_k)
-    return {"naive": size * (3 * n * d + 4 * n * n), "tiled": size * (n * d + 2 * tiles * n * d)}
+    return {
+        "naive": size * (3 * n * d + 4 * n * n),
+        "tiled": size * (n * d + 2 * tiles * n * d),
+    }
 
 
 @sample("growth_of_costs", deserves="believes_that_traffic_is_linear")
@@ -268,7 +303,11 @@ def _rows_of_a_matrix(src, bias, dst, cols, s0, s1, sb, WIDTH: tl.constexpr):
 
 @sample(
     "add_bias",
-    deserves=("x_is_taken_for_contiguous", "length_is_not_checked", "only_a_short_bias_is_refused"),
+    deserves=(
+        "x_is_taken_for_contiguous",
+        "length_is_not_checked",
+        "only_a_short_bias_is_refused",
+    ),
 )
 def program_for_each_row(x, b):
     rows, cols = x.size()
@@ -288,7 +327,9 @@ def _softmax_line(inp, out, n, step, element, SIZE: tl.constexpr):
     line = line - tl.max(line, axis=0)
     num = tl.exp(line)
     tl.store(
-        out + pid * n + idx, (num / tl.sum(num, axis=0)).to(out.dtype.element_ty), mask=idx < n
+        out + pid * n + idx,
+        (num / tl.sum(num, axis=0)).to(out.dtype.element_ty),
+        mask=idx < n,
     )
 
 
@@ -306,7 +347,9 @@ def _exp_line(inp, out, n, step, element, SIZE: tl.constexpr):
     idx = tl.arange(0, SIZE)
     inside = idx < n
     num = tl.exp(
-        tl.load(inp + pid * step + idx * element, mask=inside, other=-float("inf")).to(tl.float32)
+        tl.load(inp + pid * step + idx * element, mask=inside, other=-float("inf")).to(
+            tl.float32
+        )
     )
     den = tl.sum(num, axis=0)
     tl.store(out + pid * n + idx, (num / den).to(out.dtype.element_ty), mask=inside)
@@ -332,7 +375,9 @@ def _flash(
     om, od = start_m * BM + tl.arange(0, BM), tl.arange(0, HEAD_P)
     qmask = (om[:, None] < M) & (od[None, :] < HEAD)
     q = tl.load(
-        Q + z * sqz + h * sqh + om[:, None] * sqm + od[None, :] * sqd, mask=qmask, other=0.0
+        Q + z * sqz + h * sqh + om[:, None] * sqm + od[None, :] * sqd,
+        mask=qmask,
+        other=0.0,
     )
     m_i = tl.zeros([BM], dtype=tl.float32) - float("inf")
     l_i = tl.zeros([BM], dtype=tl.float32)
@@ -341,10 +386,14 @@ def _flash(
         on = lo + tl.arange(0, BN)
         kvmask = (on[:, None] < N) & (od[None, :] < HEAD)
         k = tl.load(
-            K + z * skz + h * skh + on[:, None] * skn + od[None, :] * skd, mask=kvmask, other=0.0
+            K + z * skz + h * skh + on[:, None] * skn + od[None, :] * skd,
+            mask=kvmask,
+            other=0.0,
         )
         v = tl.load(
-            V + z * svz + h * svh + on[:, None] * svn + od[None, :] * svd, mask=kvmask, other=0.0
+            V + z * svz + h * svh + on[:, None] * svn + od[None, :] * svd,
+            mask=kvmask,
+            other=0.0,
         )
         qk = tl.dot(q, tl.trans(k), input_precision="ieee") * sm_scale
         keep = on[None, :] < N
@@ -360,14 +409,21 @@ def _flash(
         m_i = m_ij
     acc = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
     flat = zh * M + om
-    tl.store(Out + flat[:, None] * HEAD + od[None, :], acc.to(Out.dtype.element_ty), mask=qmask)
+    tl.store(
+        Out + flat[:, None] * HEAD + od[None, :],
+        acc.to(Out.dtype.element_ty),
+        mask=qmask,
+    )
     tl.store(L + flat, m_i + tl.log(l_i), mask=om < M)
 
 
 def _launch_flash(q, k, v, causal, sm_scale, offset):
     Z, H, M, D = q.shape
     N = k.size(2)
-    o, lse = torch.empty((Z, H, M, D), dtype=q.dtype), torch.empty((Z, H, M), dtype=torch.float32)
+    o, lse = (
+        torch.empty((Z, H, M, D), dtype=q.dtype),
+        torch.empty((Z, H, M), dtype=torch.float32),
+    )
     _flash[(triton.cdiv(M, 32), Z * H)](
         q, k, v, o, lse, *q.stride(), *k.stride(), *v.stride(), H, M, N, sm_scale, offset,
         HEAD=D, HEAD_P=max(16, triton.next_power_of_2(D)), BM=32, BN=32, IS_CAUSAL=causal,

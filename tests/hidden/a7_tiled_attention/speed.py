@@ -28,9 +28,15 @@ def cases():
     """
     generator = torch.Generator().manual_seed(7)
     for n in (1024, 4096):
-        q, k, v = (torch.randn(1, 16, n, 64, generator=generator).half() for _ in range(3))
+        q, k, v = (
+            torch.randn(1, 16, n, 64, generator=generator).half() for _ in range(3)
+        )
         for causal in (False, True):
-            yield f"N = {n}{', causal' if causal else ''}", (q, k, v), {"causal": causal}
+            yield (
+                f"N = {n}{', causal' if causal else ''}",
+                (q, k, v),
+                {"causal": causal},
+            )
 
 
 def answer(result):

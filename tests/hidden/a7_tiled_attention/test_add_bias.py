@@ -92,7 +92,9 @@ def test_work_is_shared_out(student):
     assert launch.programs > 1, (
         "One program does it all. Cut the matrix into tiles, and give each program one."
     )
-    assert launch.largest <= 4096, f"A tile has {launch.largest} elements, more than 64 × 64."
+    assert launch.largest <= 4096, (
+        f"A tile has {launch.largest} elements, more than 64 × 64."
+    )
     _assert_stored(launch, 64 * 128)
 
 
@@ -109,7 +111,9 @@ def test_a_bias_of_another_length_is_refused(student):
 
 def _assert_stored(launch, count):
     stored = sum(launch.stores.values())
-    assert stored == count, f"The output has {count} elements, and the kernel stores {stored}."
+    assert stored == count, (
+        f"The output has {count} elements, and the kernel stores {stored}."
+    )
 
 
 def _assert_close(answer, expected, atol=2e-6):
@@ -118,7 +122,11 @@ def _assert_close(answer, expected, atol=2e-6):
     assert not launch.computed, (
         f"torch computes ({', '.join(launch.computed)}), and the addition belongs in the kernel."
     )
-    if launch.unfilled and isinstance(result, torch.Tensor) and bool(result.isnan().any()):
+    if (
+        launch.unfilled
+        and isinstance(result, torch.Tensor)
+        and bool(result.isnan().any())
+    ):
         raise AssertionError(
             f"There is nan in the result, and masked lanes of {', '.join(launch.unfilled)} were "
             "loaded without other=. "

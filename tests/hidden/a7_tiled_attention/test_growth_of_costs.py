@@ -14,7 +14,9 @@ def test_storage_is_linear(student):
     """
     for n, d, block_q in ((7, 3, 2), (1024, 64, 128)):
         growth = student.growth_of_costs(n, d, block_q, 2)
-        assert growth["flops"] > growth["storage"], "Operations grow faster than storage."
+        assert growth["flops"] > growth["storage"], (
+            "Operations grow faster than storage."
+        )
         assert_close(growth["storage"], 1.0, what="storage")
 
 
@@ -38,7 +40,9 @@ def test_traffic_grows_faster_with_a_second_tile(student):
     )
     assert_close(
         _traffic(student, 96, 48) / first,
-        math.log2(10 / 3),  # two tiles: 2 + 4 units; then four tiles of twice the size: 2 (2 + 8)
+        math.log2(
+            10 / 3
+        ),  # two tiles: 2 + 4 units; then four tiles of twice the size: 2 (2 + 8)
         what="traffic from 96 to 192 in tiles of 48, over that from 13 to 26,",
     )
 

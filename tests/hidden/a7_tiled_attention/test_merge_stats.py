@@ -2,7 +2,16 @@
 
 import torch
 
-from autograder.suite import arange, assert_close, call_twice, full, points, randn, tensor, zeros
+from autograder.suite import (
+    arange,
+    assert_close,
+    call_twice,
+    full,
+    points,
+    randn,
+    tensor,
+    zeros,
+)
 
 
 @points(2)
@@ -10,7 +19,9 @@ def test_two_halves_make_the_whole(student):
     """Keys 0 to 4 and keys 5 to 12, each with its own maximum, against all thirteen at once."""
     s, v = 3 * randn(3, 13), randn(13, 5)
     s[0, 3] = s[1, 9] = 9.0  # so that either side has the larger maximum in some row
-    merged = call_twice(student.merge_stats, _stats(s[:, :5], v[:5]), _stats(s[:, 5:], v[5:]))
+    merged = call_twice(
+        student.merge_stats, _stats(s[:, :5], v[:5]), _stats(s[:, 5:], v[5:])
+    )
     _assert_same(merged, _stats(s, v))
 
 
@@ -22,7 +33,8 @@ def test_with_equal_maxima_sums_just_add(student):
     a = (tensor([1.0, 2.0]), tensor([3.0, 1.0]), tensor([[6.0], [1.0]]))
     b = (tensor([1.0, 2.0]), tensor([5.0, 2.5]), tensor([[1.0], [7.0]]))
     _assert_same(
-        student.merge_stats(a, b), (tensor([1.0, 2.0]), tensor([8.0, 3.5]), tensor([[7.0], [8.0]]))
+        student.merge_stats(a, b),
+        (tensor([1.0, 2.0]), tensor([8.0, 3.5]), tensor([[7.0], [8.0]])),
     )
 
 
@@ -89,7 +101,11 @@ def test_several_batch_dimensions(student):
     memory.
     """
     s, v = _equal_maxima(2, 3, 5, 8, cut=1), randn(2, 3, 8, 2)
-    parts = (_stats(s[..., :1], v[..., :1, :]), _stats(s[..., 1:], v[..., 1:, :]), _stats(s, v))
+    parts = (
+        _stats(s[..., :1], v[..., :1, :]),
+        _stats(s[..., 1:], v[..., 1:, :]),
+        _stats(s, v),
+    )
     a, b, both = (tuple(x.transpose(0, 1) for x in part) for part in parts)
     _assert_same(student.merge_stats(a, b), both)
 

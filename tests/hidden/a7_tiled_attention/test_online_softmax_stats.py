@@ -30,7 +30,9 @@ def test_the_old_sum_shrinks_when_the_maximum_grows(student):
     """Each block holds a larger maximum than the one before. What was summed with the old one is
     too large.
     """
-    x = (arange(12).view(12, 1) * tensor([[1.0, 0.3]])).T  # a view that is not contiguous
+    x = (
+        arange(12).view(12, 1) * tensor([[1.0, 0.3]])
+    ).T  # a view that is not contiguous
     _check(student.online_softmax_stats(x, 2), x)
 
 
@@ -58,7 +60,9 @@ def test_large_elements_do_not_overflow(student):
     """
     x = tensor([[1e3], [-1e3]]) + 0.4 * arange(12)
     _check(student.online_softmax_stats(x, 4), x)
-    steep = tensor([[1e3], [-1e3]]) + tensor([0.0, 0.0, 0.0, 400.0] * 2)  # in blocks of four
+    steep = tensor([[1e3], [-1e3]]) + tensor(
+        [0.0, 0.0, 0.0, 400.0] * 2
+    )  # in blocks of four
     for dtype in (torch.float32, torch.float16):
         m, total = student.online_softmax_stats(steep.to(dtype), 4)
         assert_close(m, tensor([1400.0, -600.0]).float(), what="m")

@@ -95,7 +95,9 @@ def test_the_kernel_does_it(student):
 @points(0.5)
 def test_one_column_and_one_row(student):
     """A row of one element is (1); one row of 32."""
-    _assert_close(student.launch("softmax_rows", randn(2, 1).float()), zeros(2, 1).float())
+    _assert_close(
+        student.launch("softmax_rows", randn(2, 1).float()), zeros(2, 1).float()
+    )
     x = randn(1, 32).float()
     _assert_close(student.launch("softmax_rows", x), x)
 
@@ -113,10 +115,16 @@ def _assert_close(answer, x, atol=2e-6, rtol=1e-5):
     assert not launch.computed, (
         f"torch computes ({', '.join(launch.computed)}), and the softmax belongs in the kernel."
     )
-    if launch.unfilled and isinstance(result, torch.Tensor) and bool(result.isnan().any()):
+    if (
+        launch.unfilled
+        and isinstance(result, torch.Tensor)
+        and bool(result.isnan().any())
+    ):
         raise AssertionError(
             "There is nan in the result, and masked lanes of x were loaded without other=. On a "
             "GPU they would hold "
             "anything; here they are nan."
         )
-    assert_close(result, torch.softmax(x.double(), dim=-1).to(x.dtype), atol=atol, rtol=rtol)
+    assert_close(
+        result, torch.softmax(x.double(), dim=-1).to(x.dtype), atol=atol, rtol=rtol
+    )

@@ -59,7 +59,9 @@ def test_ragged_tiles(student):
 def test_log_sum_exp_is_that_of_the_scores(student):
     """lse is the logarithm of the sum of exp(score), scores with 1/√d and all: m + ln l."""
     q, k, v = 2 * randn(1, 6, 5), 2 * randn(1, 12, 5), randn(1, 12, 3)
-    assert_close(student.tiled_attention(q, k, v, 3, 4)[1], _whole(q, k, v)[1], what="lse")
+    assert_close(
+        student.tiled_attention(q, k, v, 3, 4)[1], _whole(q, k, v)[1], what="lse"
+    )
 
 
 @points(0.5)
@@ -185,7 +187,9 @@ def test_half_precision_computes_in_float32(student):
     assert_close(o, v.double().mean(dim=0).expand(4, 3).half(), rtol=2e-3, what="o")
     _, lse = student.tiled_attention(q.bfloat16(), k.bfloat16(), v.bfloat16(), 4, 12)
     assert_close(lse, full((4,), 7290 + math.log(48)).float(), rtol=1e-5, what="lse")
-    _, lse = student.tiled_attention(*(zeros(n, 4).half() for n in (2, 3003, 3003)), 2, 3003)
+    _, lse = student.tiled_attention(
+        *(zeros(n, 4).half() for n in (2, 3003, 3003)), 2, 3003
+    )
     assert_close(lse, full((2,), math.log(3003)).float(), atol=5e-5, what="lse")
 
 

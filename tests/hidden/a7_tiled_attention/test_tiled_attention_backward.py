@@ -24,7 +24,9 @@ def test_the_gradient_of_v(student):
     """
     given, expected = _case((2, 6, 5), (2, 8, 5), (2, 8, 3))
     assert_close(
-        call_twice(student.tiled_attention_backward, *given, 3, 4)[2], expected[2], what="dv"
+        call_twice(student.tiled_attention_backward, *given, 3, 4)[2],
+        expected[2],
+        what="dv",
     )
 
 
@@ -34,14 +36,18 @@ def test_the_gradient_of_k(student):
     it.
     """
     given, expected = _case((2, 6, 5), (2, 8, 5), (2, 8, 3))
-    assert_close(student.tiled_attention_backward(*given, 3, 4)[1], expected[1], what="dk")
+    assert_close(
+        student.tiled_attention_backward(*given, 3, 4)[1], expected[1], what="dk"
+    )
 
 
 @points(0.5)
 def test_the_gradient_of_q(student):
     """dQ = dS K / √d. Every key tile adds to it."""
     given, expected = _case((2, 6, 5), (2, 8, 5), (2, 8, 3))
-    assert_close(student.tiled_attention_backward(*given, 3, 4)[0], expected[0], what="dq")
+    assert_close(
+        student.tiled_attention_backward(*given, 3, 4)[0], expected[0], what="dq"
+    )
 
 
 @points(0.25)
@@ -51,10 +57,16 @@ def test_every_argument_counts(student):
     """
     q, k, v, do = zeros(4, 5), randn(6, 5), arange(18).view(6, 3) ** 2, randn(4, 3)
     k[:, 4], q[:, 4] = 0.0, randn(4)
-    others = {"q": torch.cat([q[:, :4], randn(4, 1)], dim=1), "v": v.flip(0), "do": randn(4, 3)}
+    others = {
+        "q": torch.cat([q[:, :4], randn(4, 1)], dim=1),
+        "v": v.flip(0),
+        "do": randn(4, 3),
+    }
     others["k"] = torch.cat([randn(6, 4), k[:, 4:]], dim=1)
     for changes in ({}, *({name: value} for name, value in others.items())):
-        inputs, expected = _equal_weights(**{"q": q, "k": k, "v": v, "do": do, **changes})
+        inputs, expected = _equal_weights(
+            **{"q": q, "k": k, "v": v, "do": do, **changes}
+        )
         _assert_all(student.tiled_attention_backward(*inputs, 2, 3), expected)
 
 
@@ -65,8 +77,12 @@ def test_ragged_tiles(student):
     """
     given, expected = _case((7, 3), (5, 3), (5, 2))
     for block_q, block_k in ((3, 2), (1, 1), (7, 4), (50, 60)):
-        _assert_all(student.tiled_attention_backward(*given, block_q, block_k), expected)
-    student.tiled_attention_backward(*given, 3, 2, causal=True)  # a mask is as ragged as its tile
+        _assert_all(
+            student.tiled_attention_backward(*given, block_q, block_k), expected
+        )
+    student.tiled_attention_backward(
+        *given, 3, 2, causal=True
+    )  # a mask is as ragged as its tile
 
 
 @points(0.25)
@@ -88,7 +104,9 @@ def test_causal_is_aligned_at_the_bottom_right(student):
     """Four queries, nine keys: the first query sees six of them. All scores are 0: look at dV."""
     given, expected = _case((4, 3), (9, 3), (9, 2), causal=True, size=0.0)
     assert_close(
-        student.tiled_attention_backward(*given, 2, 3, causal=True)[2], expected[2], what="dv"
+        student.tiled_attention_backward(*given, 2, 3, causal=True)[2],
+        expected[2],
+        what="dv",
     )
 
 
@@ -107,7 +125,9 @@ def test_rows_that_see_nothing_contribute_nothing(student):
         assert bool(gradient.isfinite().all()), (
             f"There is nan or inf in {name}: look at rows whose lse is -inf."
         )
-    assert_close(gradients[0][4:], expected[0][4:], what="dq of rows that see something")
+    assert_close(
+        gradients[0][4:], expected[0][4:], what="dq of rows that see something"
+    )
 
 
 @points(3)
@@ -149,7 +169,9 @@ def test_large_scores_stay_finite(student):
     never does.
     """
     given, expected = _case((6, 5), (6, 5), (6, 2), causal=True, size=40000)
-    _assert_all(student.tiled_attention_backward(*given, 2, 3, causal=True), expected, rtol=1e-5)
+    _assert_all(
+        student.tiled_attention_backward(*given, 2, 3, causal=True), expected, rtol=1e-5
+    )
 
 
 @points(1.5)
@@ -165,7 +187,9 @@ def test_half_precision_computes_in_float32(student):
         )
         do = tensor([[6e4], [64.0], [6e4], [-6e4], [-6e4]]).expand(5, 3).to(dtype)
         lse = full((5,), 33.5 * 33.0 * 8.0).float()
-        dq, dk, dv = student.tiled_attention_backward(q, k, v, v.expand(5, 3), lse, do, 1, 1)
+        dq, dk, dv = student.tiled_attention_backward(
+            q, k, v, v.expand(5, 3), lse, do, 1, 1
+        )
         assert_close(dv, full((1, 3), 64.0).to(dtype), rtol=2e-3, what="dv")
         assert_close(dq, zeros(5, 64).to(dtype), atol=2e-2, what="dq")
         assert_close(dk, zeros(1, 64).to(dtype), atol=2e-2, what="dk")
@@ -177,7 +201,9 @@ def test_any_strides(student):
     given, expected = _case((2, 6, 5), (2, 4, 5), (2, 4, 3), size=0.0)
     views = [t.mT.contiguous().mT if t.dim() == 3 else t for t in given]
     assert_close(
-        call_twice(student.tiled_attention_backward, *views, 6, 4)[2], expected[2], what="dv"
+        call_twice(student.tiled_attention_backward, *views, 6, 4)[2],
+        expected[2],
+        what="dv",
     )
 
 
@@ -189,7 +215,9 @@ def _case(shape_q, shape_k, shape_v, causal=False, size=1.0):
     s = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if causal:
         n_q, n_k = s.shape[-2:]
-        s = s.masked_fill(torch.arange(n_k) > torch.arange(n_q)[:, None] + n_k - n_q, -torch.inf)
+        s = s.masked_fill(
+            torch.arange(n_k) > torch.arange(n_q)[:, None] + n_k - n_q, -torch.inf
+        )
     p = torch.softmax(s, dim=-1).nan_to_num(0.0)
     o, do = p @ v, randn(*shape_q[:-1], shape_v[-1])
     dp = do @ v.transpose(-2, -1)

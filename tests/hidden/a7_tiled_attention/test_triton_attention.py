@@ -82,7 +82,9 @@ def test_head_sizes_that_are_no_power_of_two(student):
     scale.
     """
     q, k, v = _weights_of_powers_of_two(1, 1, 64, 64, 40)
-    _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v)[0], atol=2e-5)
+    _assert_o(
+        student.launch("triton_attention", q, k, v), _whole(q, k, v)[0], atol=2e-5
+    )
 
 
 @points(0.5)
@@ -156,7 +158,11 @@ def test_large_scores_do_not_overflow(student):
     """In one tile some queries have scores up to 1000, and some have scores of -1000 and less. The
     largest score comes first: later tiles have smaller ones.
     """
-    q, k, v = zeros(1, 1, 64, 16), zeros(1, 1, 128, 16), _round(randn(1, 1, 128, 16), 64)
+    q, k, v = (
+        zeros(1, 1, 64, 16),
+        zeros(1, 1, 128, 16),
+        _round(randn(1, 1, 128, 16), 64),
+    )
     q[..., 0], q[..., 1::2, 1] = 4000.0, -8000.0  # √d = 4
     k[..., 0], k[..., 1] = -_round(randn(1, 1, 128).abs(), 64), 1.0
     k[0, 0, ::16, 0] = _round(torch.linspace(1.0, 0.3, 8), 64)
@@ -181,7 +187,11 @@ def test_scores_far_below_zero_count(student):
 def test_hidden_keys_weigh_nothing_whatever_the_scores(student):
     """Causal, and every score is -60000. What is hidden needs a score that is lower than any."""
     q, k, v = _equal_scores(64, 64, -6e4)
-    _assert_o(student.launch("triton_attention", q, k, v, causal=True), _means(v, 64), atol=2e-2)
+    _assert_o(
+        student.launch("triton_attention", q, k, v, causal=True),
+        _means(v, 64),
+        atol=2e-2,
+    )
 
 
 @points(1)
@@ -189,7 +199,9 @@ def test_log_sum_exp(student):
     """lse is float32 [B, H, N_q], the logarithm of the sum of exp(score): m + ln l. Two sentences
     that are equal.
     """
-    q, k, v = (_round(randn(1, 1, 64, 16), 64).float().repeat(2, 1, 1, 1) for _ in range(3))
+    q, k, v = (
+        _round(randn(1, 1, 64, 16), 64).float().repeat(2, 1, 1, 1) for _ in range(3)
+    )
     (_, lse), _ = student.launch("triton_attention", 2 * q, k, v)
     assert_close(lse, _whole(2 * q, k, v)[1].float(), atol=1e-4, what="lse")
 
@@ -229,7 +241,9 @@ def test_wide_heads_and_many_keys(student):
     """
     q, k, v, picked = _one_key_each(1, 5, 16, 202, 128, keys=100)
     order = torch.randperm(202)
-    _assert_o(student.launch("triton_attention", q, k[:, :, order], v[:, :, order]), picked)
+    _assert_o(
+        student.launch("triton_attention", q, k[:, :, order], v[:, :, order]), picked
+    )
     q, k, v, picked = _one_key_each(1, 1, 260, 64, 16)
     _assert_o(student.launch("triton_attention", q, k, v), picked)
 
@@ -247,7 +261,11 @@ def test_the_kernel_works_tile_by_tile(student):
     _assert_tiled(launch, d)
     loads = {name: launch.loads.get(name, 0) for name in ("q", "k", "v")}
     walks = loads["k"] // (n * d)
-    assert (loads["q"], loads["k"], loads["v"]) == (n * d, walks * n * d, walks * n * d), (
+    assert (loads["q"], loads["k"], loads["v"]) == (
+        n * d,
+        walks * n * d,
+        walks * n * d,
+    ), (
         f"The kernel loads {loads['q']} elements of q, {loads['k']} of k and {loads['v']} of v. "
         "Each query should be "
         f"loaded once ({n * d} elements), and all keys and values once for each query tile."
@@ -299,8 +317,12 @@ def _one_key_each(b, h, n_q, n_k, d, least=0.0, keys=12):
     keys = min(n_k, d - 1, keys)
     q, k = (_round(0.01 * randn(b, h, n, d), 1024) for n in (n_q, n_k))
     v = _round(100 * randn(b, h, n_k, d), 2)
-    directions = torch.linspace(0, d - 2, keys).long()  # d - 1 is for what all scores share
-    directions = directions[torch.rand(b, h, keys).argsort(dim=2)]  # in another order in each head
+    directions = torch.linspace(
+        0, d - 2, keys
+    ).long()  # d - 1 is for what all scores share
+    directions = directions[
+        torch.rand(b, h, keys).argsort(dim=2)
+    ]  # in another order in each head
     target = torch.randint(keys, (b, h, n_q))
     size = round(8 * (80 * d**0.5) ** 0.5) / 8
     k[..., :keys, :].scatter_(3, directions.unsqueeze(3), size)
@@ -352,7 +374,9 @@ def _means(v, n_q):
 def _whole(q, k, v):
     """(o, lse) in float64 by the whole matrix; o in the dtype of q."""
     s = torch.einsum("bhid,bhjd->bhij", q.double(), k.double()) * q.shape[-1] ** -0.5
-    return (torch.softmax(s, dim=-1) @ v.double()).to(q.dtype), torch.logsumexp(s, dim=-1)
+    return (torch.softmax(s, dim=-1) @ v.double()).to(q.dtype), torch.logsumexp(
+        s, dim=-1
+    )
 
 
 def _assert_tiled(launch, d):

@@ -13,7 +13,9 @@ from autograder.suite import alternate
 def _fits(k, v, shape, length, capacity):
     """shape: (batch, num_kv_heads, d_head) of the cache."""
     if k.shape != v.shape or (k.shape[0], k.shape[1], k.shape[3]) != tuple(shape):
-        raise ValueError(f"k {tuple(k.shape)} and v {tuple(v.shape)} do not fit a cache of {shape}")
+        raise ValueError(
+            f"k {tuple(k.shape)} and v {tuple(v.shape)} do not fit a cache of {shape}"
+        )
     if length + k.shape[2] > capacity:
         raise ValueError(
             f"{length} + {k.shape[2]} = {length + k.shape[2]} tokens, room for {capacity}"
@@ -25,7 +27,11 @@ class Concatenates:
     """New tensors in every step; nothing is ever written over."""
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
-        self.shape, self.capacity, self.dtype = (batch, num_kv_heads, d_head), capacity, dtype
+        self.shape, self.capacity, self.dtype = (
+            (batch, num_kv_heads, d_head),
+            capacity,
+            dtype,
+        )
         self.layers = [None] * num_layers
         self._n = 0
 
@@ -59,7 +65,9 @@ class PreallocatesAndClones:
     """One buffer for everything, [layers, 2, B, H_kv, capacity, d]; what is returned is a copy."""
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
-        self.buffer = torch.empty(num_layers, 2, batch, num_kv_heads, capacity, d_head, dtype=dtype)
+        self.buffer = torch.empty(
+            num_layers, 2, batch, num_kv_heads, capacity, d_head, dtype=dtype
+        )
         self.tokens = 0
 
     @property
@@ -94,7 +102,9 @@ class RingOfFixedSize:
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
         self.shape, self.capacity = (batch, num_kv_heads, d_head), capacity
-        self.rings = torch.zeros(2, num_layers, batch, num_kv_heads, capacity, d_head, dtype=dtype)
+        self.rings = torch.zeros(
+            2, num_layers, batch, num_kv_heads, capacity, d_head, dtype=dtype
+        )
         self.start = self.count = 0
 
     @property
@@ -126,9 +136,14 @@ class KeepsAListOfChunks:
     """Chunks are kept apart and joined when they are asked for."""
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
-        self.shape, self.capacity, self.dtype = (batch, num_kv_heads, d_head), capacity, dtype
+        self.shape, self.capacity, self.dtype = (
+            (batch, num_kv_heads, d_head),
+            capacity,
+            dtype,
+        )
         self.chunks = [
-            torch.zeros(2, batch, num_kv_heads, 0, d_head, dtype=dtype) for _ in range(num_layers)
+            torch.zeros(2, batch, num_kv_heads, 0, d_head, dtype=dtype)
+            for _ in range(num_layers)
         ]
         self.waiting = {}
         self.total = 0
@@ -180,7 +195,9 @@ class BuffersOfAModule(torch.nn.Module):
         for buffer, new in ((self.k, k), (self.v, v)):
             buffer[layer].index_copy_(2, slots, new.to(buffer.dtype))
         end = self.position + k.shape[2]
-        return self.k[layer].narrow(2, 0, end).clone(), self.v[layer].narrow(2, 0, end).clone()
+        return self.k[layer].narrow(2, 0, end).clone(), self.v[layer].narrow(
+            2, 0, end
+        ).clone()
 
     def advance(self, c):
         if self.position + c > self.k.shape[3]:
@@ -200,7 +217,11 @@ class ListsOfChunksCutWhenAsked:
     """
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
-        self.shape, self.capacity, self.dtype = (batch, num_kv_heads, d_head), capacity, dtype
+        self.shape, self.capacity, self.dtype = (
+            (batch, num_kv_heads, d_head),
+            capacity,
+            dtype,
+        )
         self.layers = [[] for _ in range(num_layers)]
         self.tokens = 0
 
@@ -215,7 +236,9 @@ class ListsOfChunksCutWhenAsked:
             for old_k, old_v, start in self.layers[layer]
             if start < self.tokens
         ]
-        kept.append((k.to(self.dtype, copy=True), v.to(self.dtype, copy=True), self.tokens))
+        kept.append(
+            (k.to(self.dtype, copy=True), v.to(self.dtype, copy=True), self.tokens)
+        )
         ends = [start for _, _, start in kept[1:]] + [self.tokens + k.shape[2]]
         kept = [
             (old_k[:, :, : end - start], old_v[:, :, : end - start], start)
@@ -247,14 +270,21 @@ def _checked(params, ids, cache, mask):
     start, vocab_size = cache.length, len(params["embed"])
     wrong = ids[(ids < 0) | (ids >= vocab_size)]
     if len(wrong):
-        raise ValueError(f"token {wrong[0].item()} is not in a vocabulary of {vocab_size}")
+        raise ValueError(
+            f"token {wrong[0].item()} is not in a vocabulary of {vocab_size}"
+        )
     if mask is None:
         positions = (torch.arange(c) + start).expand(batch, c)
     else:
         if tuple(mask.shape) != (batch, start + c):
-            raise ValueError(f"mask {tuple(mask.shape)} for {batch} rows and {start + c} columns")
+            raise ValueError(
+                f"mask {tuple(mask.shape)} for {batch} rows and {start + c} columns"
+            )
         positions = ragged_positions(mask)[:, -c:]
-    if "positions" in params and int(positions.max()) + 1 > params["positions"].shape[0]:
+    if (
+        "positions" in params
+        and int(positions.max()) + 1 > params["positions"].shape[0]
+    ):
         raise ValueError(
             f"{int(positions.max()) + 1} positions in a table of {params['positions'].shape[0]}"
         )
@@ -262,7 +292,9 @@ def _checked(params, ids, cache, mask):
 
 
 @alternate("decode_step")
-def writes_attention_with_einsum(params, ids, cache, config, mask=None, last_only=False):
+def writes_attention_with_einsum(
+    params, ids, cache, config, mask=None, last_only=False
+):
     positions = _checked(params, ids, cache, mask)
     (batch, c), h_kv, d = ids.shape, config.num_kv_heads, config.d_head
     group, window = config.num_heads // h_kv, getattr(cache, "window", None)
@@ -299,12 +331,16 @@ def writes_attention_with_einsum(params, ids, cache, config, mask=None, last_onl
         y = weights.to(x.dtype).reshape(batch, h_kv, group * c, n) @ v_all.to(x.dtype)
         x = (
             x
-            + y.view(batch, config.num_heads, c, d).permute(0, 2, 1, 3).reshape(batch, c, -1)
+            + y.view(batch, config.num_heads, c, d)
+            .permute(0, 2, 1, 3)
+            .reshape(batch, c, -1)
             @ b["w_o"]
         )
         x = x + mlp(layer_norm(x, b["ln2_gamma"], b["ln2_beta"]), b)
     cache.advance(c)
-    x = layer_norm(x[:, -1:] if last_only else x, params["lnf_gamma"], params["lnf_beta"])
+    x = layer_norm(
+        x[:, -1:] if last_only else x, params["lnf_gamma"], params["lnf_beta"]
+    )
     return (
         x @ params["unembed"]
         if "unembed" in params
@@ -316,10 +352,16 @@ def writes_attention_with_einsum(params, ids, cache, config, mask=None, last_onl
 def uses_the_librarys_attention(params, ids, cache, config, mask=None, last_only=False):
     positions = _checked(params, ids, cache, mask)
     rotary, c = "positions" not in params, ids.shape[1]
-    x = params["embed"][ids] if rotary else params["embed"][ids] + params["positions"][positions]
+    x = (
+        params["embed"][ids]
+        if rotary
+        else params["embed"][ids] + params["positions"][positions]
+    )
     dtype = x.dtype
     for i, block in enumerate(params["blocks"]):
-        h = torch.nn.functional.layer_norm(x, x.shape[-1:], block["ln1_gamma"], block["ln1_beta"])
+        h = torch.nn.functional.layer_norm(
+            x, x.shape[-1:], block["ln1_gamma"], block["ln1_beta"]
+        )
         heads = {
             name: (h @ block[name]).unflatten(-1, (-1, config.d_head)).movedim(2, 1)
             for name in ("w_q", "w_k", "w_v")
@@ -337,12 +379,20 @@ def uses_the_librarys_attention(params, ids, cache, config, mask=None, last_only
         # a padded query may look anywhere: nobody reads it
         allowed = allowed | ~allowed.any(dim=-1, keepdim=True)
         group = config.num_heads // config.num_kv_heads
-        q = heads["w_q"].reshape(len(ids), config.num_kv_heads, group * c, config.d_head)
+        q = heads["w_q"].reshape(
+            len(ids), config.num_kv_heads, group * c, config.d_head
+        )
         y = torch.nn.functional.scaled_dot_product_attention(
             q, k.to(dtype), v.to(dtype), allowed.repeat(1, 1, group, 1)
         )
-        x = x + merge_heads(y.reshape(len(ids), config.num_heads, c, config.d_head)) @ block["w_o"]
-        h = torch.nn.functional.layer_norm(x, x.shape[-1:], block["ln2_gamma"], block["ln2_beta"])
+        x = (
+            x
+            + merge_heads(y.reshape(len(ids), config.num_heads, c, config.d_head))
+            @ block["w_o"]
+        )
+        h = torch.nn.functional.layer_norm(
+            x, x.shape[-1:], block["ln2_gamma"], block["ln2_beta"]
+        )
         x = x + torch.relu(h @ block["w1"] + block["b1"]) @ block["w2"] + block["b2"]
     cache.advance(c)
     if last_only:
@@ -383,7 +433,9 @@ def gives_each_layer_a_function_that_attends(
     def attend_in(layer):
         def attend(q, k, v):
             k, v = cache.append(layer=layer, k=k, v=v)
-            keys = torch.arange(start + c - k.shape[2], start + c)  # columns of the whole text
+            keys = torch.arange(
+                start + c - k.shape[2], start + c
+            )  # columns of the whole text
             queries = torch.arange(start, start + c)[:, None]
             allowed = keys <= queries
             if window is not None:
@@ -488,7 +540,9 @@ def reads_the_prompt_in_two_parts(params, prompt, num_new, config):
         )
     ids, newest = prompt.clone(), prompt[:, -1:]
     for _ in range(num_new):
-        newest = torch.topk(decode_step(params, newest, cache, config)[:, -1], 1).indices
+        newest = torch.topk(
+            decode_step(params, newest, cache, config)[:, -1], 1
+        ).indices
         ids = torch.hstack([ids, newest])
     return ids
 
@@ -504,7 +558,9 @@ def one_row_after_the_other(params, prompt, num_new, config):
             row.tolist()[0],
         )
         for _ in range(num_new):
-            token = int(decode_step(params, chunk, cache, config, last_only=True).argmax())
+            token = int(
+                decode_step(params, chunk, cache, config, last_only=True).argmax()
+            )
             text.append(token)
             chunk = torch.tensor([[token]])
         rows.append(text)
@@ -543,8 +599,12 @@ def loops_over_the_columns(mask):
 def multiplies_by_a_triangle(mask):
     _of_two_axes(mask)
     n = mask.shape[1]
-    before = torch.ones(n, n, dtype=torch.int64).triu(diagonal=1)  # [j, i]: j stands before i
-    return torch.where(mask, mask.long() @ before, torch.zeros_like(mask, dtype=torch.int64))
+    before = torch.ones(n, n, dtype=torch.int64).triu(
+        diagonal=1
+    )  # [j, i]: j stands before i
+    return torch.where(
+        mask, mask.long() @ before, torch.zeros_like(mask, dtype=torch.int64)
+    )
 
 
 # ── kv_cache_bytes
@@ -561,7 +621,15 @@ def _at_least_one(**sizes):
 def multiplies_a_list(config, n, batch, bytes_per_element):
     _at_least_one(n=n, batch=batch, bytes_per_element=bytes_per_element)
     return math.prod(
-        [2, config.num_layers, batch, config.num_kv_heads, n, config.d_head, bytes_per_element]
+        [
+            2,
+            config.num_layers,
+            batch,
+            config.num_kv_heads,
+            n,
+            config.d_head,
+            bytes_per_element,
+        ]
     )
 
 
@@ -576,7 +644,12 @@ def adds_up_layer_by_layer(config, n, batch, bytes_per_element):
 def measures_an_empty_tensor(config, n, batch, bytes_per_element):
     _at_least_one(n=n, batch=batch, bytes_per_element=bytes_per_element)
     one = torch.empty(
-        2, config.num_layers, config.num_kv_heads, config.d_head, dtype=torch.uint8, device="meta"
+        2,
+        config.num_layers,
+        config.num_kv_heads,
+        config.d_head,
+        dtype=torch.uint8,
+        device="meta",
     )
     return one.numel() * n * batch * bytes_per_element
 
@@ -591,11 +664,19 @@ class RingOfTheNewest:
     chunks that wait.
     """
 
-    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
+    def __init__(
+        self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window
+    ):
         if window < 1:
             raise ValueError(f"window = {window}")
-        self.window, self.capacity, self.shape = window, capacity, (batch, num_kv_heads, d_head)
-        self.ring = torch.zeros(num_layers, 2, batch, num_kv_heads, window - 1, d_head, dtype=dtype)
+        self.window, self.capacity, self.shape = (
+            window,
+            capacity,
+            (batch, num_kv_heads, d_head),
+        )
+        self.ring = torch.zeros(
+            num_layers, 2, batch, num_kv_heads, window - 1, d_head, dtype=dtype
+        )
         self.waiting, self._seen = {}, 0
 
     length = property(lambda self: self._seen)
@@ -614,7 +695,9 @@ class RingOfTheNewest:
             raise ValueError(f"{self._seen + c} tokens, room for {self.capacity}")
         kept = min(c, self.window - 1)
         if kept:
-            slots = torch.arange(self._seen + c - kept, self._seen + c) % (self.window - 1)
+            slots = torch.arange(self._seen + c - kept, self._seen + c) % (
+                self.window - 1
+            )
             for layer, chunk in self.waiting.items():
                 self.ring[layer].index_copy_(3, slots, chunk[:, :, :, c - kept : c])
         self._seen, self.waiting = self._seen + c, {}
@@ -627,9 +710,13 @@ class RingOfTheNewest:
 class ListOfSingleTokens:
     """A list of the newest tokens, one tensor each."""
 
-    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
+    def __init__(
+        self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window
+    ):
         if window <= 0:
-            raise ValueError(f"a token sees itself at least, and the window is {window}")
+            raise ValueError(
+                f"a token sees itself at least, and the window is {window}"
+            )
         self.window, self.capacity, self.dtype = window, capacity, dtype
         self.shape = (batch, num_kv_heads, d_head)
         self.past = [[] for _ in range(num_layers)]
@@ -666,7 +753,9 @@ class ListOfSingleTokens:
 class ShiftsAFixedBuffer:
     """W - 1 slots, the newest on the right; advance shifts by making a new buffer."""
 
-    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
+    def __init__(
+        self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window
+    ):
         if window < 1:
             raise ValueError(f"window {window}")
         self.window, self.capacity = window, capacity
@@ -683,7 +772,13 @@ class ShiftsAFixedBuffer:
 
     def append(self, layer, k, v):
         buffer = self.buffers[layer]
-        _fits(k, v, (buffer.shape[1], buffer.shape[2], buffer.shape[4]), self.length, self.capacity)
+        _fits(
+            k,
+            v,
+            (buffer.shape[1], buffer.shape[2], buffer.shape[4]),
+            self.length,
+            self.capacity,
+        )
         self.chunks[layer] = torch.stack([k.to(buffer.dtype), v.to(buffer.dtype)])
         first = max(0, self.window - 1 - self.length)
         k_all, v_all = torch.cat([buffer[:, :, :, first:], self.chunks[layer]], dim=3)
@@ -693,9 +788,9 @@ class ShiftsAFixedBuffer:
         if self.length + c > self.capacity:
             raise ValueError(f"{self.length + c} tokens, room for {self.capacity}")
         for layer, chunk in self.chunks.items():
-            self.buffers[layer] = torch.cat([self.buffers[layer], chunk[:, :, :, :c]], dim=3)[
-                :, :, :, c:
-            ].clone()
+            self.buffers[layer] = torch.cat(
+                [self.buffers[layer], chunk[:, :, :, :c]], dim=3
+            )[:, :, :, c:].clone()
         self.steps.append(c)
 
     def reset(self):
@@ -710,7 +805,9 @@ def _all_fit(p, q, drafted, u):
     if p.shape != q.shape:
         raise ValueError(f"p {tuple(p.shape)} and q {tuple(q.shape)}")
     if drafted.shape != (len(p),) or u.shape != (len(p),):
-        raise ValueError(f"{len(p)} places, drafted {tuple(drafted.shape)}, u {tuple(u.shape)}")
+        raise ValueError(
+            f"{len(p)} places, drafted {tuple(drafted.shape)}, u {tuple(u.shape)}"
+        )
 
 
 @alternate("speculative_accept")
@@ -755,7 +852,10 @@ def subtracts_the_common_part(p, q, drafted, u):
 def _moved(q, k, query):
     root = math.sqrt(q.shape[1])
     return (
-        (torch.softmax(k @ query / root, dim=0) - torch.softmax(k @ q[-1] / root, dim=0))
+        (
+            torch.softmax(k @ query / root, dim=0)
+            - torch.softmax(k @ q[-1] / root, dim=0)
+        )
         .abs()
         .max()
     )
@@ -782,10 +882,13 @@ def takes_the_complement_from_an_svd(q, k):
         raise ValueError(f"keys {tuple(k.shape)} of rank below 2")
     # [d - 1, d], all square to the last key
     basis = torch.linalg.svd(k[-1:], full_matrices=True).Vh[1:]
-    direction = torch.linalg.svd(k @ basis.T).Vh[0] @ basis  # the one that the keys notice most
+    direction = (
+        torch.linalg.svd(k @ basis.T).Vh[0] @ basis
+    )  # the one that the keys notice most
     reach = 2000 * math.sqrt(q.shape[1]) / (k @ direction).abs().max()
     return max(
-        (q[-1] + reach * direction, q[-1] - reach * direction), key=lambda t: float(_moved(q, k, t))
+        (q[-1] + reach * direction, q[-1] - reach * direction),
+        key=lambda t: float(_moved(q, k, t)),
     )
 
 
@@ -807,7 +910,11 @@ def solves_for_wanted_scores(q, k):
 @alternate("speculative_accept")
 def stops_at_the_first_rejection(p, q, drafted, u):
     places = p.shape[0]
-    if p.shape != q.shape or tuple(drafted.shape) != (places,) or tuple(u.shape) != (places,):
+    if (
+        p.shape != q.shape
+        or tuple(drafted.shape) != (places,)
+        or tuple(u.shape) != (places,)
+    ):
         raise ValueError(
             f"p {tuple(p.shape)}, q {tuple(q.shape)}, drafted {tuple(drafted.shape)}, u "
             f"{tuple(u.shape)}"

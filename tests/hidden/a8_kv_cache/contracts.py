@@ -38,7 +38,9 @@ def chunks_into_caches(draw, play, name):
     layers = draw.whole(1, 3)
     sizes = [draw.size(axis) for axis in ("B", "H_kv", "d")]
     capacity = draw.whole(3, 12)
-    dtype = getattr(torch, draw.choose("dtype of the cache", ("float64", "float32", "float16")))
+    dtype = getattr(
+        torch, draw.choose("dtype of the cache", ("float64", "float32", "float16"))
+    )
     window = [draw.whole(1, 5)] if name == "SlidingWindowCache" else []
     caches = [
         play.call(name, layers, *sizes, capacity, dtype, *window)
@@ -51,7 +53,9 @@ def chunks_into_caches(draw, play, name):
             play.call("reset", on=caches[turn])
             lengths[turn] = 0
         _append_a_chunk(draw, play, caches[turn], layers, capacity - lengths[turn])
-        counted = draw.whole(0, draw.sizes["c"]) if draw.happens(25) else draw.sizes["c"]
+        counted = (
+            draw.whole(0, draw.sizes["c"]) if draw.happens(25) else draw.sizes["c"]
+        )
         play.call("advance", counted, on=caches[turn])
         lengths[turn] += counted
         play.read("length", on=caches[turn])
@@ -62,7 +66,9 @@ def _append_a_chunk(draw, play, cache, layers, room):
     draw.forget("c")
     if draw.size("c") > room:
         draw.sizes["c"] = draw.whole(1, room)
-    order = list(range(layers)) + ([draw.whole(0, layers - 1)] if draw.happens(20) else [])
+    order = list(range(layers)) + (
+        [draw.whole(0, layers - 1)] if draw.happens(20) else []
+    )
     for layer in order:
         k = draw(tensor("B", "H_kv", "c", "d", values=("normal", "whole")), "k")
         v = draw(tensor("B", "H_kv", "c", "d", values=("normal", "whole")), "v")
@@ -71,7 +77,9 @@ def _append_a_chunk(draw, play, cache, layers, room):
 
 contract("KVCache", chunks_into_caches, sizes=SMALL)
 
-contract("ragged_positions", calls(mask=mask("B", "N")), sizes={"N": (0, 7), "B": (0, 4)})
+contract(
+    "ragged_positions", calls(mask=mask("B", "N")), sizes={"N": (0, 7), "B": (0, 4)}
+)
 
 CACHE = """
 class Joining:
@@ -124,10 +132,16 @@ def _model(draw):
             "w2": ("F", "D"),
             "b2": ("D",),
         }
-        shapes |= dict.fromkeys(("ln1_gamma", "ln1_beta", "ln2_gamma", "ln2_beta"), ("D",))
-        block = {key: draw(tensor(*axes, values=TAME), key) for key, axes in shapes.items()}
+        shapes |= dict.fromkeys(
+            ("ln1_gamma", "ln1_beta", "ln2_gamma", "ln2_beta"), ("D",)
+        )
+        block = {
+            key: draw(tensor(*axes, values=TAME), key) for key, axes in shapes.items()
+        }
         params["blocks"].append(block)
-    params |= {key: draw(tensor("D", values=TAME), key) for key in ("lnf_gamma", "lnf_beta")}
+    params |= {
+        key: draw(tensor("D", values=TAME), key) for key in ("lnf_gamma", "lnf_beta")
+    }
     longest = 24
     if draw.choose("positions", ("rotary", "learned")) == "learned":
         params["positions"] = draw(tensor(longest, "D", values=TAME), "positions")
@@ -193,7 +207,9 @@ def _is_right_where_tokens_are_real(answer, right, arguments):
     if not isinstance(answer, torch.Tensor) or answer.shape != right.shape:
         return False
     digits = 1e-8 if right.dtype == torch.float64 else 1e-3
-    apart = (answer - right)[real].abs() / right[real].abs().amax(-1, keepdim=True).clamp(min=1)
+    apart = (answer - right)[real].abs() / right[real].abs().amax(
+        -1, keepdim=True
+    ).clamp(min=1)
     return answer.dtype == right.dtype and bool((apart <= digits).all())
 
 
@@ -226,7 +242,9 @@ def padded_prompts_into_an_empty_cache(draw, play, name):
     length = draw.size("N")
     padding = torch.tensor([draw.whole(0, length - 1) for _ in range(draw.size("B"))])
     real = torch.arange(length) >= padding[:, None]
-    play.call(name, params, draw(tokens("B", "N", below="V"), "prompt"), cache, config, real)
+    play.call(
+        name, params, draw(tokens("B", "N", below="V"), "prompt"), cache, config, real
+    )
 
 
 contract(
@@ -241,15 +259,25 @@ contract(
 def greedy_texts(draw, play, name):
     """Equal logits leave the choice of a token free."""
     params, config = _model(draw)
-    play.call(name, params, draw(tokens("B", "N", below="V"), "prompt"), draw.whole(0, 5), config)
+    play.call(
+        name,
+        params,
+        draw(tokens("B", "N", below="V"), "prompt"),
+        draw.whole(0, 5),
+        config,
+    )
 
 
-contract("generate_cached", greedy_texts, sizes=SMALL, dtypes=("float64",), equals="free")
+contract(
+    "generate_cached", greedy_texts, sizes=SMALL, dtypes=("float64",), equals="free"
+)
 
 contract(
     "kv_cache_bytes",
     calls(
-        config=config_of(num_layers=whole(1, 9), num_kv_heads=whole(1, 9), d_head=whole(1, 9)),
+        config=config_of(
+            num_layers=whole(1, 9), num_kv_heads=whole(1, 9), d_head=whole(1, 9)
+        ),
         n=whole(1, 5000),
         batch=whole(1, 9),
         bytes_per_element=choice(2, 4),
@@ -266,7 +294,11 @@ def _are_distributions(p, q, drafted, u):
     sums = torch.cat([p.sum(-1), q.sum(-1)])
     was_likely = q[torch.arange(len(q)), drafted] > 0
     is_number = (u >= 0) & (u < 1) & was_likely
-    return bool((sums - 1).abs().max() < 1e-5) and bool((p >= 0).all()) and bool(is_number.all())
+    return (
+        bool((sums - 1).abs().max() < 1e-5)
+        and bool((p >= 0).all())
+        and bool(is_number.all())
+    )
 
 
 contract(
@@ -291,7 +323,9 @@ def _is_unheard(answer, right, arguments):
     other = q.clone()
     other[-1] = answer
     root = q.shape[1] ** 0.5
-    old_notes, new_notes = (torch.softmax((part * k).sum(-1) / root, dim=0) for part in (q, other))
+    old_notes, new_notes = (
+        torch.softmax((part * k).sum(-1) / root, dim=0) for part in (q, other)
+    )
     old, new = (torch.softmax(k @ query / root, dim=0) for query in (q[-1], answer))
     is_same = (old_notes - new_notes).abs().max() <= 1e-9
     return bool(is_same and (old - new).abs().max() >= 0.1)

@@ -13,7 +13,9 @@ def write(entrant):
     sizes = reference.make_config(context_length=128)
     params = reference.random_params(sizes)
     prompt = (torch.arange(2 * 9).view(2, 9) * 7) % sizes.vocab_size
-    answer, cost = entrant.student.counted("generate_cached", params, prompt, NEW, sizes)
+    answer, cost = entrant.student.counted(
+        "generate_cached", params, prompt, NEW, sizes
+    )
     if not torch.equal(answer, reference.generate_uncached(params, prompt, NEW, sizes)):
         raise NotRanked(f"the {NEW} tokens are not those of the model without a cache")
     return cost

@@ -18,7 +18,8 @@ class _Slots:
         self.capacity, self.dtype, self.done = capacity, dtype, 0
         room = (batch, num_kv_heads, capacity, d_head)
         self.stores = [
-            [torch.zeros(room, dtype=dtype) for _ in range(2)] for _ in range(num_layers)
+            [torch.zeros(room, dtype=dtype) for _ in range(2)]
+            for _ in range(num_layers)
         ]
 
     @property
@@ -28,9 +29,13 @@ class _Slots:
     def fits(self, k, v):
         batch, num_kv_heads, d_head = self.sizes
         if k.shape != v.shape or k.shape != (batch, num_kv_heads, k.shape[2], d_head):
-            raise ValueError(f"k {list(k.shape)}, v {list(v.shape)}, cache {self.sizes}")
+            raise ValueError(
+                f"k {list(k.shape)}, v {list(v.shape)}, cache {self.sizes}"
+            )
         if self.length + k.shape[2] > self.capacity:
-            raise ValueError(f"{self.length + k.shape[2]} tokens, capacity {self.capacity}")
+            raise ValueError(
+                f"{self.length + k.shape[2]} tokens, capacity {self.capacity}"
+            )
 
     def append(self, layer, k, v):
         self.fits(k, v)
@@ -133,7 +138,9 @@ class OneSlotTooFew(_Slots):
     def fits(self, k, v):
         super().fits(k, v)
         if self.length + k.shape[2] >= self.capacity:
-            raise ValueError(f"{self.length + k.shape[2]} tokens, capacity {self.capacity}")
+            raise ValueError(
+                f"{self.length + k.shape[2]} tokens, capacity {self.capacity}"
+            )
 
 
 @mistake(
@@ -258,7 +265,9 @@ class SecondAppendAddsInstead(_Lists):
         old = self.stores[layer]
         if old is None:
             return k.to(self.dtype).clone(), v.to(self.dtype).clone()
-        return tuple(torch.cat([o, n.to(self.dtype)], dim=2) for o, n in zip(old, (k, v)))
+        return tuple(
+            torch.cat([o, n.to(self.dtype)], dim=2) for o, n in zip(old, (k, v))
+        )
 
     def reset(self):
         self.done, self.stores = 0, [None] * len(self.stores)
@@ -285,7 +294,8 @@ class ResetClearsOneLayer(_Lists):
             return k.to(self.dtype).clone(), v.to(self.dtype).clone()
         kept = max(self.length, old[0].shape[2] if self.stale else 0)
         return tuple(
-            torch.cat([o[:, :, :kept], n.to(self.dtype)], dim=2) for o, n in zip(old, (k, v))
+            torch.cat([o[:, :, :kept], n.to(self.dtype)], dim=2)
+            for o, n in zip(old, (k, v))
         )
 
     stale = False
@@ -336,7 +346,9 @@ class JoinsAlongTheHeads(_Lists):
         old = self.stores[layer]
         if old is None or self.length == 0:
             return k.to(self.dtype).clone(), v.to(self.dtype).clone()
-        return tuple(torch.cat([o, n.to(self.dtype)], dim=1) for o, n in zip(old, (k, v)))
+        return tuple(
+            torch.cat([o, n.to(self.dtype)], dim=1) for o, n in zip(old, (k, v))
+        )
 
 
 @mistake(
@@ -347,7 +359,9 @@ class JoinsAlongTheHeads(_Lists):
 class TakesAnyShape(_Slots):
     def fits(self, k, v):
         if self.length + k.shape[2] > self.capacity:
-            raise ValueError(f"{self.length + k.shape[2]} tokens, capacity {self.capacity}")
+            raise ValueError(
+                f"{self.length + k.shape[2]} tokens, capacity {self.capacity}"
+            )
 
 
 @mistake(
@@ -383,7 +397,8 @@ class WritesTokenByToken(_Slots):
             for store, new in zip(self.stores[layer], (k, v)):
                 store[:, :, self.length + i] = new[:, :, i]
         return tuple(
-            store[:, :, : self.length + k.shape[2]].clone() for store in self.stores[layer]
+            store[:, :, : self.length + k.shape[2]].clone()
+            for store in self.stores[layer]
         )
 
 
@@ -451,7 +466,10 @@ def positions_restart_every_step(): ...
     "decode_step",
     hint="After the prompt, positions are one too large. With t tokens at 0 to t - 1, the next one "
     "is at t.",
-    replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) + (start > 0)"),
+    replace=(
+        "torch.arange(start, start + c)",
+        "torch.arange(start, start + c) + (start > 0)",
+    ),
     keeps=0.65,
 )
 def positions_are_one_late(): ...
@@ -461,7 +479,10 @@ def positions_are_one_late(): ...
     "decode_step",
     hint="The new token gets the position of the newest old one. With t tokens at 0 to t - 1, the "
     "next one is at t.",
-    replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) - (start > 0)"),
+    replace=(
+        "torch.arange(start, start + c)",
+        "torch.arange(start, start + c) - (start > 0)",
+    ),
     keeps=0.65,
 )
 def positions_are_one_early(): ...
@@ -470,7 +491,10 @@ def positions_are_one_early(): ...
 @mistake(
     "decode_step",
     hint="The past is counted twice in the positions: cache.length has it already.",
-    replace=("torch.arange(start, start + c)", "torch.arange(2 * start, 2 * start + c)"),
+    replace=(
+        "torch.arange(start, start + c)",
+        "torch.arange(2 * start, 2 * start + c)",
+    ),
 )
 def past_counts_twice_in_positions(): ...
 
@@ -884,10 +908,14 @@ def returns_float32(): ...
     "once: that is what the "
     "mask is for.",
 )
-def feeds_the_chunk_token_by_token(params, ids, cache, config, mask=None, last_only=False):
+def feeds_the_chunk_token_by_token(
+    params, ids, cache, config, mask=None, last_only=False
+):
     start, logits = cache.length, []
     if mask is not None and mask.shape != (len(ids), start + ids.shape[1]):
-        raise ValueError(f"mask must be {[len(ids), start + ids.shape[1]]}, got {list(mask.shape)}")
+        raise ValueError(
+            f"mask must be {[len(ids), start + ids.shape[1]]}, got {list(mask.shape)}"
+        )
     if ids.min() < 0 or ids.max() >= len(params["embed"]):
         raise ValueError(
             f"ids from {int(ids.min())} to {int(ids.max())} in a vocabulary of "
@@ -895,7 +923,9 @@ def feeds_the_chunk_token_by_token(params, ids, cache, config, mask=None, last_o
         )
     for end in range(start + 1, start + ids.shape[1] + 1):
         positions = (
-            torch.tensor([end - 1]) if mask is None else ragged_positions(mask[:, :end])[:, -1:]
+            torch.tensor([end - 1])
+            if mask is None
+            else ragged_positions(mask[:, :end])[:, -1:]
         )
         if "positions" in params and positions.max() >= len(params["positions"]):
             raise ValueError(
@@ -1111,7 +1141,10 @@ def stores_keys_and_values_in_half_precision(): ...
 )
 def feeds_the_last_token_for_nobody(params, prompt, num_new, config):
     _asked(prompt, num_new)
-    cache, ids = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt
+    cache, ids = (
+        _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config),
+        prompt,
+    )
     logits = decode_step(params, prompt, cache, config, last_only=True)
     for _ in range(num_new):
         chunk = logits[:, -1].argmax(dim=-1, keepdim=True)
@@ -1199,7 +1232,10 @@ def checks_nothing(): ...
     hint="The cache has as many slots as the context, and a model with rotary positions has no "
     "such limit. How many "
     "tokens will there be?",
-    replace=("capacity, dtype = n + num_new, ", "capacity, dtype = config.context_length, "),
+    replace=(
+        "capacity, dtype = n + num_new, ",
+        "capacity, dtype = config.context_length, ",
+    ),
 )
 def takes_the_context_for_the_capacity(): ...
 
@@ -1300,12 +1336,17 @@ def counts_the_pads(): ...
 def positions_are_floats(): ...
 
 
-@mistake("ragged_positions", hint="The number of pads is taken from the first row for all.")
+@mistake(
+    "ragged_positions", hint="The number of pads is taken from the first row for all."
+)
 def first_rows_padding_for_all(mask):
     _two_axes(mask)
     pads = int((~mask[0]).sum())
     return (
-        (torch.arange(mask.shape[1]) - pads).clamp(min=0).expand(mask.shape).masked_fill(~mask, 0)
+        (torch.arange(mask.shape[1]) - pads)
+        .clamp(min=0)
+        .expand(mask.shape)
+        .masked_fill(~mask, 0)
     )
 
 
@@ -1385,7 +1426,10 @@ def forgets_the_layers(): ...
     "kv_cache_bytes",
     hint="One row only: every user of the batch has a cache.",
     shows=ignores("batch"),
-    replace=("one_token * n * batch * bytes_per_element", "one_token * n * bytes_per_element"),
+    replace=(
+        "one_token * n * batch * bytes_per_element",
+        "one_token * n * bytes_per_element",
+    ),
 )
 def forgets_the_batch(): ...
 
@@ -1457,7 +1501,9 @@ def accepts_elements_of_no_bytes(): ...
 class _Window:
     """A good sliding cache; the mistakes change one thing in it."""
 
-    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
+    def __init__(
+        self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window
+    ):
         self.check_window(window)
         self.window, self.capacity, self.dtype = window, capacity, dtype
         self.sizes, self.num_layers = (batch, num_kv_heads, d_head), num_layers
@@ -1474,9 +1520,13 @@ class _Window:
     def fits(self, k, v):
         batch, num_kv_heads, d_head = self.sizes
         if k.shape != v.shape or k.shape != (batch, num_kv_heads, k.shape[2], d_head):
-            raise ValueError(f"k {list(k.shape)}, v {list(v.shape)}, cache {self.sizes}")
+            raise ValueError(
+                f"k {list(k.shape)}, v {list(v.shape)}, cache {self.sizes}"
+            )
         if self.seen + k.shape[2] > self.capacity:
-            raise ValueError(f"{self.seen + k.shape[2]} tokens, capacity {self.capacity}")
+            raise ValueError(
+                f"{self.seen + k.shape[2]} tokens, capacity {self.capacity}"
+            )
 
     def append(self, layer, k, v):
         self.fits(k, v)
@@ -1501,7 +1551,10 @@ class _Window:
 
     def empty(self):
         batch, num_kv_heads, d_head = self.sizes
-        return [torch.zeros(batch, num_kv_heads, 0, d_head, dtype=self.dtype) for _ in range(2)]
+        return [
+            torch.zeros(batch, num_kv_heads, 0, d_head, dtype=self.dtype)
+            for _ in range(2)
+        ]
 
     def reset(self):
         self.seen = 0
@@ -1547,11 +1600,14 @@ class SlicesFromMinusZero(_Window):
 class CutsTheChunk(_Window):
     def append(self, layer, k, v):
         return tuple(
-            t[:, :, -(self.window - 1 + min(k.shape[2], 1)) :] for t in super().append(layer, k, v)
+            t[:, :, -(self.window - 1 + min(k.shape[2], 1)) :]
+            for t in super().append(layer, k, v)
         )
 
 
-@mistake("SlidingWindowCache", hint="The oldest tokens are kept and the newest dropped.")
+@mistake(
+    "SlidingWindowCache", hint="The oldest tokens are kept and the newest dropped."
+)
 class KeepsTheOldest(_Window):
     def keep(self, t, held, c):
         return t[:, :, : min(held + c, self.window - 1)].clone()
@@ -1564,7 +1620,9 @@ class KeepsTheOldest(_Window):
 class ForgetsInAppend(_Window):
     def append(self, layer, k, v):
         answer = super().append(layer, k, v)
-        self.past[layer] = [self.keep(t, t.shape[2] - k.shape[2], k.shape[2]) for t in answer]
+        self.past[layer] = [
+            self.keep(t, t.shape[2] - k.shape[2], k.shape[2]) for t in answer
+        ]
         return answer
 
     def advance(self, c):
@@ -1653,7 +1711,9 @@ class MakesRoomForTheCapacity(_Window):
     def __init__(self, *sizes):
         super().__init__(*sizes)
         batch, num_kv_heads, d_head = self.sizes
-        self.room = torch.zeros(2, batch, num_kv_heads, self.capacity, d_head, dtype=self.dtype)
+        self.room = torch.zeros(
+            2, batch, num_kv_heads, self.capacity, d_head, dtype=self.dtype
+        )
 
 
 @mistake(
@@ -1670,7 +1730,9 @@ class KeepsEverythingAndCuts(_Window):
         return tuple(t[:, :, t.shape[2] - n :] for t in super().append(layer, k, v))
 
 
-@mistake("SlidingWindowCache", hint="After reset some of the old tokens are still there.")
+@mistake(
+    "SlidingWindowCache", hint="After reset some of the old tokens are still there."
+)
 class ResetKeepsTheTokens(_Window):
     def reset(self):
         if hasattr(self, "past"):
@@ -1694,12 +1756,15 @@ class AdvanceTakesTheWholeChunk(_Window):
     "tokens seen, whatever is held.",
 )
 class IgnoresTheCapacity(_Window):
-    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
+    def __init__(
+        self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window
+    ):
         super().__init__(num_layers, batch, num_kv_heads, d_head, 10**9, dtype, window)
 
 
 @mistake(
-    "SlidingWindowCache", hint="The cache stores in its own dtype; yours takes that of the chunk."
+    "SlidingWindowCache",
+    hint="The cache stores in its own dtype; yours takes that of the chunk.",
 )
 class TakesTheChunksDtype(_Window):
     def append(self, layer, k, v):
@@ -1737,7 +1802,10 @@ def keeps_slices_of_the_chunk(): ...
     "SlidingWindowCache",
     hint="advance(c) with less than the chunk keeps the end of the values; their beginning "
     "counts, as with the keys.",
-    replace=("v[:, :, first:end].clone()", "v[:, :, v.shape[2] - (end - first) :].clone()"),
+    replace=(
+        "v[:, :, first:end].clone()",
+        "v[:, :, v.shape[2] - (end - first) :].clone()",
+    ),
 )
 def keeps_the_newest_values_of_a_part(): ...
 
@@ -1757,7 +1825,10 @@ def refuses_a_window_of_one(): ...
 @mistake(
     "speculative_accept",
     hint="Only the target's favourite is kept. That is greedy decoding: u is never asked.",
-    replace=("u * q[places, drafted] <= p[places, drafted]", "p.argmax(dim=-1) == drafted"),
+    replace=(
+        "u * q[places, drafted] <= p[places, drafted]",
+        "p.argmax(dim=-1) == drafted",
+    ),
 )
 def keeps_the_targets_favourite(): ...
 
@@ -1933,7 +2004,9 @@ def _across(q, k):
     return across[across.norm(dim=1).argmax()]
 
 
-@mistake("unheard_query", hint="This is the query that was given: no attention weight moves.")
+@mistake(
+    "unheard_query", hint="This is the query that was given: no attention weight moves."
+)
 def returns_the_query_itself(q, k):
     _across(q, k)
     return q[-1].clone()
@@ -1960,7 +2033,8 @@ def moves_along_another_key(q, k):
 
 
 @mistake(
-    "unheard_query", hint="The direction is right, and the step too short: no weight moves by 0.1."
+    "unheard_query",
+    hint="The direction is right, and the step too short: no weight moves by 0.1.",
 )
 def takes_a_small_step(q, k):
     return q[-1] + 1e-3 * _across(q, k)

@@ -13,10 +13,14 @@ from autograder.suite import alternate, sample
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("KVCache", function="KVCache", deserves=("AdvancesInEveryLayer", "TakesAnyShape"))
+@sample(
+    "KVCache", function="KVCache", deserves=("AdvancesInEveryLayer", "TakesAnyShape")
+)
 class CountsWhereItWrites:
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
-        self.k = torch.zeros(num_layers, batch, num_kv_heads, capacity, d_head, dtype=dtype)
+        self.k = torch.zeros(
+            num_layers, batch, num_kv_heads, capacity, d_head, dtype=dtype
+        )
         self.v = torch.zeros_like(self.k)
         self.max = capacity
         self.n = 0
@@ -42,10 +46,14 @@ class CountsWhereItWrites:
         self.n = 0
 
 
-@sample("KVCache", function="KVCache", deserves=("HandsOutViewsThatChange", "TakesAnyShape"))
+@sample(
+    "KVCache", function="KVCache", deserves=("HandsOutViewsThatChange", "TakesAnyShape")
+)
 class OneBigBuffer:
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
-        self.buffer = torch.empty(2, num_layers, batch, num_kv_heads, capacity, d_head, dtype=dtype)
+        self.buffer = torch.empty(
+            2, num_layers, batch, num_kv_heads, capacity, d_head, dtype=dtype
+        )
         self.length = 0
 
     def append(self, layer, k, v):
@@ -58,7 +66,9 @@ class OneBigBuffer:
 
     def advance(self, c):
         if self.length + c > self.buffer.shape[4]:
-            raise ValueError(f"{self.length + c} tokens but room for {self.buffer.shape[4]}")
+            raise ValueError(
+                f"{self.length + c} tokens but room for {self.buffer.shape[4]}"
+            )
         self.length = self.length + c
 
     def reset(self):
@@ -81,7 +91,9 @@ class GrowsAList:
         if (b, h, d) != self.shape or k.shape != v.shape:
             raise ValueError(f"{tuple(k.shape)}, {tuple(v.shape)} for {self.shape}")
         if self.length + c > self.capacity:
-            raise ValueError(f"{self.length} + {c} = {self.length + c} > {self.capacity}")
+            raise ValueError(
+                f"{self.length} + {c} = {self.length + c} > {self.capacity}"
+            )
         ks, vs = self.past[layer]
         ks.append(k.to(self.dtype, copy=True))
         vs.append(v.to(self.dtype, copy=True))
@@ -89,7 +101,9 @@ class GrowsAList:
 
     def advance(self, c):
         if self.length + c > self.capacity:
-            raise ValueError(f"{self.length} + {c} = {self.length + c} > {self.capacity}")
+            raise ValueError(
+                f"{self.length} + {c} = {self.length + c} > {self.capacity}"
+            )
         self.length += c
 
 
@@ -97,7 +111,9 @@ class GrowsAList:
 # ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("ragged_positions", deserves=("counts_the_token_itself", "takes_any_number_of_axes"))
+@sample(
+    "ragged_positions", deserves=("counts_the_token_itself", "takes_any_number_of_axes")
+)
 def cumulative_sum_of_the_mask(mask):
     return torch.cumsum(mask.int(), dim=1) * mask
 
@@ -150,9 +166,12 @@ def square_triangle(params, ids, cache, config, mask=None, last_only=False):
 
 
 @sample(
-    "decode_step", deserves=("positions_restart_every_step", "takes_any_id", "ignores_last_only")
+    "decode_step",
+    deserves=("positions_restart_every_step", "takes_any_id", "ignores_last_only"),
 )
-def forgets_what_the_cache_holds(params, ids, cache, config, mask=None, last_only=False):
+def forgets_what_the_cache_holds(
+    params, ids, cache, config, mask=None, last_only=False
+):
     n_new = ids.shape[1]
     p = torch.arange(n_new)
     if mask is not None:
@@ -162,7 +181,9 @@ def forgets_what_the_cache_holds(params, ids, cache, config, mask=None, last_onl
             )
         p = ragged_positions(mask)[:, -n_new:]
     if "positions" in params and p.max() >= params["positions"].shape[0]:
-        raise ValueError(f"{p.max().item() + 1} positions, table of {params['positions'].shape[0]}")
+        raise ValueError(
+            f"{p.max().item() + 1} positions, table of {params['positions'].shape[0]}"
+        )
     x = embed(ids, p, params)
     for layer in range(len(params["blocks"])):
         block = params["blocks"][layer]
@@ -170,7 +191,9 @@ def forgets_what_the_cache_holds(params, ids, cache, config, mask=None, last_onl
         k_all, v_all = cache.append(layer, k, v)
         m = causal_mask(n_new, k_all.shape[2], getattr(cache, "window", None))
         if mask is not None:
-            m = torch.logical_and(m, mask[:, -k_all.shape[2] :].unsqueeze(1).unsqueeze(1))
+            m = torch.logical_and(
+                m, mask[:, -k_all.shape[2] :].unsqueeze(1).unsqueeze(1)
+            )
         x = finish_block(x, grouped_attention(q, k_all, v_all, m), block)
     cache.advance(n_new)
     return to_logits(x, params)
@@ -181,7 +204,11 @@ def advances_inside_the_loop(params, ids, cache, config, mask=None, last_only=Fa
     start, c = cache.length, ids.shape[1]
     if mask is not None and list(mask.shape) != [len(ids), start + c]:
         raise ValueError(f"{list(mask.shape)} instead of {[len(ids), start + c]}")
-    where = torch.arange(start, start + c) if mask is None else ragged_positions(mask)[:, start:]
+    where = (
+        torch.arange(start, start + c)
+        if mask is None
+        else ragged_positions(mask)[:, start:]
+    )
     if "positions" in params and len(params["positions"]) <= where.max():
         raise ValueError(f"{int(where.max() + 1)} and {len(params['positions'])}")
     x = embed(ids, where, params)
@@ -266,7 +293,14 @@ def one_tensor_a_layer(config, n, batch, bytes_per_element):
         if size < 1:
             raise ValueError(f"{size} < 1")
     return math.prod(
-        [config.num_layers, batch, config.num_kv_heads, n, config.d_head, bytes_per_element]
+        [
+            config.num_layers,
+            batch,
+            config.num_kv_heads,
+            n,
+            config.d_head,
+            bytes_per_element,
+        ]
     )
 
 
@@ -280,7 +314,9 @@ def one_tensor_a_layer(config, n, batch, bytes_per_element):
     deserves=("KeepsAWholeWindow", "AcceptsAnyWindow"),
 )
 class LastWindowTokens:
-    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
+    def __init__(
+        self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window
+    ):
         self.window, self.capacity, self.dtype = window, capacity, dtype
         self.what = (batch, num_kv_heads, d_head)
         self.layers = num_layers
@@ -288,7 +324,9 @@ class LastWindowTokens:
 
     def reset(self):
         b, h, d = self.what
-        self.old = {i: torch.zeros(2, b, h, 0, d, dtype=self.dtype) for i in range(self.layers)}
+        self.old = {
+            i: torch.zeros(2, b, h, 0, d, dtype=self.dtype) for i in range(self.layers)
+        }
         self.new = dict(self.old)
         self.length = 0
 
@@ -312,9 +350,13 @@ class LastWindowTokens:
         self.length += c
 
 
-@sample("SlidingWindowCache", function="SlidingWindowCache", deserves="LengthIsWhatIsHeld")
+@sample(
+    "SlidingWindowCache", function="SlidingWindowCache", deserves="LengthIsWhatIsHeld"
+)
 class LengthOfTheTensors:
-    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
+    def __init__(
+        self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window
+    ):
         if window <= 0:
             raise ValueError(f"window {window}")
         self.window = window
@@ -338,7 +380,9 @@ class LengthOfTheTensors:
             or k.shape[:2] != self.empty.shape[:2]
             or k.shape[3] != self.empty.shape[3]
         ):
-            raise ValueError(f"{tuple(k.shape)} {tuple(v.shape)} {tuple(self.empty.shape)}")
+            raise ValueError(
+                f"{tuple(k.shape)} {tuple(v.shape)} {tuple(self.empty.shape)}"
+            )
         if self.total + k.size(2) > self.capacity:
             raise ValueError(f"{self.total + k.size(2)} in {self.capacity}")
         k_all = torch.cat([self.ks[layer], k.to(self.empty.dtype)], 2)
@@ -352,7 +396,10 @@ class LengthOfTheTensors:
         last = self.length + c
         first = last - min(last, self.window - 1)
         for i, (k, v) in enumerate(self.pending):
-            self.ks[i], self.vs[i] = k[:, :, first:last].clone(), v[:, :, first:last].clone()
+            self.ks[i], self.vs[i] = (
+                k[:, :, first:last].clone(),
+                v[:, :, first:last].clone(),
+            )
         self.total += c
 
 
@@ -373,9 +420,14 @@ def loops_until_u_is_larger(p, q, drafted, u):
     return n, r / r.sum()
 
 
-@sample("speculative_accept", deserves=("residual_of_absolute_differences", "takes_any_shapes"))
+@sample(
+    "speculative_accept",
+    deserves=("residual_of_absolute_differences", "takes_any_shapes"),
+)
 def distance_of_the_distributions(p, q, drafted, u):
-    ratio = p.gather(1, drafted[:, None]).squeeze(1) / q.gather(1, drafted[:, None]).squeeze(1)
+    ratio = p.gather(1, drafted[:, None]).squeeze(1) / q.gather(
+        1, drafted[:, None]
+    ).squeeze(1)
     rejected = torch.nonzero(u > ratio).flatten()
     if rejected.numel() == 0:
         return len(drafted), torch.zeros_like(p[0])
@@ -409,7 +461,11 @@ def counts_row_by_row(mask):
 
 @alternate("speculative_accept")
 def loops_over_the_places(p, q, drafted, u):
-    if p.shape != q.shape or tuple(drafted.shape) != (len(p),) or tuple(u.shape) != (len(p),):
+    if (
+        p.shape != q.shape
+        or tuple(drafted.shape) != (len(p),)
+        or tuple(u.shape) != (len(p),)
+    ):
         raise ValueError(
             f"{tuple(p.shape)} {tuple(q.shape)} {tuple(drafted.shape)} {tuple(u.shape)}"
         )

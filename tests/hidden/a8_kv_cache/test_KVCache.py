@@ -85,11 +85,17 @@ def test_append_returns_all_values_in_order(student):
 @points(0.5)
 def test_every_layer_has_its_own_keys_and_values(student):
     """Layer 1 is asked after layer 0 has had two steps: it must return what layer 1 was given."""
-    cache, first, second = _cache(student), [_chunk(3), _chunk(3)], [_chunk(2), _chunk(2)]
+    cache, first, second = (
+        _cache(student),
+        [_chunk(3), _chunk(3)],
+        [_chunk(2), _chunk(2)],
+    )
     student.feed(cache, first)
     answers = student.feed(cache, second)
     for layer in (0, 1):
-        _assert_pair(answers[layer], [first[layer], second[layer]], f" of layer {layer}")
+        _assert_pair(
+            answers[layer], [first[layer], second[layer]], f" of layer {layer}"
+        )
 
 
 @points(1)
@@ -102,7 +108,9 @@ def test_length_moves_once_a_step_and_by_tokens(student):
         for layer in (0, 1):
             cache.append(layer, *_chunk(c))
             assert_equal(
-                cache.length, total, what=f"the length before advance, after append({layer}, …),"
+                cache.length,
+                total,
+                what=f"the length before advance, after append({layer}, …),",
             )
         cache.advance(c)
         total += c
@@ -114,7 +122,12 @@ def test_a_second_append_before_advance_replaces_the_first(student):
     """Two tokens, advance; then a chunk of 3, and instead of it a chunk of 2: two old ones and the
     second chunk.
     """
-    cache, old, wrong, right = _cache(student), [_chunk(2), _chunk(2)], _chunk(3), _chunk(2)
+    cache, old, wrong, right = (
+        _cache(student),
+        [_chunk(2), _chunk(2)],
+        _chunk(3),
+        _chunk(2),
+    )
     student.feed(cache, old)
     cache.append(0, *wrong)
     _assert_pair(cache.append(0, *right), [old[0], right])
@@ -143,7 +156,9 @@ def test_exactly_the_capacity_fits(student):
         [_chunk(2, 1)] * 2,
     )
     student.feed(cache, first)
-    _assert_pair(student.feed(cache, second)[1], [first[1], second[1]], " of a full cache")
+    _assert_pair(
+        student.feed(cache, second)[1], [first[1], second[1]], " of a full cache"
+    )
 
 
 @points(1.5)
@@ -151,11 +166,17 @@ def test_one_token_too_many_is_refused_and_changes_nothing(student):
     """Capacity 7, five tokens inside, three more: ValueError with 8 and 7, no silent cut. Then two
     still fit.
     """
-    cache, first, second = _cache(student, capacity=7), [_chunk(5), _chunk(5)], _chunk(2)
+    cache, first, second = (
+        _cache(student, capacity=7),
+        [_chunk(5), _chunk(5)],
+        _chunk(2),
+    )
     student.feed(cache, first)
     assert_refused(cache.append, 0, *_chunk(3), sizes=(8, 7))
     assert_equal(cache.length, 5, what="the length after a refused append")
-    _assert_pair(cache.append(0, *second), [first[0], second], " after a refused append")
+    _assert_pair(
+        cache.append(0, *second), [first[0], second], " after a refused append"
+    )
 
 
 @points(0.5)
@@ -195,7 +216,9 @@ def test_reset_starts_at_the_beginning(student):
         answer = student.feed(cache, chunks)[1]
         for i, name in enumerate(("k_all", "v_all")):
             assert_equal(
-                list(answer[i].shape), [2, 3, seen, 5], what=f"the shape of {name} after reset"
+                list(answer[i].shape),
+                [2, 3, seen, 5],
+                what=f"the shape of {name} after reset",
             )
             assert_close(
                 answer[i][:, :, -c:],
@@ -246,7 +269,9 @@ def test_what_was_returned_stays_when_a_chunk_is_replaced(student):
         _chunk(3),
         _chunk(3),
     )
-    kept = caller(cache, [("append", 0, *first), ("append", 0, *instead), ("advance", 3)])
+    kept = caller(
+        cache, [("append", 0, *first), ("append", 0, *instead), ("advance", 3)]
+    )
     for answer, chunk in zip(kept, (first, instead), strict=True):
         _assert_pair(answer, [chunk], ", seen after its slots were written again,")
 
@@ -261,7 +286,8 @@ def test_what_was_returned_stays_after_a_reset(student):
         _chunk(4),
     )
     kept = caller(
-        cache, [("append", 0, *first), ("advance", 3), ("reset",), ("append", 0, *afterwards)]
+        cache,
+        [("append", 0, *first), ("advance", 3), ("reset",), ("append", 0, *afterwards)],
     )
     for answer, chunk in zip(kept, (first, afterwards), strict=True):
         _assert_pair(answer, [chunk], ", seen after its slots were written again,")
@@ -279,7 +305,8 @@ def test_the_cache_keeps_numbers_of_its_own(student):
         _chunk(2),
     )
     kept = caller(
-        cache, [("append", 0, *first), ("advance", 3), ("scribble", 0), ("append", 0, *new)]
+        cache,
+        [("append", 0, *first), ("advance", 3), ("scribble", 0), ("append", 0, *new)],
     )
     _assert_pair(kept[1], [first, new], " after the caller changed its own k and v")
 
@@ -288,7 +315,10 @@ def test_the_cache_keeps_numbers_of_its_own(student):
 def test_the_cache_decides_the_dtype(student):
     """A float16 cache is given float32 chunks: it returns float16, rounded once."""
     cache = _cache(student, dtype=torch.float16)
-    first, second = [_chunk(3, dtype=torch.float32)] * 2, [_chunk(2, dtype=torch.float32)] * 2
+    first, second = (
+        [_chunk(3, dtype=torch.float32)] * 2,
+        [_chunk(2, dtype=torch.float32)] * 2,
+    )
     for chunks, so_far in ((first, [first]), (second, [first, second])):
         _assert_pair(
             student.feed(cache, chunks)[0],
@@ -317,7 +347,11 @@ def test_a_step_copies_the_cache_at_most_once(student):
     """Elements moved by a step on a cache of 41 tokens: old keys and values may be copied once, not
     once a layer. There is hardly any room left, so that copying the room as well costs little.
     """
-    cache, old, new = _cache(student, capacity=45), [_chunk(41), _chunk(41)], [_chunk(2), _chunk(2)]
+    cache, old, new = (
+        _cache(student, capacity=45),
+        [_chunk(41), _chunk(41)],
+        [_chunk(2), _chunk(2)],
+    )
     student.feed(cache, old)
     cost = student.cost("feed", cache, new)
     # a cache that returns nothing moves nothing
@@ -341,7 +375,10 @@ def test_operations_do_not_grow_with_the_length(student):
         counts.append(student.cost("feed", cache, [_chunk(c), _chunk(c)]).operations)
         k = tensor(0.5).expand(2, 3, 1, 5)
         assert_close(
-            cache.append(1, k, k)[0][:, :, -1:], k, same_dtype=False, what="the newest key"
+            cache.append(1, k, k)[0][:, :, -1:],
+            k,
+            same_dtype=False,
+            what="the newest key",
         )
         assert_equal(cache.length, old + c, what="the length")
     assert counts[1] <= counts[0] + 4, (

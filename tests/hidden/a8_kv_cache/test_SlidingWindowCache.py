@@ -2,7 +2,15 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_equal, assert_refused, points, randn, uses, zeros
+from autograder.suite import (
+    assert_close,
+    assert_equal,
+    assert_refused,
+    points,
+    randn,
+    uses,
+    zeros,
+)
 
 pytestmark = [uses("decode_step")]
 
@@ -76,7 +84,9 @@ def _follow(student, cache, window, sizes):
                 torch.cat([old, new], dim=2)
                 for old, new in zip(past[layer], chunks[layer], strict=True)
             ]
-            past[layer] = _part(seen, slice(max(0, seen[0].shape[2] - (window - 1)), None))
+            past[layer] = _part(
+                seen, slice(max(0, seen[0].shape[2] - (window - 1)), None)
+            )
 
 
 @points(0.5)
@@ -142,7 +152,9 @@ def test_a_second_append_finds_the_same_past(student):
     _assert_pair(student.feed(cache, right)[0], [_part(old[0], slice(1, 4)), right[0]])
     new = _chunk(1)
     _assert_pair(
-        cache.append(0, *new), [_part(old[0], slice(3, 4)), right[0], new], " of the next step"
+        cache.append(0, *new),
+        [_part(old[0], slice(3, 4)), right[0], new],
+        " of the next step",
     )
 
 
@@ -172,7 +184,9 @@ def test_what_was_returned_stays(student):
     chunks = [_chunk(1) for _ in range(7)]
     kept = student.define(CALLER, "caller")(_cache(student, 4, num_layers=1), chunks)
     for n, answer in enumerate(kept, start=1):
-        _assert_pair(answer, chunks[max(0, n - 4) : n], f" of step {n}, seen at the end,")
+        _assert_pair(
+            answer, chunks[max(0, n - 4) : n], f" of step {n}, seen at the end,"
+        )
 
 
 @points(1.25)
@@ -202,7 +216,9 @@ def test_what_is_forgotten_is_not_kept_alive(student):
     )
     cache.advance(1)
     assert_equal(
-        list(cache.append(0, *chunks[0])[0].shape), [2, 3, 4, 5], what="the shape of k_all"
+        list(cache.append(0, *chunks[0])[0].shape),
+        [2, 3, 4, 5],
+        what="the shape of k_all",
     )
 
 
@@ -211,7 +227,9 @@ def test_memory_does_not_grow_with_text_or_capacity(student):
     """A capacity of 99 991 with a window of 4. Elements of a new cache and of late steps are
     counted.
     """
-    made = student.cost("SlidingWindowCache", 2, 2, 3, 5, 99_991, torch.float64, 4).moved
+    made = student.cost(
+        "SlidingWindowCache", 2, 2, 3, 5, 99_991, torch.float64, 4
+    ).moved
     assert made <= 3000, f"a new cache with a window of 4 tokens makes {made} numbers."
     moved = []
     for steps in ([4, 1], [71, 1]):
@@ -221,7 +239,9 @@ def test_memory_does_not_grow_with_text_or_capacity(student):
         chunks = [_chunk(1), _chunk(1)]
         moved.append(student.cost("feed", cache, chunks).moved)
         k_all, _ = cache.append(0, *chunks[1])
-        assert_close(k_all[:, :, 2], chunks[0][0][:, :, 0], what="the newest key but one")
+        assert_close(
+            k_all[:, :, 2], chunks[0][0][:, :, 0], what="the newest key but one"
+        )
     assert moved[1] <= 1.2 * moved[0], (
         f"a step moves {moved[0]} numbers after 5 tokens and {moved[1]} after 72."
     )
@@ -238,7 +258,9 @@ def test_the_capacity_limits_the_length(student):
     assert_refused(cache.append, 0, *_chunk(3), sizes=(8, 7))
     k_all, _ = cache.append(0, *_chunk(2))
     assert_equal(
-        list(k_all.shape), [2, 3, 5, 5], what="the shape of k_all when exactly two more fit"
+        list(k_all.shape),
+        [2, 3, 5, 5],
+        what="the shape of k_all when exactly two more fit",
     )
 
 
@@ -264,7 +286,9 @@ def test_what_cannot_be_right_is_refused(student):
     four or six features for five; k longer or shorter than v; advancing beyond the capacity:
     ValueError.
     """
-    assert_refused(student.SlidingWindowCache, 2, 2, 3, 5, 11, torch.float64, 0, sizes=(0,))
+    assert_refused(
+        student.SlidingWindowCache, 2, 2, 3, 5, 11, torch.float64, 0, sizes=(0,)
+    )
     cache = _cache(student, 4, capacity=7)
     for shape in ((3, 3, 2, 5), (2, 2, 2, 5), (2, 4, 2, 5), (2, 3, 2, 4), (2, 3, 2, 6)):
         assert_refused(cache.append, 0, randn(*shape), randn(*shape))
@@ -285,7 +309,8 @@ def test_decoding_with_it_is_the_model_with_a_window(student, reference):
         sizes.num_layers, 1, sizes.num_kv_heads, sizes.d_head, 8, torch.float64, 3
     )
     logits = [
-        student.decode_step(params, chunk, cache, sizes) for chunk in ids.split((4, 1, 3), dim=1)
+        student.decode_step(params, chunk, cache, sizes)
+        for chunk in ids.split((4, 1, 3), dim=1)
     ]
     expected = reference.decoder_lm(ids, params, sizes, window=3)
     assert_close(

@@ -76,7 +76,8 @@ def _extended(past, appended, sizes, c):
                 f"{[batch, sizes.num_kv_heads, c, sizes.d_head]} is asked for."
             )
         longer[layer] = tuple(
-            torch.cat([old, new], dim=2) for old, new in zip(past[layer], (k, v), strict=True)
+            torch.cat([old, new], dim=2)
+            for old, new in zip(past[layer], (k, v), strict=True)
         )
     return longer
 
@@ -88,7 +89,9 @@ def _decode(student, params, ids, sizes, chunks, mask=None, window=None):
         cache = _tape(student, past, start, window)
         keywords = {} if mask is None else {"mask": mask[:, : start + c]}
         logits.append(
-            student.decode_step(params, ids[:, start : start + c], cache, sizes, **keywords)
+            student.decode_step(
+                params, ids[:, start : start + c], cache, sizes, **keywords
+            )
         )
         start += c
         if start == ids.shape[1]:  # nobody asks for what the last chunk stored
@@ -96,7 +99,8 @@ def _decode(student, params, ids, sizes, chunks, mask=None, window=None):
         past = _extended(past, cache.appended, sizes, c)
         if window is not None:
             past = [
-                tuple(t[:, :, max(0, t.shape[2] - (window - 1)) :] for t in pair) for pair in past
+                tuple(t[:, :, max(0, t.shape[2] - (window - 1)) :] for t in pair)
+                for pair in past
             ]
     return torch.cat(logits, dim=1)
 
@@ -167,7 +171,9 @@ def test_a_chunk_does_not_see_its_own_future(student, reference):
     other = ids.clone()
     other[:, -1] += 1
     cache = _tape(student, past, 5)
-    first, second = (student.decode_step(params, chunk, cache, sizes) for chunk in (ids, other))
+    first, second = (
+        student.decode_step(params, chunk, cache, sizes) for chunk in (ids, other)
+    )
     assert_close(
         second[:, :3],
         first[:, :3].detach(),
@@ -186,10 +192,16 @@ def test_what_is_stored_are_rotated_keys_and_plain_values(student, reference):
     params, sizes = _model(reference, num_layers=1)
     ids, block = randint(0, 13, (2, 3)), params["blocks"][0]
     cache = _tape(student, _past(sizes, 2, 5), 5)
-    assert_varies(student.decode_step(params, ids, cache, sizes), above=1e-3, what="the logits")
-    h = reference.layer_norm(params["embed"][ids], block["ln1_gamma"], block["ln1_beta"])
+    assert_varies(
+        student.decode_step(params, ids, cache, sizes), above=1e-3, what="the logits"
+    )
+    h = reference.layer_norm(
+        params["embed"][ids], block["ln1_gamma"], block["ln1_beta"]
+    )
     k, v = (reference.split_heads(h @ block[name], 2) for name in ("w_k", "w_v"))
-    assert_equal(len(cache.appended), 1, what="the number of appends to a cache of one layer")
+    assert_equal(
+        len(cache.appended), 1, what="the number of appends to a cache of one layer"
+    )
     _, its_k, its_v = cache.appended[0]
     assert_close(its_v, v, what="the value that was appended")
     assert_close(
@@ -214,7 +226,9 @@ def test_every_layer_appends_once_and_the_step_advances_once(student, reference)
         [0, 1, 2],
         what="the layers that were appended to",
     )
-    assert_equal(list(cache.advanced), [4], what="what the cache was advanced by, call by call,")
+    assert_equal(
+        list(cache.advanced), [4], what="what the cache was advanced by, call by call,"
+    )
 
 
 @points(1)
@@ -225,11 +239,13 @@ def test_query_heads_share_key_heads_in_groups(student, reference):
     params, sizes = _model(reference, num_heads=6, num_kv_heads=3, num_layers=1)
     ids = randint(0, 13, (2, 6))
     assert_close(
-        _decode(student, params, ids, sizes, [4, 2]), reference.decoder_lm(ids, params, sizes)
+        _decode(student, params, ids, sizes, [4, 2]),
+        reference.decoder_lm(ids, params, sizes),
     )
     params, sizes = _model(reference, num_heads=3, num_kv_heads=3, num_layers=1)
     assert_close(
-        _decode(student, params, ids, sizes, [6]), reference.decoder_lm(ids, params, sizes)
+        _decode(student, params, ids, sizes, [6]),
+        reference.decoder_lm(ids, params, sizes),
     )
 
 
@@ -241,7 +257,8 @@ def test_the_unembedding_may_be_the_embedding(student, reference):
     params, sizes = _model(reference, tied=True, learned=True)
     ids = randint(0, 13, (2, 5))
     assert_close(
-        _decode(student, params, ids, sizes, [5]), reference.decoder_lm(ids, params, sizes)
+        _decode(student, params, ids, sizes, [5]),
+        reference.decoder_lm(ids, params, sizes),
     )
 
 
@@ -293,7 +310,9 @@ def test_the_mask_belongs_to_rows_not_to_heads(student, reference):
     for row, p in enumerate(pads):
         alone = reference.decoder_lm(ids[row : row + 1, p:], params, sizes, window=3)
         assert_close(
-            answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits"
+            answer[row : row + 1, p:],
+            alone,
+            what=f"row {row}, behind its {p} pads, of the logits",
         )
 
 
@@ -306,16 +325,22 @@ def test_last_only_is_the_last_row_at_the_price_of_one(student, reference):
     past, ids = _past(sizes, 2, 3), randint(0, 13, (2, 6))
     for mask in (torch.ones(2, 9).bool(), torch.arange(9) >= tensor([[2], [1]])):
         every, last = (
-            student.decode_step(params, ids, _tape(student, past, 3), sizes, mask, last_only=short)
+            student.decode_step(
+                params, ids, _tape(student, past, 3), sizes, mask, last_only=short
+            )
             for short in (False, True)
         )
         assert_close(last, every[:, -1:].detach(), what="the last row, with padding")
     unasked = student.decode_step(params, ids, _tape(student, past, 3), sizes)
     assert_equal(list(unasked.shape), [2, 6, 13], what="the shape without last_only")
     cache = _tape(student, past, 3)
-    every, dear = student.counted("decode_step", params, ids, cache, sizes, last_only=False)
+    every, dear = student.counted(
+        "decode_step", params, ids, cache, sizes, last_only=False
+    )
     assert_varies(every, above=1e-3, what="the logits")
-    last, cheap = student.counted("decode_step", params, ids, cache, sizes, last_only=True)
+    last, cheap = student.counted(
+        "decode_step", params, ids, cache, sizes, last_only=True
+    )
     assert_close(last, every[:, -1:].detach())
     saved = dear.flops - cheap.flops
     assert saved >= 2 * 5 * (2 * 10 * 13), (
@@ -324,7 +349,9 @@ def test_last_only_is_the_last_row_at_the_price_of_one(student, reference):
 
 
 @points(2)
-def test_the_operations_of_a_step_grow_with_the_length_and_no_faster(student, reference):
+def test_the_operations_of_a_step_grow_with_the_length_and_no_faster(
+    student, reference
+):
     """FLOPs of one token on 5 and on 43 tokens: the layer once, and its scores. Not the past
     again.
     """
@@ -392,10 +419,14 @@ def test_params_and_tokens_stay_as_they_were(student, reference):
     past, ids = _past(sizes, 2, 3), randint(0, 13, (2, 4))
     cache = _tape(student, past, 3)
     assert_varies(
-        call_twice(student.decode_step, params, ids, cache, sizes), above=1e-3, what="the logits"
+        call_twice(student.decode_step, params, ids, cache, sizes),
+        above=1e-3,
+        what="the logits",
     )
     pasts = past, _past(sizes, 2, 3)
-    answers = [student.decode_step(params, ids, _tape(student, p, 3), sizes) for p in pasts]
+    answers = [
+        student.decode_step(params, ids, _tape(student, p, 3), sizes) for p in pasts
+    ]
     assert not torch.equal(*answers), "Another past gives the same logits."
 
 
@@ -428,8 +459,12 @@ def test_what_cannot_be_right_is_refused(student, reference):
     params, sizes = _model(reference, learned=True, num_layers=0)
     refused, ids = student.decode_step, tensor([[3, 1], [12, 0]])
     cache = _tape(student, [], 5)
-    assert_refused(refused, params, tensor([[3, 13], [1, 2]]), cache, sizes, sizes=(13,))
-    assert_refused(refused, params, tensor([[3, -1], [1, 2]]), cache, sizes, sizes=(-1,))
+    assert_refused(
+        refused, params, tensor([[3, 13], [1, 2]]), cache, sizes, sizes=(13,)
+    )
+    assert_refused(
+        refused, params, tensor([[3, -1], [1, 2]]), cache, sizes, sizes=(-1,)
+    )
     assert_refused(refused, params, ids, _tape(student, [], 23), sizes, sizes=(25, 24))
     params, sizes = _model(reference, learned=True, num_layers=1)
     cache = _tape(student, _past(sizes, 2, 5), 5)

@@ -43,7 +43,9 @@ def _budget(sizes, batch, n, num_new):
         sizes.num_heads * sizes.d_head,
         sizes.num_kv_heads * sizes.d_head,
     )
-    token = sizes.num_layers * (2 * d * (wide + 2 * narrow) + 2 * wide * d + 4 * d * sizes.d_ff)
+    token = sizes.num_layers * (
+        2 * d * (wide + 2 * narrow) + 2 * wide * d + 4 * d * sizes.d_ff
+    )
     pairs = n * n + sum(range(n + 1, n + num_new))
     return batch * (
         token * (n + num_new - 1)
@@ -80,7 +82,10 @@ def test_rotary_models_too(student, reference):
         for block in params["blocks"]
     ]
     prompt = randint(0, 13, (30, 4))
-    for weights in ({**params, "blocks": large}, {**params, "embed": params["embed"].flip(0)}):
+    for weights in (
+        {**params, "blocks": large},
+        {**params, "embed": params["embed"].flip(0)},
+    ):
         _check(student, reference, weights, prompt, 3, sizes)
 
 
@@ -98,7 +103,14 @@ def test_no_new_token_and_a_single_one(student, reference):
     """num_new = 0 gives the prompt back, 1 adds one token."""
     params, sizes = _model(reference, num_layers=1)
     for num_new in (0, 1):
-        _check(student, reference, params, torch.tensor([[3, 1, 4], [2, 7, 1]]), num_new, sizes)
+        _check(
+            student,
+            reference,
+            params,
+            torch.tensor([[3, 1, 4], [2, 7, 1]]),
+            num_new,
+            sizes,
+        )
 
 
 @points(2)
@@ -106,12 +118,17 @@ def test_the_second_generation_does_not_see_the_first(student, reference):
     """Three generations, with another prompt, then another batch and model. Where does your cache
     come from?
     """
-    large, small = _model(reference, num_layers=1), _model(reference, num_layers=1, num_kv_heads=3)
+    large, small = (
+        _model(reference, num_layers=1),
+        _model(reference, num_layers=1, num_kv_heads=3),
+    )
     for n, (batch, length, model) in enumerate(
         [(2, 5, large), (2, 5, large), (1, 4, small)], start=1
     ):
         prompt = randint(0, 13, (batch, length))
-        _check(student, reference, model[0], prompt, 2, model[1], what=f"generation {n}")
+        _check(
+            student, reference, model[0], prompt, 2, model[1], what=f"generation {n}"
+        )
 
 
 @points(1)
@@ -132,8 +149,12 @@ def test_the_past_is_not_computed_again(student, reference):
     nearly three times as much as is needed.
     """
     params, sizes = _model(reference, num_layers=1)
-    flops, budget = _counted(student, reference, params, randint(0, 13, (2, 11)), 3, sizes)
-    assert flops <= 2 * budget, f"generation took {flops} operations, and {budget} are enough."
+    flops, budget = _counted(
+        student, reference, params, randint(0, 13, (2, 11)), 3, sizes
+    )
+    assert flops <= 2 * budget, (
+        f"generation took {flops} operations, and {budget} are enough."
+    )
 
 
 @points(1)
@@ -142,8 +163,12 @@ def test_nothing_is_computed_that_nobody_needs(student, reference):
     empty slots.
     """
     params, sizes = _model(reference, vocab_size=43, num_layers=1)
-    flops, budget = _counted(student, reference, params, randint(0, 43, (1, 9)), 2, sizes)
-    assert flops <= 1.01 * budget, f"generation took {flops} operations, and {budget} are enough."
+    flops, budget = _counted(
+        student, reference, params, randint(0, 43, (1, 9)), 2, sizes
+    )
+    assert flops <= 1.01 * budget, (
+        f"generation took {flops} operations, and {budget} are enough."
+    )
 
 
 @points(1)
@@ -153,5 +178,7 @@ def test_what_cannot_be_right_is_refused(student, reference):
     """
     params, sizes = _model(reference, num_layers=1)
     _check(student, reference, params, randint(0, 13, (5, 2)).T, 2, sizes)
-    assert_refused(student.generate_cached, params, randint(0, 13, (2, 5)), -1, sizes, sizes=(-1,))
+    assert_refused(
+        student.generate_cached, params, randint(0, 13, (2, 5)), -1, sizes, sizes=(-1,)
+    )
     assert_refused(student.generate_cached, params, randint(0, 13, (2, 0)), 4, sizes)

@@ -20,8 +20,12 @@ def test_the_two_known_models(student):
     """
     xl, large = _config(48, 25, 25, 64), _config(96, 96, 96, 128)
     assert_equal(student.kv_cache_bytes(xl, 1024, 1, 2), 314_572_800, what="the bytes")
-    assert_equal(student.kv_cache_bytes(xl, 1024, 1, 4), 629_145_600, what="the bytes in float32")
-    assert_equal(student.kv_cache_bytes(large, 2048, 1, 2), 9_663_676_416, what="the bytes")
+    assert_equal(
+        student.kv_cache_bytes(xl, 1024, 1, 4), 629_145_600, what="the bytes in float32"
+    )
+    assert_equal(
+        student.kv_cache_bytes(large, 2048, 1, 2), 9_663_676_416, what="the bytes"
+    )
 
 
 @points(1)
@@ -30,7 +34,9 @@ def test_the_key_heads_count_not_the_query_heads(student):
     token. The model may be wider than its heads.
     """
     assert_equal(
-        student.kv_cache_bytes(_config(3, 6, 2, 5), 1, 1, 1), 60, what="the bytes of one token"
+        student.kv_cache_bytes(_config(3, 6, 2, 5), 1, 1, 1),
+        60,
+        what="the bytes of one token",
     )
     assert_equal(
         student.kv_cache_bytes(_config(3, 6, 6, 5, d_model=78), 1, 1, 1),
@@ -43,17 +49,23 @@ def test_the_key_heads_count_not_the_query_heads(student):
 def test_every_size_multiplies(student):
     """7 tokens, 11 rows, 4 bytes: each doubles the result when it is doubled."""
     sizes = _config(3, 6, 2, 5)
-    assert_equal(student.kv_cache_bytes(sizes, 7, 11, 4), 60 * 7 * 11 * 4, what="the bytes")
+    assert_equal(
+        student.kv_cache_bytes(sizes, 7, 11, 4), 60 * 7 * 11 * 4, what="the bytes"
+    )
     assert_equal(
         student.kv_cache_bytes(sizes, 14, 11, 4),
         60 * 14 * 11 * 4,
         what="the bytes of twice the tokens",
     )
     assert_equal(
-        student.kv_cache_bytes(sizes, 7, 22, 4), 60 * 7 * 22 * 4, what="the bytes of twice the rows"
+        student.kv_cache_bytes(sizes, 7, 22, 4),
+        60 * 7 * 22 * 4,
+        what="the bytes of twice the rows",
     )
     assert_equal(
-        student.kv_cache_bytes(sizes, 7, 11, 2), 60 * 7 * 11 * 2, what="the bytes in half precision"
+        student.kv_cache_bytes(sizes, 7, 11, 2),
+        60 * 7 * 11 * 2,
+        what="the bytes in half precision",
     )
 
 

@@ -55,7 +55,9 @@ def test_the_logits_of_every_position_come_back(student, reference):
     answer = student.prefill(
         single, tensor([[3]]), _empty(student, sizes, 1, dtype=torch.float32), sizes
     )
-    assert_close(answer, reference.decoder_lm(tensor([[3]]), single, sizes), atol=1e-4, rtol=1e-4)
+    assert_close(
+        answer, reference.decoder_lm(tensor([[3]]), single, sizes), atol=1e-4, rtol=1e-4
+    )
     prompt = randint(0, 13, (7, 3)).T
     other = {**params, "embed": params["embed"].flip(0)}
     for tokens, weights in ((prompt, params), (12 - prompt, params), (prompt, other)):
@@ -73,12 +75,16 @@ def test_the_prompt_is_in_the_cache_afterwards(student, reference):
     answer = student.prefill(params, prompt, cache, sizes)
     assert_equal(list(answer.shape), [2, 7, 13], what="the shape of the logits")
     assert_varies(answer, above=1e-3, what="the logits")
-    assert_equal(sum(cache.advanced), 7, what="the tokens that the cache was advanced by")
+    assert_equal(
+        sum(cache.advanced), 7, what="the tokens that the cache was advanced by"
+    )
     tokens = [
         sum(k.shape[2] for layer, k, _ in cache.appended if layer == i)
         for i in range(sizes.num_layers)
     ]
-    assert_equal(tokens, [7] * sizes.num_layers, what="the keys that each layer was given")
+    assert_equal(
+        tokens, [7] * sizes.num_layers, what="the keys that each layer was given"
+    )
 
 
 @points(2)
@@ -88,7 +94,9 @@ def test_a_cache_in_use_is_refused(student, reference):
     """
     params, sizes = _model(reference)
     cache = _empty(student, sizes, 2, length=5)
-    assert_refused(student.prefill, params, randint(0, 13, (2, 3)), cache, sizes, sizes=(5,))
+    assert_refused(
+        student.prefill, params, randint(0, 13, (2, 3)), cache, sizes, sizes=(5,)
+    )
     assert_equal(len(cache.appended), 0, what="the number of appends to a cache in use")
 
 

@@ -17,8 +17,12 @@ from autograder.suite import (
 @points(1)
 def test_padding_on_the_left_does_not_shift_a_row(student):
     """Rows with 0, 3 and 5 pads in front: the first real token of each is at position 0."""
-    mask = tensor([[1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 1, 1]]).bool()
-    expected = tensor([[0, 1, 2, 3, 4, 5, 6], [0, 0, 0, 0, 1, 2, 3], [0, 0, 0, 0, 0, 0, 1]])
+    mask = tensor(
+        [[1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 1, 1]]
+    ).bool()
+    expected = tensor(
+        [[0, 1, 2, 3, 4, 5, 6], [0, 0, 0, 0, 1, 2, 3], [0, 0, 0, 0, 0, 0, 1]]
+    )
     assert_close(call_twice(student.ragged_positions, mask), expected, same_dtype=False)
 
 

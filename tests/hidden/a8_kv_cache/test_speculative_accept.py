@@ -30,7 +30,11 @@ def _number(count):
     """A count that came as a tensor, as a number: one test asks for an int, the others for how
     many.
     """
-    return count.item() if isinstance(count, torch.Tensor) and count.numel() == 1 else count
+    return (
+        count.item()
+        if isinstance(count, torch.Tensor) and count.numel() == 1
+        else count
+    )
 
 
 @points(1)
@@ -41,8 +45,12 @@ def test_a_token_is_kept_when_u_times_q_is_at_most_p(student):
     p, q = tensor([[0.2, 0.3, 0.5]]), tensor([[0.1, 0.6, 0.3]])
     assert_equal(_kept(student, p, q, 1, 0.49), 1, what="num_accepted")
     assert_equal(_kept(student, p, q, 1, 0.51), 0, what="num_accepted")
-    assert_equal(_kept(student, p - 0.1, q, 1, 0.49), 0, what="num_accepted for a smaller p")
-    assert_equal(_kept(student, p, q + 0.1, 1, 0.49), 0, what="num_accepted for a larger q")
+    assert_equal(
+        _kept(student, p - 0.1, q, 1, 0.49), 0, what="num_accepted for a smaller p"
+    )
+    assert_equal(
+        _kept(student, p, q + 0.1, 1, 0.49), 0, what="num_accepted for a larger q"
+    )
     p, q = tensor([[0.25, 0.75]]), tensor([[0.5, 0.5]])
     assert_equal(_kept(student, p, q, 0, 0.5), 1, what="num_accepted at the border")
 
@@ -64,7 +72,11 @@ def test_the_first_rejection_ends_it(student):
     p = tensor([[0.5, 0.5], [0.6, 0.4], [0.1, 0.9], [0.5, 0.5], [0.7, 0.3]])
     p, q = (t.T.contiguous().T for t in (p, q))
     answer = call_twice(
-        student.speculative_accept, p, q, tensor([0, 0, 0, 1, 0]), tensor([0.9, 0.9, 0.9, 0.9, 0.9])
+        student.speculative_accept,
+        p,
+        q,
+        tensor([0, 0, 0, 1, 0]),
+        tensor([0.9, 0.9, 0.9, 0.9, 0.9]),
     )
     assert_equal(_number(answer[0]), 2, what="num_accepted")
 
@@ -75,7 +87,9 @@ def test_the_residual_is_what_is_missing_at_the_rejected_place(student):
     normalized to sum 1.
     """
     p, q = _distributions(5, 7), _distributions(5, 7)
-    drafted = (q - p).argmax(dim=-1)  # at each place the token that the draft likes too much
+    drafted = (q - p).argmax(
+        dim=-1
+    )  # at each place the token that the draft likes too much
     u = tensor([0.0, 0.0, 1.0, 0.0, 1.0]) * 0.9999
     kept, residual = student.speculative_accept(p, q, drafted, u)
     assert_equal(_number(kept), 2, what="num_accepted")
@@ -93,7 +107,9 @@ def test_the_residual_is_zero_where_all_are_kept(student):
     )
     assert_close(residual, torch.zeros(1), what="the residual of one word")
     p, drafted = _distributions(5, 3).T.softmax(dim=-1), randint(0, 5, (3,))
-    kept, residual = student.speculative_accept(p, p.clone(), drafted, tensor([0.999, 0.5, 0.0]))
+    kept, residual = student.speculative_accept(
+        p, p.clone(), drafted, tensor([0.999, 0.5, 0.0])
+    )
     assert_equal(kept, 3, what="num_accepted")
     assert_close(residual, torch.zeros(5, dtype=torch.float64), what="the residual")
 
@@ -107,7 +123,9 @@ def test_what_comes_out_has_the_targets_distribution(student):
     comes_out = torch.zeros(5, dtype=torch.float64)
     for x in range(5):
         drafted, u = torch.full((500,), x), torch.arange(500, dtype=torch.float64) / 500
-        kept, residual = student.speculative_accept(p.repeat(500, 1), q.repeat(500, 1), drafted, u)
+        kept, residual = student.speculative_accept(
+            p.repeat(500, 1), q.repeat(500, 1), drafted, u
+        )
         kept = _number(kept)
         assert isinstance(kept, int), "num_accepted should be an int."
         comes_out[x] += q[0, x] * kept / 500
@@ -125,12 +143,29 @@ def test_shapes_that_cannot_match_are_refused(student):
     """q with another vocabulary, a guess too few or too many, a u too many or too few: ValueError,
     with the sizes.
     """
-    p, q, drafted, u = _distributions(3, 5), _distributions(3, 5), randint(0, 5, (3,)), rand(3)
+    p, q, drafted, u = (
+        _distributions(3, 5),
+        _distributions(3, 5),
+        randint(0, 5, (3,)),
+        rand(3),
+    )
     for wrong, places in ((7, 11), (4, 2)):
         assert_refused(
-            student.speculative_accept, p, _distributions(3, wrong), drafted, u, sizes=(5, wrong)
+            student.speculative_accept,
+            p,
+            _distributions(3, wrong),
+            drafted,
+            u,
+            sizes=(5, wrong),
         )
         assert_refused(
-            student.speculative_accept, p, q, randint(0, 5, (places,)), u, sizes=(3, places)
+            student.speculative_accept,
+            p,
+            q,
+            randint(0, 5, (places,)),
+            u,
+            sizes=(3, places),
         )
-        assert_refused(student.speculative_accept, p, q, drafted, rand(places), sizes=(3, places))
+        assert_refused(
+            student.speculative_accept, p, q, drafted, rand(places), sizes=(3, places)
+        )

@@ -4,18 +4,31 @@ returned.
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, randn, tensor, zeros
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    points,
+    randn,
+    tensor,
+    zeros,
+)
 
 
 def _check(student, q, k, twice=False):
-    query = (call_twice if twice else (lambda f, *a: f(*a)))(student.unheard_query, q, k)
+    query = (call_twice if twice else (lambda f, *a: f(*a)))(
+        student.unheard_query, q, k
+    )
     assert isinstance(query, torch.Tensor), "a query is a tensor"
     assert query.shape == q.shape[1:], (
         f"a query of shape {list(query.shape)}, where [{q.shape[1]}] is asked for"
     )
     root = q.shape[1] ** 0.5
     changed = torch.cat([q[:-1], query[None].to(q.dtype)])
-    notes = [torch.softmax((queries * k).sum(dim=1) / root, dim=0) for queries in (q, changed)]
+    notes = [
+        torch.softmax((queries * k).sum(dim=1) / root, dim=0)
+        for queries in (q, changed)
+    ]
     assert_close(
         notes[1],
         notes[0],
@@ -23,7 +36,9 @@ def _check(student, q, k, twice=False):
         rtol=0,
         what="by the notes' formula, the weights with the answer",
     )
-    attention = [torch.softmax(k @ queries[-1] / root, dim=0) for queries in (q, changed)]
+    attention = [
+        torch.softmax(k @ queries[-1] / root, dim=0) for queries in (q, changed)
+    ]
     moved = float((attention[1] - attention[0]).abs().max())
     assert moved >= 0.1, (
         f"no weight of attention moves by 0.1 with this query; the largest change is {moved:.3g}."
@@ -73,5 +88,7 @@ def test_where_no_such_query_exists_it_is_refused(student):
     """
     assert_refused(student.unheard_query, randn(1, 5), randn(1, 5))
     assert_refused(
-        student.unheard_query, randn(4, 3), tensor([[1.0], [-2.0], [0.5], [3.0]]) * randn(1, 3)
+        student.unheard_query,
+        randn(4, 3),
+        tensor([[1.0], [-2.0], [0.5], [3.0]]) * randn(1, 3),
     )

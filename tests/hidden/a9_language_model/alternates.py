@@ -18,7 +18,8 @@ def keeps_the_counts_up_to_date(text, num_merges):
     if num_merges < 0:
         raise ValueError(f"{num_merges} merges")
     words = [
-        (list(word), count) for word, count in Counter(split_words(bytes(text.tolist()))).items()
+        (list(word), count)
+        for word, count in Counter(split_words(bytes(text.tolist()))).items()
     ]
     counts, places = Counter(), defaultdict(set)
     for n, (ids, count) in enumerate(words):
@@ -106,13 +107,18 @@ def joins_one_pair_at_a_time(text, merges):
     def encode(word):
         ids = list(word)
         while len(ids) > 1:
-            found = min(range(len(ids) - 1), key=lambda i: rank.get((ids[i], ids[i + 1]), math.inf))
+            found = min(
+                range(len(ids) - 1),
+                key=lambda i: rank.get((ids[i], ids[i + 1]), math.inf),
+            )
             if (ids[found], ids[found + 1]) not in rank:
                 break
             ids[found : found + 2] = [256 + rank[ids[found], ids[found + 1]]]
         return ids
 
-    tokens = [token for word in split_words(text.numpy().tobytes()) for token in encode(word)]
+    tokens = [
+        token for word in split_words(text.numpy().tobytes()) for token in encode(word)
+    ]
     return torch.LongTensor(tokens)
 
 
@@ -121,12 +127,18 @@ def encodes_recursively(text, merges):
     ids_of_pair = {tuple(pair): 256 + place for place, pair in enumerate(merges)}
 
     def shorten(ids):
-        candidates = sorted(ids_of_pair[pair] for pair in set(pairwise(ids)) & ids_of_pair.keys())
+        candidates = sorted(
+            ids_of_pair[pair] for pair in set(pairwise(ids)) & ids_of_pair.keys()
+        )
         if not candidates:
             return ids
-        return shorten(join_pair(ids, tuple(merges[candidates[0] - 256]), candidates[0]))
+        return shorten(
+            join_pair(ids, tuple(merges[candidates[0] - 256]), candidates[0])
+        )
 
-    pieces = [torch.tensor(shorten(list(word))) for word in split_words(bytes(text.tolist()))]
+    pieces = [
+        torch.tensor(shorten(list(word))) for word in split_words(bytes(text.tolist()))
+    ]
     return torch.cat([torch.zeros(0, dtype=torch.int64), *pieces])
 
 
@@ -159,7 +171,9 @@ def glues_byte_strings(ids, merges):
     for token in ids.tolist():
         if token < 0 or token >= len(table):
             raise ValueError(f"id {token}, vocabulary of {len(table)}")
-    return torch.tensor(list(b"".join(table[token] for token in ids.tolist())), dtype=torch.uint8)
+    return torch.tensor(
+        list(b"".join(table[token] for token in ids.tolist())), dtype=torch.uint8
+    )
 
 
 @alternate("bpe_decode")
@@ -171,7 +185,9 @@ def concatenates_tensors(ids, merges):
     parts = list(torch.arange(256, dtype=torch.uint8).split(1))
     for left, right in merges:
         parts.append(torch.cat([parts[left], parts[right]]))
-    return torch.cat([torch.zeros(0, dtype=torch.uint8), *(parts[token] for token in ids)])
+    return torch.cat(
+        [torch.zeros(0, dtype=torch.uint8), *(parts[token] for token in ids)]
+    )
 
 
 # ── gelu ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,7 +212,9 @@ def with_ten_digits_of_the_root(x):
     """As many codes have it, with the root of 2/π to ten digits: some 1e-11 off in float64."""
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     return (
-        0.5 * wide * (1.0 + torch.tanh(wide * 0.7978845608 * (1.0 + 0.044715 * wide * wide)))
+        0.5
+        * wide
+        * (1.0 + torch.tanh(wide * 0.7978845608 * (1.0 + 0.044715 * wide * wide)))
     ).to(x.dtype)
 
 
@@ -204,7 +222,9 @@ def with_ten_digits_of_the_root(x):
 def in_float64(x):
     wide = x.double()
     c = math.sqrt(2.0 / math.pi)
-    return (wide * (1.0 + torch.tanh(c * wide + c * 0.044715 * wide.pow(3))) * 0.5).to(x.dtype)
+    return (wide * (1.0 + torch.tanh(c * wide + c * 0.044715 * wide.pow(3))) * 0.5).to(
+        x.dtype
+    )
 
 
 # ── language_model
@@ -262,7 +282,9 @@ def looks_up_by_a_product(ids, params, config, cache=None):
         raise ValueError(f"{past} + {n} tokens in a context of {config.context_length}")
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= config.vocab_size:
-        raise ValueError(f"id {low if low < 0 else high} in a vocabulary of {config.vocab_size}")
+        raise ValueError(
+            f"id {low if low < 0 else high} in a vocabulary of {config.vocab_size}"
+        )
     embed, heads = params["embed"], config.num_heads
     tokens = torch.nn.functional.one_hot(ids, config.vocab_size).to(embed.dtype)
     x = torch.einsum("bnv,vd->bnd", tokens, embed) + params["positions"][past:][:n]
@@ -277,15 +299,18 @@ def looks_up_by_a_product(ids, params, config, cache=None):
         if cache is not None:
             k, v = cache.append(layer, k, v)
         scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(q.shape[-1])
-        later = torch.arange(k.shape[2])[None, :] > torch.arange(past, past + n)[:, None]
-        weights = torch.softmax(scores.masked_fill(later, float("-inf")).double(), dim=-1).to(
-            v.dtype
+        later = (
+            torch.arange(k.shape[2])[None, :] > torch.arange(past, past + n)[:, None]
         )
+        weights = torch.softmax(
+            scores.masked_fill(later, float("-inf")).double(), dim=-1
+        ).to(v.dtype)
         mixed = torch.einsum("bhqk,bhkd->bqhd", weights, v).reshape(batch, n, -1)
         x = x + mixed @ p["w_o"] + p["b_o"]
         x = (
             x
-            + gelu(layer_norm(x, p["ln2_gamma"], p["ln2_beta"]) @ p["w1"] + p["b1"]) @ p["w2"]
+            + gelu(layer_norm(x, p["ln2_gamma"], p["ln2_beta"]) @ p["w1"] + p["b1"])
+            @ p["w2"]
             + p["b2"]
         )
     if cache is not None:
@@ -300,7 +325,9 @@ def with_fused_projections(ids, params, config, cache=None):
     begin = getattr(cache, "length", 0)
     end = begin + ids.shape[1]
     if end > config.context_length:
-        raise ValueError(f"a text of {end} tokens for a context of {config.context_length}")
+        raise ValueError(
+            f"a text of {end} tokens for a context of {config.context_length}"
+        )
     check_ids(ids, config.vocab_size)
     stream = params["embed"][ids]
     stream = stream + params["positions"][begin:end]
@@ -311,14 +338,20 @@ def with_fused_projections(ids, params, config, cache=None):
         q, k, v = (split_heads(part, config.num_heads) for part in qkv.chunk(3, dim=-1))
         if cache is not None:
             k, v = cache.append(layer, k, v)
-        stream = stream + (merge_heads(causal_attention(q, k, v)) @ block["w_o"] + block["b_o"])
+        stream = stream + (
+            merge_heads(causal_attention(q, k, v)) @ block["w_o"] + block["b_o"]
+        )
         hidden = (
-            layer_norm(stream, block["ln2_gamma"], block["ln2_beta"]) @ block["w1"] + block["b1"]
+            layer_norm(stream, block["ln2_gamma"], block["ln2_beta"]) @ block["w1"]
+            + block["b1"]
         )
         stream = stream + (gelu(hidden) @ block["w2"] + block["b2"])
     if cache is not None:
         cache.advance(end - begin)
-    return layer_norm(stream, params["lnf_gamma"], params["lnf_beta"]) @ params["embed"].t()
+    return (
+        layer_norm(stream, params["lnf_gamma"], params["lnf_beta"])
+        @ params["embed"].t()
+    )
 
 
 @alternate("language_model")
@@ -337,7 +370,8 @@ def in_small_functions(ids, params, config, cache=None):
     def attention(h, p, layer):
         heads = [
             split_heads(
-                torch.addmm(p["b_" + s], h.flatten(0, 1), p["w_" + s]).view_as(h), config.num_heads
+                torch.addmm(p["b_" + s], h.flatten(0, 1), p["w_" + s]).view_as(h),
+                config.num_heads,
             )
             for s in "qkv"
         ]
@@ -382,7 +416,9 @@ def picks_from_all_windows(ids, batch, length, seed):
         raise ValueError(f"{batch} times {length} from {ids.numel()}")
     windows = ids.unfold(0, length + 1, 1)  # [N - L, L + 1]
     places = (
-        torch.rand(batch, generator=torch.Generator().manual_seed(seed)).mul(len(windows)).long()
+        torch.rand(batch, generator=torch.Generator().manual_seed(seed))
+        .mul(len(windows))
+        .long()
     )
     chosen = windows[places.clamp(max=len(windows) - 1)]
     return chosen[:, :length], chosen[:, 1:]
@@ -463,7 +499,9 @@ def by_a_norm_of_norms(gradients, max_norm):
     if not (max_norm > 0):
         raise ValueError(f"max_norm {max_norm}")
     norms = [
-        torch.linalg.vector_norm(g, dtype=torch.promote_types(g.dtype, torch.float32)).double()
+        torch.linalg.vector_norm(
+            g, dtype=torch.promote_types(g.dtype, torch.float32)
+        ).double()
         for g in gradients
     ]
     norm = float(torch.stack(norms).norm())
@@ -482,7 +520,9 @@ def with_a_norm_in_float32(gradients, max_norm):
         raise ValueError(f"norm: {total}")
     coefficient = max_norm / total if total > max_norm else 1.0
     return [
-        (g.float() * coefficient).to(g.dtype) if g.dtype.itemsize < 4 else g * coefficient
+        (g.float() * coefficient).to(g.dtype)
+        if g.dtype.itemsize < 4
+        else g * coefficient
         for g in gradients
     ], total
 
@@ -503,10 +543,16 @@ def by_hypot(gradients, max_norm):
 
 
 @alternate("adamw_step")
-def decays_first(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1):
+def decays_first(
+    tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1
+):
     if len(gradients) != len(tensors):
         raise ValueError(f"{len(tensors)} and {len(gradients)}")
-    state = state or {"step": 0, "m": [0 * p for p in tensors], "v": [0 * p for p in tensors]}
+    state = state or {
+        "step": 0,
+        "m": [0 * p for p in tensors],
+        "v": [0 * p for p in tensors],
+    }
     t = state["step"] + 1
     m = [torch.lerp(old, g, 1 - betas[0]) for old, g in zip(state["m"], gradients)]
     v = [
@@ -522,7 +568,9 @@ def decays_first(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, wei
 
 
 @alternate("adamw_step")
-def corrects_the_rate(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1):
+def corrects_the_rate(
+    tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1
+):
     if len(gradients) != len(tensors):
         raise ValueError(f"tensors: {len(tensors)}, gradients: {len(gradients)}")
     b1, b2 = betas
@@ -582,7 +630,9 @@ def by_cross_entropy(params, ids, config, window):
     with torch.inference_mode():
         for inputs, targets in zip(ids[:-1].split(window), ids[1:].split(window)):
             logits = language_model(inputs.unsqueeze(0), params, config).squeeze(0)
-            losses.append(torch.nn.functional.cross_entropy(logits, targets, reduction="none"))
+            losses.append(
+                torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+            )
         return torch.cat(losses).double().mean().exp().item()
 
 
@@ -590,7 +640,9 @@ def by_cross_entropy(params, ids, config, window):
 def in_one_batch(params, ids, config, window):
     count = len(ids) - 1
     if count < 1 or window not in range(1, config.context_length + 1):
-        raise ValueError(f"{len(ids)} ids, window {window}, context {config.context_length}")
+        raise ValueError(
+            f"{len(ids)} ids, window {window}, context {config.context_length}"
+        )
     missing = -count % window
     inputs = torch.nn.functional.pad(ids[:-1], (0, missing)).view(-1, window)
     targets = torch.nn.functional.pad(ids[1:], (0, missing)).view(-1, window)
@@ -618,7 +670,9 @@ def token_by_token(params, ids, config, window):
 
 
 @alternate("sample")
-def collects_columns(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0):
+def collects_columns(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0
+):
     batch, n = prompt.shape
     if num_new < 0:
         raise ValueError(f"num_new = {num_new}")
@@ -638,7 +692,9 @@ def collects_columns(params, prompt, num_new, config, temperature=1.0, top_k=Non
 
 
 @alternate("sample")
-def fills_a_buffer(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0):
+def fills_a_buffer(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0
+):
     n = prompt.shape[1]
     if num_new < 0 or not n:
         raise ValueError(f"{n} tokens of prompt, {num_new} new")
@@ -647,12 +703,20 @@ def fills_a_buffer(params, prompt, num_new, config, temperature=1.0, top_k=None,
             f"{n} tokens and {num_new} new ones do not fit into {config.context_length}"
         )
     ids = torch.cat([prompt, prompt.new_zeros(len(prompt), num_new)], dim=1)
-    dice, cache = torch.Generator().manual_seed(seed), empty_cache(params, config, len(prompt))
+    dice, cache = (
+        torch.Generator().manual_seed(seed),
+        empty_cache(params, config, len(prompt)),
+    )
     for place in range(n, n + num_new):
         with torch.no_grad():
-            last = language_model(ids[:, cache.length : place], params, config, cache)[:, -1]
+            last = language_model(ids[:, cache.length : place], params, config, cache)[
+                :, -1
+            ]
         cumulated = filtered_probabilities(last, temperature, top_k).cumsum(dim=-1)
-        throw = torch.rand(len(prompt), 1, generator=dice).to(cumulated.dtype) * cumulated[:, -1:]
+        throw = (
+            torch.rand(len(prompt), 1, generator=dice).to(cumulated.dtype)
+            * cumulated[:, -1:]
+        )
         ids[:, place] = (
             torch.searchsorted(cumulated, throw, right=True)
             .squeeze(1)
@@ -662,13 +726,18 @@ def fills_a_buffer(params, prompt, num_new, config, temperature=1.0, top_k=None,
 
 
 @alternate("sample")
-def by_gumbel_noise(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0):
+def by_gumbel_noise(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0
+):
     if prompt.shape[1] < 1 or num_new < 0:
         raise ValueError(f"prompt {prompt.shape[1]}, new {num_new}")
     needed = prompt.shape[1] + max(num_new, 1) - 1
     if needed > config.context_length:
         raise ValueError(f"{needed} tokens for a context of {config.context_length}")
-    dice, cache = torch.Generator().manual_seed(seed), empty_cache(params, config, len(prompt))
+    dice, cache = (
+        torch.Generator().manual_seed(seed),
+        empty_cache(params, config, len(prompt)),
+    )
     text, chunk = prompt.clone(), prompt
     for _ in range(num_new):
         logits = language_model(chunk, params, config, cache)[:, -1].detach()
@@ -717,9 +786,14 @@ def query_by_query(weights, period):
 
 @alternate("from_gpt2")
 def strips_the_prefix_first(state_dict, config):
-    named = {name.removeprefix("transformer."): tensor for name, tensor in state_dict.items()}
+    named = {
+        name.removeprefix("transformer."): tensor for name, tensor in state_dict.items()
+    }
     d, f = config.d_model, config.d_ff
-    wanted = {"wte.weight": [config.vocab_size, d], "wpe.weight": [config.context_length, d]}
+    wanted = {
+        "wte.weight": [config.vocab_size, d],
+        "wpe.weight": [config.context_length, d],
+    }
     wanted |= {"ln_f.weight": [d], "ln_f.bias": [d]}
     for n in range(config.num_layers):
         for part, shape in {
@@ -738,7 +812,9 @@ def strips_the_prefix_first(state_dict, config):
     layers = {int(name.split(".")[1]) for name in named if name.startswith("h.")}
     if max(layers, default=-1) >= config.num_layers:
         raise ValueError(f"block {max(layers)} in a model of {config.num_layers}")
-    if "lm_head.weight" in named and not named["lm_head.weight"].equal(named["wte.weight"]):
+    if "lm_head.weight" in named and not named["lm_head.weight"].equal(
+        named["wte.weight"]
+    ):
         raise ValueError("the head is not tied")
     blocks = []
     for n in range(config.num_layers):
@@ -751,7 +827,11 @@ def strips_the_prefix_first(state_dict, config):
         for place, s in enumerate("qkv"):
             block[f"w_{s}"] = part["attn.c_attn.weight"][:, place * d : (place + 1) * d]
             block[f"b_{s}"] = part["attn.c_attn.bias"][place * d : (place + 1) * d]
-        for mine, theirs in {"w_o": "attn.c_proj", "w1": "mlp.c_fc", "w2": "mlp.c_proj"}.items():
+        for mine, theirs in {
+            "w_o": "attn.c_proj",
+            "w1": "mlp.c_fc",
+            "w2": "mlp.c_proj",
+        }.items():
             block[mine] = part[f"{theirs}.weight"]
             block[mine.replace("w", "b", 1)] = part[f"{theirs}.bias"]
         for norm in "12":
@@ -768,13 +848,20 @@ def strips_the_prefix_first(state_dict, config):
 
 @alternate("from_gpt2")
 def copies_every_tensor(state_dict, config):
-    front = "transformer." if any(name.startswith("transformer.") for name in state_dict) else ""
+    front = (
+        "transformer."
+        if any(name.startswith("transformer.") for name in state_dict)
+        else ""
+    )
     d, f = config.d_model, config.d_ff
 
     def copy(name, rows, columns=None):
         if front + name not in state_dict:
             raise ValueError(f"the file has no {front + name}")
-        found, size = state_dict[front + name], (rows,) if columns is None else (rows, columns)
+        found, size = (
+            state_dict[front + name],
+            (rows,) if columns is None else (rows, columns),
+        )
         if tuple(found.shape) != size:
             raise ValueError(f"{name} should be {size} and is {tuple(found.shape)}")
         return found.clone()
@@ -786,7 +873,10 @@ def copies_every_tensor(state_dict, config):
         }
 
     def norm(name, mine):
-        return {f"{mine}_gamma": copy(f"{name}.weight", d), f"{mine}_beta": copy(f"{name}.bias", d)}
+        return {
+            f"{mine}_gamma": copy(f"{name}.weight", d),
+            f"{mine}_beta": copy(f"{name}.bias", d),
+        }
 
     if f"{front}h.{config.num_layers}.ln_1.weight" in state_dict:
         raise ValueError(f"more blocks than {config.num_layers}")
@@ -802,15 +892,24 @@ def copies_every_tensor(state_dict, config):
         block = {f"w_{s}": part for s, part in zip("qkv", fused["w"].chunk(3, dim=1))}
         block |= {f"b_{s}": part for s, part in zip("qkv", fused["b"].chunk(3))}
         block |= both(f"h.{n}.attn.c_proj", "_o", d, d)
-        block |= both(f"h.{n}.mlp.c_fc", "1", d, f) | both(f"h.{n}.mlp.c_proj", "2", f, d)
-        params["blocks"].append(block | norm(f"h.{n}.ln_1", "ln1") | norm(f"h.{n}.ln_2", "ln2"))
+        block |= both(f"h.{n}.mlp.c_fc", "1", d, f) | both(
+            f"h.{n}.mlp.c_proj", "2", f, d
+        )
+        params["blocks"].append(
+            block | norm(f"h.{n}.ln_1", "ln1") | norm(f"h.{n}.ln_2", "ln2")
+        )
     return params | norm("ln_f", "lnf")
 
 
 @alternate("from_gpt2")
 def unflattens_the_fused_axis(state_dict, config):
     prefix = next(
-        (name[: -len("wte.weight")] for name in state_dict if name.endswith("wte.weight")), ""
+        (
+            name[: -len("wte.weight")]
+            for name in state_dict
+            if name.endswith("wte.weight")
+        ),
+        "",
     )
     d = config.d_model
 
@@ -848,7 +947,9 @@ def unflattens_the_fused_axis(state_dict, config):
         "mlp.c_proj": ("2", config.d_ff, d),
     }
     for layer in range(config.num_layers):
-        w = get(f"h.{layer}.attn.c_attn.weight", d, 3 * d).unflatten(1, (3, d))  # [D, 3, D]
+        w = get(f"h.{layer}.attn.c_attn.weight", d, 3 * d).unflatten(
+            1, (3, d)
+        )  # [D, 3, D]
         b = get(f"h.{layer}.attn.c_attn.bias", 3 * d).unflatten(0, (3, d))
         block = {
             "w_q": w[:, 0],
@@ -881,7 +982,9 @@ def searches_two_tokens_with_a_common_byte(merges):
     shared = [tokens for tokens in tokens_of.values() if len(tokens) > 1]
     if not shared:
         raise ValueError(f"{count} tokens, {len(tokens_of)} first bytes")
-    lonely = next(tokens[0] for tokens in tokens_of.values() if tokens[0] != shared[0][0])
+    lonely = next(
+        tokens[0] for tokens in tokens_of.values() if tokens[0] != shared[0][0]
+    )
     p = torch.zeros(count, dtype=torch.float64)
     p[shared[0]] = 0.6 / len(shared[0])
     p[lonely] = 0.4

@@ -33,7 +33,9 @@ SMALL = {
 
 
 def _some_bytes(draw):
-    letters = [LETTERS[draw.whole(0, len(LETTERS) - 1)] for _ in range(draw.whole(0, 24))]
+    letters = [
+        LETTERS[draw.whole(0, len(LETTERS) - 1)] for _ in range(draw.whole(0, 24))
+    ]
     return torch.tensor(letters, dtype=torch.uint8)
 
 
@@ -84,7 +86,16 @@ def _model(draw, context=None):
     width = "H*d"
     shapes = dict.fromkeys(("w_q", "w_k", "w_v", "w_o"), (width, width))
     shapes |= {"w1": (width, "F"), "b1": ("F",), "w2": ("F", width), "b2": (width,)}
-    rows = ("b_q", "b_k", "b_v", "b_o", "ln1_gamma", "ln1_beta", "ln2_gamma", "ln2_beta")
+    rows = (
+        "b_q",
+        "b_k",
+        "b_v",
+        "b_o",
+        "ln1_gamma",
+        "ln1_beta",
+        "ln2_gamma",
+        "ln2_beta",
+    )
     shapes |= dict.fromkeys(rows, (width,))
     blocks = [
         {key: draw(tensor(*axes, values=TAME), key) for key, axes in shapes.items()}
@@ -140,7 +151,10 @@ def _are_windows(answer, right, arguments):
     inputs, targets = answer
     if inputs.shape != (batch, length) or targets.shape != (batch, length):
         return False
-    pieces = {tuple(ids[start : start + length + 1].tolist()) for start in range(len(ids) - length)}
+    pieces = {
+        tuple(ids[start : start + length + 1].tolist())
+        for start in range(len(ids) - length)
+    }
     rows = torch.cat([inputs, targets[:, -1:]], dim=1)
     is_shifted = torch.equal(inputs[:, 1:], targets[:, :-1])
     return is_shifted and all(tuple(row) in pieces for row in rows.tolist())
@@ -148,7 +162,12 @@ def _are_windows(answer, right, arguments):
 
 contract(
     "sample_windows",
-    calls(ids=tokens("N", below=50), batch=whole(1, 9), length=whole(1, 6), seed=whole(0, 99)),
+    calls(
+        ids=tokens("N", below=50),
+        batch=whole(1, 9),
+        length=whole(1, 6),
+        seed=whole(0, 99),
+    ),
     sizes={"N": (2, 30)},
     right_if=_are_windows,
 )
@@ -185,11 +204,16 @@ def steps_of_adamw(draw, play, name):
         state = {
             "step": draw.whole(1, 20),
             "m": [draw(tensor(*axes, values=TAME), "m") for axes in chosen],
-            "v": [draw(tensor(*axes, values=("positive", "shares")), "v") for axes in chosen],
+            "v": [
+                draw(tensor(*axes, values=("positive", "shares")), "v")
+                for axes in chosen
+            ],
         }
     settings = {}
     if draw.choose("betas are", ("left out", "there")) == "there":
-        settings["betas"] = draw.choose("betas", ((0.5, 0.75), (0.0, 0.0), (0.9, 0.999)))
+        settings["betas"] = draw.choose(
+            "betas", ((0.5, 0.75), (0.0, 0.0), (0.9, 0.999))
+        )
     if draw.choose("eps is", ("left out", "there")) == "there":
         settings["eps"] = draw.choose("eps", (1e-3, 0.5))
     if draw.choose("weight_decay is", ("left out", "there")) == "there":
@@ -256,7 +280,11 @@ def texts_by_dice(draw, play, name):
     params, config = _model(draw)
     prompt = draw(tokens("B", "N", below="V"), "prompt")
     settings = {}
-    for key, options in (("temperature", (0.5, 2.0)), ("top_k", (1, 2, 20)), ("seed", (1, 7))):
+    for key, options in (
+        ("temperature", (0.5, 2.0)),
+        ("top_k", (1, 2, 20)),
+        ("seed", (1, 7)),
+    ):
         if draw.choose(f"{key} is", ("left out", "there")) == "there":
             settings[key] = draw.choose(key, options)
     play.call(name, params, prompt, draw.whole(0, 5), config, **settings)
@@ -346,13 +374,19 @@ def _misleads(answer, right, arguments):
     """The likeliest token begins with a byte that is not the likeliest next byte."""
     (merges,) = arguments
     values = [float(value) for value in answer]
-    if len(values) != 256 + len(merges) or min(values) < 0 or not math.isclose(sum(values), 1):
+    if (
+        len(values) != 256 + len(merges)
+        or min(values) < 0
+        or not math.isclose(sum(values), 1)
+    ):
         return False
     first = list(range(256))
     for left, _ in merges:
         first.append(first[left])
     best = max(range(len(values)), key=values.__getitem__)
-    is_clear = all(values[best] >= value + 0.05 for i, value in enumerate(values) if i != best)
+    is_clear = all(
+        values[best] >= value + 0.05 for i, value in enumerate(values) if i != best
+    )
     bytes_next = [0.0] * 256
     for token, value in enumerate(values):
         bytes_next[first[token]] += value

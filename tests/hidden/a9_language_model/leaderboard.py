@@ -52,7 +52,9 @@ def held_out_bits(entrant):
         nats -= float(predicted.gather(-1, targets[..., None]).sum())
     num_bytes = sum(lengths[token] for token in ids[1:].tolist())
     if flops > MOST_FLOPS * num_bytes:
-        raise NotRanked(f"{flops / num_bytes:,.0f} operations a byte; {MOST_FLOPS:,} are allowed")
+        raise NotRanked(
+            f"{flops / num_bytes:,.0f} operations a byte; {MOST_FLOPS:,} are allowed"
+        )
     return nats / math.log(2) / num_bytes
 
 
@@ -62,7 +64,9 @@ def read_model(weights):
     if not isinstance(params, dict) or not isinstance(merges, torch.Tensor):
         raise NotRanked("the weights have no `params` and `merges`")
     if merges.ndim != 2 or merges.shape[1] != 2 or merges.is_floating_point():
-        raise NotRanked(f"`merges` is no list of pairs of ids: its shape is {list(merges.shape)}")
+        raise NotRanked(
+            f"`merges` is no list of pairs of ids: its shape is {list(merges.shape)}"
+        )
     context = getattr(weights.settings, "context_length", None)
     if type(context) is not int or context < 1:
         raise NotRanked("the settings have no context_length")
@@ -74,7 +78,9 @@ def token_lengths(merges):
     lengths = [1] * 256
     for left, right in merges:
         if not (0 <= left < len(lengths) and 0 <= right < len(lengths)):
-            raise NotRanked(f"a merge joins ids that are not there yet: {left} and {right}")
+            raise NotRanked(
+                f"a merge joins ids that are not there yet: {left} and {right}"
+            )
         lengths.append(lengths[left] + lengths[right])
         if lengths[-1] > LONGEST_TOKEN:
             raise NotRanked(f"a token stands for more than {LONGEST_TOKEN} bytes")
@@ -83,7 +89,9 @@ def token_lengths(merges):
 
 def encode(entrant, merges):
     """The text as the student's ids, which must stand for the text and nothing else."""
-    ids = entrant.student.bpe_encode(torch.tensor(list(TEXT), dtype=torch.uint8), merges)
+    ids = entrant.student.bpe_encode(
+        torch.tensor(list(TEXT), dtype=torch.uint8), merges
+    )
     if not isinstance(ids, torch.Tensor) or ids.dtype != torch.int64 or ids.ndim != 1:
         raise NotRanked("`bpe_encode` gives no int64 ids of one axis")
     if len(ids) < 2 or len(ids) > len(TEXT):
@@ -114,7 +122,9 @@ def windows(ids, window):
 def log_probabilities(logits, read, size):
     """Logarithms of probabilities [R, N, V] in float64."""
     if not isinstance(logits, torch.Tensor) or logits.shape != (*read.shape, size):
-        raise NotRanked(f"`language_model` gives no logits of shape {[*read.shape, size]}")
+        raise NotRanked(
+            f"`language_model` gives no logits of shape {[*read.shape, size]}"
+        )
     return torch.log_softmax(logits.detach().double(), dim=-1)
 
 

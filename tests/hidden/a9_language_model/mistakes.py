@@ -95,7 +95,10 @@ def all_merges_get_one_id(): ...
         "Your pairs reach across words. The text is cut by split_words first, and pairs are "
         "counted inside words."
     ),
-    replace=("Counter(split_words(bytes(text.tolist())))", "Counter([bytes(text.tolist())])"),
+    replace=(
+        "Counter(split_words(bytes(text.tolist())))",
+        "Counter([bytes(text.tolist())])",
+    ),
 )
 def joins_across_words(): ...
 
@@ -179,7 +182,10 @@ def takes_a_negative_number(): ...
 @mistake(
     "train_byte_bpe",
     hint="The error should say which number was refused.",
-    replace=('f"num_merges = {num_merges} is negative"', '"the number of merges is negative"'),
+    replace=(
+        'f"num_merges = {num_merges} is negative"',
+        '"the number of merges is negative"',
+    ),
 )
 def leaves_the_refused_number_out(): ...
 
@@ -250,7 +256,10 @@ def counts_all_words_anew(text, num_merges):
         if not counts:
             break
         best = min(counts, key=lambda pair: (-counts[pair], pair))
-        pieces = {word: join_pair(ids, best, 256 + len(merges)) for word, ids in pieces.items()}
+        pieces = {
+            word: join_pair(ids, best, 256 + len(merges))
+            for word, ids in pieces.items()
+        }
         merges.append(best)
     return merges
 
@@ -303,7 +312,10 @@ def never_counts_the_new_pairs(): ...
 @mistake(
     "train_byte_bpe",
     hint="The words of a pair of new tokens are not noted, so a merge of it changes no word.",
-    replace=("places[pair].add(word)", "places[pair].update([word] if max(pair) < 256 else [])"),
+    replace=(
+        "places[pair].add(word)",
+        "places[pair].update([word] if max(pair) < 256 else [])",
+    ),
 )
 def notes_no_words_of_new_pairs(): ...
 
@@ -383,7 +395,10 @@ def encodes_across_words(): ...
 @mistake(
     "bpe_encode",
     hint="The text does not come back: str.split throws the white space away, split_words keeps it.",
-    replace=("in split_words(bytes(text.tolist())):", "in bytes(text.tolist()).split():"),
+    replace=(
+        "in split_words(bytes(text.tolist())):",
+        "in bytes(text.tolist()).split():",
+    ),
 )
 def loses_the_spaces(): ...
 
@@ -500,7 +515,10 @@ def counts_merges_from_257(): ...
         "Id -1 is no token, and Python takes the last one of a list for it. The docstring asks "
         "for a ValueError."
     ),
-    replace=("check_ids(ids, 256 + len(merges))", "check_ids(ids.clamp(min=0), 256 + len(merges))"),
+    replace=(
+        "check_ids(ids, 256 + len(merges))",
+        "check_ids(ids.clamp(min=0), 256 + len(merges))",
+    ),
 )
 def wraps_around_at_0(): ...
 
@@ -722,7 +740,10 @@ def multiplies_the_root_with_x_alone(): ...
 @mistake(
     "gelu",
     hint="50³ is infinite in float16. Half precision is computed in float32.",
-    replace=("wide = x if x.dtype in (torch.float32, torch.float64) else x.float()", "wide = x"),
+    replace=(
+        "wide = x if x.dtype in (torch.float32, torch.float64) else x.float()",
+        "wide = x",
+    ),
 )
 def computes_in_half_precision(): ...
 
@@ -759,11 +780,19 @@ def cuts_the_gradient(): ...
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@mistake("language_model", hint="The bias of the queries is missing.", replace=(' + p["b_q"]', ""))
+@mistake(
+    "language_model",
+    hint="The bias of the queries is missing.",
+    replace=(' + p["b_q"]', ""),
+)
 def forgets_b_q(): ...
 
 
-@mistake("language_model", hint="The bias of the values is missing.", replace=(' + p["b_v"]', ""))
+@mistake(
+    "language_model",
+    hint="The bias of the values is missing.",
+    replace=(' + p["b_v"]', ""),
+)
 def forgets_b_v(): ...
 
 
@@ -775,12 +804,18 @@ def forgets_b_v(): ...
 def forgets_b_o(): ...
 
 
-@mistake("language_model", hint="The first bias of the MLP is missing.", replace=(' + p["b1"]', ""))
+@mistake(
+    "language_model",
+    hint="The first bias of the MLP is missing.",
+    replace=(' + p["b1"]', ""),
+)
 def forgets_b1(): ...
 
 
 @mistake(
-    "language_model", hint="The second bias of the MLP is missing.", replace=(' + p["b2"]', "")
+    "language_model",
+    hint="The second bias of the MLP is missing.",
+    replace=(' + p["b2"]', ""),
 )
 def forgets_b2(): ...
 
@@ -1004,7 +1039,10 @@ def detaches_the_head(): ...
 @mistake(
     "language_model",
     hint="The embedding is multiplied by the root of D. GPT-2 does not do that.",
-    replace=('+ params["positions"]', '* math.sqrt(config.d_model) + params["positions"]'),
+    replace=(
+        '+ params["positions"]',
+        '* math.sqrt(config.d_model) + params["positions"]',
+    ),
 )
 def scales_the_embedding(): ...
 
@@ -1050,7 +1088,10 @@ def triangle_at_the_top_left_of_a_chunk(): ...
 @mistake(
     "language_model",
     hint="Scores are divided by the root of the head's width; causal_attention does that.",
-    replace=("causal_attention(q, k, v)", "causal_attention(q * math.sqrt(q.shape[-1]), k, v)"),
+    replace=(
+        "causal_attention(q, k, v)",
+        "causal_attention(q * math.sqrt(q.shape[-1]), k, v)",
+    ),
 )
 def forgets_the_root_of_d(): ...
 
@@ -1089,7 +1130,10 @@ def counts_the_chunk_alone(): ...
     "language_model",
     hint="An id outside the vocabulary should be a ValueError. -1 would be the last word, "
     "without a sound.",
-    replace=('(params["embed"], ids)', '(params["embed"], ids.clamp(0, config.vocab_size - 1))'),
+    replace=(
+        '(params["embed"], ids)',
+        '(params["embed"], ids.clamp(0, config.vocab_size - 1))',
+    ),
 )
 def takes_any_id(): ...
 
@@ -1159,7 +1203,10 @@ def gives_logits_in_float32(): ...
     hint="The targets are two tokens further. The shift happens once.",
     replace=[
         ("torch.arange(length + 1)]", "torch.arange(length + 2)]"),
-        ("torch.randint(len(ids) - length,", "torch.randint(max(len(ids) - length - 1, 1),"),
+        (
+            "torch.randint(len(ids) - length,",
+            "torch.randint(max(len(ids) - length - 1, 1),",
+        ),
         ("windows[:, :-1], windows[:, 1:]", "windows[:, :-2], windows[:, 2:]"),
     ],
 )
@@ -1271,7 +1318,10 @@ def ignores_the_seed(): ...
     "sample_windows",
     hint="You seed and use torch's own random state. Whoever draws next gets other numbers: use a "
     "torch.Generator.",
-    replace=("dice = torch.Generator().manual_seed(seed)", "dice = torch.manual_seed(seed)"),
+    replace=(
+        "dice = torch.Generator().manual_seed(seed)",
+        "dice = torch.manual_seed(seed)",
+    ),
 )
 def throws_torchs_own_dice(): ...
 
@@ -1367,7 +1417,10 @@ def falls_in_a_line(): ...
 @mistake(
     "learning_rate",
     hint="A quarter of a cosine falls steepest at the end. Half a cosine: from cos 0 to cos π.",
-    replace=("(1 + math.cos(math.pi * progress)) / 2", "math.cos(math.pi * progress / 2)"),
+    replace=(
+        "(1 + math.cos(math.pi * progress)) / 2",
+        "math.cos(math.pi * progress / 2)",
+    ),
 )
 def falls_along_a_quarter(): ...
 
@@ -1704,7 +1757,10 @@ def decays_vectors_only(): ...
 @mistake(
     "adamw_step",
     hint="A weight shrinks by lr times lambda a step. Yours forgets the lr.",
-    replace=("theta - lr * (update + decay * theta)", "theta - lr * update - decay * theta"),
+    replace=(
+        "theta - lr * (update + decay * theta)",
+        "theta - lr * update - decay * theta",
+    ),
 )
 def decays_without_the_rate(): ...
 
@@ -1721,7 +1777,10 @@ def decays_upwards(): ...
     "adamw_step",
     hint="The decay is that of the weight before the step; yours shrinks what has just "
     "been stepped.",
-    replace=("theta - lr * (update + decay * theta)", "(theta - lr * update) * (1 - lr * decay)"),
+    replace=(
+        "theta - lr * (update + decay * theta)",
+        "(theta - lr * update) * (1 - lr * decay)",
+    ),
 )
 def decays_after_the_step(): ...
 
@@ -1800,7 +1859,10 @@ def divides_by_the_square(): ...
 @mistake(
     "adamw_step",
     hint="eps stands outside the root.",
-    replace=("(torch.sqrt(v / (1 - beta2**t)) + eps)", "torch.sqrt(v / (1 - beta2**t) + eps)"),
+    replace=(
+        "(torch.sqrt(v / (1 - beta2**t)) + eps)",
+        "torch.sqrt(v / (1 - beta2**t) + eps)",
+    ),
 )
 def puts_eps_inside_the_root(): ...
 
@@ -1956,7 +2018,10 @@ def averages_the_perplexities(): ...
     "perplexity",
     hint="The last window may be shorter, and its targets count like all others.",
     replace=[
-        ("range(0, len(ids) - 1, window)", "range(0, max(len(ids) - window, 1), window)"),
+        (
+            "range(0, len(ids) - 1, window)",
+            "range(0, max(len(ids) - window, 1), window)",
+        ),
         (
             "loss / (len(ids) - 1)",
             "loss / max((len(ids) - 1) // window * window, min(window, len(ids) - 1))",
@@ -1971,7 +2036,10 @@ def drops_the_last_window(): ...
     hint="The last token of a window is the first input of the next. Yours is never a target.",
     replace=[
         ("range(0, len(ids) - 1, window)", "range(0, len(ids) - 1, window + 1)"),
-        ("loss / (len(ids) - 1)", "loss / (len(ids) - 1 - (len(ids) - 2) // (window + 1))"),
+        (
+            "loss / (len(ids) - 1)",
+            "loss / (len(ids) - 1 - (len(ids) - 2) // (window + 1))",
+        ),
     ],
     keeps=0.65,
 )
@@ -1982,7 +2050,10 @@ def loses_the_tokens_on_the_seams(): ...
     "perplexity",
     hint="Each token is a target once. Your windows overlap, and some count twice.",
     replace=[
-        ("range(0, len(ids) - 1, window)", "range(0, len(ids) - 1, max(window - 1, 1))"),
+        (
+            "range(0, len(ids) - 1, window)",
+            "range(0, len(ids) - 1, max(window - 1, 1))",
+        ),
         (
             "loss / (len(ids) - 1)",
             "loss / sum(min(window, len(ids) - 1 - s) for s in range(0, len(ids) - 1, "
@@ -2195,7 +2266,10 @@ def looks_at_the_first_row_of_logits(): ...
     hint="Your text is the likeliest one whatever the temperature. Above temperature 0 tokens are "
     "drawn at random.",
     shows=ignores("seed"),
-    replace=("torch.multinomial(p, 1, generator=dice)", "p.argmax(dim=-1, keepdim=True)"),
+    replace=(
+        "torch.multinomial(p, 1, generator=dice)",
+        "p.argmax(dim=-1, keepdim=True)",
+    ),
 )
 def always_takes_the_likeliest(): ...
 
@@ -2274,7 +2348,10 @@ def seeds_every_step(): ...
     "sample",
     hint="You seed and use torch's own random state. Whoever draws next gets other numbers: use a "
     "torch.Generator.",
-    replace=("dice = torch.Generator().manual_seed(seed)", "dice = torch.manual_seed(seed)"),
+    replace=(
+        "dice = torch.Generator().manual_seed(seed)",
+        "dice = torch.manual_seed(seed)",
+    ),
 )
 def writes_with_torchs_own_dice(): ...
 
@@ -2417,7 +2494,10 @@ def takes_the_whole_diagonal(): ...
 @mistake(
     "induction_score",
     hint="Query P is the first that has seen its token.",
-    replace=("torch.arange(period, n_q)", "torch.arange(min(period + 1, n_q - 1), n_q)"),
+    replace=(
+        "torch.arange(period, n_q)",
+        "torch.arange(min(period + 1, n_q - 1), n_q)",
+    ),
     keeps=0.65,
 )
 def counts_from_the_second_period_on(): ...
@@ -2426,7 +2506,10 @@ def counts_from_the_second_period_on(): ...
 @mistake(
     "induction_score",
     hint="The last query is left out. It counts like the others.",
-    replace=("torch.arange(period, n_q)", "torch.arange(period, max(n_q - 1, period + 1))"),
+    replace=(
+        "torch.arange(period, n_q)",
+        "torch.arange(period, max(n_q - 1, period + 1))",
+    ),
     keeps=0.65,
 )
 def drops_the_last_query(): ...
@@ -2540,14 +2623,20 @@ def answers_in_float64(): ...
     "from_gpt2",
     hint="These are Conv1D's matrices, [in, out] already: nothing is transposed.",
     replace=[
-        ('take(f"{h}.attn.c_proj.weight", d, d)', 'take(f"{h}.attn.c_proj.weight", d, d).T'),
+        (
+            'take(f"{h}.attn.c_proj.weight", d, d)',
+            'take(f"{h}.attn.c_proj.weight", d, d).T',
+        ),
         (
             'w_q, w_k, w_v = take(f"{h}.attn.c_attn.weight", d, 3 * d).split(d, dim=1)',
             'w_q, w_k, w_v = (w.T for w in take(f"{h}.attn.c_attn.weight", d, 3 * '
             "d).split(d, dim=1))",
         ),
         ('take(f"{h}.mlp.c_fc.weight", d, f)', 'take(f"{h}.mlp.c_fc.weight", d, f).T'),
-        ('take(f"{h}.mlp.c_proj.weight", f, d)', 'take(f"{h}.mlp.c_proj.weight", f, d).T'),
+        (
+            'take(f"{h}.mlp.c_proj.weight", f, d)',
+            'take(f"{h}.mlp.c_proj.weight", f, d).T',
+        ),
     ],
 )
 def transposes_everything(): ...
@@ -2559,7 +2648,10 @@ def transposes_everything(): ...
         "The output matrix is square and looks right both ways. Conv1D stores [in, out]: it is "
         "not transposed."
     ),
-    replace=('take(f"{h}.attn.c_proj.weight", d, d)', 'take(f"{h}.attn.c_proj.weight", d, d).T'),
+    replace=(
+        'take(f"{h}.attn.c_proj.weight", d, d)',
+        'take(f"{h}.attn.c_proj.weight", d, d).T',
+    ),
 )
 def transposes_the_output(): ...
 
@@ -2709,7 +2801,10 @@ def knows_no_prefix(): ...
 @mistake(
     "from_gpt2",
     hint='Some files have no "transformer." in front of the names.',
-    replace=('"transformer." if "transformer.wte.weight" in state_dict else ""', '"transformer."'),
+    replace=(
+        '"transformer." if "transformer.wte.weight" in state_dict else ""',
+        '"transformer."',
+    ),
     keeps=0.65,
 )
 def always_wants_the_prefix(): ...
@@ -2807,7 +2902,10 @@ def takes_a_head_that_is_close(): ...
 @mistake(
     "from_gpt2",
     hint="A missing name should be a ValueError that names it, not Python's KeyError.",
-    replace=("tensor = state_dict.get(prefix + name)", "tensor = state_dict[prefix + name]"),
+    replace=(
+        "tensor = state_dict.get(prefix + name)",
+        "tensor = state_dict[prefix + name]",
+    ),
 )
 def raises_a_key_error(): ...
 
@@ -2904,7 +3002,10 @@ def is_even(): ...
 @mistake(
     "misleading_token",
     hint="The largest number must be at least 0.05 above the next.",
-    replace=[("p[merged] = p[first] = 0.3", "p[merged] = p[first] = 1 / 3"), ("= 0.4", "= 1 / 3")],
+    replace=[
+        ("p[merged] = p[first] = 0.3", "p[merged] = p[first] = 1 / 3"),
+        ("= 0.4", "= 1 / 3"),
+    ],
 )
 def is_a_tie(): ...
 
@@ -2947,7 +3048,10 @@ def returns_float32(): ...
 @mistake(
     "misleading_token",
     hint="The two tokens with a common byte have together less than the third.",
-    replace=[("p[merged] = p[first] = 0.3", "p[merged] = p[first] = 0.2"), ("= 0.4", "= 0.6")],
+    replace=[
+        ("p[merged] = p[first] = 0.3", "p[merged] = p[first] = 0.2"),
+        ("= 0.4", "= 0.6"),
+    ],
 )
 def shares_too_little(): ...
 
@@ -2955,7 +3059,10 @@ def shares_too_little(): ...
 @mistake(
     "misleading_token",
     hint="This is right for one vocabulary. Which tokens share a first byte depends on the merges.",
-    replace=("first = int(bpe_decode(torch.tensor([merged]), merges)[0])", "first = 108"),
+    replace=(
+        "first = int(bpe_decode(torch.tensor([merged]), merges)[0])",
+        "first = 108",
+    ),
 )
 def knows_one_vocabulary(): ...
 

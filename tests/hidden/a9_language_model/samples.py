@@ -47,7 +47,10 @@ def one_long_list_of_bytes(text, num_merges):
     return merges
 
 
-@sample("train_byte_bpe", deserves=("takes_the_first_found_of_equals", "counts_all_words_anew"))
+@sample(
+    "train_byte_bpe",
+    deserves=("takes_the_first_found_of_equals", "counts_all_words_anew"),
+)
 def strictly_more_frequent(text, num_merges):
     if num_merges < 0:
         raise ValueError(f"cannot learn {num_merges} merges")
@@ -116,7 +119,9 @@ def joins_by_hand(text, num_merges):
     return merges
 
 
-@sample("bpe_encode", deserves=("joins_the_leftmost_pair", "returns_floats_for_nothing"))
+@sample(
+    "bpe_encode", deserves=("joins_the_leftmost_pair", "returns_floats_for_nothing")
+)
 def scans_for_any_known_pair(text, merges):
     vocab = {}
     for i, (a, b) in enumerate(merges):
@@ -194,7 +199,9 @@ def _block(x, p, heads, layer, cache, scale):
         k, v = cache.append(layer, k, v)
     att = torch.einsum("bhid,bhjd->bhij", q, k) * scale(C // heads)
     S = k.size(2)
-    att = att.masked_fill(torch.ones(T, S, dtype=torch.bool).triu(S - T + 1), -torch.inf)
+    att = att.masked_fill(
+        torch.ones(T, S, dtype=torch.bool).triu(S - T + 1), -torch.inf
+    )
     y = torch.einsum("bhij,bhjd->bihd", att.softmax(-1), v).reshape(B, T, C)
     x = x + F.linear(y, p["w_o"].T, p["b_o"])
     h = F.layer_norm(x, (C,), p["ln2_gamma"], p["ln2_beta"])
@@ -203,7 +210,9 @@ def _block(x, p, heads, layer, cache, scale):
 
 def _check(ids, past, config):
     if past + ids.size(1) > config.context_length:
-        raise ValueError(f"context of {config.context_length}, got {past + ids.size(1)}")
+        raise ValueError(
+            f"context of {config.context_length}, got {past + ids.size(1)}"
+        )
     for bad in ids.flatten().tolist():
         if not 0 <= bad < config.vocab_size:
             raise ValueError(f"no token {bad} in a vocabulary of {config.vocab_size}")
@@ -228,7 +237,9 @@ def scores_as_they_are(ids, params, config, cache=None):
     past = 0 if cache is None else cache.length
     T = ids.size(1)
     if past + T > config.context_length:
-        raise ValueError(f"{past} + {T} = {past + T} is more than {config.context_length}")
+        raise ValueError(
+            f"{past} + {T} = {past + T} is more than {config.context_length}"
+        )
     x = params["embed"][ids] + params["positions"].narrow(0, past, T)
     for i, block in enumerate(params["blocks"]):
         x = _block(x, block, config.num_heads, i, cache, lambda d: 1.0)
@@ -276,17 +287,27 @@ def schedule_of_a_tutorial(step, warmup, total, peak, floor=0.0):
 def like_the_function_of_torch(gradients, max_norm):
     if max_norm <= 0:
         raise ValueError(f"max_norm {max_norm}")
-    total = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in gradients]))
+    total = torch.linalg.vector_norm(
+        torch.stack([torch.linalg.vector_norm(g) for g in gradients])
+    )
     coef = torch.clamp(max_norm / (total + 1e-6), max=1.0)
     return [g * coef.to(g.dtype) for g in gradients], total
 
 
-@sample("adamw_step", deserves=("puts_the_decay_into_the_gradient", "writes_into_the_state"))
-def adam_with_l2(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1):
+@sample(
+    "adamw_step", deserves=("puts_the_decay_into_the_gradient", "writes_into_the_state")
+)
+def adam_with_l2(
+    tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1
+):
     if len(tensors) != len(gradients):
         raise ValueError(f"{len(tensors)} parameters, {len(gradients)} gradients")
     if state is None:
-        state = {"step": 0, "m": [p * 0 for p in tensors], "v": [p * 0 for p in tensors]}
+        state = {
+            "step": 0,
+            "m": [p * 0 for p in tensors],
+            "v": [p * 0 for p in tensors],
+        }
     state["step"] += 1
     n, new = state["step"], []
     for i, (p, g) in enumerate(zip(tensors, gradients, strict=True)):
@@ -294,7 +315,10 @@ def adam_with_l2(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, wei
             g = g + weight_decay * p
         state["m"][i] = torch.lerp(state["m"][i], g, 1 - betas[0])
         state["v"][i] = betas[1] * state["v"][i] + (1 - betas[1]) * g * g
-        mhat, vhat = state["m"][i] / (1 - betas[0] ** n), state["v"][i] / (1 - betas[1] ** n)
+        mhat, vhat = (
+            state["m"][i] / (1 - betas[0] ** n),
+            state["v"][i] / (1 - betas[1] ** n),
+        )
         new.append(p - lr * mhat / (vhat**0.5 + eps))
     return new, state
 
@@ -306,7 +330,9 @@ def adam_with_l2(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, wei
 @sample("perplexity", deserves="averages_the_windows")
 def mean_of_the_losses(params, ids, config, window):
     if ids.numel() < 2 or window < 1 or window > config.context_length:
-        raise ValueError(f"{ids.numel()} ids, window {window}, context {config.context_length}")
+        raise ValueError(
+            f"{ids.numel()} ids, window {window}, context {config.context_length}"
+        )
     nlls = []
     x, y = ids[:-1], ids[1:]
     for xs, ys in zip(x.split(window), y.split(window), strict=True):
@@ -317,7 +343,9 @@ def mean_of_the_losses(params, ids, config, window):
 
 
 @sample("sample", deserves=("reads_everything_again", "writes_with_torchs_own_dice"))
-def the_whole_text_each_time(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0):
+def the_whole_text_each_time(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0
+):
     if num_new < 0 or prompt.size(1) == 0:
         raise ValueError(f"num_new {num_new}, prompt of {prompt.size(1)}")
     if prompt.size(1) + num_new - 1 > config.context_length:
@@ -332,7 +360,8 @@ def the_whole_text_each_time(params, prompt, num_new, config, temperature=1.0, t
 
 
 @sample(
-    "induction_score", deserves=("takes_the_whole_diagonal", "takes_weights_that_are_not_square")
+    "induction_score",
+    deserves=("takes_the_whole_diagonal", "takes_weights_that_are_not_square"),
 )
 def the_diagonal_of_a_tutorial(weights, period):
     if period < 1 or period >= weights.shape[-1]:
@@ -361,20 +390,30 @@ def as_if_they_were_linear_layers(state_dict, config):
         k.startswith(f"h.{config.num_layers}.") for k in sd
     ):
         raise ValueError(f"there is a block {config.num_layers}")
-    want = {"wte.weight": (config.vocab_size, d), "wpe.weight": (config.context_length, d)}
+    want = {
+        "wte.weight": (config.vocab_size, d),
+        "wpe.weight": (config.context_length, d),
+    }
     want |= {"ln_f.weight": (d,), "ln_f.bias": (d,)}
     for n in range(config.num_layers):
         want |= {
-            f"h.{n}.{norm}.{part}": (d,) for norm in ("ln_1", "ln_2") for part in ("weight", "bias")
+            f"h.{n}.{norm}.{part}": (d,)
+            for norm in ("ln_1", "ln_2")
+            for part in ("weight", "bias")
         }
-        want |= {f"h.{n}.attn.c_attn.weight": (d, 3 * d), f"h.{n}.attn.c_attn.bias": (3 * d,)}
+        want |= {
+            f"h.{n}.attn.c_attn.weight": (d, 3 * d),
+            f"h.{n}.attn.c_attn.bias": (3 * d,),
+        }
         want |= {f"h.{n}.attn.c_proj.weight": (d, d), f"h.{n}.attn.c_proj.bias": (d,)}
         want |= {f"h.{n}.mlp.c_fc.weight": (d, f), f"h.{n}.mlp.c_fc.bias": (f,)}
         want |= {f"h.{n}.mlp.c_proj.weight": (f, d), f"h.{n}.mlp.c_proj.bias": (d,)}
     for key, shape in want.items():
         if tuple(sd[key].shape) != shape:
             raise ValueError(f"{key} is {tuple(sd[key].shape)}, not {shape}")
-    if "lm_head.weight" in sd and not bool((sd["lm_head.weight"] == sd["wte.weight"]).all()):
+    if "lm_head.weight" in sd and not bool(
+        (sd["lm_head.weight"] == sd["wte.weight"]).all()
+    ):
         raise ValueError("the head is not tied")
     blocks = []
     for n in range(config.num_layers):
@@ -386,10 +425,22 @@ def as_if_they_were_linear_layers(state_dict, config):
             )
         w, b = sd[f"h.{n}.attn.c_attn.weight"].t(), sd[f"h.{n}.attn.c_attn.bias"]
         for j, letter in enumerate("qkv"):
-            one[f"w_{letter}"], one[f"b_{letter}"] = w[j * d : (j + 1) * d], b[j * d : (j + 1) * d]
-        one["w_o"], one["b_o"] = sd[f"h.{n}.attn.c_proj.weight"].t(), sd[f"h.{n}.attn.c_proj.bias"]
-        one["w1"], one["b1"] = sd[f"h.{n}.mlp.c_fc.weight"].t(), sd[f"h.{n}.mlp.c_fc.bias"]
-        one["w2"], one["b2"] = sd[f"h.{n}.mlp.c_proj.weight"].t(), sd[f"h.{n}.mlp.c_proj.bias"]
+            one[f"w_{letter}"], one[f"b_{letter}"] = (
+                w[j * d : (j + 1) * d],
+                b[j * d : (j + 1) * d],
+            )
+        one["w_o"], one["b_o"] = (
+            sd[f"h.{n}.attn.c_proj.weight"].t(),
+            sd[f"h.{n}.attn.c_proj.bias"],
+        )
+        one["w1"], one["b1"] = (
+            sd[f"h.{n}.mlp.c_fc.weight"].t(),
+            sd[f"h.{n}.mlp.c_fc.bias"],
+        )
+        one["w2"], one["b2"] = (
+            sd[f"h.{n}.mlp.c_proj.weight"].t(),
+            sd[f"h.{n}.mlp.c_proj.bias"],
+        )
         blocks.append(one)
     return {
         "embed": sd["wte.weight"],
@@ -400,7 +451,9 @@ def as_if_they_were_linear_layers(state_dict, config):
     }
 
 
-@sample("misleading_token", deserves=("gives_all_to_one_token", "finds_one_without_merges"))
+@sample(
+    "misleading_token", deserves=("gives_all_to_one_token", "finds_one_without_merges")
+)
 def certain_of_the_first_merge(merges):
     scores = np.full(256 + len(merges), -np.inf)
     scores[256 % len(scores)] = 0.0

@@ -16,7 +16,12 @@ from autograder.suite import (
 )
 
 pytestmark = [
-    forbid("torch.optim.AdamW", "torch.optim.Adam", "torch._fused_adamw_", "torch._fused_adam_")
+    forbid(
+        "torch.optim.AdamW",
+        "torch.optim.Adam",
+        "torch._fused_adamw_",
+        "torch._fused_adam_",
+    )
 ]
 
 
@@ -39,7 +44,9 @@ def _torchs(tensors, history, **settings):
     """The same steps by torch, matrices with decay and vectors without."""
     decay = settings.pop("weight_decay")
     own = [t.clone().requires_grad_() for t in tensors]
-    groups = [{"params": [t], "weight_decay": decay if t.dim() >= 2 else 0.0} for t in own]
+    groups = [
+        {"params": [t], "weight_decay": decay if t.dim() >= 2 else 0.0} for t in own
+    ]
     optimizer = torch.optim.AdamW(groups, **settings)
     for gradients in history:
         for t, g in zip(own, gradients, strict=True):
@@ -55,7 +62,12 @@ def test_the_first_step_has_the_size_of_the_rate(student):
     """
     settings = {"eps": 0.0, "weight_decay": 0.0}
     stepped, _ = _step(
-        student, [tensor([1.0, 2.0, 3.0])], [tensor([1e3, -1e-3, 2.0])], None, 0.1, **settings
+        student,
+        [tensor([1.0, 2.0, 3.0])],
+        [tensor([1e3, -1e-3, 2.0])],
+        None,
+        0.1,
+        **settings,
     )
     assert_close(stepped[0], tensor([0.9, 2.1, 2.9]))
 
@@ -73,7 +85,9 @@ def test_five_steps_are_those_of_torch(student):
         mine, state = _step(student, mine, gradients, state, **settings)
     for own, theirs in zip(mine, _torchs(tensors, history, **settings), strict=True):
         assert_close(
-            own, theirs, what=f"the parameter of shape {list(theirs.shape)} after five steps"
+            own,
+            theirs,
+            what=f"the parameter of shape {list(theirs.shape)} after five steps",
         )
 
 
@@ -86,7 +100,9 @@ def test_the_decay_is_decoupled(student):
     stepped, _ = _step(student, [weights], [zeros(1, 2)], None, 0.1, weight_decay=0.5)
     assert_close(stepped[0], 0.95 * weights)
     with_decay, without = (
-        _step(student, [weights], [tensor([[1e3, 1e3]])], None, 0.1, weight_decay=decay)[0][0]
+        _step(
+            student, [weights], [tensor([[1e3, 1e3]])], None, 0.1, weight_decay=decay
+        )[0][0]
         for decay in (0.5, 0.0)
     )
     assert_close(with_decay, without.detach() - 0.05 * weights)
@@ -101,7 +117,9 @@ def test_only_tensors_with_two_axes_or_more_decay(student):
     gradients = [0 * t for t in tensors]
     stepped, _ = _step(student, tensors, gradients, None, 0.5, weight_decay=0.2)
     for own, old, factor in zip(stepped, tensors, (1.0, 1.0, 0.9, 0.9), strict=True):
-        assert_close(own, factor * old, what=f"the parameter of shape {list(old.shape)}")
+        assert_close(
+            own, factor * old, what=f"the parameter of shape {list(old.shape)}"
+        )
 
 
 @points(1)
@@ -140,11 +158,16 @@ def test_the_defaults_are_those_of_the_signature(student):
     """
     stepped, _ = _step(student, [tensor([1.0])], [tensor([1e-8])], None, 0.1)
     assert_close(stepped[0], tensor([0.95]))
-    tensors, history = [randn(2, 2), randn(3)], [[randn(2, 2), randn(3)] for _ in range(2)]
+    tensors, history = (
+        [randn(2, 2), randn(3)],
+        [[randn(2, 2), randn(3)] for _ in range(2)],
+    )
     mine, state = tensors, None
     for gradients in history:
         mine, state = _step(student, mine, gradients, state, 0.05)
-    theirs = _torchs(tensors, history, lr=0.05, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+    theirs = _torchs(
+        tensors, history, lr=0.05, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1
+    )
     for own, other in zip(mine, theirs, strict=True):
         assert_close(own, other)
 
@@ -161,7 +184,9 @@ def test_nothing_that_came_in_is_changed(student):
     first, _ = call_twice(student.adamw_step, stepped, gradients, state, 0.1)
     for new, old in zip(first, stepped, strict=True):
         moved = float((new - old).abs().max())
-        assert 1e-3 < moved < 1.0, f"A parameter moves by {moved:.3g} in the second step."
+        assert 1e-3 < moved < 1.0, (
+            f"A parameter moves by {moved:.3g} in the second step."
+        )
     other = [2 * t for t in stepped]
     later = {**state, "m": [2 * m for m in state["m"]]}
     calls = [
@@ -175,7 +200,10 @@ def test_nothing_that_came_in_is_changed(student):
         ((stepped, gradients, state, 0.1), {"weight_decay": 0.5}),
         ((stepped, gradients, state, 0.1), {}),
     ]
-    answers = [str(_step(student, *given, **settings)[0][0].tolist()) for given, settings in calls]
+    answers = [
+        str(_step(student, *given, **settings)[0][0].tolist())
+        for given, settings in calls
+    ]
     assert answers[-1] == answers[0], "The first call, made again, has another answer."
     assert len(set(answers)) == len(calls) - 1, (
         "Two calls that differ in one argument have the same answer."
@@ -185,8 +213,12 @@ def test_nothing_that_came_in_is_changed(student):
 @points(0.75)
 def test_lists_of_different_lengths_are_refused(student):
     """Five tensors and seven gradients, or seven and five: ValueError with both numbers."""
-    stepped, _ = _step(student, [tensor([1.0])], [tensor([0.0])], None, 0.1, weight_decay=0.0)
+    stepped, _ = _step(
+        student, [tensor([1.0])], [tensor([0.0])], None, 0.1, weight_decay=0.0
+    )
     assert_close(stepped[0], tensor([1.0]))
     for tensors, gradients in ((5, 7), (7, 5)):
         given = [zeros(2)] * tensors, [zeros(2)] * gradients
-        assert_refused(student.adamw_step, *given, None, 0.1, sizes=(tensors, gradients))
+        assert_refused(
+            student.adamw_step, *given, None, 0.1, sizes=(tensors, gradients)
+        )

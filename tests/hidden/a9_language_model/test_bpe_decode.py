@@ -37,7 +37,9 @@ def test_any_tokens_have_bytes(student, reference):
     """Sixty ids at random, such as encoding a text would never choose: 108 111 beside 256."""
     ids = torch.cat([randint(0, 259, (40,)), randint(254, 259, (20,))])
     assert_close(
-        call_twice(student.bpe_decode, ids, LOW), reference.bpe_decode(ids, LOW), same_dtype=False
+        call_twice(student.bpe_decode, ids, LOW),
+        reference.bpe_decode(ids, LOW),
+        same_dtype=False,
     )
     assert_close_in_turn(
         student.bpe_decode,
@@ -52,7 +54,9 @@ def test_any_tokens_have_bytes(student, reference):
 def test_no_tokens_are_no_bytes(student):
     """uint8 [0]; and one token of one byte is uint8 [1]."""
     assert_close(student.bpe_decode(torch.tensor([65]), []), _bytes(b"A"))
-    assert_close(student.bpe_decode(torch.zeros(0, dtype=torch.int64), LOW), _bytes(b""))
+    assert_close(
+        student.bpe_decode(torch.zeros(0, dtype=torch.int64), LOW), _bytes(b"")
+    )
 
 
 @points(0.5)

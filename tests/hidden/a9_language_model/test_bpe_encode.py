@@ -25,7 +25,9 @@ def test_merges_are_applied_to_merges(student):
     """lo is 256, low is 257 and low with a space in front 258. Other merges make other tokens."""
     ids = student.bpe_encode(_bytes("low\nlower low lowloo"), LOW)
     _assert_ids(ids, 257, 10, 257, 101, 114, 258, 258, 256, 111)
-    ids = student.bpe_encode(_bytes("low\nlower low"), LOW[:1])  # the same words, other merges
+    ids = student.bpe_encode(
+        _bytes("low\nlower low"), LOW[:1]
+    )  # the same words, other merges
     _assert_ids(ids, 256, 119, 10, 256, 119, 101, 114, 32, 256, 119)
 
 
@@ -36,14 +38,18 @@ def test_the_pair_that_was_learned_first_is_joined_first(student):
     """
     _assert_ids(student.bpe_encode(_bytes("abc"), [(98, 99), (97, 98)]), 97, 256)
     _assert_ids(student.bpe_encode(_bytes("abc"), [(97, 98), (98, 99)]), 256, 99)
-    _assert_ids(student.bpe_encode(_bytes("abcd"), [(97, 98), (99, 100), (98, 99)]), 256, 257)
+    _assert_ids(
+        student.bpe_encode(_bytes("abcd"), [(97, 98), (99, 100), (98, 99)]), 256, 257
+    )
 
 
 @points(1)
 def test_a_pair_is_joined_everywhere_from_left_to_right(student):
     """ "aaaaa" with a·a and 256·a is 256·257: first all a·a, then what is left at the end."""
     _assert_ids(student.bpe_encode(_bytes("aaaaa"), [(97, 97), (256, 97)]), 256, 257)
-    _assert_ids(student.bpe_encode(_bytes("aabaa"), [(97, 97), (256, 97)]), 256, 98, 256)
+    _assert_ids(
+        student.bpe_encode(_bytes("aabaa"), [(97, 97), (256, 97)]), 256, 98, 256
+    )
     _assert_ids(student.bpe_encode(_bytes("xyzxy"), [(120, 121)]), 256, 122, 256)
 
 
@@ -51,7 +57,11 @@ def test_a_pair_is_joined_everywhere_from_left_to_right(student):
 def test_tokens_do_not_reach_across_words(student):
     """a·1 and a·space are pairs of the list, and in "a1" and "a a" they are parts of two words."""
     _assert_ids(
-        student.bpe_encode(_bytes("a1 a a"), [(97, 49), (97, 32), (32, 97)]), 97, 49, 258, 258
+        student.bpe_encode(_bytes("a1 a a"), [(97, 49), (97, 32), (32, 97)]),
+        97,
+        49,
+        258,
+        258,
     )
 
 
@@ -74,11 +84,15 @@ def test_any_bytes_come_back(student, reference):
         randint(0, 256, (400,)).to(torch.uint8),
     ):
         ids = call_twice(student.bpe_encode, data, merges)
-        assert isinstance(ids, torch.Tensor), "bpe_encode should return a tensor of ids."
+        assert isinstance(ids, torch.Tensor), (
+            "bpe_encode should return a tensor of ids."
+        )
         inside = ids.dim() == 1 and bool(((ids >= 0) & (ids < 260)).all())
         assert inside, "bpe_encode should return [M] ids in 0 … 259."
         assert_close(
-            reference.bpe_decode(ids.long(), merges), data, what="what the tokens decode to,"
+            reference.bpe_decode(ids.long(), merges),
+            data,
+            what="what the tokens decode to,",
         )
 
 

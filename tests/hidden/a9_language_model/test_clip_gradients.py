@@ -43,7 +43,11 @@ def test_all_tensors_have_one_norm_and_one_factor(student):
     """Gradients (3, 0), 4 and a matrix of 0 and 12, all times 1000: the norm is 13 000, and the
     bound 6500 halves everything.
     """
-    gradients = [1e3 * tensor([3.0, 0.0]), 1e3 * tensor(4.0), 1e3 * tensor([[0.0, 12.0]])]
+    gradients = [
+        1e3 * tensor([3.0, 0.0]),
+        1e3 * tensor(4.0),
+        1e3 * tensor([[0.0, 12.0]]),
+    ]
     clipped, _ = _clip(student.clip_gradients, gradients, 6500.0)
     for mine, own in zip(clipped, gradients, strict=True):
         assert_close(mine, own / 2, what=f"the gradient of shape {list(own.shape)}")
@@ -54,7 +58,10 @@ def test_small_gradients_are_left_alone(student):
     """A norm of 0.5 under a bound of 1, and a norm exactly at the bound: nothing is scaled, least
     of all up.
     """
-    for gradients, bound in (([tensor([0.3]), tensor([[0.4]])], 1.0), ([tensor([3.0, 4.0])], 5.0)):
+    for gradients, bound in (
+        ([tensor([0.3]), tensor([[0.4]])], 1.0),
+        ([tensor([3.0, 4.0])], 5.0),
+    ):
         clipped, _ = _clip(student.clip_gradients, gradients, bound)
         for mine, own in zip(clipped, gradients, strict=True):
             assert_close(mine, own)
@@ -82,7 +89,9 @@ def test_gradients_of_zero_stay_zero(student):
     millionth are cut to any bound. And what came in is not changed.
     """
     clipped, norm = _clip(
-        lambda g, c: call_twice(student.clip_gradients, g, c), [zeros(3), zeros(2, 2)], 1.0
+        lambda g, c: call_twice(student.clip_gradients, g, c),
+        [zeros(3), zeros(2, 2)],
+        1.0,
     )
     assert_close(norm, 0.0)
     assert_close(clipped[1], zeros(2, 2))
@@ -91,9 +100,13 @@ def test_gradients_of_zero_stay_zero(student):
     )
     assert_close(clipped[0], tensor([6e3, 8e3]))
     clipped, _ = _clip(student.clip_gradients, [tensor([3e-6, 4e-6])], 1e-6)
-    assert isinstance(clipped[0], torch.Tensor), "the clipped gradients should be tensors."
+    assert isinstance(clipped[0], torch.Tensor), (
+        "the clipped gradients should be tensors."
+    )
     assert_close(
-        1e6 * clipped[0], tensor([0.6, 0.8]), what="a million times the gradient of shape [2]"
+        1e6 * clipped[0],
+        tensor([0.6, 0.8]),
+        what="a million times the gradient of shape [2]",
     )
 
 
@@ -108,13 +121,22 @@ def test_half_precision_is_summed_in_float32(student):
     assert_close(norm, expected, rtol=1e-4)
     assert_close(clipped[0], torch.full((4,), 300 / expected).half(), atol=1e-3)
     assert_close(clipped[1], torch.full((5,), 100 / expected), atol=1e-4)
-    _, norm = _clip(student.clip_gradients, [torch.full((4,), 302.0, dtype=torch.bfloat16)], 1.0)
+    _, norm = _clip(
+        student.clip_gradients, [torch.full((4,), 302.0, dtype=torch.bfloat16)], 1.0
+    )
     assert_close(norm, 604.0, rtol=1e-5)
     # of one tensor the norm alone is beyond float16, or has more digits than bfloat16
-    for dtype, size, norm_of_many in ((torch.float16, 300.0, 9e4), (torch.bfloat16, 1.0, 300.0)):
+    for dtype, size, norm_of_many in (
+        (torch.float16, 300.0, 9e4),
+        (torch.bfloat16, 1.0, 300.0),
+    ):
         many = [torch.full((90_000,), size, dtype=dtype), torch.zeros(1)]
-        assert_close(_clip(student.clip_gradients, many, 1.0)[1], norm_of_many, rtol=1e-3)
-    _, norm = _clip(student.clip_gradients, [torch.full((257,), 1.0, dtype=torch.bfloat16)], 1.0)
+        assert_close(
+            _clip(student.clip_gradients, many, 1.0)[1], norm_of_many, rtol=1e-3
+        )
+    _, norm = _clip(
+        student.clip_gradients, [torch.full((257,), 1.0, dtype=torch.bfloat16)], 1.0
+    )
     assert_close(norm, math.sqrt(257), rtol=1e-3)
 
 
@@ -124,6 +146,10 @@ def test_what_cannot_be_bounded_is_refused(student):
     clipped, _ = _clip(student.clip_gradients, [tensor([6e4, 8e4])], 5e4)
     assert_close(clipped[0], tensor([3e4, 4e4]))
     for bad in (math.nan, math.inf):
-        assert_refused(student.clip_gradients, [tensor([1.0, 2.0]), tensor([bad, 0.0])], 1.0)
+        assert_refused(
+            student.clip_gradients, [tensor([1.0, 2.0]), tensor([bad, 0.0])], 1.0
+        )
     for bound in (0, -1):
-        assert_refused(student.clip_gradients, [tensor([6.0, 8.0])], bound, sizes=(bound,))
+        assert_refused(
+            student.clip_gradients, [tensor([6.0, 8.0])], bound, sizes=(bound,)
+        )

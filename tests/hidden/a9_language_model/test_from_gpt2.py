@@ -37,13 +37,18 @@ def _file(layers=2, prefix=""):
     }
     for n in range(layers):
         shapes |= {
-            f"h.{n}.{norm}.{part}": (D,) for norm in ("ln_1", "ln_2") for part in ("weight", "bias")
+            f"h.{n}.{norm}.{part}": (D,)
+            for norm in ("ln_1", "ln_2")
+            for part in ("weight", "bias")
         }
         for name, rows, columns in (
             ("attn.c_attn", D, 3 * D), ("attn.c_proj", D, D), ("mlp.c_fc", D, F), ("mlp.c_proj", F,
             D),
         ):  # fmt: skip
-            shapes |= {f"h.{n}.{name}.weight": (rows, columns), f"h.{n}.{name}.bias": (columns,)}
+            shapes |= {
+                f"h.{n}.{name}.weight": (rows, columns),
+                f"h.{n}.{name}.bias": (columns,),
+            }
     return {prefix + name: randn(*shape) for name, shape in shapes.items()}
 
 
@@ -122,7 +127,9 @@ def test_blocks_are_in_the_order_of_their_numbers(student):
     params = _params(student, file, sizes)
     for n in range(11):
         b = _block(params, n, "b2")[0]
-        assert_close(b, file[f"h.{n}.mlp.c_proj.bias"], same_dtype=False, what=f"b2 of block {n}")
+        assert_close(
+            b, file[f"h.{n}.mlp.c_proj.bias"], same_dtype=False, what=f"b2 of block {n}"
+        )
 
 
 @points(1)
@@ -133,9 +140,17 @@ def test_square_matrices_are_not_transposed(student):
     for n in range(2):
         w, b = _block(params, n, "w_o", "b_o")
         assert_close(
-            w, file[f"h.{n}.attn.c_proj.weight"], same_dtype=False, what=f"w_o of block {n}"
+            w,
+            file[f"h.{n}.attn.c_proj.weight"],
+            same_dtype=False,
+            what=f"w_o of block {n}",
         )
-        assert_close(b, file[f"h.{n}.attn.c_proj.bias"], same_dtype=False, what=f"b_o of block {n}")
+        assert_close(
+            b,
+            file[f"h.{n}.attn.c_proj.bias"],
+            same_dtype=False,
+            what=f"b_o of block {n}",
+        )
 
 
 @points(1)
@@ -144,7 +159,9 @@ def test_the_norms_and_the_mlp_of_each_block(student):
     by column in memory, which changes no number of them.
     """
     file, sizes = _file(), _sizes()
-    file = {name: t.mT.contiguous().mT if t.dim() == 2 else t for name, t in file.items()}
+    file = {
+        name: t.mT.contiguous().mT if t.dim() == 2 else t for name, t in file.items()
+    }
     params = _params(student, file, sizes)
     names = {
         "ln1_gamma": "ln_1.weight", "ln1_beta": "ln_1.bias", "ln2_gamma": "ln_2.weight",
@@ -156,7 +173,10 @@ def test_the_norms_and_the_mlp_of_each_block(student):
         for mine, theirs in names.items():
             its = _block(params, n, mine)[0]
             assert_close(
-                its, file[f"h.{n}.{theirs}"], same_dtype=False, what=f"{mine} of block {n}"
+                its,
+                file[f"h.{n}.{theirs}"],
+                same_dtype=False,
+                what=f"{mine} of block {n}",
             )
 
 
@@ -184,7 +204,9 @@ def test_the_model_computes_the_same_with_what_came_out(student, reference):
     expected = reference.language_model(
         torch.tensor([[1, 6, 0, 3]]), reference.from_gpt2(file, sizes), sizes
     )
-    file |= {f"h.{n}.attn.bias": torch.ones(1, 1, CONTEXT, CONTEXT).tril() for n in range(2)}
+    file |= {
+        f"h.{n}.attn.bias": torch.ones(1, 1, CONTEXT, CONTEXT).tril() for n in range(2)
+    }
     file |= {f"h.{n}.attn.masked_bias": torch.tensor(-1e4) for n in range(2)}
     params = student.from_gpt2(file, sizes)
     names = list(reference.from_gpt2(file, sizes)["blocks"][0])
@@ -195,7 +217,9 @@ def test_the_model_computes_the_same_with_what_came_out(student, reference):
     for n in range(2):
         _block(params, n, *names)
     logits = reference.language_model(torch.tensor([[1, 6, 0, 3]]), params, sizes)
-    assert_close(logits, expected, atol=1e-4, rtol=1e-4, what="the logits with the params")
+    assert_close(
+        logits, expected, atol=1e-4, rtol=1e-4, what="the logits with the params"
+    )
 
 
 @points(1.25)
@@ -214,10 +238,15 @@ def test_a_missing_tensor_and_a_wrong_shape_are_refused(student):
         )
     assert_refused(student.from_gpt2, file, _sizes(2))
     for name, size in (("ln_f.weight", 5), ("h.0.mlp.c_fc.bias", 8)):
-        assert_refused(student.from_gpt2, file | {name: randn(size)}, _sizes(1), sizes=(size,))
+        assert_refused(
+            student.from_gpt2, file | {name: randn(size)}, _sizes(1), sizes=(size,)
+        )
     assert_refused(student.from_gpt2, file, _sizes(1, vocab_size=8), sizes=(7, 4))
     assert_refused(
-        student.from_gpt2, file | {"h.0.attn.c_proj.weight": randn(D, F)}, _sizes(1), sizes=(4, 6)
+        student.from_gpt2,
+        file | {"h.0.attn.c_proj.weight": randn(D, F)},
+        _sizes(1),
+        sizes=(4, 6),
     )
     assert_refused(
         student.from_gpt2,
@@ -234,7 +263,10 @@ def test_a_file_with_more_blocks_is_refused(student):
     """
     _params(student, _file(2), _sizes(2))
     assert_refused(
-        student.from_gpt2, _file(1) | {"h.1.ln_1.weight": randn(D)}, _sizes(1), sizes=(1,)
+        student.from_gpt2,
+        _file(1) | {"h.1.ln_1.weight": randn(D)},
+        _sizes(1),
+        sizes=(1,),
     )
     assert_refused(student.from_gpt2, _file(2), _sizes(1), sizes=(1,))
     assert_refused(student.from_gpt2, _file(2, "transformer."), _sizes(1), sizes=(1,))
@@ -251,5 +283,10 @@ def test_a_head_of_its_own_is_refused(student):
         _params(student, file | {"lm_head.weight": head}, _sizes(1))
         other = head.clone()
         other[3, 1] += 1.0
-        for own in (other, head * (1 + 1e-6), head.flip(0), torch.cat([head, head[:1]])):
+        for own in (
+            other,
+            head * (1 + 1e-6),
+            head.flip(0),
+            torch.cat([head, head[:1]]),
+        ):
             assert_refused(student.from_gpt2, file | {"lm_head.weight": own}, _sizes(1))

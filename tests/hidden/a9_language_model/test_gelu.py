@@ -26,7 +26,8 @@ def _expected(x):
 def test_it_is_the_approximation_of_gpt2(student):
     """Places where the exact GELU differs in the fourth digit."""
     assert_close(
-        student.gelu(tensor([2.0, -2.0, 1.0])), tensor([1.95459769, -0.04540231, 0.84119199])
+        student.gelu(tensor([2.0, -2.0, 1.0])),
+        tensor([1.95459769, -0.04540231, 0.84119199]),
     )
 
 
@@ -43,7 +44,9 @@ def test_every_element_is_for_itself(student):
 def test_gradients_flow(student):
     """The derivative at numbers on both sides of 0, against that of the formula."""
     assert_same_gradients(
-        lambda x: student.gelu(x).sum(), lambda x: _expected(x).sum(), randn(9, grad=True)
+        lambda x: student.gelu(x).sum(),
+        lambda x: _expected(x).sum(),
+        randn(9, grad=True),
     )
 
 
@@ -53,7 +56,9 @@ def test_half_precision_is_computed_wide(student):
     -3 and 3 an answer is off by one unit in float16's last place at most. In bfloat16 1 + tanh rounds to 0 at -3, and gelu(-3) is not 0.
     """
     x = torch.tensor([300.0, -300.0, 50.0, -45.0], dtype=torch.float16)
-    assert_close(student.gelu(x), torch.tensor([300.0, 0.0, 50.0, 0.0], dtype=torch.float16))
+    assert_close(
+        student.gelu(x), torch.tensor([300.0, 0.0, 50.0, 0.0], dtype=torch.float16)
+    )
     x = torch.linspace(-3, 3, 101, dtype=torch.float16)
     assert_close(student.gelu(x), _expected(x.float()).half(), rtol=1e-3)
     assert_close(

@@ -16,7 +16,9 @@ from autograder.suite import (
 
 def _expected(weights, period):
     n = weights.shape[-1]
-    return torch.stack([weights[..., i, i - period + 1] for i in range(period, n)]).mean(dim=0)
+    return torch.stack(
+        [weights[..., i, i - period + 1] for i in range(period, n)]
+    ).mean(dim=0)
 
 
 def _attention(*shape):
@@ -24,7 +26,8 @@ def _attention(*shape):
     the diagonal.
     """
     return torch.softmax(
-        randn(*shape).masked_fill(~torch.ones(shape[-2:]).tril().bool(), -torch.inf), dim=-1
+        randn(*shape).masked_fill(~torch.ones(shape[-2:]).tril().bool(), -torch.inf),
+        dim=-1,
     )
 
 
@@ -52,14 +55,21 @@ def test_only_queries_that_have_seen_their_token_count(student):
 def test_layers_and_heads_are_kept(student):
     """[3, 2, 9, 9] becomes [3, 2], for periods from 1 to 8, and [1, 9, 9] becomes [1]."""
     weights = _attention(3, 2, 9, 9).mT.contiguous().mT
-    assert_close(student.induction_score(weights[0, :1], 4), _expected(weights[0, :1], 4))
+    assert_close(
+        student.induction_score(weights[0, :1], 4), _expected(weights[0, :1], 4)
+    )
     for period in (1, 4, 8):
         assert_close(
-            call_twice(student.induction_score, weights, period), _expected(weights, period)
+            call_twice(student.induction_score, weights, period),
+            _expected(weights, period),
         )
-    assert_close(student.induction_score(weights.float(), 4), _expected(weights, 4).float())
+    assert_close(
+        student.induction_score(weights.float(), 4), _expected(weights, 4).float()
+    )
     other = _attention(3, 2, 9, 9)
-    assert_close_in_turn(student.induction_score, _expected, weights, 4, others=(other, 5))
+    assert_close_in_turn(
+        student.induction_score, _expected, weights, 4, others=(other, 5)
+    )
 
 
 @points(0.5)
@@ -71,5 +81,8 @@ def test_impossible_periods_are_refused(student):
     assert_refused(student.induction_score, weights, 5, sizes=(5,))
     for rows, columns in ((4, 5), (5, 4)):
         assert_refused(
-            student.induction_score, _attention(2, rows, columns), 2, sizes=(rows, columns)
+            student.induction_score,
+            _attention(2, rows, columns),
+            2,
+            sizes=(rows, columns),
         )

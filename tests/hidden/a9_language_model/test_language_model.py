@@ -49,7 +49,12 @@ def tape(num_layers):
 
 def _model(reference, layers=1, heads=2, seed=0):
     sizes = config(
-        vocab_size=11, d_model=6, num_layers=layers, num_heads=heads, d_ff=10, context_length=9
+        vocab_size=11,
+        d_model=6,
+        num_layers=layers,
+        num_heads=heads,
+        d_ff=10,
+        context_length=9,
     )
     params = reference.random_params(sizes, seed=seed)
     return shaken(reference, params, 0.5), sizes
@@ -67,7 +72,8 @@ def test_the_logits_of_a_whole_text(student, reference):
     params, sizes = _model(reference, layers=2)
     ids = randint(0, 11, (2, 7))
     large = [
-        block | {"w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]} for block in params["blocks"]
+        block | {"w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]}
+        for block in params["blocks"]
     ]
     for weights in (params, params | {"blocks": large}):
         expected = reference.language_model(ids, weights, sizes)
@@ -89,7 +95,9 @@ def test_every_bias_counts(student, reference):
         one = params | {"blocks": [block]}
         expected = reference.language_model(ids, one, sizes)
         assert_close(
-            student.language_model(ids, one, sizes), expected, what=f"the logits with {name} alone"
+            student.language_model(ids, one, sizes),
+            expected,
+            what=f"the logits with {name} alone",
         )
 
 
@@ -99,11 +107,13 @@ def test_the_mlp_has_a_gelu(student, reference):
     params, sizes = _model(reference)
     block = params["blocks"][0]
     params["blocks"] = [
-        block | {"w_o": 0 * block["w_o"], "b_o": 0 * block["b_o"], "w2": 5 * block["w2"]}
+        block
+        | {"w_o": 0 * block["w_o"], "b_o": 0 * block["b_o"], "w2": 5 * block["w2"]}
     ]
     ids = randint(0, 11, (3, 4))
     assert_close(
-        student.language_model(ids, params, sizes), reference.language_model(ids, params, sizes)
+        student.language_model(ids, params, sizes),
+        reference.language_model(ids, params, sizes),
     )
 
 
@@ -112,7 +122,9 @@ def test_without_blocks_it_is_two_tables_a_norm_and_the_embedding(student):
     """Token 0 is (3, 1) at place 0 and (3, 5) at place 1: normalized (1, -1) and (-1, 1), then
     gamma and beta.
     """
-    sizes = config(vocab_size=3, d_model=2, num_layers=0, num_heads=1, d_ff=2, context_length=4)
+    sizes = config(
+        vocab_size=3, d_model=2, num_layers=0, num_heads=1, d_ff=2, context_length=4
+    )
     params = {"embed": tensor([[3.0, 1.0], [1.0, 3.0], [0.0, 2.0]]), "blocks": []}
     params |= {"positions": tensor([[0.0, 0.0], [0.0, 4.0], [9.0, 0.0], [0.0, 0.0]])}
     params |= {"lnf_gamma": tensor([2.0, 1.0]), "lnf_beta": tensor([0.0, 1.0])}
@@ -128,7 +140,9 @@ def test_no_position_sees_what_comes_later(student, reference):
     ids = randint(0, 10, (2, 6))
     other = ids.clone()
     other[:, -1] += 1
-    first, second = (student.language_model(chunk, params, sizes) for chunk in (ids, other))
+    first, second = (
+        student.language_model(chunk, params, sizes) for chunk in (ids, other)
+    )
     assert_equal(list(first.shape), [2, 6, 11], what="the shape")
     assert_close(
         second[:, :5],
@@ -148,7 +162,8 @@ def test_heads_are_as_many_as_the_config_says(student, reference):
     for heads in (3, 1):
         _, sizes = _model(reference, heads=heads)
         assert_close(
-            student.language_model(ids, params, sizes), reference.language_model(ids, params, sizes)
+            student.language_model(ids, params, sizes),
+            reference.language_model(ids, params, sizes),
         )
 
 
@@ -172,7 +187,11 @@ def test_through_a_cache_the_logits_are_the_same(student, reference):
                 student.language_model(chunk, params, sizes, cache)
                 for chunk in tokens.split(chunks, dim=1)
             ]
-            assert_close(torch.cat(logits, dim=1), whole, what=f"the logits in chunks of {chunks}")
+            assert_close(
+                torch.cat(logits, dim=1),
+                whole,
+                what=f"the logits in chunks of {chunks}",
+            )
 
 
 @points(1.25)
@@ -182,7 +201,8 @@ def test_each_layer_appends_once_and_the_cache_advances_once(student, reference)
     """
     params, sizes = _model(reference, layers=2)
     params["blocks"] = [
-        block | {name: 0 * block[name] for name in ("w_k", "b_k")} for block in params["blocks"]
+        block | {name: 0 * block[name] for name in ("w_k", "b_k")}
+        for block in params["blocks"]
     ]
     cache = _tape(student, sizes)
     assert_varies(
@@ -191,8 +211,12 @@ def test_each_layer_appends_once_and_the_cache_advances_once(student, reference)
         what="the logits",
     )
     assert_equal(list(cache.layers), [0, 1], what="the layers that were appended to")
-    assert_equal(list(cache.advanced), [4], what="what the cache was advanced by, call by call,")
-    assert_equal(list(cache.keys), [0.0, 0.0], what="the largest key that each layer appended")
+    assert_equal(
+        list(cache.advanced), [4], what="what the cache was advanced by, call by call,"
+    )
+    assert_equal(
+        list(cache.keys), [0.0, 0.0], what="the largest key that each layer appended"
+    )
 
 
 @points(1)
@@ -222,7 +246,9 @@ def test_gradients_reach_every_parameter(student, reference):
     for parameter in reference.list_tensors(params):
         parameter.requires_grad_()
     ids = randint(0, 11, (2, 4))
-    assert_same_gradients(student.language_model, reference.language_model, ids, params, sizes)
+    assert_same_gradients(
+        student.language_model, reference.language_model, ids, params, sizes
+    )
 
 
 @points(0.5)
@@ -239,7 +265,10 @@ def test_the_dtype_is_that_of_the_weights(student, reference):
         )
         answer = student.language_model(ids, narrow, sizes)
         assert_close(
-            answer, own.to(dtype), atol=atol, rtol=0.05 if dtype == torch.float16 else 1e-4
+            answer,
+            own.to(dtype),
+            atol=atol,
+            rtol=0.05 if dtype == torch.float16 else 1e-4,
         )
 
 
@@ -250,14 +279,26 @@ def test_what_cannot_be_right_is_refused(student, reference):
     """
     params, sizes = _model(reference)
     assert_varies(
-        student.language_model(randint(0, 11, (1, 9)), params, sizes), above=1e-3, what="the logits"
-    )
-    assert_refused(student.language_model, randint(0, 11, (1, 10)), params, sizes, sizes=(10, 9))
-    assert_refused(
-        student.language_model, torch.tensor([[3, 1], [3, 11]]), params, sizes, sizes=(11,)
+        student.language_model(randint(0, 11, (1, 9)), params, sizes),
+        above=1e-3,
+        what="the logits",
     )
     assert_refused(
-        student.language_model, torch.tensor([[3, 1], [3, -1]]), params, sizes, sizes=(-1, 11)
+        student.language_model, randint(0, 11, (1, 10)), params, sizes, sizes=(10, 9)
+    )
+    assert_refused(
+        student.language_model,
+        torch.tensor([[3, 1], [3, 11]]),
+        params,
+        sizes,
+        sizes=(11,),
+    )
+    assert_refused(
+        student.language_model,
+        torch.tensor([[3, 1], [3, -1]]),
+        params,
+        sizes,
+        sizes=(-1, 11),
     )
     cache = _tape(student, sizes)
     assert_varies(
@@ -266,11 +307,20 @@ def test_what_cannot_be_right_is_refused(student, reference):
         what="the logits",
     )
     assert_refused(
-        student.language_model, randint(0, 11, (1, 3)), params, sizes, cache, sizes=(10, 9)
+        student.language_model,
+        randint(0, 11, (1, 3)),
+        params,
+        sizes,
+        cache,
+        sizes=(10, 9),
     )
-    assert_refused(student.language_model, torch.tensor([[11]]), params, sizes, cache, sizes=(11,))
+    assert_refused(
+        student.language_model, torch.tensor([[11]]), params, sizes, cache, sizes=(11,)
+    )
     assert_equal(
-        list(cache.layers), [0], what="the layers appended to before and during the refused calls"
+        list(cache.layers),
+        [0],
+        what="the layers appended to before and during the refused calls",
     )
     assert_equal(
         [cache.length, *cache.advanced],

@@ -10,7 +10,9 @@ def test_warm_up_is_linear_and_begins_with_a_step(student):
     """Of ten steps the first has a tenth of the peak, the fifth a half, the tenth all of it."""
     for step, share in ((0, 0.1), (4, 0.5), (9, 1.0)):
         assert_close(
-            student.learning_rate(step, 10, 110, 3e-3, 1e-3), share * 3e-3, what=f"step {step}"
+            student.learning_rate(step, 10, 110, 3e-3, 1e-3),
+            share * 3e-3,
+            what=f"step {step}",
         )
 
 
@@ -23,7 +25,9 @@ def test_then_it_falls_along_half_a_cosine(student):
     heights[109] = 0.5 * (1 + math.cos(0.99 * math.pi))
     for step, height in heights.items():
         assert_close(
-            student.learning_rate(step, 10, 110, 4.0, 0.2), 0.2 + 3.8 * height, what=f"step {step}"
+            student.learning_rate(step, 10, 110, 4.0, 0.2),
+            0.2 + 3.8 * height,
+            what=f"step {step}",
         )
 
 
@@ -31,7 +35,9 @@ def test_then_it_falls_along_half_a_cosine(student):
 def test_after_the_end_it_stays_on_the_floor(student):
     """At step 110 of 110, at 160, where the cosine would be half way up again, and at 210."""
     for step in (110, 160, 210):
-        assert_close(student.learning_rate(step, 10, 110, 2.0, 0.25), 0.25, what=f"step {step}")
+        assert_close(
+            student.learning_rate(step, 10, 110, 2.0, 0.25), 0.25, what=f"step {step}"
+        )
 
 
 @points(0.5)

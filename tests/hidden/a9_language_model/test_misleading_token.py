@@ -30,10 +30,14 @@ def _distribution(student, merges):
         and p.is_floating_point()
         and list(p.shape) == [256 + len(merges)]
     )
-    assert shaped, f"misleading_token should return a float64 tensor [{256 + len(merges)}]."
+    assert shaped, (
+        f"misleading_token should return a float64 tensor [{256 + len(merges)}]."
+    )
     p = p.double()
     assert bool((p >= 0).all()), "a probability is negative, or not a number."
-    assert abs(float(p.sum()) - 1) < 2e-6, f"the probabilities add up to {float(p.sum()):.3g}."
+    assert abs(float(p.sum()) - 1) < 2e-6, (
+        f"the probabilities add up to {float(p.sum()):.3g}."
+    )
     return p
 
 
@@ -46,7 +50,9 @@ def _bytes(p, merges):
     first = [*range(256)]
     for left, _ in merges:
         first.append(first[left])
-    next_byte = torch.zeros(256, dtype=torch.float64).index_add(0, torch.tensor(first), p)
+    next_byte = torch.zeros(256, dtype=torch.float64).index_add(
+        0, torch.tensor(first), p
+    )
     return next_byte, first[int(p.argmax())]
 
 

@@ -23,7 +23,12 @@ pytestmark = [uses("language_model")]
 
 def _model(reference, context=6):
     sizes = config(
-        vocab_size=11, d_model=6, num_layers=1, num_heads=2, d_ff=10, context_length=context
+        vocab_size=11,
+        d_model=6,
+        num_layers=1,
+        num_heads=2,
+        d_ff=10,
+        context_length=context,
     )
     params = reference.random_params(sizes)
     return shaken(reference, params, 0.7), sizes
@@ -39,7 +44,12 @@ def _dice(probabilities, context=6):
     params = {"embed": embed, "positions": zeros(context, 2), "blocks": []}
     params |= {"lnf_gamma": zeros(2), "lnf_beta": tensor([1.0, 0.0])}
     return params, config(
-        vocab_size=v, d_model=2, num_layers=0, num_heads=1, d_ff=1, context_length=context
+        vocab_size=v,
+        d_model=2,
+        num_layers=0,
+        num_heads=1,
+        d_ff=1,
+        context_length=context,
     )
 
 
@@ -66,7 +76,9 @@ def test_every_token_but_the_first_is_a_target_once(student):
         expected = math.exp(-(rare * math.log(0.1) + (9 - rare) * math.log(0.9)) / 9)
         answer = student.perplexity(params, ids, sizes, 3)
         assert_close(
-            answer, expected, what=f"with token {place} of 10 rare and windows of 3, the value"
+            answer,
+            expected,
+            what=f"with token {place} of 10 rare and windows of 3, the value",
         )
 
 
@@ -97,7 +109,9 @@ def test_a_window_sees_what_stands_before_in_it_and_nothing_else(student, refere
     ):
         expected = reference.perplexity(weights, text[:n], setup, window)
         answer = student.perplexity(weights, text[:n], setup, window)
-        assert_close(answer, expected, what=f"with {n} tokens in windows of {window}, the value")
+        assert_close(
+            answer, expected, what=f"with {n} tokens in windows of {window}, the value"
+        )
 
 
 @points(0.5)
@@ -117,7 +131,10 @@ def test_a_very_unlikely_text_has_a_finite_perplexity(student, reference):
     a model with logits and scores in the thousands, and the text that it would write.
     """
     params, sizes = _dice([0.5, 0.5])
-    params = {name: value if name == "blocks" else value.float() for name, value in params.items()}
+    params = {
+        name: value if name == "blocks" else value.float()
+        for name, value in params.items()
+    }
     params["embed"] = torch.tensor([[0.0, 0.0], [-200.0, 0.0]])
     assert_close(
         student.perplexity(params, torch.tensor([0, 0, 0, 0, 1]), sizes, 4),
@@ -129,7 +146,9 @@ def test_a_very_unlikely_text_has_a_finite_perplexity(student, reference):
     by = {"w_q": 300, "w_k": 300, "w_o": 1000}
     large = block | {name: factor * block[name] for name, factor in by.items()}
     params |= {"embed": 1000 * params["embed"], "blocks": [large]}
-    single = reference.with_tensors(params, [t.float() for t in reference.list_tensors(params)])
+    single = reference.with_tensors(
+        params, [t.float() for t in reference.list_tensors(params)]
+    )
     for start in range(5):
         ids = torch.tensor([start])
         for _ in range(6):
@@ -144,5 +163,9 @@ def test_what_cannot_be_measured_is_refused(student):
     """One token has no target; windows of 0 and of 7 in a context of 6."""
     params, sizes = _dice([0.5, 0.5])
     assert_refused(student.perplexity, params, torch.tensor([1]), sizes, 3, sizes=(1,))
-    assert_refused(student.perplexity, params, torch.tensor([1, 0, 1]), sizes, 0, sizes=(0,))
-    assert_refused(student.perplexity, params, torch.tensor([1, 0, 1]), sizes, 7, sizes=(7, 6))
+    assert_refused(
+        student.perplexity, params, torch.tensor([1, 0, 1]), sizes, 0, sizes=(0,)
+    )
+    assert_refused(
+        student.perplexity, params, torch.tensor([1, 0, 1]), sizes, 7, sizes=(7, 6)
+    )

@@ -34,7 +34,12 @@ def _dice(probabilities, context=9):
     params = {"embed": embed, "positions": zeros(context, 2), "blocks": []}
     params |= {"lnf_gamma": zeros(2), "lnf_beta": tensor([1.0, 0.0])}
     return params, config(
-        vocab_size=v, d_model=2, num_layers=0, num_heads=1, d_ff=1, context_length=context
+        vocab_size=v,
+        d_model=2,
+        num_layers=0,
+        num_heads=1,
+        d_ff=1,
+        context_length=context,
     )
 
 
@@ -70,7 +75,12 @@ def _clock():
 def _model(reference, context=12, layers=1):
     """A model whose greedy texts differ between rows and do not repeat themselves."""
     sizes = config(
-        vocab_size=13, d_model=6, num_layers=layers, num_heads=2, d_ff=10, context_length=context
+        vocab_size=13,
+        d_model=6,
+        num_layers=layers,
+        num_heads=2,
+        d_ff=10,
+        context_length=context,
     )
     params = reference.random_params(sizes)
     return shaken(reference, params, 0.8), sizes
@@ -81,7 +91,8 @@ def _slowly(reference, params, prompt, num_new, sizes):
     ids = prompt
     for _ in range(num_new):
         ids = torch.cat(
-            [ids, reference.language_model(ids, params, sizes)[:, -1:].argmax(dim=-1)], dim=1
+            [ids, reference.language_model(ids, params, sizes)[:, -1:].argmax(dim=-1)],
+            dim=1,
         )
     return ids
 
@@ -92,7 +103,9 @@ def test_greedy_texts_are_those_without_a_cache(student, reference):
     each. A model that says its last token again. And one that says at which place it reads.
     """
     params, sizes = _echo()
-    text = call_twice(student.sample, params, tensor([[3, 1, 2]]), 3, sizes, temperature=0.0)
+    text = call_twice(
+        student.sample, params, tensor([[3, 1, 2]]), 3, sizes, temperature=0.0
+    )
     assert_close(text, tensor([[3, 1, 2, 2, 2, 2]]))
     params, sizes = _clock()
     text = student.sample(params, tensor([[5, 7, 5]]), 3, sizes, temperature=0.0)
@@ -102,7 +115,8 @@ def test_greedy_texts_are_those_without_a_cache(student, reference):
     expected = _slowly(reference, params, prompt, 5, sizes)
     assert_close(student.sample(params, prompt, 5, sizes, temperature=0.0), expected)
     large = [
-        block | {"w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]} for block in params["blocks"]
+        block | {"w_q": 300 * block["w_q"], "w_k": 300 * block["w_k"]}
+        for block in params["blocks"]
     ]
     three_heads = config(**vars(sizes) | {"num_heads": 3})
     for weights, tokens, setup in (
@@ -112,7 +126,9 @@ def test_greedy_texts_are_those_without_a_cache(student, reference):
         (params, 12 - prompt, sizes),
     ):
         expected = _slowly(reference, weights, tokens, 5, setup)
-        assert_close(student.sample(weights, tokens, 5, setup, temperature=0.0), expected)
+        assert_close(
+            student.sample(weights, tokens, 5, setup, temperature=0.0), expected
+        )
 
 
 @points(1)
@@ -121,7 +137,10 @@ def test_tokens_come_as_often_as_the_model_says(student):
     squared.
     """
     params, sizes = _dice([0.5, 0.3, 0.2])
-    for temperature, shares in ((1.0, [0.5, 0.3, 0.2]), (0.5, [25 / 38, 9 / 38, 4 / 38])):
+    for temperature, shares in (
+        (1.0, [0.5, 0.3, 0.2]),
+        (0.5, [25 / 38, 9 / 38, 4 / 38]),
+    ):
         text = student.sample(
             params,
             torch.zeros(600, 1, dtype=torch.int64),
@@ -156,15 +175,25 @@ def test_top_k_leaves_the_likeliest(student):
         text = student.sample(params, prompt, 3, sizes, top_k=2, **settings)
         assert_equal(list(text.shape), [600, 4], what="the shape")
         new = text[:, 1:].flatten()
-        assert bool(((new == 0) | (new == 2)).all()), "a token outside of the two likeliest comes."
+        assert bool(((new == 0) | (new == 2)).all()), (
+            "a token outside of the two likeliest comes."
+        )
         share = float((new == 2).double().mean())
-        assert abs(share - expected) < 0.05, f"the likeliest token has a share of {share:.2f}."
+        assert abs(share - expected) < 0.05, (
+            f"the likeliest token has a share of {share:.2f}."
+        )
         texts.append(text)
-    assert not torch.equal(texts[0], texts[2]), "with top_k two seeds give the same text."
-    assert not torch.equal(texts[1], texts[3]), "with a temperature two seeds give the same text."
+    assert not torch.equal(texts[0], texts[2]), (
+        "with top_k two seeds give the same text."
+    )
+    assert not torch.equal(texts[1], texts[3]), (
+        "with a temperature two seeds give the same text."
+    )
     for settings in ({}, {"top_k": 999}):
         text = student.sample(params, prompt, 3, sizes, **settings)
-        assert_equal(sorted(set(text[:, 1:].flatten().tolist())), [0, 1, 2, 3], what="the tokens")
+        assert_equal(
+            sorted(set(text[:, 1:].flatten().tolist())), [0, 1, 2, 3], what="the tokens"
+        )
 
 
 @points(1)
@@ -179,8 +208,12 @@ def test_each_row_and_each_token_has_its_own_throw(student):
     assert not torch.equal(student.sample(params, prompt, 3, sizes, seed=5), text), (
         "two seeds give the same text."
     )
-    unsaid, said = (student.sample(params, prompt, 3, sizes, **seed) for seed in ({}, {"seed": 0}))
-    assert torch.equal(unsaid, said), "without a seed the text should be that of seed 0."
+    unsaid, said = (
+        student.sample(params, prompt, 3, sizes, **seed) for seed in ({}, {"seed": 0})
+    )
+    assert torch.equal(unsaid, said), (
+        "without a seed the text should be that of seed 0."
+    )
     assert len(text[:, 1].unique()) == 7, (
         "each row should draw for itself: rows with the same prompt have the same text."
     )
@@ -195,7 +228,9 @@ def test_nobody_elses_dice_are_moved(student):
     with dice_left_alone(student):
         text = student.sample(params, torch.zeros(40, 1, dtype=torch.int64), 4, sizes)
         assert_equal(
-            sorted(set(text[:, 1:].flatten().tolist())), [0, 1], what="the tokens that come"
+            sorted(set(text[:, 1:].flatten().tolist())),
+            [0, 1],
+            what="the tokens that come",
         )
 
 
@@ -242,6 +277,8 @@ def test_what_cannot_be_written_is_refused(student):
     assert_equal(list(text.shape), [1, 10], what="the shape")
     assert_refused(student.sample, params, prompt, -1, sizes, sizes=(-1,))
     for num_new in (3, 0):
-        assert_refused(student.sample, params, prompt[:, :0], num_new, sizes, sizes=(0,))
+        assert_refused(
+            student.sample, params, prompt[:, :0], num_new, sizes, sizes=(0,)
+        )
     assert_refused(student.sample, params, prompt, 6, sizes, sizes=(9,))
     assert_refused(student.sample, params, prompt, 2, sizes, temperature=-1)

@@ -45,7 +45,10 @@ def test_windows_are_runs_of_the_text_and_targets_follow(student):
 def test_every_start_is_equally_likely(student):
     """A text of ten tokens, windows of three: starts 0 to 6, each about 1000 times in 7000 rows."""
     starts = torch.cat(
-        [_windows(student, torch.arange(10), 1400, 3, seed)[0][:, 0] for seed in range(5)]
+        [
+            _windows(student, torch.arange(10), 1400, 3, seed)[0][:, 0]
+            for seed in range(5)
+        ]
     )
     counts = torch.bincount(starts.clamp(0, 9), minlength=10).tolist()
     assert counts[7:] == [0, 0, 0], (

@@ -31,14 +31,18 @@ def test_a_word_counts_as_often_as_it_occurs(student):
 def test_among_equals_the_smaller_pair_of_ids_wins(student):
     """Three pairs are equally frequent: the order is that of the ids, not that of the text."""
     assert_equal(
-        student.train_byte_bpe(_bytes("zy\nbz\nby"), 3), [(98, 121), (98, 122), (122, 121)]
+        student.train_byte_bpe(_bytes("zy\nbz\nby"), 3),
+        [(98, 121), (98, 122), (122, 121)],
     )
 
 
 @points(0.5)
 def test_merges_are_made_of_merges(student):
     """One word, "abababab": a·b becomes 256, then 256·256 becomes 257, then 257·257."""
-    assert_equal(student.train_byte_bpe(_bytes("abababab"), 3), [(97, 98), (256, 256), (257, 257)])
+    assert_equal(
+        student.train_byte_bpe(_bytes("abababab"), 3),
+        [(97, 98), (256, 256), (257, 257)],
+    )
 
 
 @points(0.75)
@@ -54,7 +58,9 @@ def test_every_position_counts(student):
     id. Joined from the left, each "aaab" has an a·b then, like "ab", and no a·256.
     """
     assert_equal(student.train_byte_bpe(_bytes("xy\naaa\nxy"), 1), [(97, 97)])
-    assert_equal(student.train_byte_bpe(_bytes("aaab\naaab\nab"), 2), [(97, 97), (97, 98)])
+    assert_equal(
+        student.train_byte_bpe(_bytes("aaab\naaab\nab"), 2), [(97, 97), (97, 98)]
+    )
 
 
 @points(0.75)
@@ -63,7 +69,8 @@ def test_pairs_are_counted_anew_after_every_join(student, reference):
     new neighbours.
     """
     assert_equal(
-        student.train_byte_bpe(_bytes(VERSE), 40), reference.train_byte_bpe(_bytes(VERSE), 40)
+        student.train_byte_bpe(_bytes(VERSE), 40),
+        reference.train_byte_bpe(_bytes(VERSE), 40),
     )
 
 

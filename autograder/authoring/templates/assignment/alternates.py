@@ -10,7 +10,10 @@ def times_a_matrix(x):
     size = x.size(-1)
     if size < 1:
         raise ValueError(f"a mean over {size} numbers")
-    return x @ (torch.eye(size, dtype=x.dtype) - torch.full((size, size), 1 / size, dtype=x.dtype))
+    return x @ (
+        torch.eye(size, dtype=x.dtype)
+        - torch.full((size, size), 1 / size, dtype=x.dtype)
+    )
 
 
 @alternate("centered")

@@ -24,7 +24,12 @@ def test_each_row_loses_its_own_mean(student):
 @points(25)
 def test_leading_dimensions_are_kept(student, reference):
     """Two of them with as many rows as columns, a single row, columns as rows."""
-    for x in (randn(2, 4, 4), randn(1, 4), randn(4, 3).T, randn(3, 5, dtype=torch.float32)):
+    for x in (
+        randn(2, 4, 4),
+        randn(1, 4),
+        randn(4, 3).T,
+        randn(3, 5, dtype=torch.float32),
+    ):
         assert_close(student.centered(x), reference.centered(x))
 
 

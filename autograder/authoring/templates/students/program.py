@@ -39,7 +39,12 @@ class CarriedModules(MetaPathFinder, Loader):
         """Run the text of a module."""
         source = self.sources.get(module.__name__, "")
         exec(
-            compile(source, f"{THIS_FILE.name}: {module.__name__}", "exec", dont_inherit=True),
+            compile(
+                source,
+                f"{THIS_FILE.name}: {module.__name__}",
+                "exec",
+                dont_inherit=True,
+            ),
             vars(module),
         )
 
