@@ -37,7 +37,7 @@ def test_reads_past_the_end_name_program_tensor_and_row() -> None:
     with pytest.raises(
         KernelFault,
         match=r"^program 2 reads x\[3, 0\], and x has 3 rows \(its shape is \[3, 5\]\) "
-        r"\(line 7 of scale_kernel, x \(`x = tl.load\(x_at\)`\)\)$",
+        r"\(line 9 of scale_kernel, x \(`x = tl.load\(x_at\)`\)\)$",
     ):
         twice(X, "load")
 

@@ -44,7 +44,7 @@ def test_a_block_pointer_without_boundary_check_may_not_leave_the_tensor() -> No
     assert str(caught.value) == (
         "program 1 reads x[6, 0], and x has 6 rows (its shape is [6, 5]); boundary_check of this "
         "block pointer leaves "
-        "out axis 0 and 1 (line 5 of block_kernel, tile (`tile = tl.load(x)`))"
+        "out axis 0 and 1 (line 7 of block_kernel, tile (`tile = tl.load(x)`))"
     )
     with pytest.raises(
         KernelFault, match=r"^program 1 reads x\[6, 0\].* leaves out axis 0 \("
