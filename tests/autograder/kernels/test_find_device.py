@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,15 @@ def test_triton_is_linked_with_a_driver_that_the_linker_does_not_know(
     assert done.stdout == f"{[str(folder)]}\n", done.stderr
 
 
+def read_environment(process: int) -> list[bytes]:
+    """The environment of a process; empty for an instant after it was started."""
+    give_up = time.monotonic() + 10
+    content = b""
+    while not content and time.monotonic() < give_up:
+        content = Path(f"/proc/{process}/environ").read_bytes()
+    return content.split(b"\0")
+
+
 def test_the_host_searches_the_driver_s_folder_alone(
     course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,9 +182,7 @@ def test_the_host_searches_the_driver_s_folder_alone(
         gpu = Device("cpu", "a GPU", driver_folder="/driver", driver_searched=searched)
         host = HostProcess(course, "none", device=gpu)
         try:
-            environ = (
-                Path(f"/proc/{host._process.pid}/environ").read_bytes().split(b"\0")
-            )
+            environ = read_environment(host._process.pid)
         finally:
             host.close()
         variables = dict(row.decode().split("=", 1) for row in environ if row)
