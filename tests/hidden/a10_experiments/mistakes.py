@@ -1377,6 +1377,14 @@ def takes_points_without_a_line(): ...
 
 @mistake(
     "lora_adapters",
+    hint="torch.manual_seed sets the dice that everybody shares. Bring a generator of your own.",
+    replace=("torch.Generator().manual_seed(seed)", "torch.manual_seed(seed)"),
+)
+def sets_the_dice_that_all_share(): ...
+
+
+@mistake(
+    "lora_adapters",
     hint="Both matrices are zero: then both gradients are zero, and nothing ever moves.",
     replace=("/ math.sqrt(n)", "* 0.0"),
 )

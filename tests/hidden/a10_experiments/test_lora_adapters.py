@@ -13,6 +13,10 @@ from autograder.suite import (
 )
 
 
+PLANT = "import torch\n\ndef plant():\n    torch.manual_seed(7)\n"
+PEEK = "import torch\n\ndef peek():\n    return torch.rand(3).tolist()\n"
+
+
 def _params(n=5, m=8, blocks=2, dtype=torch.float64):
     """Blocks with matrices [n, m] and [m, n], and a vector."""
     return {
@@ -108,6 +112,13 @@ def test_every_adapter_throws_dice_of_its_own(student):
             "Two adapters have the same numbers."
         )
     assert_close(again[1]["v"]["a"], adapters[1]["v"]["a"], what="a with seed 0")
+
+    plant, peek = student.define(PLANT, "plant"), student.define(PEEK, "peek")
+    plant()
+    undisturbed = peek()
+    plant()
+    student.lora_adapters(square, names, 2, seed=5)
+    assert peek() == undisturbed, "After the call torch's own dice are others."
 
 
 @points(0.5)

@@ -228,6 +228,14 @@ def counts_whatever_it_gets(): ...
 
 @mistake(
     "decoder_lm",
+    hint="You ask config whether the model is tied. params decide: without an unembed it is.",
+    replace=('if "unembed" in params:', "if not config.tied:"),
+)
+def asks_the_config_whether_it_is_tied(): ...
+
+
+@mistake(
+    "decoder_lm",
     hint="A position sees later tokens, which it should predict: change the last token, and "
     "earlier logits change. Is there a mask, and which way round is it?",
     shows=depends_on_later("ids", 1),

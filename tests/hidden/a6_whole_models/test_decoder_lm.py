@@ -69,6 +69,9 @@ def test_without_unembed_the_embedding_is_read_backwards(student, reference):
         ids = randint(0, v, (2, 5))
         expected = reference.decoder_lm(ids, params, settings)
         assert_close(student.decoder_lm(ids, params, settings), expected, atol=1e-5)
+        # params say so, whatever else the config says
+        _, untied = _model(reference, v=v, layers=layers, tied=False)
+        assert_close(student.decoder_lm(ids, params, untied), expected, atol=1e-5)
 
 
 @points(1)
