@@ -12,7 +12,6 @@ from autograder.suite import (
     randn,
 )
 
-
 PLANT = "import torch\n\ndef plant():\n    torch.manual_seed(7)\n"
 PEEK = "import torch\n\ndef peek():\n    return torch.rand(3).tolist()\n"
 
