@@ -15,7 +15,7 @@ import contextlib
 import inspect
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from autograder.sandbox.bounds import (
 )
 from autograder.suite.calls import size_in_bytes
 from autograder.wire.frames import Block, Frame, WireError
+from autograder.wire.libraries import is_tensor
 from autograder.wire.signatures import signature_digest
 from autograder.wire.values import Decoder, Encoder, HandleReference
 
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
 Ask = Callable[[dict[str, Any], dict[str, Block]], Frame]
 """Sends a header and tensors to the worker, and returns the reply."""
 
-MOST_QUESTIONS = 1000
-"""Questions that one worker may ask: each is kept, for its gradients."""
+MOST_QUESTIONS = 10_000
+"""Questions that one worker may ask: each is kept, for its gradients. A scheduler asks its cache
+for thousands of things, and limits on processor time and memory stand besides.
+"""
 LARGEST_QUESTION = 16 << 20
 """Bytes of the arguments of one question. An operation of the answer key cannot be interrupted: on
 so few numbers, and with the memory of a worker, it ends within seconds.
@@ -79,7 +82,43 @@ class WorkerObject:
         encoder = Encoder(_worker_reference)
         value = encoder.encode([list(arguments), keywords])
         header = {"op": "call", "handle": self._number, **target, "value": value}
-        return self._read_value(self._ask(header, encoder.tensors))
+        frame = self._ask(header, encoder.tensors)
+        answer = self._read_value(frame)
+        if not encoder.grad_tensors:
+            return answer
+        from autograder.wire.gradients import linked
+
+        fetch = partial(
+            self._fetch_gradients, frame.header.get("id"), encoder.grad_tensors
+        )
+        return linked(answer, encoder.grad_tensors, fetch)
+
+    def _fetch_gradients(
+        self,
+        call: Any,
+        inputs: Sequence[Tensor],
+        output_gradients: Sequence[Tensor | None],
+    ) -> list[Tensor | None]:
+        """The gradients of a call's inputs: a stand-in differentiates through the object.
+
+        Raises:
+            ValueError: the worker has none, or gradients of other shapes.
+        """
+        encoder = Encoder(_worker_reference)
+        value = encoder.encode(list(output_gradients))
+        header = {"op": "backward", "call": call, "value": value}
+        gradients = self._read_value(self._ask(header, encoder.tensors))
+        if not isinstance(gradients, list) or len(gradients) != len(inputs):
+            raise ValueError("a backward pass without a gradient for each input")
+        matching: list[Tensor | None] = []
+        for gradient, tensor in zip(gradients, inputs, strict=True):
+            if gradient is None:
+                matching.append(None)
+            elif is_tensor(gradient) and gradient.shape == tensor.shape:
+                matching.append(gradient.to(tensor.dtype))
+            else:
+                raise ValueError("a gradient of another shape than its input")
+        return matching
 
     def _read_value(self, frame: Frame) -> Any:
         """The value of a reply.

@@ -90,6 +90,9 @@ def look_into(f):
 def use_helper(x):
     return helper(x).sum()
 
+def lend_own_function(x):
+    return helper(lambda t: 3 * t * t, x)
+
 class Config:
     def __init__(self, factor):
         self.factor = factor
@@ -450,6 +453,22 @@ def test_a_stand_in_answers_with_gradients(student: Student, worker: Worker) -> 
     y = student.use_helper(x)
     y.backward()
     assert (y.item(), x.grad.tolist()) == (14.0, [2.0, 4.0, 6.0])  # type: ignore[union-attr]
+
+
+def test_a_stand_in_differentiates_through_the_students_own_function(
+    student: Student, worker: Worker
+) -> None:
+    def slope(function: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
+        leaf = x.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(function(5 * leaf).sum(), leaf)
+        return gradient
+
+    stand_in(worker, helper=slope)
+    # d/dx of 3 (5x)² is 150 x
+    assert student.lend_own_function(torch.tensor([1.0, 2.0])).tolist() == [
+        150.0,
+        300.0,
+    ]
 
 
 def test_each_question_to_a_stand_in_has_gradients_of_its_own(

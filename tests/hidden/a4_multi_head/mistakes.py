@@ -1689,7 +1689,17 @@ def returns_the_pair_in_reverse(): ...
     "explain_memory_figure",
     keeps=0.65,
     hint="A figure in one decimal would pass. Three decimals are given: compare to three.",
-    replace=("0.0005", "0.05"),
+    # with the return: a pair in reverse beside it behaves as a third mistake does
+    replace=(
+        """
+                if abs(attention_matrix_bytes(n, num_heads, bytes_per_element) / unit - claimed) <= 0.0005:
+                    return bytes_per_element, binary_divisions
+        """,
+        """
+                if abs(attention_matrix_bytes(n, num_heads, bytes_per_element) / unit - claimed) <= 0.05:
+                    return bytes_per_element, binary_divisions
+        """,
+    ),
 )
 def compares_too_loosely(): ...
 
@@ -1698,7 +1708,21 @@ def compares_too_loosely(): ...
     "explain_memory_figure",
     keeps=0.65,
     hint="Floats are hardly ever exactly equal: the figure was rounded to three decimals.",
-    replace=("<= 0.0005", "== 0"),
+    # the whole loop: together with fewer sizes or units it would find nothing, as a third mistake does
+    replace=(
+        """
+        for bytes_per_element in (1, 2, 4, 8):
+            for binary_divisions in range(5):
+                unit = 1024**binary_divisions * 1000 ** (4 - binary_divisions)
+                if abs(attention_matrix_bytes(n, num_heads, bytes_per_element) / unit - claimed) <= 0.0005:
+        """,
+        """
+        for bytes_per_element in (1, 2, 4, 8):
+            for binary_divisions in range(5):
+                unit = 1024**binary_divisions * 1000 ** (4 - binary_divisions)
+                if abs(attention_matrix_bytes(n, num_heads, bytes_per_element) / unit - claimed) == 0:
+        """,
+    ),
 )
 def compares_exactly(): ...
 
