@@ -20,7 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from test_architecture import IMPORTS, PACKAGE
 
-APPLY_FUNCTIONS = ("diagnosis/shrinking.py", "suite/scripts.py")
+APPLY_FUNCTIONS = (
+    "diagnosis/shrinking.py",
+    "suite/script_steps.py",
+    "suite/scripts.py",
+)
 """Modules that apply a function of their caller's to parts of a script: the caller counts."""
 
 
