@@ -104,8 +104,13 @@ def test_another_function_or_a_fault_of_one_alone_does_not_agree() -> None:
         (StudentError("TypeError", "a"), StudentError("ValueError", "a"), False),
         (
             StudentError("IndexError", "row 3 of 4"),
-            StudentError("IndexError", "row 12 of 9"),
+            StudentError("IndexError", "row 3 of 4"),
             True,
+        ),
+        (
+            StudentError("IndexError", "row 3 of 4"),
+            StudentError("IndexError", "row 12 of 9"),
+            False,
         ),
         (
             StudentError("IndexError", "row 3"),

@@ -82,7 +82,8 @@ print(json.dumps(sorted(called & set(earlier))))
 def test_twenty_functions_of_their_own_train_and_write(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    solutions = sorted((ROOT / "solutions").iterdir())
+    # those up to a9
+    solutions = sorted((ROOT / "solutions").glob("a[1-9]_*"))
     for folder in solutions:
         shutil.copytree(
             folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("data")
