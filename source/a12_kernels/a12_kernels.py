@@ -66,8 +66,8 @@ try:
 except ImportError:
     triton = tl = NoTriton(
         "kernels need Triton, which is made for Linux. Open this notebook on Linux, in "
-        "WSL on Windows, or in a free hosted notebook (Google Colab, Kaggle). The three "
-        "questions without a kernel need only torch, and run here."
+        "WSL on Windows, or in a free hosted notebook (Google Colab, Kaggle). The "
+        "three questions without a kernel need only torch, and run here."
     )
 
 # %% given="expect"
@@ -182,8 +182,8 @@ def matmul(a, b, group):
         columns], int32: exactly the number of the program that computed each tile of 32
         × 32. Programs go through `group` rows of tiles at a time, inside them down each
         column, then to the next column; the last group has the rows that are left. Each
-        program loads a row of tiles of a and a column of tiles of b once, in tiles of at
-        most 1024 elements.
+        program loads a row of tiles of a and a column of tiles of b once, in tiles of
+        at most 1024 elements.
 
     Raises:
         ValueError: a and b do not fit together, with both sizes of K in the message;
@@ -251,7 +251,7 @@ predict(
 
 # %% question="tiles_asked_for"
 def tiles_asked_for(order, depth, programs):
-    """How many tiles of a and b the first programs of a product fetch, each counted once.
+    """How many tiles of a and b the first programs of a product fetch, each once.
 
     Args:
         order: [rows, columns], the number of the program that computes each tile of c.
@@ -299,7 +299,12 @@ if device == "cpu" and kernels_run(triton):
         for row in range(8):
             for column in range(8):
                 axis.text(
-                    column, row, int(order[row, column]), ha="center", va="center", size=7
+                    column,
+                    row,
+                    int(order[row, column]),
+                    ha="center",
+                    va="center",
+                    size=7,
                 )
         axis.set(title=f"group = {group}", xticks=[], yticks=[])
     for group, order in orders.items():
@@ -342,7 +347,8 @@ def take_in(m, l, acc, s, v):
     remembers: m, l [B_q] and acc [B_q, d]. A score of -inf has no weight.
     """
     m_new = tl.maximum(m, tl.max(s, 1))
-    safe = tl.where(m_new == float("-inf"), 0.0, m_new)  # rows that have seen nothing yet
+    # rows that have seen nothing yet
+    safe = tl.where(m_new == float("-inf"), 0.0, m_new)
     p = tl.exp(s - safe[:, None])
     shrink = tl.exp(m - safe)
     l = l * shrink + tl.sum(p, 1)
@@ -353,7 +359,8 @@ def take_in(m, l, acc, s, v):
 # %% question="causal_attention"
 @triton.jit
 def causal_attention_kernel(
-    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, N_q, N_k, scale, D: tl.constexpr, BLOCK: tl.constexpr
+    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr,
+    N_q, N_k, scale, D: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     """One program: 32 queries of one head, and the key tiles that they see. All tensors
     are contiguous. The signature is yours to change.
@@ -393,9 +400,9 @@ def causal_attention(q, k, v):
 
     Returns:
         (o, lse): o [B, H, N_q, d] in the dtype of q; lse [B, H, N_q], float32: the
-        logarithm of the sum of exp(score). Query i sees key j when j <= i + N_k - N_q. A
-        row that sees no key has o = 0 and lse = -inf. Tiles are 32 queries by 32 keys:
-        the kernel loads each query once, and a tile of keys for those query tiles of
+        logarithm of the sum of exp(score). Query i sees key j when j <= i + N_k - N_q.
+        A row that sees no key has o = 0 and lse = -inf. Tiles are 32 queries by 32
+        keys: the kernel loads each query once, and a tile of keys for those query tiles of
         which some query sees a key in it.
     """
     ### BEGIN SOLUTION
@@ -420,7 +427,8 @@ if kernels_run(triton):
         atol=1e-3,
         hint="Scores of 0: row i has the mean of 0 to i. 31.5 everywhere? No mask.",
     )
-    o, lse = causal_attention(zeros[:, :, :8], zeros[:, :, :40], v[:, :, :40].contiguous())
+    values = v[:, :, :40].contiguous()
+    o, lse = causal_attention(zeros[:, :, :8], zeros[:, :, :40], values)
     expect(
         lse[0, 0].cpu(),
         torch.arange(33.0, 41.0).log(),
@@ -428,7 +436,8 @@ if kernels_run(triton):
         hint="8 queries, 40 keys: the first query sees 33, the last one all.",
     )
     if device == "cpu":
-        _, seen = trace(causal_attention, *(torch.zeros(1, 1, 128, 16) for _ in range(3)))
+        empty = torch.zeros(1, 1, 128, 16)
+        _, seen = trace(causal_attention, empty, empty.clone(), empty.clone())
         expect(
             seen.loads["k"],
             10 * 32 * 16,
@@ -597,9 +606,9 @@ def causal_attention_backward(q, k, v, o, lse, do):
 
     Returns:
         (dq, dk, dv) in the shapes of q, k and v, float32. A row that sees no key has dq
-        = 0, and adds nothing to dk and dv. One kernel computes dk and dv, with a program
-        for each tile of 32 keys of a head; another one dq, with a program for each tile
-        of 32 queries. Each gradient is stored once and never loaded, without atomics.
+        = 0, and adds nothing to dk and dv. One kernel computes dk and dv, with a
+        program for each tile of 32 keys of a head; another one dq, with one for each
+        tile of 32 queries. Each gradient is stored once and never loaded, without atomics.
     """
     ### BEGIN SOLUTION
     batch, heads, n_q, d = q.shape
@@ -630,7 +639,8 @@ def try_backward(n_q, n_k, hint):
     gradients = causal_attention_backward(
         q, k, v, o.detach().float(), lse.detach().float(), do
     )
-    for gradient, right, name in zip(gradients, expected, ("dq", "dk", "dv"), strict=True):
+    names = ("dq", "dk", "dv")
+    for gradient, right, name in zip(gradients, expected, names, strict=True):
         expect(gradient.cpu(), right.float().cpu(), atol=1e-4, hint=f"{name}: {hint}")
 
 
@@ -677,10 +687,11 @@ predict(
 # %% question="split_decode"
 @triton.jit
 def part_kernel(
-    q_ptr, k_ptr, v_ptr, m_ptr, l_ptr, part_ptr, part_lse_ptr, N, per_split, scale, SPLITS,
+    q_ptr, k_ptr, v_ptr, m_ptr, l_ptr,
+    part_ptr, part_lse_ptr, N, per_split, scale, SPLITS,
     D: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program: one part of the keys of one head. The signature is yours to change."""
+    """One program: one part of the keys of one head. Its signature may change."""
     ### BEGIN SOLUTION
     split = tl.program_id(0)
     head = tl.program_id(1)  # of all B * H
@@ -713,7 +724,8 @@ def part_kernel(
 
 @triton.jit
 def merge_kernel(
-    m_ptr, l_ptr, part_ptr, o_ptr, lse_ptr, SPLITS, D: tl.constexpr, PADDED: tl.constexpr
+    m_ptr, l_ptr, part_ptr, o_ptr,
+    lse_ptr, SPLITS, D: tl.constexpr, PADDED: tl.constexpr
 ):
     """One program: all parts of one head into one answer."""
     ### BEGIN SOLUTION
@@ -735,7 +747,7 @@ def merge_kernel(
 
 
 def split_decode(q, k, v, splits):
-    """Attention of one new query a head, by two kernels: parts of the keys, and their merge.
+    """Attention of one new query a head, by two kernels: parts of keys, their merge.
 
     Args:
         q: [B, H, d], float32 or float16, contiguous, as k and v.
@@ -854,7 +866,9 @@ def limits(flops, elements, bytes_per_element, peak, bandwidth):
 
 
 # %% check="limits"
-both = limits(flops=600, elements=50, bytes_per_element=2, peak=100.0, bandwidth=20.0)
+both = limits(
+    flops=600, elements=50, bytes_per_element=2, peak=100.0, bandwidth=20.0
+)
 expect(both["intensity"], 6.0, hint="600 operations on 100 bytes.")
 expect(both["seconds"], 6.0, hint="6 s of products, 5 s of traffic, at the same time.")
 expect(both["waits_for"], "products", hint="Traffic is done after 5 s.")
