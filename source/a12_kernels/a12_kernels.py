@@ -402,8 +402,8 @@ def causal_attention(q, k, v):
         (o, lse): o [B, H, N_q, d] in the dtype of q; lse [B, H, N_q], float32: the
         logarithm of the sum of exp(score). Query i sees key j when j <= i + N_k - N_q.
         A row that sees no key has o = 0 and lse = -inf. Tiles are 32 queries by 32
-        keys: the kernel loads each query once, and a tile of keys for those query tiles of
-        which some query sees a key in it.
+        keys: the kernel loads each query once, and a tile of keys for those query
+        tiles of which some query sees a key in it.
     """
     ### BEGIN SOLUTION
     batch, heads, n_q, d = q.shape
@@ -608,7 +608,8 @@ def causal_attention_backward(q, k, v, o, lse, do):
         (dq, dk, dv) in the shapes of q, k and v, float32. A row that sees no key has dq
         = 0, and adds nothing to dk and dv. One kernel computes dk and dv, with a
         program for each tile of 32 keys of a head; another one dq, with one for each
-        tile of 32 queries. Each gradient is stored once and never loaded, without atomics.
+        tile of 32 queries. Each gradient is stored once and never loaded, without
+        atomics.
     """
     ### BEGIN SOLUTION
     batch, heads, n_q, d = q.shape
