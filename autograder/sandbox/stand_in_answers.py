@@ -30,7 +30,6 @@ from autograder.sandbox.bounds import (
 )
 from autograder.suite.calls import size_in_bytes
 from autograder.wire.frames import Block, Frame, WireError
-from autograder.wire.libraries import is_tensor
 from autograder.wire.signatures import signature_digest
 from autograder.wire.values import Decoder, Encoder, HandleReference
 
@@ -102,23 +101,17 @@ class WorkerObject:
         """The gradients of a call's inputs: a stand-in differentiates through the object.
 
         Raises:
-            ValueError: the worker has none, or gradients of other shapes.
+            ValueError: the object raised an exception.
+            WireError: the worker has not a gradient for each input, or one of another shape.
         """
         encoder = Encoder(_worker_reference)
         value = encoder.encode(list(output_gradients))
         header = {"op": "backward", "call": call, "value": value}
         gradients = self._read_value(self._ask(header, encoder.tensors))
-        if not isinstance(gradients, list) or len(gradients) != len(inputs):
-            raise ValueError("a backward pass without a gradient for each input")
-        matching: list[Tensor | None] = []
-        for gradient, tensor in zip(gradients, inputs, strict=True):
-            if gradient is None:
-                matching.append(None)
-            elif is_tensor(gradient) and gradient.shape == tensor.shape:
-                matching.append(gradient.to(tensor.dtype))
-            else:
-                raise ValueError("a gradient of another shape than its input")
-        return matching
+        from autograder.wire.gradients import match_gradients
+
+        forms = [(tensor.shape, tensor.dtype) for tensor in inputs]
+        return match_gradients(gradients, forms)
 
     def _read_value(self, frame: Frame) -> Any:
         """The value of a reply.

@@ -31,7 +31,7 @@ from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log
 from autograder.suite.objects import NotData, is_data_name
 from autograder.wire.frames import Frame, WireError
-from autograder.wire.libraries import is_tensor, loaded_torch
+from autograder.wire.libraries import loaded_torch
 from autograder.wire.values import Decoder, Encoder, HandleReference
 
 if TYPE_CHECKING:
@@ -316,18 +316,12 @@ class Student:
         header = {"op": "backward", "call": number, "value": value}
         frame = worker.request(header, encoder.tensors, self._call_seconds, name)
         answer = self._read_value(frame, Call(name, (), {}), worker)
-        if not isinstance(answer, list) or len(answer) != len(forms):
-            raise StudentCrashed(f"{name} gave an answer that cannot be taken.")
-        gradients: list[Tensor | None] = []
-        for gradient, (shape, dtype) in zip(answer, forms, strict=True):
-            if gradient is None:
-                gradients.append(None)
-            elif is_tensor(gradient) and gradient.shape == shape:
-                gradients.append(gradient.to(dtype))
-            else:
-                raise StudentCrashed(
-                    f"{name} gave a gradient of another shape than its input."
-                )
+        from autograder.wire.gradients import match_gradients
+
+        try:
+            gradients = match_gradients(answer, forms)
+        except WireError as error:
+            raise StudentCrashed(f"{name} gave {error}.") from None
         call.gradients.append(gradients)
         return gradients
 

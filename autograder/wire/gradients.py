@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from autograder.wire.frames import WireError
+
 
 def pull(
     outputs: Sequence[Tensor],
@@ -58,6 +60,30 @@ class _Crossing(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         return (None, None, *ctx.fetch(gradients))
+
+
+def match_gradients(
+    answer: Any, forms: Sequence[tuple[Any, Any]]
+) -> list[Tensor | None]:
+    """Gradients from the other side, one for each input, in the dtypes of the inputs.
+
+    Args:
+        forms: shape and dtype of each input.
+
+    Raises:
+        WireError: there are more or fewer, or one has another shape than its input.
+    """
+    if not isinstance(answer, list) or len(answer) != len(forms):
+        raise WireError("an answer that cannot be taken")
+    gradients: list[Tensor | None] = []
+    for gradient, (shape, dtype) in zip(answer, forms, strict=True):
+        if gradient is None:
+            gradients.append(None)
+        elif isinstance(gradient, Tensor) and gradient.shape == shape:
+            gradients.append(gradient.to(dtype))
+        else:
+            raise WireError("a gradient of another shape than its input")
+    return gradients
 
 
 def linked(
