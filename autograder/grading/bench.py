@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from types import TracebackType
@@ -190,6 +191,25 @@ def start_bench(course: Course, assignment: Assignment) -> Bench:
         KitError: the suite, the answer key or this machine cannot grade.
     """
     return Bench(course, assignment, extras=extras_for_any(course, assignment))
+
+
+def start_class_bench(
+    course: Course,
+    assignment: Assignment,
+    files: Sequence[FoundSubmission],
+    workers: int | None,
+) -> Bench:
+    """A bench for these submissions, with the libraries that they load.
+
+    Args:
+        workers: how many graders there are at most; None for one for each core.
+
+    Raises:
+        KitError: the suite, the answer key or this machine cannot grade.
+    """
+    graders = min(workers or os.cpu_count() or 1, max(1, len(files)))
+    extras = find_extras(assignment, files, course.limits)
+    return Bench(course, assignment, "auto", graders, extras)
 
 
 def extras_for_any(course: Course, assignment: Assignment) -> tuple[str, ...]:

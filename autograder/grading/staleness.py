@@ -14,7 +14,7 @@ from autograder.grading.request import GradeRequest, Watcher
 from autograder.intake.find import find_submissions
 from autograder.intake.released_notebook import points_of_questions
 from autograder.records.model import Result
-from autograder.records.results import course_sha256, load_timing, read_result
+from autograder.records.results import Tell, course_sha256, load_timing, read_result
 from autograder.records.submission import FoundSubmission
 from autograder.records.sums import describe_misvaluation
 from autograder.sandbox.tiers import STRICT, TIERS
@@ -44,6 +44,24 @@ def why_stale(
     if isolations is not None and result.isolation not in isolations:
         return OTHER_WALLS
     return ""
+
+
+def keep_current(
+    results: Sequence[Result], suite: str, assignment: str, tell: Tell
+) -> list[Result]:
+    """The results that hold for the suite as it is; tells how many others are left out beside them.
+
+    Args:
+        suite: `course_sha256` now.
+    """
+    current = [result for result in results if not why_stale(result, suite=suite)]
+    older = len(results) - len(current)
+    if current and older:
+        tell(
+            f"{older} results are older than the suite and left out; "
+            f"`autograder grade {assignment}`"
+        )
+    return current
 
 
 def select_submissions(

@@ -48,6 +48,16 @@ def weights_path(notebook: Path, assignment: str) -> Path:
     return notebook.with_name(f"{assignment}{WEIGHTS_SUFFIX}")
 
 
+def hash_weights(path: Path, limit_mb: int) -> str:
+    """The hash of the file at `path`; "" where nothing lies there, and "unreadable" for what
+    `read_weights` does not read.
+    """
+    try:
+        return hashlib.sha256(read_handed_in(path, limit_mb << 20)).hexdigest()
+    except UnreadableSubmission:
+        return "unreadable" if path.exists() or path.is_symlink() else ""
+
+
 def read_weights(path: Path, limit_mb: int) -> HandedInWeights:
     """Read the weights at `path`, which must be a regular file and no link.
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.safe_text import one_line
-from autograder.intake.find import find_submissions
 from autograder.leaderboard.leaderboard_page import (
     rank_rows,
     render_leaderboard,
     shown_names,
 )
-from autograder.leaderboard.ranking import LeaderboardRequest, Tell, rank_class
+from autograder.leaderboard.ranking import LeaderboardRequest, rank_class
+from autograder.records.results import Tell
 
 
 def leaderboard_command(
@@ -28,10 +28,9 @@ def leaderboard_command(
             grade.
     """
     course, name = request.course, request.assignment.name
-    measures, standings = rank_class(request, tell)
-    names = shown_names(
-        course, find_submissions(course, request.assignment, ()), standings
-    )
+    ranking = rank_class(request, tell)
+    measures, standings = ranking.measures, ranking.standings
+    names = shown_names(course, ranking.files, standings)
     path = request.results / f"{name}.leaderboard.html"
     page = "".join(render_leaderboard(name, measures, standings, names))
     with FileTransaction(course.kept, f"`autograder leaderboard {name}`") as files:

@@ -32,19 +32,22 @@ class Row:
 
 
 def shown_names(
-    course: Course, files: Sequence[FoundSubmission], standings: RankedClass
+    course: Course, files: Mapping[str, FoundSubmission], standings: RankedClass
 ) -> dict[str, str]:
-    """What each student is called, as the course's settings say."""
+    """What each student is called, as the course's settings say.
+
+    Args:
+        files: the submissions by student.
+    """
     students = [standing.student for standing in standings.standings]
     if course.leaderboard.names == "ids":
         return {student: student for student in students}
     if course.leaderboard.names == "names":
         ledger = read_ledger(course)
         return {student: ledger.name(student) for student in students}
-    paths = {found.student: found.path.with_name(NICKNAME_FILE) for found in files}
     names: dict[str, str] = {}
     for student in students:
-        nickname = _read_nickname(paths[student]) if student in paths else ""
+        nickname = _read_nickname(files[student].path.with_name(NICKNAME_FILE))
         if not nickname or nickname in names.values():
             # the suite's hash is known to nobody else: the number does not tell the student
             digest = hashlib.sha256(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autograder.basics.errors import BadSuite
+from autograder.basics.python_files import run_python_file
 from autograder.intake.handed_in_weights import HandedInWeights
 from autograder.sandbox.student import Student
 
@@ -94,12 +94,9 @@ def load_measures(suite: Path) -> tuple[Measure, ...]:
     path = suite / FILE
     if not path.exists():
         return ()
-    spec = importlib.util.spec_from_file_location(f"{suite.name}.leaderboard", path)
-    assert spec is not None
-    assert spec.loader is not None
     _registered.clear()
     try:
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        run_python_file(path, f"{suite.name}.leaderboard")
     except Exception as error:
         raise BadSuite(
             f"{path}: it does not import: {type(error).__name__}: {error}"

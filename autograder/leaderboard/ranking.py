@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +19,12 @@ from autograder.basics.errors import (
 from autograder.basics.points import is_full
 from autograder.basics.safe_text import clean, one_line
 from autograder.course import Assignment, Course
-from autograder.grading.bench import Bench
-from autograder.grading.extras import find_extras
-from autograder.grading.staleness import why_stale
+from autograder.grading.bench import Bench, start_class_bench
+from autograder.grading.staleness import keep_current
 from autograder.intake.find import find_submissions
 from autograder.intake.handed_in_weights import (
     HandedInWeights,
+    hash_weights,
     read_weights,
     weights_path,
 )
@@ -39,7 +38,7 @@ from autograder.leaderboard.standings import (
 )
 from autograder.proof.trials import examine_jobs
 from autograder.records.model import Result
-from autograder.records.results import course_sha256, read_results
+from autograder.records.results import Tell, course_sha256, read_results
 from autograder.records.submission import FoundSubmission, Submission
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.student import Student
@@ -47,8 +46,6 @@ from autograder.sitting.sitting import Sitting
 from autograder.suite.calls import start_log
 
 _LONGEST_REASON = 300
-Tell = Callable[[str], None]
-"""Prints a line that a person should read beside the command's output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +68,7 @@ class _Candidate:
     """A submission that is to be measured.
 
     Attributes:
+        weights_sha256: as `hash_weights` gives it.
         measures: the names of the measures that it may enter.
         reasons: by measure, why it may not.
     """
@@ -78,14 +76,26 @@ class _Candidate:
     file: FoundSubmission
     submission_sha256: str
     weights: Path
+    weights_sha256: str
     measures: tuple[str, ...]
     reasons: dict[str, str]
 
 
-def rank_class(
-    request: LeaderboardRequest, tell: Tell
-) -> tuple[tuple[Measure, ...], RankedClass]:
-    """The measures of an assignment and the standings of its class, which are stored.
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The measures of an assignment, and the numbers of its class.
+
+    Attributes:
+        files: the submissions that were found, by student.
+    """
+
+    measures: tuple[Measure, ...]
+    standings: RankedClass
+    files: dict[str, FoundSubmission]
+
+
+def rank_class(request: LeaderboardRequest, tell: Tell) -> Ranking:
+    """Measure the class of an assignment, and store the numbers.
 
     Raises:
         KitError: the suite has no measures, nobody was graded, or this machine cannot grade.
@@ -99,22 +109,20 @@ def rank_class(
     suite = course_sha256(course, assignment)
     results = _current_results(request, suite, tell)
     stored = read_standings(request.results, assignment.name, suite)
+    known = {standing.student: standing for standing in stored.standings}
     files = {found.student: found for found in find_submissions(course, assignment, ())}
     candidates = [
         _candidate(course, assignment, measures, result, files[result.student])
         for result in results
         if result.student in files
     ]
-    fresh = [job for job in candidates if not _is_measured(stored, job)]
+    fresh = [job for job in candidates if not _is_measured(known, job)]
     measured = _measure_all(request, measures, fresh, tell) if fresh else {}
-    found = [
-        measured[job.file.student] if job in fresh else stored.find(job.file.student)
-        for job in candidates
-    ]
+    found = [{**known, **measured}[job.file.student] for job in candidates]
     standings = [standing for standing in found if standing is not None]
     whole = RankedClass(suite, tuple(standings))
     write_standings(request.results, assignment.name, whole)
-    return measures, whole
+    return Ranking(measures, whole, files)
 
 
 def _current_results(
@@ -122,14 +130,10 @@ def _current_results(
 ) -> list[Result]:
     name = request.assignment.name
     results = read_results(request.results, name, tell)
-    current = [result for result in results if not why_stale(result, suite=suite)]
+    current = keep_current(results, suite, name, tell)
     if not current:
         raise NothingToGrade(
             f"no current results of {name}: run `autograder grade {name}` first"
-        )
-    if older := len(results) - len(current):
-        tell(
-            f"{older} results are older than the suite and left out; `autograder grade {name}`"
         )
     return current
 
@@ -152,22 +156,21 @@ def _candidate(
             reasons[measure.name] = f"`{missing[0]}` has not all of its points"
     names = [measure.name for measure in measures if measure.name not in reasons]
     weights = weights_path(file.path, assignment.name)
-    return _Candidate(file, result.submission_sha256, weights, tuple(names), reasons)
+    return _Candidate(
+        file,
+        result.submission_sha256,
+        weights,
+        hash_weights(weights, course.leaderboard.weights_mb),
+        tuple(names),
+        reasons,
+    )
 
 
-def _is_measured(stored: RankedClass, job: _Candidate) -> bool:
-    standing = stored.find(job.file.student)
+def _is_measured(known: Mapping[str, RankedSubmission], job: _Candidate) -> bool:
+    standing = known.get(job.file.student)
     if standing is None or standing.submission_sha256 != job.submission_sha256:
         return False
-    return standing.weights_sha256 == _hash_of_file(job.weights)
-
-
-def _hash_of_file(path: Path) -> str:
-    """The hash of weights; "" where there is no regular file."""
-    if not path.is_file() or path.is_symlink():
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return standing.weights_sha256 == job.weights_sha256
 
 
 def _measure_all(
@@ -177,10 +180,10 @@ def _measure_all(
     tell: Tell,
 ) -> dict[str, RankedSubmission | None]:
     """The standings of some submissions, measured on every core; None where that failed."""
-    course, assignment = request.course, request.assignment
-    workers = min(request.workers or os.cpu_count() or 1, len(jobs))
-    extras = find_extras(assignment, [job.file for job in jobs], course.limits)
-    with Bench(course, assignment, "auto", workers, extras) as bench:
+    files = [job.file for job in jobs]
+    with start_class_bench(
+        request.course, request.assignment, files, request.workers
+    ) as bench:
 
         def examine(client: HostClient, job: _Candidate) -> RankedSubmission:
             return _measure(bench, client, measures, job)
@@ -202,7 +205,7 @@ def _measure(
     standing = RankedSubmission(
         job.file.student,
         job.submission_sha256,
-        _hash_of_file(job.weights),
+        job.weights_sha256,
         {},
         dict(job.reasons),
     )
@@ -216,9 +219,8 @@ def _measure(
             standing.reasons[measure.name] = clean(str(reason), _LONGEST_REASON)
         except KitError:
             raise
-        except (
-            Exception
-        ) as error:  # an answer of another form than the measure works with
+        # an answer may be of another form than the measure works with
+        except Exception as error:
             text = f"the answers cannot be measured: {type(error).__name__}: {error}"
             standing.reasons[measure.name] = clean(text, _LONGEST_REASON)
         else:

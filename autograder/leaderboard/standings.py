@@ -17,7 +17,7 @@ class RankedSubmission:
     """One submission's numbers.
 
     Attributes:
-        submission_sha256, weights_sha256: what was measured; "" for weights that are not there.
+        submission_sha256, weights_sha256: what was measured.
         numbers: by measure.
         reasons: by measure, why there is no number.
     """
@@ -39,12 +39,6 @@ class RankedClass:
 
     suite_sha256: str
     standings: tuple[RankedSubmission, ...] = ()
-
-    def find(self, student: str) -> RankedSubmission | None:
-        """The standing of a student; None where nothing was measured."""
-        return next(
-            (entry for entry in self.standings if entry.student == student), None
-        )
 
 
 def standings_path(folder: Path, assignment: str) -> Path:

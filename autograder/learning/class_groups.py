@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.basics.errors import KitError, NothingToGrade
 from autograder.course import Assignment, Course
-from autograder.grading.staleness import why_stale
+from autograder.grading.staleness import keep_current
 from autograder.intake.find import find_submissions
 from autograder.ledger import Ledger, read_ledger
 from autograder.records.groups import (
@@ -23,15 +22,12 @@ from autograder.records.groups import (
     write_groups,
 )
 from autograder.records.model import Result
-from autograder.records.results import course_sha256, read_results
+from autograder.records.results import Tell, course_sha256, read_results
 from autograder.records.submission import FoundSubmission
 
 if TYPE_CHECKING:
     from autograder.grading.bench import Bench
     from autograder.learning.behaviour import NamelessSubmission
-
-Tell = Callable[[str], None]
-"""Prints a line that a person should read beside the command's output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +85,11 @@ def _make_groups(
 ) -> ClassGroups:
     """Run the nameless answers again, and group them."""
     name = request.assignment.name
-    current = [result for result in results if not why_stale(result, suite=suite)]
+    current = keep_current(results, suite, name, tell)
     if not current:
         raise KitError(
             f"all results of {name} are older than the suite, the answer key or the limits: run "
             f"`autograder grade {name}` first"
-        )
-    if older := len(results) - len(current):
-        tell(
-            f"{older} results are older than the suite and left out; `autograder grade {name}`"
         )
     nameless = [result for result in current if nameless_questions(result)]
     groups: list[MistakeGroup] = []
@@ -126,13 +118,11 @@ def start_class_bench(
     request: MistakesRequest, files: Sequence[FoundSubmission]
 ) -> Bench:
     """A bench with a grader for each core, and the libraries that the notebooks load."""
-    # torch and pytest come in with these
-    from autograder.grading.bench import Bench
-    from autograder.grading.extras import find_extras
+    # torch and pytest come in with this
+    from autograder.grading import bench
 
-    workers = min(request.workers or os.cpu_count() or 1, max(1, len(files)))
-    extras = find_extras(request.assignment, files, request.course.limits)
-    return Bench(request.course, request.assignment, "auto", workers, extras)
+    course, assignment = request.course, request.assignment
+    return bench.start_class_bench(course, assignment, files, request.workers)
 
 
 def _observe_and_group(

@@ -10,7 +10,6 @@ from autograder.basics.points import format_points
 from autograder.basics.safe_text import clean, describe_test, one_line
 from autograder.learning.class_groups import (
     MistakesRequest,
-    Tell,
     find_files,
     load_groups,
     load_results,
@@ -28,6 +27,7 @@ from autograder.learning.naming import (
 )
 from autograder.records.groups import ClassGroups, MistakeGroup, write_groups
 from autograder.records.model import Result
+from autograder.records.results import Tell
 
 _LONGEST_CODE = 40
 """Lines of a group's answer that are shown."""
