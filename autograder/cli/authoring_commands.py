@@ -19,6 +19,7 @@ from autograder.cli.base import (
     beside,
     find_course,
     main,
+    workers_option,
 )
 from autograder.cli.summaries import tell_proofs
 from autograder.course import Course
@@ -117,11 +118,7 @@ def build(names: tuple[str, ...], check: bool) -> Iterable[str]:
     is_flag=True,
     help="Print the figures as one JSON array and nothing else.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="How many graders at once (default: one a core).",
-)
+@workers_option
 def verify(
     names: tuple[str, ...], report: Path | None, as_json: bool, **options: Any
 ) -> None:
@@ -201,11 +198,7 @@ def harder(
 @click.option(
     "--results", type=LocalPath(), help="Where the results lie (default: results/)."
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="How many graders at once (default: one a core).",
-)
+@workers_option
 def hunt(assignment: str, seed: int, write: bool, **options: Any) -> Iterable[str]:
     """Look for calls that the docstrings allow, and in which an answer with full marks differs from
     the answer key: answers of the class, right known answers, and mutants that nothing kills.

@@ -110,6 +110,13 @@ class LocalPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="How many graders at once (default: one a core).",
+)
+
+
 class CountOrAll(click.ParamType["int | None"]):
     """A number, or `all`, which is None."""
 

@@ -21,7 +21,14 @@ from autograder.cli import (  # noqa: F401  # importing them adds their commands
     learning_commands,
     server_commands,
 )
-from autograder.cli.base import LocalPath, PlatformChoice, beside, find_course, main
+from autograder.cli.base import (
+    LocalPath,
+    PlatformChoice,
+    beside,
+    find_course,
+    main,
+    workers_option,
+)
 from autograder.cli.summaries import describe_ungraded, tell_graded
 from autograder.sandbox.tiers import ISOLATIONS
 
@@ -34,11 +41,7 @@ _DEVICES = ("cpu", "cuda")
 _GRADING_OPTIONS = (
     click.argument("assignment"),
     click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=LocalPath()),
-    click.option(
-        "--workers",
-        type=click.IntRange(1),
-        help="How many graders at once (default: one a core).",
-    ),
+    workers_option,
     click.option(
         "--isolation",
         type=click.Choice(ISOLATIONS),
@@ -366,11 +369,7 @@ def marks(
 @click.option(
     "--students", is_flag=True, help="Say who is who, and why somebody is not ranked."
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="How many graders at once (default: one a core).",
-)
+@workers_option
 @results_option
 def leaderboard(
     assignment: str, students: bool, workers: int | None, results: Path | None

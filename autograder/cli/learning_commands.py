@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from autograder.cli.base import LocalPath, beside, find_course, main
+from autograder.cli.base import (
+    LocalPath,
+    beside,
+    find_course,
+    main,
+    workers_option,
+)
 
 if TYPE_CHECKING:
     from autograder.learning.class_groups import MistakesRequest
@@ -44,11 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--as", "mistake", metavar="NAME", help="With --name: the mistake's name."
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="How many graders at once (default: one a core).",
-)
+@workers_option
 def mistakes(
     assignment: str,
     paths: tuple[Path, ...],

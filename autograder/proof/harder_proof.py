@@ -5,9 +5,7 @@ seeds; and counts the known mistakes that they catch beyond the visible checks.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -16,6 +14,7 @@ from typing import Any
 from autograder.authoring.harder_source import HARDER_FILE, read_harder
 from autograder.authoring.source_notebook import read_source
 from autograder.basics.errors import KitError
+from autograder.basics.python_files import run_python_file
 from autograder.course import Assignment, Course
 from autograder.diagnosis.answer_key import AnswerKey
 from autograder.intake.built_json import read_built_json
@@ -286,13 +285,7 @@ def _visible_checks(assignment: Assignment) -> Iterator[tuple[str, list[str]]]:
 def _load_part(assignment: Assignment) -> ModuleType:
     """The companion with the harder inputs, as a module."""
     (path,) = assignment.solution.parent.glob("*_harder.py")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return run_python_file(path, path.stem, is_registered=True)
 
 
 def prove_harder(

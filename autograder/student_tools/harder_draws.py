@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from autograder.suite.contract_calls import FULL, Form, Play
+from autograder.suite.contract_calls import FULL, Form, Play, allows_all
 from autograder.suite.contract_draws import CallRejected, Scope, WholeNumbers
 from autograder.suite.scripts import Script, is_float_tensor
 
@@ -136,13 +136,7 @@ class DrawnCalls:
 
     def is_allowed(self) -> bool:
         """Whether `allowed_if` takes all calls of the question's function."""
-        accepts = self.allowed.allowed_if
-        if accepts is None:
-            return True
-        steps = [
-            step for step in self.script.steps if step.name == self.allowed.function
-        ]
-        return all(accepts(*step.arguments, **step.keywords) for step in steps)
+        return allows_all(self.allowed.allowed_if, self.allowed.function, self.script)
 
     def with_tensor(
         self,

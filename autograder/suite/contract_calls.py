@@ -7,7 +7,7 @@ from typing import Any
 
 from autograder.suite.contract_draws import Parameter, Scope
 from autograder.suite.contract_parameters import LEFT_OUT
-from autograder.suite.scripts import Made, ScriptStep
+from autograder.suite.scripts import Made, Script, ScriptStep
 
 FULL = ("float64", "float32")
 HALF = (*FULL, "float16")
@@ -56,6 +56,16 @@ class Play:
 
 Form = Callable[[Scope, Play, str], None]
 """Draws the calls of a script: (draws, script, name of the question's function)."""
+
+
+def allows_all(
+    accepts: Callable[..., bool] | None, function: str, script: Script
+) -> bool:
+    """Whether all calls of a function in a script are allowed, as far as `accepts` says."""
+    if accepts is None:
+        return True
+    steps = [step for step in script.steps if step.name == function]
+    return all(accepts(*step.arguments, **step.keywords) for step in steps)
 
 
 def calls(**parameters: Parameter) -> Form:

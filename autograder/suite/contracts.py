@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -25,8 +24,9 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from autograder.basics.errors import BadSuite
+from autograder.basics.python_files import run_python_file
 from autograder.course.fingerprint import CONTRACTS_FILE
-from autograder.suite.contract_calls import FULL, HALF, Form, Play, calls
+from autograder.suite.contract_calls import FULL, HALF, Form, Play, allows_all, calls
 from autograder.suite.contract_draws import CallRejected, Scope, WholeNumbers
 from autograder.suite.contract_numbers import EDGES, FLOATS
 from autograder.suite.contract_parameters import (
@@ -142,13 +142,7 @@ class Contract:
 
     def allows(self, script: Script) -> bool:
         """Whether all calls of a script are allowed, as far as `allowed_if` says."""
-        if self.allowed_if is None:
-            return True
-        return all(
-            self.allowed_if(*step.arguments, **step.keywords)
-            for step in script.steps
-            if step.name == self.function
-        )
+        return allows_all(self.allowed_if, self.function, script)
 
 
 _registered: list[Contract] = []
@@ -200,13 +194,9 @@ def load_contracts(suite: Path) -> list[Contract]:
     path = suite / CONTRACTS_FILE
     if not path.exists():
         return []
-    name = f"contracts_of_{suite.name}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
     _registered.clear()
     try:
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        run_python_file(path, f"contracts_of_{suite.name}")
     except Exception as error:
         raise BadSuite(f"{path}: does not run: {error!r}") from error
     contracts = list(_registered)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from autograder.basics.errors import BadSuite
+from autograder.basics.python_files import run_python_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,14 +82,9 @@ def load_speed_test(suite: Path) -> SpeedTest | None:
 
 
 def _module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"{path.parent.name}.speed", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        return run_python_file(path, f"{path.parent.name}.speed")
     except Exception as error:
         raise BadSuite(
             f"{path}: it does not import: {type(error).__name__}: {error}"
         ) from error
-    return module

@@ -26,11 +26,8 @@ COPIES = frozenset(
     }
 )
 FILLS = frozenset({"full", "full_like", "new_full", "scalar_tensor"})
-MAKES = frozenset(
+CONSTANTS = frozenset(
     {
-        *EMPTY,
-        *COPIES,
-        *FILLS,
         "zeros",
         "zeros_like",
         "new_zeros",
@@ -39,6 +36,14 @@ MAKES = frozenset(
         "new_ones",
         "fill_",
         "zero_",
+    }
+)
+MAKES = frozenset(
+    {
+        *EMPTY,
+        *COPIES,
+        *FILLS,
+        *CONSTANTS,
         "set_",
         "resize_",
         "lift_fresh",
@@ -81,16 +86,7 @@ REPLAYED = frozenset(
     {
         *COPIES,
         *FILLS,
-        *(
-            "zeros",
-            "zeros_like",
-            "new_zeros",
-            "ones",
-            "ones_like",
-            "new_ones",
-            "fill_",
-            "zero_",
-        ),
+        *CONSTANTS,
         *(_ONE_BY_ONE + " " + _OF_ROWS + " " + _SERIES).split(),
         *(f"{name}_" for name in _ONE_BY_ONE.split()),
     }

@@ -908,6 +908,16 @@ Form = Callable[[Scope, Play, str], None]
 """Draws the calls of a script: (draws, script, name of the question's function)."""
 
 
+def allows_all(
+    accepts: Callable[..., bool] | None, function: str, script: Script
+) -> bool:
+    """Whether all calls of a function in a script are allowed, as far as `accepts` says."""
+    if accepts is None:
+        return True
+    steps = [step for step in script.steps if step.name == function]
+    return all(accepts(*step.arguments, **step.keywords) for step in steps)
+
+
 def calls(**parameters: Parameter) -> Form:
     """One call with these arguments, in the order of the signature; now and then a second call that
     differs in one of them.
@@ -1078,13 +1088,7 @@ class DrawnCalls:
 
     def is_allowed(self) -> bool:
         """Whether `allowed_if` takes all calls of the question's function."""
-        accepts = self.allowed.allowed_if
-        if accepts is None:
-            return True
-        steps = [
-            step for step in self.script.steps if step.name == self.allowed.function
-        ]
-        return all(accepts(*step.arguments, **step.keywords) for step in steps)
+        return allows_all(self.allowed.allowed_if, self.allowed.function, self.script)
 
     def with_tensor(
         self,
