@@ -2388,17 +2388,20 @@ class HarderQuestion:
     except_for: Sequence[str] = ()
     refuses: Sequence[str] = ()
 
-    def sentences(self) -> Iterator[tuple[str, Callable[[HarderTrial], None]]]:
-        """Each claim with its sentence: the author's after those without which none makes sense."""
+    def all_claims(self) -> list[Claim]:
+        """General claims and the author's, which come after the first general one: without an
+        answer none makes sense.
+        """
         general = [
             claim for word, claim in GENERAL.items() if word not in self.except_for
         ]
-        yield from [(_sentence(claim), claim) for claim in general[:1]]
-        yield from [(claim.sentence, claim) for claim in self.claims]
-        yield from [(_sentence(claim), claim) for claim in general[1:]]
+        return [*general[:1], *self.claims, *general[1:]]
 
 
-def _sentence(claim: Callable[[HarderTrial], None]) -> str:
+def _sentence(claim: Claim) -> str:
+    """What a claim says."""
+    if isinstance(claim, OwnClaim):
+        return claim.sentence
     return (claim.__doc__ or "").strip()
 
 
@@ -2518,6 +2521,14 @@ class HarderResult:
     failure: HarderFailure | None = None
 
 
+@dataclass(eq=False, repr=False)
+class _BrokenClaim:
+    """A claim that does not hold of some calls, and what it raised."""
+
+    claim: Claim
+    problem: Exception
+
+
 class HarderSearch:
     """Searches the calls that a question allows for one of which a claim does not hold.
 
@@ -2536,6 +2547,7 @@ class HarderSearch:
         most_calls: int = MOST_CALLS,
     ) -> None:
         self._entry = QUESTIONS[question]
+        self._claims = self._entry.all_claims()
         self._names = names
         self._seed = seed
         self._end = time.monotonic() + seconds
@@ -2545,7 +2557,7 @@ class HarderSearch:
 
     def run(self, *, makes_smaller: bool = True) -> HarderResult:
         """Draw calls until one fails, or calls or time are used up."""
-        sentences = [sentence for sentence, _ in self._entry.sentences()]
+        sentences = [_sentence(claim) for claim in self._claims]
         for drawn, numbers in self._draw():
             self.calls += 1
             broken = self._first_broken(drawn)
@@ -2559,7 +2571,7 @@ class HarderSearch:
                 return HarderResult(
                     self.calls,
                     sentences,
-                    self._describe(drawn, broken),
+                    self._describe(drawn, broken.claim),
                 )
             if self._is_over(self._seconds * _SHRINKING):
                 break
@@ -2580,14 +2592,15 @@ class HarderSearch:
             if count >= self._most_calls:
                 return
 
-    def _first_broken(self, drawn: DrawnCalls) -> str | None:
-        """The sentence of the first claim that does not hold."""
+    def _first_broken(self, drawn: DrawnCalls) -> _BrokenClaim | None:
+        """The first claim that does not hold."""
         trial = self._trial(drawn)
         if "answers" in self._entry.except_for and _is_refused(trial):
             return None
-        for sentence, claim in self._entry.sentences():
-            if _problem(claim, trial) is not None:
-                return sentence
+        for claim in self._claims:
+            problem = _problem(claim, trial)
+            if problem is not None:
+                return _BrokenClaim(claim, problem)
         return None
 
     def _trial(self, drawn: DrawnCalls) -> HarderTrial:
@@ -2597,28 +2610,18 @@ class HarderSearch:
             self._entry.refuses,
         )
 
-    def _breaks(
-        self,
-        sentence: str,
-        kind: type,
-        drawn: DrawnCalls,
-    ) -> bool:
-        claim = dict(self._entry.sentences())[sentence]
-        return type(_problem(claim, self._trial(drawn))) is kind
-
     def _smallest(
         self,
         drawn: DrawnCalls,
         numbers: Sequence[int],
-        sentence: str,
+        broken: _BrokenClaim,
     ) -> DrawnCalls:
-        claim = dict(self._entry.sentences())[sentence]
-        kind = type(_problem(claim, self._trial(drawn)))
-        fails = functools.partial(
-            self._breaks,
-            sentence,
-            kind,
-        )
+        """The smallest calls of which the claim fails in the same way."""
+
+        def fails(smaller: DrawnCalls) -> bool:
+            problem = _problem(broken.claim, self._trial(smaller))
+            return type(problem) is type(broken.problem)
+
         is_half_over = functools.partial(self._is_over, self._seconds * _SHRINKING / 2)
         if smaller := shrink_with_hypothesis(
             drawn,
@@ -2637,9 +2640,9 @@ class HarderSearch:
     def _describe(
         self,
         drawn: DrawnCalls,
-        sentence: str,
+        claim: Claim,
     ) -> HarderFailure:
-        claim = dict(self._entry.sentences())[sentence]
+        sentence = _sentence(claim)
         problem = _problem(claim, self._trial(drawn))
         title, lines = script_title(drawn.script), script_lines(drawn.script)
         if isinstance(problem, ClaimBroken):
@@ -2665,9 +2668,7 @@ def _is_refused(trial: HarderTrial) -> bool:
     return isinstance(_problem(answers_every_call, trial), ValueError)
 
 
-def _problem(
-    claim: Callable[[HarderTrial], None], trial: HarderTrial
-) -> Exception | None:
+def _problem(claim: Claim, trial: HarderTrial) -> Exception | None:
     """What a claim raises; None where it holds."""
     try:
         with torch.enable_grad():
