@@ -30,7 +30,14 @@ def pick(numbers, least):
 def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The modules of tests/long, by attribute."""
     monkeypatch.syspath_prepend(str(LONG))
-    names = ["engine_mutations", "engine_mutants", "forked_tests", "line_marks"]
+    names = [
+        "collected_tests",
+        "engine_mutations",
+        "engine_mutants",
+        "forked_tests",
+        "line_marks",
+        "swapped_code",
+    ]
     programs = ModuleType("programs")
     for name in names:
         setattr(programs, name, __import__(name))
@@ -172,7 +179,7 @@ def test_the_table_counts_what_is_not_listed(programs: Any) -> None:
     assert lines == ["survived room/a.py 1  [no test runs it]"]
 
 
-def test_tests_of_the_own_room_come_first_and_fit_the_budget(
+def test_quick_tests_come_first_and_then_those_of_the_own_room(
     programs: Any, tree: Path
 ) -> None:
     engine_coverage = sys.modules["engine_coverage"]
@@ -189,22 +196,77 @@ def test_tests_of_the_own_room_come_first_and_fit_the_budget(
     coverage = {
         "tests/autograder/other/test_quick.py": covered(("quick", 0.1, [10])),
         "tests/autograder/room/test_own.py": covered(
-            ("collection", 0.0, [10]),
             ("slow", 5.0, [10]),
-            ("fast", 1.0, [9, 10]),
+            ("fast", 0.9, [9, 10]),
             ("no", 0.1, [9]),
         ),
         "tests/autograder/room/test_first.py": covered(("first", 0.5, [10])),
     }
-    trial = programs.engine_mutants.Trial(tree, coverage, 60.0)
+    trial = programs.engine_mutants.Trial(tree, None, coverage, 6.4)
     mutant = all_mutants(programs, tree)["pick: picked.append(number): left out"]
-    files = trial._files_in_order(mutant)
-    assert [[test.test for test in tests] for _, tests in files] == [
-        ["first"],
-        ["fast", "slow"],
-        ["quick"],
-    ]
-    within = programs.engine_mutants._within
-    assert within(files[1][1], 7.0) == (["fast", "slow"], 7.0)
-    assert within(files[1][1], 6.9) == (["fast"], 2.0)
-    assert within(files[1][1], 1.5) == ([], 0.0)
+    tests = trial._tests_in_order(mutant)
+    assert [test.test for test in tests] == ["first", "fast", "quick", "slow"]
+    affordable, left = trial._affordable_tests(mutant)
+    assert [test.test for test in affordable] == ["first", "fast", "quick"]
+    assert left == 1
+
+
+def test_a_change_within_functions_is_swapped_and_no_other(programs: Any) -> None:
+    can_swap = programs.swapped_code.can_swap
+    assert can_swap(MODULE, MODULE.replace(">=", ">"))
+    assert can_swap(MODULE, MODULE.replace("number != 0", "number !=\\\n 0"))
+    assert not can_swap(MODULE, MODULE.replace("LIMIT = 3", "LIMIT = 4"))
+    assert not can_swap(MODULE, MODULE.replace("least)", "least=0)"))
+    field = "class Box:\n    size = 1\n"
+    assert not can_swap(field, field.replace("1", "True"))
+    table = "SQUARES = [number * 2 for number in (1, 2)]\n"
+    assert not can_swap(table, table.replace("* 2", "* 3"))
+
+
+def test_swapped_functions_run_the_changed_text(programs: Any, tree: Path) -> None:
+    path = str(tree / "autograder/room/numbers.py")
+    names: dict[str, Any] = {}
+    exec(compile(MODULE, path, "exec"), names)
+    swapped_code = programs.swapped_code
+    functions = swapped_code.loaded_functions(tree / "autograder")[path]
+    assert functions == [names["pick"]]
+    swapped_code.swap_code(functions, MODULE, MODULE.replace(">=", ">"))
+    assert names["pick"]([0, 1, 2], 1) == [2]
+
+
+SESSION = """
+from autograder_room import pick
+
+def test_right():
+    assert pick([1, 2], 1) == [1, 2]
+
+def test_wrong():
+    assert pick([1], 0) == []
+
+def test_endless():
+    while True:
+        pass
+"""
+
+
+def test_collected_tests_run_in_forks_and_tell_which_failed(
+    programs: Any, tree: Path
+) -> None:
+    module = tree / "autograder/autograder_room.py"
+    module.write_text(MODULE, encoding="utf-8")
+    lines = ["import sys", f"sys.path.insert(0, {str(module.parent)!r})", SESSION]
+    (tree / "test_it.py").write_text("\n".join(lines), encoding="utf-8")
+    (tree / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    collected_tests = programs.collected_tests
+    change = collected_tests.ModuleChange(
+        "autograder_room.py", MODULE, MODULE.replace(">=", ">")
+    )
+    collected = collected_tests.CollectedTests(tree, ["test_it.py"])
+    try:
+        right, wrong, endless = collected.node_ids
+        assert collected.run({right: 60.0}) == (0, right)
+        assert collected.run({right: 60.0, wrong: 60.0}) == (1, wrong)
+        assert collected.run({right: 60.0, wrong: 60.0}, change) == (1, right)
+        assert collected.run({right: 60.0, endless: 0.5}) == (-1, endless)
+    finally:
+        collected.close()

@@ -18,13 +18,12 @@ from typing import Any
 
 import line_marks
 import pytest
-from forked_tests import ROOT, forget_modules, kit_modules, run_tests
+from collected_tests import CollectedTests
+from forked_tests import ROOT
 
 STORE = ROOT / "build" / "engine_coverage"
-COLLECTION = "collection"
-"""Stands for a test's name: lines that run while the test file is imported."""
-MOST_SECONDS = 900.0
-"""The limit of one test file while its lines are traced."""
+MOST_SECONDS = 300.0
+"""The limit of one test while its lines are traced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,8 @@ class _Recorder:
     """A pytest plugin: takes the marked lines after each test and writes them to a file."""
 
     def __init__(self, folder: Path, tree: Path) -> None:
+        os.environ["PYTHONPATH"] += os.pathsep + str(folder)  # for what tests start
+        os.environ[line_marks.FOLDER] = str(folder)
         self.folder = folder
         self.package = tree / "autograder"
         self.marks = line_marks.LineMarks(folder)
@@ -73,8 +74,6 @@ class _Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        if not self.records:
-            self.records.append(self._record(COLLECTION, 0.0))
         self.passed = True
         self.marks.start()
         start = time.monotonic()
@@ -91,7 +90,7 @@ class _Recorder:
         if not report.passed:
             self.passed = False
 
-    def pytest_sessionfinish(self) -> None:
+    def finish(self) -> None:
         """Hand over what was recorded: this process ends soon."""
         sys.settrace(None)
         text = json.dumps({"tests": self.records, "not_passed": self.not_passed})
@@ -105,7 +104,9 @@ class _Recorder:
         return {"test": test, "seconds": round(seconds, 3), "lines": lines}
 
 
-def measure_coverage(tree: Path, names: list[str]) -> dict[str, FileCoverage]:
+def measure_coverage(
+    collected: CollectedTests, tree: Path, names: list[str]
+) -> dict[str, FileCoverage]:
     """Test file → its coverage, measured where none is stored or the stored one is outdated."""
     coverage = {}
     for name in names:
@@ -113,7 +114,7 @@ def measure_coverage(tree: Path, names: list[str]) -> dict[str, FileCoverage]:
         if coverage[name].is_current():
             continue
         start = time.monotonic()
-        coverage[name] = _measure_file(tree, name)
+        coverage[name] = _measure_file(collected, tree, name)
         _store(name, coverage[name])
         seconds = time.monotonic() - start
         passed, not_passed = len(coverage[name].tests), len(coverage[name].not_passed)
@@ -124,18 +125,14 @@ def measure_coverage(tree: Path, names: list[str]) -> dict[str, FileCoverage]:
     return coverage
 
 
-def _measure_file(tree: Path, name: str) -> FileCoverage:
+def _measure_file(collected: CollectedTests, tree: Path, name: str) -> FileCoverage:
     folder = tree.with_suffix(".marks")
     shutil.rmtree(folder, ignore_errors=True)
     line_marks.lay_out(tree, folder)
-
-    def prepare() -> list[object]:
-        forget_modules(kit_modules())  # this process has those of another tree
-        os.environ["PYTHONPATH"] += os.pathsep + str(folder)
-        os.environ[line_marks.FOLDER] = str(folder)
-        return [_Recorder(folder, tree)]
-
-    run_tests(tree, ["--maxfail=1000", name], MOST_SECONDS, prepare)
+    tests = [test for test in collected.node_ids if test.partition("::")[0] == name]
+    if tests:
+        limits = dict.fromkeys(tests, MOST_SECONDS)
+        collected.run(limits, plugin=(_Recorder, (folder, tree)))
     records = folder / "records.json"
     coverage = FileCoverage({name: _hash(tree / name)})
     if not records.exists():

@@ -3,9 +3,10 @@
     python tests/long/engine_mutants.py [--rooms grading,sandbox] [--sample 40] [--seed 1]
     python tests/long/engine_mutants.py --survivors    # after a change: those that survived, again
 
-The first run measures which lines each test runs. A mutant meets the tests that run its line, those
-of its own room first, then the quickest; it stands in a copy of this tree. Survivors that no test
-can kill stand with a reason in `engine_equivalent.toml`.
+The first run measures which lines each test runs. A mutant meets the tests that run its line, the
+quick ones first; it stands in a copy of this tree, and in the place of the functions of a process
+that has collected all tests. Survivors that no test can kill stand with a reason in
+`engine_equivalent.toml`.
 
 mutmut 3.8 and cosmic-ray 8.7 were looked at for this. mutmut names the mutant in the environment,
 which hosts and workers do not get, and leaves out what stands outside of functions; cosmic-ray
@@ -23,7 +24,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine_coverage import COLLECTION, FileCoverage, TestLines, measure_coverage
+from collected_tests import CollectedTests, ModuleChange
+from engine_coverage import MOST_SECONDS, FileCoverage, TestLines, measure_coverage
 from engine_mutations import EngineMutant, sample_mutants
 from forked_tests import (
     ROOT,
@@ -35,6 +37,7 @@ from forked_tests import (
     load_libraries,
     run_tests,
 )
+from swapped_code import can_swap
 
 from autograder.proof.equivalent import Equivalent, load_equivalent
 from autograder.proof.proof_report import markdown_table
@@ -51,6 +54,8 @@ ROOMS = (
     "cluster",
     "ledger",
     "platforms",
+    "reporting",
+    "server",
 )
 RESULTS = ROOT / "build" / "engine_mutants.json"
 EQUIVALENT = "engine_equivalent.toml"
@@ -59,8 +64,10 @@ SURVIVED = "survived"
 LISTED = "listed"
 _FOLDERS_APART = ("content",)
 """Tests of the assignments: they say nothing about the engine that its own do not."""
-_COLLECTING = 1.0
-"""Seconds that a file of tests takes before its first test."""
+_FILES_APART = ("test_fault_runs.py", "test_killed.py", "test_postgresql.py")
+"""Tests that take minutes, or need a server."""
+_QUICK = 1.0
+"""Seconds: tests that take less go before all others."""
 BEGIN, END = "<!-- begin of the engine -->", "<!-- end of the engine -->"
 
 
@@ -70,18 +77,18 @@ class MutantResult:
 
     Attributes:
         status: KILLED, SURVIVED or LISTED, which is a survivor with a reason.
-        test_file: the file whose test failed; "" for a survivor.
-        in_time: False where the tests ran past their limit.
-        test_files: how many files were run.
-        tests_left: how many tests were left out when the budget was spent.
+        killer: the test that failed, or its file; "" for a survivor.
+        in_time: False where the killer ran past its limit.
+        tests: how many tests the mutant was to meet.
+        tests_left: how many more run its line, which the budget left out.
     """
 
     module: str
     name: str
     status: str
-    test_file: str = ""
+    killer: str = ""
     in_time: bool = True
-    test_files: int = 0
+    tests: int = 0
     tests_left: int = 0
 
     @property
@@ -99,28 +106,74 @@ class Trial:
     def __init__(
         self,
         tree: Path,
+        collected: CollectedTests,
         coverage: dict[str, FileCoverage],
         budget: float,
     ) -> None:
         self.tree = tree
+        self.collected = collected
         self.coverage = coverage
         self.budget = budget
         self.equivalent = load_equivalent(Path(__file__).parent, EQUIVALENT)
         self.importers = find_importers(tree)
+        self._is_sound: dict[str, bool] = {}
 
     def judge(self, mutant: EngineMutant) -> MutantResult:
         """Run the tests that run the mutant's line, until one fails."""
         if is_listed(mutant, self.equivalent):
             return MutantResult(mutant.module, mutant.name, LISTED)
         path = self.tree / "autograder" / mutant.module
-        original = path.read_bytes()
+        original = path.read_text(encoding="utf-8")
+        tests, left = self._affordable_tests(mutant)
         path.write_text(mutant.source, encoding="utf-8")
         try:
-            return self._run_tests_on(mutant)
+            if can_swap(original, mutant.source):
+                change = ModuleChange(mutant.module, original, mutant.source)
+                killer, in_time = self._find_killer(change, tests)
+            else:
+                killer, in_time = self._find_killer_by_import(mutant, tests)
         finally:
-            path.write_bytes(original)
+            path.write_text(original, encoding="utf-8")
+        status = KILLED if killer else SURVIVED
+        return MutantResult(
+            mutant.module, mutant.name, status, killer, in_time, len(tests), left
+        )
 
-    def _run_tests_on(self, mutant: EngineMutant) -> MutantResult:
+    def _find_killer(
+        self, change: ModuleChange, tests: list[TestLines]
+    ) -> tuple[str, bool]:
+        """The first test that fails with a change, and whether that was in time."""
+        limits = {test.test: 5.0 + 5.0 * test.seconds for test in tests}
+        while limits:
+            status, last = self.collected.run(limits, change)
+            if status == 0:
+                break
+            names = list(limits)
+            later = names[names.index(last) + 1 :] if last else []
+            if status == TIMED_OUT and last:  # a busy machine, or a loop without end
+                limit = 3.0 * limits[last]
+                status, _ = self.collected.run({last: limit}, change)
+            if status != 0 and self._passes_without(change, last):
+                return last, status != TIMED_OUT
+            limits = {name: limits[name] for name in later}
+        return "", True
+
+    def _passes_without(self, change: ModuleChange, test: str) -> bool:
+        """Whether a test passes alone, without the change."""
+        if test not in self._is_sound:
+            path = self.tree / "autograder" / change.module
+            path.write_text(change.original, encoding="utf-8")
+            status, _ = self.collected.run({test: MOST_SECONDS})
+            path.write_text(change.changed, encoding="utf-8")
+            self._is_sound[test] = status == 0
+            if status != 0:
+                print(f"{test} fails without a mutant", flush=True)
+        return self._is_sound[test]
+
+    def _find_killer_by_import(
+        self, mutant: EngineMutant, tests: list[TestLines]
+    ) -> tuple[str, bool]:
+        """As `_find_killer`, for what runs when the module is imported. Slower: file by file."""
         name = mutant.module.removesuffix(".py").removesuffix("/__init__")
         outdated = self.importers["autograder." + name.replace("/", ".")]
 
@@ -128,60 +181,53 @@ class Trial:
             forget_modules(outdated)
             return []
 
-        spent = 0.0
-        files = 0
-        left = 0
-        for name, tests in self._files_in_order(mutant):
-            affordable, seconds = _within(tests, self.budget - spent)
-            left += len(tests) - len(affordable)
-            if not affordable:
-                continue
-            spent += seconds
-            files += 1
-            limit = 20.0 + 5.0 * seconds  # measured on a machine that may be slower now
-            status = run_tests(self.tree, affordable, limit, prepare)
-            if status == TIMED_OUT:  # a busy machine, or a loop without end
-                status = run_tests(self.tree, affordable, 3.0 * limit, prepare)
+        by_file = defaultdict(list)
+        for test in tests:
+            by_file[test.test.partition("::")[0]].append(test)
+        for file, file_tests in by_file.items():
+            names = [test.test for test in file_tests]
+            seconds = sum(test.seconds for test in file_tests)
+            limit = 20.0 + 5.0 * seconds
+            status = run_tests(self.tree, names, limit, prepare)
+            if status == TIMED_OUT:
+                status = run_tests(self.tree, names, 3.0 * limit, prepare)
             if status != 0:
-                in_time = status != TIMED_OUT
-                return MutantResult(
-                    mutant.module, mutant.name, KILLED, name, in_time, files
-                )
-        return MutantResult(mutant.module, mutant.name, SURVIVED, "", True, files, left)
+                return file, status != TIMED_OUT
+        return "", True
 
-    def _files_in_order(
-        self, mutant: EngineMutant
-    ) -> list[tuple[str, list[TestLines]]]:
-        """Test files with the tests that run the mutant's line, the quickest first."""
+    def _affordable_tests(self, mutant: EngineMutant) -> tuple[list[TestLines], int]:
+        """The tests of `_tests_in_order` within the budget, and how many there are beside them."""
+        tests = self._tests_in_order(mutant)
+        affordable = []
+        spent = 0.0
+        for test in tests:
+            if spent + test.seconds <= self.budget:
+                spent += test.seconds
+                affordable.append(test)
+        return affordable, len(tests) - len(affordable)
+
+    def _tests_in_order(self, mutant: EngineMutant) -> list[TestLines]:
+        """Tests that run the mutant's line: quick ones first, of these the own room's; those of a
+        file beside each other, since they share fixtures.
+        """
         room = mutant.module.partition("/")[0]
-        files = []
+        tests = []
         for name, coverage in self.coverage.items():
-            tests = [test for test in coverage.tests if _runs(test, mutant)]
-            if tests:
-                tests.sort(key=lambda test: test.seconds)
-                is_elsewhere = Path(name).parent.name != room
-                files.append(((is_elsewhere, tests[0].seconds), name, tests))
-        files.sort(key=lambda file: file[:2])
-        return [(name, tests) for _, name, tests in files]
+            is_elsewhere = Path(name).parent.name != room
+            for test in coverage.tests:
+                if _runs(test, mutant):
+                    is_slow = test.seconds >= _QUICK
+                    key = (is_slow, is_elsewhere, name, test.seconds, test.test)
+                    tests.append((key, test))
+        tests.sort(key=lambda pair: pair[0])
+        return [test for _, test in tests]
 
 
 def _runs(test: TestLines, mutant: EngineMutant) -> bool:
     lines = test.lines.get(mutant.module)
-    if test.test == COLLECTION or lines is None:
+    if lines is None:
         return False
     return not mutant.lines or not set(mutant.lines).isdisjoint(lines)
-
-
-def _within(tests: list[TestLines], seconds: float) -> tuple[list[str], float]:
-    """The first tests that fit into so many seconds, and the seconds that they take."""
-    spent = _COLLECTING
-    names = []
-    for test in tests:
-        if spent + test.seconds > seconds:
-            break
-        spent += test.seconds
-        names.append(test.test)
-    return names, spent if names else 0.0
 
 
 def is_listed(mutant: EngineMutant, equivalent: Iterable[Equivalent]) -> bool:
@@ -191,15 +237,15 @@ def is_listed(mutant: EngineMutant, equivalent: Iterable[Equivalent]) -> bool:
 
 def describe_result(result: MutantResult) -> str:
     """One line: the status, the mutant, and what met it."""
-    if result.test_file:
+    if result.killer:
         limit = "" if result.in_time else ", past its limit of time"
-        met = f"{result.test_file}{limit}"
+        met = f"{result.killer}{limit}"
     elif result.status == LISTED:
         met = f"see {EQUIVALENT}"
-    elif not result.test_files and not result.tests_left:
+    elif not result.tests and not result.tests_left:
         met = "no test runs it"
     else:
-        met = f"{result.test_files} files of tests, {result.tests_left} tests left out"
+        met = f"{result.tests} tests, {result.tests_left} left out"
     return f"{result.status:8} {result.module} {result.name}  [{met}]"
 
 
@@ -281,6 +327,8 @@ def test_files() -> list[str]:
         path.relative_to(ROOT).as_posix()
         for path in paths
         if path.parent.name not in _FOLDERS_APART
+        and path.name not in _FILES_APART
+        and not path.stem.endswith("_in_a_browser")
     ]
 
 
@@ -313,14 +361,16 @@ def main() -> int:
         Path(folder).chmod(0o755)  # workers of another user import the kit from there
         tree = Path(folder) / "tree"
         copy_tree(tree)
-        coverage = measure_coverage(tree, test_files())
         load_kit(tree)
-        trial = Trial(tree, coverage, arguments.budget)
+        collected = CollectedTests(tree, test_files())
+        coverage = measure_coverage(collected, tree, test_files())
+        trial = Trial(tree, collected, coverage, arguments.budget)
         for mutant in mutants:
             result = trial.judge(mutant)
             results.append(result)
             store_results([result])
             print(describe_result(result), flush=True)
+        collected.close()
     rows = score_rooms(results)
     print(markdown_table(rows))
     if arguments.report:

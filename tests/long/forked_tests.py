@@ -154,7 +154,7 @@ def run_tests(
     if child == 0:
         status = 70
         try:
-            status = _run_here(tree, tests, prepare)
+            status = run_here(tree, tests, prepare)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -162,11 +162,12 @@ def run_tests(
     return _await_child(child, seconds)
 
 
-def _run_here(
+def run_here(
     tree: Path,
     tests: list[str],
     prepare: Callable[[], list[object]],
 ) -> int:
+    """As `run_tests`, in this process, which is of no other use afterwards."""
     import pytest
 
     os.setsid()  # one signal ends the tests and what they started
