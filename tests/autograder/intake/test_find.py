@@ -13,6 +13,7 @@ from multiples import ANSWERS, notebook, sheet
 
 from autograder.basics.errors import KitError, NothingToGrade, UnreadableSubmission
 from autograder.course import Assignment, Course
+from autograder.intake import overlooked
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
 from autograder.intake.overlooked import find_overlooked
@@ -322,6 +323,36 @@ def test_a_folder_called_like_a_notebook_is_found_and_refused_when_read(
     for folder in (two, three):
         with pytest.raises(UnreadableSubmission, match="is a folder"):
             read_submission(folder, release, course.limits)
+
+
+def test_a_file_is_looked_for_eight_folders_deep(
+    course: Course, assignment: Assignment
+) -> None:
+    """Eight folders below submitted/ are opened, and no ninth."""
+    submitted = course.root / "submitted"
+    eighth = "/".join("abcdefgh")
+    put(submitted / "student-001/m1/m1.ipynb")
+    put(submitted / eighth / "seen.ipynb")
+    put(submitted / eighth / "i" / "unseen.ipynb")
+    (message,) = missed(course, assignment)
+    assert message.startswith(f"submitted/{eighth}/seen.ipynb: it lies neither in")
+
+
+def test_so_many_files_are_looked_at_and_no_more(
+    course: Course, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One folder and two files in submitted/: three entries, and a fourth below."""
+    submitted = course.root / "submitted"
+    for name in ("a.IPYNB", "b.IPYNB", "c/d.IPYNB"):
+        put(submitted / name)
+    monkeypatch.setattr(overlooked, "MOST_ENTRIES", 4)
+    assert len(find_overlooked(course, assignment, [], [])) == 3
+    monkeypatch.setattr(overlooked, "MOST_ENTRIES", 3)
+    *messages, last = find_overlooked(course, assignment, [], [])
+    assert len(messages) == 2
+    assert last.endswith(
+        "submitted: holds more than 3 files; what lies beyond was not looked at"
+    )
 
 
 def test_a_students_folder_may_begin_with_a_dot(

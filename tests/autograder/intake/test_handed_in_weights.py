@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import torch
 from safetensors.torch import save
 
 from autograder.basics.errors import UnreadableSubmission
+from autograder.intake import handed_in_weights
 from autograder.intake.handed_in_weights import read_weights
 
 
@@ -93,3 +95,62 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").symlink_to(target)
     with pytest.raises(UnreadableSubmission, match="no link"):
         read_weights(tmp_path / "w.safetensors", 1)
+
+
+def test_a_header_is_bounded_before_it_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = header({"__metadata__": {"settings": "{}"}})
+    size = len(content) - 8
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(content)
+    monkeypatch.setattr(handed_in_weights, "_MAX_HEADER", size)
+    assert read_weights(path, 1).tensors == {}
+    monkeypatch.setattr(handed_in_weights, "_MAX_HEADER", size - 1)
+    with pytest.raises(UnreadableSubmission, match="is no safetensors file"):
+        read_weights(path, 1)
+    monkeypatch.undo()
+    # the file ends before the header does
+    path.write_bytes(content[:-1])
+    with pytest.raises(UnreadableSubmission, match="its header cannot be read"):
+        read_weights(path, 1)
+
+
+def test_tensors_settings_and_levels_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the tensors, the header has an entry for the settings."""
+    path = tmp_path / "w.safetensors"
+    monkeypatch.setattr(handed_in_weights, "_MAX_TENSORS", 3)
+    monkeypatch.setattr(handed_in_weights, "_MAX_SETTINGS", 2)
+    monkeypatch.setattr(handed_in_weights, "_MAX_LEVELS", 3)
+    settings = '{"d": 1, "n": 2.5}'
+    weights = read_weights(write(path, ["a.b.c", "d"], settings), 1)
+    assert vars(weights.settings) == {"d": 1, "n": 2.5}
+    assert weights.tensors["a"]["b"]["c"].item() == 0
+    with pytest.raises(UnreadableSubmission, match="has more than 3 tensors"):
+        read_weights(write(path, ["a", "b", "c"], settings), 1)
+    with pytest.raises(UnreadableSubmission, match="no numbers and words"):
+        read_weights(write(path, ["a"], '{"d": 1, "n": 2, "x": 3}'), 1)
+    with pytest.raises(UnreadableSubmission, match="is nested too deeply"):
+        read_weights(write(path, ["a.b.c.d"], settings), 1)
+
+
+@pytest.mark.parametrize("value", ["true", "null", "[1]", "{}"])
+def test_settings_are_numbers_and_words(tmp_path: Path, value: str) -> None:
+    path = write(tmp_path / "w.safetensors", ["a"], f'{{"d": 1, "n": {value}}}')
+    with pytest.raises(UnreadableSubmission, match="no numbers and words"):
+        read_weights(path, 1)
+
+
+def test_weights_are_known_by_the_hash_of_their_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "w.safetensors", ["a"])
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert read_weights(path, 1).sha256 == sha256
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes() + bytes((1 << 20) - size))
+    with pytest.raises(UnreadableSubmission, match="is no safetensors file"):
+        read_weights(path, 1)  # a megabyte is read
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(UnreadableSubmission, match="of at most 1 MB"):
+        read_weights(path, 1)

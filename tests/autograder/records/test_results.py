@@ -13,7 +13,7 @@ from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course, Grading, Limits
 from autograder.grading.staleness import why_stale
 from autograder.records import results
-from autograder.records.model import Graded, Result
+from autograder.records.model import Graded, Result, Speed
 
 
 def test_a_result_comes_back_as_it_was(
@@ -295,6 +295,26 @@ def test_times_of_a_partial_run_are_merged(
         ("ada", ""),
         (problem.student, problem.problem),
     ]
+
+
+def test_times_have_four_digits_and_ratios_three(tmp_path: Path) -> None:
+    speed = Speed("small", 0.3, 1.0)
+    graded = Graded("ada", seconds={"run": 1.23456, "tests": 0.00004}, speeds=(speed,))
+    file = results.TimingFile(tmp_path, "attention")
+    file.note([graded])
+    (entry,) = json.loads(file.text())["submissions"]
+    assert entry["seconds"] == {"run": 1.2346, "tests": 0.0}
+    assert entry["speeds"] == [
+        {
+            "case": "small",
+            "seconds": 0.3,
+            "baseline_seconds": 1.0,
+            "problem": "",
+            "ratio": 3.333,
+        }
+    ]
+    assert Speed("small", 0.0, 1.0).ratio == 0.0
+    assert Speed("small", 0.3, 1.0, "it hangs").ratio == 0.0
 
 
 def test_a_student_called_timing_has_a_result(tmp_path: Path, plain: Result) -> None:

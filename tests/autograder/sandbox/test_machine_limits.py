@@ -14,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from autograder.course import Limits
-from autograder.sandbox.machine_limits import Limit, limit_problems, temporary_problem
+from autograder.sandbox import machine_limits
+from autograder.sandbox.machine_limits import (
+    Limit,
+    limit_problems,
+    raise_open_files,
+    temporary_problem,
+)
 
 LIMITS = Limits(memory_mb=2000, cpu_seconds=60, file_mb=16)
 OPEN = resource.RLIM_INFINITY
@@ -110,3 +116,100 @@ def test_nothing_is_started_under_a_limit_that_is_too_low(
     assert f"`ulimit -{name}` allows {most if name != 'f' else 8} " in done.stdout, (
         done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("user", "free", "available", "files", "free_files", "is_full"),
+    [
+        # blocks of 4096 bytes: 256 are a megabyte
+        (0, 256, 0, 100, 1, False),
+        (0, 255, 256, 100, 1, True),
+        (1000, 255, 256, 100, 1, False),
+        (1000, 256, 255, 100, 1, True),
+        (0, 256, 256, 100, 0, True),
+        # a file system that counts no files
+        (0, 256, 256, 0, 0, False),
+    ],
+)
+def test_a_megabyte_and_a_file_must_be_free(
+    monkeypatch: pytest.MonkeyPatch,
+    user: int,
+    free: int,
+    available: int,
+    files: int,
+    free_files: int,
+    is_full: bool,
+) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/elsewhere")
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    disk = os.statvfs_result(
+        (8192, 4096, 1000, free, available, files, 50, free_files, 0, 255)
+    )
+    monkeypatch.setattr(os, "statvfs", lambda folder: disk)
+    assert bool(temporary_problem()) == is_full
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised"),
+    [
+        (1024, OPEN, (4096, OPEN)),
+        (1024, 8192, (4096, 8192)),
+        (1024, 2048, (2048, 2048)),
+        (2048, 2048, None),
+        (4096, 8192, None),
+        (OPEN, OPEN, None),
+    ],
+)
+def test_open_files_are_raised_as_far_as_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+    soft: int,
+    hard: int,
+    raised: tuple[int, int] | None,
+) -> None:
+    calls: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, pair: calls.append(pair))
+    raise_open_files()
+    assert calls == ([] if raised is None else [raised])
+
+
+def test_processes_are_counted_for_each_grader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """100 run, and each of 2 graders needs 8 more; root is not counted."""
+    monkeypatch.setattr(machine_limits, "_own_tasks", lambda: 100)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    nproc = resource.RLIMIT_NPROC
+    assert list(limit_problems(LIMITS, 2, only(nproc, 116))) == []
+    assert list(limit_problems(LIMITS, 2, only(nproc, OPEN))) == []
+    assert list(limit_problems(LIMITS, 2, only(nproc, 115))) == [
+        "`ulimit -u` allows 115 processes and threads here, of which 100 run: raise it, "
+        "end others, or use fewer --workers"
+    ]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert list(limit_problems(LIMITS, 2, only(nproc, 3))) == []
+
+
+def test_tasks_of_this_user_alone_are_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for process, tasks in (("1", 2), ("22", 3), ("self", 4)):
+        for task in range(tasks):
+            (tmp_path / process / "task" / str(task)).mkdir(parents=True)
+    (tmp_path / "3").mkdir()  # it has ended: no tasks any more
+    monkeypatch.setattr(machine_limits, "Path", lambda proc: tmp_path)
+    owner = tmp_path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner)
+    assert machine_limits._own_tasks() == 5
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert machine_limits._own_tasks() == 0
+
+
+def test_all_problems_of_a_machine_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        machine_limits, "limit_problems", lambda limits, graders: iter(["low"])
+    )
+    monkeypatch.setattr(machine_limits, "temporary_problem", lambda: "full")
+    assert list(machine_limits.machine_problems(LIMITS, 1)) == ["low", "full"]
+    monkeypatch.setattr(machine_limits, "temporary_problem", lambda: "")
+    assert list(machine_limits.machine_problems(LIMITS, 1)) == ["low"]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from autograder.basics.errors import StudentCrashed, StudentError
+from autograder.kernels.faults import KernelFault
 from autograder.sandbox import launch_replay
 from autograder.sandbox.launch_replay import BadTape, LaunchReplay, replay_call
 from autograder.suite.calls import Call, Launch
@@ -199,3 +200,141 @@ def test_a_call_that_asked_stand_ins_keeps_its_result() -> None:
         replay_call(call(x + 5, x), {"has_answers": True, **TAPE}, has_stand_ins=False)
     with pytest.raises(StudentError):
         replay_call(call(x + 5, x), {"has_answers": 1, **TAPE}, has_stand_ins=True)
+
+
+def outside(numbers: list[float]) -> dict[str, Any]:
+    """A storage of float32 whose numbers came from numpy or a list."""
+    content = np.array(numbers, np.float32).tobytes()
+    return {"bytes": len(content), "outside": content.hex(), "size": 4}
+
+
+def whole(storage: int, size: int) -> list[Any]:
+    return [storage, "float32", [size], [1], 0]
+
+
+FROM_OUTSIDE = r"^What is returned got its values from numpy, a list or a thread"
+
+
+@pytest.mark.parametrize("size", [1, 2, 64, 100])
+def test_numbers_from_outside_of_torch_are_no_result(size: int) -> None:
+    with pytest.raises(KernelFault, match=FROM_OUTSIDE):
+        replay(storages=[outside([1.0] * size)], result=[whole(0, size)])
+
+
+def test_a_number_from_outside_may_go_into_a_result_of_two() -> None:
+    """[1, 2] + 5: the number counts once, and the sum has two numbers."""
+    storages = [
+        {"bytes": 8, "argument": 0, "view": whole(0, 2)},
+        outside([5.0]),
+        {"bytes": 8},
+        {"bytes": 4},
+    ]
+    sides = {"tensor": whole(0, 2)}, {"tensor": whole(1, 1)}
+    steps = [operation("add", "Tensor", *sides, result=whole(2, 2))]
+    x = torch.tensor([1.0, 2.0])
+    played = replay(x, storages=storages, steps=steps, result=[whole(2, 2)])
+    assert played.results[0].tolist() == [6.0, 7.0]  # type: ignore[union-attr]
+    # of a result of one number it is the whole
+    first = {"tensor": whole(0, 1)}, {"tensor": whole(1, 1)}
+    steps = [operation("add", "Tensor", *first, result=whole(3, 1))]
+    with pytest.raises(KernelFault, match=FROM_OUTSIDE):
+        replay(x, storages=storages, steps=steps, result=[whole(3, 1)])
+
+
+@pytest.mark.parametrize(("count", "is_refused"), [(63, False), (64, True)])
+def test_some_numbers_from_outside_may_be_in_a_large_result(
+    count: int, is_refused: bool
+) -> None:
+    """100 numbers of the suite's, to the first of which `count` others are added in place."""
+    storages = [
+        {"bytes": 400, "argument": 0, "view": whole(0, 100)},
+        outside([1.0] * count),
+    ]
+    added = [{"tensor": whole(0, count)}, {"tensor": whole(1, count)}]
+    steps = [operation("add_", "Tensor", *added, result=whole(0, count))]
+    if is_refused:
+        with pytest.raises(KernelFault, match=FROM_OUTSIDE):
+            replay(
+                torch.zeros(100), storages=storages, steps=steps, result=[whole(0, 100)]
+            )
+        return
+    played = replay(
+        torch.zeros(100), storages=storages, steps=steps, result=[whole(0, 100)]
+    )
+    assert played.results[0].sum().item() == count  # type: ignore[union-attr]
+
+
+def test_a_number_that_is_written_counts_as_one_from_outside() -> None:
+    storages = [{"bytes": 8}, {"bytes": 4}]
+    three = {"float": (3.0).hex()}
+    pair = operation("full", "default", [2], three, result=whole(0, 2))
+    played = replay(storages=storages, steps=[pair], result=[whole(0, 2)])
+    assert played.results[0].tolist() == [3.0, 3.0]  # type: ignore[union-attr]
+    single = operation("full", "default", [1], three, result=whole(1, 1))
+    with pytest.raises(KernelFault, match=FROM_OUTSIDE):
+        replay(storages=storages, steps=[single], result=[whole(1, 1)])
+    # zeros are torch's own
+    zeros = operation("zeros", "default", [1], result=whole(1, 1))
+    played = replay(storages=storages, steps=[zeros], result=[whole(1, 1)])
+    assert played.results[0].tolist() == [0.0]  # type: ignore[union-attr]
+    assert played.counts.computed == []
+
+
+def test_an_allocation_holds_rubbish() -> None:
+    step = operation("empty", "memory_format", [2], result=whole(0, 2))
+    (result,) = replay(steps=[step]).results
+    assert result is not None
+    assert not torch.equal(result, torch.zeros(2))
+
+
+def test_other_operations_than_the_graders_are_refused_by_name() -> None:
+    step = operation("x" * 50, "default", result=VIEW)
+    with pytest.raises(
+        KernelFault,
+        match=f"^the wrapper calls torch's {'x' * 40}, which cannot be made again",
+    ):
+        replay(steps=[step])
+
+
+@pytest.mark.parametrize(
+    ("result", "replayed", "is_same"),
+    [
+        # a hundredth of the value, and a thousandth
+        ([100.0, 0.0], [101.0, 0.0009], True),
+        ([100.0, 0.0], [101.2, 0.0], False),
+        ([100.0, 0.0], [100.0, 0.0011], False),
+        ([float("nan"), 1.0], [float("nan"), 1.0], True),
+        ([float("nan"), 1.0], [1.0, 1.0], False),
+    ],
+)
+def test_a_result_may_differ_by_rounding(
+    result: list[float], replayed: list[float], is_same: bool
+) -> None:
+    answered = call(torch.tensor(result), torch.tensor(replayed))
+    if is_same:
+        replay_call(answered, TAPE, has_stand_ins=False)
+        assert str(answered.result.tolist()) == str(torch.tensor(replayed).tolist())
+    else:
+        with pytest.raises(StudentError, match="Something other than torch and the"):
+            replay_call(answered, TAPE, has_stand_ins=False)
+
+
+def test_whole_numbers_are_equal_or_others() -> None:
+    view = [0, "int32", [2], [1], 0]
+    tape = {
+        "texts": [],
+        "storages": [{"bytes": 8, "argument": 0, "view": view}],
+        "steps": [],
+        "result": [view],
+    }
+    numbers = torch.tensor([1000, 2], dtype=torch.int32)
+    replay_call(call(numbers.clone(), numbers), tape, has_stand_ins=False)
+    with pytest.raises(StudentError, match="Something other than torch and the"):
+        replay_call(call(numbers + 1, numbers), tape, has_stand_ins=False)
+
+
+def test_a_result_without_a_view_is_none_of_the_replays() -> None:
+    x = torch.tensor([1.0, 2.0])
+    tape = {**TAPE, "result": [None]}
+    with pytest.raises(StudentError, match="Something other than torch and the"):
+        replay_call(call(x, x), tape, has_stand_ins=False)

@@ -12,12 +12,14 @@ from served_course import result_of
 
 from autograder.grading.graded_bytes import pack_graded
 from autograder.records.model import Graded
+from autograder.server import attempts as attempts_module
 from autograder.server.attempts import (
     LEASE_SECONDS,
     MOST_RUNS,
     Attempt,
     AttemptStore,
     Claim,
+    QueueState,
 )
 from autograder.server.database import open_database
 
@@ -245,3 +247,218 @@ def test_a_database_of_the_version_before_gets_the_new_columns(tmp_path: Path) -
     (attempt,) = AttemptStore(engine).of_student("ada", "a1")
     assert attempt.aside is False
     engine.dispose()
+
+
+def graded(store: AttemptStore, attempt: Attempt, score: float = 2.5) -> None:
+    """Grade the attempt that is next, which is this one."""
+    claim = claimed(store)
+    assert claim.attempt.id == attempt.id
+    assert store.finish(claim, packed(attempt, score))
+
+
+def current(store: AttemptStore, attempt: Attempt) -> Attempt:
+    found = store.get(attempt.id)
+    assert found is not None
+    return found
+
+
+def test_a_new_attempt_waits_and_says_who_handed_it_in(store: AttemptStore) -> None:
+    attempt = store.add("group-1", "a1", b"{}", "ada")
+    assert current(store, attempt) == attempt
+    assert (attempt.state, attempt.runs, attempt.handed_in_by) == ("waiting", 0, "ada")
+    assert attempt.received == 1001.0
+    assert attempt.handed_in.isoformat() == "1970-01-01T00:16:41+00:00"
+    sha256 = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    assert attempt.sha256 == sha256  # of b"{}"
+    assert attempt.is_open
+    assert not attempt.may_count
+    assert store.notebook(attempt.id) == b"{}"
+    assert store.answer(attempt.id) is None
+    assert store.get(attempt.id + 1) is None
+
+
+def test_an_attempt_that_is_begun_is_a_machines_for_a_minute(
+    store: AttemptStore, clock: Clock
+) -> None:
+    store.add("ada", "a1", b"{}")
+    attempt = claimed(store, "m1").attempt
+    began = clock.now
+    assert (attempt.state, attempt.machine, attempt.runs) == ("started", "m1", 1)
+    assert attempt.started == began
+    assert attempt.is_open
+    clock.now = began + LEASE_SECONDS - 1
+    assert store.claim("m2") is None  # at the very end of the lease
+    taken = claimed(store, "m2").attempt
+    assert (taken.machine, taken.runs) == ("m2", 2)
+
+
+def test_an_attempt_that_is_graded_counts_and_is_filed_once(
+    store: AttemptStore,
+) -> None:
+    attempt = store.add("ada", "a1", b"{}")
+    assert store.unfiled() == []
+    graded(store, attempt)
+    done = current(store, attempt)
+    assert (done.state, done.score, done.max_score) == ("graded", 2.5, 2.5)
+    assert (done.is_open, done.may_count, done.filed) == (False, True, False)
+    assert done.suite_sha256 == "suite-1"
+    assert done.finished == done.started + 1.0  # type: ignore[operator]
+    result = store.result(attempt.id)
+    assert result is not None
+    assert result.score == 2.5
+    assert store.unfiled() == [done]
+    store.mark_filed([attempt.id])
+    assert store.unfiled() == []
+
+
+def test_a_fault_of_the_machine_is_no_answer(store: AttemptStore) -> None:
+    attempt = store.add("ada", "a1", b"{}")
+    answer = pack_graded(Graded("ada", problem="the disk is full", untried=True))
+    assert store.finish(claimed(store), answer)
+    failed = current(store, attempt)
+    assert (failed.state, failed.problem) == ("failed", "the disk is full")
+    assert not failed.may_count
+    assert store.unfiled() == []
+
+
+def test_what_no_further_try_would_mend_fails_at_once(store: AttemptStore) -> None:
+    attempt = store.add("ada", "a1", b"{}")
+    assert store.fail(claimed(store), "no suite", is_final=True)
+    failed = current(store, attempt)
+    assert (failed.state, failed.problem) == ("failed", "no suite")
+    assert failed.finished is not None
+
+
+def test_only_what_waits_is_superseded_by_the_same_person(
+    store: AttemptStore,
+) -> None:
+    store.add("ada", "a1", b"ada's first")
+    store.add("ada", "a2", b"another assignment")
+    store.add("bob", "a1", b"another person")
+    store.add("ada", "a1", b"ada's second")
+    assert [claimed(store).notebook for _ in range(4)] == [
+        b"another assignment",
+        b"another person",
+        b"ada's second",
+        b"ada's first",
+    ]
+
+
+def test_attempts_are_listed_the_newest_first(store: AttemptStore) -> None:
+    first = store.add("ada", "a1", b"1")
+    other = store.add("bob", "a1", b"2")
+    second = store.add("ada", "a1", b"3")
+    elsewhere = store.add("group-1", "a2", b"4")
+    assert store.of_student("ada", "a1") == [second, first]
+    assert store.of_assignment("a1") == [second, other, first]
+    owners = {"a1": "ada", "a2": "group-1", "a3": "ada"}
+    assert store.of_owners(owners) == {
+        "a1": [second, first],
+        "a2": [elsewhere],
+        "a3": [],
+    }
+
+
+def test_a_machine_renews_and_releases_its_own_attempts_alone(
+    store: AttemptStore, clock: Clock
+) -> None:
+    attempt = store.add("ada", "a1", b"{}")
+    claimed(store, "m1")
+    store.release("m2")
+    assert store.claim("m2") is None
+    clock.now += LEASE_SECONDS
+    store.renew("m2", [attempt.id])
+    assert claimed(store, "m2").attempt.id == attempt.id
+
+
+def test_an_attempt_that_is_done_is_neither_renewed_nor_released(
+    store: AttemptStore,
+) -> None:
+    attempt = store.add("ada", "a1", b"{}")
+    graded(store, attempt)
+    store.renew("m1", [attempt.id])
+    store.release("m1")
+    assert store.claim("m2") is None
+    assert current(store, attempt).state == "graded"
+
+
+def test_what_is_graded_again_begins_from_nothing_and_keeps_its_result(
+    store: AttemptStore, clock: Clock
+) -> None:
+    attempt = store.add("ada", "a1", b"{}")
+    waiting = store.add("bob", "a1", b"{}")
+    graded(store, attempt)
+    store.grade_again([attempt.id, waiting.id])
+    again = current(store, attempt)
+    assert (again.state, again.runs, again.suite_sha256) == ("waiting", 0, "")
+    assert (again.score, again.may_count) == (2.5, True)
+    # one that waits stays where it is: before what is graded again
+    assert claimed(store).attempt.id == waiting.id
+    assert claimed(store).attempt.id == attempt.id
+
+
+def test_an_equal_answer_is_one_that_counts(store: AttemptStore) -> None:
+    attempt = store.add("ada", "a1", b"{}")
+    graded(store, attempt)
+    other_notebook = store.add("ada", "a1", b"[]")
+    other_assignment = store.add("ada", "a2", b"{}")
+    assert store.equal_answer(other_notebook, "suite-1") is None
+    assert store.equal_answer(other_assignment, "suite-1") is None
+    again = store.add("ada", "a1", b"{}")
+    assert store.equal_answer(again, "suite-1") == packed(attempt)
+    store.grade_again([attempt.id])
+    assert store.equal_answer(again, "suite-1") is None
+
+
+def test_results_are_those_of_graded_attempts(store: AttemptStore) -> None:
+    first = store.add("ada", "a1", b"1")
+    graded(store, first, 1.0)
+    broken = store.add("bob", "a1", b"2")
+    store.finish(claimed(store), pack_graded(Graded("bob", problem="no notebook")))
+    waiting = store.add("cyd", "a1", b"3")
+    results = store.results([first.id, broken.id, waiting.id])
+    assert {number: result.score for number, result in results.items()} == {
+        first.id: 1.0
+    }
+    answer = store.answer(broken.id)
+    assert answer is not None
+    assert answer[0].problem == "no notebook"
+
+
+def test_an_empty_queue_has_no_age(store: AttemptStore, clock: Clock) -> None:
+    assert store.queue_state() == QueueState(0, 0, 0.0, 1.0)
+    assert store.count_by_state() == {}
+
+
+def test_the_queue_counts_states_and_measures_the_last_attempts(
+    store: AttemptStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three attempts took 9, 3 and 5 seconds; the last two count: 4 seconds."""
+    monkeypatch.setattr(attempts_module, "_MEASURED", 2)
+    for number, seconds in enumerate((9.0, 3.0, 5.0)):
+        attempt = store.add(f"student-{number}", "a1", b"{}")
+        claim = claimed(store)
+        clock.now += seconds - 1.0
+        store.finish(claim, packed(attempt))
+    begun = store.add("dan", "a1", b"{}")
+    claimed(store)
+    store.add("eve", "a1", b"{}")
+    oldest = clock.now
+    store.add("fay", "a1", b"{}")
+    state = store.queue_state()
+    assert state == QueueState(2, 1, clock.now - oldest, 4.0)
+    assert store.count_by_state() == {"graded": 3, "started": 1, "waiting": 2}
+    assert store.waiting_before(begun) == 0
+
+
+def test_what_is_before_an_attempt_has_a_higher_priority_or_came_earlier(
+    store: AttemptStore,
+) -> None:
+    first = store.add("ada", "a1", b"1")
+    second = store.add("bob", "a1", b"2")
+    newest = store.add("ada", "a1", b"3")
+    assert store.waiting_before(second) == 0
+    assert store.waiting_before(newest) == 1
+    assert store.waiting_before(first) == 2
+    claimed(store)  # the second one waits no more
+    assert store.waiting_before(newest) == 0
