@@ -117,9 +117,15 @@ class FeedbackSettings:
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardSettings:
-    """What `autograder leaderboard` calls people, and how large their weights may be."""
+    """What `autograder leaderboard` calls people, and the weights that are handed in for it.
+
+    Attributes:
+        weights: assignments that take a file of weights beside the notebook, with spaces between.
+        weights_mb: the largest such file.
+    """
 
     names: Annotated[str, one_of("nicknames", "names", "ids")] = "nicknames"
+    weights: Annotated[str, NAMES_IN_A_LINE] = ""
     weights_mb: Annotated[int, between(1, 1_000)] = 16
 
 

@@ -29,6 +29,7 @@ from autograder.intake.archive_entries import (
     archive_entries,
     folder_entries,
 )
+from autograder.intake.wanted_files import WantedFiles
 
 MAX_ENTRIES = 200_000
 """Files of every kind in a download."""
@@ -36,6 +37,8 @@ MAX_TAKEN = 20_000
 """Files that are taken out of a download."""
 MAX_TOTAL = 4_000_000_000
 """Bytes of all files together once unpacked: a class of 800 with 5 MB each."""
+MAX_WEIGHTS_TOTAL = 16_000_000_000
+"""Bytes of all weights together: a class of 1000 with 16 MB each."""
 MAX_WITHIN = 64_000_000
 """Bytes of an archive that a student handed in."""
 MAX_STATED_WITHIN = 1_000_000_000
@@ -133,21 +136,19 @@ def archive_stem(name: str) -> str:
 def open_upload(
     source: Path,
     scratch: Path,
-    file_limit: int,
-    describes: Callable[[str], bool],
+    wanted: WantedFiles,
 ) -> Upload:
-    """The notebooks in a folder or an archive, and the files that list their owners and times.
+    """The notebooks in a folder or an archive, weights beside them where the assignment takes any,
+    and the files that list their owners and times.
 
     Args:
         source: a folder, a .zip or a .tar (also .tar.gz, .tgz).
         scratch: an empty folder to unpack into.
-        file_limit: bytes of the largest file that is unpacked.
-        describes: says of a file's name whether the file lists owners or times of notebooks.
 
     Raises:
         KitError: no such file, not an archive, or too much in it.
     """
-    unpacker = _Unpacker(scratch, file_limit, describes)
+    unpacker = _Unpacker(scratch, wanted)
     name = printable_name(source)
     if source.is_dir():
         unpacker.unpack_download(partial(folder_entries, source))
@@ -179,19 +180,14 @@ def open_upload(
 class _Unpacker:
     """Unpacks the files that the kit reads; sizes are checked as stated and while bytes come."""
 
-    def __init__(
-        self,
-        scratch: Path,
-        file_limit: int,
-        describes: Callable[[str], bool],
-    ) -> None:
+    def __init__(self, scratch: Path, wanted: WantedFiles) -> None:
         self._scratch = scratch
-        self._file_limit = file_limit
-        self._describes = describes
+        self._wanted = wanted
         self._files: list[UploadedFile] = []
         self._skipped: list[SkippedFile] = []
         self._unpacked = 0
         self._total = 0
+        self._weights_total = 0
         self.last_entry = ""
 
     def upload(self) -> Upload:
@@ -218,7 +214,9 @@ class _Unpacker:
                 and not _is_system_file(parts)
                 and self._is_read(parts)
             ):
-                sizes.append((parts, entry.size))
+                # how large weights may be in all is bounded apart
+                is_weights = self._wanted.is_weights(parts[-1])
+                sizes.append((parts, 0 if is_weights else entry.size))
         crowded = _find_crowded(sizes)
         for folder, reason in crowded.items():
             self._skip("/".join(folder), folder, reason)
@@ -274,21 +272,17 @@ class _Unpacker:
             self._skip(name, owner, entry.problem)
         elif _ARCHIVE.search(file_name) and not within:
             self._open_hand_in(entry, parts)
-        elif not self._is_read(parts) or (within and notebook_stem(file_name) is None):
-            reason = _explain_skipped(file_name)
+        elif not self._is_read(parts) or (within and not self._is_work(file_name)):
+            reason = _explain_skipped(file_name, self._wanted)
             self._skip(
                 name,
                 owner,
                 reason or "not a notebook",
                 companion=not reason,
             )
-        elif entry.size > self._file_limit:
-            self._skip(
-                name,
-                owner,
-                f"larger than {self._file_limit >> 20} MB",
-            )
-        elif file := self._unpack(entry, self._file_limit):
+        elif reason := self._too_large(entry, file_name):
+            self._skip(name, owner, reason)
+        elif file := self._unpack(entry, self._wanted.limit(file_name)):
             inside = parts if within else ()
             self._files.append(
                 UploadedFile(
@@ -335,7 +329,7 @@ class _Unpacker:
         """The file with the member's bytes; None where the member is larger than it says, or
         damaged.
         """
-        if self._total + entry.size > MAX_TOTAL:
+        if self._total + entry.size > MAX_TOTAL + self._weights_total:
             raise KitError(
                 f"more than {MAX_TOTAL // 1_000_000_000} GB of notebooks: collect them in parts"
             )
@@ -347,12 +341,30 @@ class _Unpacker:
         self._total += written
         return target
 
+    def _too_large(self, entry: Entry, file_name: str) -> str:
+        """Why a file is too large to be unpacked; "" where it is not. Weights count apart: they
+        never keep a notebook from being collected.
+        """
+        limit = self._wanted.limit(file_name)
+        if entry.size > limit:
+            return f"larger than {limit >> 20} MB"
+        if self._wanted.is_weights(file_name):
+            if self._weights_total + entry.size > MAX_WEIGHTS_TOTAL:
+                return "more weights than are unpacked at once: collect in parts"
+            self._weights_total += entry.size
+        return ""
+
     def _is_read(self, parts: Parts) -> bool:
-        """Whether the kit reads a file of that path: a notebook, an archive, or a description."""
+        """Whether the kit reads a file of that path: a notebook, weights, an archive, or a
+        description.
+        """
         name = parts[-1]
-        if notebook_stem(name) is not None or _ARCHIVE.search(name):
+        if self._is_work(name) or _ARCHIVE.search(name):
             return True
-        return self._describes(name)
+        return self._wanted.describes(name)
+
+    def _is_work(self, name: str) -> bool:
+        return notebook_stem(name) is not None or self._wanted.is_weights(name)
 
     def _skip(
         self,
@@ -420,8 +432,10 @@ def _find_crowded(files: Sequence[tuple[Parts, int]]) -> dict[Parts, str]:
     }
 
 
-def _explain_skipped(name: str) -> str:
+def _explain_skipped(name: str, wanted: WantedFiles) -> str:
     """Why a file is skipped that may be somebody's work; "" for any other file."""
+    if wanted.has_weights_ending(name):
+        return wanted.misnamed_weights
     name = name.lower()
     if name.endswith((".html", ".htm")):
         return "a web page, not a notebook: ask for the .ipynb file"

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 
 from autograder.basics.errors import UnreadableSubmission
 from autograder.basics.handed_in import printable_name, read_handed_in
+from autograder.course import Course
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,9 +44,38 @@ class HandedInWeights:
     sha256: str
 
 
+def weights_name(assignment: str) -> str:
+    """The name of the file of weights: that of the assignment."""
+    return f"{assignment}{WEIGHTS_SUFFIX}"
+
+
 def weights_path(notebook: Path, assignment: str) -> Path:
-    """Where a notebook's weights lie: beside it, called like the assignment."""
-    return notebook.with_name(f"{assignment}{WEIGHTS_SUFFIX}")
+    """Where a notebook's weights lie: beside it."""
+    return notebook.with_name(weights_name(assignment))
+
+
+def weights_limit(course: Course, assignment: str) -> int:
+    """Bytes of the largest file of weights that the course takes beside a notebook; 0 where the
+    assignment takes none.
+    """
+    if assignment not in course.leaderboard.weights.split():
+        return 0
+    return course.leaderboard.weights_mb << 20
+
+
+def why_not_weights(name: str, data: bytes, assignment: str) -> str:
+    """Why a file that was handed in cannot be kept as weights, for the student; "" where it can.
+
+    No tensor is read: that needs torch, and happens where the leaderboard measures.
+    """
+    expected = weights_name(assignment)
+    if name != expected:
+        return f"{printable_name(name)}: the weights must be called {expected}"
+    try:
+        _read_settings(_read_header(data, name), name)
+    except UnreadableSubmission as problem:
+        return str(problem)
+    return ""
 
 
 def hash_weights(path: Path, limit_mb: int) -> str:
@@ -71,7 +101,7 @@ def read_weights(path: Path, limit_mb: int) -> HandedInWeights:
         raise UnreadableSubmission(
             f"{name}: weights are a regular file of at most {limit_mb} MB, no link and no folder"
         ) from None
-    settings = _read_settings(data, name)
+    settings = _read_settings(_read_header(data, name), name)
     # torch is loaded by whoever measures weights, and by nobody else who reads submissions
     from safetensors.torch import load
 
@@ -86,20 +116,47 @@ def read_weights(path: Path, limit_mb: int) -> HandedInWeights:
     )
 
 
-def _read_settings(data: bytes, name: str) -> SimpleNamespace:
-    """The settings in the header of a safetensors file, which is checked before it is parsed."""
+def _read_header(data: bytes, name: str) -> dict[str, Any]:
+    """The header of a safetensors file, whose length is checked before it is parsed.
+
+    Raises:
+        UnreadableSubmission: there is none, or the file ends before its last tensor does.
+    """
     length = int.from_bytes(data[:8], "little")
-    if length > min(_MAX_HEADER, len(data)):
+    if not data or length > min(_MAX_HEADER, len(data)):
         raise UnreadableSubmission(f"{name}: is no safetensors file; save it again")
     try:
         header = json.loads(data[8 : 8 + length])
-        settings = json.loads(header.get("__metadata__", {}).get("settings", "{}"))
-    except (ValueError, AttributeError, TypeError, RecursionError):
+        places = [
+            entry["data_offsets"]
+            for key, entry in header.items()
+            if key != "__metadata__"
+        ]
+        end = max((place[1] for place in places), default=0)
+        is_cut_off = 8 + length + end > len(data)
+    except (ValueError, AttributeError, TypeError, LookupError, RecursionError):
         raise UnreadableSubmission(
             f"{name}: its header cannot be read; save it again"
         ) from None
     if len(header) > _MAX_TENSORS:
         raise UnreadableSubmission(f"{name}: has more than {_MAX_TENSORS} tensors")
+    if is_cut_off:
+        raise UnreadableSubmission(f"{name}: is cut off; save it again")
+    return header  # type: ignore[no-any-return]
+
+
+def _read_settings(header: dict[str, Any], name: str) -> SimpleNamespace:
+    """The settings that stand in the header as JSON.
+
+    Raises:
+        UnreadableSubmission: they are no numbers and words.
+    """
+    try:
+        settings = json.loads(header.get("__metadata__", {}).get("settings", "{}"))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        raise UnreadableSubmission(
+            f"{name}: its header cannot be read; save it again"
+        ) from None
     is_plain = isinstance(settings, dict) and len(settings) <= _MAX_SETTINGS
     if not is_plain or not all(
         type(value) in (int, float, str) for value in settings.values()

@@ -34,8 +34,15 @@ from autograder.intake.collected import (
     read_collected,
     record_path,
 )
+from autograder.intake.handed_in_weights import (
+    WEIGHTS_SUFFIX,
+    weights_limit,
+    weights_name,
+    why_not_weights,
+)
 from autograder.intake.overlooked import PREVIOUS
 from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, timestamp
+from autograder.intake.wanted_files import WantedFiles
 from autograder.ledger import Identity, read_ledger
 from autograder.platforms.download_people import DownloadPeople
 from autograder.platforms.fill import read_own_table
@@ -88,16 +95,31 @@ def collect(
     table = read_own_table(roster) if roster else None
     rows = _read_people(origin, platform, table[0], roster) if table and roster else []
     with _only_collector(course) as scratch:
-        largest = course.limits.notebook_mb << 20
-        upload = open_upload(source, scratch, largest, _describes_some_download)
+        wanted = WantedFiles(
+            course.limits.notebook_mb << 20,
+            _describes_some_download,
+            assignment.name,
+            weights_limit(course, assignment.name),
+        )
+        upload = open_upload(source, scratch, wanted)
         with FileTransaction(
             course.kept, f"`autograder collect {assignment.name}`"
         ) as files:
             collection = _Collection(
-                course, assignment.name, origin, platform.download, rows, files
+                course,
+                assignment.name,
+                origin,
+                platform.download,
+                rows,
+                files,
+                wanted,
             )
+            # platforms tell owners by notebooks: weights find theirs by the same rules
+            described = [
+                file for file in upload.files if not wanted.is_weights(file.name)
+            ]
             download = Download(
-                upload.files,
+                described,
                 assignment.name,
                 collection.is_known_id,
                 collection.ledger.is_listed_id,
@@ -184,6 +206,7 @@ class _Collection:
         format_: DownloadFormat,
         rows: Sequence[Identity],
         files: FileTransaction,
+        wanted: WantedFiles,
     ) -> None:
         self.ledger = read_ledger(course)
         self._submitted = course.submitted
@@ -193,7 +216,9 @@ class _Collection:
         self._row_ids = {id_ for row in rows for id_ in row.ids}
         self._files = files
         self._earlier = read_collected(course.submitted, assignment)
+        self._wanted = wanted
         self._lines: list[str] = []
+        self._without_weights: list[str] = []
         self._people = DownloadPeople(self.ledger, origin, assignment, rows)
 
     def is_known_id(self, platform: str, id_: str) -> bool:
@@ -215,6 +240,8 @@ class _Collection:
                 f"there is{content}"
             )
         skipped = self._read_skipped(upload, find_owner)
+        weights, alone = self._read_weights(upload, find_owner, claims)
+        skipped += alone
         owners = [claim.owner for claim in claims]
         owners += [owner for _, owner in skipped if owner]
         download_name = printable_name(source.name)
@@ -229,7 +256,10 @@ class _Collection:
         for student in sorted(claims_of_students):
             claim = self._choose(claims_of_students[student], student)
             folder = self._submission_folder(student)
-            change, line = folder.install(claim.file.file, claim.owner.handed_in)
+            beside = self._choose_weights(student, claim, weights)
+            change, line = folder.install(
+                claim.file.file, claim.owner.handed_in, beside
+            )
             if line:
                 self._lines.append(f"{student}: {line}")
             if change:
@@ -242,6 +272,9 @@ class _Collection:
         lines += [*self._lines, *misnamed, *skipped_lines]
         for student, missing in not_taken.items():
             lines.append(f"{student}: has no notebook here: {missing.reason}")
+        if self._without_weights:
+            name = weights_name(self._assignment)
+            lines.append(f"without {name}: {', '.join(self._without_weights)}")
         record = self._update_record(download_name, arrivals, not_taken)
         if record.absent:
             absent = ", ".join(record.absent)
@@ -305,6 +338,52 @@ class _Collection:
                 (file, find_owner(UploadedFile(file.parts)) if is_work else None)
             )
         return owned
+
+    def _read_weights(
+        self, upload: Upload, find_owner: FindOwner, claims: Sequence[_Claim]
+    ) -> tuple[list[_Claim], list[tuple[SkippedFile, Owner | None]]]:
+        """The files of weights with their owners; and, as skipped, those of nobody who handed in
+        a notebook.
+        """
+        people = {claim.owner.identity for claim in claims}
+        weights = []
+        alone: list[tuple[SkippedFile, Owner | None]] = []
+        for file in upload.files:
+            if not self._wanted.is_weights(file.name):
+                continue
+            owner = find_owner(file)
+            if owner is not None and owner.identity in people:
+                weights.append(_Claim(file, owner))
+                continue
+            reason = "no notebook came with these weights"
+            skipped = SkippedFile(file.display_path, file.parts, reason)
+            alone.append((skipped, owner))
+        return weights, alone
+
+    def _choose_weights(
+        self, student: str, notebook: _Claim, weights: Sequence[_Claim]
+    ) -> dict[str, Path]:
+        """The weights that came with a notebook, by the name that the file gets. Whatever is wrong
+        with them becomes a line, and the notebook is collected all the same.
+        """
+        claims = [
+            claim
+            for claim in weights
+            if self._people.students[claim.owner.identity] == student
+            and claim.owner.attempt == notebook.owner.attempt
+        ]
+        if not self._wanted.weights_bytes:
+            return {}
+        if not claims:
+            self._without_weights.append(student)
+            return {}
+        best = max(claims, key=self._rank)
+        name = f"{best.owner.stem}{WEIGHTS_SUFFIX}"
+        content = best.file.file.read_bytes()
+        if reason := why_not_weights(name, content, self._assignment):
+            self._lines.append(f"{student}: {reason}; the notebook was taken alone")
+            return {}
+        return {weights_name(self._assignment): best.file.file}
 
     def _is_work(self, file: SkippedFile) -> bool:
         """Whether a file says that somebody handed something in: in a plain folder, a picture alone
@@ -380,24 +459,24 @@ class _Collection:
         del arrivals[student]
         self._earlier = replace(self._earlier, students=arrivals)
 
+    def _rank(self, claim: _Claim) -> tuple[object, ...]:
+        """Orders the files of one student; the largest is taken."""
+        owner, file = claim.owner, claim.file
+        is_named = owner.stem == self._assignment
+        file_rank = owner.rank or (timestamp(file.modified),)
+        return (
+            owner.attempt,
+            is_named,
+            not file.inside,
+            file_rank,
+            file.parts + file.inside,
+        )
+
     def _choose(self, claims: Sequence[_Claim], student: str) -> _Claim:
         """Choose the latest attempt; in one attempt the notebook that is called like the
         assignment, else the latest file.
         """
-
-        def rank(claim: _Claim) -> tuple[object, ...]:
-            owner, file = claim.owner, claim.file
-            is_named = owner.stem == self._assignment
-            file_rank = owner.rank or (timestamp(file.modified),)
-            return (
-                owner.attempt,
-                is_named,
-                not file.inside,
-                file_rank,
-                file.parts + file.inside,
-            )
-
-        best = max(claims, key=rank)
+        best = max(claims, key=self._rank)
         owner = best.owner
         if len(claims) > 1:
             left = ", ".join(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -22,8 +22,16 @@ class SubmissionFolder:
         self._path = path
         self._files = files
 
-    def install(self, notebook: Path, handed_in: datetime | None) -> tuple[str, str]:
+    def install(
+        self,
+        notebook: Path,
+        handed_in: datetime | None,
+        beside: Mapping[str, Path] | None = None,
+    ) -> tuple[str, str]:
         """Copy a notebook to its place, and move an earlier submission into `previous/`.
+
+        Args:
+            beside: files that came with the notebook, by the name that each gets.
 
         Returns:
             The change, "new", "replaced" or "unchanged", or "" where there can be none; and a line
@@ -35,9 +43,11 @@ class SubmissionFolder:
                 f"{printable_name(self._path)} is a link; nothing was written there",
             )
         place = self._path / f"{self._path.name}.ipynb"
+        new_files = {self._path / name: file for name, file in (beside or {}).items()}
+        new_files[place] = notebook
         earlier = self._contents()
-        is_notebook = place in earlier and place.is_file() and not place.is_symlink()
-        if is_notebook and filecmp.cmp(place, notebook, shallow=False):
+        changed = [path for path in new_files if not _is_same(path, new_files[path])]
+        if not changed:
             self._write_time(handed_in)
             return "unchanged", ""
         has_time = self._path / TIMESTAMP_FILE in earlier
@@ -45,9 +55,13 @@ class SubmissionFolder:
         if time and handed_in and handed_in < time:
             return "unchanged", "what is collected already is newer; kept it"
         line = ""
-        if earlier:
-            line = f"the earlier submission is kept in {PREVIOUS}/{self._move_aside(earlier)}"
-        self._files.write(place, notebook.read_bytes())
+        replaced = earlier
+        if place not in changed:  # other weights for the notebook that lies here
+            replaced = [path for path in changed if path in earlier]
+        if replaced:
+            line = f"the earlier submission is kept in {PREVIOUS}/{self._move_aside(replaced)}"
+        for path in changed if place not in changed else new_files:
+            self._files.write(path, new_files[path].read_bytes())
         self._write_time(handed_in)
         return "replaced" if earlier else "new", line
 
@@ -110,3 +124,9 @@ class SubmissionFolder:
         if handed_in is not None:
             text = handed_in.strftime("%Y-%m-%d %H:%M:%S.%f UTC")
             self._files.write(self._path / TIMESTAMP_FILE, text)
+
+
+def _is_same(path: Path, file: Path) -> bool:
+    """Whether a file lies at the path, and no link, with the bytes of another one."""
+    is_file = path.is_file() and not path.is_symlink()
+    return is_file and filecmp.cmp(path, file, shallow=False)

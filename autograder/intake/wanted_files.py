@@ -1,0 +1,42 @@
+"""Which files of a download the kit takes, and how large each may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autograder.intake.handed_in_weights import WEIGHTS_SUFFIX, weights_name
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFiles:
+    """The files that are taken out of an upload, beside archives, which are opened.
+
+    Attributes:
+        notebook_bytes: size of the largest notebook, and of the largest description.
+        describes: says of a file's name whether the file lists owners or times of notebooks.
+        assignment: the assignment's name, by which weights are called.
+        weights_bytes: size of the largest file of weights; 0 where none are taken.
+    """
+
+    notebook_bytes: int
+    describes: Callable[[str], bool]
+    assignment: str = ""
+    weights_bytes: int = 0
+
+    def has_weights_ending(self, name: str) -> bool:
+        """Whether a file may be meant as weights, under whatever name."""
+        return bool(self.weights_bytes) and name.lower().endswith(WEIGHTS_SUFFIX)
+
+    def is_weights(self, name: str) -> bool:
+        """Whether a file is called like the weights; platforms write more before the name."""
+        return self.has_weights_ending(name) and self.assignment in name
+
+    def limit(self, name: str) -> int:
+        """The most bytes of a file of that name."""
+        return self.weights_bytes if self.is_weights(name) else self.notebook_bytes
+
+    @property
+    def misnamed_weights(self) -> str:
+        """What to say of weights under another name."""
+        return f"the weights must be called {weights_name(self.assignment)}"
