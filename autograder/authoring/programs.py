@@ -15,6 +15,7 @@ from pathlib import Path
 
 from autograder.authoring.check_names import names_of_checks
 from autograder.course import Assignment, Course
+from autograder.intake.handed_in_weights import weights_limit
 from autograder.intake.released_notebook import load_release
 from autograder.student_tools.release_table import TABLE_SUFFIX
 
@@ -46,10 +47,13 @@ def student_programs(course: Course, assignment: Assignment) -> dict[str, bytes]
 def _table(course: Course, assignment: Assignment) -> str:
     """The released notebook, and the facts that `check.py` needs: nothing of suite or answers."""
     release = load_release(assignment)
+    limits = {name: getattr(course.limits, name) for name in LIMITS}
+    if weights := weights_limit(course, assignment.name):
+        limits["weights_mb"] = weights >> 20
     table = {
         "assignment": assignment.name,
         "companions": release.companions,
-        "limits": {name: getattr(course.limits, name) for name in LIMITS},
+        "limits": limits,
         "only_in_checks": names_of_checks(release),
         "release": json.loads(assignment.release.read_bytes()),
     }

@@ -21,6 +21,7 @@ from autograder.basics.errors import KitError, StaleBuild
 from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.whole_files import is_part
 from autograder.course import Assignment, Course
+from autograder.intake.handed_in_weights import weights_limit, weights_name
 from autograder.outputs.bundle import archive_entry
 from autograder.student_tools.release_table import TABLE_SUFFIX
 
@@ -158,6 +159,12 @@ def _readme(
     name = assignment.name
     *first, last = libraries or [""]
     listed = f"{', '.join(first)} and {last}" if first else last
+    beside = ""
+    if weights := weights_limit(course, name):
+        beside = (
+            f" For the leaderboard hand in `{weights_name(name)}`\n  beside it,"
+            f" at most {weights >> 20} MB, if you like."
+        )
     needed = f" with {listed}, and nothing else" if listed else ", and nothing else"
     return f"""# {course.about.name}: {name}
 
@@ -173,7 +180,7 @@ that, in the versions with which it is graded.
 - Before you hand in, save, and run `python check.py {name}.ipynb`: it runs the notebook from
   top to bottom and says
   what is left to do.
-- Hand in `{name}.ipynb`, under this name.
+- Hand in `{name}.ipynb`, under this name.{beside}
 
 Release `{version}`
 """

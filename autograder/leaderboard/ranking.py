@@ -26,6 +26,7 @@ from autograder.intake.handed_in_weights import (
     HandedInWeights,
     hash_weights,
     read_weights,
+    weights_limit,
     weights_path,
 )
 from autograder.intake.notebook import read_submission
@@ -105,6 +106,12 @@ def rank_class(request: LeaderboardRequest, tell: Tell) -> Ranking:
     if not measures:
         raise KitError(
             f"{assignment.name} has no leaderboard: docs/authoring.md says how a suite gets one"
+        )
+    takes_weights = any(measure.takes_weights for measure in measures)
+    if takes_weights and not weights_limit(course, assignment.name):
+        tell(
+            f"weights lie beside a notebook only where somebody put them there: with "
+            f'[leaderboard] weights = "{assignment.name}" in course.toml they are handed in'
         )
     suite = course_sha256(course, assignment)
     results = _current_results(request, suite, tell)

@@ -52,6 +52,7 @@ class Attempt:
         filed: whether the class's folders know of it.
         aside: whether it is part of a regrade, whose new result does not count yet.
         handed_in_by: who of a group handed it in; "" where the student did.
+        weights_note: what the student is told of the file of weights; "" where none is taken.
     """
 
     id: int
@@ -72,6 +73,7 @@ class Attempt:
     filed: bool
     aside: bool
     handed_in_by: str
+    weights_note: str
 
     @property
     def handed_in(self) -> datetime:
@@ -87,6 +89,22 @@ class Attempt:
     def may_count(self) -> bool:
         """Whether it was graded; while it is graded again, the result from before counts."""
         return self.state == "graded" or self.aside or self.score is not None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWeights:
+    """The file of weights of an attempt.
+
+    Attributes:
+        content: None where none came, or none that is kept.
+        note: what the student is told of it.
+    """
+
+    content: bytes | None = None
+    note: str = ""
+
+
+NO_WEIGHTS = KeptWeights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +162,29 @@ class AttemptStore:
         self._clock = clock
 
     def add(
-        self, student: str, assignment: str, notebook: bytes, handed_in_by: str = ""
+        self,
+        student: str,
+        assignment: str,
+        notebook: bytes,
+        handed_in_by: str = "",
+        weights: KeptWeights = NO_WEIGHTS,
     ) -> Attempt:
-        """Store a notebook that was handed in just now. It is on disk when this returns."""
+        """Store a notebook that was handed in just now, and the weights that came with it. Both
+        are on disk when this returns.
+        """
         while True:
             try:
-                return self._add(student, assignment, notebook, handed_in_by)
+                return self._add(student, assignment, notebook, handed_in_by, weights)
             except IntegrityError:
                 continue  # two tabs handed in at once: the other one has the number
 
     def _add(
-        self, student: str, assignment: str, notebook: bytes, handed_in_by: str
+        self,
+        student: str,
+        assignment: str,
+        notebook: bytes,
+        handed_in_by: str,
+        weights: KeptWeights,
     ) -> Attempt:
         own = (attempts.c.student == student) & (attempts.c.assignment == assignment)
         with self._engine.begin() as connection:
@@ -180,6 +210,8 @@ class AttemptStore:
                     state="waiting",
                     priority=NEWEST,
                     handed_in_by=handed_in_by,
+                    weights=weights.content,
+                    weights_note=weights.note,
                 )
                 .returning(*_COLUMNS)
             ).one()
@@ -232,6 +264,13 @@ class AttemptStore:
         with self._engine.connect() as connection:
             query = select(attempts.c.notebook).where(attempts.c.id == attempt_id)
             return bytes(connection.execute(query).scalar_one())
+
+    def weights(self, attempt_id: int) -> bytes | None:
+        """The weights that came with the notebook; None where none are kept."""
+        with self._engine.connect() as connection:
+            query = select(attempts.c.weights).where(attempts.c.id == attempt_id)
+            weights = connection.execute(query).scalar_one()
+        return None if weights is None else bytes(weights)
 
     def answer(self, attempt_id: int) -> tuple[Graded, bytes] | None:
         """The record of the graded attempt and the content of its result's file; None before."""

@@ -42,7 +42,6 @@ attempts = Table(
     Column("number", Integer, nullable=False),
     Column("received", Float, nullable=False),
     Column("sha256", String(64), nullable=False),
-    Column("notebook", LargeBinary, nullable=False),
     Column("state", String(10), nullable=False),
     Column("priority", Integer, nullable=False),
     Column("runs", Integer, nullable=False, default=0),
@@ -54,13 +53,18 @@ attempts = Table(
     Column("score", Float),
     Column("max_score", Float),
     Column("problem", Text, nullable=False, default=""),
-    Column("answer", LargeBinary),
     Column("filed", Boolean, nullable=False, default=False),
     Column("aside", Boolean, nullable=False, server_default=false()),
-    Column("proposal", LargeBinary),
     Column("handed_in_by", String(300), nullable=False, server_default=""),
+    Column("weights_note", Text, nullable=False, server_default=""),
+    # SQLite reads a row from its begin, page by page: what is large stands last
+    Column("answer", LargeBinary),
+    Column("proposal", LargeBinary),
+    Column("notebook", LargeBinary, nullable=False),
+    Column("weights", LargeBinary),
     UniqueConstraint("student", "assignment", "number"),
     Index("attempts_by_state", "state", "priority", "received"),
+    Index("attempts_by_end", "state", "finished", "started"),
 )
 """One row for each notebook that was handed in; `attempts.py` explains the columns."""
 
@@ -157,6 +161,8 @@ def open_database(address: str) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
     metadata.create_all(engine)
     _add_columns(engine)
+    for index in attempts.indexes:
+        index.create(engine, checkfirst=True)
     return engine
 
 

@@ -17,6 +17,7 @@ from autograder.basics.errors import KitError
 from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.locks import hold_lock
 from autograder.course import Course
+from autograder.intake.handed_in_weights import weights_name
 from autograder.ledger import Identity, Ledger, read_ledger
 from autograder.platforms.submission_folder import SubmissionFolder
 from autograder.records.model import Graded
@@ -111,12 +112,17 @@ def _file_attempt(
     ):
         notebook = Path(scratch) / "notebook.ipynb"
         notebook.write_bytes(store.notebook(attempt.id))
+        beside = {}
+        if weights := store.weights(attempt.id):
+            file = Path(scratch) / "weights"
+            file.write_bytes(weights)
+            beside[weights_name(attempt.assignment)] = file
         submission = SubmissionFolder(place, files)
-        change, line = submission.install(notebook, attempt.handed_in)
+        change, line = submission.install(notebook, attempt.handed_in, beside)
         if (
             change == "unchanged" and line
         ):  # an earlier attempt counts again: the later one yields
             submission.put_aside()
-            submission.install(notebook, attempt.handed_in)
+            submission.install(notebook, attempt.handed_in, beside)
     store_result(course.results, attempt.assignment, attempt.student, content or None)
     yield graded

@@ -16,13 +16,23 @@ from sqlalchemy import Engine
 from autograder.basics.errors import KitError
 from autograder.basics.times import shown_time
 from autograder.course import COURSE_FILE, Assignment, Course, load_course
+from autograder.intake.handed_in_weights import (
+    weights_limit,
+    weights_name,
+    why_not_weights,
+)
 from autograder.intake.reading import parse_notebook
 from autograder.ledger import Ledger, read_ledger
 from autograder.outputs.feedback_page import render_feedback
 from autograder.records.model import Result
 from autograder.reporting.marks_commands import read_uses
 from autograder.reporting.stored_marks import StoredMarks
-from autograder.server.attempts import Attempt, AttemptStore
+from autograder.server.attempts import (
+    NO_WEIGHTS,
+    Attempt,
+    AttemptStore,
+    KeptWeights,
+)
 from autograder.server.filing import file_attempts
 from autograder.server.people import PeopleStore, Role, Visitor
 from autograder.server.questions_asked import RequestStore
@@ -33,6 +43,20 @@ FILING_SECONDS = 2.0
 """How often newly graded attempts are put into the class's folders."""
 LOOK_SECONDS = 600.0
 """How often marks are looked at that no new attempt has moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that came with a notebook.
+
+    Attributes:
+        content: b"" where the file is larger than it may be.
+        size: bytes that came; more may have been sent.
+    """
+
+    name: str
+    content: bytes
+    size: int
 
 
 class HandInRefused(KitError):
@@ -174,8 +198,18 @@ class Office:
 
     # Handing in
 
-    def hand_in(self, student: str, assignment: Assignment, data: bytes) -> Attempt:
+    def hand_in(
+        self,
+        student: str,
+        assignment: Assignment,
+        data: bytes,
+        weights: SentFile | None = None,
+    ) -> Attempt:
         """Take a notebook, and put it into the queue. It is on disk when this returns.
+
+        Args:
+            weights: the second file that was sent. Whatever is wrong with it is noted, and the
+                notebook is taken all the same.
 
         Raises:
             HandInRefused: the course's rules do not allow it now, or the file is no notebook.
@@ -200,9 +234,30 @@ class Office:
         except (KitError, ValueError) as error:
             raise HandInRefused(str(error)) from error
         by = "" if owner == student else student
-        attempt = self.attempts.add(owner, assignment.name, data, by)
+        kept = self._keep_weights(assignment.name, weights)
+        attempt = self.attempts.add(owner, assignment.name, data, by, kept)
         self._wake_graders()
         return attempt
+
+    def weights_limit(self, assignment: str) -> int:
+        """Bytes of the largest file of weights beside a notebook; 0 where none is taken."""
+        return weights_limit(self.course, assignment)
+
+    def _keep_weights(self, assignment: str, sent: SentFile | None) -> KeptWeights:
+        """What is kept of a second file, and what the student is told of it."""
+        limit = self.weights_limit(assignment)
+        name = weights_name(assignment)
+        if not limit:
+            return NO_WEIGHTS
+        if sent is None:
+            return KeptWeights(note=f"{name} did not come with this notebook.")
+        problem = why_not_weights(sent.name, sent.content, assignment)
+        if sent.size > limit:
+            problem = f"{name}: is larger than {limit >> 20} MB"
+        if problem:
+            return KeptWeights(note=f"{problem}. The notebook counts without it.")
+        size = f"{sent.size / (1 << 20):.1f} MB"
+        return KeptWeights(sent.content, f"{name} came with it, {size}.")
 
     def place_in_queue(self, attempt: Attempt) -> tuple[int, float]:
         """How many attempts are graded before this one, and about how many seconds they take."""

@@ -21,7 +21,7 @@ from autograder.basics.safe_text import clean
 from autograder.basics.times import shown_time
 from autograder.outputs.pages import TEMPLATES as OUTPUT_TEMPLATES
 from autograder.outputs.pages import make_environment
-from autograder.server.office import Office
+from autograder.server.office import Office, SentFile
 from autograder.server.people import Role, Visitor
 from autograder.server.protection import RateLimits, check_token, form_token
 
@@ -139,10 +139,16 @@ def sign_in(request: Request, visitor: Visitor) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SentForm:
-    """The fields of a form that was sent, and the file in it (b"" for none)."""
+    """The fields of a form that was sent, and the files in it.
+
+    Attributes:
+        notebook: b"" where none came.
+        weights: None where none came.
+    """
 
     fields: Mapping[str, str]
-    file: bytes
+    notebook: bytes
+    weights: SentFile | None
 
     def text(self, name: str) -> str:
         """A field without the spaces around it, and without characters that a database or a
@@ -162,16 +168,34 @@ async def read_form(request: Request) -> SentForm:
         rates_of(request).forms.check(visitor.student)
     else:
         rates_of(request).sign_ins.check(request.client.host if request.client else "")
-    async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
+    form = await read_parts(request)
+    check_token(request, form.fields.get("token", ""))
+    return form
+
+
+async def read_parts(request: Request) -> SentForm:
+    """The fields and files of a form, from whatever page or program."""
+    async with request.form(max_files=2, max_fields=_MOST_FIELDS) as form:
         fields = {}
-        file = b""
+        notebook = b""
+        weights = None
         for name, value in form.items():
-            if isinstance(value, UploadFile):
-                file = await value.read()
-            else:
+            if not isinstance(value, UploadFile):
                 fields[name] = value
-    check_token(request, fields.get("token", ""))
-    return SentForm(fields, file)
+            elif name == "weights" and value.filename:
+                weights = await _read_weights(request, value)
+            elif name == "notebook":
+                notebook = await value.read()
+    return SentForm(fields, notebook, weights)
+
+
+async def _read_weights(request: Request, file: UploadFile) -> SentFile:
+    """A file of weights. A browser sends one without a name where none was chosen."""
+    assignment = request.path_params.get("assignment", "")
+    limit = office_of(request).weights_limit(assignment)
+    size = file.size or 0
+    content = await file.read() if size <= limit else b""
+    return SentFile(file.filename or "", content, size)
 
 
 def takes_form(

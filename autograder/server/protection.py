@@ -11,8 +11,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from python_multipart.multipart import parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -30,6 +32,8 @@ _HEADERS = {
 }
 UPLOAD_SECONDS = 120.0
 """How long a request's body may take to arrive: a notebook of 20 MB comes at 1.4 Mbit/s."""
+SLOWEST_UPLOAD = 170_000
+"""Bytes a second at which larger bodies may arrive, the same 1.4 Mbit/s."""
 _MOST_REMEMBERED = 10_000
 """So many people or addresses a limit remembers, before it forgets those who were quiet."""
 TOKEN = "form_token"
@@ -51,24 +55,42 @@ class UploadTooLarge(HTTPException):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class BodyBound:
+    """The most bytes that a request's body may have.
+
+    Attributes:
+        weights: whether it is a hand-in with weights: a form with more ends there, as if its last
+            file were whole, since weights that are too large must not cost the notebook.
+    """
+
+    most_bytes: int
+    weights: bool = False
+
+
 class LimitBodies:
     """Ends requests whose body is too long, or too slow, while it streams in, whatever length was
     announced.
+
+    Args:
+        bound_of: the bound for a path.
     """
 
-    def __init__(self, app: ASGIApp, most_bytes: Callable[[], int]) -> None:
+    def __init__(self, app: ASGIApp, bound_of: Callable[[str], BodyBound]) -> None:
         self._app = app
-        self._most_bytes = most_bytes
+        self._bound_of = bound_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, counting its bytes."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        most_bytes = self._most_bytes()
+        bound = self._bound_of(scope["path"])
+        boundary = _form_boundary(scope) if bound.weights else b""
         received = 0
         is_whole = False
-        end = asyncio.get_running_loop().time() + UPLOAD_SECONDS
+        seconds = max(UPLOAD_SECONDS, bound.most_bytes / SLOWEST_UPLOAD)
+        end = asyncio.get_running_loop().time() + seconds
 
         async def count() -> Message:
             nonlocal received, is_whole
@@ -80,13 +102,25 @@ class LimitBodies:
                 raise HTTPException(
                     408, "this took too long to arrive: try again"
                 ) from None
-            received += len(message.get("body", b""))
+            body = message.get("body", b"")
+            received += len(body)
             is_whole = not message.get("more_body", False)
-            if received > most_bytes:
+            if received <= bound.most_bytes:
+                return message
+            if not boundary:
                 raise UploadTooLarge
-            return message
+            is_whole = True
+            allowed = body[: max(0, len(body) + bound.most_bytes - received)]
+            last = b"\r\n--" + boundary + b"--\r\n"
+            return {"type": "http.request", "body": allowed + last, "more_body": False}
 
         await self._app(scope, count, send)
+
+
+def _form_boundary(scope: Scope) -> bytes:
+    """What stands between the parts of a form with files; b"" for any other body."""
+    kind = dict(scope["headers"]).get(b"content-type", b"")
+    return parse_options_header(kind)[1].get(b"boundary", b"")
 
 
 class AddHeaders:

@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from autograder.course import Assignment
+from autograder.intake.handed_in_weights import weights_name
 from autograder.server.attempts import Attempt
 from autograder.server.office import HandInRefused, Office
 from autograder.server.pages_base import (
@@ -19,6 +20,7 @@ from autograder.server.pages_base import (
     own_address,
     page,
     rates_of,
+    read_parts,
     root_of,
     takes_form,
     visitor_of,
@@ -79,6 +81,8 @@ def assignment_page(request: Request, problem: str = "") -> Response:
         status=400 if problem else 200,
         view=office.assignment_view(visitor.student, assignment.name),
         submit=office.course.submit,
+        weights_name=weights_name(assignment.name),
+        weights_mb=office.weights_limit(assignment.name) >> 20,
         problem=problem,
     )
 
@@ -89,7 +93,9 @@ def hand_in(request: Request, visitor: Visitor, form: SentForm) -> Response:
     rates_of(request).hand_ins.check(visitor.student)
     assignment = assignment_of(request)
     try:
-        attempt = office_of(request).hand_in(visitor.student, assignment, form.file)
+        attempt = office_of(request).hand_in(
+            visitor.student, assignment, form.notebook, form.weights
+        )
     except HandInRefused as refusal:
         return assignment_page(request, str(refusal))
     return go_to(request, f"/attempts/{attempt.id}")
@@ -178,14 +184,19 @@ def _student_with_key(request: Request, office: Office) -> str:
 
 
 async def hand_in_by_key(request: Request) -> Response:
-    """Take the notebook that is the body of the request."""
+    """Take the notebook that is the body of the request, or a form with notebook and weights."""
     office = office_of(request)
     student = await run_in_threadpool(_student_with_key, request, office)
     rates_of(request).hand_ins.check(student)
     assignment = await run_in_threadpool(assignment_of, request)
-    data = await request.body()
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        form = await read_parts(request)
+    else:
+        form = SentForm({}, await request.body(), None)
     try:
-        attempt = await run_in_threadpool(office.hand_in, student, assignment, data)
+        attempt = await run_in_threadpool(
+            office.hand_in, student, assignment, form.notebook, form.weights
+        )
     except HandInRefused as refusal:
         return JSONResponse({"problem": str(refusal)}, 400)
     return JSONResponse(_describe(request, office, attempt), 201)
@@ -204,6 +215,7 @@ def _describe(request: Request, office: Office, attempt: Attempt) -> dict[str, o
         "number": attempt.number,
         "state": attempt.state,
         "problem": attempt.problem,
+        "weights": attempt.weights_note,
         "page": str(request.url_for("attempt", attempt=attempt.id)),
     }
     if attempt.is_open:

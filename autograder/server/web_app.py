@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 
 from starlette.applications import Starlette
@@ -32,10 +33,16 @@ from autograder.server.pages_base import (
     style_sheet,
     visitor_or_none,
 )
-from autograder.server.protection import AddHeaders, LimitBodies, RateLimits
+from autograder.server.protection import (
+    AddHeaders,
+    BodyBound,
+    LimitBodies,
+    RateLimits,
+)
 
 _FORM_BYTES = 64 << 10
 """What a form puts around a notebook."""
+_HAND_IN = re.compile(r"/assignments/([^/]+)/(?:hand-in|attempts)$")
 _SESSION_DAYS = 14
 _WORDS = {
     400: "This cannot be understood.",
@@ -62,7 +69,7 @@ def make_app(
         Middleware(AddHeaders),
         Middleware(
             LimitBodies,
-            most_bytes=lambda: (office.course.limits.notebook_mb << 20) + _FORM_BYTES,
+            bound_of=lambda path: _body_bound(office, path),
         ),
         Middleware(
             SessionMiddleware,
@@ -103,6 +110,14 @@ def make_app(
     app.state.hub = hub
     app.state.rates = RateLimits()
     return app
+
+
+def _body_bound(office: Office, path: str) -> BodyBound:
+    """The most bytes of a request: a form around a notebook, and weights where it hands any in."""
+    notebook = (office.course.limits.notebook_mb << 20) + _FORM_BYTES
+    match = _HAND_IN.search(path)
+    weights = office.weights_limit(match[1]) if match else 0
+    return BodyBound(notebook + weights, weights=bool(weights))
 
 
 def style(_: Request) -> Response:

@@ -112,7 +112,8 @@ def main(arguments: Sequence[str], program: Path) -> int:
         _print_progress(path.parent, matched, unwritten, passed)
     status = _print_findings(findings)
     if flag == SUBMIT and (status == 0 or _wants_to_go_on()):
-        return submit(path, matched.table.release.assignment, address)
+        release, limits = matched.table.release, matched.table.limits
+        return submit(path, release.assignment, address, limits.get("weights_mb", 0))
     return status
 
 

@@ -1,5 +1,7 @@
 """Hands a notebook in at the course's server: `python check.py NOTEBOOK --submit [ADDRESS]`.
 
+Weights that lie beside the notebook go with it, where the course takes any for its leaderboard.
+
 The address and the student's key are asked for once and kept in `~/.attention_kit.json`, which
 nobody else may read. It needs the standard library alone.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import secrets
 import time
 import urllib.error
 import urllib.request
@@ -19,23 +22,34 @@ KEPT = Path.home() / ".attention_kit.json"
 _TIMEOUT = 60.0  # seconds
 _PATIENCE = 900.0
 _LONGEST_PAUSE = 5.0
+_BYTES = "application/octet-stream"
 
 
 class SubmitRefused(Exception):
     """The notebook was not handed in; the message says why, for the student."""
 
 
-def submit(path: Path, assignment: str, address: str) -> int:
+def submit(path: Path, assignment: str, address: str, weights_mb: int = 0) -> int:
     """Hand a notebook in, wait for its result, and print both; returns the exit status.
 
     Args:
         address: the server's; "" for the one of the last time.
+        weights_mb: the largest file of weights beside the notebook; 0 where none is taken.
     """
     try:
         address, key = _address_and_key(address)
         url = f"{address}/api/assignments/{assignment}/attempts"
-        attempt = _ask(url, key, path.read_bytes())
+        body, kind = path.read_bytes(), _BYTES
+        weights = path.with_name(f"{assignment}.safetensors")
+        if weights_mb and weights.is_file():
+            if weights.stat().st_size > weights_mb << 20:
+                print(f"{weights.name} stays here: it is larger than {weights_mb} MB.")
+            else:
+                body, kind = _make_form({"notebook": path, "weights": weights})
+        attempt = _ask(url, key, body, kind)
         print(f"Handed in: attempt {attempt['number']} at {assignment}.")
+        if note := attempt.get("weights"):
+            print(note)
         attempt = _wait(f"{address}/api/attempts/{attempt['attempt']}", key, attempt)
     except SubmitRefused as problem:
         print(f"Not handed in: {problem}")
@@ -46,6 +60,20 @@ def submit(path: Path, assignment: str, address: str) -> int:
         print(f"It could not be graded: {attempt['problem']}")
     print(f"Your page: {attempt['page']}")
     return 0
+
+
+def _make_form(files: dict[str, Path]) -> tuple[bytes, str]:
+    """The body of a form with these files, by their fields' names, and its type."""
+    boundary = secrets.token_hex(16)
+    parts = []
+    for field, path in files.items():
+        head = (
+            f"--{boundary}\r\nContent-Disposition: form-data; "
+            f'name="{field}"; filename="{path.name}"\r\n\r\n'
+        )
+        parts += [head.encode(), path.read_bytes(), b"\r\n"]
+    parts.append(f"--{boundary}--\r\n".encode())
+    return b"".join(parts), f"multipart/form-data; boundary={boundary}"
 
 
 def _wait(url: str, key: str, attempt: dict[str, Any]) -> dict[str, Any]:
@@ -61,16 +89,15 @@ def _wait(url: str, key: str, attempt: dict[str, Any]) -> dict[str, Any]:
     return attempt
 
 
-def _ask(url: str, key: str, data: bytes | None = None) -> dict[str, Any]:
+def _ask(
+    url: str, key: str, data: bytes | None = None, kind: str = _BYTES
+) -> dict[str, Any]:
     """The server's answer.
 
     Raises:
         SubmitRefused: it refuses, or does not answer.
     """
-    headers = {
-        "Authorization": f"Bearer {key}",
-        "Content-Type": "application/octet-stream",
-    }
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
     request = urllib.request.Request(url, data, headers)
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:

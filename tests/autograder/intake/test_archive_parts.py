@@ -25,6 +25,7 @@ from autograder.intake.archives import (
     _find_crowded,
     _split_path,
 )
+from autograder.intake.wanted_files import WantedFiles
 
 HEADER = 100
 
@@ -130,7 +131,8 @@ def test_paths_of_members(name: str, parts: tuple[str, ...] | None) -> None:
     ],
 )
 def test_what_may_be_somebodys_work_has_a_reason(name: str, reason: str) -> None:
-    assert _explain_skipped(name) == reason
+    wanted = WantedFiles(1000, lambda name: False)
+    assert _explain_skipped(name, wanted) == reason
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import io
 import json
 import re
 import socket
+import struct
 import sys
 import time
 import zipfile
@@ -135,6 +136,22 @@ def _zip() -> bytes:
     return data.getvalue()
 
 
+_LONG = 1_000_000
+WEIGHTS = [
+    ("vault.safetensors", struct.pack("<Q", (1 << 64) - 1) + b"{}"),
+    ("vault.safetensors", struct.pack("<Q", _LONG) + b"[" * _LONG),
+    ("vault.safetensors", struct.pack("<Q", _LONG) + b'{"a":' * (_LONG // 5)),
+    ("vault.safetensors", struct.pack("<Q", 20_000) + b"1" * 20_000),
+    ("vault.safetensors", b"\x80\x04\x8c\x02os\x8c\x06system\x93."),
+    ("vault.safetensors", b"PK\x03\x04" + bytes(100)),
+    ("../../vault.safetensors", struct.pack("<Q", 2) + b"{}"),
+    (f"{_MARKUP}.safetensors", struct.pack("<Q", 2) + b"{}"),
+    ("vault.safetensors", bytes(100 << 20)),
+]
+"""Name and content of what is handed in as weights: headers that are huge, deep, or one number of
+20,000 digits; a pickle, a zip; names that are paths or markup; and a hundred times too many bytes.
+"""
+
 BODIES = {
     "a zip of a notebook and of 20 MB of zeros": _zip(),
     "a compressed notebook": gzip.compress(_RIGHT),
@@ -245,6 +262,7 @@ def attack_server(
     course = built_course(root, lambda path: write_vault(path, HIDDEN_INI))
     with (root / "course.toml").open("a", encoding="utf-8") as settings:
         settings.write(f'[server]\ninstructors = "{INSTRUCTOR}"\n')
+        settings.write('[leaderboard]\nweights = "vault"\nweights_mb = 1\n')
     (root / "gradebook.db").unlink()  # the corpus's is no database, and pages read it
     (root / ".autograder").mkdir(exist_ok=True)
     engine = open_database(f"sqlite:///{root / '.autograder' / 'server.db'}")
@@ -255,6 +273,7 @@ def attack_server(
             door = Door(server, PeopleStore(engine), findings)
             with slow_uploads(server, door.key_of("slow"), 15):
                 expected = _hand_in_all(door, yard, attacks, findings)
+                expected |= _hand_in_weights(door, yard, findings)
                 knock_wrongly(door, findings)
                 attempts = wait_until_graded(AttemptStore(engine))
             findings.wrong += judge(attempts, expected)
@@ -311,6 +330,27 @@ def _hand_in_all(
             findings.refused += 1
         else:
             findings.wrong.append(f"{attack.name!a}: status {status}")
+    return expected
+
+
+def _hand_in_weights(door: Door, yard: Yard, findings: Findings) -> dict[str, Attack]:
+    """Hand right notebooks in with hostile weights beside them: each is taken, and stored whole;
+    of the weights nothing is kept.
+    """
+    expected = {}
+    for number, (name, content) in enumerate(WEIGHTS):
+        honest = Attack(f"weights-{number}")
+        notebook = yard.notebook(honest)
+        with door.sign_in(honest.name) as browser:
+            token = token_of(browser.get("/").text)
+            files = {"notebook": ("a.ipynb", notebook), "weights": (name, content)}
+            sent = browser.post(
+                "/assignments/vault/hand-in", data={"token": token}, files=files
+            )
+            if "The notebook counts without it" not in sent.text:
+                findings.wrong.append(f"{honest.name}: status {sent.status_code}")
+            door.look_at(browser, sent.url.path)
+        expected[honest.name] = honest
     return expected
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from autograder.server import protection
-from autograder.server.protection import LimitBodies, RateLimit
+from autograder.server.protection import BodyBound, LimitBodies, RateLimit
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_body_that_does_not_arrive_is_given_up(
     async def send(message: Message) -> None:
         raise AssertionError("nothing is answered")
 
-    app = LimitBodies(read_body, most_bytes=lambda: 10)
+    app = LimitBodies(read_body, bound_of=lambda path: BodyBound(10))
     with pytest.raises(HTTPException) as refused:
-        asyncio.run(app({"type": "http"}, receive, send))
+        asyncio.run(app({"type": "http", "path": "/"}, receive, send))
     assert refused.value.status_code == 408

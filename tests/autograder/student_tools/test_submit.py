@@ -142,3 +142,36 @@ def test_what_could_not_be_graded_has_its_reason(
         "It could not be graded: has no cell of this assignment"
         in capsys.readouterr().out
     )
+
+
+def test_weights_beside_the_notebook_go_with_it(
+    address: str,
+    notebook: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    type_in(monkeypatch, "right-key")
+    monkeypatch.setattr("secrets.token_hex", lambda count: "edge")
+    notebook.with_name("tiny.safetensors").write_bytes(b"numbers")
+    assert submit(notebook, "tiny", address, weights_mb=1) == 0
+    assert submit(notebook, "tiny", address) == 0, "a course that takes none"
+    form = (
+        b'--edge\r\nContent-Disposition: form-data; name="notebook"; filename="tiny.ipynb"\r\n\r\n'
+        b"{}\r\n--edge\r\nContent-Disposition: form-data; "
+        b'name="weights"; filename="tiny.safetensors"\r\n\r\nnumbers\r\n--edge--\r\n'
+    )
+    assert Handler.bodies == [form, b"{}"]
+
+
+def test_weights_that_are_too_large_stay_and_the_notebook_goes(
+    address: str,
+    notebook: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    type_in(monkeypatch, "right-key")
+    notebook.with_name("tiny.safetensors").write_bytes(b"x" * ((1 << 20) + 1))
+    assert submit(notebook, "tiny", address, weights_mb=1) == 0
+    assert Handler.bodies == [b"{}"]
+    printed = capsys.readouterr().out
+    assert printed.startswith("tiny.safetensors stays here: it is larger than 1 MB.\n")
