@@ -154,7 +154,12 @@ NEVER = [
 def test_what_no_setting_can_be_is_refused_in_one_line(
     tmp_path: Path, setting: str, value: str
 ) -> None:
-    may_be_empty = ("course.timezone", "gradebook.db_url", "submit.groups")
+    may_be_empty = (
+        "course.timezone",
+        "gradebook.db_url",
+        "submit.groups",
+        "leaderboard.weights",
+    )
     if value == '""' and (
         setting in may_be_empty
         or setting.startswith(("canvas.", "moodle.", "classroom.", "server."))
