@@ -73,7 +73,7 @@ class Attempt:
     filed: bool
     aside: bool
     handed_in_by: str
-    weights_note: str
+    weights_note: str = ""
 
     @property
     def handed_in(self) -> datetime:
