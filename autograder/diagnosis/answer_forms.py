@@ -54,8 +54,8 @@ def _is_of_right_kind(answer: Any, right: Any) -> bool:
 
 
 def describe_numbers(sights: Sequence[Sight]) -> str:
-    """Which parts, or how many numbers, of the wrong answers are right; "" where that says nothing:
-    whole numbers, and yes and no, are often right by chance.
+    """Which parts, or how many numbers, of the wrong answers are right; "" where that says nothing.
+    Of whole numbers, and of yes and no, it is told how many are wrong: many are right by chance.
 
     Args:
         sights: of tests that compare numbers with the right ones.
@@ -77,6 +77,12 @@ def describe_numbers(sights: Sequence[Sight]) -> str:
     if not any(_count_right(answer, right) for answer, right in pairs):
         return "None of the numbers in your wrong answers is right."
     floats = [(answer, right) for answer, right in pairs if right.dtype.kind == "f"]
+    if not floats:
+        size = sum(right.size for _, right in pairs)
+        wrong = size - sum(_count_right(answer, right) for answer, right in pairs)
+        if not wrong:
+            return ""
+        return f"{wrong} of the {size} entries in your wrong answers are wrong."
     if len(floats) < len(pairs):
         return ""
     # many wrong answers have zeros where zeros are right
@@ -90,7 +96,7 @@ def describe_numbers(sights: Sequence[Sight]) -> str:
 
 def _parts_in_words(sights: Sequence[Sight]) -> str:
     """Which parts of an answer in parts are right in all wrong answers, and which are in none; ""
-    where the parts are others, or one is right here and wrong there.
+    where the parts are others, or each is right in some.
     """
     verdicts: dict[str, set[bool]] = {}
     for sight in sights:
@@ -101,10 +107,14 @@ def _parts_in_words(sights: Sequence[Sight]) -> str:
             verdicts.setdefault(name, set()).add(is_right)
     right = [name for name, seen in verdicts.items() if seen == {True}]
     wrong = [name for name, seen in verdicts.items() if seen == {False}]
-    if not wrong or len(right) + len(wrong) < len(verdicts):
+    if not wrong:
         return ""
-    if not right:
+    if len(wrong) == len(verdicts):
         return "In the calls that are wrong, no part of your answer is right."
+    if len(right) + len(wrong) < len(verdicts):
+        is_or_are = "is" if len(wrong) == 1 else "are"
+        never_right = f"{_listed(wrong)} of your answer {is_or_are} never right"
+        return f"In the calls that are wrong, {never_right}."
     is_or_are = "is" if len(right) == 1 else "are"
     return (
         f"In the calls that are wrong, {_listed(right)} of your answer {is_or_are} right, and "

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from autograder.diagnosis.asking import Asker, is_answered
 from autograder.diagnosis.evidence import fit_by_evidence, say_what_is_shared
+from autograder.diagnosis.failure_words import describe_failures
 from autograder.diagnosis.fewest_mistakes import (
     MOST_NAMED,
     choose_fewest,
@@ -144,7 +145,10 @@ class Diagnostician:
             return NamedMistakes(diagnoses[0], tuple(diagnoses[1:]), prices)
         evidence = _find_evidence_elsewhere(chosen, answer, asker, is_free=is_free)
         if evidence is None:
-            return NamedMistakes(None, tuple(diagnoses), prices)
+            text = ""
+            if not diagnoses:
+                text = describe_failures(answer, charged, is_free=is_free)
+            return NamedMistakes(None, tuple(diagnoses), prices, text)
         if evidence.is_repair:
             # a refusal that is withheld since no value is right comes back with the repair
             repaired = (evidence.tests | withheld).intersection(charged)

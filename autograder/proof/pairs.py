@@ -1,10 +1,14 @@
-"""Two laws of prices, tried on several known mistakes in one answer: together they cost no more
-than the sum of their prices, and no less than the dearest of them.
+"""Two laws of prices, tried on several known mistakes in one answer.
 
-By the second law, mending one of two faults never lowers a score, and adding one never raises it.
-The law holds as far as tests see both faults: two can undo each other, and then fewer tests fail
-than one alone would lose. A mistake that answers differently each time is not named where it
-stands alone, and has no price to compare with.
+* Together they cost no less than the dearest of them by itself. So mending one of two faults never
+  lowers a score, and adding one never raises it. The law holds as far as tests see both faults: two
+  can undo each other, and then fewer tests fail than one alone would lose.
+* Together they cost no more than their sum, and the points of tests that only both together fail.
+  Two changes may meet in one line and make a third mistake, which has a price of its own, or one
+  that nobody knows, which costs its tests. So the law holds where one of them is named.
+
+A mistake that answers differently each time is not named where it stands alone, and has no price to
+compare with.
 """
 
 from __future__ import annotations
@@ -28,13 +32,13 @@ class Loss:
 
     Attributes:
         points: as graded.
-        by_tests: the points of the tests that failed.
-        is_named: whether a known mistake was named.
+        failed: the points of each test that failed.
+        named: the mistakes that were named.
     """
 
     points: float
-    by_tests: float
-    is_named: bool = True
+    failed: Mapping[str, float]
+    named: frozenset[str]
 
 
 def combine_mistakes(
@@ -76,25 +80,27 @@ def price_problems(
     """Prices of several mistakes in one answer that break a law. Only the question of the mistakes
     is graded.
     """
-    losses: dict[
-        str, Loss
-    ] = {}  # in each grader's process: a mistake is in many groups
+    # in each grader's process: a mistake is in many groups
+    losses: dict[str, Loss] = {}
 
     def measure(client: HostClient, answer: KnownAnswer) -> Loss:
         (graded,) = grade_answer(bench, client, answer, [answer.question])
-        failed = sum(
-            test.max_points for test in graded.tests if test.outcome != "passed"
-        )
-        return Loss(
-            graded.max_score - graded.score, failed, graded.diagnosis is not None
-        )
+        failed = {
+            test.name: test.max_points
+            for test in graded.tests
+            if test.outcome != "passed"
+        }
+        named = [slip.mistake for slip in graded.slips]
+        if graded.diagnosis is not None:
+            named.append(graded.diagnosis.mistake)
+        return Loss(graded.max_score - graded.score, failed, frozenset(named))
 
     def compare(client: HostClient, answer: KnownAnswer) -> list[str]:
         for mistake in groups[answer]:
             if mistake.name not in losses:
                 losses[mistake.name] = measure(client, mistake)
-        alone = [losses[mistake.name] for mistake in groups[answer]]
-        if not all(loss.is_named for loss in alone):
+        alone = {mistake.name: losses[mistake.name] for mistake in groups[answer]}
+        if not all(loss.named for loss in alone.values()):
             return []
         broken = broken_laws(measure(client, answer), alone)
         return [f"{answer.question}/{answer.name}: {law}" for law in broken]
@@ -105,16 +111,25 @@ def price_problems(
 
 def broken_laws(
     together: Loss,
-    alone: Sequence[Loss],
+    alone: Mapping[str, Loss],
 ) -> Iterator[str]:
-    """The laws that the price of several mistakes in one answer breaks, beside the price of each
-    by itself.
+    """The laws that the price of several mistakes in one answer breaks.
+
+    Args:
+        alone: the loss of each mistake by itself.
     """
-    most = sum(loss.points for loss in alone)
-    dearest = max(loss.points for loss in alone)
-    if together.points > most + _ROUNDING:
+    failed_alone = set[str]().union(*[loss.failed for loss in alone.values()])
+    only_together = [
+        points for test, points in together.failed.items() if test not in failed_alone
+    ]
+    by_themselves = sum(loss.points for loss in alone.values())
+    most = by_themselves + sum(only_together)
+    is_named = not together.named.isdisjoint(alone)
+    if is_named and together.points > most + _ROUNDING:
         yield f"together they lose {together.points:g} points, and by themselves {most:g}"
-    if together.points < min(dearest, together.by_tests) - _ROUNDING:
+    dearest = max(loss.points for loss in alone.values())
+    by_tests = sum(together.failed.values())
+    if together.points < min(dearest, by_tests) - _ROUNDING:
         yield (
             f"together they lose {together.points:g} points, and one of them by itself {dearest:g}"
         )

@@ -300,9 +300,29 @@ def test_objects_are_compared_by_their_attributes() -> None:
     assert evidence.text.startswith("All numbers in your answers are right")
 
 
-def test_whole_numbers_that_are_right_by_chance_are_not_counted() -> None:
-    answer, right = torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 0, 1])
-    assert find_evidence(sight_of(answer, right), ["first"], ["first"]) is None
+def test_of_whole_numbers_the_wrong_ones_are_counted() -> None:
+    """Three of five are right, by chance maybe."""
+    answer, right = torch.tensor([0, 1, 1, 0, 1]), torch.tensor([0, 1, 0, 1, 1])
+    evidence = find_evidence(sight_of(answer, right), ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text == "2 of the 5 entries in your wrong answers are wrong."
+
+
+def test_a_part_that_is_never_right_is_named_beside_one_that_sometimes_is() -> None:
+    calls = (
+        ({"rate": 12.0, "limit": "peak"}, {"rate": 3.0, "limit": "peak"}),
+        ({"rate": 8.0, "limit": "peak"}, {"rate": 2.0, "limit": "memory"}),
+    )
+    placed = [
+        (place, sight)
+        for place, (answer, right) in enumerate(calls)
+        for _, sight in sight_of(answer, right)["first"]
+    ]
+    evidence = find_evidence({"first": placed}, ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text == (
+        "In the calls that are wrong, `['rate']` of your answer is never right."
+    )
 
 
 def test_pairs_of_texts_are_of_the_right_kind() -> None:

@@ -16,18 +16,42 @@ def mistake(name: str, *changes: tuple[str, str], question: str = "f") -> KnownA
     return KnownAnswer(question, name, f"about {name}", "", changes=changes)
 
 
+TESTS = {"values": 4.0, "shapes": 1.0, "costs": 3.0, "sizes": 1.0}
+SLIP = Loss(4.0, {"values": 4.0}, frozenset(["slip"]))
+CHECK = Loss(1.0, {"shapes": 1.0}, frozenset(["check"]))
+"""Two mistakes by themselves: five points for both."""
+
+
+def loss(points: float, *failed: str, named: str = "slip") -> Loss:
+    return Loss(points, {test: TESTS[test] for test in failed}, frozenset([named]))
+
+
 @pytest.mark.parametrize(
     ("together", "broken"),
     [
-        (Loss(5.0, 9.0), []),  # between 4 and 5
-        (Loss(4.0, 9.0), []),
-        (Loss(5.5, 9.0), ["together they lose 5.5 points, and by themselves 5"]),
-        (Loss(3.0, 9.0), ["together they lose 3 points, and one of them by itself 4"]),
-        (Loss(3.0, 3.0), []),  # they undo each other: only tests worth 3 fail
+        (loss(5.0, "values", "shapes"), []),  # between 4 and 5
+        (loss(4.0, "values", "shapes"), []),
+        # 5, and the points of tests that only both together fail
+        (loss(6.0, "values", "shapes", "sizes"), []),
+        (loss(9.0, *TESTS), []),
+        (
+            loss(5.5, "values", "shapes"),
+            ["together they lose 5.5 points, and by themselves 5"],
+        ),
+        (
+            loss(6.5, "values", "shapes", "sizes"),
+            ["together they lose 6.5 points, and by themselves 6"],
+        ),
+        (loss(5.5, "values", "shapes", named="third"), []),  # the price of a third one
+        (
+            loss(3.0, *TESTS),
+            ["together they lose 3 points, and one of them by itself 4"],
+        ),
+        (loss(3.0, "costs"), []),  # they undo each other: only tests worth 3 fail
     ],
 )
 def test_the_two_laws(together: Loss, broken: list[str]) -> None:
-    assert list(broken_laws(together, [Loss(4.0, 9.0), Loss(1.0, 1.0)])) == broken
+    assert list(broken_laws(together, {"slip": SLIP, "check": CHECK})) == broken
 
 
 def test_a_group_changes_different_places_of_one_cell() -> None:

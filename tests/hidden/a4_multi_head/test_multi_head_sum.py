@@ -77,10 +77,10 @@ def test_heads_are_added_not_averaged(student):
     """Five heads that each write 1 make 5. The notes say "weighted average"; the weights there are
     matrices.
     """
-    x, nothing = ones(1, 3, 5), zeros(5, 10)
+    x, w_q, no_keys = ones(1, 3, 5), randn(5, 10), zeros(5, 10)
     w_v, w_heads = ones(5, 10) / 5, ones(5, 2, 5) / 2
     assert_close(
-        student.multi_head_sum(x, nothing, nothing, w_v, w_heads, 5), 5 * ones(1, 3, 5)
+        student.multi_head_sum(x, w_q, no_keys, w_v, w_heads, 5), 5 * ones(1, 3, 5)
     )
 
 
@@ -89,12 +89,10 @@ def test_each_head_writes_with_its_own_matrix(student):
     """Head h copies its value to column h of the output: nothing of another head may appear
     there.
     """
-    x, nothing = randn(2, 5, 3), zeros(3, 3)
+    x, w_q, no_keys = randn(2, 5, 3), randn(3, 3), zeros(3, 3)
     w_heads = eye(3).unsqueeze(1)  # [H, 1, D]
     expected = x.mean(dim=1, keepdim=True).expand(2, 5, 3)
-    assert_close(
-        student.multi_head_sum(x, nothing, nothing, eye(3), w_heads, 3), expected
-    )
+    assert_close(student.multi_head_sum(x, w_q, no_keys, eye(3), w_heads, 3), expected)
 
 
 @points(1)
