@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from autograder.basics.natural_order import natural_order
 from autograder.basics.stored_json import encode_stored, read_stored
 
 FOLDER = Path(__file__).resolve().parent / "strangers"
@@ -92,7 +93,8 @@ def folder_of(set_name: str) -> Path:
 
 def assignments(folder: Path = FOLDER) -> list[str]:
     """The assignments with strangers' answers."""
-    return sorted(path.stem for path in folder.glob("*.toml"))
+    names = [path.stem for path in folder.glob("*.toml")]
+    return sorted(names, key=natural_order)
 
 
 def load_answers(assignment: str, folder: Path = FOLDER) -> list[StrangersAnswer]:

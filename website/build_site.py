@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograder.basics.natural_order import natural_order
+
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = Path(__file__).with_name("conf.py")
 FRONT = "index.md"
@@ -45,9 +47,8 @@ def pages_of_documentation() -> list[Path]:
 
 def notebooks() -> list[Path]:
     """The released notebooks, relative to the repository."""
-    return [
-        path.relative_to(ROOT) for path in sorted(ROOT.glob("assignments/*/*.ipynb"))
-    ]
+    paths = [path.relative_to(ROOT) for path in ROOT.glob("assignments/*/*.ipynb")]
+    return sorted(paths, key=lambda path: natural_order(str(path)))
 
 
 def collect(folder: Path) -> None:

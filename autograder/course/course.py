@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from autograder.basics.errors import BadCourseFile, CourseNotFound, UnknownAssignment
+from autograder.basics.natural_order import natural_order
 from autograder.course.allowed import (
     COURSE_ID,
     NAMES_IN_A_LINE,
@@ -307,8 +308,10 @@ class Course:
         return [*folders, *filter(Path.is_dir, archive_folders())]
 
     def assignments(self) -> list[Assignment]:
-        """Every assignment that has a source notebook, by name."""
-        folders = sorted(self.sources.glob("*"))
+        """Every assignment that has a source notebook, in the natural order of their names."""
+        folders = sorted(
+            self.sources.glob("*"), key=lambda folder: natural_order(folder.name)
+        )
         assignments = [Assignment(folder.name, self.root) for folder in folders]
         return [assignment for assignment in assignments if assignment.source.exists()]
 

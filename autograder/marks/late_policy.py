@@ -15,6 +15,7 @@ from pathlib import Path
 
 from autograder.basics.errors import UnreadableSubmission
 from autograder.basics.handed_in import MAX_TIMESTAMP, read_handed_in
+from autograder.basics.natural_order import natural_order
 from autograder.basics.points import format_points
 from autograder.basics.times import read_time
 from autograder.course import Course, Late
@@ -312,7 +313,7 @@ def _merge_due_times(
     for name, times in gradebook.items():
         if times.due is not None:
             due_times.setdefault(name, times.due)
-    order = sorted(due_times, key=lambda name: (due_times[name], name))
+    order = sorted(due_times, key=lambda name: (due_times[name], natural_order(name)))
     return {name: due_times[name] for name in order}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autograder.basics.errors import KitError
+from autograder.basics.natural_order import natural_order
 from autograder.basics.whole_files import name_file_in_errors, write_whole
 from autograder.proof.harder_proof import HarderFigures
 from autograder.proof.proof_report import markdown_table
@@ -50,5 +51,5 @@ def write_harder_rows(path: Path, proven: Sequence[HarderFigures]) -> None:
         for row in cells[2:]
     }
     rows |= {figures.assignment: harder_row(figures) for figures in proven}
-    written = markdown_table([rows[name] for name in sorted(rows)])
+    written = markdown_table([rows[name] for name in sorted(rows, key=natural_order)])
     write_whole(path, f"{before}{_BEGIN}\n{written}\n{_END}{after}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.basics.errors import KitError
+from autograder.basics.natural_order import natural_order
 from autograder.basics.whole_files import name_file_in_errors, write_whole
 from autograder.outputs.pages import render
 from autograder.proof.code_mutants import Variant
@@ -178,7 +179,9 @@ def _write_figures(path: Path, proofs: Sequence[Proof]) -> None:
         for proof in proofs:
             old = rows.get(proof.assignment, {})
             rows[proof.assignment] = _update(old, table.row(proof))
-        new_table = markdown_table([rows[name] for name in sorted(rows)])
+        new_table = markdown_table(
+            [rows[name] for name in sorted(rows, key=natural_order)]
+        )
         head, _, _ = text.partition(table.begin)
         _, _, tail = text.partition(table.end)
         text = f"{head}{table.begin}\n{new_table}\n{table.end}{tail}"
