@@ -1501,19 +1501,17 @@ class HarderTrial:
         """The notebook's function of a step."""
         return self.names[step.name]
 
+    def first_call(self) -> ScriptStep | None:
+        """The first call of the question's function; None where there is none."""
+        for step in self.script.steps:
+            is_call = step.kind == "call" and step.on is None
+            if is_call and step.name == self.drawn.allowed.function:
+                return step
+        return None
+
     def the_call(self) -> ScriptStep | None:
         """The one call of the question's function; None where the calls are several."""
-        steps = [
-            step
-            for step in self.script.steps
-            if step.kind == "call" and step.on is None
-        ]
-        is_alone = len(self.script.steps) == 1
-        return (
-            steps[0]
-            if is_alone and steps[0].name == self.drawn.allowed.function
-            else None
-        )
+        return self.first_call() if len(self.script.steps) == 1 else None
 
     def bound_arguments(self, step: ScriptStep) -> dict[str, Any]:
         """The arguments of a call by name."""
@@ -1661,34 +1659,17 @@ def answers_every_call(trial: HarderTrial) -> None:
 
 def arguments_stay(trial: HarderTrial) -> None:
     """No argument is changed."""
-    for step in trial.script.steps:
-        if step.kind != "call" or step.on is not None:
-            continue
-        if step.name != trial.drawn.allowed.function or trial.the_call() is None:
-            return
-        given = map_leaves(copy.deepcopy, [*step.arguments, *step.keywords.values()])
-        count = len(step.arguments)
-        keywords = dict(
-            zip(
-                step.keywords,
-                given[count:],
-                strict=True,
-            )
-        )
-        trial.names[step.name](*given[:count], **keywords)
-        before = [*step.arguments, *step.keywords.values()]
-        for old, new in zip(
-            before,
-            given,
-            strict=True,
-        ):
-            claim_same(
-                "An argument is another one after the call.",
-                _plain(new),
-                _plain(old),
-                0,
-                0,
-            )
+    step = trial.the_call()
+    if step is None:
+        return
+    before = [*step.arguments, *step.keywords.values()]
+    after = map_leaves(copy.deepcopy, before)
+    count = len(step.arguments)
+    keywords = dict(zip(step.keywords, after[count:], strict=True))
+    trial.names[step.name](*after[:count], **keywords)
+    sentence = "An argument is another one after the call."
+    for old, new in zip(before, after, strict=True):
+        claim_same(sentence, _plain(new), _plain(old), 0, 0)
 
 
 def _plain(value: Any) -> Any:
@@ -2300,6 +2281,7 @@ def _container_text(value: Any, write: Any) -> str:
 
 import contextlib
 import functools
+import inspect
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -2315,8 +2297,9 @@ _SHRINKING = 0.5
 """The share of the time that is kept for making a failing call smaller."""
 
 Property = Callable[..., Any]
-"""Takes the student's function and the arguments of a call. Returns whether something holds, or
-what was answered and what it should be; None where the call is no case of it.
+"""Takes the student's function and the arguments of a call, and the names of the notebook if it has
+a parameter `notebook`. Returns whether something holds, or what was answered and what it should be;
+None where the call is no case of it.
 """
 
 
@@ -2334,35 +2317,20 @@ class OwnClaim:
     share: float
 
     def __call__(self, trial: HarderTrial) -> None:
-        function = trial.drawn.allowed.function
-        calls = (
-            step
-            for step in trial.script.steps
-            if step.name == function and step.on is None
-        )
-        step = next(calls, None)
+        step = trial.first_call()
         if step is None:
             return
         arguments = map_leaves(_fresh_wide, list(step.arguments))
-        keywords = {
-            name: map_leaves(_fresh_wide, part) for name, part in step.keywords.items()
-        }
-        outcome = self.property(
-            trial.names[step.name],
-            *arguments,
-            **keywords,
-        )
+        keywords = map_leaves(_fresh_wide, dict(step.keywords))
+        if "notebook" in inspect.signature(self.property).parameters:
+            keywords["notebook"] = trial.names
+        outcome = self.property(trial.names[step.name], *arguments, **keywords)
         if outcome is None or outcome is True:
             return
         if isinstance(outcome, tuple):
             actual, expected = outcome
-            claim_same(
-                "It does not hold here.",
-                actual,
-                expected,
-                self.share,
-                trial.floor,
-            )
+            sentence = "It does not hold here."
+            claim_same(sentence, actual, expected, self.share, trial.floor)
         elif not bool(outcome):
             raise ClaimBroken("It does not hold here.")
 
@@ -2571,7 +2539,7 @@ class HarderSearch:
                 return HarderResult(
                     self.calls,
                     sentences,
-                    self._describe(drawn, broken.claim),
+                    self._describe(drawn, broken),
                 )
             if self._is_over(self._seconds * _SHRINKING):
                 break
@@ -2640,10 +2608,11 @@ class HarderSearch:
     def _describe(
         self,
         drawn: DrawnCalls,
-        claim: Claim,
+        broken: _BrokenClaim,
     ) -> HarderFailure:
-        sentence = _sentence(claim)
-        problem = _problem(claim, self._trial(drawn))
+        sentence = _sentence(broken.claim)
+        # an answer that remembers earlier calls may be right this time
+        problem = _problem(broken.claim, self._trial(drawn)) or broken.problem
         title, lines = script_title(drawn.script), script_lines(drawn.script)
         if isinstance(problem, ClaimBroken):
             return HarderFailure(

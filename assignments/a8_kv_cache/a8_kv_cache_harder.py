@@ -1501,19 +1501,17 @@ class HarderTrial:
         """The notebook's function of a step."""
         return self.names[step.name]
 
+    def first_call(self) -> ScriptStep | None:
+        """The first call of the question's function; None where there is none."""
+        for step in self.script.steps:
+            is_call = step.kind == "call" and step.on is None
+            if is_call and step.name == self.drawn.allowed.function:
+                return step
+        return None
+
     def the_call(self) -> ScriptStep | None:
         """The one call of the question's function; None where the calls are several."""
-        steps = [
-            step
-            for step in self.script.steps
-            if step.kind == "call" and step.on is None
-        ]
-        is_alone = len(self.script.steps) == 1
-        return (
-            steps[0]
-            if is_alone and steps[0].name == self.drawn.allowed.function
-            else None
-        )
+        return self.first_call() if len(self.script.steps) == 1 else None
 
     def bound_arguments(self, step: ScriptStep) -> dict[str, Any]:
         """The arguments of a call by name."""
@@ -1661,34 +1659,17 @@ def answers_every_call(trial: HarderTrial) -> None:
 
 def arguments_stay(trial: HarderTrial) -> None:
     """No argument is changed."""
-    for step in trial.script.steps:
-        if step.kind != "call" or step.on is not None:
-            continue
-        if step.name != trial.drawn.allowed.function or trial.the_call() is None:
-            return
-        given = map_leaves(copy.deepcopy, [*step.arguments, *step.keywords.values()])
-        count = len(step.arguments)
-        keywords = dict(
-            zip(
-                step.keywords,
-                given[count:],
-                strict=True,
-            )
-        )
-        trial.names[step.name](*given[:count], **keywords)
-        before = [*step.arguments, *step.keywords.values()]
-        for old, new in zip(
-            before,
-            given,
-            strict=True,
-        ):
-            claim_same(
-                "An argument is another one after the call.",
-                _plain(new),
-                _plain(old),
-                0,
-                0,
-            )
+    step = trial.the_call()
+    if step is None:
+        return
+    before = [*step.arguments, *step.keywords.values()]
+    after = map_leaves(copy.deepcopy, before)
+    count = len(step.arguments)
+    keywords = dict(zip(step.keywords, after[count:], strict=True))
+    trial.names[step.name](*after[:count], **keywords)
+    sentence = "An argument is another one after the call."
+    for old, new in zip(before, after, strict=True):
+        claim_same(sentence, _plain(new), _plain(old), 0, 0)
 
 
 def _plain(value: Any) -> Any:
@@ -2300,6 +2281,7 @@ def _container_text(value: Any, write: Any) -> str:
 
 import contextlib
 import functools
+import inspect
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -2315,8 +2297,9 @@ _SHRINKING = 0.5
 """The share of the time that is kept for making a failing call smaller."""
 
 Property = Callable[..., Any]
-"""Takes the student's function and the arguments of a call. Returns whether something holds, or
-what was answered and what it should be; None where the call is no case of it.
+"""Takes the student's function and the arguments of a call, and the names of the notebook if it has
+a parameter `notebook`. Returns whether something holds, or what was answered and what it should be;
+None where the call is no case of it.
 """
 
 
@@ -2334,35 +2317,20 @@ class OwnClaim:
     share: float
 
     def __call__(self, trial: HarderTrial) -> None:
-        function = trial.drawn.allowed.function
-        calls = (
-            step
-            for step in trial.script.steps
-            if step.name == function and step.on is None
-        )
-        step = next(calls, None)
+        step = trial.first_call()
         if step is None:
             return
         arguments = map_leaves(_fresh_wide, list(step.arguments))
-        keywords = {
-            name: map_leaves(_fresh_wide, part) for name, part in step.keywords.items()
-        }
-        outcome = self.property(
-            trial.names[step.name],
-            *arguments,
-            **keywords,
-        )
+        keywords = map_leaves(_fresh_wide, dict(step.keywords))
+        if "notebook" in inspect.signature(self.property).parameters:
+            keywords["notebook"] = trial.names
+        outcome = self.property(trial.names[step.name], *arguments, **keywords)
         if outcome is None or outcome is True:
             return
         if isinstance(outcome, tuple):
             actual, expected = outcome
-            claim_same(
-                "It does not hold here.",
-                actual,
-                expected,
-                self.share,
-                trial.floor,
-            )
+            sentence = "It does not hold here."
+            claim_same(sentence, actual, expected, self.share, trial.floor)
         elif not bool(outcome):
             raise ClaimBroken("It does not hold here.")
 
@@ -2571,7 +2539,7 @@ class HarderSearch:
                 return HarderResult(
                     self.calls,
                     sentences,
-                    self._describe(drawn, broken.claim),
+                    self._describe(drawn, broken),
                 )
             if self._is_over(self._seconds * _SHRINKING):
                 break
@@ -2640,10 +2608,11 @@ class HarderSearch:
     def _describe(
         self,
         drawn: DrawnCalls,
-        claim: Claim,
+        broken: _BrokenClaim,
     ) -> HarderFailure:
-        sentence = _sentence(claim)
-        problem = _problem(claim, self._trial(drawn))
+        sentence = _sentence(broken.claim)
+        # an answer that remembers earlier calls may be right this time
+        problem = _problem(broken.claim, self._trial(drawn)) or broken.problem
         title, lines = script_title(drawn.script), script_lines(drawn.script)
         if isinstance(problem, ClaimBroken):
             return HarderFailure(
@@ -3151,33 +3120,32 @@ class _Recorder:
         self._cache.advance(c)
 
 
-def _new_cache(step, params, config, batch):
-    cache_class = step.__globals__.get("KVCache")
+def _new_cache(notebook, params, config, batch):
     dtype = params["embed"].dtype
     sizes = (len(params["blocks"]), batch, config.num_kv_heads, config.d_head)
-    return cache_class(*sizes, config.context_length, dtype)
+    return notebook["KVCache"](*sizes, config.context_length, dtype)
 
 
 @holds("decode_step", "Token by token the logits are those of the whole chunk.", share=1e-4)
-def token_by_token(decode_step, params, ids, cache, config, mask=None, last_only=False):
-    whole = decode_step(params, ids, _new_cache(decode_step, params, config, len(ids)), config)
-    own = _new_cache(decode_step, params, config, len(ids))
+def token_by_token(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
+    whole = decode_step(params, ids, _new_cache(notebook, params, config, len(ids)), config)
+    own = _new_cache(notebook, params, config, len(ids))
     steps = [decode_step(params, ids[:, i : i + 1], own, config) for i in range(ids.shape[1])]
     return [torch.cat(steps, dim=1), own.length], [whole, ids.shape[1]]
 
 
 @holds("decode_step", "Each layer's keys and values are appended once, in order; then the chunk is counted, once.")
-def cache_is_used_once(decode_step, params, ids, cache, config, mask=None, last_only=False):
-    recorder = _Recorder(_new_cache(decode_step, params, config, len(ids)))
+def cache_is_used_once(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
+    recorder = _Recorder(_new_cache(notebook, params, config, len(ids)))
     decode_step(params, ids, recorder, config)
     layers = [("append", layer) for layer in range(len(params["blocks"]))]
     return recorder.calls == [*layers, ("advance", ids.shape[1])]
 
 
 @holds("decode_step", "last_only gives the last row; a text alone has its part; padding on the left changes nothing.", share=1e-4)
-def parts_of_the_batch(decode_step, params, ids, cache, config, mask=None, last_only=False):
+def parts_of_the_batch(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
     def run(some_ids, **settings):
-        own = _new_cache(decode_step, params, config, len(some_ids))
+        own = _new_cache(notebook, params, config, len(some_ids))
         return decode_step(params, some_ids, own, config, **settings)
 
     whole = run(ids)
@@ -3189,20 +3157,20 @@ def parts_of_the_batch(decode_step, params, ids, cache, config, mask=None, last_
 
 
 @holds("decode_step", "Later tokens change nothing for earlier ones.", share=1e-4)
-def later_tokens(decode_step, params, ids, cache, config, mask=None, last_only=False):
+def later_tokens(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
     other = ids.clone()
     other[:, -1] = (other[:, -1] + 1) % config.vocab_size
     answers = []
     for some_ids in (ids, other):
-        own = _new_cache(decode_step, params, config, len(ids))
+        own = _new_cache(notebook, params, config, len(ids))
         answers.append(decode_step(params, some_ids, own, config)[:, :-1])
     return answers[0], answers[1]
 
 
 @holds("decode_step", "Ids outside the vocabulary, and a mask of another size, are refused.")
-def strange_chunks(decode_step, params, ids, cache, config, mask=None, last_only=False):
+def strange_chunks(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
     def own():
-        return _new_cache(decode_step, params, config, len(ids))
+        return _new_cache(notebook, params, config, len(ids))
 
     wide = torch.ones(len(ids), ids.shape[1] + 2).bool()
     return (
@@ -3213,25 +3181,25 @@ def strange_chunks(decode_step, params, ids, cache, config, mask=None, last_only
 
 
 @holds("prefill", "The logits are of all positions, a text alone has its part, and the cache is as long.", share=1e-4)
-def prompts_alone(prefill, params, prompt, cache, config, mask=None):
-    whole_cache = _new_cache(prefill, params, config, len(prompt))
+def prompts_alone(prefill, params, prompt, cache, config, mask=None, *, notebook):
+    whole_cache = _new_cache(notebook, params, config, len(prompt))
     whole = prefill(params, prompt, whole_cache, config)
-    alone = prefill(params, prompt[-1:], _new_cache(prefill, params, config, 1), config)
+    alone = prefill(params, prompt[-1:], _new_cache(notebook, params, config, 1), config)
     if whole.shape != (*prompt.shape, config.vocab_size):
         return False
     return [alone, whole_cache.length], [whole[-1:], prompt.shape[1]]
 
 
 @holds("prefill", "Padding on the left changes nothing; a cache that is not empty is refused.", share=1e-4)
-def padded_prompts(prefill, params, prompt, cache, config, mask=None):
-    used = _new_cache(prefill, params, config, len(prompt))
+def padded_prompts(prefill, params, prompt, cache, config, mask=None, *, notebook):
+    used = _new_cache(notebook, params, config, len(prompt))
     whole = prefill(params, prompt, used, config)
     if not refused(prefill, params, prompt, used, config):
         return False
     padded = torch.cat([prompt[:, :1], prompt], dim=1)
     real = torch.ones(padded.shape).bool()
     real[:, 0] = False
-    own = _new_cache(prefill, params, config, len(prompt))
+    own = _new_cache(notebook, params, config, len(prompt))
     return prefill(params, padded, own, config, real)[:, 1:], whole
 
 

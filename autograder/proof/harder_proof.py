@@ -29,6 +29,10 @@ _SECONDS_OF_RIGHT = 20.0
 _SECONDS_OF_MISTAKE = 12.0
 
 
+class _SearchTooLong(BaseException):  # the search, and answers, catch every Exception
+    """A search takes longer than it may."""
+
+
 @dataclass(slots=True)
 class HarderFigures:
     """What harder inputs are worth for one assignment.
@@ -208,7 +212,10 @@ class HarderProof:
         makes_smaller: bool,
     ) -> Any:
         try:
-            with time_bound(seconds + 1), contextlib.redirect_stdout(io.StringIO()):
+            with (
+                time_bound(seconds + 1, _SearchTooLong),
+                contextlib.redirect_stdout(io.StringIO()),
+            ):
                 search = self._part.HarderSearch(
                     question,
                     names,
@@ -217,12 +224,9 @@ class HarderProof:
                     self._most_calls,
                 )
                 return search.run(makes_smaller=makes_smaller).failure
-        except OutOfTime:
+        except _SearchTooLong:
             return self._part.HarderFailure(
-                "It answers in time.",
-                "It does not.",
-                "",
-                [],
+                "It answers in time.", "It does not.", "", []
             )
 
     def _passes_checks(

@@ -68,19 +68,24 @@ LEAST_SECONDS = 0.01
 
 
 @contextlib.contextmanager
-def time_bound(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime inside after so many seconds of this process's processor time.
+def time_bound(
+    seconds: float, error: type[BaseException] = OutOfTime
+) -> Iterator[None]:
+    """Raise an error inside after so many seconds of this process's processor time.
 
     Waiting and being stopped take no processor time. The exception is raised between two steps of
     Python: see `interruptible_gradients`. Only the main thread gets signals: in other threads the
     bound does nothing.
+
+    Args:
+        error: another one where code inside catches every Exception.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise OutOfTime("the time for checking what came back is used up.")
+        raise error("the time for checking what came back is used up.")
 
     outer_handler = signal.signal(signal.SIGPROF, stop)
     began = time.process_time()

@@ -53,34 +53,17 @@ def answers_every_call(trial: HarderTrial) -> None:
 
 def arguments_stay(trial: HarderTrial) -> None:
     """No argument is changed."""
-    for step in trial.script.steps:
-        if step.kind != "call" or step.on is not None:
-            continue
-        if step.name != trial.drawn.allowed.function or trial.the_call() is None:
-            return
-        given = map_leaves(copy.deepcopy, [*step.arguments, *step.keywords.values()])
-        count = len(step.arguments)
-        keywords = dict(
-            zip(
-                step.keywords,
-                given[count:],
-                strict=True,
-            )
-        )
-        trial.names[step.name](*given[:count], **keywords)
-        before = [*step.arguments, *step.keywords.values()]
-        for old, new in zip(
-            before,
-            given,
-            strict=True,
-        ):
-            claim_same(
-                "An argument is another one after the call.",
-                _plain(new),
-                _plain(old),
-                0,
-                0,
-            )
+    step = trial.the_call()
+    if step is None:
+        return
+    before = [*step.arguments, *step.keywords.values()]
+    after = map_leaves(copy.deepcopy, before)
+    count = len(step.arguments)
+    keywords = dict(zip(step.keywords, after[count:], strict=True))
+    trial.names[step.name](*after[:count], **keywords)
+    sentence = "An argument is another one after the call."
+    for old, new in zip(before, after, strict=True):
+        claim_same(sentence, _plain(new), _plain(old), 0, 0)
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,8 +46,9 @@ _SHRINKING = 0.5
 """The share of the time that is kept for making a failing call smaller."""
 
 Property = Callable[..., Any]
-"""Takes the student's function and the arguments of a call. Returns whether something holds, or
-what was answered and what it should be; None where the call is no case of it.
+"""Takes the student's function and the arguments of a call, and the names of the notebook if it has
+a parameter `notebook`. Returns whether something holds, or what was answered and what it should be;
+None where the call is no case of it.
 """
 
 
@@ -64,35 +66,20 @@ class OwnClaim:
     share: float
 
     def __call__(self, trial: HarderTrial) -> None:
-        function = trial.drawn.allowed.function
-        calls = (
-            step
-            for step in trial.script.steps
-            if step.name == function and step.on is None
-        )
-        step = next(calls, None)
+        step = trial.first_call()
         if step is None:
             return
         arguments = map_leaves(_fresh_wide, list(step.arguments))
-        keywords = {
-            name: map_leaves(_fresh_wide, part) for name, part in step.keywords.items()
-        }
-        outcome = self.property(
-            trial.names[step.name],
-            *arguments,
-            **keywords,
-        )
+        keywords = map_leaves(_fresh_wide, dict(step.keywords))
+        if "notebook" in inspect.signature(self.property).parameters:
+            keywords["notebook"] = trial.names
+        outcome = self.property(trial.names[step.name], *arguments, **keywords)
         if outcome is None or outcome is True:
             return
         if isinstance(outcome, tuple):
             actual, expected = outcome
-            claim_same(
-                "It does not hold here.",
-                actual,
-                expected,
-                self.share,
-                trial.floor,
-            )
+            sentence = "It does not hold here."
+            claim_same(sentence, actual, expected, self.share, trial.floor)
         elif not bool(outcome):
             raise ClaimBroken("It does not hold here.")
 
@@ -301,7 +288,7 @@ class HarderSearch:
                 return HarderResult(
                     self.calls,
                     sentences,
-                    self._describe(drawn, broken.claim),
+                    self._describe(drawn, broken),
                 )
             if self._is_over(self._seconds * _SHRINKING):
                 break
@@ -370,10 +357,11 @@ class HarderSearch:
     def _describe(
         self,
         drawn: DrawnCalls,
-        claim: Claim,
+        broken: _BrokenClaim,
     ) -> HarderFailure:
-        sentence = _sentence(claim)
-        problem = _problem(claim, self._trial(drawn))
+        sentence = _sentence(broken.claim)
+        # an answer that remembers earlier calls may be right this time
+        problem = _problem(broken.claim, self._trial(drawn)) or broken.problem
         title, lines = script_title(drawn.script), script_lines(drawn.script)
         if isinstance(problem, ClaimBroken):
             return HarderFailure(

@@ -122,19 +122,17 @@ class HarderTrial:
         """The notebook's function of a step."""
         return self.names[step.name]
 
+    def first_call(self) -> ScriptStep | None:
+        """The first call of the question's function; None where there is none."""
+        for step in self.script.steps:
+            is_call = step.kind == "call" and step.on is None
+            if is_call and step.name == self.drawn.allowed.function:
+                return step
+        return None
+
     def the_call(self) -> ScriptStep | None:
         """The one call of the question's function; None where the calls are several."""
-        steps = [
-            step
-            for step in self.script.steps
-            if step.kind == "call" and step.on is None
-        ]
-        is_alone = len(self.script.steps) == 1
-        return (
-            steps[0]
-            if is_alone and steps[0].name == self.drawn.allowed.function
-            else None
-        )
+        return self.first_call() if len(self.script.steps) == 1 else None
 
     def bound_arguments(self, step: ScriptStep) -> dict[str, Any]:
         """The arguments of a call by name."""

@@ -215,33 +215,32 @@ class _Recorder:
         self._cache.advance(c)
 
 
-def _new_cache(step, params, config, batch):
-    cache_class = step.__globals__.get("KVCache")
+def _new_cache(notebook, params, config, batch):
     dtype = params["embed"].dtype
     sizes = (len(params["blocks"]), batch, config.num_kv_heads, config.d_head)
-    return cache_class(*sizes, config.context_length, dtype)
+    return notebook["KVCache"](*sizes, config.context_length, dtype)
 
 
 @holds("decode_step", "Token by token the logits are those of the whole chunk.", share=1e-4)
-def token_by_token(decode_step, params, ids, cache, config, mask=None, last_only=False):
-    whole = decode_step(params, ids, _new_cache(decode_step, params, config, len(ids)), config)
-    own = _new_cache(decode_step, params, config, len(ids))
+def token_by_token(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
+    whole = decode_step(params, ids, _new_cache(notebook, params, config, len(ids)), config)
+    own = _new_cache(notebook, params, config, len(ids))
     steps = [decode_step(params, ids[:, i : i + 1], own, config) for i in range(ids.shape[1])]
     return [torch.cat(steps, dim=1), own.length], [whole, ids.shape[1]]
 
 
 @holds("decode_step", "Each layer's keys and values are appended once, in order; then the chunk is counted, once.")
-def cache_is_used_once(decode_step, params, ids, cache, config, mask=None, last_only=False):
-    recorder = _Recorder(_new_cache(decode_step, params, config, len(ids)))
+def cache_is_used_once(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
+    recorder = _Recorder(_new_cache(notebook, params, config, len(ids)))
     decode_step(params, ids, recorder, config)
     layers = [("append", layer) for layer in range(len(params["blocks"]))]
     return recorder.calls == [*layers, ("advance", ids.shape[1])]
 
 
 @holds("decode_step", "last_only gives the last row; a text alone has its part; padding on the left changes nothing.", share=1e-4)
-def parts_of_the_batch(decode_step, params, ids, cache, config, mask=None, last_only=False):
+def parts_of_the_batch(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
     def run(some_ids, **settings):
-        own = _new_cache(decode_step, params, config, len(some_ids))
+        own = _new_cache(notebook, params, config, len(some_ids))
         return decode_step(params, some_ids, own, config, **settings)
 
     whole = run(ids)
@@ -253,20 +252,20 @@ def parts_of_the_batch(decode_step, params, ids, cache, config, mask=None, last_
 
 
 @holds("decode_step", "Later tokens change nothing for earlier ones.", share=1e-4)
-def later_tokens(decode_step, params, ids, cache, config, mask=None, last_only=False):
+def later_tokens(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
     other = ids.clone()
     other[:, -1] = (other[:, -1] + 1) % config.vocab_size
     answers = []
     for some_ids in (ids, other):
-        own = _new_cache(decode_step, params, config, len(ids))
+        own = _new_cache(notebook, params, config, len(ids))
         answers.append(decode_step(params, some_ids, own, config)[:, :-1])
     return answers[0], answers[1]
 
 
 @holds("decode_step", "Ids outside the vocabulary, and a mask of another size, are refused.")
-def strange_chunks(decode_step, params, ids, cache, config, mask=None, last_only=False):
+def strange_chunks(decode_step, params, ids, cache, config, mask=None, last_only=False, *, notebook):
     def own():
-        return _new_cache(decode_step, params, config, len(ids))
+        return _new_cache(notebook, params, config, len(ids))
 
     wide = torch.ones(len(ids), ids.shape[1] + 2).bool()
     return (
@@ -277,25 +276,25 @@ def strange_chunks(decode_step, params, ids, cache, config, mask=None, last_only
 
 
 @holds("prefill", "The logits are of all positions, a text alone has its part, and the cache is as long.", share=1e-4)
-def prompts_alone(prefill, params, prompt, cache, config, mask=None):
-    whole_cache = _new_cache(prefill, params, config, len(prompt))
+def prompts_alone(prefill, params, prompt, cache, config, mask=None, *, notebook):
+    whole_cache = _new_cache(notebook, params, config, len(prompt))
     whole = prefill(params, prompt, whole_cache, config)
-    alone = prefill(params, prompt[-1:], _new_cache(prefill, params, config, 1), config)
+    alone = prefill(params, prompt[-1:], _new_cache(notebook, params, config, 1), config)
     if whole.shape != (*prompt.shape, config.vocab_size):
         return False
     return [alone, whole_cache.length], [whole[-1:], prompt.shape[1]]
 
 
 @holds("prefill", "Padding on the left changes nothing; a cache that is not empty is refused.", share=1e-4)
-def padded_prompts(prefill, params, prompt, cache, config, mask=None):
-    used = _new_cache(prefill, params, config, len(prompt))
+def padded_prompts(prefill, params, prompt, cache, config, mask=None, *, notebook):
+    used = _new_cache(notebook, params, config, len(prompt))
     whole = prefill(params, prompt, used, config)
     if not refused(prefill, params, prompt, used, config):
         return False
     padded = torch.cat([prompt[:, :1], prompt], dim=1)
     real = torch.ones(padded.shape).bool()
     real[:, 0] = False
-    own = _new_cache(prefill, params, config, len(prompt))
+    own = _new_cache(notebook, params, config, len(prompt))
     return prefill(params, padded, own, config, real)[:, 1:], whole
 
 

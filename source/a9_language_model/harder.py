@@ -117,10 +117,10 @@ def two_sides(gelu, x):
     return gelu(x) - gelu(-x), x
 
 
-def _cache(model, params, config, batch):
+def _cache(notebook, params, config, batch):
     width = config.d_model // config.num_heads
     sizes = (len(params["blocks"]), batch, config.num_heads, width, config.context_length)
-    return model.__globals__["KVCache"](*sizes, params["embed"].dtype)
+    return notebook["KVCache"](*sizes, params["embed"].dtype)
 
 
 @holds("language_model", "Later tokens change nothing for earlier places; a text alone has its part.", share=1e-4)
@@ -135,8 +135,8 @@ def later_tokens(language_model, ids, params, config, cache=None):
 
 
 @holds("language_model", "Token by token through a cache the logits are those of the whole text.", share=1e-4)
-def through_a_cache(language_model, ids, params, config, cache=None):
-    own = _cache(language_model, params, config, len(ids))
+def through_a_cache(language_model, ids, params, config, cache=None, *, notebook):
+    own = _cache(notebook, params, config, len(ids))
     steps = [language_model(ids[:, i : i + 1], params, config, own) for i in range(ids.shape[1])]
     return [torch.cat(steps, dim=1), own.length], [language_model(ids, params, config), ids.shape[1]]
 
@@ -321,9 +321,9 @@ def all_words_alike(perplexity, params, ids, config, window):
 
 
 @holds("perplexity", "A single window is e to the mean loss, by the model of your notebook.", share=1e-4)
-def one_window(perplexity, params, ids, config, window):
+def one_window(perplexity, params, ids, config, window, notebook):
     piece = ids[: window + 1]
-    logits = perplexity.__globals__["language_model"](piece[None, :-1], params, config)[0]
+    logits = notebook["language_model"](piece[None, :-1], params, config)[0]
     losses = [-math.log(max(shares_of(row)[word], 1e-300)) for row, word in zip(logits.tolist(), piece[1:].tolist())]
     return perplexity(params, piece, config, window), math.exp(math.fsum(losses) / len(losses))
 

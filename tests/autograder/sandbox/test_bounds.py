@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -158,3 +159,18 @@ def test_without_torch_there_are_no_gradients_to_interrupt(
     monkeypatch.undo()
     with torch.no_grad(), interruptible_gradients():
         assert torch.is_grad_enabled()
+
+
+class _Stopped(BaseException):
+    """Passes through `except Exception`."""
+
+
+def _runs_for_ever() -> None:
+    while True:
+        with contextlib.suppress(Exception):
+            sum(range(1000))
+
+
+def test_a_bound_may_end_code_that_catches_every_exception() -> None:
+    with pytest.raises(_Stopped), time_bound(0.01, _Stopped):
+        _runs_for_ever()

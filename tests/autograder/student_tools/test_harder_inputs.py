@@ -157,3 +157,33 @@ def test_calls_that_may_be_refused_are_no_failures() -> None:
     about("centered", except_for="answers")
     assert search(refuses_all) is None
     assert harder_inputs.refused(refuses_all, 1, 2)
+
+
+def test_a_claim_may_use_the_names_of_the_notebook() -> None:
+    seen = []
+
+    @holds("centered", "The notebook's helper is there.")
+    def uses_a_helper(
+        centered: Answer, x: Tensor, shift: Any = None, *, notebook: Any
+    ) -> bool:
+        seen.append(notebook["helper"])
+        return True
+
+    names = {"centered": centered, "helper": 7}
+    result = HarderSearch("centered", names, 3, seconds=20, most_calls=2).run()
+    assert result.failure is None
+    assert seen == [7, 7]
+
+
+def test_an_answer_that_is_right_the_second_time_is_described_by_the_first() -> None:
+    calls_so_far = []
+
+    def raises_at_first(x: Tensor, shift: Tensor) -> Tensor:
+        calls_so_far.append(1)
+        if len(calls_so_far) == 1:
+            raise LookupError("nothing is kept yet")
+        return centered(x, shift)
+
+    failure = search(raises_at_first)
+    assert failure is not None
+    assert failure.problem == "Your code raised LookupError: nothing is kept yet"
