@@ -410,6 +410,8 @@ expect(refused, True, hint="Nothing is free: allocate raises a ValueError.")
 # * **A text may begin with blocks**: `start(name, blocks)` takes full blocks that somebody else has filled. Section 7
 #   uses it for prompts that begin alike.
 #
+# ![Text a of seven tokens is forked; the fork b writes into a copy of the half full block; then a writes into the block itself](figures/copy_on_write.svg)
+#
 # Writing a chunk needs no loop over its tokens: from positions $p$ come two index tensors, blocks and slots, and
 # `keys[blocks, :, slots]` addresses them all at once. Mind the order of axes that such an index gives.
 #
@@ -955,6 +957,8 @@ expect(
 # request that ends early leaves its place empty, and one that has just arrived waits for strangers. Orca's idea is to
 # decide anew **before every step** who takes part. The model does not mind: that is what `batched_step` is for.
 #
+# ![Six requests on three places: static batches take 11 steps, continuous batching 7](figures/batching.svg)
+#
 # You write the loop. All requests wait in a queue, in the order of the list. `running` are those that take part, in the
 # same order. One round:
 #
@@ -1143,6 +1147,8 @@ plt.show()
 # tokens before it, so the same four tokens behind another beginning are other numbers. The key is everything from the
 # start of the text to the end of the block. (Systems store a hash that is chained from block to block. A tuple of
 # tokens is its honest, slower form; Python's dictionaries hash it for you.)
+#
+# ![A tree of known blocks: equal words behind another beginning are another block; a new prompt follows the tree as far as it can](figures/prefix_tree.svg)
 #
 # Two details decide whether it works:
 #

@@ -1,6 +1,7 @@
 """What the docstrings of assignment 11 allow."""
 
 import math
+from types import SimpleNamespace
 
 import torch
 
@@ -55,8 +56,17 @@ SMALL = {
 }
 
 
+FULL_BLOCKS = """
+def full_blocks(cache, name):
+    return cache.table(name)[: cache.length(name) // cache.block_size]
+"""
+
+
 def texts_in_blocks(draw, play, name):
-    """Two texts, forks of them, and ends; after each step all of it is read."""
+    """A text, forks of it, texts that begin with its full blocks, and ends; after each step all of
+    it is read.
+    """
+    play.helpers = FULL_BLOCKS
     layers, num_blocks, block_size = (
         draw.whole(1, 2),
         draw.whole(2, 9),
@@ -71,11 +81,11 @@ def texts_in_blocks(draw, play, name):
     play.call("start", "a", on=cache)
     for _ in range(draw.whole(2, 6)):
         text = names[draw.whole(0, len(names) - 1)]
-        what = draw.choose("what", ("feed", "feed", "feed", "fork", "free"))
-        if what == "fork":
+        what = draw.choose("what", ("feed", "feed", "feed", "fork", "share", "free"))
+        if what in ("fork", "share"):
             fresh += 1
-            names.append(f"fork {fresh}")
-            play.call("fork", text, names[-1], on=cache)
+            names.append(f"{what} {fresh}")
+            _begin_like(play, cache, text, names[-1], what)
         elif what == "free" and len(names) > 1:
             names.remove(text)
             play.call("free", text, on=cache)
@@ -87,6 +97,14 @@ def texts_in_blocks(draw, play, name):
             play.call("length", text, on=cache)
             play.call("missing", text, draw.whole(1, 5), on=cache)
             play.call("gather", text, layers - 1, on=cache)
+
+
+def _begin_like(play, cache, text, new, what):
+    """A text that begins like another: its fork, or one with its full blocks alone."""
+    if what == "fork":
+        play.call("fork", text, new, on=cache)
+    else:
+        play.call("start", new, play.helper("full_blocks", cache, text), on=cache)
 
 
 def _feed_a_chunk(draw, play, cache, text, layers):
@@ -133,6 +151,251 @@ contract(
     allowed_if=lambda q, keys, values, table, length: q.shape[1] <= length,
     tolerance={"float32": 1e-3, "float16": 1e-2},
 )
+
+MODEL = {
+    "H_kv": (1, 2),
+    "G": (1, 2),
+    "half": (1, 2),
+    "D": (1, 5),
+    "F": (1, 4),
+    "V": (2, 6),
+    "R": (2, 9),
+}
+"""Sizes of a model that answers in a moment; R: rows of a table of logits."""
+TAME = ("normal", "whole")
+_PLENTY = 120
+"""Blocks that no script uses up."""
+
+
+def _model(draw):
+    """Parameters and sizes of a decoder."""
+    wide, narrow = draw.size("H_kv*G*2*half"), draw.size("H_kv*2*half")
+    config = SimpleNamespace(
+        vocab_size=draw.size("V"),
+        d_model=draw.size("D"),
+        num_layers=draw.whole(1, 2),
+        num_heads=draw.size("H_kv*G"),
+        num_kv_heads=draw.size("H_kv"),
+        d_head=draw.size("2*half"),
+        d_ff=draw.size("F"),
+        theta=draw.choose("theta", (100.0, 10000.0)),
+    )
+    vectors = ("ln1_gamma", "ln1_beta", "ln2_gamma", "ln2_beta", "b2")
+    matrices = {"w_q": ("D", wide), "w_k": ("D", narrow), "w_v": ("D", narrow)}
+    matrices |= {"w_o": (wide, "D"), "w1": ("D", "F"), "w2": ("F", "D")}
+    block = {"b1": ("F",), **dict.fromkeys(vectors, ("D",)), **matrices}
+    ends = {"embed": ("V", "D"), "lnf_gamma": ("D",), "lnf_beta": ("D",)}
+    params = _drawn(draw, {**ends, "unembed": ("D", "V")})
+    params["blocks"] = [_drawn(draw, block) for _ in range(config.num_layers)]
+    return params, config
+
+
+def _drawn(draw, shapes):
+    return {key: draw(tensor(*axes, values=TAME), key) for key, axes in shapes.items()}
+
+
+def _ids(draw, low, high):
+    """A list of low to high token ids."""
+    vocab_size = draw.size("V")
+    return [draw.whole(0, vocab_size - 1) for _ in range(draw.whole(low, high))]
+
+
+def steps_of_some_texts(draw, play, name):
+    """Chunks of some texts go through the model together; between the steps texts begin, some like
+    others, and end.
+    """
+    params, config = _model(draw)
+    play.helpers = FULL_BLOCKS
+    heads = (config.num_kv_heads, config.d_head)
+    sizes = (config.num_layers, _PLENTY, draw.whole(1, 4), *heads)
+    cache = play.call("PagedCache", *sizes, draw.dtype)
+    texts = []
+    for number in range(draw.whole(1, 4)):
+        new = draw.choose("names", (number, f"text {number}"))
+        if len(texts) > 1 and draw.happens(20):
+            play.call("free", texts.pop(0), on=cache)
+        if texts and draw.happens(50):
+            kind = draw.choose("kind", ("fork", "share"))
+            _begin_like(play, cache, texts[-1], new, kind)
+        else:
+            play.call("start", new, on=cache)
+        texts.append(new)
+        chunks = []
+        for text in texts:
+            if text == new or draw.happens(70):
+                place = draw.whole(0, len(chunks))
+                chunks.insert(place, (text, _ids(draw, 1, 4)))
+        play.call(name, params, chunks, cache, config)
+        for text, _ in chunks:
+            play.call("length", text, on=cache)
+            play.call("gather", text, config.num_layers - 1, on=cache)
+
+
+contract("batched_step", steps_of_some_texts, sizes=MODEL, tolerance={"float32": 1e-3})
+
+STEP = """
+class Step:
+    def __init__(self, cache, rows, layers):
+        self.cache, self.rows, self.layers = cache, rows, layers
+        self.fed = []
+
+    def __call__(self, chunks):
+        self.fed.append(sorted(len(new) for _, new in chunks))
+        return torch.stack([self.logits(name, new) for name, new in chunks])
+
+    def logits(self, name, new):
+        ids = torch.tensor([float(token) for token in new]).view(1, -1, 1)
+        for layer in range(self.layers):
+            self.cache.append(name, layer, ids, ids)
+        self.cache.advance(name, len(new))
+        text = self.cache.gather(name, self.layers - 1)[0].flatten().tolist()
+        place = 0
+        for token in text:
+            place = (5 * place + int(token) + 1) % len(self.rows)
+        return self.rows[place] * (1 + len(text) / 8)
+
+
+def make_step(cache, rows, layers):
+    return Step(cache, rows, layers)
+
+
+def sizes_fed(step):
+    return step.fed
+"""
+"""A model whose logits are a row of a table, and follow from all tokens in the cache."""
+APART = ("normal", "large")
+"""Styles of logits of which no two are equal."""
+
+
+def _cache_of_a_table(draw, play, num_blocks, block_size):
+    """A cache with keys of one number, and how many layers it has."""
+    layers = draw.whole(1, 2)
+    sizes = (layers, num_blocks, block_size, 1, 1, torch.float64)
+    return play.call("PagedCache", *sizes), layers
+
+
+def _once_or_twice(draw, first, second):
+    """The settings of one call, or of two calls that differ in one of them, or in nothing."""
+    changes = ("no second call", "nothing", *first)
+    changed = draw.choose("second call differs in", changes)
+    if changed == "no second call":
+        return [first]
+    return [first, first | {key: second[key] for key in first if key == changed}]
+
+
+def _requests(draw):
+    return [(_ids(draw, 1, 5), draw.whole(1, 6)) for _ in range(draw.whole(0, 6))]
+
+
+def requests_in_little_memory(draw, play, name):
+    """Each request fits into the cache, and most often not all of them together."""
+    lists = [_requests(draw), _requests(draw)]
+    block_size = draw.whole(1, 4)
+    longest = max(
+        (len(prompt) + max_new - 1 for prompt, max_new in [*lists[0], *lists[1]]),
+        default=1,
+    )
+    num_blocks = -(-longest // block_size) + draw.whole(0, 5)
+    cache, layers = _cache_of_a_table(draw, play, num_blocks, block_size)
+    play.helpers = STEP
+
+    def settings(requests):
+        rows = draw(tensor("R", "V", values=APART), "rows")
+        return {
+            "requests": requests,
+            "step": play.helper("make_step", cache, rows, layers),
+            "max_running": draw.whole(1, 4),
+            "eos_id": draw.choose("eos_id", ("left out", None, 0, 1)),
+        }
+
+    for chosen in _once_or_twice(draw, settings(lists[0]), settings(lists[1])):
+        eos_id = chosen["eos_id"]
+        end = {} if eos_id == "left out" else {"eos_id": eos_id}
+        places = chosen["max_running"]
+        play.call(name, chosen["requests"], cache, chosen["step"], places, **end)
+        play.read("num_free", on=cache)
+
+
+contract("serve", requests_in_little_memory, sizes=MODEL, equals="free")
+
+TABLE = """
+def table_of(pool, index, tokens, block_size):
+    known = index.match(tokens)
+    pool.share(known)
+    return known + pool.allocate(-(-len(tokens) // block_size) - len(known))
+"""
+"""What a server does with a new text: it takes the blocks that are known, and others."""
+
+
+def texts_that_begin_alike(draw, play, name):
+    """Texts of few different tokens begin, are remembered in one piece or in two, and end; one
+    index, or two with a pool each.
+    """
+    block_size, play.helpers = draw.whole(1, 3), TABLE
+    kinds = ("begin", "begin", "begin anew", "end", "evict")
+    servers = []
+    for _ in range(draw.choose("indexes", (1, 1, 2))):
+        pool = play.call("BlockPool", _PLENTY)
+        servers.append((pool, play.call(name, pool, block_size), []))
+    for _ in range(draw.whole(2, 8)):
+        pool, index, tables = servers[draw.whole(0, len(servers) - 1)]
+        tokens = _ids(draw, 0, 8)
+        kind = draw.choose("kind", kinds)
+        if kind.startswith("begin"):
+            if kind == "begin":
+                table = play.helper("table_of", pool, index, tokens, block_size)
+            else:
+                num_blocks = -(-len(tokens) // block_size)
+                table = play.call("allocate", num_blocks, on=pool)
+            tables.append(table)
+            if draw.happens(30):
+                finished = tokens[: draw.whole(0, len(tokens))]
+                play.call("insert", finished, table, on=index)
+            play.call("insert", tokens, table, on=index)
+        elif kind == "end" and tables:
+            table = tables.pop(draw.whole(0, len(tables) - 1))
+            play.call("release", table, on=pool)
+        elif kind == "evict":
+            play.call("evict", on=index)
+        play.call("match", tokens, on=index)
+        play.call("match", _ids(draw, 0, 9), on=index)
+        play.call("holders", draw.whole(0, 9), on=pool)
+        play.read("num_free", on=pool)
+
+
+contract("PrefixIndex", texts_that_begin_alike, sizes={"V": (1, 3)})
+
+
+def searches_of_a_table(draw, play, name):
+    """Beams of any number; an end token that may come or not; now and then a token that never
+    comes.
+    """
+    cache, layers = _cache_of_a_table(draw, play, _PLENTY, draw.whole(1, 4))
+    play.helpers = STEP
+    vocab_size = draw.size("V")
+
+    def settings():
+        num_beams = draw.whole(1, 7)
+        rows = draw(tensor("R", "V", values=APART), "rows")
+        if num_beams < vocab_size and draw.happens(20):
+            rows[:, draw.whole(0, vocab_size - 1)] = -math.inf
+        return {
+            "prompt": _ids(draw, 1, 5),
+            "step": play.helper("make_step", cache, rows, layers),
+            "num_beams": num_beams,
+            "max_new": draw.whole(1, 4),
+            "alpha": draw.choose("alpha", (0.0, 0.6, 1.0, 2.0)),
+            "eos_id": draw.whole(-1, vocab_size - 1),
+        }
+
+    for chosen in _once_or_twice(draw, settings(), settings()):
+        prompt, step, *others = chosen.values()
+        play.call(name, prompt, cache, step, *others)
+        play.helper("sizes_fed", step)
+        play.read("num_free", on=cache)
+
+
+contract("beam_search", searches_of_a_table, sizes=MODEL, equals="free")
 
 contract(
     "sink_mass",

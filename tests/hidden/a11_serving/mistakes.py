@@ -2,7 +2,17 @@
 
 import torch
 
-from autograder.suite import mistake
+from autograder.suite import (
+    ignores,
+    is_no_average,
+    mistake,
+    nothing_where_something_is_right,
+    off_by_a_factor,
+    part,
+    right_once_scaled,
+    right_once_transposed,
+    same_along,
+)
 
 # ── BlockPool
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -490,6 +500,7 @@ def copies_everything_in_every_step(): ...
     "reserved_bytes",
     hint="Your numbers count tokens. Bytes are asked for: what does one token take?",
     replace=("token = kv_bytes_a_token(config, bytes_per_element)", "token = 1"),
+    shows=part("needed", ignores("bytes_per_element")),
 )
 def counts_tokens(): ...
 
@@ -535,6 +546,7 @@ def one_block_more(): ...
         '"contiguous": len(lengths) * capacity * token,',
         '"contiguous": len(lengths) * max(lengths, default=0) * token,',
     ),
+    shows=part("contiguous", ignores("capacity")),
 )
 def reserves_the_longest_text(): ...
 
@@ -657,6 +669,7 @@ def averages_the_blocks(): ...
         "rows = q.to(wide).reshape(num_kv_heads, -1, d)",
     ),
     keeps=0.6,
+    shows=right_once_scaled("q", "q[-1]**-0.5"),
 )
 def unscaled(): ...
 
@@ -1331,6 +1344,7 @@ def counts_all_queries(): ...
     hint="The weights on the first tokens are averaged. Their sum is the share that lies on them.",
     replace=(".sum(dim=-1).mean(dim=(0, 2))", ".mean(dim=-1).mean(dim=(0, 2))"),
     keeps=0.6,
+    shows=off_by_a_factor("num_first**-1"),
 )
 def averages_over_keys(): ...
 
@@ -1342,6 +1356,7 @@ def averages_over_keys(): ...
         "weights[:, :, num_first:, :num_first]",
         "weights.mT[:, :, num_first:, :num_first]",
     ),
+    shows=right_once_transposed("weights"),
 )
 def takes_columns_for_rows(): ...
 
@@ -1350,6 +1365,7 @@ def takes_columns_for_rows(): ...
     "sink_mass",
     hint="One number for all heads. Each head has its own habits: keep their axis.",
     replace=(".mean(dim=(0, 2))", ".mean(dim=(0, 2)).mean().expand(weights.shape[1])"),
+    shows=same_along(0),
 )
 def averages_the_heads(): ...
 
@@ -1452,6 +1468,7 @@ def keys_are_not_turned(): ...
         "return grouped_attention(q, k, rotary_positions(v, places, theta), causal_mask(1, len(places)))",
     ),
     keeps=0.6,
+    shows=is_no_average("v"),
 )
 def turns_values(): ...
 
@@ -1487,6 +1504,7 @@ def reads_weights_for_each_text(): ...
         "cache_bytes = batch * n * kv_bytes_a_token",
         "cache_bytes = n * kv_bytes_a_token",
     ),
+    shows=part("cache_bytes", ignores("batch")),
 )
 def one_cache_for_all(): ...
 
@@ -1535,6 +1553,7 @@ def counts_all_pairs(): ...
         "weights = config.num_layers * layer",
     ),
     keeps=0.6,
+    shows=part("weight_bytes", ignores("config.vocab_size")),
 )
 def forgets_the_unembedding(): ...
 
@@ -1544,6 +1563,7 @@ def forgets_the_unembedding(): ...
     hint="W_k and W_v have H_kv heads, not H.",
     replace=("(wide + narrow + config.d_ff)", "(wide + wide + config.d_ff)"),
     keeps=0.6,
+    shows=part("weight_bytes", ignores("config.num_kv_heads")),
 )
 def wide_key_projections(): ...
 
@@ -1576,6 +1596,7 @@ def takes_any_sizes_of_a_step(): ...
         "return unit * (level + math.log(99)), output,",
         "return unit * (level + math.log(99)), torch.zeros_like(output),",
     ),
+    shows=part(1, nothing_where_something_is_right()),
 )
 def an_idle_value_of_zero(): ...
 
