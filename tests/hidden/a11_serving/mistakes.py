@@ -1365,7 +1365,7 @@ def takes_columns_for_rows(): ...
     "sink_mass",
     hint="One number for all heads. Each head has its own habits: keep their axis.",
     replace=(".mean(dim=(0, 2))", ".mean(dim=(0, 2)).mean().expand(weights.shape[1])"),
-    shows=same_along(0),
+    shows=same_along(0) & ~nothing_where_something_is_right(),
 )
 def averages_the_heads(): ...
 
