@@ -7,19 +7,14 @@ test that passes then is carried; a test that fails again fails by the question'
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.intake.cell_matching import find_answer_cell
-from autograder.records.submission import Submission
 from autograder.sitting.charges import adjust_verdicts
-from autograder.sitting.sitting import Sitting, TestRun
+from autograder.sitting.sitting import Sitting, TestRun, find_uses
 from autograder.suite.collection import SuiteQuestion
 from autograder.suite.prerequisites import prerequisites
-
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +55,7 @@ def settle_questions(
     for name, question_runs in runs.items():
         if len(passed_tests(adjust_verdicts(question_runs))) < len(question_runs):
             failed_questions.add(name)
-    uses = _find_uses(sitting.workplace.submission, questions)
+    uses = find_uses(sitting.workplace.submission, list(questions.values()))
     settled = {}
     with sitting.watch.stage("carry", whole=True):
         for name, question_runs in runs.items():
@@ -117,19 +112,3 @@ def _run_with_stand_ins(
         return {}
     stand_in_runs = sitting.run(question, stand_ins=stand_ins)
     return {test: stand_in_runs[test] for test in failed}
-
-
-def _find_uses(
-    submission: Submission, questions: Mapping[str, SuiteQuestion]
-) -> dict[str, tuple[str, ...]]:
-    """The questions that each question builds on: questions that the suite declares, and earlier
-    questions that the student's cell names. A student's right answer may call other questions than
-    the answer key does.
-    """
-    uses: dict[str, tuple[str, ...]] = {}
-    for name, question in questions.items():
-        cell = find_answer_cell(submission, name)
-        words = set(_WORD.findall(cell.source)) if cell else set()
-        named = [earlier for earlier in uses if earlier in words]
-        uses[name] = tuple(dict.fromkeys([*question.uses, *named]))
-    return uses

@@ -14,13 +14,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from autograder.basics.errors import StudentFault
+from autograder.basics.errors import StudentFault, StudentTimeout
 from autograder.records.model import TwoAnswers
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.stand_in_answers import WorkerObject
 from autograder.sandbox.student import Handle
 from autograder.sitting.hedges import FRESH, find_two_answers
-from autograder.sitting.sitting import Sitting, TestRun
+from autograder.sitting.sitting import HANGS_BEFORE_GIVING_UP, Sitting, TestRun
 from autograder.suite.calls import start_log
 from autograder.suite.collection import SuiteQuestion
 from autograder.wire.trees import leaves
@@ -36,6 +36,7 @@ class OwnFunctions:
     submission does.
 
     Attributes:
+        hangs: calls that did not end.
         exact: whether all calls since this was last set were answered as the submission itself
             answers. A function that raises, changes its arguments, or takes or gives objects does
             more than to return data, and makes this False.
@@ -44,6 +45,7 @@ class OwnFunctions:
     def __init__(self, sitting: Sitting) -> None:
         self._student = sitting.functions()
         self.exact = True
+        self.hangs = 0
 
     def wrap(
         self,
@@ -73,6 +75,7 @@ class OwnFunctions:
             result = getattr(self._student, name)(*arguments, **keywords)
         except StudentFault as fault:
             self.exact = False
+            self.hangs += isinstance(fault, StudentTimeout)
             raise ValueError(str(fault)) from None
         values = leaves([arguments, keywords, result])
         has_objects = any(isinstance(value, (Handle, WorkerObject)) for value in values)
@@ -92,6 +95,9 @@ def replay(
     """Run a question's tests with stand-ins that give the submission's own values, and compare
     those that passed with stand-ins only: the first call that was answered differently, if any.
 
+    A test that hung without stand-ins has no answer to compare. After the second call that does not
+    end nothing is replayed any more.
+
     Prerequisites that are classes are not replayed: their objects would have to live in two
     workers.
 
@@ -103,7 +109,9 @@ def replay(
     gained = [
         name
         for name, run in stand_in_runs.items()
-        if run.passed and not runs[name].passed and runs[name].calls
+        if run.passed
+        and runs[name].calls
+        and runs[name].verdict.outcome not in ("passed", "timeout")
     ]
     stand_ins = stand_in_runs[gained[0]].stand_ins if gained else ()
     if not stand_ins or any(
@@ -128,6 +136,8 @@ def replay(
             own_sitting.workplace.worker()
             # all tests, in their order: a call finds the state that earlier calls left behind
             for test in question.tests:
+                if own.hangs >= HANGS_BEFORE_GIVING_UP:
+                    break
                 own.exact = True
                 replayed = replaying.run(
                     question, (test.name,), stand_ins, keep_worker=True, keep_calls=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +30,14 @@ from autograder.sitting.unwritten import find_stub
 from autograder.sitting.verdict import Verdict, judge
 from autograder.suite.calls import Call, CallLog, current_log, size_in_bytes
 from autograder.suite.collection import SuiteQuestion, SuiteTest
+from autograder.suite.prerequisites import prerequisites
 
 HANGS_BEFORE_GIVING_UP = 2
+ATTEMPT_SECONDS = 0.5
+"""The limit of a call in a worker that has served other questions. What takes longer runs in a fresh
+worker, which counts and has the whole limit. The longest call of an answer key takes 0.04 s.
+"""
+_WORD = re.compile(r"\w+")
 LARGEST_KEPT = 4 << 20
 """Bytes of one answer that is kept until the submission is graded."""
 
@@ -112,6 +119,8 @@ class Sitting:
             client, limits, submission, stand_in_functions, self.watch
         )
         self.two_answers: dict[str, tuple[TwoAnswers, ...]] = {}
+        self._uses: dict[str, tuple[str, ...]] = {}
+        self._given_up: set[str] = set()
 
     def start_another(
         self,
@@ -150,11 +159,14 @@ class Sitting:
         A question that does not pass in a worker that has served another runs once more in a fresh
         one, and that run counts: a question that spoils its process costs no other question points.
         """
+        self._uses = find_uses(self.workplace.submission, questions)
         runs: dict[str, dict[str, TestRun]] = {}
         for question in questions:
             attempt = QuestionAttempt()
             passed = self._run_in_open_worker(question, attempt)
             runs[question.name] = passed or self._run_in_fresh_worker(question, attempt)
+            if _hangs_always(runs[question.name]):
+                self._given_up.add(question.name)
         self.close()
         return runs
 
@@ -170,7 +182,8 @@ class Sitting:
         """
         spent = self.workplace.spent
         if self.workplace.may_attempt and self._continue_worker(question):
-            student = self._prepare_student(question, ())
+            seconds = min(ATTEMPT_SECONDS, self._limits.call_seconds)
+            student = self._prepare_student(question, (), seconds)
             runs: dict[str, TestRun] = {}
             for run in self._run_tests(
                 question, question.tests, student, keep_calls=True
@@ -231,8 +244,11 @@ class Sitting:
             test for test in question.tests if tests is None or test.name in tests
         ]
         student = self._prepare_student(question, stand_ins)
+        hung = "" if stand_ins else self._given_up_prerequisite(question.name)
         runs = {}
-        for run in self._run_tests(question, selected, student, keep_calls=keep_calls):
+        for run in self._run_tests(
+            question, selected, student, keep_calls=keep_calls, hung=hung
+        ):
             runs[run.name] = (
                 dataclasses.replace(run, stand_ins=stand_ins) if stand_ins else run
             )
@@ -247,15 +263,21 @@ class Sitting:
         student: Student,
         *,
         keep_calls: bool,
+        hung: str = "",
     ) -> Iterator[TestRun]:
-        """Run tests of one question in turn; none any more after the second that hangs."""
+        """Run tests of one question in turn; none any more after the second that hangs, or after
+        the first where a prerequisite was given up.
+
+        Args:
+            hung: a prerequisite that hung in its own tests and passed none.
+        """
         hangs = 0
+        message = "Not run: two tests of this question hung."
+        if hung:
+            message = f"Not run: a test of this question hung, and so did `{hung}`."
         for test in tests:
-            if hangs >= HANGS_BEFORE_GIVING_UP:
-                verdict = Verdict(
-                    "timeout", "Not run: two tests of this question hung."
-                )
-                yield TestRun(test.name, verdict, ())
+            if hangs >= (1 if hung else HANGS_BEFORE_GIVING_UP):
+                yield TestRun(test.name, Verdict("timeout", message), ())
                 continue
             raised, log = self._run_test(question, test, student)
             yield self._judge_run(question.name, test, raised, log, keep_calls)
@@ -342,20 +364,35 @@ class Sitting:
         name = call.name.partition(".")[0] if call else ""
         return name if name in self._suite.released else tested_question
 
+    def _given_up_prerequisite(self, question: str) -> str:
+        """A prerequisite that was given up before; "" where none was."""
+        for name in prerequisites(question, self._uses):
+            if name in self._given_up:
+                return name
+        return ""
+
     def _prepare_student(
         self,
         question: SuiteQuestion,
         stand_ins: tuple[str, ...],
+        call_seconds: float = 0.0,
     ) -> Student:
+        """The functions for a question's tests.
+
+        Args:
+            call_seconds: the limit of a call; 0 for the course's.
+        """
         cell = find_answer_cell(self.workplace.submission, question.name)
         sources = {question.name: cell.source} if cell is not None else {}
         self.workplace.prepare(question.forbidden, stand_ins)
-        return self._open_student(sources)
+        return self._open_student(sources, call_seconds)
 
-    def _open_student(self, sources: Mapping[str, str]) -> Student:
+    def _open_student(
+        self, sources: Mapping[str, str], call_seconds: float = 0.0
+    ) -> Student:
         return Student(
             self.workplace.worker,
-            self._limits.call_seconds,
+            call_seconds or self._limits.call_seconds,
             sources,
             self.workplace.explain_missing,
         )
@@ -363,6 +400,32 @@ class Sitting:
     def close(self) -> None:
         """End the worker, if there is one."""
         self.workplace.close()
+
+
+def find_uses(
+    submission: Submission, questions: Sequence[SuiteQuestion]
+) -> dict[str, tuple[str, ...]]:
+    """The questions that each question builds on: questions that the suite declares, and earlier
+    questions that the student's cell names. A student's right answer may call other questions than
+    the answer key does.
+
+    Args:
+        questions: in the order of the notebook.
+    """
+    uses: dict[str, tuple[str, ...]] = {}
+    for question in questions:
+        cell = find_answer_cell(submission, question.name)
+        words = set(_WORD.findall(cell.source)) if cell else set()
+        named = [earlier for earlier in uses if earlier in words]
+        uses[question.name] = tuple(dict.fromkeys([*question.uses, *named]))
+    return uses
+
+
+def _hangs_always(runs: Mapping[str, TestRun]) -> bool:
+    """Whether several tests of a question hung, and none passed."""
+    hangs = sum(run.verdict.outcome == "timeout" for run in runs.values())
+    has_passed = any(run.passed for run in runs.values())
+    return hangs >= HANGS_BEFORE_GIVING_UP and not has_passed
 
 
 def _drop_large_answers(calls: Sequence[Call]) -> tuple[Call, ...]:

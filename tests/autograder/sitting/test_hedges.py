@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from small_course import ANSWERS
 
 from autograder.basics.errors import StudentCrashed, StudentError, StudentTimeout
 from autograder.records.model import QuestionResult, Result
+from autograder.sandbox.clocks import Clock
+from autograder.sandbox.worker_process import Worker
 from autograder.sitting.agreement import same_answer
 from autograder.sitting.hedges import (
     FRESH,
@@ -393,3 +396,22 @@ def test_an_argument_that_one_run_changed_is_named() -> None:
     changed.changed = ("x", "y")
     (flag,) = find_two_answers({"t": [changed]}, {"t": [kept]}, ("a", "b"), {})
     assert flag.answers == ("1, and it changed x, y", "1, and it changed no argument")
+
+
+def test_a_prerequisite_that_hangs_is_not_asked_for_its_own_values(
+    grade: Grade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Softmax hangs in its two tests and in the first of attention, which is right; the stand-in
+    answers for the rest, and nothing is left to compare.
+    """
+    ended: list[str] = []
+    honest = Worker._end_for
+
+    def end_for(self: Worker, clock: Clock, fault: StudentTimeout) -> NoReturn:
+        ended.append(str(fault).partition(" ")[0])
+        honest(self, clock, fault)
+
+    monkeypatch.setattr(Worker, "_end_for", end_for)
+    result = grade(softmax="def softmax(z, dim=-1):\n    while True:\n        pass\n")
+    assert points(result) == {"softmax": 0.0, "attention": 6.0, "counter": 1.0}
+    assert ended == ["softmax", "softmax", "attention"]

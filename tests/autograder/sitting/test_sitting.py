@@ -20,6 +20,7 @@ from autograder.grading.bench import Bench
 from autograder.intake.notebook import read_submission
 from autograder.records.submission import FoundSubmission
 from autograder.sandbox.host_process import HostClient, WorkerGrant
+from autograder.sitting import sitting as sitting_module
 from autograder.sitting.sitting import Sitting
 from autograder.suite.collection import SuiteQuestion
 from autograder.worker.forbidden import Ban, ForbiddenCall
@@ -269,3 +270,58 @@ def test_what_asks_no_mode_is_forbidden_under_every_name() -> None:
         ban.lift()
     assert float(clip([weight], 10.0)) == 5.0
     assert len(Optimizer([weight]).param_groups) == 1
+
+
+HANGS = "def softmax(z, dim=-1):\n    while {condition}:\n        pass\n"
+
+
+def messages(sitting: Sitting, question: str) -> list[str]:
+    runs = sitting.run_all(all_questions(sitting))[question].values()
+    return [run.verdict.message for run in runs]
+
+
+def test_what_builds_on_a_function_that_always_hangs_is_tried_once(
+    sit: Callable[..., Sitting], forks: list[Limits]
+) -> None:
+    """Workers: two end in tests of softmax, one in the first of attention, and counter has one."""
+    first, *others = messages(
+        sit(softmax=HANGS.format(condition=True), call_seconds=0.2), "attention"
+    )
+    assert first.startswith("attention did not end within 0.2 s of processor time")
+    assert (
+        others == ["Not run: a test of this question hung, and so did `softmax`."] * 2
+    )
+    assert len(forks) == 4
+
+
+def test_a_function_that_passes_its_own_tests_is_not_given_up(
+    sit: Callable[..., Sitting],
+) -> None:
+    """Softmax hangs on two rows, as attention's tests have them, and on no input of its own."""
+    hangs = HANGS.format(condition="len(z) == 2")
+    rest = ANSWERS["softmax"].split("\n", 1)[1]
+    sitting = sit(softmax=hangs + rest, call_seconds=0.2)
+    first, second, third = messages(sitting, "attention")
+    for message in (first, second):
+        assert message.startswith("attention did not end within 0.2 s")
+    assert third == "Not run: two tests of this question hung."
+
+
+SLOW = (
+    "import time\n\ndef attention(q, k, v):\n    ends = time.process_time() + 0.3\n"
+    "    while time.process_time() < ends:\n        pass\n"
+)
+
+
+def test_a_slow_right_answer_has_the_whole_limit_in_a_fresh_worker(
+    sit: Callable[..., Sitting],
+    forks: list[Limits],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call takes 0.3 s, of which a worker that has served softmax allows 0.1."""
+    monkeypatch.setattr(sitting_module, "ATTEMPT_SECONDS", 0.1)
+    rest = ANSWERS["attention"].split("\n", 1)[1]
+    sitting = sit(attention=SLOW + rest)
+    assert outcomes(sitting, all_questions(sitting)) == ALL_PASS
+    assert len(forks) == 2
+    assert sitting.two_answers == {"attention": ()}
