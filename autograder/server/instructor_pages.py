@@ -18,6 +18,7 @@ from autograder.server.extensions import grant_extension
 from autograder.server.lti_desk import LtiDesk
 from autograder.server.office import Office
 from autograder.server.pages_base import (
+    SLOWEST_REFRESH,
     SentForm,
     go_to,
     instructor_of,
@@ -104,7 +105,7 @@ def class_page(request: Request) -> Response:
     return page(
         request,
         "class.html",
-        refresh=15,
+        refresh=SLOWEST_REFRESH,
         assignment=assignment.name,
         view=view_class(office, assignment.name),
         queue=office.attempts.queue_state(),

@@ -15,14 +15,22 @@ from autograder.basics.locks import hold_lock
 from autograder.basics.whole_files import make_private
 from autograder.course import Course, load_course
 from autograder.records.results import Tell
+from autograder.sandbox.machine_limits import raise_open_files
 from autograder.server.attempts import AttemptStore
 from autograder.server.database import open_database
 from autograder.server.desk import GradingDesk
 from autograder.server.hub_pages import hub_from_environment
 from autograder.server.lti_desk import LtiDesk
 from autograder.server.office import Office
+from autograder.server.pages_base import SLOWEST_REFRESH
 from autograder.server.people import Role
 from autograder.server.web_app import make_app
+
+KEEP_ALIVE_SECONDS = 4 * SLOWEST_REFRESH
+"""How long a browser's idle connection stays open. A page that waits asks again over the same
+connection: where the server closes it at that moment, as uvicorn's own 5 seconds did, the request
+is lost.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ def serve_command(
         KitError: another server of this course runs here, or the database is of another version.
     """
     course = request.course
+    raise_open_files()  # each idle connection is one
     course.kept.mkdir(exist_ok=True)
     with hold_lock(course.kept / "locks" / "server", "serves this course"):
         engine = open_database(database_address(course))
@@ -103,6 +112,7 @@ def serve_command(
                     port=request.port,
                     log_level="warning",
                     proxy_headers=bool(course.server.address),
+                    timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 )
             finally:
                 closed.set()

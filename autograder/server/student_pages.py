@@ -13,6 +13,7 @@ from autograder.intake.handed_in_weights import weights_name
 from autograder.server.attempts import Attempt
 from autograder.server.office import HandInRefused, Office
 from autograder.server.pages_base import (
+    SLOWEST_REFRESH,
     SentForm,
     download,
     go_to,
@@ -27,10 +28,6 @@ from autograder.server.pages_base import (
 )
 from autograder.server.people import Visitor
 
-_SLOWEST_REFRESH = 15
-"""Seconds after which a page that waits loads itself again, where the queue is long. Once a second
-by everybody, 500 who wait took three times the processor time of grading.
-"""
 _FEEDBACK_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -111,7 +108,7 @@ def attempt_page(request: Request) -> Response:
         return page(
             request,
             "waiting.html",
-            refresh=round(min(max(1.0, seconds / 4), _SLOWEST_REFRESH)),
+            refresh=round(min(max(1.0, seconds / 4), SLOWEST_REFRESH)),
             attempt=attempt,
             before=before,
             seconds=round(seconds),

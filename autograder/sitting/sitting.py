@@ -34,8 +34,8 @@ from autograder.suite.prerequisites import prerequisites
 
 HANGS_BEFORE_GIVING_UP = 2
 ATTEMPT_SECONDS = 0.5
-"""The limit of a call in a worker that has served other questions. What takes longer runs in a fresh
-worker, which counts and has the whole limit. The longest call of an answer key takes 0.04 s.
+"""The limit of a call in a worker that has served other questions. What takes longer runs in a
+fresh worker, which counts and has the whole limit. The longest call of a key takes 0.04 s.
 """
 _WORD = re.compile(r"\w+")
 LARGEST_KEPT = 4 << 20

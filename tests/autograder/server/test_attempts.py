@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from postgresql_server import postgresql
 from served_course import result_of
+from sqlalchemy import LargeBinary, event
 
 from autograder.grading.graded_bytes import pack_graded
 from autograder.records.model import Graded
@@ -21,7 +22,7 @@ from autograder.server.attempts import (
     Claim,
     QueueState,
 )
-from autograder.server.database import open_database
+from autograder.server.database import attempts, open_database
 
 __all__ = ["postgresql"]
 
@@ -462,3 +463,36 @@ def test_what_is_before_an_attempt_has_a_higher_priority_or_came_earlier(
     assert store.waiting_before(first) == 2
     claimed(store)  # the second one waits no more
     assert store.waiting_before(newest) == 0
+
+
+def test_what_is_large_stands_last_in_a_row() -> None:
+    """SQLite walks through a notebook's pages to reach a column behind it."""
+    is_large = [isinstance(column.type, LargeBinary) for column in attempts.columns]
+    assert is_large == sorted(is_large)
+
+
+def test_the_time_of_an_attempt_is_read_from_an_index(tmp_path: Path) -> None:
+    """Of a database of the version before too, whose tables have no such index."""
+    address = f"sqlite:///{tmp_path / 'server.db'}"
+    engine = open_database(address)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP INDEX attempts_by_end")
+    engine.dispose()
+    engine = open_database(address)
+    statements: list[str] = []
+    event.listen(
+        engine,
+        "before_cursor_execute",
+        lambda c, cursor, statement, values, context, many: statements.append(
+            statement
+        ),
+    )
+    AttemptStore(engine).queue_state()
+    (times,) = [text for text in statements if "finished DESC" in text]
+    with engine.connect() as connection:
+        plan = connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN {times}", ("graded", 50, 0)
+        ).all()
+    engine.dispose()
+    assert "COVERING INDEX attempts_by_end" in str(plan)
+    assert "TEMP B-TREE" not in str(plan)
