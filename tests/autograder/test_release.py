@@ -12,8 +12,10 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from project_file import PROJECT, ROOT
 
@@ -40,6 +42,35 @@ def test_the_version_stands_in_one_place() -> None:
         for path in package.rglob("*.py")
         if f'"{version}"' in path.read_text(encoding="utf-8")
     ] == []
+
+
+def workflow(name: str) -> Any:
+    text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+def minor_number(version: str) -> int:
+    """11 of "3.11"."""
+    return int(version.removeprefix("3."))
+
+
+def test_pythons_are_those_that_every_push_tries() -> None:
+    """Pythons that the nightly run tries beyond them are newer ones, for which nothing is said."""
+    prefix = "Programming Language :: Python :: 3."
+    stated = [
+        f"3.{line.removeprefix(prefix)}"
+        for line in PROJECT["classifiers"]
+        if line.startswith(prefix)
+    ]
+    assert workflow("ci")["jobs"]["check"]["strategy"]["matrix"]["python"] == stated
+    assert PROJECT["requires-python"] == f">={stated[0]}"
+    machines = workflow("nightly")["jobs"]["machines"]["strategy"]["matrix"]
+    assert machines["python"][: len(stated)] == stated
+    newest = max(map(minor_number, stated))
+    newer = machines["python"][len(stated) :]
+    assert all(minor_number(version) > newest for version in newer)
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert f"| Python | `>={stated[0]}` | {', '.join(stated)} |" in page
 
 
 def test_the_changelog_begins_with_this_version() -> None:
