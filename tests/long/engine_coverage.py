@@ -34,6 +34,7 @@ class TestLines:
         test: its node id.
         seconds: what it takes while it is traced, with the fixtures that it is first to ask for.
         lines: module, as "grading/pool.py" → line numbers.
+        shared: seconds that fixtures take which it shares with others, such as a host.
     """
 
     __test__ = False  # no test class, whatever its name
@@ -41,6 +42,7 @@ class TestLines:
     test: str
     seconds: float
     lines: dict[str, list[int]]
+    shared: float = 0.0
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ class _Recorder:
         self.marks = line_marks.LineMarks(folder)
         self.marks.start()
         self.passed = False
+        self.fixture_seconds: dict[str, float] = {}
         self.records: list[dict[str, Any]] = []
         self.not_passed: list[str] = []
 
@@ -78,7 +81,7 @@ class _Recorder:
         self.marks.start()
         start = time.monotonic()
         result = yield
-        record = self._record(item.nodeid, time.monotonic() - start)
+        record = self._record(item, time.monotonic() - start)
         if self.passed:
             self.records.append(record)
         else:
@@ -96,12 +99,31 @@ class _Recorder:
         text = json.dumps({"tests": self.records, "not_passed": self.not_passed})
         (self.folder / "records.json").write_text(text, encoding="utf-8")
 
-    def _record(self, test: str, seconds: float) -> dict[str, Any]:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any]
+    ) -> Iterator[None]:
+        """Time the fixtures that several tests share."""
+        start = time.monotonic()
+        result = yield
+        if fixturedef.scope != "function":
+            seconds = time.monotonic() - start
+            self.fixture_seconds[fixturedef.argname] = seconds
+        return result
+
+    def _record(self, item: pytest.Item, seconds: float) -> dict[str, Any]:
         lines = {
             Path(path).relative_to(self.package).as_posix(): numbers
             for path, numbers in self.marks.take().items()
         }
-        return {"test": test, "seconds": round(seconds, 3), "lines": lines}
+        names = getattr(item, "fixturenames", ())
+        shared = sum(self.fixture_seconds.get(name, 0.0) for name in names)
+        return {
+            "test": item.nodeid,
+            "seconds": round(seconds, 3),
+            "lines": lines,
+            "shared": round(shared, 3),
+        }
 
 
 def measure_coverage(

@@ -143,7 +143,7 @@ class Trial:
         self, change: ModuleChange, tests: list[TestLines]
     ) -> tuple[str, bool]:
         """The first test that fails with a change, and whether that was in time."""
-        limits = {test.test: 5.0 + 5.0 * test.seconds for test in tests}
+        limits = {test.test: 5.0 + 3.0 * (test.seconds + test.shared) for test in tests}
         while limits:
             status, last = self.collected.run(limits, change)
             if status == 0:
@@ -151,7 +151,7 @@ class Trial:
             names = list(limits)
             later = names[names.index(last) + 1 :] if last else []
             if status == TIMED_OUT and last:  # a busy machine, or a loop without end
-                limit = 3.0 * limits[last]
+                limit = 2.0 * limits[last]
                 status, _ = self.collected.run({last: limit}, change)
             if status != 0 and self._passes_without(change, last):
                 return last, status != TIMED_OUT
@@ -199,11 +199,17 @@ class Trial:
         """The tests of `_tests_in_order` within the budget, and how many there are beside them."""
         tests = self._tests_in_order(mutant)
         affordable = []
+        prepared = set()
         spent = 0.0
         for test in tests:
-            if spent + test.seconds <= self.budget:
-                spent += test.seconds
+            file = test.test.partition("::")[0]
+            seconds = test.seconds
+            if test.shared and file not in prepared:
+                seconds += test.shared
+            if spent + seconds <= self.budget:
+                spent += seconds
                 affordable.append(test)
+                prepared.add(file)
         return affordable, len(tests) - len(affordable)
 
     def _tests_in_order(self, mutant: EngineMutant) -> list[TestLines]:
@@ -216,7 +222,7 @@ class Trial:
             is_elsewhere = Path(name).parent.name != room
             for test in coverage.tests:
                 if _runs(test, mutant):
-                    is_slow = test.seconds >= _QUICK
+                    is_slow = test.seconds + test.shared >= _QUICK
                     key = (is_slow, is_elsewhere, name, test.seconds, test.test)
                     tests.append((key, test))
         tests.sort(key=lambda pair: pair[0])

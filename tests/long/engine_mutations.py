@@ -181,6 +181,8 @@ def _engine_mutations(node: ast.AST, parents: Parents) -> Mutations:
         and _is_type(node)
     ):
         return
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return
     if isinstance(node, _SHARED_WITH_SUITES):
         yield from mutations(node, parents)
     if isinstance(node, ast.Return):

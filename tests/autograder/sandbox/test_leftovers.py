@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from autograder.sandbox import leftovers
 from autograder.sandbox.leftovers import ScratchFolder, lock_path, remove_abandoned
 
 
@@ -81,3 +82,44 @@ def test_a_scratch_folder_goes_once(
     scratch.path.mkdir()  # somebody else's, of the same name
     scratch.remove()
     assert scratch.path.exists()
+
+
+def test_a_scratch_folder_that_somebody_else_removed_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    scratch = ScratchFolder()
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    scratch.path.rmdir()
+    scratch.remove()
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors - 1
+
+
+def test_a_scratch_folder_removes_what_others_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "attention-kit-left").mkdir()
+    scratch = ScratchFolder()
+    assert list(tmp_path.iterdir()) == [scratch.path]
+    (tmp_path / "attention-kit-later").mkdir()
+    scratch.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_taken_away_while_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock_of = leftovers.lock_path
+    tries: list[Path] = []
+
+    def lock_second(path: Path) -> int:
+        tries.append(path)
+        return lock_of(path) if len(tries) > 1 else -1
+
+    monkeypatch.setattr(leftovers, "lock_path", lock_second)
+    scratch = ScratchFolder()
+    assert tries == [tries[0], scratch.path]
+    assert tries[0] != scratch.path
+    scratch.remove()

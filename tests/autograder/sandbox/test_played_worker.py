@@ -25,7 +25,7 @@ from autograder.course import Limits
 from autograder.sandbox.clocks import Account, WorkerClocks, WorkerTime, limit_for
 from autograder.sandbox.host_process import HostClient, WorkerGrant
 from autograder.sandbox.worker_process import Bound, Worker
-from autograder.wire.frames import Frame, receive_frame, send_frame
+from autograder.wire.frames import Block, Frame, receive_frame, send_frame
 
 LIMITS = Limits(reply_mb=1, cpu_seconds=60, call_seconds=5.0)
 GREETING = {"ok": True}
@@ -196,6 +196,29 @@ def test_a_reply_may_have_a_megabyte_and_no_byte_more(
     ):
         worker.request({"op": "call"}, {}, 5.0, "f")
     assert is_gone(client)
+
+
+def test_a_large_request_waits_for_room_to_write(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four megabytes do not fit into a socket at once: the worker reads while the grader waits."""
+    client, worker = play({"id": 1})
+    client.worker_sock.setblocking(False)
+    received = bytearray()
+    wait = worker._clocks.wait
+
+    def read_and_wait(answers: select.poll) -> bool:
+        with contextlib.suppress(BlockingIOError):
+            while data := client.worker_sock.recv(1 << 20):
+                received.extend(data)
+        return wait(answers)
+
+    monkeypatch.setattr(worker._clocks, "wait", read_and_wait)
+    block = Block("U8", (4 << 20,), bytes(4 << 20))
+    reply = worker.request({"op": "call"}, {"x": block}, 0.5, "f")
+    assert reply.header == {"id": 1}
+    assert len(received) > 3 << 20
+    worker.kill()
 
 
 def test_a_reply_to_another_request_is_none(play: Play) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,9 @@ def test_a_view_of_what_is_not_there_is_no_tape(view: Any) -> None:
             ]
         },
         {"steps": [operation("add", "NoOverload", {"tensor": VIEW}, 1)]},
+        # a number is written as text, to the last bit
+        {"steps": [operation("clamp", "default", {"tensor": VIEW}, 0.5, 1)]},
+        {"texts": [], "storages": []},
     ],
 )
 def test_what_is_no_tape_is_called_so(parts: dict[str, Any]) -> None:
@@ -338,3 +342,75 @@ def test_a_result_without_a_view_is_none_of_the_replays() -> None:
     tape = {**TAPE, "result": [None]}
     with pytest.raises(StudentError, match="Something other than torch and the"):
         replay_call(call(x, x), tape, has_stand_ins=False)
+
+
+def test_what_launches_of_one_call_compute_is_bounded_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two launches of 3 elements each: the second has what the first has left of 5."""
+    budgets: list[float] = []
+    counts = SimpleNamespace(dots=1, largest=2, unfilled=["y"])
+    memory = SimpleNamespace(loaded_storages=(), count_changed=lambda place: 0)
+
+    def run_launch(launch: Any, memory_of_call: Any, *, budget: float) -> Any:
+        budgets.append(budget)
+        return SimpleNamespace(
+            spent=3.0, counts=counts, loads={"x": 1}, stores={"y": 2}, memory=memory
+        )
+
+    monkeypatch.setattr(launch_replay, "_MOST_ELEMENTS", 5)
+    monkeypatch.setattr(launch_replay, "run_launch", run_launch)
+    monkeypatch.setattr(
+        launch_replay,
+        "launch_from_data",
+        lambda text, data, storages: SimpleNamespace(programs=4),
+    )
+    step = ["launch", 0, [[0, 16]], {}]
+    played = replay(texts=["kernel"], steps=[step, step])
+    assert budgets == [5.0, 2.0]
+    record = played.launch_record(None)
+    assert (record.kernels, record.programs, record.dots) == (2, 8, 2)
+    assert (record.largest, record.unfilled) == (2, ("y",))
+    assert (record.loads, record.stores) == ({"x": 2}, {"y": 4})
+
+
+def test_a_kernel_may_load_some_numbers_from_outside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """64 numbers may be sizes and scales; what a kernel stores is its own."""
+    counts = SimpleNamespace(dots=0, largest=0, unfilled=[])
+    changed = [0]
+    memory = SimpleNamespace(
+        loaded_storages=(0,),
+        count_changed=lambda place: changed[place],
+        name_of=lambda place: "the weights",
+    )
+    monkeypatch.setattr(
+        launch_replay,
+        "run_launch",
+        lambda launch, memory_of_call, *, budget: SimpleNamespace(
+            spent=0.0, counts=counts, loads={}, stores={}, memory=memory
+        ),
+    )
+    monkeypatch.setattr(
+        launch_replay,
+        "launch_from_data",
+        lambda text, data, storages: SimpleNamespace(programs=1),
+    )
+    parts: dict[str, Any] = {
+        "texts": ["kernel"],
+        "steps": [["launch", 0, [[0, 16]], {}]],
+    }
+    storages = [outside([1.0] * 64), {"bytes": 8}]
+    result = [whole(1, 2)]
+    played = replay(storages=storages, result=result, **parts)
+    assert played._storages[0].from_outside == 64
+    changed[0] = 60
+    played = replay(storages=storages, result=result, **parts)
+    assert played._storages[0].from_outside == 4
+    changed[0] = 70
+    played = replay(storages=storages, result=result, **parts)
+    assert played._storages[0].from_outside == 0
+    storages[0] = outside([1.0] * 65)
+    with pytest.raises(KernelFault, match=r"^A kernel loads the weights, and its"):
+        replay(storages=storages, result=result, **parts)

@@ -1,0 +1,316 @@
+"""The pool's processes with work that the test makes up, on a bench without hosts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.basics.errors import HostFailed, KitError, WorkerKilled
+from autograder.grading.pool import FinishedJob, Pool
+
+ONCE_MORE = ", and so it was when it was tried once more"
+
+
+class PlayedClient:
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
+        self.ended = 0
+        self.fault: HostFailed | None = None
+
+    def end_workers(self) -> None:
+        self.ended += 1
+        if self.fault is not None:
+            raise self.fault
+
+
+class PlayedBench:
+    """So many clients; `renewals` counts the new hosts, and `refusal` says why there is none."""
+
+    def __init__(self, clients: int) -> None:
+        self.clients = [PlayedClient(slot) for slot in range(clients)]
+        self.renewals = 0
+        self.refusal = ""
+
+    def renew_hosts(self) -> None:
+        self.renewals += 1
+        if self.refusal:
+            raise KitError(self.refusal)
+        for client in self.clients:
+            client.fault = None
+
+
+Work = Callable[[PlayedClient, str], bytes]
+
+
+def run(
+    bench: PlayedBench, jobs: list[str], work: Work, **options: Any
+) -> dict[str, FinishedJob[str]]:
+    """The finished jobs by job; each comes once."""
+    pool: Any = Pool(bench, jobs, work, **options)  # type: ignore[arg-type]
+    finished = list(pool.run())
+    assert len(finished) == len({job.job for job in finished})
+    return {job.job: job for job in finished}
+
+
+def first_time(path: Path) -> bool:
+    """Whether nobody was here before; processes share the answer by a file."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def test_each_job_has_its_answer() -> None:
+    bench = PlayedBench(2)
+    jobs = ["a", "b", "c", "d", "e"]
+    finished = run(bench, jobs, lambda client, job: job.upper().encode())
+    assert finished == {job: FinishedJob(job, job.upper().encode()) for job in jobs}
+    assert bench.renewals == 0
+    assert [client.ended for client in bench.clients] == [0, 0]
+
+
+def test_without_jobs_nothing_is_started() -> None:
+    def refuse(client: PlayedClient, job: str) -> bytes:
+        raise AssertionError(job)
+
+    assert run(PlayedBench(1), [], refuse) == {}
+
+
+def test_every_client_has_a_process_of_its_own(tmp_path: Path) -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        (tmp_path / job).touch()
+        while len(list(tmp_path.iterdir())) < 2:  # both are at work at once
+            time.sleep(0.005)
+        return f"{client.slot} {os.getpid()}".encode()
+
+    finished = run(PlayedBench(2), ["a", "b"], work)
+    answers = [(job.answer or b"").split() for job in finished.values()]
+    assert {slot for slot, _ in answers} == {b"0", b"1"}
+    assert len({process for _, process in answers}) == 2
+
+
+def test_a_process_does_one_job_after_the_other() -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        return str(os.getpid()).encode()
+
+    finished = run(PlayedBench(1), ["a", "b", "c"], work)
+    processes = {job.answer for job in finished.values()}
+    assert len(processes) == 1
+    assert processes != {str(os.getpid()).encode()}
+
+
+def test_an_error_is_tried_once_more_and_then_told() -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        if job == "bad":
+            raise ValueError("a number \udcff")
+        return b"fine"
+
+    bench = PlayedBench(1)
+    finished = run(bench, ["bad", "good"], work)
+    words = f"the grader failed with ValueError: a number ?{ONCE_MORE}"
+    assert finished["bad"] == FinishedJob("bad", fault=words)
+    assert finished["good"] == FinishedJob("good", b"fine")
+    assert (bench.clients[0].ended, bench.renewals) == (2, 0)
+
+
+def test_a_job_that_failed_once_has_its_answer(tmp_path: Path) -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        if first_time(tmp_path / job):
+            raise WorkerKilled("a worker was killed")
+        return b"fine"
+
+    bench = PlayedBench(1)
+    assert run(bench, ["a"], work) == {"a": FinishedJob("a", b"fine")}
+    assert (bench.clients[0].ended, bench.renewals) == (1, 0)
+
+
+def test_a_worker_that_is_killed_is_told_in_its_own_words() -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        raise WorkerKilled("a worker was killed")
+
+    bench = PlayedBench(1)
+    (job,) = run(bench, ["a"], work).values()
+    assert job == FinishedJob("a", fault=f"a worker was killed{ONCE_MORE}")
+    assert bench.renewals == 0
+
+
+def test_a_process_that_ends_loses_one_job_and_no_other(tmp_path: Path) -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        if job == "bad":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return b"fine"
+
+    bench = PlayedBench(1)
+    finished = run(bench, ["a", "bad", "c"], work)
+    words = f"the grader process ended while it graded this submission{ONCE_MORE}"
+    assert finished["bad"] == FinishedJob("bad", fault=words)
+    assert finished["a"].answer == finished["c"].answer == b"fine"
+    assert bench.clients[0].ended == 2
+
+
+def test_a_host_that_failed_is_renewed(tmp_path: Path) -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        if first_time(tmp_path / job):
+            raise HostFailed("the host is gone")
+        return b"fine"
+
+    bench = PlayedBench(1)
+    assert run(bench, ["a"], work) == {"a": FinishedJob("a", b"fine")}
+    assert (bench.clients[0].ended, bench.renewals) == (0, 1)
+
+
+def test_a_host_that_fails_twice_is_told() -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        raise HostFailed("the host is gone")
+
+    bench = PlayedBench(1)
+    (job,) = run(bench, ["a"], work).values()
+    assert job == FinishedJob("a", fault=f"the host is gone{ONCE_MORE}")
+    assert bench.renewals == 2
+
+
+def test_one_death_of_a_host_counts_once_for_all_processes(tmp_path: Path) -> None:
+    """Both processes meet the first death, and job b fails once more by itself: its second failure
+    is its first own one.
+    """
+
+    def work(client: PlayedClient, job: str) -> bytes:
+        if first_time(tmp_path / job):
+            while len(list(tmp_path.iterdir())) < 2:
+                time.sleep(0.005)
+            if job == "b":
+                time.sleep(0.1)  # it is the second to tell
+            raise HostFailed("the host is gone")
+        if job == "b" and first_time(tmp_path / "b again"):
+            raise ValueError("own")
+        return b"fine"
+
+    bench = PlayedBench(2)
+    finished = run(bench, ["a", "b"], work)
+    assert finished == {job: FinishedJob(job, b"fine") for job in ("a", "b")}
+    assert bench.renewals == 1
+
+
+def test_where_the_host_died_with_a_process_it_is_renewed(tmp_path: Path) -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        if first_time(tmp_path / job):
+            os._exit(0)
+        return b"fine"
+
+    bench = PlayedBench(1)
+    bench.clients[0].fault = HostFailed("gone")
+    assert run(bench, ["a"], work) == {"a": FinishedJob("a", b"fine")}
+    assert bench.renewals == 1
+
+
+def test_without_another_host_all_jobs_end_and_say_why() -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        if job == "a":
+            raise HostFailed("the host is gone")
+        return b"fine"
+
+    bench = PlayedBench(1)
+    bench.refusal = "no walls stand"
+    finished = run(bench, ["a", "b", "c"], work)
+    words = "the sandbox host failed, and no other can be had: no walls stand"
+    assert finished == {job: FinishedJob(job, fault=words) for job in ("a", "b", "c")}
+    assert bench.renewals == 1
+
+
+def test_past_the_time_no_job_begins() -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        return b"fine"
+
+    finished = run(PlayedBench(1), ["a", "b"], work, until=time.monotonic())
+    assert finished == {job: FinishedJob(job) for job in ("a", "b")}
+
+
+def test_what_is_at_work_when_the_time_is_up_is_ended(tmp_path: Path) -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        (tmp_path / job).write_text(str(os.getpid()))
+        time.sleep(60.0)
+        return b"late"
+
+    finished = run(PlayedBench(1), ["a", "b"], work, until=time.monotonic() + 0.3)
+    assert finished == {job: FinishedJob(job) for job in ("a", "b")}
+    process = int((tmp_path / "a").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_whoever_stops_listening_ends_the_processes(tmp_path: Path) -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        if job == "a":
+            return b"fine"
+        (tmp_path / job).write_text(str(os.getpid()))
+        time.sleep(60.0)
+        return b"late"
+
+    pool: Any = Pool(PlayedBench(2), ["a", "b"], work)  # type: ignore[arg-type]
+    running = pool.run()
+    assert next(running) == FinishedJob("a", b"fine")
+    while not (tmp_path / "b").exists() or not (tmp_path / "b").read_text():
+        time.sleep(0.005)
+    running.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "b").read_text()), 0)
+
+
+def test_what_a_suite_prints_is_for_nobody(capfd: pytest.CaptureFixture[str]) -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        os.write(1, b"printed")
+        return b"fine"
+
+    run(PlayedBench(1), ["a"], work)
+    assert capfd.readouterr().out == ""
+
+
+class Arriving:
+    """Jobs that come over a pipe."""
+
+    def __init__(self) -> None:
+        self.receiver, self.sender = Pipe(duplex=False)
+
+    def fileno(self) -> int:
+        return self.receiver.fileno()
+
+    def receive(self) -> str:
+        job: str = self.receiver.recv()
+        return job
+
+
+def test_jobs_that_come_later_are_done_too() -> None:
+    arriving = Arriving()
+
+    def work(client: PlayedClient, job: str) -> bytes:
+        return job.upper().encode()
+
+    pool: Any = Pool(PlayedBench(1), ["a"], work, arrivals=arriving)  # type: ignore[arg-type]
+    running = pool.run()
+    assert next(running) == FinishedJob("a", b"A")
+    for job in ("b", "c"):
+        arriving.sender.send(job)
+        assert next(running) == FinishedJob(job, job.upper().encode())
+    running.close()
+
+
+def test_without_another_host_no_more_jobs_are_taken() -> None:
+    arriving = Arriving()
+
+    def work(client: PlayedClient, job: str) -> bytes:
+        raise HostFailed("the host is gone")
+
+    bench = PlayedBench(1)
+    bench.refusal = "no walls stand"
+    arriving.sender.send("a")
+    finished = run(bench, [], work, arrivals=arriving)
+    words = "the sandbox host failed, and no other can be had: no walls stand"
+    assert finished == {"a": FinishedJob("a", fault=words)}
