@@ -170,7 +170,6 @@ class LaunchReplay:
         function = getattr(packet, overload)
         values = [self._decode(value) for value in args]
         named = {key: self._decode(value) for key, value in keywords.items()}
-        named = {key: value for key, value in named.items() if value is not None}
         sources = self._views_in([args, keywords])
         outside = sum({n: self._storages[n].from_outside for n in sources}.values())
         is_number_written = name.endswith("_") or name in (
