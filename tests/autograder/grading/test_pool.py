@@ -199,6 +199,26 @@ def test_one_death_of_a_host_counts_once_for_all_processes(tmp_path: Path) -> No
     assert bench.renewals == 1
 
 
+def test_a_process_of_an_old_host_does_no_more_jobs(tmp_path: Path) -> None:
+    """Job a fails while c is at work in the process that did b; then a is done in a new one."""
+
+    def work(client: PlayedClient, job: str) -> bytes:
+        if job == "a" and first_time(tmp_path / "a"):
+            while not (tmp_path / "c").exists():
+                time.sleep(0.005)
+            raise HostFailed("the host is gone")
+        if job == "c":
+            (tmp_path / "c").touch()
+            time.sleep(0.2)  # until the driver has renewed the hosts
+        return str(os.getpid()).encode()
+
+    bench = PlayedBench(2)
+    finished = run(bench, ["a", "b", "c", "d"], work)
+    answers = {job: done.answer for job, done in finished.items()}
+    assert answers["b"] == answers["c"] != answers["a"]
+    assert bench.renewals == 1
+
+
 def test_where_the_host_died_with_a_process_it_is_renewed(tmp_path: Path) -> None:
     def work(client: PlayedClient, job: str) -> bytes:
         if first_time(tmp_path / job):

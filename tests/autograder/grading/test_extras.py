@@ -1,0 +1,107 @@
+"""The libraries that a host loads ahead: those that the assignment uses, and those that some
+notebook names more often than the release does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autograder.course import Limits
+from autograder.grading import extras as extras_module
+from autograder.grading.extras import find_extras
+from autograder.records.submission import FoundSubmission
+
+Find = Callable[..., tuple[str, ...]]
+
+
+@pytest.fixture
+def find(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Find:
+    """The extras of an assignment with such cells, files and submissions."""
+
+    def make(
+        *submissions: str,
+        cells: dict[str, str] | None = None,
+        release: str = "",
+        solution: str | None = None,
+        companions: dict[str, str] | None = None,
+        suite: dict[str, str] | None = None,
+        with_torch: bool = True,
+        limit: int = 1,
+    ) -> tuple[str, ...]:
+        folder = tmp_path / "suite"
+        folder.mkdir(exist_ok=True)
+        for name, text in (suite or {}).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        (tmp_path / "release.ipynb").write_text(release, encoding="utf-8")
+        key = tmp_path / "key.ipynb"
+        key.unlink(missing_ok=True)
+        if solution is not None:
+            key.write_text(solution, encoding="utf-8")
+        files = []
+        for number, text in enumerate(submissions):
+            path = tmp_path / f"{number}.ipynb"
+            path.write_text(text, encoding="utf-8")
+            files.append(FoundSubmission(str(number), path))
+        released = [
+            SimpleNamespace(role=role, source=source)
+            for role, source in (cells or {}).items()
+        ]
+        monkeypatch.setattr(extras_module, "needs_torch", lambda assignment: with_torch)
+        monkeypatch.setattr(
+            extras_module,
+            "load_release",
+            lambda assignment: SimpleNamespace(
+                cells=released, companions=companions or {}
+            ),
+        )
+        assignment: Any = SimpleNamespace(
+            suite=folder, release=tmp_path / "release.ipynb", solution=key
+        )
+        return find_extras(assignment, files, Limits(notebook_mb=limit))
+
+    return make
+
+
+def test_cells_that_run_and_known_answers_name_libraries(find: Find) -> None:
+    assert find() == ("torch",)
+    assert find(cells={"given": "import matplotlib"}) == ("matplotlib", "torch")
+    assert find(cells={"question": "torch.optim.SGD"}) == ("dynamo", "torch")
+    # a demo does not run
+    assert find(cells={"demo": "import matplotlib"}) == ("torch",)
+    assert find(companions={"p.py": "import triton"}) == ("torch", "triton")
+    mistakes = {"mistakes.py": "torch.autograd.grad(y, x)"}
+    assert find(suite=mistakes) == ("sympy", "torch")
+
+
+def test_known_alternates_name_libraries(find: Find) -> None:
+    assert find(suite={"alternates.py": "gradcheck(f, x)"}) == ("sympy", "torch")
+
+
+def test_a_notebook_that_names_a_library_more_often_loads_it(find: Find) -> None:
+    release = "matplotlib here"
+    assert find("matplotlib", release=release) == ("torch",)
+    assert find("", "matplotlib, matplotlib", release=release) == (
+        "matplotlib",
+        "torch",
+    )
+    assert find(release=release, solution="matplotlib matplotlib") == (
+        "matplotlib",
+        "torch",
+    )
+    assert find(release=release, solution="matplotlib") == ("torch",)
+
+
+def test_a_notebook_that_cannot_be_read_names_nothing(find: Find) -> None:
+    assert find("matplotlib" + " " * (1 << 20)) == ("torch",)
+    assert find("matplotlib".ljust(1 << 20)) == ("matplotlib", "torch")
+
+
+def test_parts_of_torch_come_with_torch_alone(find: Find) -> None:
+    notebook = "triton matplotlib torch.optim."
+    assert find(notebook, with_torch=False) == ("matplotlib",)
+    assert find(notebook) == ("dynamo", "matplotlib", "torch", "triton")
