@@ -293,6 +293,21 @@ def test_what_a_suite_prints_is_for_nobody(capfd: pytest.CaptureFixture[str]) ->
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.parametrize("debug", [True, False])
+def test_who_debugs_sees_where_a_grader_failed(
+    debug: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        raise ValueError(job)
+
+    monkeypatch.delenv("AUTOGRADER_DEBUG", raising=False)
+    if debug:
+        monkeypatch.setenv("AUTOGRADER_DEBUG", "1")
+    pool: Any = Pool(PlayedBench(1), ["a"], work)  # type: ignore[arg-type]
+    assert pool._do(PlayedClient(0), "a") == b"-the grader failed with ValueError: a"
+    assert ("Traceback" in capsys.readouterr().err) == debug
+
+
 class Arriving:
     """Jobs that come over a pipe."""
 
