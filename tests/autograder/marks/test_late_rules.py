@@ -188,7 +188,8 @@ def test_a_platforms_time_counts_and_one_that_cannot_be_read_is_told(
     tmp_path: Path,
 ) -> None:
     settings = Course(tmp_path, late=Late(policy="per_day"), due={"m1": DUE})
-    times = {"ada": DUE + HOUR, "bob": "yesterday is no time"}
+    times: dict[str, datetime | str] = {"ada": DUE + HOUR}
+    times["bob"] = "yesterday is no time"
     gradebook = {"m1": GradebookTimes(None, {}, {"ada": DUE, "bob": DUE})}
     lateness = class_lateness(
         settings, ["m1"], ["ada", "bob"], gradebook, {"m1": times}
