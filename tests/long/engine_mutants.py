@@ -129,7 +129,7 @@ class Trial:
         try:
             if can_swap(original, mutant.source):
                 change = ModuleChange(mutant.module, original, mutant.source)
-                killer, in_time = self._find_killer(change, tests)
+                killer, in_time = self._find_killer(mutant, change, tests)
             else:
                 killer, in_time = self._find_killer_by_import(mutant, tests)
         finally:
@@ -140,7 +140,7 @@ class Trial:
         )
 
     def _find_killer(
-        self, change: ModuleChange, tests: list[TestLines]
+        self, mutant: EngineMutant, change: ModuleChange, tests: list[TestLines]
     ) -> tuple[str, bool]:
         """The first test that fails with a change, and whether that was in time."""
         limits = {test.test: 5.0 + 3.0 * (test.seconds + test.shared) for test in tests}
@@ -148,9 +148,11 @@ class Trial:
             status, last = self.collected.run(limits, change)
             if status == 0:
                 break
+            if not last:  # no function of the module was loaded
+                return self._find_killer_by_import(mutant, tests)
             names = list(limits)
-            later = names[names.index(last) + 1 :] if last else []
-            if status == TIMED_OUT and last:  # a busy machine, or a loop without end
+            later = names[names.index(last) + 1 :]
+            if status == TIMED_OUT:  # a busy machine, or a loop without end
                 limit = 2.0 * limits[last]
                 status, _ = self.collected.run({last: limit}, change)
             if status != 0 and self._passes_without(change, last):
