@@ -64,7 +64,12 @@ SURVIVED = "survived"
 LISTED = "listed"
 _FOLDERS_APART = ("content",)
 """Tests of the assignments: they say nothing about the engine that its own do not."""
-_FILES_APART = ("test_fault_runs.py", "test_killed.py", "test_postgresql.py")
+_FILES_APART = (
+    "test_fault_runs.py",
+    "test_killed.py",
+    "test_postgresql.py",
+    "test_workflows.py",
+)
 """Tests that take minutes, or need a server."""
 _QUICK = 1.0
 """Seconds: tests that take less go before all others."""

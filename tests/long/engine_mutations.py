@@ -183,6 +183,9 @@ def _engine_mutations(node: ast.AST, parents: Parents) -> Mutations:
         return
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return
+    parent = parents.get(node)
+    if isinstance(parent, ast.keyword) and parent.arg == "strict":
+        return  # of zip: a check that its lists are of one length, as they always are
     if isinstance(node, _SHARED_WITH_SUITES):
         yield from mutations(node, parents)
     if isinstance(node, ast.Return):

@@ -1,0 +1,138 @@
+"""Files that are packed, and the table of totals, by values worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autograder.basics.errors import KitError
+from autograder.course import Assignment, Course
+from autograder.course.roster import Person
+from autograder.marks.marks import Mark
+from autograder.outputs.bundle import archive_entry, files_below
+from autograder.outputs.kit_wheel import write_kit_wheel
+from autograder.outputs.totals import course_totals, totals, totals_csv
+
+
+def test_files_below_are_regular_ones_without_caches(tmp_path: Path) -> None:
+    for name in ("b/file", "a", "c.pyc", "__pycache__/d", ".ipynb_checkpoints/e"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    names = [path.relative_to(tmp_path).as_posix() for path in files_below(tmp_path)]
+    assert names == ["a", "b/file"]
+
+
+def test_an_entry_has_rights_and_no_time_of_its_own() -> None:
+    entry = archive_entry("a", 0o755)
+    assert (entry.filename, entry.external_attr >> 16 & 0o777) == ("a", 0o755)
+    assert entry.date_time == archive_entry("b", 0o644).date_time
+
+
+def test_the_wheel_takes_the_place_of_another_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "kit"
+    folder.mkdir()
+    for name in ("attention_kit-0.0.9-py3-none-any.whl", "other-1.whl"):
+        (folder / name).touch()
+    wheel = "attention_kit-0.1.0-py3-none-any.whl"
+    monkeypatch.setattr(
+        "autograder.outputs.kit_wheel.kit_wheel", lambda: (wheel, b"wheel")
+    )
+    assert write_kit_wheel(Course(tmp_path), folder) == folder / wheel
+    assert sorted(path.name for path in folder.iterdir()) == [wheel, "other-1.whl"]
+    assert (folder / wheel).read_bytes() == b"wheel"
+    write_kit_wheel(Course(tmp_path), folder)
+    assert (folder / wheel).exists()
+
+
+def mark(student: str, points: float, status: str = "graded", **fields: object) -> Mark:
+    return Mark(student, status, total=points, max_score=8.0, **fields)  # type: ignore[arg-type]
+
+
+def test_the_table_of_totals_says_what_is_missing() -> None:
+    ada = Person("s1", "Ada", "a@b", "A", {})
+    by_assignment = {
+        "m1": [mark("ada", 6.0, person=ada), mark("bob", 8.0)],
+        "m2": [mark("ada_7", 1.0, person=ada), mark("bob", 0.0, "no notebook")],
+        "m3": [mark("bob", 4.0, "waits for a person")],
+    }
+    rows = totals(by_assignment, drop_lowest=1)
+    lines = [
+        line.split(",") for line in totals_csv(rows, list(by_assignment)).splitlines()
+    ]
+    assert lines == [
+        [
+            "student",
+            "name",
+            "email",
+            "section",
+            "m1",
+            "m2",
+            "m3",
+            "dropped",
+            "total",
+            "note",
+        ],
+        [
+            "bob",
+            "",
+            "",
+            "",
+            "100",
+            "0",
+            "",
+            "",
+            "",
+            "m2: no notebook; m3: waits for a person",
+        ],
+        [
+            "s1",
+            "Ada",
+            "a@b",
+            "A",
+            "75",
+            "12.5",
+            "0",
+            "m3",
+            "43.75",
+            "m3: handed in nothing",
+        ],
+    ]
+    provisional = totals(by_assignment, drop_lowest=1, provisional=True)
+    assert provisional[0].total == 75.0
+    assert totals_csv([], []).startswith(
+        "student,name,email,section,dropped,total,note"
+    )
+
+
+def test_one_assignment_always_counts() -> None:
+    (row,) = totals({"m1": [mark("ada", 6.0)]}, drop_lowest=3)
+    assert (row.total, row.dropped) == (75.0, ())
+
+
+def test_a_total_has_two_digits() -> None:
+    by_assignment = {name: [mark("ada", 1.0)] for name in ("m1", "m2")}
+    by_assignment["m3"] = [mark("ada", 0.0)]
+    (row,) = totals(by_assignment, drop_lowest=0)
+    assert row.total == 8.333333
+    (_, line) = totals_csv([row], list(by_assignment)).splitlines()
+    assert line.split(",")[-2] == "8.33"
+
+
+def test_a_course_names_its_own_assignments(tmp_path: Path) -> None:
+    source = Assignment("m1", tmp_path).source
+    source.parent.mkdir(parents=True)
+    source.touch()
+    lines: list[str] = []
+    marks = {"m1": [mark("ada", 6.0)]}
+    (row,) = course_totals(Course(tmp_path), marks, lines.append, provisional=False)
+    assert (row.total, lines) == (75.0, [])
+    (tmp_path / "course.toml").write_text("[totals.weights]\nm9 = 1\n")
+    from autograder.course import load_course
+
+    with pytest.raises(KitError):
+        course_totals(load_course(tmp_path), marks, lines.append, provisional=False)
