@@ -105,6 +105,17 @@ def test_a_mutant_is_the_module_with_one_change_and_the_lines_of_its_statement(
     assert mutants["module: LIMIT = 3: 3 → 4"].lines == ()
 
 
+def test_checks_that_never_fire_have_no_mutants(programs: Any, tmp_path: Path) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    text = "if TYPE_CHECKING:\n    X = int\n\ndef pair(a, b):\n    return zip(a, b, strict=True)\n"
+    (room / "pairs.py").write_text(text, encoding="utf-8")
+    mutants = programs.engine_mutations.sample_mutants(tmp_path, "room", None, 1)
+    names = [mutant.name for mutant in mutants]
+    assert names
+    assert not [name for name in names if "TYPE_CHECKING" in name or "True →" in name]
+
+
 def test_a_sample_is_the_same_for_its_seed_and_a_part_of_a_larger_one(
     programs: Any, tree: Path
 ) -> None:
