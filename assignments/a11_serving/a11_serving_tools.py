@@ -1136,6 +1136,19 @@ def _question_of(function: Callable[..., Any]) -> str:
     return name if name in FACTS.get("harder", ()) else ""
 
 
+def _why_no_kernels(entry: Any, names: dict[str, Any]) -> str:
+    """Why a question's kernels do not run here; "" where they do, or where it has none."""
+    if not entry.is_kernel:
+        return ""
+    # `NoTriton` stands in for a module that is not here, and only a stand-in has advice
+    advice = getattr(
+        names.get("triton"),
+        "advice",
+        "",
+    )
+    return str(advice)
+
+
 def try_harder(
     question: str,
     names: dict[str, Any],
@@ -1153,6 +1166,12 @@ def try_harder(
             "open",
             f"`{question}`: harder inputs",
             [sentence, str(error)],
+        )
+    if advice := _why_no_kernels(part.QUESTIONS[question], names):
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [advice],
         )
     result = part.HarderSearch(
         question,

@@ -1786,6 +1786,7 @@ def jump_targets(operation: Operation) -> list[tuple[str, list[str]]]:
     return [(label, _NAMES.findall(arguments)) for label, arguments in targets]
 
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -2033,7 +2034,7 @@ class Translation:
             step = self._find_step(operation, self)
             for name in operation.results[:1]:
                 shape = self.type_of(name).shape
-                cost += int(np.prod(shape)) if shape else 1
+                cost += math.prod(shape) if shape else 1
             if step is not None:
                 steps.append(step)
                 places[step] = operation.location
@@ -2932,6 +2933,7 @@ def _number(written: str, element: ElementType) -> Array:
     return from_bits(bits, element)
 
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -2991,7 +2993,7 @@ def load_tile(
 
 
 def _note_size(frame: ProgramFrame, addresses: Array) -> None:
-    size = int(np.prod(addresses.shape[1:]))
+    size = math.prod(addresses.shape[1:])
     frame.counts.largest = max(frame.counts.largest, size)
 
 
@@ -3212,6 +3214,7 @@ _ACCESS_FINDERS: dict[str, Callable[[Operation, Translation], Step]] = {
 }
 
 
+import math
 import re
 from collections.abc import Callable
 
@@ -3233,7 +3236,7 @@ def find_product_step(operation: Operation, types: Translation) -> Step | None:
 
 
 def _count(frame: ProgramFrame, shape: tuple[int, ...], depth: int) -> None:
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     active = frame.count_active()
     frame.counts.dots += active
     frame.counts.flops += 2 * size * depth * active
@@ -3758,8 +3761,8 @@ def _reshape(operation: Operation, types: Translation) -> Step:
 
 
 def _expand_dims(operation: Operation, types: Translation) -> Step:
-    axis = _axis(operation)
-    return _from_one(operation, lambda x: np.expand_dims(x, axis))
+    before = (slice(None),) * _axis(operation)
+    return _from_one(operation, lambda x: x[*before, None])
 
 
 def _trans(operation: Operation, types: Translation) -> Step:
@@ -3971,6 +3974,7 @@ _TILE_FINDERS: dict[str, Callable[[Operation, Translation], Step]] = {
 
 
 import functools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -4012,9 +4016,7 @@ class Executable:
         ]
         _refuse_recursion(self.module)
         sizes = [
-            int(np.prod(kind.shape))
-            for kind in translation.types.values()
-            if kind.shape
+            math.prod(kind.shape) for kind in translation.types.values() if kind.shape
         ]
         self.largest_tile = max(sizes, default=1)
         self.runs_one_by_one = _waits(self.module)
@@ -5016,7 +5018,9 @@ def _numbers(view: TensorView, content: Array) -> Array:
     ).astype(np.float64)
 
 
+import ast
 import contextlib
+import functools
 import gc
 import warnings
 from collections.abc import Callable, Iterator
@@ -5041,6 +5045,7 @@ _OPTIONS = {
     "enable_fp_fusion": True,  # the default, about which Triton 3.9 warns
 }
 _PASSES = ("add_inliner", "add_canonicalizer", "add_cse", "add_licm")
+_MOST_TREES = 1024
 
 
 class UnknownTriton(ImportError):
@@ -5158,8 +5163,21 @@ def hook_launches(
     # kernels would be made for Triton's own interpreter, where a student sets TRITON_INTERPRET
     knobs.runtime.interpret = False
     JITFunction.run = run
+    JITFunction.parse = _parse_once
     JITFunction.owner_of_launches = owner
     autotuner.Autotuner.run = run_tuned
+
+
+def _parse_once(function: JITFunction[Any]) -> ast.Module:
+    """The tree of a function's text. The front end asks for it at each compilation of each function
+    that a kernel calls, and changes nothing in it.
+    """
+    return _tree_of(function.src)
+
+
+@functools.lru_cache(maxsize=_MOST_TREES)
+def _tree_of(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def owner_of_launches() -> Any:

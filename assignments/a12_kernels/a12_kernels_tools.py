@@ -1136,6 +1136,19 @@ def _question_of(function: Callable[..., Any]) -> str:
     return name if name in FACTS.get("harder", ()) else ""
 
 
+def _why_no_kernels(entry: Any, names: dict[str, Any]) -> str:
+    """Why a question's kernels do not run here; "" where they do, or where it has none."""
+    if not entry.is_kernel:
+        return ""
+    # `NoTriton` stands in for a module that is not here, and only a stand-in has advice
+    advice = getattr(
+        names.get("triton"),
+        "advice",
+        "",
+    )
+    return str(advice)
+
+
 def try_harder(
     question: str,
     names: dict[str, Any],
@@ -1153,6 +1166,12 @@ def try_harder(
             "open",
             f"`{question}`: harder inputs",
             [sentence, str(error)],
+        )
+    if advice := _why_no_kernels(part.QUESTIONS[question], names):
+        return CheckBox(
+            "open",
+            f"`{question}`: harder inputs",
+            [advice],
         )
     result = part.HarderSearch(
         question,
@@ -1400,48 +1419,51 @@ def kernels_run(triton: Any) -> bool:
 
 
 take_facts(
-    "eyJhc3NpZ25tZW50IjogImExMl9rZXJuZWxzIiwgImhpbnRzIjogeyJidXN5X3NoYXJlIjogW1siT25l"
-    "IHF1ZXJ5IGlzIG9uZSB0aWxlOiA4IHByb2dyYW1zLCBvbmUgd2F2ZS4iXSwgWyI4IGhlYWRzIG9mIDMy"
-    "IHRpbGVzOiB0d28gd2F2ZXMgb2YgMTMyLiJdXSwgImNhdXNhbF9hdHRlbnRpb24iOiBbWyJTY29yZXMg"
-    "b2YgMDogcm93IGkgaGFzIHRoZSBtZWFuIG9mIDAgdG8gaS4gMzEuNSBldmVyeXdoZXJlPyBObyBtYXNr"
-    "LiJdLCBbIjggcXVlcmllcywgNDAga2V5czogdGhlIGZpcnN0IHF1ZXJ5IHNlZXMgMzMsIHRoZSBsYXN0"
-    "IG9uZSBhbGwuIl0sIFsiMTAgdGlsZXMgb2YgMzIga2V5cywgMTYgbnVtYmVycyBlYWNoLiAxNiB0aWxl"
-    "cz8gVGhlIGxvb3AgaGFzIG9uZSBlbmQgZm9yIGFsbC4iXV0sICJjYXVzYWxfYXR0ZW50aW9uX2JhY2t3"
-    "YXJkIjogW1siezB9OiB7MX0iXSwgWyJvbmUgdGlsZSwgdHdvIGhlYWRzLiIsICJJcyBoZWFkIGluIHRo"
-    "ZSBwbGFjZSBvZiBldmVyeSB0ZW5zb3I/Il0sIFsic2V2ZXJhbCB0aWxlcywgbm90aGluZyByYWdnZWQu"
-    "Il0sIFsicmFnZ2VkIHRpbGVzOiB3aGF0IHdlaWdodCBoYXMgYSBxdWVyeSB0aGF0IGlzIG5vdCB0aGVy"
-    "ZT8iXV0sICJsaW1pdHMiOiBbWyI2MDAgb3BlcmF0aW9ucyBvbiAxMDAgYnl0ZXMuIl0sIFsiNiBzIG9m"
-    "IHByb2R1Y3RzLCA1IHMgb2YgdHJhZmZpYywgYXQgdGhlIHNhbWUgdGltZS4iXSwgWyJUcmFmZmljIGlz"
-    "IGRvbmUgYWZ0ZXIgNSBzLiJdXSwgIm1hdG11bCI6IFtbIkEgdGltZXMgdGhlIHVuaXQgbWF0cml4IGlz"
-    "IEEuIG5hbj8gQSBsYW5lIHRoYXQgd2FzIGxvYWRlZCB3aXRob3V0IG90aGVyPS4iXSwgWyJPbmUgdGls"
-    "ZS4iXSwgWyI0MCBvbmVzIGEgc3VtLiA2ND8gTGFuZXMgb2YgSyBiZXlvbmQgdGhlIGVuZCBjb3VudC4i"
-    "LCAiVXNlIHRoZSBzdHJpZGVzIG9mIGIuIl0sIFsiVHdvIHJvd3MgdG9nZXRoZXIsIGRvd24gZWFjaCBj"
-    "b2x1bW4uIiwgIlRoZSBsYXN0IGdyb3VwIGhhcyBvbmUgcm93LiJdXSwgInNwbGl0X2RlY29kZSI6IFtb"
-    "IlNjb3JlcyBvZiAwLCBzbyB0aGUgbWVhbiBvZiAwIHRvIDksIGluIHswfSBwYXJ0cy4gbmFuPyBBIHBh"
-    "cnQgd2l0aG91dCBrZXlzLiJdLCBbInRlbiBrZXlzOiBsbiAxMC4iLCAiVGhlIG1lcmdlZCBsIGNvdW50"
-    "cyB0aGVtIGFsbC4iXSwgWyJTaXggcGFydHMgb2YgdGVuIGtleXM6IDIsIDIsIDIsIDIsIDIgYW5kIG5v"
-    "bmUuIl1dLCAidGlsZXNfYXNrZWRfZm9yIjogW1siT25lIHJvdyBvZiBBLCBuaW5lIGNvbHVtbnMgb2Yg"
-    "QiwgbmluZSB0aWxlcyBlYWNoLiJdLCBbIlByb2dyYW0gOSBiZWdpbnMgdGhlIHNlY29uZCByb3csIGFu"
-    "ZCBpdHMgY29sdW1uIGlzIHRoZXJlIGFscmVhZHkuIl1dfSwgIm9mIjogeyJjaGVja3MiOiA3LCAicHJl"
-    "ZGljdGlvbnMiOiA3LCAicXVlc3Rpb25zIjogN30sICJwcmVkaWN0aW9ucyI6IHsiYnVzeV9zaGFyZSI6"
-    "IHsiYW5zd2VyIjogNiwgImF0b2wiOiAwLjUsICJiZWNhdXNlIjogIjggcHJvZ3JhbXMgb24gMTMyIHBy"
-    "b2Nlc3NvcnM6IDYgJS4gRm9yIHRoZSBwcm9tcHQgMjU2IHByb2dyYW1zIGFyZSB0d28gd2F2ZXMgb2Yg"
-    "MTMyOiA5NyAlLiJ9LCAiY2F1c2FsX2F0dGVudGlvbiI6IHsiYW5zd2VyIjogMTAsICJiZWNhdXNlIjog"
-    "IjEgKyAyICsgMyArIDQ6IHRoZSBkaWFnb25hbCBvbmVzIGNvdW50IHdob2xlLiJ9LCAiY2F1c2FsX2F0"
-    "dGVudGlvbl9iYWNrd2FyZCI6IHsiYW5zd2VyIjogMzIsICJiZWNhdXNlIjogIk9uY2UgZm9yIGVhY2gg"
-    "b2YgdGhlIDMyIHF1ZXJ5IHRpbGVzLiBUd28ga2VybmVscyB3cml0ZSBpdCBvbmNlLiJ9LCAibGltaXRz"
-    "IjogeyJhbnN3ZXIiOiAxNiwgImF0b2wiOiAxLCAiYmVjYXVzZSI6ICJBIHN0ZXAgbG9hZHMgdHdvIHRp"
-    "bGVzIG9mIDMyIMK3IDMyIMK3IDIgYnl0ZXMsIGFuZCBkb2VzIDIgwrcgMzLCsyBvcGVyYXRpb25zLiJ9"
-    "LCAibWF0bXVsIjogeyJhbnN3ZXIiOiA5MCwgImJlY2F1c2UiOiAiT25lIHJvdyBvZiBBIGlzIDkgdGls"
-    "ZXMsIGFuZCBuaW5lIGNvbHVtbnMgb2YgQiBhcmUgODEuIEluIGdyb3VwcyBvZiB0aHJlZSBpdCBpcyAy"
-    "NyBhbmQgMjcuIn0sICJzcGxpdF9kZWNvZGUiOiB7ImFuc3dlciI6IDg0NDgsICJiZWNhdXNlIjogIjgg"
-    "wrcgMTYgcGFydHMgb2YgNjQgKyAyIG51bWJlcnMgKG0sIGwgYW5kIG8pLiBUaGUga2V5cyBhbG9uZSBh"
-    "cmUgMiAwOTcgMTUyLiJ9LCAidGlsZXNfYXNrZWRfZm9yIjogeyJhbnN3ZXIiOiAiNCIsICJiZWNhdXNl"
-    "IjogIjQgcm93cyBhbmQgNCBjb2x1bW5zOiA4IHN0cmlwcyBvZiB0aWxlcy4gR3JvdXBzIG9mIDEgYW5k"
-    "IG9mIDE2IGhhdmUgMTcuIiwgImNob2ljZXMiOiBbIjEiLCAiNCIsICIxNiJdfX0sICJxdWVzdGlvbnMi"
-    "OiBbIm1hdG11bCIsICJ0aWxlc19hc2tlZF9mb3IiLCAiY2F1c2FsX2F0dGVudGlvbiIsICJjYXVzYWxf"
-    "YXR0ZW50aW9uX2JhY2t3YXJkIiwgInNwbGl0X2RlY29kZSIsICJsaW1pdHMiLCAiYnVzeV9zaGFyZSJd"
-    "LCAicmVmdXNlZCI6IHsiY2F1c2FsX2F0dGVudGlvbiI6IFsic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVu"
-    "dGlvbiJdLCAibWF0bXVsIjogWyJtYXRtdWwiLCAibW0iLCAiZWluc3VtIl0sICJzcGxpdF9kZWNvZGUi"
-    "OiBbInNjYWxlZF9kb3RfcHJvZHVjdF9hdHRlbnRpb24iXX19"
+    "eyJhc3NpZ25tZW50IjogImExMl9rZXJuZWxzIiwgImhhcmRlciI6IFsibWF0bXVsIiwgInRpbGVzX2Fz"
+    "a2VkX2ZvciIsICJjYXVzYWxfYXR0ZW50aW9uIiwgImNhdXNhbF9hdHRlbnRpb25fYmFja3dhcmQiLCAi"
+    "c3BsaXRfZGVjb2RlIiwgImxpbWl0cyIsICJidXN5X3NoYXJlIl0sICJoYXJkZXJfbW9kdWxlIjogImEx"
+    "Ml9rZXJuZWxzX2hhcmRlciIsICJoaW50cyI6IHsiYnVzeV9zaGFyZSI6IFtbIk9uZSBxdWVyeSBpcyBv"
+    "bmUgdGlsZTogOCBwcm9ncmFtcywgb25lIHdhdmUuIl0sIFsiOCBoZWFkcyBvZiAzMiB0aWxlczogdHdv"
+    "IHdhdmVzIG9mIDEzMi4iXV0sICJjYXVzYWxfYXR0ZW50aW9uIjogW1siU2NvcmVzIG9mIDA6IHJvdyBp"
+    "IGhhcyB0aGUgbWVhbiBvZiAwIHRvIGkuIDMxLjUgZXZlcnl3aGVyZT8gTm8gbWFzay4iXSwgWyI4IHF1"
+    "ZXJpZXMsIDQwIGtleXM6IHRoZSBmaXJzdCBxdWVyeSBzZWVzIDMzLCB0aGUgbGFzdCBvbmUgYWxsLiJd"
+    "LCBbIjEwIHRpbGVzIG9mIDMyIGtleXMsIDE2IG51bWJlcnMgZWFjaC4gMTYgdGlsZXM/IFRoZSBsb29w"
+    "IGhhcyBvbmUgZW5kIGZvciBhbGwuIl1dLCAiY2F1c2FsX2F0dGVudGlvbl9iYWNrd2FyZCI6IFtbInsw"
+    "fTogezF9Il0sIFsib25lIHRpbGUsIHR3byBoZWFkcy4iLCAiSXMgaGVhZCBpbiB0aGUgcGxhY2Ugb2Yg"
+    "ZXZlcnkgdGVuc29yPyJdLCBbInNldmVyYWwgdGlsZXMsIG5vdGhpbmcgcmFnZ2VkLiJdLCBbInJhZ2dl"
+    "ZCB0aWxlczogd2hhdCB3ZWlnaHQgaGFzIGEgcXVlcnkgdGhhdCBpcyBub3QgdGhlcmU/Il1dLCAibGlt"
+    "aXRzIjogW1siNjAwIG9wZXJhdGlvbnMgb24gMTAwIGJ5dGVzLiJdLCBbIjYgcyBvZiBwcm9kdWN0cywg"
+    "NSBzIG9mIHRyYWZmaWMsIGF0IHRoZSBzYW1lIHRpbWUuIl0sIFsiVHJhZmZpYyBpcyBkb25lIGFmdGVy"
+    "IDUgcy4iXV0sICJtYXRtdWwiOiBbWyJBIHRpbWVzIHRoZSB1bml0IG1hdHJpeCBpcyBBLiBuYW4/IEEg"
+    "bGFuZSB0aGF0IHdhcyBsb2FkZWQgd2l0aG91dCBvdGhlcj0uIl0sIFsiT25lIHRpbGUuIl0sIFsiNDAg"
+    "b25lcyBhIHN1bS4gNjQ/IExhbmVzIG9mIEsgYmV5b25kIHRoZSBlbmQgY291bnQuIiwgIlVzZSB0aGUg"
+    "c3RyaWRlcyBvZiBiLiJdLCBbIlR3byByb3dzIHRvZ2V0aGVyLCBkb3duIGVhY2ggY29sdW1uLiIsICJU"
+    "aGUgbGFzdCBncm91cCBoYXMgb25lIHJvdy4iXV0sICJzcGxpdF9kZWNvZGUiOiBbWyJTY29yZXMgb2Yg"
+    "MCwgc28gdGhlIG1lYW4gb2YgMCB0byA5LCBpbiB7MH0gcGFydHMuIG5hbj8gQSBwYXJ0IHdpdGhvdXQg"
+    "a2V5cy4iXSwgWyJ0ZW4ga2V5czogbG4gMTAuIiwgIlRoZSBtZXJnZWQgbCBjb3VudHMgdGhlbSBhbGwu"
+    "Il0sIFsiU2l4IHBhcnRzIG9mIHRlbiBrZXlzOiAyLCAyLCAyLCAyLCAyIGFuZCBub25lLiJdXSwgInRp"
+    "bGVzX2Fza2VkX2ZvciI6IFtbIk9uZSByb3cgb2YgQSwgbmluZSBjb2x1bW5zIG9mIEIsIG5pbmUgdGls"
+    "ZXMgZWFjaC4iXSwgWyJQcm9ncmFtIDkgYmVnaW5zIHRoZSBzZWNvbmQgcm93LCBhbmQgaXRzIGNvbHVt"
+    "biBpcyB0aGVyZSBhbHJlYWR5LiJdXX0sICJvZiI6IHsiY2hlY2tzIjogNywgImhhcmRlciI6IDcsICJw"
+    "cmVkaWN0aW9ucyI6IDcsICJxdWVzdGlvbnMiOiA3fSwgInByZWRpY3Rpb25zIjogeyJidXN5X3NoYXJl"
+    "IjogeyJhbnN3ZXIiOiA2LCAiYXRvbCI6IDAuNSwgImJlY2F1c2UiOiAiOCBwcm9ncmFtcyBvbiAxMzIg"
+    "cHJvY2Vzc29yczogNiAlLiBGb3IgdGhlIHByb21wdCAyNTYgcHJvZ3JhbXMgYXJlIHR3byB3YXZlcyBv"
+    "ZiAxMzI6IDk3ICUuIn0sICJjYXVzYWxfYXR0ZW50aW9uIjogeyJhbnN3ZXIiOiAxMCwgImJlY2F1c2Ui"
+    "OiAiMSArIDIgKyAzICsgNDogdGhlIGRpYWdvbmFsIG9uZXMgY291bnQgd2hvbGUuIn0sICJjYXVzYWxf"
+    "YXR0ZW50aW9uX2JhY2t3YXJkIjogeyJhbnN3ZXIiOiAzMiwgImJlY2F1c2UiOiAiT25jZSBmb3IgZWFj"
+    "aCBvZiB0aGUgMzIgcXVlcnkgdGlsZXMuIFR3byBrZXJuZWxzIHdyaXRlIGl0IG9uY2UuIn0sICJsaW1p"
+    "dHMiOiB7ImFuc3dlciI6IDE2LCAiYXRvbCI6IDEsICJiZWNhdXNlIjogIkEgc3RlcCBsb2FkcyB0d28g"
+    "dGlsZXMgb2YgMzIgwrcgMzIgwrcgMiBieXRlcywgYW5kIGRvZXMgMiDCtyAzMsKzIG9wZXJhdGlvbnMu"
+    "In0sICJtYXRtdWwiOiB7ImFuc3dlciI6IDkwLCAiYmVjYXVzZSI6ICJPbmUgcm93IG9mIEEgaXMgOSB0"
+    "aWxlcywgYW5kIG5pbmUgY29sdW1ucyBvZiBCIGFyZSA4MS4gSW4gZ3JvdXBzIG9mIHRocmVlIGl0IGlz"
+    "IDI3IGFuZCAyNy4ifSwgInNwbGl0X2RlY29kZSI6IHsiYW5zd2VyIjogODQ0OCwgImJlY2F1c2UiOiAi"
+    "OCDCtyAxNiBwYXJ0cyBvZiA2NCArIDIgbnVtYmVycyAobSwgbCBhbmQgbykuIFRoZSBrZXlzIGFsb25l"
+    "IGFyZSAyIDA5NyAxNTIuIn0sICJ0aWxlc19hc2tlZF9mb3IiOiB7ImFuc3dlciI6ICI0IiwgImJlY2F1"
+    "c2UiOiAiNCByb3dzIGFuZCA0IGNvbHVtbnM6IDggc3RyaXBzIG9mIHRpbGVzLiBHcm91cHMgb2YgMSBh"
+    "bmQgb2YgMTYgaGF2ZSAxNy4iLCAiY2hvaWNlcyI6IFsiMSIsICI0IiwgIjE2Il19fSwgInF1ZXN0aW9u"
+    "cyI6IFsibWF0bXVsIiwgInRpbGVzX2Fza2VkX2ZvciIsICJjYXVzYWxfYXR0ZW50aW9uIiwgImNhdXNh"
+    "bF9hdHRlbnRpb25fYmFja3dhcmQiLCAic3BsaXRfZGVjb2RlIiwgImxpbWl0cyIsICJidXN5X3NoYXJl"
+    "Il0sICJyZWZ1c2VkIjogeyJjYXVzYWxfYXR0ZW50aW9uIjogWyJzY2FsZWRfZG90X3Byb2R1Y3RfYXR0"
+    "ZW50aW9uIl0sICJtYXRtdWwiOiBbIm1hdG11bCIsICJtbSIsICJlaW5zdW0iXSwgInNwbGl0X2RlY29k"
+    "ZSI6IFsic2NhbGVkX2RvdF9wcm9kdWN0X2F0dGVudGlvbiJdfX0="
 )

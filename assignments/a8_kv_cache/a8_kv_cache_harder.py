@@ -1386,6 +1386,7 @@ def _as_data(leaf: Any) -> Any:
     return _OBJECT if not isinstance(leaf, (set, frozenset)) else leaf
 
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -1400,6 +1401,8 @@ SHARE = 1e-5
 """The difference in float64 that is no mistake, as a share of the largest number: an answer may
 compute in float32 inside.
 """
+_SHARE_OF_KERNELS = 1e-4
+"""The same in float32, the widest numbers of kernels."""
 
 
 class ClaimBroken(AssertionError):
@@ -1425,11 +1428,14 @@ class HarderTrial:
     Attributes:
         names: the names of the notebook.
         refuses: arguments and axes that must fit: "w_x.0".
+        is_kernel: whether the function launches kernels: these have no float64, and their tensors
+            are on the notebook's `device`.
     """
 
     drawn: DrawnCalls
     names: Mapping[str, Any]
     refuses: Sequence[str] = ()
+    is_kernel: bool = False
     _answers: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
@@ -1454,9 +1460,9 @@ class HarderTrial:
             )
 
         def find(step: ScriptStep) -> Any:
-            return (
-                helpers[step.name] if step.kind == "helper" else self.names[step.name]
-            )
+            if step.kind == "helper":
+                return helpers[step.name]
+            return self.find_function(step)
 
         for step in script.steps:
             answer, made_object = play_step(
@@ -1477,10 +1483,19 @@ class HarderTrial:
 
     @property
     def wide_answers(self) -> list[Any]:
-        """The answers to the calls in float64."""
+        """The answers to the calls in the widest numbers."""
         if "wide" not in self._answers:
-            self._answers["wide"] = self.play(self.script.map_arguments(in_float64))
+            self._answers["wide"] = self.play(self.script.map_arguments(self.widen))
         return self._answers["wide"]
+
+    def widen(self, leaf: Any) -> Any:
+        """A float tensor, or a float dtype, in float64, or in float32 for a kernel."""
+        return _in_dtype(leaf, torch.float32 if self.is_kernel else torch.float64)
+
+    @property
+    def share(self) -> float:
+        """The difference in the widest numbers that is no mistake, as a share of the largest."""
+        return _SHARE_OF_KERNELS if self.is_kernel else SHARE
 
     @property
     def dtype(self) -> torch.dtype | None:
@@ -1498,8 +1513,12 @@ class HarderTrial:
         return min(1.0, max(sizes, default=1.0))
 
     def find_function(self, step: ScriptStep) -> Any:
-        """The notebook's function of a step."""
-        return self.names[step.name]
+        """The notebook's function of a step; a kernel's takes and gives tensors of the CPU."""
+        function = self.names[step.name]
+        device = self.names.get("device", "cpu") if self.is_kernel else "cpu"
+        if device == "cpu":
+            return function
+        return functools.partial(_call_on, device, function)
 
     def first_call(self) -> ScriptStep | None:
         """The first call of the question's function; None where there is none."""
@@ -1523,11 +1542,30 @@ Claim = Callable[[HarderTrial], None]
 """Raises ClaimBroken where the claim does not hold."""
 
 
-def in_float64(leaf: Any) -> Any:
-    """A float tensor, or a float dtype, in float64; anything else as it is."""
+def _in_dtype(leaf: Any, wide: torch.dtype) -> Any:
+    """A float tensor, or a float dtype, in another one; anything else as it is."""
     if isinstance(leaf, torch.dtype):
-        return torch.float64 if leaf.is_floating_point else leaf
-    return leaf.double() if is_float_tensor(leaf) else leaf
+        return wide if leaf.is_floating_point else leaf
+    return leaf.to(wide) if is_float_tensor(leaf) else leaf
+
+
+def _call_on(
+    device: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+    **keywords: Any,
+) -> Any:
+    """Call a function with its tensors on a device; the answer comes back to the CPU."""
+
+    def there(leaf: Any) -> Any:
+        return leaf.to(device) if isinstance(leaf, Tensor) else leaf
+
+    def here(leaf: Any) -> Any:
+        return leaf.cpu() if isinstance(leaf, Tensor) else leaf
+
+    moved = map_leaves(there, list(arguments))
+    answer = function(*moved, **map_leaves(there, keywords))
+    return map_leaves(here, answer)
 
 
 def largest_number(value: Any) -> float:
@@ -1666,7 +1704,7 @@ def arguments_stay(trial: HarderTrial) -> None:
     after = map_leaves(copy.deepcopy, before)
     count = len(step.arguments)
     keywords = dict(zip(step.keywords, after[count:], strict=True))
-    trial.names[step.name](*after[:count], **keywords)
+    trial.find_function(step)(*after[:count], **keywords)
     sentence = "An argument is another one after the call."
     for old, new in zip(before, after, strict=True):
         claim_same(sentence, _plain(new), _plain(old), 0, 0)
@@ -1726,13 +1764,13 @@ def layout_is_nothing(trial: HarderTrial) -> None:
         tensor.is_contiguous() for tensor in tensors
     ):
         return
-    plain = trial.script.map_arguments(in_float64).map_arguments(_contiguous)
+    plain = trial.script.map_arguments(trial.widen).map_arguments(_contiguous)
     sentence = "A view of a tensor gets another answer than a contiguous copy."
     claim_same(
         sentence,
         trial.wide_answers,
         trial.play(plain),
-        SHARE,
+        trial.share,
         trial.floor,
     )
 
@@ -1779,14 +1817,14 @@ def precision_is_kept(trial: HarderTrial) -> None:
 
 
 def _moved_answers(trial: HarderTrial, dtype: torch.dtype) -> Iterator[list[Any]]:
-    """Answers in float64 to arguments that differ in the last digit of the narrow dtype."""
+    """Answers in wide numbers to arguments that differ in the last digit of the narrow dtype."""
     for number in range(_MOVED_TRIES):
         generator = torch.Generator().manual_seed(number)
 
         def move(leaf: Any, generator: torch.Generator = generator) -> Any:
             if not is_float_tensor(leaf):
                 return leaf
-            wide = leaf.double()
+            wide = trial.widen(leaf)
             shares = (
                 2
                 * torch.rand(
@@ -1796,7 +1834,8 @@ def _moved_answers(trial: HarderTrial, dtype: torch.dtype) -> Iterator[list[Any]
                 )
                 - 1
             )
-            return wide * (1 + _LAST_DIGIT[dtype] * shares)
+            moved = wide * (1 + _LAST_DIGIT[dtype] * shares)
+            return moved.to(wide.dtype)
 
         yield trial.play(trial.script.map_arguments(move))
 
@@ -1864,7 +1903,7 @@ def batch_is_nothing(trial: HarderTrial) -> None:
             step,
             {**arguments, **part},
         )
-        alone = leaves(trial.play(script.map_arguments(in_float64)))
+        alone = leaves(trial.play(script.map_arguments(trial.widen)))
         for mine, single in zip(
             whole,
             alone,
@@ -1878,7 +1917,7 @@ def batch_is_nothing(trial: HarderTrial) -> None:
                     sentence,
                     mine[row],
                     single[0],
-                    SHARE,
+                    trial.share,
                     trial.floor,
                 )
 
@@ -1983,7 +2022,7 @@ def gradient_is_the_slope(trial: HarderTrial) -> None:
     step = trial.the_call()
     if step is None or trial.dtype not in (torch.float64, torch.float32):
         return
-    script = trial.script.map_arguments(in_float64)
+    script = trial.script.map_arguments(trial.widen)
     inputs = float_arguments(script)
     generator = torch.Generator().manual_seed(1)
     ways = [
@@ -2320,24 +2359,25 @@ class OwnClaim:
         step = trial.first_call()
         if step is None:
             return
-        arguments = map_leaves(_fresh_wide, list(step.arguments))
-        keywords = map_leaves(_fresh_wide, dict(step.keywords))
+
+        def fresh(leaf: Any) -> Any:
+            wide = trial.widen(leaf)
+            return wide.clone() if isinstance(wide, torch.Tensor) else wide
+
+        arguments = map_leaves(fresh, list(step.arguments))
+        keywords = map_leaves(fresh, dict(step.keywords))
         if "notebook" in inspect.signature(self.property).parameters:
             keywords["notebook"] = trial.names
-        outcome = self.property(trial.names[step.name], *arguments, **keywords)
+        outcome = self.property(trial.find_function(step), *arguments, **keywords)
         if outcome is None or outcome is True:
             return
         if isinstance(outcome, tuple):
             actual, expected = outcome
             sentence = "It does not hold here."
-            claim_same(sentence, actual, expected, self.share, trial.floor)
+            share = max(self.share, trial.share)
+            claim_same(sentence, actual, expected, share, trial.floor)
         elif not bool(outcome):
             raise ClaimBroken("It does not hold here.")
-
-
-def _fresh_wide(leaf: Any) -> Any:
-    wide = in_float64(leaf)
-    return wide.clone() if isinstance(wide, torch.Tensor) else wide
 
 
 @dataclass(eq=False, repr=False)
@@ -2349,12 +2389,14 @@ class HarderQuestion:
         claims: by author; general ones are not among them.
         except_for: words of general claims that do not hold here.
         refuses: arguments and axes that must fit: "w_x.0".
+        is_kernel: whether the question's function launches kernels.
     """
 
     allowed: list[AllowedCalls] = field(default_factory=list)
     claims: list[OwnClaim] = field(default_factory=list)
     except_for: Sequence[str] = ()
     refuses: Sequence[str] = ()
+    is_kernel: bool = False
 
     def all_claims(self) -> list[Claim]:
         """General claims and the author's, which come after the first general one: without an
@@ -2406,6 +2448,7 @@ def about(
     *,
     refuses: str = "",
     except_for: str = "",
+    is_kernel: bool = False,
 ) -> None:
     """Say of a question what general claims cannot know.
 
@@ -2414,8 +2457,11 @@ def about(
             raise ValueError. An entry of a dict is "params.w_y.0".
         except_for: words of `GENERAL` for claims that do not hold. Without "answers" a call may
             be refused with ValueError: then nothing else is claimed of it.
+        is_kernel: the function launches kernels of Triton. They have no float64: claims get
+            float32, and differences may be ten times as large.
     """
     entry = QUESTIONS.setdefault(question, HarderQuestion())
+    entry.is_kernel = is_kernel
     entry.refuses = refuses.split()
     entry.except_for = except_for.split()
 
@@ -2426,7 +2472,7 @@ def holds(
     share: float = SHARE,
 ) -> Callable[[Property], Property]:
     """Register a claim about a question: a function of the answer's function and a call's
-    arguments, whose floats are in float64.
+    arguments, whose floats are in float64 (float32 for a kernel).
     """
 
     def register(check: Property) -> Property:
@@ -2576,6 +2622,7 @@ class HarderSearch:
             drawn,
             self._names,
             self._entry.refuses,
+            self._entry.is_kernel,
         )
 
     def _smallest(

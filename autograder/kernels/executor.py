@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -54,9 +55,7 @@ class Executable:
         ]
         _refuse_recursion(self.module)
         sizes = [
-            int(np.prod(kind.shape))
-            for kind in translation.types.values()
-            if kind.shape
+            math.prod(kind.shape) for kind in translation.types.values() if kind.shape
         ]
         self.largest_tile = max(sizes, default=1)
         self.runs_one_by_one = _waits(self.module)

@@ -6,6 +6,7 @@ have the same. Operations become functions of a frame, called steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -264,7 +265,7 @@ class Translation:
             step = self._find_step(operation, self)
             for name in operation.results[:1]:
                 shape = self.type_of(name).shape
-                cost += int(np.prod(shape)) if shape else 1
+                cost += math.prod(shape) if shape else 1
             if step is not None:
                 steps.append(step)
                 places[step] = operation.location

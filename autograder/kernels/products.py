@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -35,7 +36,7 @@ def find_product_step(operation: Operation, types: Translation) -> Step | None:
 
 
 def _count(frame: ProgramFrame, shape: tuple[int, ...], depth: int) -> None:
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     active = frame.count_active()
     frame.counts.dots += active
     frame.counts.flops += 2 * size * depth * active

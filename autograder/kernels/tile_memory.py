@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -72,7 +73,7 @@ def load_tile(
 
 
 def _note_size(frame: ProgramFrame, addresses: Array) -> None:
-    size = int(np.prod(addresses.shape[1:]))
+    size = math.prod(addresses.shape[1:])
     frame.counts.largest = max(frame.counts.largest, size)
 
 

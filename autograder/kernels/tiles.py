@@ -98,8 +98,8 @@ def _reshape(operation: Operation, types: Translation) -> Step:
 
 
 def _expand_dims(operation: Operation, types: Translation) -> Step:
-    axis = _axis(operation)
-    return _from_one(operation, lambda x: np.expand_dims(x, axis))
+    before = (slice(None),) * _axis(operation)
+    return _from_one(operation, lambda x: x[*before, None])
 
 
 def _trans(operation: Operation, types: Translation) -> Step:

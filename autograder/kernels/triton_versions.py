@@ -6,7 +6,9 @@ is constant. The text of the module is all that anything else here knows of Trit
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import functools
 import gc
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,6 +33,7 @@ _OPTIONS = {
     "enable_fp_fusion": True,  # the default, about which Triton 3.9 warns
 }
 _PASSES = ("add_inliner", "add_canonicalizer", "add_cse", "add_licm")
+_MOST_TREES = 1024
 
 
 class UnknownTriton(ImportError):
@@ -148,8 +151,21 @@ def hook_launches(
     # kernels would be made for Triton's own interpreter, where a student sets TRITON_INTERPRET
     knobs.runtime.interpret = False
     JITFunction.run = run
+    JITFunction.parse = _parse_once
     JITFunction.owner_of_launches = owner
     autotuner.Autotuner.run = run_tuned
+
+
+def _parse_once(function: JITFunction[Any]) -> ast.Module:
+    """The tree of a function's text. The front end asks for it at each compilation of each function
+    that a kernel calls, and changes nothing in it.
+    """
+    return _tree_of(function.src)
+
+
+@functools.lru_cache(maxsize=_MOST_TREES)
+def _tree_of(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def owner_of_launches() -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from autograder.authoring.harder_source import HARDER_FILE, read_harder
 from autograder.authoring.source_notebook import read_source
 from autograder.basics.errors import KitError
-from autograder.basics.python_files import run_python_file
+from autograder.basics.python_files import run_cell, run_python_file
 from autograder.course import Assignment, Course
 from autograder.diagnosis.answer_key import AnswerKey
 from autograder.intake.built_json import read_built_json
@@ -191,15 +191,7 @@ class HarderProof:
     def _with_answer(self, answer: KnownAnswer) -> dict[str, Any]:
         """The answer key's names, with a known answer in the place of its own."""
         names = dict(self._names)
-        exec(
-            compile(
-                answer.cell,
-                f"<{answer.name}>",
-                "exec",
-                dont_inherit=True,
-            ),
-            names,
-        )
+        run_cell(answer.cell, f"<{answer.name}>", names)
         return names
 
     def _failure(
@@ -243,14 +235,7 @@ class HarderProof:
         try:
             with time_bound(20), contextlib.redirect_stdout(io.StringIO()):
                 for text in self._checks.get(question, ()):
-                    exec(
-                        compile(
-                            text,
-                            f"<check of {question}>",
-                            "exec",
-                        ),
-                        mine,
-                    )
+                    run_cell(text, f"<check of {question}>", mine)
         except OutOfTime:
             return False
         except Exception:  # whatever a wrong answer raises
@@ -265,14 +250,7 @@ class HarderProof:
                 self._checks_run[name] = dict(names)
                 for text in texts:
                     with contextlib.redirect_stdout(io.StringIO()):
-                        exec(
-                            compile(
-                                text,
-                                f"<check of {name}>",
-                                "exec",
-                            ),
-                            names,
-                        )
+                        run_cell(text, f"<check of {name}>", names)
         return self._checks_run.get(question, self._names)
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import builtins
 import hashlib
 import importlib
-import linecache
 import sys
 import types
 from collections.abc import Mapping
 from typing import Any
 
 from autograder.basics.errors import BadSuite, KitError
+from autograder.basics.python_files import run_cell
 from autograder.course import Assignment
 from autograder.intake.built_json import read_built_json
 from autograder.intake.companion_files import load_companions
@@ -43,17 +43,9 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
         role = cell["metadata"].get("attention_kit", {}).get("role")
         if cell["cell_type"] != "code" or role not in ("given", "question"):
             continue
-        source = cell["source"]
         file = f"<answer key {assignment.name}, cell {number}>"
-        # tracebacks and inspect.getsource find the cell's lines here
-        linecache.cache[file] = (
-            len(source),
-            None,
-            source.splitlines(keepends=True),
-            file,
-        )
         try:
-            exec(compile(source, file, "exec", dont_inherit=True), names)
+            run_cell(cell["source"], file, names)
         except Exception as error:
             raise BadSuite(
                 f"{path}: cell {number} of the answer key does not run: {error!r}"
@@ -101,7 +93,5 @@ class _Importer:
                 vars(module).update(vars(importlib.import_module(carried)))
             return module
         vars(module)["__builtins__"] = self.builtins
-        file = f"<answer key, {name}.py>"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        exec(compile(text, file, "exec", dont_inherit=True), vars(module))
+        run_cell(text, f"<answer key, {name}.py>", vars(module))
         return module

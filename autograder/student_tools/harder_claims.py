@@ -18,13 +18,11 @@ from torch import Tensor
 from autograder.student_tools.answer_differences import compare_answers
 from autograder.student_tools.harder_draws import float_arguments
 from autograder.student_tools.harder_trial import (
-    SHARE,
     Claim,
     ClaimBroken,
     HarderTrial,
     claim_same,
     find_difference,
-    in_float64,
     largest_number,
     with_arguments,
 )
@@ -60,7 +58,7 @@ def arguments_stay(trial: HarderTrial) -> None:
     after = map_leaves(copy.deepcopy, before)
     count = len(step.arguments)
     keywords = dict(zip(step.keywords, after[count:], strict=True))
-    trial.names[step.name](*after[:count], **keywords)
+    trial.find_function(step)(*after[:count], **keywords)
     sentence = "An argument is another one after the call."
     for old, new in zip(before, after, strict=True):
         claim_same(sentence, _plain(new), _plain(old), 0, 0)
@@ -120,13 +118,13 @@ def layout_is_nothing(trial: HarderTrial) -> None:
         tensor.is_contiguous() for tensor in tensors
     ):
         return
-    plain = trial.script.map_arguments(in_float64).map_arguments(_contiguous)
+    plain = trial.script.map_arguments(trial.widen).map_arguments(_contiguous)
     sentence = "A view of a tensor gets another answer than a contiguous copy."
     claim_same(
         sentence,
         trial.wide_answers,
         trial.play(plain),
-        SHARE,
+        trial.share,
         trial.floor,
     )
 
@@ -173,14 +171,14 @@ def precision_is_kept(trial: HarderTrial) -> None:
 
 
 def _moved_answers(trial: HarderTrial, dtype: torch.dtype) -> Iterator[list[Any]]:
-    """Answers in float64 to arguments that differ in the last digit of the narrow dtype."""
+    """Answers in wide numbers to arguments that differ in the last digit of the narrow dtype."""
     for number in range(_MOVED_TRIES):
         generator = torch.Generator().manual_seed(number)
 
         def move(leaf: Any, generator: torch.Generator = generator) -> Any:
             if not is_float_tensor(leaf):
                 return leaf
-            wide = leaf.double()
+            wide = trial.widen(leaf)
             shares = (
                 2
                 * torch.rand(
@@ -190,7 +188,8 @@ def _moved_answers(trial: HarderTrial, dtype: torch.dtype) -> Iterator[list[Any]
                 )
                 - 1
             )
-            return wide * (1 + _LAST_DIGIT[dtype] * shares)
+            moved = wide * (1 + _LAST_DIGIT[dtype] * shares)
+            return moved.to(wide.dtype)
 
         yield trial.play(trial.script.map_arguments(move))
 
@@ -258,7 +257,7 @@ def batch_is_nothing(trial: HarderTrial) -> None:
             step,
             {**arguments, **part},
         )
-        alone = leaves(trial.play(script.map_arguments(in_float64)))
+        alone = leaves(trial.play(script.map_arguments(trial.widen)))
         for mine, single in zip(
             whole,
             alone,
@@ -272,7 +271,7 @@ def batch_is_nothing(trial: HarderTrial) -> None:
                     sentence,
                     mine[row],
                     single[0],
-                    SHARE,
+                    trial.share,
                     trial.floor,
                 )
 
@@ -377,7 +376,7 @@ def gradient_is_the_slope(trial: HarderTrial) -> None:
     step = trial.the_call()
     if step is None or trial.dtype not in (torch.float64, torch.float32):
         return
-    script = trial.script.map_arguments(in_float64)
+    script = trial.script.map_arguments(trial.widen)
     inputs = float_arguments(script)
     generator = torch.Generator().manual_seed(1)
     ways = [

@@ -33,7 +33,6 @@ from autograder.student_tools.harder_trial import (
     ClaimBroken,
     HarderTrial,
     claim_same,
-    in_float64,
 )
 from autograder.suite.contract_calls import FULL, Form
 from autograder.suite.contract_draws import CallRejected
@@ -69,24 +68,25 @@ class OwnClaim:
         step = trial.first_call()
         if step is None:
             return
-        arguments = map_leaves(_fresh_wide, list(step.arguments))
-        keywords = map_leaves(_fresh_wide, dict(step.keywords))
+
+        def fresh(leaf: Any) -> Any:
+            wide = trial.widen(leaf)
+            return wide.clone() if isinstance(wide, torch.Tensor) else wide
+
+        arguments = map_leaves(fresh, list(step.arguments))
+        keywords = map_leaves(fresh, dict(step.keywords))
         if "notebook" in inspect.signature(self.property).parameters:
             keywords["notebook"] = trial.names
-        outcome = self.property(trial.names[step.name], *arguments, **keywords)
+        outcome = self.property(trial.find_function(step), *arguments, **keywords)
         if outcome is None or outcome is True:
             return
         if isinstance(outcome, tuple):
             actual, expected = outcome
             sentence = "It does not hold here."
-            claim_same(sentence, actual, expected, self.share, trial.floor)
+            share = max(self.share, trial.share)
+            claim_same(sentence, actual, expected, share, trial.floor)
         elif not bool(outcome):
             raise ClaimBroken("It does not hold here.")
-
-
-def _fresh_wide(leaf: Any) -> Any:
-    wide = in_float64(leaf)
-    return wide.clone() if isinstance(wide, torch.Tensor) else wide
 
 
 @dataclass(eq=False, repr=False)
@@ -98,12 +98,14 @@ class HarderQuestion:
         claims: by author; general ones are not among them.
         except_for: words of general claims that do not hold here.
         refuses: arguments and axes that must fit: "w_x.0".
+        is_kernel: whether the question's function launches kernels.
     """
 
     allowed: list[AllowedCalls] = field(default_factory=list)
     claims: list[OwnClaim] = field(default_factory=list)
     except_for: Sequence[str] = ()
     refuses: Sequence[str] = ()
+    is_kernel: bool = False
 
     def all_claims(self) -> list[Claim]:
         """General claims and the author's, which come after the first general one: without an
@@ -155,6 +157,7 @@ def about(
     *,
     refuses: str = "",
     except_for: str = "",
+    is_kernel: bool = False,
 ) -> None:
     """Say of a question what general claims cannot know.
 
@@ -163,8 +166,11 @@ def about(
             raise ValueError. An entry of a dict is "params.w_y.0".
         except_for: words of `GENERAL` for claims that do not hold. Without "answers" a call may
             be refused with ValueError: then nothing else is claimed of it.
+        is_kernel: the function launches kernels of Triton. They have no float64: claims get
+            float32, and differences may be ten times as large.
     """
     entry = QUESTIONS.setdefault(question, HarderQuestion())
+    entry.is_kernel = is_kernel
     entry.refuses = refuses.split()
     entry.except_for = except_for.split()
 
@@ -175,7 +181,7 @@ def holds(
     share: float = SHARE,
 ) -> Callable[[Property], Property]:
     """Register a claim about a question: a function of the answer's function and a call's
-    arguments, whose floats are in float64.
+    arguments, whose floats are in float64 (float32 for a kernel).
     """
 
     def register(check: Property) -> Property:
@@ -325,6 +331,7 @@ class HarderSearch:
             drawn,
             self._names,
             self._entry.refuses,
+            self._entry.is_kernel,
         )
 
     def _smallest(

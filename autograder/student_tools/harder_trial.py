@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +15,15 @@ from torch import Tensor
 from autograder.student_tools.answer_differences import CheckDifference, compare_answers
 from autograder.student_tools.harder_draws import DrawnCalls, float_arguments
 from autograder.suite.script_steps import play_step
-from autograder.suite.scripts import Script, ScriptStep, is_float_tensor
+from autograder.suite.scripts import Script, ScriptStep, is_float_tensor, map_leaves
 from autograder.wire.trees import leaves
 
 SHARE = 1e-5
 """The difference in float64 that is no mistake, as a share of the largest number: an answer may
 compute in float32 inside.
 """
+_SHARE_OF_KERNELS = 1e-4
+"""The same in float32, the widest numbers of kernels."""
 
 
 class ClaimBroken(AssertionError):
@@ -46,11 +49,14 @@ class HarderTrial:
     Attributes:
         names: the names of the notebook.
         refuses: arguments and axes that must fit: "w_x.0".
+        is_kernel: whether the function launches kernels: these have no float64, and their tensors
+            are on the notebook's `device`.
     """
 
     drawn: DrawnCalls
     names: Mapping[str, Any]
     refuses: Sequence[str] = ()
+    is_kernel: bool = False
     _answers: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
@@ -75,9 +81,9 @@ class HarderTrial:
             )
 
         def find(step: ScriptStep) -> Any:
-            return (
-                helpers[step.name] if step.kind == "helper" else self.names[step.name]
-            )
+            if step.kind == "helper":
+                return helpers[step.name]
+            return self.find_function(step)
 
         for step in script.steps:
             answer, made_object = play_step(
@@ -98,10 +104,19 @@ class HarderTrial:
 
     @property
     def wide_answers(self) -> list[Any]:
-        """The answers to the calls in float64."""
+        """The answers to the calls in the widest numbers."""
         if "wide" not in self._answers:
-            self._answers["wide"] = self.play(self.script.map_arguments(in_float64))
+            self._answers["wide"] = self.play(self.script.map_arguments(self.widen))
         return self._answers["wide"]
+
+    def widen(self, leaf: Any) -> Any:
+        """A float tensor, or a float dtype, in float64, or in float32 for a kernel."""
+        return _in_dtype(leaf, torch.float32 if self.is_kernel else torch.float64)
+
+    @property
+    def share(self) -> float:
+        """The difference in the widest numbers that is no mistake, as a share of the largest."""
+        return _SHARE_OF_KERNELS if self.is_kernel else SHARE
 
     @property
     def dtype(self) -> torch.dtype | None:
@@ -119,8 +134,12 @@ class HarderTrial:
         return min(1.0, max(sizes, default=1.0))
 
     def find_function(self, step: ScriptStep) -> Any:
-        """The notebook's function of a step."""
-        return self.names[step.name]
+        """The notebook's function of a step; a kernel's takes and gives tensors of the CPU."""
+        function = self.names[step.name]
+        device = self.names.get("device", "cpu") if self.is_kernel else "cpu"
+        if device == "cpu":
+            return function
+        return functools.partial(_call_on, device, function)
 
     def first_call(self) -> ScriptStep | None:
         """The first call of the question's function; None where there is none."""
@@ -144,11 +163,30 @@ Claim = Callable[[HarderTrial], None]
 """Raises ClaimBroken where the claim does not hold."""
 
 
-def in_float64(leaf: Any) -> Any:
-    """A float tensor, or a float dtype, in float64; anything else as it is."""
+def _in_dtype(leaf: Any, wide: torch.dtype) -> Any:
+    """A float tensor, or a float dtype, in another one; anything else as it is."""
     if isinstance(leaf, torch.dtype):
-        return torch.float64 if leaf.is_floating_point else leaf
-    return leaf.double() if is_float_tensor(leaf) else leaf
+        return wide if leaf.is_floating_point else leaf
+    return leaf.to(wide) if is_float_tensor(leaf) else leaf
+
+
+def _call_on(
+    device: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+    **keywords: Any,
+) -> Any:
+    """Call a function with its tensors on a device; the answer comes back to the CPU."""
+
+    def there(leaf: Any) -> Any:
+        return leaf.to(device) if isinstance(leaf, Tensor) else leaf
+
+    def here(leaf: Any) -> Any:
+        return leaf.cpu() if isinstance(leaf, Tensor) else leaf
+
+    moved = map_leaves(there, list(arguments))
+    answer = function(*moved, **map_leaves(there, keywords))
+    return map_leaves(here, answer)
 
 
 def largest_number(value: Any) -> float:

@@ -1386,6 +1386,7 @@ def _as_data(leaf: Any) -> Any:
     return _OBJECT if not isinstance(leaf, (set, frozenset)) else leaf
 
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -1400,6 +1401,8 @@ SHARE = 1e-5
 """The difference in float64 that is no mistake, as a share of the largest number: an answer may
 compute in float32 inside.
 """
+_SHARE_OF_KERNELS = 1e-4
+"""The same in float32, the widest numbers of kernels."""
 
 
 class ClaimBroken(AssertionError):
@@ -1425,11 +1428,14 @@ class HarderTrial:
     Attributes:
         names: the names of the notebook.
         refuses: arguments and axes that must fit: "w_x.0".
+        is_kernel: whether the function launches kernels: these have no float64, and their tensors
+            are on the notebook's `device`.
     """
 
     drawn: DrawnCalls
     names: Mapping[str, Any]
     refuses: Sequence[str] = ()
+    is_kernel: bool = False
     _answers: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
@@ -1454,9 +1460,9 @@ class HarderTrial:
             )
 
         def find(step: ScriptStep) -> Any:
-            return (
-                helpers[step.name] if step.kind == "helper" else self.names[step.name]
-            )
+            if step.kind == "helper":
+                return helpers[step.name]
+            return self.find_function(step)
 
         for step in script.steps:
             answer, made_object = play_step(
@@ -1477,10 +1483,19 @@ class HarderTrial:
 
     @property
     def wide_answers(self) -> list[Any]:
-        """The answers to the calls in float64."""
+        """The answers to the calls in the widest numbers."""
         if "wide" not in self._answers:
-            self._answers["wide"] = self.play(self.script.map_arguments(in_float64))
+            self._answers["wide"] = self.play(self.script.map_arguments(self.widen))
         return self._answers["wide"]
+
+    def widen(self, leaf: Any) -> Any:
+        """A float tensor, or a float dtype, in float64, or in float32 for a kernel."""
+        return _in_dtype(leaf, torch.float32 if self.is_kernel else torch.float64)
+
+    @property
+    def share(self) -> float:
+        """The difference in the widest numbers that is no mistake, as a share of the largest."""
+        return _SHARE_OF_KERNELS if self.is_kernel else SHARE
 
     @property
     def dtype(self) -> torch.dtype | None:
@@ -1498,8 +1513,12 @@ class HarderTrial:
         return min(1.0, max(sizes, default=1.0))
 
     def find_function(self, step: ScriptStep) -> Any:
-        """The notebook's function of a step."""
-        return self.names[step.name]
+        """The notebook's function of a step; a kernel's takes and gives tensors of the CPU."""
+        function = self.names[step.name]
+        device = self.names.get("device", "cpu") if self.is_kernel else "cpu"
+        if device == "cpu":
+            return function
+        return functools.partial(_call_on, device, function)
 
     def first_call(self) -> ScriptStep | None:
         """The first call of the question's function; None where there is none."""
@@ -1523,11 +1542,30 @@ Claim = Callable[[HarderTrial], None]
 """Raises ClaimBroken where the claim does not hold."""
 
 
-def in_float64(leaf: Any) -> Any:
-    """A float tensor, or a float dtype, in float64; anything else as it is."""
+def _in_dtype(leaf: Any, wide: torch.dtype) -> Any:
+    """A float tensor, or a float dtype, in another one; anything else as it is."""
     if isinstance(leaf, torch.dtype):
-        return torch.float64 if leaf.is_floating_point else leaf
-    return leaf.double() if is_float_tensor(leaf) else leaf
+        return wide if leaf.is_floating_point else leaf
+    return leaf.to(wide) if is_float_tensor(leaf) else leaf
+
+
+def _call_on(
+    device: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+    **keywords: Any,
+) -> Any:
+    """Call a function with its tensors on a device; the answer comes back to the CPU."""
+
+    def there(leaf: Any) -> Any:
+        return leaf.to(device) if isinstance(leaf, Tensor) else leaf
+
+    def here(leaf: Any) -> Any:
+        return leaf.cpu() if isinstance(leaf, Tensor) else leaf
+
+    moved = map_leaves(there, list(arguments))
+    answer = function(*moved, **map_leaves(there, keywords))
+    return map_leaves(here, answer)
 
 
 def largest_number(value: Any) -> float:
@@ -1666,7 +1704,7 @@ def arguments_stay(trial: HarderTrial) -> None:
     after = map_leaves(copy.deepcopy, before)
     count = len(step.arguments)
     keywords = dict(zip(step.keywords, after[count:], strict=True))
-    trial.names[step.name](*after[:count], **keywords)
+    trial.find_function(step)(*after[:count], **keywords)
     sentence = "An argument is another one after the call."
     for old, new in zip(before, after, strict=True):
         claim_same(sentence, _plain(new), _plain(old), 0, 0)
@@ -1726,13 +1764,13 @@ def layout_is_nothing(trial: HarderTrial) -> None:
         tensor.is_contiguous() for tensor in tensors
     ):
         return
-    plain = trial.script.map_arguments(in_float64).map_arguments(_contiguous)
+    plain = trial.script.map_arguments(trial.widen).map_arguments(_contiguous)
     sentence = "A view of a tensor gets another answer than a contiguous copy."
     claim_same(
         sentence,
         trial.wide_answers,
         trial.play(plain),
-        SHARE,
+        trial.share,
         trial.floor,
     )
 
@@ -1779,14 +1817,14 @@ def precision_is_kept(trial: HarderTrial) -> None:
 
 
 def _moved_answers(trial: HarderTrial, dtype: torch.dtype) -> Iterator[list[Any]]:
-    """Answers in float64 to arguments that differ in the last digit of the narrow dtype."""
+    """Answers in wide numbers to arguments that differ in the last digit of the narrow dtype."""
     for number in range(_MOVED_TRIES):
         generator = torch.Generator().manual_seed(number)
 
         def move(leaf: Any, generator: torch.Generator = generator) -> Any:
             if not is_float_tensor(leaf):
                 return leaf
-            wide = leaf.double()
+            wide = trial.widen(leaf)
             shares = (
                 2
                 * torch.rand(
@@ -1796,7 +1834,8 @@ def _moved_answers(trial: HarderTrial, dtype: torch.dtype) -> Iterator[list[Any]
                 )
                 - 1
             )
-            return wide * (1 + _LAST_DIGIT[dtype] * shares)
+            moved = wide * (1 + _LAST_DIGIT[dtype] * shares)
+            return moved.to(wide.dtype)
 
         yield trial.play(trial.script.map_arguments(move))
 
@@ -1864,7 +1903,7 @@ def batch_is_nothing(trial: HarderTrial) -> None:
             step,
             {**arguments, **part},
         )
-        alone = leaves(trial.play(script.map_arguments(in_float64)))
+        alone = leaves(trial.play(script.map_arguments(trial.widen)))
         for mine, single in zip(
             whole,
             alone,
@@ -1878,7 +1917,7 @@ def batch_is_nothing(trial: HarderTrial) -> None:
                     sentence,
                     mine[row],
                     single[0],
-                    SHARE,
+                    trial.share,
                     trial.floor,
                 )
 
@@ -1983,7 +2022,7 @@ def gradient_is_the_slope(trial: HarderTrial) -> None:
     step = trial.the_call()
     if step is None or trial.dtype not in (torch.float64, torch.float32):
         return
-    script = trial.script.map_arguments(in_float64)
+    script = trial.script.map_arguments(trial.widen)
     inputs = float_arguments(script)
     generator = torch.Generator().manual_seed(1)
     ways = [
@@ -2320,24 +2359,25 @@ class OwnClaim:
         step = trial.first_call()
         if step is None:
             return
-        arguments = map_leaves(_fresh_wide, list(step.arguments))
-        keywords = map_leaves(_fresh_wide, dict(step.keywords))
+
+        def fresh(leaf: Any) -> Any:
+            wide = trial.widen(leaf)
+            return wide.clone() if isinstance(wide, torch.Tensor) else wide
+
+        arguments = map_leaves(fresh, list(step.arguments))
+        keywords = map_leaves(fresh, dict(step.keywords))
         if "notebook" in inspect.signature(self.property).parameters:
             keywords["notebook"] = trial.names
-        outcome = self.property(trial.names[step.name], *arguments, **keywords)
+        outcome = self.property(trial.find_function(step), *arguments, **keywords)
         if outcome is None or outcome is True:
             return
         if isinstance(outcome, tuple):
             actual, expected = outcome
             sentence = "It does not hold here."
-            claim_same(sentence, actual, expected, self.share, trial.floor)
+            share = max(self.share, trial.share)
+            claim_same(sentence, actual, expected, share, trial.floor)
         elif not bool(outcome):
             raise ClaimBroken("It does not hold here.")
-
-
-def _fresh_wide(leaf: Any) -> Any:
-    wide = in_float64(leaf)
-    return wide.clone() if isinstance(wide, torch.Tensor) else wide
 
 
 @dataclass(eq=False, repr=False)
@@ -2349,12 +2389,14 @@ class HarderQuestion:
         claims: by author; general ones are not among them.
         except_for: words of general claims that do not hold here.
         refuses: arguments and axes that must fit: "w_x.0".
+        is_kernel: whether the question's function launches kernels.
     """
 
     allowed: list[AllowedCalls] = field(default_factory=list)
     claims: list[OwnClaim] = field(default_factory=list)
     except_for: Sequence[str] = ()
     refuses: Sequence[str] = ()
+    is_kernel: bool = False
 
     def all_claims(self) -> list[Claim]:
         """General claims and the author's, which come after the first general one: without an
@@ -2406,6 +2448,7 @@ def about(
     *,
     refuses: str = "",
     except_for: str = "",
+    is_kernel: bool = False,
 ) -> None:
     """Say of a question what general claims cannot know.
 
@@ -2414,8 +2457,11 @@ def about(
             raise ValueError. An entry of a dict is "params.w_y.0".
         except_for: words of `GENERAL` for claims that do not hold. Without "answers" a call may
             be refused with ValueError: then nothing else is claimed of it.
+        is_kernel: the function launches kernels of Triton. They have no float64: claims get
+            float32, and differences may be ten times as large.
     """
     entry = QUESTIONS.setdefault(question, HarderQuestion())
+    entry.is_kernel = is_kernel
     entry.refuses = refuses.split()
     entry.except_for = except_for.split()
 
@@ -2426,7 +2472,7 @@ def holds(
     share: float = SHARE,
 ) -> Callable[[Property], Property]:
     """Register a claim about a question: a function of the answer's function and a call's
-    arguments, whose floats are in float64.
+    arguments, whose floats are in float64 (float32 for a kernel).
     """
 
     def register(check: Property) -> Property:
@@ -2576,6 +2622,7 @@ class HarderSearch:
             drawn,
             self._names,
             self._entry.refuses,
+            self._entry.is_kernel,
         )
 
     def _smallest(
@@ -2786,6 +2833,12 @@ def _fits_the_forward_pass(q, k, v, o, lse, do, block_q, block_k, causal=False):
     )
 
 
+KERNEL_SIZES = {"M": (1, 9), "N": (1, 70)}
+
+
+KERNEL_DTYPES = ("float32", "float16")
+
+
 def _at_least_once(draw):
     return draw.whole(1, draw.arguments["n"])
 
@@ -2826,6 +2879,30 @@ contract(
 
 
 contract(
+    "add_bias",
+    calls(x=tensor('M', 'N'), b=tensor('N')),
+    sizes=KERNEL_SIZES,
+    dtypes=KERNEL_DTYPES,
+)
+
+
+contract(
+    "softmax_rows",
+    calls(x=tensor('M', 'N', values=tuple((style for style in FLOATS if style != 'large')))),
+    sizes=KERNEL_SIZES,
+    dtypes=KERNEL_DTYPES,
+)
+
+
+contract(
+    "triton_attention",
+    calls(q=tensor('B', 'H', 'N_q', 'd', values=TAME), k=tensor('B', 'H', 'N_k', 'd', values=TAME), v=tensor('B', 'H', 'N_k', 'd', values=TAME), causal=maybe(choice(False, True))),
+    sizes={'B': (1, 2), 'H': (1, 2), 'N_q': (1, 20), 'N_k': (1, 40), 'd': (1, 20)},
+    dtypes=KERNEL_DTYPES,
+)
+
+
+contract(
     "growth_of_costs",
     calls(n=whole(1, 3000), d=whole(1, 128), block_q=computed(_at_least_once), bytes_per_element=choice(2, 4)),
 )
@@ -2853,6 +2930,15 @@ about("hbm_traffic")
 
 
 about("growth_of_costs")
+
+
+about("add_bias", refuses="b.0", is_kernel=True)
+
+
+about("softmax_rows", is_kernel=True)
+
+
+about("triton_attention", except_for="dtype finite", refuses="q.3 k.3 v.3 k.2", is_kernel=True)
 
 
 @holds("online_softmax_stats", "Whatever the block, maximum and sum are the same.")
@@ -3040,3 +3126,129 @@ def exponent_of_traffic(growth_of_costs, n, d, block_q, bytes_per_element):
     tiles = [(size + block_q - 1) // block_q for size in (n, 2 * n)]
     right = math.log2(2 * (1 + tiles[1]) / (1 + tiles[0]))
     return growth_of_costs(n, d, block_q, bytes_per_element)["traffic"], right
+
+
+@holds("add_bias", "A bias of zeros changes nothing, and zeros become the bias, in every row.")
+def parts_of_the_sum(add_bias, x, b):
+    rows = add_bias(0 * x, b)
+    return [add_bias(x, 0 * b), rows[:1], rows[-1]], [x, rows[-1:], b]
+
+
+@holds("add_bias", "One number of the sum: the last one.")
+def last_sum(add_bias, x, b):
+    return float(add_bias(x, b)[-1, -1]), math.fsum([x[-1].tolist()[-1], b.tolist()[-1]])
+
+
+@holds("softmax_rows", "The last row, by a loop.")
+def last_row(softmax_rows, x):
+    return softmax_rows(x)[-1], torch.tensor(shares_of(x[-1].tolist()))
+
+
+@holds("softmax_rows", "Rows sum to 1, and one number more in a whole row changes nothing.")
+def sums_of_rows(softmax_rows, x):
+    weights = softmax_rows(x)
+    near = x.clamp(-50, 50)
+    return [weights.sum(dim=1), softmax_rows(near + 16)], [torch.ones(len(x)), softmax_rows(near)]
+
+
+@holds("softmax_rows", "Numbers far below zero have shares like any others.")
+def far_below_zero(softmax_rows, x):
+    near = x.clamp(-8, 8).round()
+    return softmax_rows(near - 4096), softmax_rows(near)
+
+
+@holds("softmax_rows", "A row that is repeated often has its shares as often, and as much smaller.")
+def long_rows(softmax_rows, x):
+    times = 1030 // x.shape[1] + 1
+    return times * softmax_rows(x.repeat(1, times)), softmax_rows(x).repeat(1, times)
+
+
+@holds("softmax_rows", "2049 equal numbers have a share of 1/2049, to the last digit of half precision.")
+def shares_of_many(softmax_rows, x):
+    equal = softmax_rows(torch.zeros(1, 2049).half())
+    return equal.dtype == torch.float16 and bool((equal == torch.tensor(1 / 2049).half()).all())
+
+
+@holds("triton_attention", "One number of the last head, of the first query and the last: it may see no key at all.")
+def one_number_of_the_kernel(triton_attention, q, k, v, causal=False):
+    answer = triton_attention(q, k, v, causal=causal)[0][-1, -1, :, -1].tolist()
+    keys, column = _last(k), [row[-1] for row in _last(v)]
+    got, right = [], []
+    for place in (0, q.shape[2] - 1):
+        count = len(keys) - q.shape[2] + 1 + place if causal else len(keys)
+        allowed = [key < count for key in range(len(keys))]
+        got.append(answer[place])
+        right.append(mixed_number(_last(q)[place], keys, column, allowed))
+    return got, right
+
+
+@holds("triton_attention", "lse is the logarithm of the sum of exponentials: the last one of it, by a loop.")
+def one_lse_of_the_kernel(triton_attention, q, k, v, causal=False):
+    lse = triton_attention(q, k, v, causal=causal)[1]
+    scores = [dot_product(_last(q)[-1], key) / math.sqrt(q.shape[-1]) for key in _last(k)]
+    top = max(scores)
+    return float(lse[-1, -1, -1]), top + math.log(math.fsum(math.exp(s - top) for s in scores))
+
+
+@holds("triton_attention", "A query that sees no key has zeros and −∞.")
+def kernel_sees_nothing(triton_attention, q, k, v, causal=False):
+    long = torch.cat([q] * (k.shape[2] + 1), dim=2)
+    o, lse = triton_attention(long, k, v, causal=True)
+    blind = long.shape[2] - k.shape[2]
+    return not o[:, :, :blind].any() and bool((lse[:, :, :blind] == -torch.inf).all())
+
+
+@holds("triton_attention", "o has the dtype of q, and lse is float32.")
+def dtypes_of_the_kernel(triton_attention, q, k, v, causal=False):
+    for dtype in (torch.float16, torch.float32):
+        o, lse = triton_attention(q.to(dtype), k.to(dtype), v.to(dtype), causal=causal)
+        if o.dtype != dtype or lse.dtype != torch.float32:
+            return False
+    return True
+
+
+@holds("triton_attention", "Scores that are all 200 larger, or smaller, mix the values as before.", share=1e-3)
+def scores_far_from_zero(triton_attention, q, k, v, causal=False):
+    query = q[:, :, -1:]
+    square = (query * query).sum(dim=-1, keepdim=True)
+    if float(square.min()) < 1:
+        return None
+    step = 200 * math.sqrt(q.shape[-1]) * query / square
+    mixed = triton_attention(query, k, v)[0]
+    return [triton_attention(query, k + way * step, v)[0] for way in (1, -1)], [mixed, mixed]
+
+
+@holds("triton_attention", "A query alone gets what it gets beside others, whose scores may be far larger.")
+def query_alone(triton_attention, q, k, v, causal=False):
+    beside = torch.cat([40 * q, q[:, :, -1:]], dim=2)
+    return list(triton_attention(q[:, :, -1:], k, v)), [part[:, :, -1:] for part in triton_attention(beside, k, v)]
+
+
+@holds("triton_attention", "Keys and values that are all repeated are mixed as before, however many they become.")
+def many_keys(triton_attention, q, k, v, causal=False):
+    times = 210 // k.shape[2] + 1
+    o, lse = triton_attention(q, torch.cat([k] * times, dim=2), torch.cat([v] * times, dim=2))
+    fewer = triton_attention(q, k, v)
+    return [o, lse - math.log(times)], list(fewer)
+
+
+@holds("triton_attention", "The order of the keys is nothing, however many there are.")
+def order_of_keys(triton_attention, q, k, v, causal=False):
+    keys, values = (torch.cat([x] * (210 // x.shape[2] + 1), dim=2) for x in (k, v))
+    keys *= torch.linspace(1, -1, keys.shape[2]).unsqueeze(1)
+    values *= torch.linspace(1, 2, keys.shape[2]).unsqueeze(1)
+    return list(triton_attention(q, keys.flip(2), values.flip(2))), list(triton_attention(q, keys, values))
+
+
+@holds("triton_attention", "A head whose numbers are all repeated gives what larger queries give, however wide it becomes.", share=1e-3)
+def wide_heads(triton_attention, q, k, v, causal=False):
+    times = 64 // q.shape[3] + 1
+    wide = triton_attention(*(torch.cat([x] * times, dim=3) for x in (q, k, v)))[0]
+    return wide, torch.cat([triton_attention(math.sqrt(times) * q, k, v)[0]] * times, dim=3)
+
+
+@holds("triton_attention", "The mean of 64 times 1536 is 1536 in half precision, too, though the sum is none of its numbers.")
+def sums_of_halves(triton_attention, q, k, v, causal=False):
+    keys = torch.zeros(1, 1, 64, 16).half()
+    o = triton_attention(keys[:, :, :3], keys, keys + 1536)[0]
+    return o.dtype == torch.float16 and bool((o == 1536).all())

@@ -5,13 +5,7 @@ import math
 import torch
 
 from autograder.student_tools.harder_inputs import about, holds, refused
-from autograder.student_tools.slow_definitions import dot_product, mixed_number
-
-WITHOUT = {
-    "add_bias": "kernels run on a GPU or in the interpreter, which is too slow for many calls",
-    "softmax_rows": "as add_bias",
-    "triton_attention": "as add_bias",
-}
+from autograder.student_tools.slow_definitions import dot_product, mixed_number, shares_of
 
 about("online_softmax_stats", except_for="dtype")
 about("merge_stats", except_for="finite")
@@ -19,6 +13,9 @@ about("tiled_attention", except_for="dtype finite", refuses="q.-1 k.-1 k.-2")
 about("tiled_attention_backward", except_for="layout precision batch")
 about("hbm_traffic")
 about("growth_of_costs")
+about("add_bias", refuses="b.0", is_kernel=True)
+about("softmax_rows", is_kernel=True)
+about("triton_attention", except_for="dtype finite", refuses="q.3 k.3 v.3 k.2", is_kernel=True)
 
 
 @holds("online_softmax_stats", "Whatever the block, maximum and sum are the same.")
@@ -206,3 +203,129 @@ def exponent_of_traffic(growth_of_costs, n, d, block_q, bytes_per_element):
     tiles = [(size + block_q - 1) // block_q for size in (n, 2 * n)]
     right = math.log2(2 * (1 + tiles[1]) / (1 + tiles[0]))
     return growth_of_costs(n, d, block_q, bytes_per_element)["traffic"], right
+
+
+@holds("add_bias", "A bias of zeros changes nothing, and zeros become the bias, in every row.")
+def parts_of_the_sum(add_bias, x, b):
+    rows = add_bias(0 * x, b)
+    return [add_bias(x, 0 * b), rows[:1], rows[-1]], [x, rows[-1:], b]
+
+
+@holds("add_bias", "One number of the sum: the last one.")
+def last_sum(add_bias, x, b):
+    return float(add_bias(x, b)[-1, -1]), math.fsum([x[-1].tolist()[-1], b.tolist()[-1]])
+
+
+@holds("softmax_rows", "The last row, by a loop.")
+def last_row(softmax_rows, x):
+    return softmax_rows(x)[-1], torch.tensor(shares_of(x[-1].tolist()))
+
+
+@holds("softmax_rows", "Rows sum to 1, and one number more in a whole row changes nothing.")
+def sums_of_rows(softmax_rows, x):
+    weights = softmax_rows(x)
+    near = x.clamp(-50, 50)
+    return [weights.sum(dim=1), softmax_rows(near + 16)], [torch.ones(len(x)), softmax_rows(near)]
+
+
+@holds("softmax_rows", "Numbers far below zero have shares like any others.")
+def far_below_zero(softmax_rows, x):
+    near = x.clamp(-8, 8).round()
+    return softmax_rows(near - 4096), softmax_rows(near)
+
+
+@holds("softmax_rows", "A row that is repeated often has its shares as often, and as much smaller.")
+def long_rows(softmax_rows, x):
+    times = 1030 // x.shape[1] + 1
+    return times * softmax_rows(x.repeat(1, times)), softmax_rows(x).repeat(1, times)
+
+
+@holds("softmax_rows", "2049 equal numbers have a share of 1/2049, to the last digit of half precision.")
+def shares_of_many(softmax_rows, x):
+    equal = softmax_rows(torch.zeros(1, 2049).half())
+    return equal.dtype == torch.float16 and bool((equal == torch.tensor(1 / 2049).half()).all())
+
+
+@holds("triton_attention", "One number of the last head, of the first query and the last: it may see no key at all.")
+def one_number_of_the_kernel(triton_attention, q, k, v, causal=False):
+    answer = triton_attention(q, k, v, causal=causal)[0][-1, -1, :, -1].tolist()
+    keys, column = _last(k), [row[-1] for row in _last(v)]
+    got, right = [], []
+    for place in (0, q.shape[2] - 1):
+        count = len(keys) - q.shape[2] + 1 + place if causal else len(keys)
+        allowed = [key < count for key in range(len(keys))]
+        got.append(answer[place])
+        right.append(mixed_number(_last(q)[place], keys, column, allowed))
+    return got, right
+
+
+@holds("triton_attention", "lse is the logarithm of the sum of exponentials: the last one of it, by a loop.")
+def one_lse_of_the_kernel(triton_attention, q, k, v, causal=False):
+    lse = triton_attention(q, k, v, causal=causal)[1]
+    scores = [dot_product(_last(q)[-1], key) / math.sqrt(q.shape[-1]) for key in _last(k)]
+    top = max(scores)
+    return float(lse[-1, -1, -1]), top + math.log(math.fsum(math.exp(s - top) for s in scores))
+
+
+@holds("triton_attention", "A query that sees no key has zeros and −∞.")
+def kernel_sees_nothing(triton_attention, q, k, v, causal=False):
+    long = torch.cat([q] * (k.shape[2] + 1), dim=2)
+    o, lse = triton_attention(long, k, v, causal=True)
+    blind = long.shape[2] - k.shape[2]
+    return not o[:, :, :blind].any() and bool((lse[:, :, :blind] == -torch.inf).all())
+
+
+@holds("triton_attention", "o has the dtype of q, and lse is float32.")
+def dtypes_of_the_kernel(triton_attention, q, k, v, causal=False):
+    for dtype in (torch.float16, torch.float32):
+        o, lse = triton_attention(q.to(dtype), k.to(dtype), v.to(dtype), causal=causal)
+        if o.dtype != dtype or lse.dtype != torch.float32:
+            return False
+    return True
+
+
+@holds("triton_attention", "Scores that are all 200 larger, or smaller, mix the values as before.", share=1e-3)
+def scores_far_from_zero(triton_attention, q, k, v, causal=False):
+    query = q[:, :, -1:]
+    square = (query * query).sum(dim=-1, keepdim=True)
+    if float(square.min()) < 1:
+        return None
+    step = 200 * math.sqrt(q.shape[-1]) * query / square
+    mixed = triton_attention(query, k, v)[0]
+    return [triton_attention(query, k + way * step, v)[0] for way in (1, -1)], [mixed, mixed]
+
+
+@holds("triton_attention", "A query alone gets what it gets beside others, whose scores may be far larger.")
+def query_alone(triton_attention, q, k, v, causal=False):
+    beside = torch.cat([40 * q, q[:, :, -1:]], dim=2)
+    return list(triton_attention(q[:, :, -1:], k, v)), [part[:, :, -1:] for part in triton_attention(beside, k, v)]
+
+
+@holds("triton_attention", "Keys and values that are all repeated are mixed as before, however many they become.")
+def many_keys(triton_attention, q, k, v, causal=False):
+    times = 210 // k.shape[2] + 1
+    o, lse = triton_attention(q, torch.cat([k] * times, dim=2), torch.cat([v] * times, dim=2))
+    fewer = triton_attention(q, k, v)
+    return [o, lse - math.log(times)], list(fewer)
+
+
+@holds("triton_attention", "The order of the keys is nothing, however many there are.")
+def order_of_keys(triton_attention, q, k, v, causal=False):
+    keys, values = (torch.cat([x] * (210 // x.shape[2] + 1), dim=2) for x in (k, v))
+    keys *= torch.linspace(1, -1, keys.shape[2]).unsqueeze(1)
+    values *= torch.linspace(1, 2, keys.shape[2]).unsqueeze(1)
+    return list(triton_attention(q, keys.flip(2), values.flip(2))), list(triton_attention(q, keys, values))
+
+
+@holds("triton_attention", "A head whose numbers are all repeated gives what larger queries give, however wide it becomes.", share=1e-3)
+def wide_heads(triton_attention, q, k, v, causal=False):
+    times = 64 // q.shape[3] + 1
+    wide = triton_attention(*(torch.cat([x] * times, dim=3) for x in (q, k, v)))[0]
+    return wide, torch.cat([triton_attention(math.sqrt(times) * q, k, v)[0]] * times, dim=3)
+
+
+@holds("triton_attention", "The mean of 64 times 1536 is 1536 in half precision, too, though the sum is none of its numbers.")
+def sums_of_halves(triton_attention, q, k, v, causal=False):
+    keys = torch.zeros(1, 1, 64, 16).half()
+    o = triton_attention(keys[:, :, :3], keys, keys + 1536)[0]
+    return o.dtype == torch.float16 and bool((o == 1536).all())

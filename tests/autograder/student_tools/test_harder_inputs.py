@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from autograder.student_tools import harder_inputs
+from autograder.student_tools.harder import try_harder
 from autograder.student_tools.harder_claims import GENERAL
 from autograder.student_tools.harder_draws import AllowedCalls, ChosenNumbers
 from autograder.student_tools.harder_inputs import (
@@ -23,6 +24,8 @@ from autograder.student_tools.harder_inputs import (
     contract,
     holds,
 )
+from autograder.student_tools.no_triton import NoTriton
+from autograder.student_tools.notebook_facts import FACTS
 from autograder.suite.contract_calls import calls
 from autograder.suite.contract_parameters import tensor
 
@@ -187,3 +190,46 @@ def test_an_answer_that_is_right_the_second_time_is_described_by_the_first() -> 
     failure = search(raises_at_first)
     assert failure is not None
     assert failure.problem == "Your code raised LookupError: nothing is kept yet"
+
+
+def in_float32_alone(x: Tensor, shift: Tensor) -> Tensor:
+    """As a kernel: it has no float64."""
+    if x.dtype == torch.float64:
+        raise TypeError("no kernel adds float64")
+    return centered(x, shift)
+
+
+def test_kernels_are_asked_in_float32() -> None:
+    contract(
+        "as_kernel", calls(x=tensor("B", "D"), shift=tensor("D")), dtypes=("float16",)
+    )
+    names = {"as_kernel": in_float32_alone}
+    for is_kernel in (True, False):
+        about("as_kernel", is_kernel=is_kernel)
+        result = HarderSearch("as_kernel", names, seed=3, seconds=20).run()
+        assert (result.failure is None) == is_kernel
+
+
+def test_tensors_of_a_kernel_are_on_the_device_of_the_notebook() -> None:
+    devices = set()
+
+    def on_device(x: Tensor, shift: Tensor) -> Tensor:
+        devices.add(x.device.type)
+        return torch.ones(x.shape)
+
+    about("centered", is_kernel=True)
+    HarderSearch("centered", {"centered": on_device, "device": "meta"}, seed=3).run()
+    HarderSearch("centered", {"centered": on_device, "device": "cpu"}, seed=3).run()
+    assert devices == {"meta", "cpu"}
+
+
+def test_where_there_is_no_triton_the_box_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    about("centered", is_kernel=True)
+    monkeypatch.setitem(FACTS, "harder_module", harder_inputs.__name__)
+    names = {"centered": centered, "triton": NoTriton("use Linux")}
+    box = try_harder("centered", names, seed=3, seconds=2.0)
+    assert (box.state, box.lines) == ("open", ["use Linux"])
+    box = try_harder("centered", {"centered": centered, "triton": torch}, 3, 2.0)
+    assert box.state != "open"
