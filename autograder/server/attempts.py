@@ -22,7 +22,13 @@ from sqlalchemy.exc import IntegrityError
 
 from autograder.grading.graded_bytes import unpack_graded
 from autograder.records.model import Graded, Result
-from autograder.server.database import attempts
+from autograder.server.database import (
+    attempts,
+    change,
+    change_row,
+    read,
+    read_value,
+)
 
 LEASE_SECONDS = 60.0
 """How long a machine may be silent before its attempts go back into the queue."""
@@ -187,17 +193,12 @@ class AttemptStore:
         weights: KeptWeights,
     ) -> Attempt:
         own = (attempts.c.student == student) & (attempts.c.assignment == assignment)
+        is_newest = (attempts.c.state == "waiting") & (attempts.c.priority == NEWEST)
+        superseding = update(attempts).where(own, is_newest).values(priority=SUPERSEDED)
+        last_number = select(func.max(attempts.c.number)).where(own)
         with self._engine.begin() as connection:
-            connection.execute(
-                update(attempts)
-                .where(
-                    own, attempts.c.state == "waiting", attempts.c.priority == NEWEST
-                )
-                .values(priority=SUPERSEDED)
-            )
-            last = connection.execute(
-                select(func.max(attempts.c.number)).where(own)
-            ).scalar()
+            connection.execute(superseding)
+            last = connection.execute(last_number).scalar()
             row = connection.execute(
                 attempts.insert()
                 .values(
@@ -219,10 +220,8 @@ class AttemptStore:
 
     def get(self, attempt_id: int) -> Attempt | None:
         """The attempt of that number, of whomever it is."""
-        with self._engine.connect() as connection:
-            query = select(*_COLUMNS).where(attempts.c.id == attempt_id)
-            row = connection.execute(query).first()
-        return Attempt(*row) if row else None
+        found = self._all(select(*_COLUMNS).where(attempts.c.id == attempt_id))
+        return found[0] if found else None
 
     def of_student(self, student: str, assignment: str) -> list[Attempt]:
         """The student's attempts at an assignment, the newest first."""
@@ -256,27 +255,23 @@ class AttemptStore:
         return self._all(query.order_by(attempts.c.id))
 
     def _all(self, query: Select[Any]) -> list[Attempt]:
-        with self._engine.connect() as connection:
-            return [Attempt(*row) for row in connection.execute(query)]
+        return [Attempt(*row) for row in read(self._engine, query)]
 
     def notebook(self, attempt_id: int) -> bytes:
         """The notebook as it was handed in."""
-        with self._engine.connect() as connection:
-            query = select(attempts.c.notebook).where(attempts.c.id == attempt_id)
-            return bytes(connection.execute(query).scalar_one())
+        query = select(attempts.c.notebook).where(attempts.c.id == attempt_id)
+        return bytes(read_value(self._engine, query))
 
     def weights(self, attempt_id: int) -> bytes | None:
         """The weights that came with the notebook; None where none are kept."""
-        with self._engine.connect() as connection:
-            query = select(attempts.c.weights).where(attempts.c.id == attempt_id)
-            weights = connection.execute(query).scalar_one()
+        query = select(attempts.c.weights).where(attempts.c.id == attempt_id)
+        weights = read_value(self._engine, query)
         return None if weights is None else bytes(weights)
 
     def answer(self, attempt_id: int) -> tuple[Graded, bytes] | None:
         """The record of the graded attempt and the content of its result's file; None before."""
-        with self._engine.connect() as connection:
-            query = select(attempts.c.answer).where(attempts.c.id == attempt_id)
-            answer = connection.execute(query).scalar()
+        query = select(attempts.c.answer).where(attempts.c.id == attempt_id)
+        answer = read_value(self._engine, query)
         return None if answer is None else unpack_graded(bytes(answer))
 
     def result(self, attempt_id: int) -> Result | None:
@@ -288,9 +283,10 @@ class AttemptStore:
         query = select(attempts.c.id, attempts.c.answer).where(
             attempts.c.id.in_(attempt_ids), attempts.c.answer.is_not(None)
         )
-        with self._engine.connect() as connection:
-            answers = connection.execute(query).all()
-        contents = {row.id: unpack_graded(bytes(row.answer))[1] for row in answers}
+        contents = {
+            row.id: unpack_graded(bytes(row.answer))[1]
+            for row in read(self._engine, query)
+        }
         return {
             attempt_id: Result.from_json(content.decode())
             for attempt_id, content in contents.items()
@@ -316,19 +312,19 @@ class AttemptStore:
             .limit(1)
             .with_for_update(skip_locked=True)  # SQLite writes one row at a time anyway
         )
-        with self._engine.begin() as connection:
-            row = connection.execute(
-                update(attempts)
-                .where(attempts.c.id == following.scalar_subquery())
-                .values(
-                    state="started",
-                    machine=machine,
-                    started=now,
-                    leased_until=now + LEASE_SECONDS,
-                    runs=attempts.c.runs + 1,
-                )
-                .returning(*_COLUMNS, attempts.c.notebook)
-            ).first()
+        row = change_row(
+            self._engine,
+            update(attempts)
+            .where(attempts.c.id == following.scalar_subquery())
+            .values(
+                state="started",
+                machine=machine,
+                started=now,
+                leased_until=now + LEASE_SECONDS,
+                runs=attempts.c.runs + 1,
+            )
+            .returning(*_COLUMNS, attempts.c.notebook),
+        )
         if row is None:
             return None
         return Claim(Attempt(*row[:-1]), bytes(row[-1]))
@@ -336,42 +332,42 @@ class AttemptStore:
     def _give_up_lost_attempts(self, now: float) -> None:
         """Fail the attempts that were begun too often: each time the machine was lost."""
         problem = "the machines that graded it ended each time; an instructor can start it again"
-        with self._engine.begin() as connection:
-            connection.execute(
-                update(attempts)
-                .where(
-                    attempts.c.state == "started",
-                    attempts.c.leased_until < now,
-                    attempts.c.runs >= MOST_RUNS,
-                )
-                .values(
-                    state=case((attempts.c.aside, "graded"), else_="failed"),
-                    problem=case((attempts.c.aside, attempts.c.problem), else_=problem),
-                    finished=now,
-                )
+        change(
+            self._engine,
+            update(attempts)
+            .where(
+                attempts.c.state == "started",
+                attempts.c.leased_until < now,
+                attempts.c.runs >= MOST_RUNS,
             )
+            .values(
+                state=case((attempts.c.aside, "graded"), else_="failed"),
+                problem=case((attempts.c.aside, attempts.c.problem), else_=problem),
+                finished=now,
+            ),
+        )
 
     def renew(self, machine: str, attempt_ids: Sequence[int]) -> None:
         """Keep what this machine is grading from going to another one."""
-        with self._engine.begin() as connection:
-            connection.execute(
-                update(attempts)
-                .where(
-                    attempts.c.id.in_(attempt_ids),
-                    attempts.c.state == "started",
-                    attempts.c.machine == machine,
-                )
-                .values(leased_until=self._clock() + LEASE_SECONDS)
+        change(
+            self._engine,
+            update(attempts)
+            .where(
+                attempts.c.id.in_(attempt_ids),
+                attempts.c.state == "started",
+                attempts.c.machine == machine,
             )
+            .values(leased_until=self._clock() + LEASE_SECONDS),
+        )
 
     def release(self, machine: str) -> None:
         """Put back what an earlier process of this machine was grading when it ended."""
-        with self._engine.begin() as connection:
-            connection.execute(
-                update(attempts)
-                .where(attempts.c.state == "started", attempts.c.machine == machine)
-                .values(leased_until=0.0)
-            )
+        change(
+            self._engine,
+            update(attempts)
+            .where(attempts.c.state == "started", attempts.c.machine == machine)
+            .values(leased_until=0.0),
+        )
 
     def finish(self, claim: Claim, answer: bytes) -> bool:
         """Store what grading gave; False where another machine has had the attempt since.
@@ -411,11 +407,9 @@ class AttemptStore:
             & (attempts.c.machine == attempt.machine)
             & (attempts.c.started == attempt.started)
         )
-        with self._engine.begin() as connection:
-            changed = connection.execute(
-                update(attempts).where(is_ours).values(finished=self._clock(), **values)
-            )
-        return bool(changed.rowcount == 1)
+        ending = update(attempts).where(is_ours)
+        ending = ending.values(finished=self._clock(), **values)
+        return change(self._engine, ending) == 1
 
     def equal_answer(self, attempt: Attempt, suite_sha256: str) -> bytes | None:
         """The answer to an earlier attempt of the same student with the same notebook, where the
@@ -432,71 +426,63 @@ class AttemptStore:
             )
             .limit(1)
         )
-        with self._engine.connect() as connection:
-            answer = connection.execute(query).scalar()
+        answer = read_value(self._engine, query)
         return None if answer is None else bytes(answer)
 
     def grade_again(self, attempt_ids: Sequence[int]) -> None:
         """Put attempts into the queue once more, behind what was handed in. Each keeps its result
         until the new one is there.
         """
-        with self._engine.begin() as connection:
-            connection.execute(
-                update(attempts)
-                .where(
-                    attempts.c.id.in_(attempt_ids),
-                    attempts.c.state.in_(("graded", "failed")),
-                )
-                .values(
-                    state="waiting",
-                    priority=RERUN,
-                    runs=0,
-                    leased_until=0.0,
-                    suite_sha256="",
-                )
+        change(
+            self._engine,
+            update(attempts)
+            .where(
+                attempts.c.id.in_(attempt_ids),
+                attempts.c.state.in_(("graded", "failed")),
             )
+            .values(
+                state="waiting",
+                priority=RERUN,
+                runs=0,
+                leased_until=0.0,
+                suite_sha256="",
+            ),
+        )
 
     def mark_filed(self, attempt_ids: Sequence[int]) -> None:
         """Note that the class's folders have what these attempts say."""
-        with self._engine.begin() as connection:
-            connection.execute(
-                update(attempts)
-                .where(attempts.c.id.in_(attempt_ids))
-                .values(filed=True)
-            )
+        change(
+            self._engine,
+            update(attempts).where(attempts.c.id.in_(attempt_ids)).values(filed=True),
+        )
 
     # How the queue stands
 
     def waiting_before(self, attempt: Attempt) -> int:
         """How many waiting attempts are graded before this one."""
-        with self._engine.connect() as connection:
-            own = select(attempts.c.priority).where(attempts.c.id == attempt.id)
-            priority = connection.execute(own).scalar_one()
-            is_before = or_(
-                attempts.c.priority < priority,
-                (attempts.c.priority == priority)
-                & (attempts.c.received < attempt.received),
-            )
-            query = select(func.count()).where(attempts.c.state == "waiting", is_before)
-            return int(connection.execute(query).scalar_one())
+        own = select(attempts.c.priority).where(attempts.c.id == attempt.id)
+        priority = own.scalar_subquery()
+        is_before = or_(
+            attempts.c.priority < priority,
+            (attempts.c.priority == priority)
+            & (attempts.c.received < attempt.received),
+        )
+        query = select(func.count()).where(attempts.c.state == "waiting", is_before)
+        return int(read_value(self._engine, query))
 
     def queue_state(self) -> QueueState:
         """How long the queue is, and how old."""
         now = self._clock()
-        with self._engine.connect() as connection:
-            query = select(
-                attempts.c.state, func.count(), func.min(attempts.c.received)
-            )
-            is_open = attempts.c.state.in_(("waiting", "started"))
-            rows = connection.execute(
-                query.where(is_open).group_by(attempts.c.state)
-            ).all()
-            times = connection.execute(
-                select(attempts.c.started, attempts.c.finished)
-                .where(attempts.c.state == "graded", attempts.c.started.is_not(None))
-                .order_by(attempts.c.finished.desc())
-                .limit(_MEASURED)
-            ).all()
+        query = select(attempts.c.state, func.count(), func.min(attempts.c.received))
+        is_open = attempts.c.state.in_(("waiting", "started"))
+        rows = read(self._engine, query.where(is_open).group_by(attempts.c.state))
+        times = read(
+            self._engine,
+            select(attempts.c.started, attempts.c.finished)
+            .where(attempts.c.state == "graded", attempts.c.started.is_not(None))
+            .order_by(attempts.c.finished.desc())
+            .limit(_MEASURED),
+        )
         counts = {state: count for state, count, _ in rows}
         oldest = min(
             (first for state, _, first in rows if state == "waiting"), default=now
@@ -511,6 +497,5 @@ class AttemptStore:
 
     def count_by_state(self) -> dict[str, int]:
         """How many attempts are in each state."""
-        with self._engine.connect() as connection:
-            query = select(attempts.c.state, func.count()).group_by(attempts.c.state)
-            return {row[0]: row[1] for row in connection.execute(query)}
+        query = select(attempts.c.state, func.count()).group_by(attempts.c.state)
+        return {row[0]: row[1] for row in read(self._engine, query)}

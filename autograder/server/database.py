@@ -5,6 +5,7 @@ Times are seconds since 1970, in UTC: SQLite has no type for them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -16,10 +17,13 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Row,
+    Select,
     String,
     Table,
     Text,
     UniqueConstraint,
+    UpdateBase,
     create_engine,
     delete,
     event,
@@ -191,9 +195,34 @@ def _add_columns(engine: Engine) -> None:
                 )
 
 
+def read(engine: Engine, query: Select[Any]) -> Sequence[Row[Any]]:
+    """The rows that a query finds."""
+    with engine.connect() as connection:
+        rows: Sequence[Row[Any]] = connection.execute(query).all()
+    return rows
+
+
+def read_value(engine: Engine, query: Select[Any]) -> Any:
+    """The first column of the first row; None where there is no row."""
+    with engine.connect() as connection:
+        return connection.execute(query).scalar()
+
+
+def change(engine: Engine, *statements: UpdateBase) -> int:
+    """Execute statements in one transaction; returns how many rows the last one has changed."""
+    with engine.begin() as connection:
+        for statement in statements:
+            done = connection.execute(statement)
+        return int(done.rowcount)
+
+
+def change_row(engine: Engine, statement: UpdateBase) -> Row[Any] | None:
+    """Execute a statement that returns what it changes; the first row, None where there is none."""
+    with engine.begin() as connection:
+        return connection.execute(statement).first()
+
+
 def replace_row(engine: Engine, table: Table, **values: object) -> None:
     """Write a row, in place of the one with the same primary key where there is one."""
     key = [column == values[column.name] for column in table.primary_key.columns]
-    with engine.begin() as connection:
-        connection.execute(delete(table).where(*key))
-        connection.execute(table.insert().values(values))
+    change(engine, delete(table).where(*key), table.insert().values(values))

@@ -17,7 +17,7 @@ import httpx
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, select
 from starlette.exceptions import HTTPException
 
 from autograder.basics.errors import KitError, PlatformUnavailable
@@ -27,7 +27,16 @@ from autograder.basics.whole_files import make_private
 from autograder.course import LtiRegistration
 from autograder.ledger import Identity, link_download, read_ledger
 from autograder.platforms.lti import LtiServices, Score
-from autograder.server.database import lti_columns, lti_states, replace_row, sent_marks
+from autograder.server.database import (
+    change,
+    change_row,
+    lti_columns,
+    lti_states,
+    read,
+    read_value,
+    replace_row,
+    sent_marks,
+)
 from autograder.server.office import Office
 from autograder.server.rules import is_group_name
 
@@ -49,16 +58,13 @@ class LtiDesk:
         """A state and a nonce for a launch that begins now."""
         state, nonce = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         now = time.time()
-        with self._engine.begin() as connection:
-            connection.execute(delete(lti_states).where(lti_states.c.expires < now))
-            connection.execute(
-                lti_states.insert().values(
-                    state=state,
-                    nonce=nonce,
-                    issuer=issuer,
-                    expires=now + _STATE_SECONDS,
-                )
-            )
+        change(
+            self._engine,
+            delete(lti_states).where(lti_states.c.expires < now),
+            lti_states.insert().values(
+                state=state, nonce=nonce, issuer=issuer, expires=now + _STATE_SECONDS
+            ),
+        )
         return state, nonce
 
     def use_state(self, state: str) -> tuple[str, str]:
@@ -67,12 +73,12 @@ class LtiDesk:
         Raises:
             HTTPException: 400, there is no such launch, or it was used.
         """
-        with self._engine.begin() as connection:
-            row = connection.execute(
-                delete(lti_states)
-                .where(lti_states.c.state == state, lti_states.c.expires > time.time())
-                .returning(lti_states.c.issuer, lti_states.c.nonce)
-            ).first()
+        row = change_row(
+            self._engine,
+            delete(lti_states)
+            .where(lti_states.c.state == state, lti_states.c.expires > time.time())
+            .returning(lti_states.c.issuer, lti_states.c.nonce),
+        )
         if row is None:
             raise HTTPException(
                 400, "this launch was used, or took too long: start it again"
@@ -150,12 +156,12 @@ class LtiDesk:
             PlatformUnavailable: a platform does not answer.
             KitError: no launch has told where the roster is.
         """
-        with self._engine.connect() as connection:
-            rows = connection.execute(
-                select(lti_columns.c.issuer, lti_columns.c.roster_url)
-                .where(lti_columns.c.roster_url != "")
-                .distinct()
-            ).all()
+        rows = read(
+            self._engine,
+            select(lti_columns.c.issuer, lti_columns.c.roster_url)
+            .where(lti_columns.c.roster_url != "")
+            .distinct(),
+        )
         if not rows:
             raise KitError(
                 "no platform has told where its roster is: start once from its page"
@@ -174,13 +180,8 @@ class LtiDesk:
         self, issuer: str, assignment: str, grades: Mapping[str, Any], roster_url: str
     ) -> None:
         """Keep what a launch says of the gradebook's column and of the roster."""
-        own = (lti_columns.c.issuer == issuer) & (
-            lti_columns.c.assignment == assignment
-        )
-        with self._engine.connect() as connection:
-            made = connection.execute(
-                select(lti_columns.c.line_item).where(own)
-            ).scalar()
+        query = select(lti_columns.c.line_item)
+        made = read_value(self._engine, query.where(*_is_column(issuer, assignment)))
         replace_row(
             self._engine,
             lti_columns,
@@ -196,11 +197,9 @@ class LtiDesk:
         """Send the marks in these assignments that have changed since they were last sent; a line
         for each problem.
         """
-        with self._engine.connect() as connection:
-            is_named = lti_columns.c.assignment.in_(assignments)
-            columns = connection.execute(select(lti_columns).where(is_named)).all()
+        is_named = lti_columns.c.assignment.in_(assignments)
         problems = []
-        for column in columns:
+        for column in read(self._engine, select(lti_columns).where(is_named)):
             try:
                 self._send_assignment(
                     column.issuer,
@@ -237,32 +236,17 @@ class LtiDesk:
             if not line_item:
                 maximum = next(iter(changed.values())).maximum
                 line_item = services.make_line_item(line_items, name, maximum)
-                self._keep_line_item(issuer, name, line_item)
+                column = lti_columns.update().where(*_is_column(issuer, name))
+                change(self._engine, column.values(line_item=line_item))
             for student, score in changed.items():
                 services.send_score(line_item, score)
-                self._note_sent(name, student, _describe(score))
-
-    def _keep_line_item(self, issuer: str, assignment: str, line_item: str) -> None:
-        with self._engine.begin() as connection:
-            own = (lti_columns.c.issuer == issuer) & (
-                lti_columns.c.assignment == assignment
-            )
-            connection.execute(
-                lti_columns.update().where(own).values(line_item=line_item)
-            )
+                sent = {"assignment": name, "student": student}
+                replace_row(self._engine, sent_marks, **sent, mark=_describe(score))
 
     def _sent(self, assignment: str) -> dict[str, str]:
         query = select(sent_marks.c.student, sent_marks.c.mark)
-        with self._engine.connect() as connection:
-            rows = connection.execute(
-                query.where(sent_marks.c.assignment == assignment)
-            )
-            return {row.student: row.mark for row in rows}
-
-    def _note_sent(self, assignment: str, student: str, mark: str) -> None:
-        replace_row(
-            self._engine, sent_marks, assignment=assignment, student=student, mark=mark
-        )
+        rows = read(self._engine, query.where(sent_marks.c.assignment == assignment))
+        return {row.student: row.mark for row in rows}
 
     @contextlib.contextmanager
     def _services(self, issuer: str) -> Iterator[LtiServices]:
@@ -281,6 +265,11 @@ class LtiDesk:
             )
         with httpx.Client(timeout=_TIMEOUT) as client:
             yield LtiServices(registration, self.private_key(), self.key_id, client)
+
+
+def _is_column(issuer: str, assignment: str) -> tuple[ColumnElement[bool], ...]:
+    """The condition for the gradebook column of an assignment on a platform."""
+    return lti_columns.c.issuer == issuer, lti_columns.c.assignment == assignment
 
 
 def _describe(score: Score) -> str:

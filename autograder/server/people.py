@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from sqlalchemy import Engine, delete, select, update
 
-from autograder.server.database import api_keys, audit, links, replace_row
+from autograder.server.database import (
+    api_keys,
+    audit,
+    change,
+    change_row,
+    links,
+    read,
+    read_value,
+    replace_row,
+)
 
 Role = Literal["student", "instructor"]
 LINK_DAYS = 14.0
@@ -53,41 +62,38 @@ def hash_key(key: str) -> str:
 class PeopleStore:
     """Links, keys and the audit log in the database."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._clock = clock
 
     def make_link(self, student: str, role: Role) -> str:
         """A new key for signing in once; the person's earlier unused links end."""
         key = secrets.token_urlsafe(24)
-        with self._engine.begin() as connection:
-            connection.execute(
-                delete(links).where(links.c.student == student, links.c.used.is_(None))
-            )
-            connection.execute(
-                links.insert().values(
-                    key_sha256=hash_key(key),
-                    student=student,
-                    role=role,
-                    expires=self._clock() + LINK_DAYS * 86_400,
-                )
-            )
+        change(
+            self._engine,
+            delete(links).where(links.c.student == student, links.c.used.is_(None)),
+            links.insert().values(
+                key_sha256=hash_key(key),
+                student=student,
+                role=role,
+                expires=time.time() + LINK_DAYS * 86_400,
+            ),
+        )
         return key
 
     def use_link(self, key: str) -> Visitor | None:
         """The person whom a link signs in; None where it was used, is too old, or never was."""
-        now = self._clock()
-        with self._engine.begin() as connection:
-            row = connection.execute(
-                update(links)
-                .where(
-                    links.c.key_sha256 == hash_key(key),
-                    links.c.used.is_(None),
-                    links.c.expires > now,
-                )
-                .values(used=now)
-                .returning(links.c.student, links.c.role)
-            ).first()
+        now = time.time()
+        row = change_row(
+            self._engine,
+            update(links)
+            .where(
+                links.c.key_sha256 == hash_key(key),
+                links.c.used.is_(None),
+                links.c.expires > now,
+            )
+            .values(used=now)
+            .returning(links.c.student, links.c.role),
+        )
         return None if row is None else Visitor(row.student, row.role)
 
     def make_api_key(self, student: str) -> str:
@@ -100,25 +106,18 @@ class PeopleStore:
 
     def find_by_api_key(self, key: str) -> str | None:
         """The student to whom a key belongs; None for nobody's."""
-        with self._engine.connect() as connection:
-            query = select(api_keys.c.student).where(
-                api_keys.c.key_sha256 == hash_key(key)
-            )
-            student: str | None = connection.execute(query).scalar()
+        query = select(api_keys.c.student)
+        query = query.where(api_keys.c.key_sha256 == hash_key(key))
+        student: str | None = read_value(self._engine, query)
         return student
 
     def log(self, person: str, action: str, detail: str) -> None:
         """Add a line to the audit log."""
-        with self._engine.begin() as connection:
-            connection.execute(
-                audit.insert().values(
-                    time=self._clock(), person=person, action=action, detail=detail
-                )
-            )
+        line = AuditLine(time.time(), person, action, detail)
+        change(self._engine, audit.insert().values(dataclasses.asdict(line)))
 
     def log_lines(self, most: int = 500) -> list[AuditLine]:
         """The last lines of the audit log, the newest first."""
         query = select(audit.c.time, audit.c.person, audit.c.action, audit.c.detail)
-        with self._engine.connect() as connection:
-            rows = connection.execute(query.order_by(audit.c.id.desc()).limit(most))
-            return [AuditLine(*row) for row in rows]
+        newest_first = query.order_by(audit.c.id.desc()).limit(most)
+        return [AuditLine(*row) for row in read(self._engine, newest_first)]

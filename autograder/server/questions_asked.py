@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Engine, select, update
 
 from autograder.server.attempts import Attempt
-from autograder.server.database import requests
+from autograder.server.database import change, read, requests
 
 LONGEST_TEXT = 4000
 """Characters of a request or a reply."""
@@ -37,36 +36,30 @@ _COLUMNS = [requests.c[name] for name in StudentRequest.__dataclass_fields__]
 class RequestStore:
     """The requests in the database."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._clock = clock
 
     def ask(self, attempt: Attempt, student: str, question: str, text: str) -> None:
         """Store a student's request."""
-        with self._engine.begin() as connection:
-            connection.execute(
-                requests.insert().values(
-                    attempt=attempt.id,
-                    student=student,
-                    assignment=attempt.assignment,
-                    question=question,
-                    text=text[:LONGEST_TEXT],
-                    asked=self._clock(),
-                )
-            )
+        request = requests.insert().values(
+            attempt=attempt.id,
+            student=student,
+            assignment=attempt.assignment,
+            question=question,
+            text=text[:LONGEST_TEXT],
+            asked=time.time(),
+        )
+        change(self._engine, request)
 
     def reply(self, request_id: int, text: str, instructor: str) -> None:
         """Store the reply to a request; an earlier reply is replaced."""
-        with self._engine.begin() as connection:
-            connection.execute(
-                update(requests)
-                .where(requests.c.id == request_id)
-                .values(
-                    reply=text[:LONGEST_TEXT],
-                    replied_by=instructor,
-                    replied=self._clock(),
-                )
-            )
+        reply = {
+            "reply": text[:LONGEST_TEXT],
+            "replied_by": instructor,
+            "replied": time.time(),
+        }
+        request = update(requests).where(requests.c.id == request_id)
+        change(self._engine, request.values(reply))
 
     def of_attempt(self, attempt_id: int) -> list[StudentRequest]:
         """The requests about one attempt, the oldest first."""
@@ -78,5 +71,4 @@ class RequestStore:
 
     def _list(self, condition: ColumnElement[bool]) -> list[StudentRequest]:
         query = select(*_COLUMNS).where(condition).order_by(requests.c.id)
-        with self._engine.connect() as connection:
-            return [StudentRequest(*row) for row in connection.execute(query)]
+        return [StudentRequest(*row) for row in read(self._engine, query)]

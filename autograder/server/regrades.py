@@ -18,7 +18,7 @@ from autograder.grading.graded_bytes import unpack_graded
 from autograder.grading.regrade import Comparison, compare_results
 from autograder.records.model import Graded, Result
 from autograder.server.attempts import RERUN, Attempt, AttemptStore, answer_columns
-from autograder.server.database import attempts
+from autograder.server.database import attempts, change
 from autograder.server.rules import AttemptRules
 
 Answers = Mapping[int, tuple[Graded, bytes]]
@@ -57,24 +57,23 @@ class RegradeStore:
 
         All of a student's attempts: another one may be the best with the new suite.
         """
-        with self._engine.begin() as connection:
-            begun = connection.execute(
-                update(attempts)
-                .where(
-                    attempts.c.assignment == assignment,
-                    attempts.c.state == "graded",
-                    attempts.c.aside.is_(False),
-                )
-                .values(
-                    aside=True,
-                    proposal=None,
-                    state="waiting",
-                    priority=RERUN,
-                    runs=0,
-                    leased_until=0.0,
-                )
+        return change(
+            self._engine,
+            update(attempts)
+            .where(
+                attempts.c.assignment == assignment,
+                attempts.c.state == "graded",
+                attempts.c.aside.is_(False),
             )
-        return int(begun.rowcount)
+            .values(
+                aside=True,
+                proposal=None,
+                state="waiting",
+                priority=RERUN,
+                runs=0,
+                leased_until=0.0,
+            ),
+        )
 
     def look(self, assignment: str, rules: AttemptRules) -> Regrade | None:
         """The regrade of an assignment; None where none was begun."""
@@ -154,12 +153,10 @@ class RegradeStore:
 
     def drop(self, assignment: str) -> None:
         """End the regrade; everything stays as it was."""
-        with self._engine.begin() as connection:
-            connection.execute(
-                update(attempts)
-                .where(attempts.c.assignment == assignment, attempts.c.aside)
-                .values(state="graded", aside=False, proposal=None)
-            )
+        aside = update(attempts).where(
+            attempts.c.assignment == assignment, attempts.c.aside
+        )
+        change(self._engine, aside.values(state="graded", aside=False, proposal=None))
 
 
 def _read_proposals(connection: Connection, assignment: str) -> dict[int, bytes]:

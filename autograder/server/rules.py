@@ -120,12 +120,8 @@ class AttemptRules:
         """
         graded = [attempt for attempt in attempts if attempt.may_count]
         with_result = [attempt for attempt in graded if attempt.score is not None]
-        if not graded:
-            return None
-        if self._course.submit.counts == "last":
-            return max(graded, key=lambda attempt: attempt.number)
-        if not with_result:
-            return max(graded, key=lambda attempt: attempt.number)
+        if self._course.submit.counts == "last" or not with_result:
+            return max(graded, key=lambda attempt: attempt.number, default=None)
         return max(
             with_result, key=lambda attempt: (self._total(attempt), -attempt.number)
         )
