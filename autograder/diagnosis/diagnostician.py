@@ -385,9 +385,13 @@ class Diagnostician:
                     groups[*first, record] = failed
         else:
             for pair in itertools.combinations(parts, 2):
-                failed = parts[pair[0]] & parts[pair[1]]
-                if failed:
-                    groups[pair] = failed
+                in_both = parts[pair[0]] & parts[pair[1]]
+                in_any = parts[pair[0]] | parts[pair[1]]
+                if in_both:
+                    groups[pair] = in_both
+                elif in_any == frozenset(answer.failed):
+                    # one may change what the other makes wrong: NaN that becomes 0
+                    groups[pair] = in_any
         equal_forms = {record: count_equal_forms(record, answer) for record in records}
 
         def promise(group: Sequence[AnswerRecord]) -> tuple[int, int]:

@@ -161,7 +161,8 @@ def explains(
     if not (mistake_ways - {"cost of operations"} or mistake_ways) <= student_ways:
         return False
     if "gradient" not in mistake_ways:
-        return True
+        # a mistake that writes into an argument says nothing of gradients that are wrong besides
+        return "gradient" not in student_ways
     return all(gradients_agree(*pair) for pair in calls)
 
 

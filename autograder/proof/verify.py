@@ -15,8 +15,8 @@
 * A short hunt finds no allowed call in which an alternate, or a mutant that survives, differs from
   the answer key.
 * Harder inputs of the notebook refuse no right answer.
-* Two known mistakes in one answer cost no less than the dearer one and, where one of them is named,
-  no more than their sum, where that is asked for.
+* Two known mistakes in one answer cost no less than the dearer one and, where they are named, no
+  more than their sum, where that is asked for.
 * Predicates of mistakes (`shows=`) are true of their mistakes and false of everything else, where
   that is asked for.
 """

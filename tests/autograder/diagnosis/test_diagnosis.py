@@ -229,6 +229,37 @@ def test_each_of_two_mistakes_is_told_beside_the_tests_that_it_fails_by_itself()
     }
 
 
+def test_two_mistakes_without_a_test_in_common_are_named_where_they_fail_all_that_failed() -> (
+    None
+):
+    """As where a NaN of one becomes 0 by the other: no answer is that of either."""
+    known: dict[str, Answers] = {
+        "inverted": {"rows": INVERTED, "half": INVERTED.half()},
+        "unscaled": {"cost": UNSCALED["cost"]},
+    }
+    zeros = torch.zeros(2, dtype=torch.float64)
+    both: Answers = {"rows": zeros, "half": zeros.half(), "cost": zeros}
+    found = name(both, {**known, "inverted and unscaled": both})
+    assert found.first is not None
+    diagnoses = (found.first, *found.slips)
+    assert {diagnosis.mistake: diagnosis.tests for diagnosis in diagnoses} == {
+        "inverted": ("rows", "half"),
+        "unscaled": ("cost",),
+    }
+    # "refused" fails besides, of which neither says anything: a pair would be a KeyError
+    nameless = name({**both, "refused": RIGHT}, known)
+    assert (nameless.first, nameless.slips) == (None, ())
+
+
+def test_a_changed_argument_does_not_explain_gradients_that_are_wrong() -> None:
+    changed = Call("f", (), {}, result=RIGHT, changed=("x",))
+    both = dataclasses.replace(changed, gradients=[SHIFTED])
+    known: dict[str, Answers] = {"writes": {"rows": changed, "cost": changed}}
+    found = name({"rows": changed, "cost": both}, known)
+    assert found.first is not None
+    assert (found.first.mistake, found.first.tests) == ("writes", ("rows",))
+
+
 def test_pairs_do_not_run_where_one_mistake_explains_half() -> None:
     without = {
         mistake: answers for mistake, answers in PAIRS.items() if " and " not in mistake

@@ -985,6 +985,7 @@ def nan_to_num_over_everything(): ...
 
 @mistake(
     "masked_softmax",
+    keeps=0.65,
     hint="Rows are queries, columns are keys. Try a mask that isn't symmetric.",
     shows=depends_on_later("mask", -2) & right_once_transposed("mask"),
     replace=(
@@ -1983,6 +1984,7 @@ def only_the_failures(): ...
 
 @mistake(
     "simple_self_attention",
+    keeps=0.65,
     hint="Scores of 0 are hidden, wherever they stand. Two tokens at right angles have the score "
     "0 and see each other.",
     replace=[

@@ -441,6 +441,7 @@ def backward_divides_by_d_minus_one(): ...
 @mistake(
     "layer_norm_backward",
     hint="A constant token gives NaN: s has an eps, inside the root, as in the forward pass.",
+    shows=part(0, ignores("eps")),
     replace=(" + eps", ""),
 )
 def backward_without_eps(): ...
