@@ -961,7 +961,9 @@ def first_leak(fn, x):
         be of any size.
     """
     ### BEGIN SOLUTION
-    noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=x.dtype)  # [N, D]
+    # a seed of its own: with 0 the noise may be x itself, and replaces nothing
+    generator = torch.Generator().manual_seed(20170612)
+    noise = torch.randn(x.shape, generator=generator, dtype=x.dtype)  # [N, D]
     before = fn(x)
     for i in range(x.shape[0] - 1):
         changed = torch.cat([x[: i + 1], noise[i + 1 :]])  # tokens 0 … i stay
