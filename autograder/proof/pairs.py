@@ -3,9 +3,9 @@
 * Together they cost no less than the dearest of them by itself. So mending one of two faults never
   lowers a score, and adding one never raises it. The law holds as far as tests see both faults: two
   can undo each other, and then fewer tests fail than one alone would lose.
-* Together they cost no more than their sum, and the points of tests that only both together fail.
-  Two changes may meet and make a third mistake: where one is named, its price is added. Or they
-  make one that nobody knows, which costs its tests: where nothing is named, no sum is a bound.
+* Where all of them are named, they cost no more than their sum, and the points of tests that only
+  all together fail. Two changes may also meet and make a third mistake, which has a price of its
+  own, or one that nobody knows, which costs its tests: no sum is a bound there.
 
 A mistake that answers differently each time is not named where it stands alone, and has no price to
 compare with.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.grading.bench import Bench
@@ -80,7 +80,6 @@ def price_problems(
     """Prices of several mistakes in one answer that break a law. Only the question of the mistakes
     is graded.
     """
-    mistakes = {mistake.name: mistake for mistake in bench.grader.mistakes}
     # in each grader's process: a mistake is in many groups
     losses: dict[str, Loss] = {}
 
@@ -96,20 +95,14 @@ def price_problems(
             named.append(graded.diagnosis.mistake)
         return Loss(graded.max_score - graded.score, failed, frozenset(named))
 
-    def measure_each(client: HostClient, names: Iterable[str]) -> dict[str, Loss]:
-        for name in names:
-            if name not in losses:
-                losses[name] = measure(client, mistakes[name])
-        return {name: losses[name] for name in names}
-
     def compare(client: HostClient, answer: KnownAnswer) -> list[str]:
-        names = [mistake.name for mistake in groups[answer]]
-        alone = measure_each(client, names)
+        for mistake in groups[answer]:
+            if mistake.name not in losses:
+                losses[mistake.name] = measure(client, mistake)
+        alone = {mistake.name: losses[mistake.name] for mistake in groups[answer]}
         if not all(loss.named for loss in alone.values()):
             return []
-        together = measure(client, answer)
-        third = measure_each(client, sorted(together.named.difference(names)))
-        broken = broken_laws(together, alone, third)
+        broken = broken_laws(measure(client, answer), alone)
         return [f"{answer.question}/{answer.name}: {law}" for law in broken]
 
     records, problems = examine_each(bench, list(groups), compare, list[str])
@@ -119,21 +112,19 @@ def price_problems(
 def broken_laws(
     together: Loss,
     alone: Mapping[str, Loss],
-    third: Mapping[str, Loss],
 ) -> Iterator[str]:
     """The laws that the price of several mistakes in one answer breaks.
 
     Args:
         alone: the loss of each mistake by itself.
-        third: the losses of other mistakes as which the answer is named.
     """
     failed_alone = set[str]().union(*[loss.failed for loss in alone.values()])
     only_together = [
         points for test, points in together.failed.items() if test not in failed_alone
     ]
-    prices = [loss.points for loss in (*alone.values(), *third.values())]
-    most = sum(prices) + sum(only_together)
-    if together.named and together.points > most + _ROUNDING:
+    most = sum([loss.points for loss in alone.values()]) + sum(only_together)
+    is_known = together.named == alone.keys()
+    if is_known and together.points > most + _ROUNDING:
         yield f"together they lose {together.points:g} points, and by themselves {most:g}"
     dearest = max(loss.points for loss in alone.values())
     by_tests = sum(together.failed.values())
