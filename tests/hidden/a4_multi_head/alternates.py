@@ -170,9 +170,10 @@ def einsum_from_end_to_end(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=Non
     q = torch.einsum("bnm,mhd->bhnd", x, w_q.reshape(-1, num_heads, d))
     k = torch.einsum("bnm,mhd->bhnd", source, w_k.reshape(-1, num_heads, d))
     v = torch.einsum("bnm,mhd->bhnd", source, w_v.reshape(-1, num_heads, d_v))
-    scores = torch.einsum("bhid,bhjd->bhij", q * d**-0.5, k)
+    wide = torch.promote_types(x.dtype, torch.float32)
+    scores = torch.einsum("bhid,bhjd->bhij", q.to(wide) * d**-0.5, k.to(wide))
     allowed = torch.ones((), dtype=torch.bool) if mask is None else _four_axes(mask)
-    weights = masked_softmax(scores, allowed.expand(scores.shape))
+    weights = masked_softmax(scores, allowed.expand(scores.shape)).to(x.dtype)
     return torch.einsum(
         "bhij,bhjd,hdm->bim", weights, v, w_o.reshape(num_heads, d_v, -1)
     )
@@ -226,7 +227,8 @@ def softmax_in_float32_by_hand(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv
         (source @ w_k).unflatten(-1, (num_heads, d)).permute(0, 2, 3, 1)
     )  # [B, H, d, N_k]
     v = (source @ w_v).unflatten(-1, (num_heads, d_v)).transpose(1, 2)
-    scores = ((q / math.sqrt(d)) @ k).float()
+    wide = torch.promote_types(x.dtype, torch.float32)
+    scores = (q.to(wide) / math.sqrt(d)) @ k.to(wide)
     if mask is None:
         weights = scores.softmax(-1)
     else:

@@ -156,6 +156,17 @@ def _explains(answer, right, arguments):
     return is_allowed and round(figure, 3) == claimed
 
 
+def _is_rounded_either_way(n, num_heads, claimed):
+    """Whether a figure lies half a thousandth from what is claimed: ties go up or down."""
+    for size_of_one in (1, 2, 4, 8):
+        for divisions in range(5):
+            unit = 1024**divisions * 1000 ** (4 - divisions)
+            figure = n * n * num_heads * size_of_one / unit
+            if 0.00049 < abs(figure - claimed) < 0.00061:
+                return True
+    return False
+
+
 def figures_of_memory(draw, play, name):
     """Half of the claims are figures that some unit gives."""
     n = draw.whole(1, 300_000)
@@ -174,5 +185,8 @@ contract(
     "explain_memory_figure",
     figures_of_memory,
     right_if=_explains,
-    allowed_if=lambda n, num_heads, claimed: claimed >= 1,  # three decimals say enough
+    allowed_if=lambda n, num_heads, claimed: (
+        claimed >= 1  # three decimals say enough
+        and not _is_rounded_either_way(n, num_heads, claimed)
+    ),
 )
