@@ -24,7 +24,7 @@ from autograder.platforms.lti import platform_identity
 from autograder.server.lti_choice import choice_claims, content_item, read_wish
 from autograder.server.lti_desk import LtiDesk
 from autograder.server.office import Office
-from autograder.server.pages_base import go_to, office_of, own_address, page, sign_in
+from autograder.server.pages_base import office_of, own_address, page, sign_in
 from autograder.server.people import Role, Visitor
 from autograder.server.protection import policy_for_forms_to
 
@@ -108,8 +108,7 @@ async def launch(request: Request) -> Response:
         visitor, path = await run_in_threadpool(_enter, office, desk, claims)
     except KitError as error:
         raise HTTPException(403, str(error)) from error
-    sign_in(request, visitor)
-    return go_to(request, path)
+    return sign_in(request, visitor, path)
 
 
 def check_launch(

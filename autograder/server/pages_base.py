@@ -134,11 +134,26 @@ def instructor_of(request: Request) -> Visitor:
     return visitor
 
 
-def sign_in(request: Request, visitor: Visitor) -> None:
-    """Begin a session of this person's. A session of before ends, with its form token."""
+def sign_in(request: Request, visitor: Visitor, path: str = "/") -> Response:
+    """Begin a session of this person's, and lead to a page. A session of before ends, with its form
+    token.
+    """
     request.session.clear()
     request.session["student"] = visitor.student
     request.session["role"] = visitor.role
+    return go_to(request, path)
+
+
+async def sign_in_member(request: Request, visitor: Visitor) -> Response:
+    """Sign a person in who belongs to the course.
+
+    Raises:
+        HTTPException: 403, the person does not.
+    """
+    may_enter = office_of(request).may_enter
+    if not await run_in_threadpool(may_enter, visitor.student):
+        raise HTTPException(403, "you are not in the class list of this course")
+    return sign_in(request, visitor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,11 +61,6 @@ def database_address(course: Course) -> str:
     return course.server.db_url or f"sqlite:///{course.kept / 'server.db'}"
 
 
-def machine_name() -> str:
-    """This machine's name in the database."""
-    return socket.gethostname()
-
-
 def serve_command(
     request: ServeRequest, tell: Tell, begin: Callable[[Office], None] | None = None
 ) -> None:
@@ -83,14 +78,7 @@ def serve_command(
     with hold_lock(course.kept / "locks" / "server", "serves this course"):
         engine = open_database(database_address(course))
         store = AttemptStore(engine)
-        desk = GradingDesk(
-            lambda: office.course,
-            store,
-            machine_name(),
-            request.graders,
-            request.isolation,
-            tell,
-        )
+        desk = _make_desk(request, lambda: office.course, store, tell)
         office = Office(course.root, engine, desk.wake, tell)
         office.after_filing.append(LtiDesk(office).send_marks)
         _print_links(request, office, tell)
@@ -124,17 +112,21 @@ def grade_for_server(request: ServeRequest, tell: Tell) -> None:
     course = request.course
     store = AttemptStore(open_database(database_address(course)))
     root = course.root
-    desk = GradingDesk(
-        lambda: load_course(root),
-        store,
-        machine_name(),
-        request.graders,
-        request.isolation,
-        tell,
-    )
-    with desk:
+    with _make_desk(request, lambda: load_course(root), store, tell):
         tell(f"grading for the server of {course.about.name}")
         signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
+def _make_desk(
+    request: ServeRequest,
+    read_course: Callable[[], Course],
+    store: AttemptStore,
+    tell: Tell,
+) -> GradingDesk:
+    machine = socket.gethostname()
+    return GradingDesk(
+        read_course, store, machine, request.graders, request.isolation, tell
+    )
 
 
 def _print_links(request: ServeRequest, office: Office, tell: Tell) -> None:

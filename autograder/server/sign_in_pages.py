@@ -6,7 +6,6 @@ The link's page asks for a click: programs that look at the links in a mail woul
 from __future__ import annotations
 
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -16,7 +15,7 @@ from autograder.server.pages_base import (
     office_of,
     page,
     read_form,
-    sign_in,
+    sign_in_member,
 )
 
 
@@ -35,10 +34,7 @@ async def use_link(request: Request) -> Response:
     if visitor is None:
         problem = "This link was used before, or is too old. Ask your instructor for a new one."
         return page(request, "sign_in.html", status=403, key="", problem=problem)
-    if not await run_in_threadpool(office.may_enter, visitor.student):
-        raise HTTPException(403, "you are not in the class list of this course")
-    sign_in(request, visitor)
-    return go_to(request, "/")
+    return await sign_in_member(request, visitor)
 
 
 async def sign_out(request: Request) -> Response:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import shutil
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,14 @@ NOTEBOOK = json.dumps(
 ).encode()
 SETTINGS = '[server]\ninstructors = "prof"\n'
 MACHINE = "machine-1"
+TAKES_WEIGHTS = """
+[leaderboard]
+weights = "other tiny"
+weights_mb = 1
+
+[limits]
+notebook_mb = 1
+"""
 
 
 @dataclass
@@ -70,6 +79,12 @@ def result_of(attempt: Attempt, score: float) -> Result:
         (question("double", test),),
         (),
     )
+
+
+def weights_file(number: float = 1.5) -> bytes:
+    """A safetensors file with one number, written by hand."""
+    header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})
+    return struct.pack("<Q", len(header)) + header.encode() + struct.pack("<f", number)
 
 
 def write_class(built: Path, root: Path, settings: str) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from courses import handed_in
 from running_server import running_server
-from served_course import SETTINGS, write_class
+from served_course import SETTINGS, TAKES_WEIGHTS, weights_file, write_class
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
 
@@ -46,10 +46,11 @@ def sign_in(tab: Tab, link: str) -> None:
     fits(tab)
 
 
-def hand_in(tab: Tab, path: Path) -> None:
+def hand_in(tab: Tab, path: Path, weights: Path) -> None:
     tab.wait_for("document.querySelector('#notebook') !== null")
     fits(tab)
     tab.choose_file("#notebook", path)
+    tab.choose_file("#weights", weights)
     tab.click("form.hand-in button")
     tab.wait_for(
         "document.querySelector('.total') !== null"
@@ -60,7 +61,12 @@ def hand_in(tab: Tab, path: Path) -> None:
 @needs_chromium
 def test_the_day(built: Path, tmp_path: Path) -> None:
     """A wrong notebook, its page, a request; a right one; and the instructor's view of it."""
-    root = write_class(built, tmp_path / "course", SETTINGS)
+    root = write_class(built, tmp_path / "course", SETTINGS + TAKES_WEIGHTS)
+    weights = tmp_path / "tiny.safetensors"
+    weights.write_bytes(weights_file())
+    larger = tmp_path / "larger" / "tiny.safetensors"
+    larger.parent.mkdir()
+    larger.write_bytes(bytes(60 << 20))
     notebooks = {"wrong": WRONG, "right": RIGHT}
     for name, cells in notebooks.items():
         (tmp_path / f"{name}.ipynb").write_text(handed_in(cells), encoding="utf-8")
@@ -68,7 +74,8 @@ def test_the_day(built: Path, tmp_path: Path) -> None:
         with open_tab() as tab:
             sign_in(tab, server.links["ada"])
             tab.click("td a")
-            hand_in(tab, tmp_path / "wrong.ipynb")
+            hand_in(tab, tmp_path / "wrong.ipynb", larger)
+            assert "tiny.safetensors: is larger than 1 MB" in tab.look(_BODY)
             assert "3 of 5.5 points" in tab.look(_BODY)
             tab.click("a.button")
             tab.wait_for(f"{_BODY}.includes('Back to your attempts')")
@@ -79,7 +86,8 @@ def test_the_day(built: Path, tmp_path: Path) -> None:
             tab.click("main form button")
             tab.wait_for(f"{_BODY}.includes('in my book')")
             tab.click("a[href='/assignments/tiny']")
-            hand_in(tab, tmp_path / "right.ipynb")
+            hand_in(tab, tmp_path / "right.ipynb", weights)
+            assert "tiny.safetensors came with it" in tab.look(_BODY)
             assert "5.5 of 5.5 points" in tab.look(_BODY)
         with open_tab() as tab:
             sign_in(tab, server.links["prof"])
@@ -102,6 +110,8 @@ def test_the_day(built: Path, tmp_path: Path) -> None:
             assert "to request 1" in tab.look(_BODY)
             fits(tab)
     assert (root / "results" / "tiny" / "ada.json").is_file()
+    filed = root / "submitted" / "ada" / "tiny" / "tiny.safetensors"
+    assert filed.read_bytes() == weights_file()
 
 
 def _pids(pattern: str) -> list[str]:

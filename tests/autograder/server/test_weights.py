@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from served_course import NOTEBOOK, Browser, Served
+from served_course import NOTEBOOK, TAKES_WEIGHTS, Browser, Served, weights_file
 
 from autograder.server.filing import file_attempts
 from autograder.student_tools.submit import _make_form
 
-TAKES_WEIGHTS = """
-[leaderboard]
-weights = "other tiny"
-weights_mb = 1
-
-[limits]
-notebook_mb = 1
-"""
 ServeWith = Callable[[str], Served]
-
-
-def weights_file(number: float = 1.5) -> bytes:
-    """A safetensors file with one number, written by hand."""
-    header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})
-    return struct.pack("<Q", len(header)) + header.encode() + struct.pack("<f", number)
 
 
 def hand_in(browser: Browser, weights: bytes, name: str = "tiny.safetensors"):  # type: ignore[no-untyped-def]
