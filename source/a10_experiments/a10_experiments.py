@@ -1076,7 +1076,8 @@ expect(
 # Tokens are characters here, 62 of them, and a byte each: a loss in nats a token divided by $\log 2$ is in bits a byte.
 # The cell below asks seven questions. Every run has the same budget, 6 · 10⁹ FLOPs, 150 steps of the base. It is a
 # small one, so that the cell takes half a minute of one core; it is a start for arguing, not a result. `LONG = True`
-# gives every run ten times as much (6 · 10¹⁰), and a seed more.
+# gives every run ten times as much (6 · 10¹⁰), and a seed more: eight minutes of one core here, and five for the cells
+# below, by the time that their steps take.
 #
 # Before you run it, write down your guesses. What to expect: with the answers of the course's staff, rotary positions
 # are clearly better than learned ones at this budget, and a model without positions is too: 32 rows of a table have to
