@@ -52,6 +52,10 @@ def store(
     engine.dispose()
 
 
+ON_SQLITE = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+"""For details in which the two databases do not differ."""
+
+
 def claimed(store: AttemptStore, machine: str = "m1") -> Claim:
     claim = store.claim(machine)
     assert claim is not None
@@ -263,6 +267,7 @@ def current(store: AttemptStore, attempt: Attempt) -> Attempt:
     return found
 
 
+@ON_SQLITE
 def test_a_new_attempt_waits_and_says_who_handed_it_in(store: AttemptStore) -> None:
     attempt = store.add("group-1", "a1", b"{}", "ada")
     assert current(store, attempt) == attempt
@@ -278,6 +283,7 @@ def test_a_new_attempt_waits_and_says_who_handed_it_in(store: AttemptStore) -> N
     assert store.get(attempt.id + 1) is None
 
 
+@ON_SQLITE
 def test_an_attempt_that_is_begun_is_a_machines_for_a_minute(
     store: AttemptStore, clock: Clock
 ) -> None:
@@ -293,6 +299,7 @@ def test_an_attempt_that_is_begun_is_a_machines_for_a_minute(
     assert (taken.machine, taken.runs) == ("m2", 2)
 
 
+@ON_SQLITE
 def test_an_attempt_that_is_graded_counts_and_is_filed_once(
     store: AttemptStore,
 ) -> None:
@@ -312,6 +319,7 @@ def test_an_attempt_that_is_graded_counts_and_is_filed_once(
     assert store.unfiled() == []
 
 
+@ON_SQLITE
 def test_a_fault_of_the_machine_is_no_answer(store: AttemptStore) -> None:
     attempt = store.add("ada", "a1", b"{}")
     answer = pack_graded(Graded("ada", problem="the disk is full", untried=True))
@@ -322,6 +330,7 @@ def test_a_fault_of_the_machine_is_no_answer(store: AttemptStore) -> None:
     assert store.unfiled() == []
 
 
+@ON_SQLITE
 def test_what_no_further_try_would_mend_fails_at_once(store: AttemptStore) -> None:
     attempt = store.add("ada", "a1", b"{}")
     assert store.fail(claimed(store), "no suite", is_final=True)
@@ -330,6 +339,7 @@ def test_what_no_further_try_would_mend_fails_at_once(store: AttemptStore) -> No
     assert failed.finished is not None
 
 
+@ON_SQLITE
 def test_only_what_waits_is_superseded_by_the_same_person(
     store: AttemptStore,
 ) -> None:
@@ -345,6 +355,7 @@ def test_only_what_waits_is_superseded_by_the_same_person(
     ]
 
 
+@ON_SQLITE
 def test_attempts_are_listed_the_newest_first(store: AttemptStore) -> None:
     first = store.add("ada", "a1", b"1")
     other = store.add("bob", "a1", b"2")
@@ -360,6 +371,7 @@ def test_attempts_are_listed_the_newest_first(store: AttemptStore) -> None:
     }
 
 
+@ON_SQLITE
 def test_a_machine_renews_and_releases_its_own_attempts_alone(
     store: AttemptStore, clock: Clock
 ) -> None:
@@ -372,6 +384,7 @@ def test_a_machine_renews_and_releases_its_own_attempts_alone(
     assert claimed(store, "m2").attempt.id == attempt.id
 
 
+@ON_SQLITE
 def test_an_attempt_that_is_done_is_neither_renewed_nor_released(
     store: AttemptStore,
 ) -> None:
@@ -383,6 +396,7 @@ def test_an_attempt_that_is_done_is_neither_renewed_nor_released(
     assert current(store, attempt).state == "graded"
 
 
+@ON_SQLITE
 def test_what_is_graded_again_begins_from_nothing_and_keeps_its_result(
     store: AttemptStore, clock: Clock
 ) -> None:
@@ -398,6 +412,7 @@ def test_what_is_graded_again_begins_from_nothing_and_keeps_its_result(
     assert claimed(store).attempt.id == attempt.id
 
 
+@ON_SQLITE
 def test_an_equal_answer_is_one_that_counts(store: AttemptStore) -> None:
     attempt = store.add("ada", "a1", b"{}")
     graded(store, attempt)
@@ -411,6 +426,7 @@ def test_an_equal_answer_is_one_that_counts(store: AttemptStore) -> None:
     assert store.equal_answer(again, "suite-1") is None
 
 
+@ON_SQLITE
 def test_results_are_those_of_graded_attempts(store: AttemptStore) -> None:
     first = store.add("ada", "a1", b"1")
     graded(store, first, 1.0)
@@ -426,11 +442,13 @@ def test_results_are_those_of_graded_attempts(store: AttemptStore) -> None:
     assert answer[0].problem == "no notebook"
 
 
+@ON_SQLITE
 def test_an_empty_queue_has_no_age(store: AttemptStore, clock: Clock) -> None:
     assert store.queue_state() == QueueState(0, 0, 0.0, 1.0)
     assert store.count_by_state() == {}
 
 
+@ON_SQLITE
 def test_the_queue_counts_states_and_measures_the_last_attempts(
     store: AttemptStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +470,7 @@ def test_the_queue_counts_states_and_measures_the_last_attempts(
     assert store.waiting_before(begun) == 0
 
 
+@ON_SQLITE
 def test_what_is_before_an_attempt_has_a_higher_priority_or_came_earlier(
     store: AttemptStore,
 ) -> None:
