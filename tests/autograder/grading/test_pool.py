@@ -77,6 +77,13 @@ def test_each_job_has_its_answer() -> None:
     assert [client.ended for client in bench.clients] == [0, 0]
 
 
+def test_a_pool_closes_the_pipes_of_its_processes() -> None:
+    pool: Any = Pool(PlayedBench(2), ["a", "b"], lambda client, job: b"fine")  # type: ignore[arg-type]
+    assert len(list(pool.run())) == 2
+    pipes = [grader.pipe for grader in pool._graders.values()]
+    assert [pipe.closed for pipe in pipes] == [True, True]
+
+
 def test_without_jobs_nothing_is_started() -> None:
     def refuse(client: PlayedClient, job: str) -> bytes:
         raise AssertionError(job)
