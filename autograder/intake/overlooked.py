@@ -104,7 +104,7 @@ class _Walk:
     def _explain(self, path: Path, depth: int) -> str:
         """Why a file is not graded; "" where the file does not look like a submission."""
         name = path.name
-        if depth == 0 and path.is_symlink() and not path.exists():
+        if depth == 0 and not path.exists():
             return "a link that leads nowhere"
         if not _LIKE_A_NOTEBOOK.search(name) or name.startswith("._"):
             return ""

@@ -63,7 +63,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Station]]:
     monkeypatch.setattr(subprocess, "Popen", PlayedProgram)
 
     def make(play: Callable[[Connection], None]) -> Station:
-        PlayedProgram.play = staticmethod(play)  # type: ignore[method-assign]
+        PlayedProgram.play = staticmethod(play)
         return Station(Path("/course"), "m1", "auto", 2, ("torch",))
 
     yield make
