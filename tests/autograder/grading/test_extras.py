@@ -4,6 +4,7 @@ notebook names more often than the release does.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 
 from autograder.course import Limits
 from autograder.grading import extras as extras_module
-from autograder.grading.extras import find_extras
+from autograder.grading.extras import _uses_torch, find_extras
 from autograder.records.submission import FoundSubmission
 
 Find = Callable[..., tuple[str, ...]]
@@ -105,3 +106,19 @@ def test_parts_of_torch_come_with_torch_alone(find: Find) -> None:
     notebook = "triton matplotlib torch.optim."
     assert find(notebook, with_torch=False) == ("matplotlib",)
     assert find(notebook) == ("dynamo", "matplotlib", "torch", "triton")
+
+
+def test_torch_is_used_by_code_and_not_by_text(tmp_path: Path) -> None:
+    def write(kind: str, source: str) -> Path:
+        cell = {"cell_type": kind, "source": source, "metadata": {}, "id": "a"}
+        if kind == "code":
+            cell |= {"outputs": [], "execution_count": None}
+        path = tmp_path / "key.ipynb"
+        content = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        path.write_text(json.dumps(content), encoding="utf-8")
+        return path
+
+    assert _uses_torch(write("code", "import torch"))
+    assert not _uses_torch(write("code", "import numpy"))
+    assert not _uses_torch(write("markdown", "import torch"))
+    assert not _uses_torch(tmp_path / "none.py")

@@ -209,3 +209,14 @@ def test_an_answer_that_a_test_cannot_use_is_explained_unless_the_suite_is_at_fa
     first["softmax"]["a"] = run("a", passed=False, suite_fault=fault)
     made._explain_unfit_answers("client", first)
     assert len(asked) == 3  # the answer key's run is kept
+
+
+def test_classes_are_stood_in_for_along_with_what_failed() -> None:
+    reference = {"double": abs, "Pair": tuple, "odd": abs}
+    names = ("Pair", "odd", "double", "limit")
+    assert _choose_stand_ins(names, {"double", "other"}, reference) == (
+        "double",
+        "Pair",
+    )
+    assert _choose_stand_ins(names, {"Pair"}, reference) == ("Pair",)
+    assert _choose_stand_ins(names, {"other"}, reference) == ()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import re
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -312,3 +314,20 @@ def test_files_that_a_worker_may_not_open_are_refused(
 def test_a_part_is_read_and_not_written(gpu_files: Path) -> None:
     (gpu_files / "nvidia-cap3").chmod(0o444)
     assert devices.find_device("cuda").name == "cuda"
+
+
+def test_a_build_has_cuda_where_its_version_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    assert not devices._built_with_cuda()
+    version = tmp_path / "version.py"
+    version.write_text("hip = None\ncuda: Optional[str] = '12.4'\n", encoding="utf-8")
+    assert devices._built_with_cuda()
+    version.write_text("cuda: Optional[str] = None\nx = 'cuda = 1'", encoding="utf-8")
+    assert not devices._built_with_cuda()
+    spec.origin = None
+    assert not devices._built_with_cuda()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert not devices._built_with_cuda()

@@ -22,8 +22,9 @@ from autograder.ledger.folder_names import (
     is_one_component,
     safe_folder,
 )
-from autograder.ledger.identity_matching import Candidate, Identity
+from autograder.ledger.identity_matching import Candidate, Conflict, Identity
 from autograder.ledger.ledger_file import Link, StudentRecord
+from autograder.ledger.linking import _describe_conflicts
 
 ADA = Person("s1", "Ada Lovelace", "ada@example.org", "A", {"canvas": "101"})
 
@@ -200,3 +201,17 @@ def test_a_folder_that_can_be_shown_is_text_without_controls() -> None:
     assert can_be_shown("Ada\u200b")
     assert not can_be_shown("a\nb")
     assert not can_be_shown("\udcff")
+
+
+def test_a_conflict_names_the_column_that_decides_it() -> None:
+    with_id = Conflict((Identity((("canvas", "7"),), (), "Ada"),), (), "two are Ada")
+    without = Conflict((Identity((), ("a@x.edu",), "Ada"),), (), "who is Ada?")
+    start = "nothing was changed: "
+    end = ", or give Canvas's gradebook as `--roster`"
+    assert _describe_conflicts([without, with_id, without], "canvas") == (
+        f"{start}who is Ada?; two are Ada. Write who is who into students.csv, column "
+        f"`canvas`{end}"
+    )
+    assert _describe_conflicts([without], "github") == (
+        f"{start}who is Ada?. Write who is who into students.csv, column `email`"
+    )

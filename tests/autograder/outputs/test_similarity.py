@@ -16,7 +16,11 @@ from autograder.course import load_course
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import load_release
-from autograder.outputs.code_fingerprints import Fingerprint, fingerprints
+from autograder.outputs.code_fingerprints import (
+    Fingerprint,
+    _tokens,
+    fingerprints,
+)
 from autograder.outputs.shingles import shingles
 from autograder.outputs.similarity import (
     ComparedCell,
@@ -261,3 +265,18 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_compared(
     # the answer key twice: everything is explained by the answer key
     assert not [line for line in lines if line.startswith("to look at:")]
     assert (tmp_path / "results" / "a2_attention.similarity.html").is_file()
+
+
+def test_signs_keywords_and_what_follows_a_dot_stand_as_written() -> None:
+    assert _tokens("if a:  # why\n  b.cat = 'x' + 2.5e3\n") == [
+        ("if", 0),
+        ("name", 0),
+        (":", 0),
+        ("name", 1),
+        (".", 1),
+        ("cat", 1),
+        ("=", 1),
+        ("text", 1),
+        ("+", 1),
+        ("number", 1),
+    ]

@@ -15,12 +15,16 @@ from stored_results import outcome, question
 from autograder.basics.errors import KitError, PlatformUnavailable
 from autograder.course import Course
 from autograder.course.course import PlatformAddress
+from autograder.course.roster import Person
+from autograder.intake.archives import UploadedFile
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark, mark_from_result
-from autograder.platforms import github, gradescope, push
+from autograder.platforms import github, gradescope, lti, push
 from autograder.platforms.brightspace import read_grades
+from autograder.platforms.canvas import ANONYMOUS, canvas_csv
 from autograder.platforms.canvas_gradebook import read_gradebook
 from autograder.platforms.github import (
+    _repository,
     classroom_notices,
     escape,
     job_summary,
@@ -35,6 +39,8 @@ from autograder.platforms.gradescope import (
     problem_json,
     results_json,
 )
+from autograder.platforms.moodle import new_worksheet
+from autograder.platforms.moodle_api import _identity
 from autograder.platforms.moodle_worksheet import read_worksheet
 from autograder.platforms.platform import Standing, Standings
 from autograder.platforms.push import _assert_taken, _check_maximum, _person, read_token
@@ -578,3 +584,107 @@ submission_3:
     assert third.created is None
     assert third.unread
     assert gradescope._submissions("", "UTC") == {}
+
+
+# Where the platform's own file was not given
+
+
+def known(student: str, points: float, **fields: Any) -> Mark:
+    return dataclasses.replace(mark(student, points), **fields)
+
+
+ADA = Person("ada", "Ada", "ada@x.edu", "A", {})
+
+
+def test_a_new_worksheet_has_who_has_a_number() -> None:
+    marks = [
+        known("ada", 8.5, person=ADA, ids={"moodle": "1"}),
+        known("bob", 7.0, ids={"moodle": "2"}),
+        known("cyd", 6.0),
+    ]
+    text, difference = new_worksheet(marks, "m1")
+    assert [line.split(",")[:4] for line in text.splitlines()[1:]] == [
+        ["Participant 1", "Ada", "ada@x.edu", "8.5"],
+        ["Participant 2", "bob", "", "7"],
+    ]
+    assert difference.missing == ("cyd",)
+    text, _ = new_worksheet(marks[1:], "m1")
+    assert text.splitlines()[1].split(",") == ["Participant 2", "bob", "7", "-"]
+
+
+def test_a_new_gradebook_has_who_is_known_to_canvas() -> None:
+    marks = [
+        known("ada", 8.5, person=ADA, ids={"canvas": "101", ANONYMOUS: "x"}),
+        known("bob", 7.0, ids={ANONYMOUS: "y"}),
+        known("cyd", 6.0),
+    ]
+    text, difference = canvas_csv(marks, "m1")
+    assert [line.split(",")[:6] for line in text.splitlines()[2:]] == [
+        ["Ada", "101", "", "", "A", "8.5"],
+        ["cyd", "", "", "cyd", "", "6"],
+    ]
+    assert difference.missing == ("bob",)
+
+
+@pytest.mark.parametrize(
+    ("person", "identity"),
+    [
+        ({"fullname": "Participant 12"}, Identity((("moodle", "12"),))),
+        (
+            {"fullname": "Agent 007", "email": "b@x.edu", "username": "bond"},
+            Identity((), ("b@x.edu", "bond"), "Agent 007"),
+        ),
+        ({"fullname": "Ada"}, Identity((), (), "Ada")),
+    ],
+)
+def test_a_hidden_participant_is_a_number(
+    person: dict[str, str], identity: Identity
+) -> None:
+    assert _identity(person) == identity
+
+
+@pytest.mark.parametrize(
+    ("path", "repository"),
+    [
+        ("m1-ada/m1.ipynb", 1),
+        ("M1_Ada/src/m1.ipynb", 1),
+        ("class/m1-ada/m1.ipynb", 2),
+        ("m1-submissions/m1-ada/m1.ipynb", 2),
+        ("m1-submissions/m1.ipynb", 1),
+        ("m1-/m1.ipynb", None),
+        ("m1/m1-ada", None),
+    ],
+)
+def test_a_clone_is_the_outermost_folder_with_the_prefix(
+    path: str, repository: int | None
+) -> None:
+    parts = tuple(path.split("/"))
+    expected = None if repository is None else parts[:repository]
+    assert _repository(UploadedFile(parts), "m1-") == expected
+    assert _repository(UploadedFile(parts), "") is None
+
+
+def test_a_mark_that_waits_is_not_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, str, dict[str, Any]]] = []
+    monkeypatch.setattr(
+        lti.LtiServices,
+        "_ask",
+        lambda self, method, address, scope, *, content, kind: sent.append(
+            (method, address, content)
+        ),
+    )
+    services = object.__new__(lti.LtiServices)
+    for waits in (True, False):
+        services.send_score("https://x/items/3?a=1", lti.Score("7", 8.5, 10.0, waits))
+    (method, address, first), (_, _, last) = sent
+    assert (method, address) == ("POST", "https://x/items/3/scores?a=1")
+    assert (first["activityProgress"], first["gradingProgress"]) == (
+        "Submitted",
+        "PendingManual",
+    )
+    assert (last["activityProgress"], last["gradingProgress"]) == (
+        "Completed",
+        "FullyGraded",
+    )
+    given = (last["userId"], last["scoreGiven"], last["scoreMaximum"])
+    assert given == ("7", 8.5, 10.0)

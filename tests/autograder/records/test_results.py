@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course, Grading, Limits
 from autograder.grading.staleness import why_stale
 from autograder.records import results
-from autograder.records.model import Graded, Result, Speed
+from autograder.records.model import Graded, Result, Speed, TwoAnswers
 
 
 def test_a_result_comes_back_as_it_was(
@@ -390,3 +391,58 @@ def test_a_clock_that_jumps_loses_nothing_of_the_history(
         "1970-01-01": "suite-1",
         "2038-01-19.2": "suite-2",
     }
+
+
+def test_a_result_of_another_assignment_is_broken(
+    tmp_path: Path, plain: Result
+) -> None:
+    told: list[str] = []
+    for name in ("a1", "z1"):
+        (tmp_path / name).mkdir()
+        text = dataclasses.replace(plain, assignment="m1").to_json()
+        (tmp_path / name / "ada.json").write_text(text, encoding="utf-8")
+        assert results.read_results(tmp_path, name, told.append) == []
+    assert len(told) == 2
+
+
+def test_records_to_come_are_written_with_those_that_are_there(
+    tmp_path: Path, plain: Result
+) -> None:
+    file = results.TimingFile(tmp_path, "attention")
+    file.note([Graded(f"s{number:03}", plain) for number in range(200)])
+    names = [entry.student for entry in results.read_timing(tmp_path, "attention")]
+    file.note([Graded("zoe", plain)], more=True)
+    # one of 201 is less than a hundredth
+    assert results.read_timing(tmp_path, "attention")[-1].student == names[-1]
+    file.note([])
+    assert results.read_timing(tmp_path, "attention")[-1].student == "zoe"
+
+
+def test_only_the_run_of_a_whole_class_without_others_clears_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared: list[Path] = []
+    monkeypatch.setattr(results, "clear_parts", lambda path, *_: cleared.append(path))
+    is_locked = True
+
+    @contextlib.contextmanager
+    def hold(*_: object, shared: bool = False) -> Iterator[bool]:
+        yield is_locked
+
+    monkeypatch.setattr(results, "hold_lock", hold)
+    with results.lock_results(tmp_path / "locks", tmp_path, "m1", "1-of-2"):
+        assert cleared == []
+    with results.lock_results(tmp_path / "locks", tmp_path, "m1"):
+        assert cleared == [tmp_path / "m1", tmp_path]
+    is_locked = False
+    with results.lock_results(tmp_path / "locks", tmp_path, "m1"):
+        assert len(cleared) == 2
+
+
+def test_a_headline_keeps_the_questions_with_two_answers(plain: Result) -> None:
+    first, *others = plain.questions
+    twice = TwoAnswers("test_rows", "softmax(1)", ("first", "again"), ("1", "2"))
+    flagged = dataclasses.replace(first, two_answers=(twice,))
+    short = dataclasses.replace(plain, questions=(flagged, *others)).headline()
+    assert short.questions == (dataclasses.replace(flagged, tests=()),)
+    assert (short.cells, short.score) == ((), plain.score)

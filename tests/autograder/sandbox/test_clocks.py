@@ -498,3 +498,9 @@ def test_an_end_is_not_waited_for_longer_than_a_minute(
     assert not clocks.ends_within(1.0, 0)
     assert len(asked) == 600
     clocks.close()
+
+
+def test_times_are_added_and_subtracted_clock_by_clock() -> None:
+    one, other = WorkerTime(8.0, 16.0, 32.0), WorkerTime(1.0, 2.0, 4.0)
+    assert one + other == WorkerTime(9.0, 18.0, 36.0)
+    assert one - other == WorkerTime(7.0, 14.0, 28.0)
