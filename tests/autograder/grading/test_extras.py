@@ -110,7 +110,8 @@ def test_parts_of_torch_come_with_torch_alone(find: Find) -> None:
 
 def test_torch_is_used_by_code_and_not_by_text(tmp_path: Path) -> None:
     def write(kind: str, source: str) -> Path:
-        cell = {"cell_type": kind, "source": source, "metadata": {}, "id": "a"}
+        cell: dict[str, Any] = {"cell_type": kind, "source": source, "id": "a"}
+        cell["metadata"] = {}
         if kind == "code":
             cell |= {"outputs": [], "execution_count": None}
         path = tmp_path / "key.ipynb"

@@ -15,13 +15,14 @@ from stored_results import outcome, question
 from autograder.basics.errors import KitError, PlatformUnavailable
 from autograder.course import Course
 from autograder.course.course import PlatformAddress
+from autograder.course.platform_names import ANONYMOUS
 from autograder.course.roster import Person
 from autograder.intake.archives import UploadedFile
 from autograder.ledger import Identity
 from autograder.marks.marks import Mark, mark_from_result
 from autograder.platforms import github, gradescope, lti, push
 from autograder.platforms.brightspace import read_grades
-from autograder.platforms.canvas import ANONYMOUS, canvas_csv
+from autograder.platforms.canvas import canvas_csv
 from autograder.platforms.canvas_gradebook import read_gradebook
 from autograder.platforms.github import (
     _repository,
