@@ -168,14 +168,12 @@ def _submissions(text: str, zone: str) -> dict[str, _Listed]:
             section = key[1]
             created = _scalar(key[2]) if section == "created_at" else created
         elif section == "submitters" and (
-            item := re.match(r"  ([- ]) :?(\w+): (.*)|    :(\w+): (.*)", line)
+            item := re.match(r"  ([- ]) :?(\w+): (.*)", line)
         ):
             if item[1] == "-":
                 people.append({})
             if people:
-                people[-1][item[2] or item[4]] = _scalar(
-                    item[3] if item[2] else item[5]
-                )
+                people[-1][item[2]] = _scalar(item[3])
         elif section == "created_at" and (
             utc := re.match(r"    (utc|time): (.*)", line)
         ):

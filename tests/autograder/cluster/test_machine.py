@@ -560,3 +560,12 @@ def test_dask_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
         {"timeout": 7.0, "set_as_default": False},
     )
     assert (log.level, other.level) == (logging.CRITICAL, logging.INFO)
+
+
+def test_what_no_machine_has_answered_in_time_is_given_back(new_run: NewRun) -> None:
+    run = new_run("ada", until=0.0)
+    bob = FoundSubmission("bob", Path("bob.ipynb"))
+    run.tasks["key"] = (bob, "lab", None)
+    answers = [(job.job.student, machine) for job, machine in run.answers(None)]
+    assert answers == [("bob", ""), ("ada", "")]
+    assert run.tasks == {}

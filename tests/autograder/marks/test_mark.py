@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 from stored_results import outcome, question
 
-from autograder.course import Course
+from autograder.course import Assignment, Course
 from autograder.course.course import Late
 from autograder.course.roster import Person
-from autograder.intake.collected import Arrival
+from autograder.intake.collected import Arrival, Collected, NotTaken, record_path
 from autograder.marks.late_policy import Lateness
-from autograder.marks.marks import Mark, _graded_mark, mark_from_result
-from autograder.records.model import ManualGrades, ManualScore, Result
+from autograder.marks.marks import (
+    Mark,
+    _graded_mark,
+    class_marks,
+    mark_from_result,
+)
+from autograder.records.model import Graded, ManualGrades, ManualScore, Result
 
 ADA = Person("s1", "Ada Lovelace", "ada@example.org", "", {})
 COLLECTED = Arrival("canvas", "101", "Lovelace, A.", "lovelacea_101_9_m1.ipynb")
@@ -220,3 +225,31 @@ def test_lateness_costs_points_and_is_told(
     marked = graded(late=late, policy=policy)
     assert (marked.total, marked.status, marked.note) == (total, status, note)
     assert (marked.score, marked.late) == (3.0, late)
+
+
+def test_everybody_who_was_collected_has_one_mark(tmp_path: Path) -> None:
+    course = Course(tmp_path)
+    path = record_path(course.submitted, "m1")
+    path.parent.mkdir(parents=True)
+    refused = {
+        name: NotTaken(name, COLLECTED, "it is no notebook") for name in ("ada", "bob")
+    }
+    record = Collected({"ada": COLLECTED, "cyd": COLLECTED}, refused)
+    path.write_text(record.to_json(), encoding="utf-8")
+    # bob's problem is of an earlier file of his
+    timing = [Graded("bob", None, "it is broken"), Graded("dan", None, "it is broken")]
+    marks = class_marks(course, Assignment("m1", tmp_path), [], timing)
+    assert sorted((mark.student, mark.status, mark.note) for mark in marks) == [
+        (
+            "ada",
+            "no notebook",
+            "it is no notebook",
+        ),
+        (
+            "bob",
+            "could not be graded",
+            "it is broken; came later, and was not taken: it is no notebook",
+        ),
+        ("cyd", "withdrawn", "what was collected is not in submitted/ any more"),
+        ("dan", "could not be graded", "it is broken"),
+    ]

@@ -15,6 +15,7 @@ from autograder.marks.late_policy import shown_now
 from autograder.outputs.feedback_page import render_feedback
 from autograder.platforms.gradescope import results_json
 from autograder.records.model import DifferenceTable, Result, SmallExample
+from autograder.records.submission import CellOutcome
 
 EXAMPLE = SmallExample(
     "f(torch.tensor([[0.], [0.]]))",
@@ -107,3 +108,18 @@ def test_the_setting_says_when(
     result = with_example(plain, EXAMPLE)
     shown = shown_now(course, plain.assignment, "s01", None, result)
     assert shown == (result if is_shown else plain)
+
+
+def test_a_page_lists_the_cells_of_which_there_is_something_to_say(
+    plain: Result,
+) -> None:
+    page = render_feedback(plain)
+    assert "<li><code>softmax</code>" not in page
+    assert "<li><code>library</code>" in page
+    assert "<li><code>heat_map</code>" in page
+    said = (CellOutcome("a1", "ok"), CellOutcome("a2", "ok", "a note"))
+    page = render_feedback(dataclasses.replace(plain, cells=said))
+    assert "<li><code>a1</code>" not in page
+    assert "<li><code>a2</code>" in page
+    said = (CellOutcome("a1", "ok"),)
+    assert "Your cells" not in render_feedback(dataclasses.replace(plain, cells=said))

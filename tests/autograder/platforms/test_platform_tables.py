@@ -24,6 +24,7 @@ from autograder.platforms import github, gradescope, lti, push
 from autograder.platforms.brightspace import read_grades
 from autograder.platforms.canvas import canvas_csv
 from autograder.platforms.canvas_gradebook import read_gradebook
+from autograder.platforms.folder import find_owners
 from autograder.platforms.github import (
     _repository,
     classroom_notices,
@@ -43,7 +44,7 @@ from autograder.platforms.gradescope import (
 from autograder.platforms.moodle import new_worksheet
 from autograder.platforms.moodle_api import _identity
 from autograder.platforms.moodle_worksheet import read_worksheet
-from autograder.platforms.platform import Standing, Standings
+from autograder.platforms.platform import Download, Standing, Standings
 from autograder.platforms.push import _assert_taken, _check_maximum, _person, read_token
 from autograder.records.model import Diagnosis, Graded, QuestionResult, Result
 from autograder.records.submission import CellOutcome
@@ -689,3 +690,28 @@ def test_a_mark_that_waits_is_not_completed(monkeypatch: pytest.MonkeyPatch) -> 
     )
     given = (last["userId"], last["scoreGiven"], last["scoreMaximum"])
     assert given == ("7", 8.5, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("path", "student"),
+    [
+        ("m1/ada.ipynb", "ada"),
+        ("ada.ipynb", "ada"),
+        ("ada/m1/work.ipynb", "ada"),
+        ("class/ada/m1/work.ipynb", "ada"),
+        ("ada/work.ipynb", "ada"),
+        ("ada/m1/old/work.ipynb", None),
+        ("ada/previous/m1/work.ipynb", None),
+    ],
+)
+def test_a_folder_is_the_students_or_the_file_is(
+    path: str, student: str | None
+) -> None:
+    file = UploadedFile(tuple(path.split("/")))
+
+    def is_id(_: object) -> bool:
+        return False
+
+    download = Download([file], "m1", is_id, is_id, "UTC", Path(), Path())
+    owner = find_owners(download)(file)
+    assert (owner and owner.student) == student
