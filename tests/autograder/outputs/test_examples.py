@@ -121,5 +121,5 @@ def test_a_page_lists_the_cells_of_which_there_is_something_to_say(
     page = render_feedback(dataclasses.replace(plain, cells=said))
     assert "<li><code>a1</code>" not in page
     assert "<li><code>a2</code>" in page
-    said = (CellOutcome("a1", "ok"),)
-    assert "Your cells" not in render_feedback(dataclasses.replace(plain, cells=said))
+    silent = render_feedback(dataclasses.replace(plain, cells=said[:1]))
+    assert "Your cells" not in silent

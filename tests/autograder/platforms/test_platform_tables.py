@@ -709,7 +709,7 @@ def test_a_folder_is_the_students_or_the_file_is(
 ) -> None:
     file = UploadedFile(tuple(path.split("/")))
 
-    def is_id(_: object) -> bool:
+    def is_id(*_: str) -> bool:
         return False
 
     download = Download([file], "m1", is_id, is_id, "UTC", Path(), Path())
