@@ -120,7 +120,8 @@ def test_who_was_not_tried_has_no_change(
 
     monkeypatch.setattr(regrade_module, "grade_command", grade)
     monkeypatch.setattr(regrade_module, "compare_results", lambda *given: given)
-    students, counting, regraded, told, untried = regrade_module.regrade(request)
+    compared: Any = regrade_module.regrade(request)
+    students, counting, regraded, told, untried = compared
     assert asked[0].results == regrade_module.side_folder(tmp_path)
     assert students == {"ada", "bob", "cyd"}
     assert (counting, regraded, told) == ({}, {}, {})
