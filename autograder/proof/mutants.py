@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 
 from autograder.proof.code_mutants import Variant, code_mutants, double_mutants
 from autograder.proof.equivalent import FILE, Equivalent
+from autograder.proof.late_checks import late_checks
 from autograder.proof.trials import Trial, TrialOutcome
 from autograder.proof.wrappers import ObservedFunction, property_mutants
 
@@ -51,6 +52,7 @@ def all_mutants(
     return [
         *code_mutants(question, cell),
         *double_mutants(question, cell, DOUBLES),
+        *late_checks(question, cell),
         *property_mutants(question, cell, observed),
     ]
 

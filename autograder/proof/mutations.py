@@ -185,6 +185,25 @@ def _arguments(node: ast.Call) -> Mutations:
             yield node, _text(node, keywords=keywords)
 
 
+def _for_all_at_once(node: ast.Call) -> Mutations:
+    """A choice for each element becomes one for all of them together."""
+    name = _called_name(node)
+    is_choice = name == "where" and len(node.args) == 3
+    is_fill = name == "masked_fill" and len(node.args) == 2
+    if (is_choice or is_fill) and not _text(node.func).startswith("tl."):
+        condition = node.args[0]
+        yield condition, f"({_text(condition)}).all()"
+
+
+def _for_one_alone(node: ast.Call) -> Mutations:
+    """`any` and `all` look at the first element alone, or at the last one."""
+    is_question = _called_name(node) in ("any", "all") and len(node.args) == 1
+    if is_question and isinstance(node.args[0], ast.GeneratorExp):
+        elements = node.args[0].generators[0].iter
+        for part in ("[:1]", "[-1:]"):
+            yield elements, f"list({_text(elements)}){part}"
+
+
 def _slice(node: ast.Slice) -> Mutations:
     for bound in (node.lower, node.upper):
         if bound is not None:
@@ -316,6 +335,8 @@ _MUTATORS: tuple[tuple[Any, Callable[[Any], Mutations]], ...] = (
     ((ast.Attribute, ast.Call), _infinity),
     (ast.Call, _call),
     (ast.Call, _arguments),
+    (ast.Call, _for_all_at_once),
+    (ast.Call, _for_one_alone),
     (ast.Slice, _slice),
     (ast.IfExp, _alternative),
     (ast.If, _if),

@@ -66,6 +66,7 @@ def list_properties(
     if "." not in calls[0].name:
         yield from _of_memory(parameters, arguments)
         yield from _of_torch(arguments, reached)
+        yield from _of_costs(calls, results, arguments)
 
 
 def _arguments(
@@ -367,3 +368,27 @@ def _of_torch(
     for name in _REDUCTIONS:
         if has_many_axes and over_last_axis(name) in reached.near:
             yield f"{name} over axis 1", f"computing(function, over_axis_1({name!r}))"
+
+
+# --- what is counted
+
+
+def _of_costs(
+    calls: Sequence[Call],
+    results: Sequence[Any],
+    arguments: Arguments,
+) -> Iterator[Property]:
+    """Memory for a copy of all that is half precision; a tensor in two places, counted once."""
+    values = [value for of_parameter in arguments.values() for value in of_parameter]
+    precisions = {_precision(value) for value in values}
+    is_pure = all(
+        value is None or is_tensor(value) or isinstance(value, int) for value in values
+    )
+    if is_pure and precisions & set(_HALF) and any(call.cost for call in calls):
+        yield "widens half precision as a whole", "widening_first(function)"
+    has_nested_tensors = any(
+        isinstance(value, dict) and _tensors(value) for value in values
+    )
+    has_counts = any(type(leaf) is int for leaf in leaves(list(results)))
+    if has_nested_tensors and has_counts:
+        yield "counts a tensor in two places once", "counting_once(function)"

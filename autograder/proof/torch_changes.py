@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from autograder.wire.libraries import is_tensor
-from autograder.wire.trees import leaves
+from autograder.wire.trees import leaves, mapped
 
 Change = Callable[..., Any]
 """Computes in place of a function of torch: takes that function, and its arguments."""
@@ -239,6 +239,27 @@ def in_half_precision(
 
         with ChangedTorch(dict.fromkeys(names, rounded)):
             return function(*values, **keywords)
+
+    return answer
+
+
+def widening_first(function: Any) -> Any:
+    """Tensors of half precision become float32 as a whole, before anything else; the dtypes of the
+    result stay.
+    """
+
+    def widened(leaf: Any) -> Any:
+        is_half = is_tensor(leaf) and leaf.dtype in HALF
+        return leaf.float() if is_half else leaf
+
+    @functools.wraps(function)
+    def answer(*values: Any, **keywords: Any) -> Any:
+        if first_dtype((values, keywords)) not in HALF:
+            return function(*values, **keywords)
+        dtypes = [leaf.dtype for leaf in leaves(function(*values, **keywords))]
+        result = function(*mapped(widened, list(values)), **mapped(widened, keywords))
+        remaining = iter(dtypes)
+        return mapped(lambda leaf: leaf.to(next(remaining)), result)
 
     return answer
 

@@ -193,6 +193,27 @@ def lining_up_from_the_left(function: Function, name: str) -> Function:
     return with_arguments(function, line_up)
 
 
+def counting_once(function: Function) -> Function:
+    """A tensor that stands in several places of the arguments counts in the first one alone, as one
+    parameter of a module does: elsewhere it has no elements.
+    """
+
+    @functools.wraps(function)
+    def answer(*values: Any, **keywords: Any) -> Any:
+        seen: set[int] = set()
+
+        def without_repetition(leaf: Any) -> Any:
+            if not is_tensor(leaf):
+                return leaf
+            is_new = id(leaf) not in seen
+            seen.add(id(leaf))
+            return leaf if is_new else leaf[:0]
+
+        return function(*mapped(without_repetition, list(values)), **keywords)
+
+    return answer
+
+
 # --- memory between calls
 
 

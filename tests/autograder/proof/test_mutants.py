@@ -110,6 +110,28 @@ def changes(body: str) -> set[str]:
             "return [x for x in a if x]",
             {"return [x for x in a if True]", "return [x for x in a if not x]"},
         ),
+        (
+            "return any(x for x in a)",
+            {
+                "return all((x for x in a))",
+                "return (x for x in a)",
+                "return any((x for x in list(a)[:1]))",
+                "return any((x for x in list(a)[-1:]))",
+            },
+        ),
+        (
+            "return a.masked_fill(b, 1.5)",
+            {
+                "return a",
+                "return a.masked_fill(b, 1.5).detach()",
+                "return a.masked_fill(1.5, b)",
+                "return a.masked_fill(b.all(), 1.5)",
+                "return a.masked_fill(b, 2.5)",
+                "return a.masked_fill(b, 0.5)",
+                "return a.masked_fill(b, 3.0)",
+                "return a.masked_fill(b, 0.0)",
+            },
+        ),
         ("a += b", {"a -= b", "pass"}),
         ("return f'{a + 1}'", set()),
     ],

@@ -20,9 +20,11 @@ from autograder.proof.torch_changes import (
     nothing,
     over_axis_1,
     shifted_by,
+    widening_first,
 )
 from autograder.proof.wrapper_functions import (
     as_share,
+    counting_once,
     ignoring,
     keeping_answers,
     lining_up_from_the_left,
@@ -166,6 +168,31 @@ def test_answers_are_kept_for_a_part_of_the_arguments() -> None:
         5.0,
         5.0,
     ]
+
+
+def test_half_precision_is_widened_as_a_whole_and_comes_back_as_half() -> None:
+    seen = []
+
+    def scaled(x: torch.Tensor, factor: int) -> tuple[torch.Tensor, torch.Tensor]:
+        seen.append(x.dtype)
+        return x * factor, x.float().sum()
+
+    x = torch.ones(3, dtype=torch.float16)
+    widened = widening_first(scaled)(x, 2)
+    assert seen[-1] == torch.float32
+    assert [t.dtype for t in widened] == [torch.float16, torch.float32]
+    widening_first(scaled)(x.double(), 2)
+    assert seen[-1] == torch.float64
+
+
+def test_a_tensor_in_two_places_counts_once() -> None:
+    def count(params: dict[str, Any]) -> int:
+        return sum(t.numel() for t in [params["a"], *params["blocks"]])
+
+    w, own = torch.ones(4), torch.ones(3)
+    params = {"a": own, "blocks": [w, w, w]}
+    assert count(params) == 15
+    assert counting_once(count)(params) == 7
 
 
 def test_objects_share_their_attributes() -> None:
