@@ -384,7 +384,8 @@ def decoder(ids, params, setup, drop=None):
             [D, H_kv*d], w_o [D, D], norm2 [D], w1 [D, F], w2 [F, D]; with SwiGLU w1, w2
             [D, F], w3 [F, D]), norm_f [D] unless norm is "post", unembed [D, V] unless
             tied.
-        setup: num_heads, num_kv_heads, positions, norm, activation and tied are used.
+        setup: num_heads, num_kv_heads, positions, norm, activation and tied are used;
+            "gelu" is the exact one, given above.
         drop: None, or a function of a tensor: applied to the sum of embeddings and
             positions, and to what each sublayer adds, in this order.
 
@@ -745,7 +746,8 @@ def accumulated_gradients(params, setup, inputs, targets, drop=None):
 
     Returns:
         (loss, gradients): a Python float, the smoothed_loss of the whole batch, and a
-        list of its gradients in the order of list_tensors(params). No more than
+        list of its gradients in the order of list_tensors(params): 0.0 and zeros where
+        no target counts. No more than
         ⌈B / parts⌉ rows go through the decoder at once, and in one part all of them.
 
     Raises:
@@ -1238,7 +1240,7 @@ def power_law_forecast(sizes, losses, new_size, floor=0.0):
 
     Raises:
         ValueError: as many sizes as losses are needed (both in the message), two
-            different sizes, sizes above 0, and losses above the floor.
+            different sizes, each of the sizes above 0, and losses above the floor.
     """
     ### BEGIN SOLUTION
     if len(sizes) != len(losses):
@@ -1503,9 +1505,11 @@ def tuning_costs(params, method, names=(), rank=0):
     """Numbers and bytes of fine-tuning.
 
     Args:
-        params: as in lora_adapters, tensors of one dtype.
+        params: as in lora_adapters, tensors of one dtype. A tensor that stands in several
+            places counts in each of them.
         method: "full", "last" or "lora".
-        names, rank: of the adapters, as in lora_adapters, for "lora".
+        names, rank: of the adapters, as in lora_adapters, for "lora"; a rank is at least
+            1.
 
     Returns:
         dict of int: trained, how many numbers are trained; weights, bytes of all
@@ -1571,7 +1575,7 @@ expect(
 # What to expect: all three learn the new style, full training most of it in so few steps. And look at the old text: what
 # moves little also forgets little.
 
-# %% demo="fine_tuning"
+# %% given="gpt2"
 def empty(*shape):
     return torch.empty(*shape, device="meta")
 
@@ -1588,8 +1592,18 @@ GPT2 = {
     "blocks": [GPT2_BLOCK] * 12, "lnf_gamma": empty(768), "lnf_beta": empty(768),
 }  # fmt: skip
 ADAPTED = ["w_q", "w_v"]
+
+
+def gpt2_costs(method):
+    """What you say of GPT-2's small model. Its twelve blocks are one dict here, and each place
+    counts.
+    """
+    return tuning_costs(GPT2, method, ADAPTED, rank=8)
+
+
+# %% demo="fine_tuning"
 for method in ("full", "last", "lora"):
-    costs = tuning_costs(GPT2, method, ADAPTED, rank=8)
+    costs = gpt2_costs(method)
     trained = costs.pop("trained")
     megabytes = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in costs.items())
     print(f"GPT-2, {method:>4}: {trained:>9} numbers are trained; {megabytes}")

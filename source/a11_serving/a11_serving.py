@@ -472,7 +472,8 @@ class PagedCache:
 
         Args:
             name: no text of the cache has it.
-            blocks: block numbers; their S tokens each are the text's first ones.
+            blocks: numbers of blocks that others hold; their S tokens each are the
+                text's first ones.
 
         Raises:
             ValueError: a text has this name; it stands in the message.
@@ -1330,7 +1331,8 @@ def beam_search(prompt, cache, step, num_beams, max_new, alpha, eos_id):
         cache: an empty PagedCache. It has no text at the end.
         step: step(chunks) -> logits [len(chunks), V], for chunks as in batched_step;
             appends the tokens to the cache and advances. Called at most max_new times;
-            after the prompt each beam feeds one token a step.
+            after the prompt each beam feeds one token a step. Logits are finite; of
+            continuations with equal sums any may come first.
         num_beams: K, how many continuations go on in each step, at least 1.
         max_new: how many tokens a text gets at most, at least 1.
         alpha: of the length penalty.
@@ -1342,7 +1344,7 @@ def beam_search(prompt, cache, step, num_beams, max_new, alpha, eos_id):
 
     Raises:
         ValueError: the prompt is empty, or num_beams or max_new is below 1; the number
-            in the message.
+            (0 for the prompt) in the message.
     """
     ### BEGIN SOLUTION
     if not prompt or num_beams < 1 or max_new < 1:

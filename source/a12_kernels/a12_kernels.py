@@ -609,7 +609,7 @@ def causal_attention_backward(q, k, v, o, lse, do):
         = 0, and adds nothing to dk and dv. One kernel computes dk and dv, with a
         program for each tile of 32 keys of a head; another one dq, with one for each
         tile of 32 queries. Each gradient is stored once and never loaded, without
-        atomics.
+        atomics. The wrapper computes nothing itself.
     """
     ### BEGIN SOLUTION
     batch, heads, n_q, d = q.shape
@@ -675,7 +675,7 @@ if kernels_run(triton):
 # what.
 #
 # **Predict first.** 8 heads, 4096 keys, $d = 64$, 16 splits. How many numbers do the first programs leave for the second
-# kernel, and is that much beside the keys?
+# kernel (`part_lse`, which goes out, aside), and is that much beside the keys?
 
 # %% predict="split_decode"
 predict(
@@ -842,7 +842,7 @@ def limits(flops, elements, bytes_per_element, peak, bandwidth):
 
     Args:
         flops: operations.
-        elements: numbers that are loaded and stored.
+        elements: numbers that are loaded and stored, at least one.
         bytes_per_element: of each of them.
         peak: operations in a second, at most.
         bandwidth: bytes in a second, at most.

@@ -139,7 +139,7 @@ def online_softmax_stats(x, block):
     Gimelshein, 2018).
 
     Args:
-        x: [..., N], floating point; -inf is allowed.
+        x: [..., N], floating point, N >= 1; -inf is allowed.
         block: elements of a row that are looked at together; the last block may be
             smaller.
 
@@ -595,7 +595,7 @@ def hbm_traffic(n, d, block_q, block_k, bytes_per_element):
         write O) and "tiled" (Q and O once, K and V once for each query tile).
 
     Raises:
-        ValueError: a size is below 1; it stands in the message.
+        ValueError: one of the five numbers is below 1; it stands in the message.
     """
     ### BEGIN SOLUTION
     sizes = (n, d, block_q, block_k, bytes_per_element)
@@ -755,8 +755,8 @@ def add_bias(x, b):
     Returns:
         [M, N], x[i, j] + b[j], in the dtype of x: a new tensor. The kernel loads each
         element of x once and stores each sum once, in tiles of at most 64 × 64 = 4096
-        elements, one a program. The wrapper allocates and rearranges, and computes
-        nothing itself.
+        elements, one a program. The wrapper allocates and rearranges (a contiguous copy
+        too), and computes nothing itself.
 
     Raises:
         ValueError: b is not [N]; both lengths in the message.
@@ -846,10 +846,11 @@ def softmax_rows(x):
         x: [M, N], float32 or float16, any strides; finite.
 
     Returns:
-        [M, N], rows that sum to 1, in the dtype of x: a new tensor; computed in
-        float32, so that float16 is right to its last digit (a weight of 0.0005 within
-        1e-7). The kernel loads each element of x once and stores each weight once. The
-        wrapper allocates and rearranges, and computes nothing itself.
+        [M, N], rows that sum to 1, in the dtype of x: a new tensor; float16 is computed
+        in float32, the difference to the maximum too, and rounded once, to the nearest
+        number that float16 has (a weight below 0.00048 comes out within 1e-7 of it). The
+        kernel loads each element of x once and stores each weight once. The wrapper
+        allocates and rearranges, and computes nothing itself.
     """
     ### BEGIN SOLUTION
     m, n = x.shape
@@ -975,8 +976,8 @@ def triton_attention(q, k, v, causal=False):
         computes nothing itself.
 
     Raises:
-        ValueError: k or v does not fit q (d, or N_k of k and v); the sizes in the
-            message.
+        ValueError: k or v does not fit q (d, or N_k of k and v; B and H are equal in
+            each call); the sizes in the message.
     """
     ### BEGIN SOLUTION
     batch, heads, n_q, d = q.shape
@@ -1128,7 +1129,7 @@ if device == "cpu" and kernels_run(triton):
     plt.show()
     counted = (seen.loads["q"] + seen.loads["k"] + seen.loads["v"] + n * d) * 4
     print(
-        f"bytes counted: {counted}; by hbm_traffic, not causal: "
+        f"bytes counted: {counted}; by hbm_traffic, not causal, 64 queries a tile: "
         f"{hbm_traffic(n, d, 64, 32, 4)}"
     )
 

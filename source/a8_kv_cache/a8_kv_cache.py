@@ -368,7 +368,7 @@ class KVCache:
 
         Args:
             layer: which layer.
-            k, v: [B, H_kv, c, d], in any floating dtype.
+            k, v: [B, H_kv, c, d], c >= 1, in any floating dtype.
 
         Returns:
             (k_all, v_all), each [B, H_kv, length + c, d] in the cache's dtype. `length`
@@ -397,7 +397,7 @@ class KVCache:
 
     def advance(self, c):
         """Count the first c tokens of the chunks just appended as finished; once a
-        step, after the last layer.
+        step, after the last layer. There are c of them at least.
 
         Raises:
             ValueError: length + c is more than the capacity; both in the message.
@@ -599,7 +599,8 @@ def decode_step(params, ids, cache, config, mask=None, last_only=False):
     Raises:
         ValueError: an id outside the vocabulary (the id and V in the message); a
             position beyond a learned table (the number of positions needed and that of
-            the table); a mask that is not [B, length + c].
+            the table); a mask that is not [B, length + c] (its own sizes in the
+            message). The cache is then as it was.
     """
     ### BEGIN SOLUTION
     (batch, c), start = ids.shape, cache.length
@@ -780,7 +781,7 @@ def generate_cached(params, prompt, num_new, config):
 
     Returns:
         int64 [B, N + num_new]: the prompt and what follows. Each call starts with an
-        empty cache of its own.
+        empty cache of its own, and keeps to the budget of operations above.
 
     Raises:
         ValueError: num_new is negative (it stands in the message) or the prompt has no
@@ -1111,7 +1112,7 @@ class SlidingWindowCache:
 
         Raises:
             ValueError: k or v is not [B, H_kv, c, d], or length + c is more than the
-                capacity (both in the message).
+                capacity (both in the message). The cache is then as it was.
         """
         ### BEGIN SOLUTION
         batch, num_kv_heads, _, d_head = self._nothing.shape

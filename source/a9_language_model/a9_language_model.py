@@ -457,7 +457,8 @@ def train_byte_bpe(text, num_merges):
         smallest tuple is joined. Shorter than num_merges where no pair was left.
 
     Cost:
-        every word is counted once; a merge costs what the words that it changes cost.
+        every word is counted once; a merge costs what the words that it changes cost,
+        and a search for the largest among the pairs' counts.
 
     Raises:
         ValueError: num_merges is negative; it stands in the message.
@@ -707,7 +708,8 @@ def gelu(x):
         x: [...], floating point.
 
     Returns:
-        [...] in the dtype of x; half precision is computed in float32.
+        [...] in the dtype of x, float64 within 1e-12; half precision is computed in
+        float32.
     """
     ### BEGIN SOLUTION
     wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
@@ -1504,8 +1506,8 @@ def sample(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0)
 
     Raises:
         ValueError: num_new is negative or the prompt is empty (the number in the
-            message), or more tokens would have to be read than context_length
-            (context_length in the message); and whatever filtered_probabilities
+            message), or N + num_new - 1 is more than context_length, which stands in
+            the message; and whatever filtered_probabilities
             refuses.
     """
     ### BEGIN SOLUTION
@@ -1861,9 +1863,9 @@ def from_gpt2(state_dict, config):
 
     Raises:
         ValueError: a tensor of the table is missing (its name in the message) or has
-            another shape than the config says (the sizes it has); there is a block
-            num_layers (the number in the message); or lm_head.weight is not equal to
-            wte.weight.
+            another shape than the config says (the sizes it has); there is a tensor
+            of a block num_layers, whichever it is (the number in the message); or
+            lm_head.weight is not equal to wte.weight.
     """
     ### BEGIN SOLUTION
     prefix = "transformer." if "transformer.wte.weight" in state_dict else ""

@@ -245,6 +245,28 @@ def never_drops(): ...
 def is_always_tied(): ...
 
 
+@mistake(
+    "decoder",
+    hint="A text longer than the table of positions is refused with both numbers; yours lets torch complain, or broadcasts a table of one row.",
+    replace=(
+        'if setup["positions"] == "learned" and n > len(params["positions"]):',
+        "if False:",
+    ),
+)
+def leaves_long_texts_to_torch(): ...
+
+
+@mistake(
+    "decoder",
+    hint="drop is applied to the embeddings whatever the positions are; yours does so only where they are learned.",
+    replace=(
+        '        x = x + params["positions"][:n]\n    x = drop(x)',
+        '        x = drop(x + params["positions"][:n])',
+    ),
+)
+def drops_from_learned_positions_alone(): ...
+
+
 # ── training_flops
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -374,6 +396,22 @@ def divides_by_the_parts(): ...
     keeps=0.85,
 )
 def takes_any_heads(): ...
+
+
+@mistake(
+    "training_flops",
+    hint="d // H instead of d / H: FLOPs are counted with int, exactly beyond 2⁵³.",
+    replace=("d_kv = d // heads * kv_heads", "d_kv = d / heads * kv_heads"),
+)
+def divides_into_floats(): ...
+
+
+@mistake(
+    "training_flops",
+    hint="Heads that are no multiple of the key heads are not refused.",
+    replace=("if d % heads != 0 or heads % kv_heads != 0:", "if d % heads != 0:"),
+)
+def does_not_divide_the_heads(): ...
 
 
 # ── one_change
@@ -618,6 +656,17 @@ def takes_the_logarithm_of_a_softmax(): ...
 def takes_any_smoothing(): ...
 
 
+@mistake(
+    "smoothed_loss",
+    hint="Where no target counts a new zero comes back, and nothing connects it with the logits: backward fails. Sum what is left, which is 0.",
+    replace=(
+        "counts = targets != ignore_index  # [B, N]",
+        "\n    counts = targets != ignore_index  # [B, N]\n    if not counts.any():\n        return torch.tensor(0.0, dtype=logits.dtype)\n",
+    ),
+)
+def returns_a_new_zero(): ...
+
+
 # ── accumulated_gradients
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -747,6 +796,20 @@ def takes_any_number_of_parts(): ...
     keeps=0.75,
 )
 def makes_a_step_itself(): ...
+
+
+@mistake(
+    "accumulated_gradients",
+    hint="More parts than rows leave parts without a row: ValueError.",
+    replace=[
+        ("if not 1 <= parts <= len(inputs):", "if parts < 1:"),
+        (
+            "zip(inputs.split(rows), targets.split(rows), strict=True)",
+            "zip(inputs.split(rows), targets.split(rows))",
+        ),
+    ],
+)
+def takes_more_parts_than_rows(): ...
 
 
 # ── training_curve
@@ -959,6 +1022,23 @@ def returns_the_old_parameters(): ...
 def takes_any_budget(): ...
 
 
+@mistake(
+    "training_curve",
+    hint="The function that drops is made once and goes on throwing. Each step has dropout_at of its own number.",
+    replace=[
+        ('drop = dropout_at(setup["dropout"], seed, step)', "pass"),
+        (
+            "for step in range(steps):",
+            """
+            drop = dropout_at(setup["dropout"], seed, 0)
+            for step in range(steps):
+            """,
+        ),
+    ],
+)
+def makes_its_dice_for_dropout_once(): ...
+
+
 # ── compare
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1076,6 +1156,23 @@ def takes_a_seed_twice(): ...
     keeps=0.85,
 )
 def takes_any_budget_for_the_table(): ...
+
+
+@mistake(
+    "compare",
+    hint="The budget is looked at when a value's turn comes, and runs were made by then. Look at all values before the first run.",
+    replace=[
+        (
+            "        plan.append((value, setup, budget // cost))\n",
+            "        steps = budget // cost\n        plan.append((value, steps, [run(setup, steps, seed) for seed in seeds]))\n",
+        ),
+        (
+            "    return [\n        (value, steps, [run(setup, steps, seed) for seed in seeds])\n        for value, setup, steps in plan\n    ]",
+            "return plan",
+        ),
+    ],
+)
+def finds_out_while_running(): ...
 
 
 # ── paired_verdict
@@ -1371,6 +1468,31 @@ def mixes_two_bases(): ...
 def takes_points_without_a_line(): ...
 
 
+@mistake(
+    "power_law_forecast",
+    hint="A loss at the floor, or below, has no logarithm: numpy and torch give -inf or nan, and a ValueError is asked for.",
+    replace=(
+        "y = [math.log(loss - floor) for loss in losses]",
+        "y = [math.log(loss - floor) if loss > floor else -math.inf for loss in losses]",
+    ),
+)
+def takes_losses_at_the_floor(): ...
+
+
+@mistake(
+    "power_law_forecast",
+    hint="Points at one size have no line through them: a ValueError, also where there are two of them.",
+    replace=[
+        ("if len(set(sizes)) < 2:", "if len(sizes) < 2:"),
+        (
+            "alpha = -together / sum((u - mean_x) ** 2 for u in x)",
+            "alpha = -together / (sum((u - mean_x) ** 2 for u in x) or 1.0)",
+        ),
+    ],
+)
+def takes_one_size_twice(): ...
+
+
 # ── lora_adapters
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1500,6 +1622,27 @@ def is_always_double(): ...
     keeps=0.85,
 )
 def takes_any_rank(): ...
+
+
+@mistake(
+    "lora_adapters",
+    hint="The dice begin anew for each name, so matrices of one shape in a block get the same numbers.",
+    replace=[
+        (
+            "a = torch.randn(",
+            """
+            dice = torch.Generator().manual_seed(seed * 1000 + place)
+            a = torch.randn(
+            """,
+        ),
+        ("def adapter(block, name):", "def adapter(place, block, name):"),
+        (
+            '[{name: adapter(block, name) for name in names} for block in params["blocks"]]',
+            '[{name: adapter(i, block, name) for name in names} for i, block in enumerate(params["blocks"])]',
+        ),
+    ],
+)
+def throws_the_same_dice_for_each_name(): ...
 
 
 # ── merge_lora
@@ -1721,6 +1864,18 @@ def counts_the_adapters_of_one_block(): ...
     keeps=0.65,
 )
 def trains_the_first_block(): ...
+
+
+@mistake(
+    "tuning_costs",
+    hint="One tensor in several places, such as twelve blocks that are one dict, is counted once. "
+    "Each place counts.",
+    replace=(
+        "total = sum(t.numel() for t in list_tensors(params))",
+        "total = sum(t.numel() for t in {id(t): t for t in list_tensors(params)}.values())",
+    ),
+)
+def counts_a_shared_tensor_once(): ...
 
 
 @mistake(
@@ -1948,6 +2103,18 @@ def takes_words_that_do_not_fit(): ...
     keeps=0.8,
 )
 def takes_any_length(): ...
+
+
+@mistake(
+    "accuracy_by_length",
+    hint="Shortest first: yours come in the order in which they occur.",
+    replace=(
+        "for length in lengths.unique().tolist():",
+        "for length in dict.fromkeys(lengths.tolist()):",
+    ),
+    keeps=0.5,
+)
+def goes_in_the_order_of_appearance(): ...
 
 
 # ── six_n_counterexample

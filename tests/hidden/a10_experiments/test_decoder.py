@@ -104,9 +104,9 @@ def test_a_head_of_its_own_is_used(student, reference):
 @points(1.25)
 def test_drop_is_applied_where_something_enters_the_stream(student, reference):
     """A drop that halves: the embeddings with their positions, and what each sublayer adds, with
-    pre-norm and with post-norm. Five calls in a model of two blocks.
+    pre-norm and with post-norm, which has rotary positions. Five calls in a model of two blocks.
     """
-    for change in ({}, {"norm": "post"}):
+    for change in ({}, {"norm": "post", "positions": "rotary"}):
         setup = SETUP | change
         params = shaken(reference, setup)
         ids = tokens(2, 4)

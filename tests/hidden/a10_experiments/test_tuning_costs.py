@@ -38,7 +38,7 @@ def _assert_costs(answer, expected):
         assert isinstance(answer[name], int), f"{name} should be a whole number."
 
 
-@points(1.25)
+@points(1)
 def test_full_training_trains_all_numbers(student):
     """186 of them: 744 bytes of weights and of gradients, and 1488 of averages."""
     _assert_costs(
@@ -46,7 +46,18 @@ def test_full_training_trains_all_numbers(student):
     )
 
 
-@points(1)
+@points(0.5)
+def test_gpt2_has_124_million_numbers(student):
+    """The notebook's GPT-2, whose twelve blocks are one and the same dict: each place counts.
+    A block has 7 087 872 numbers, and adapters of rank 8 for two of its matrices 24 576.
+    """
+    numbers, adapters = 124_439_808, 12 * 24_576
+    _assert_costs(student.gpt2_costs("full"), _numbers(numbers, numbers))
+    _assert_costs(student.gpt2_costs("last"), _numbers(numbers, 7_087_872))
+    _assert_costs(student.gpt2_costs("lora"), _numbers(numbers + adapters, adapters))
+
+
+@points(0.75)
 def test_the_last_block_alone_is_trained(student):
     """61 numbers; the weights are all there."""
     _assert_costs(student.tuning_costs(_params(), "last"), _numbers(186, 61))

@@ -492,6 +492,20 @@ def hands_out_its_own_table(): ...
 def copies_everything_in_every_step(): ...
 
 
+@mistake(
+    "PagedCache",
+    hint="A full block is not written any more, so nobody needs a copy: only the block that the next token goes into counts.",
+    replace=[
+        (
+            "place = length // self.block_size  # where the next token goes",
+            "place = max(0, len(table) - 1)",
+        ),
+        ("place = start // self.block_size", "place = max(0, len(table) - 1)"),
+    ],
+)
+def copies_a_full_block_that_is_shared(): ...
+
+
 # ── reserved_bytes
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -729,6 +743,26 @@ def gathers_everything(q, keys, values, table, length):
     replace=("wide = torch.promote_types(q.dtype, torch.float32)", "wide = q.dtype"),
 )
 def sums_in_half_precision(): ...
+
+
+@mistake(
+    "paged_attention",
+    hint="-10000 is a number like any other, and all scores may lie below it. The maximum of nothing is minus infinity.",
+    replace=(
+        'torch.full((*rows.shape[:2], 1), float("-inf"), dtype=wide)',
+        "torch.full((*rows.shape[:2], 1), -1e4, dtype=wide)",
+    ),
+)
+def maximum_starts_at_minus_ten_thousand(): ...
+
+
+@mistake(
+    "paged_attention",
+    hint="What came in half precision comes out in half precision.",
+    shows=has_dtype("float32"),
+    replace=(".reshape(q.shape).to(q.dtype)", ".reshape(q.shape)"),
+)
+def comes_out_as_float32(): ...
 
 
 # ── batched_step
@@ -1023,6 +1057,31 @@ def one_place_too_few(): ...
 def takes_any_request(): ...
 
 
+@mistake(
+    "serve",
+    hint="The token that ends a text is its last one: yours leaves it out.",
+    replace=(
+        "return [text[len(prompt) :] for text, (prompt, _) in zip(texts, requests, strict=True)], history",
+        "\n    texts = [text[len(prompt) :] for text, (prompt, _) in zip(texts, requests, strict=True)]\n    return [text[:-1] if text[-1] == eos_id else text for text in texts], history\n",
+    ),
+)
+def leaves_the_end_token_out(): ...
+
+
+@mistake(
+    "serve",
+    hint="A request for no new token gets one all the same: max_new below 1 is refused.",
+    replace=[
+        ("if not prompt or max_new < 1:", "if not prompt:"),
+        (
+            "len(texts[name]) == len(prompt) + max_new",
+            "len(texts[name]) >= len(prompt) + max_new",
+        ),
+    ],
+)
+def takes_no_new_token(): ...
+
+
 # ── PrefixIndex
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1149,6 +1208,17 @@ def match_holds_too(): ...
     replace=("                break", "                continue"),
 )
 def goes_on_behind_a_gap(): ...
+
+
+@mistake(
+    "PrefixIndex",
+    hint="insert becomes a holder of blocks that it holds already, and never gives the second hold back: only what is new is held.",
+    replace=(
+        "            if key not in self._known:\n                self._pool.share([blocks[place]])\n                self._known[key] = blocks[place]\n",
+        "            block = self._known.setdefault(key, blocks[place])\n            self._pool.share([block])\n",
+    ),
+)
+def holds_known_blocks_again(): ...
 
 
 # ── beam_search
@@ -1376,6 +1446,22 @@ def averages_the_heads(): ...
     replace=("if not 1 <= num_first < n:", "if False:"),
 )
 def takes_any_number(): ...
+
+
+@mistake(
+    "sink_mass",
+    hint="With as many first tokens as there are tokens no query is left, and a mean of nothing is nan: refuse it.",
+    replace=("if not 1 <= num_first < n:", "if not 1 <= num_first <= n:"),
+)
+def leaves_no_query(): ...
+
+
+@mistake(
+    "sink_mass",
+    hint="squeeze takes the axis of heads away where there is one head: [H] has one number then.",
+    replace=(".mean(dim=(0, 2))", ".mean(dim=(0, 2)).squeeze()"),
+)
+def loses_a_single_head(): ...
 
 
 # ── sink_attention

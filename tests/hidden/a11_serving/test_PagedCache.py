@@ -240,6 +240,14 @@ def test_chunks_of_another_shape_are_refused(student):
     assert_equal(cache.num_free, 9, what="the free blocks after refused appends")
     student.feed(cache, "a", _chunks(2))
     assert_equal(cache.num_free, 8, what="the free blocks after a right one")
+    k, v = kept = _chunks(1)[0]
+    cache.append("a", 0, k, v)
+    assert_refused(cache.append, "a", 0, -k, v[..., :4])
+    assert_refused(cache.append, "a", 0, k[..., :4], -v)
+    cache.advance("a", 1)
+    for held, new, name in zip(cache.gather("a", 0), kept, ("k", "v"), strict=True):
+        what = f"the last {name} that gather returns after refused appends"
+        assert_close(held[:, -1:], new, same_dtype=False, what=what)
 
 
 @points(1)

@@ -214,14 +214,15 @@ def test_one_step_does_not_see_another(student, reference):
 
 @points(0.5)
 def test_an_id_outside_the_vocabulary_is_refused(student, reference):
-    """13 and -1 in a vocabulary of 13: ValueError with the id and 13; nothing was appended. 0 and 12
-    are fine.
+    """13 and -1 in a vocabulary of 13, in the second text: ValueError with the id and 13; nothing was
+    appended. 0 and 12 are fine.
     """
     params, sizes = _model(reference)
     cache = _cache(student, sizes)
     cache.start("a")
+    cache.start("b")
     for token in (13, -1):
-        chunks = [("a", [3, token, 2])]
+        chunks = [("b", [4, 1]), ("a", [3, token, 2])]
         assert_refused(
             student.batched_step, params, chunks, cache, sizes, sizes=(token, 13)
         )

@@ -183,10 +183,10 @@ def test_one_search_does_not_see_another(student):
 @points(0.5)
 def test_what_cannot_be_searched_is_refused(student):
     """No prompt, no beam, no new token: ValueError with the 0. One new token is fine, of more beams
-    than tokens too.
+    than tokens too, on the same cache.
     """
+    cache, step = setting(student, 20)
     for prompt, num_beams, max_new in (([], 2, 3), ([1], 0, 3), ([1], 2, 0)):
-        cache, step = setting(student, 20)
         assert_refused(
             student.beam_search,
             prompt,
@@ -198,6 +198,7 @@ def test_what_cannot_be_searched_is_refused(student):
             -1,
             sizes=(0,),
         )
-    answer = _run(student, [1], 9, 1, 1.0, 3)
+    texts = student.beam_search([1], cache, step, 9, 1, 1.0, 3)
+    answer = [tokens for tokens, _ in texts], [score for _, score in texts]
     assert_equal(len(answer[0]), 7, what="the number of texts of one token")
     _check(answer, _best_beams([1], 9, 1, 1.0, 3))

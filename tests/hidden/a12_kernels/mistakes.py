@@ -199,6 +199,29 @@ def sizes_of_matrices_are_not_checked(): ...
 def only_a_group_of_zero_is_refused(): ...
 
 
+@mistake(
+    "matmul",
+    hint="order is int32, as the docstring says.",
+    shows=has_dtype("int64"),
+    replace=("dtype=torch.int32", "dtype=torch.int64"),
+)
+def order_is_int64(): ...
+
+
+@mistake(
+    "matmul",
+    hint="A group of no row, or of less, is refused with its number.",
+    replace=[
+        ("if group < 1:", "if False:"),
+        (
+            "rows, columns = triton.cdiv(m, 32)",
+            "group = max(group, 1)\nrows, columns = triton.cdiv(m, 32)",
+        ),
+    ],
+)
+def takes_any_group(): ...
+
+
 # --- tiles_asked_for
 
 
@@ -516,6 +539,37 @@ def queries_are_loaded_in_every_step(): ...
 def torch_attends(): ...
 
 
+@mistake(
+    "causal_attention",
+    hint="Where the last key that is seen ends a tile, you visit the next tile too, of which no query of the program sees a key: round up, do not add one.",
+    replace=(
+        "for start in range(0, end, BLOCK):",
+        """
+        end = tl.minimum(N_k, tl.maximum(end, 0) // BLOCK * BLOCK + BLOCK)
+        for start in range(0, end, BLOCK):
+        """,
+    ),
+)
+def visits_one_tile_too_many(): ...
+
+
+@mistake(
+    "causal_attention",
+    hint="The log-sum-exp is float32 whatever the dtype of q is: the backward pass needs its digits.",
+    replace=[
+        (
+            "tl.store(lse_ptr + head * N_q + rows, m + tl.log(l), mask=rows < N_q)",
+            "tl.store(lse_ptr + head * N_q + rows, (m + tl.log(l)).to(lse_ptr.dtype.element_ty), mask=rows < N_q)",
+        ),
+        (
+            "lse = torch.empty(batch, heads, n_q, dtype=torch.float32, device=q.device)",
+            "lse = torch.empty(batch, heads, n_q, dtype=q.dtype, device=q.device)",
+        ),
+    ],
+)
+def lse_has_the_dtype_of_q(): ...
+
+
 # --- causal_attention_backward
 
 
@@ -641,7 +695,8 @@ def backward_does_not_scale_the_scores(): ...
 
 @mistake(
     "causal_attention_backward",
-    hint="A program's dq is its own: store it. tl.atomic_add is for numbers that several programs add to.",
+    hint="dq is added to with tl.atomic_add. In a kernel with a program for each tile of queries it "
+    "belongs to one program, which sums it up and stores it once.",
     replace=[
         (
             "tl.store(dq_ptr + q_places, dq, mask=q_inside)",
@@ -738,6 +793,17 @@ def only_the_first_sentence_is_computed(): ...
     keeps=0.65,
 )
 def wrapper_computes_the_shared_part(): ...
+
+
+@mistake(
+    "causal_attention_backward",
+    hint="Hidden weights are multiplied by 0, and infinity times 0 is nan: where nothing is seen lse is -inf and exp(s - lse) infinite. Choose with tl.where.",
+    replace=(
+        "p = tl.where(seen, tl.exp(s - lse[:, None]), 0.0)  # lse is -inf where nothing is seen",
+        "p = tl.exp(s - lse[:, None]) * seen.to(tl.float32)",
+    ),
+)
+def hidden_weights_times_zero(): ...
 
 
 # --- split_decode
@@ -971,6 +1037,52 @@ def only_zero_parts_are_refused(): ...
 def decoded_o_is_float32(): ...
 
 
+@mistake(
+    "split_decode",
+    hint="A part has ⌈N / splits⌉ keys as long as there are any. Yours have ⌊N / splits⌋, and the last one takes the rest.",
+    replace=[
+        (
+            "end = tl.minimum((split + 1) * per_split, N)",
+            "end = tl.where(split == SPLITS - 1, N, (split + 1) * per_split)",
+        ),
+        ("n, triton.cdiv(n, splits),", "n, n // splits,"),
+    ],
+)
+def last_part_takes_the_rest(): ...
+
+
+@mistake(
+    "split_decode",
+    hint="splits below 1 is refused with its number. Yours divides by it.",
+    replace=(
+        '    if splits < 1:\n        raise ValueError(f"at least 1 split, got {splits}")\n',
+        "",
+    ),
+)
+def number_of_parts_is_not_checked(): ...
+
+
+@mistake(
+    "split_decode",
+    hint="Products of query and key are rounded to float16 before they are summed: turn q and k into float32 first.",
+    replace=[
+        (
+            "q = tl.load(q_ptr + head * D + dims).to(tl.float32)",
+            "q = tl.load(q_ptr + head * D + dims)",
+        ),
+        (
+            "k = tl.load(k_ptr + places, mask=inside[:, None], other=0.0).to(tl.float32)",
+            "k = tl.load(k_ptr + places, mask=inside[:, None], other=0.0)",
+        ),
+        (
+            "tl.sum(q[None, :] * k, 1) * scale",
+            "tl.sum((q[None, :] * k).to(tl.float32), 1) * scale",
+        ),
+    ],
+)
+def products_in_half_precision(): ...
+
+
 # --- limits
 
 
@@ -1100,3 +1212,26 @@ def full_waves_get_another_one(): ...
     replace=("return programs / (waves * processors)", "return 1.0"),
 )
 def believes_that_attention_is_parallel(): ...
+
+
+@mistake(
+    "busy_share",
+    hint="A wave that is not full is a wave: round up. Yours goes to the nearest number, and shares above 1 come out.",
+    replace=(
+        "waves = -(-programs // processors)",
+        "waves = max(1, round(programs / processors))",
+    ),
+)
+def waves_are_rounded_to_the_nearest(): ...
+
+
+@mistake(
+    "busy_share",
+    hint="A tile of queries belongs to one head of one sentence. Yours goes on into the next head: round up for each, and multiply then.",
+    replace=(
+        "programs = batch * heads * -(-n_q // block_q) * splits",
+        "programs = -(-batch * heads * n_q // block_q) * splits",
+    ),
+    keeps=0.5,
+)
+def tiles_reach_across_heads(): ...

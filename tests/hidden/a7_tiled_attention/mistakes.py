@@ -162,6 +162,21 @@ def sums_are_kept_in_half_precision(): ...
 
 @mistake(
     "online_softmax_stats",
+    hint="Half precision is turned into float32 as a whole: a copy of all rows. Turn one block "
+    "after the other into float32.",
+    replace=(
+        'm = torch.full(x.shape[:-1], float("-inf"), dtype=dtype)',
+        """
+x = x.to(dtype)
+m = torch.full(x.shape[:-1], float("-inf"), dtype=dtype)
+""",
+    ),
+)
+def widens_the_whole_row(): ...
+
+
+@mistake(
+    "online_softmax_stats",
     hint="What would a block of -2 elements be? Every block below 1 is a ValueError.",
     replace=("if block < 1:", "if block == 0:"),
 )
@@ -177,6 +192,19 @@ def only_a_block_of_zero_is_refused(): ...
     ),
 )
 def one_maximum_for_all_rows(): ...
+
+
+@mistake(
+    "online_softmax_stats",
+    hint="m and l have the dtype of x unless that is half precision: float64 loses half of its digits in yours.",
+    shows=has_dtype("float32"),
+    keeps=0.5,
+    replace=(
+        "dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32",
+        "dtype = torch.float32",
+    ),
+)
+def statistics_are_always_float32(): ...
 
 
 # --- merge_stats
@@ -231,6 +259,18 @@ def divides_in_every_merge(): ...
     replace=('m.masked_fill(m == float("-inf"), 0.0)', "m"),
 )
 def nan_for_two_empty_sets(): ...
+
+
+@mistake(
+    "merge_stats",
+    hint="A row is empty for itself. You ask whether all rows are, and a row without keys on "
+    "either side becomes nan among others: choose row by row.",
+    replace=(
+        'm.masked_fill(m == float("-inf"), 0.0)',
+        'm.masked_fill((m == float("-inf")).all(), 0.0)',
+    ),
+)
+def asks_whether_all_rows_are_empty(): ...
 
 
 @mistake(
@@ -762,6 +802,42 @@ def output_in_float32(): ...
 def only_tiles_of_zero_are_refused(): ...
 
 
+@mistake(
+    "tiled_attention",
+    hint="The products of queries and keys are computed in half precision and become float32 afterwards, rounded or infinite. Turn the tiles into float32 before.",
+    replace=[
+        (
+            "q_tile = q[..., i : i + block_q, :].to(dtype) / math.sqrt(d)",
+            "q_tile = q[..., i : i + block_q, :]",
+        ),
+        (
+            "s = q_tile @ k[..., j : j + block_k, :].to(dtype).transpose(-2, -1)",
+            "s = (q_tile @ k[..., j : j + block_k, :].transpose(-2, -1)).to(dtype) / math.sqrt(d)",
+        ),
+    ],
+)
+def scores_in_half_precision(): ...
+
+
+@mistake(
+    "tiled_attention",
+    hint="A slice is a view, and .to() copies nothing where the dtype is right already: `tile *= …` divides the caller's q. `tile = tile * …` makes a new tensor.",
+    replace=(
+        "q_tile = q[..., i : i + block_q, :].to(dtype) / math.sqrt(d)  # [..., B_q, d]",
+        "\n        q_tile = q[..., i : i + block_q, :].to(dtype)\n        q_tile /= math.sqrt(d)\n",
+    ),
+)
+def scales_the_callers_queries(): ...
+
+
+@mistake(
+    "tiled_attention",
+    hint="k and v of different length are not refused: v has a value for each key.",
+    replace=("if k.shape[-1] != d or v.shape[-2] != n_k:", "if k.shape[-1] != d:"),
+)
+def values_of_another_length_pass(): ...
+
+
 # --- tiled_attention_backward
 # -----------------------------------------------------------------------------------------
 
@@ -1181,6 +1257,22 @@ def sizes_are_not_checked(): ...
 def only_tiles_are_checked(): ...
 
 
+@mistake(
+    "hbm_traffic",
+    hint="numpy's ceil gives a float, and torch's too: bytes are counted with int.",
+    replace=("query_tiles = -(-n // block_q)", "query_tiles = float(-(-n // block_q))"),
+)
+def tiles_are_counted_in_floats(): ...
+
+
+@mistake(
+    "hbm_traffic",
+    hint="block_k changes no count, and is a size all the same: below 1 it is refused.",
+    replace=("if min(sizes) < 1:", "if min(n, d, block_q, bytes_per_element) < 1:"),
+)
+def key_tiles_are_not_checked(): ...
+
+
 # --- growth_of_costs
 # --------------------------------------------------------------------------------------------------
 
@@ -1497,6 +1589,21 @@ def block_of_1024_for_all(): ...
     ],
 )
 def computes_rows_in_half_precision(): ...
+
+
+@mistake(
+    "softmax_rows",
+    hint="The maximum is subtracted in float16, which rounds the difference. Turn the row into "
+    "float32 right after the load.",
+    replace=[
+        (".to(tl.float32)", ""),
+        (
+            "e = tl.exp(x - tl.max(x, 0))",
+            "e = tl.exp((x - tl.max(x, 0).to(x.dtype)).to(tl.float32))",
+        ),
+    ],
+)
+def subtracts_the_maximum_in_half_precision(): ...
 
 
 @mistake(

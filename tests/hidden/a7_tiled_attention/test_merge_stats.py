@@ -62,7 +62,7 @@ def test_grouping_does_not_matter(student):
     _assert_same(right, _stats(s, v))
 
 
-@points(1)
+@points(0.5)
 def test_merging_with_nothing_changes_nothing(student):
     """The empty set is (-inf, 0, 0), on the left or on the right. nan? Look for -inf minus -inf."""
     some, nothing = (
@@ -73,7 +73,22 @@ def test_merging_with_nothing_changes_nothing(student):
     _assert_same(student.merge_stats(some, nothing), some)
 
 
-@points(1)
+@points(0.75)
+def test_rows_are_empty_for_themselves(student):
+    """Of four rows one has no keys on either side, one none on the left, one none on the right, and
+    one has keys on both.
+    """
+    s, v = randn(4, 8), randn(8, 2)
+    left, right, both = _stats(s[:, :3], v[:3]), _stats(s[:, 3:], v[3:]), _stats(s, v)
+    left, right = _emptied(left, 0, 1), _emptied(right, 0, 2)
+    expected = _emptied(both, 0)
+    for part in range(3):
+        expected[part][1] = right[part][1]
+        expected[part][2] = left[part][2]
+    _assert_same(student.merge_stats(left, right), expected)
+
+
+@points(0.75)
 def test_nothing_and_nothing_is_nothing(student):
     """Two empty sets: m stays -inf (a finite stand-in belongs into the exponent only), l and o are
     0.
@@ -132,6 +147,14 @@ def _stats(s, v):
     m = s.amax(dim=-1)
     p = torch.exp(s - m.unsqueeze(-1))
     return m, p.sum(dim=-1), p @ v
+
+
+def _emptied(stats, *rows):
+    """The statistics with no keys in these rows."""
+    emptied = tuple(part.clone() for part in stats)
+    for part, nothing in zip(emptied, (-torch.inf, 0.0, 0.0), strict=True):
+        part[list(rows)] = nothing
+    return emptied
 
 
 def _assert_same(merged, expected, atol=2e-6):

@@ -122,18 +122,20 @@ def test_the_row_is_never_whole(student):
 @points(1)
 def test_a_longer_row_needs_no_more_memory(student):
     """Counted: three times as many blocks pass by, one after the other, and the numbers alive at
-    once stay as many.
+    once stay as many. In float16 too, which becomes float32 block by block.
     """
-    peaks = []
-    for n in (320, 960):
-        answer, cost = student.counted("online_softmax_stats", randn(3, n), 40)
-        _assert_answers(answer)
-        peaks.append(cost.peak)
-    assert peaks[1] < 1.5 * peaks[0], (
-        f"With rows of 320 in blocks of 40, {peaks[0]} numbers are alive at once, with rows of "
-        f"960 {peaks[1]}: memory "
-        "grows with the row."
-    )
+    for dtype in (torch.float64, torch.float16):
+        peaks = []
+        for n in (320, 960):
+            x = randn(3, n).to(dtype)
+            answer, cost = student.counted("online_softmax_stats", x, 40)
+            _assert_answers(answer)
+            peaks.append(cost.peak)
+        assert peaks[1] < 1.5 * peaks[0], (
+            f"With rows of 320 in blocks of 40, {peaks[0]} numbers are alive at once, with rows "
+            f"of 960 {peaks[1]}, in {str(dtype).removeprefix('torch.')}: memory grows with the "
+            "row."
+        )
 
 
 @points(0.5)

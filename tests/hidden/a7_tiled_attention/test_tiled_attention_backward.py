@@ -113,10 +113,10 @@ def test_causal_is_aligned_at_the_bottom_right(student):
 @points(1.5)
 def test_rows_that_see_nothing_contribute_nothing(student):
     """Eight queries, four keys, causal: the first four see nothing. Their dQ is 0, and nothing is
-    nan. The other rows see one to four keys.
+    nan. The other rows see one to four keys; a tile of three queries has rows of both kinds.
     """
     given, expected = _case((8, 3), (4, 3), (4, 2), causal=True)
-    gradients = student.tiled_attention_backward(*given, 4, 2, causal=True)
+    gradients = student.tiled_attention_backward(*given, 3, 2, causal=True)
     assert all(g.any() for g in gradients[1:]), (
         "The last four queries see keys: dk and dv are not all zeros."
     )
@@ -148,7 +148,7 @@ def test_the_score_matrix_is_never_there(student):
 @points(2)
 def test_more_queries_need_no_more_score_tiles(student):
     """Counted: with three times as many query tiles, what is alive at once grows by the gradients,
-    and by no tile.
+    and by no tile. In float16 only tiles become float32, and the gradients.
     """
     peaks = []
     for n_q in (64, 192):
@@ -160,6 +160,15 @@ def test_more_queries_need_no_more_score_tiles(student):
         f"For 32 keys in tiles of 32, {peaks[0]} numbers are alive at once with 64 queries and "
         f"{peaks[1]} with 192; "
         "the gradients have 256 more. Each score tile should be forgotten before the next."
+    )
+    half, _ = _case((64, 64), (64, 64), (64, 64))
+    half = [t.float() if t.dim() == 1 else t.half() for t in half]
+    gradients, cost = student.counted("tiled_attention_backward", *half, 8, 8)
+    _assert_answers(gradients)
+    assert cost.peak < 36_000, (
+        f"In float16, for 64 queries and keys of size 64 in tiles of 8, {cost.peak} numbers are "
+        "alive at once. The gradients have 12288, in float32 and in float16, and a tile 512: "
+        "what came in should become float32 tile by tile."
     )
 
 

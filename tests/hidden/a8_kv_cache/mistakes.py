@@ -366,6 +366,20 @@ class TakesAnyShape(_Slots):
 
 @mistake(
     "KVCache",
+    hint="The keys are stored before the values are checked: a refused append has replaced the "
+    "keys of the chunk before it. Check both, and write then.",
+)
+class ChecksTheValuesAfterTheKeysAreStored(_Slots):
+    def append(self, layer, k, v):
+        self.fits(k, k)
+        start, end = self.length, self.length + k.shape[2]
+        self.stores[layer][0][:, :, start:end] = k
+        self.fits(k, v)
+        return self.write(layer, k, v)
+
+
+@mistake(
+    "KVCache",
     hint="advance beyond the capacity is not refused: length would promise tokens that are "
     "nowhere.",
 )
@@ -944,6 +958,25 @@ def feeds_the_chunk_token_by_token(
     return logits[-1] if last_only else torch.cat(logits, dim=1)
 
 
+@mistake(
+    "decode_step",
+    hint="The table is compared with all columns. Padding takes no position: a padded text fits as long as its own tokens do.",
+    replace=(
+        'positions.max() >= len(params["positions"])',
+        'start + c > len(params["positions"])',
+    ),
+)
+def counts_padding_against_the_table(): ...
+
+
+@mistake(
+    "decode_step",
+    hint="An id below 0 is no token: Python and torch count it from the end of the table.",
+    replace=("ids.min() < 0 or ids.max() >= vocab_size", "ids.max() >= vocab_size"),
+)
+def takes_negative_ids(): ...
+
+
 # ── prefill
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1238,6 +1271,17 @@ def checks_nothing(): ...
     ),
 )
 def takes_the_context_for_the_capacity(): ...
+
+
+@mistake(
+    "generate_cached",
+    hint="num_new = 0 asks for no token, and yours makes one before it looks.",
+    replace=[
+        ("for _ in range(num_new):", "for _ in range(max(num_new, 1)):"),
+        ("capacity, dtype = n + num_new", "capacity, dtype = n + max(num_new, 1)"),
+    ],
+)
+def always_makes_a_token(): ...
 
 
 # ── ragged_positions
@@ -1760,6 +1804,19 @@ class IgnoresTheCapacity(_Window):
         self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window
     ):
         super().__init__(num_layers, batch, num_kv_heads, d_head, 10**9, dtype, window)
+
+
+@mistake(
+    "SlidingWindowCache",
+    hint="The keys are stored before the values are checked: a refused append has replaced the "
+    "keys of the chunk before it. Check both, and write then.",
+)
+class StoresBeforeItChecksTheValues(_Window):
+    def append(self, layer, k, v):
+        self.fits(k, k)
+        old = self.past[layer][0]
+        self.joined[layer][0] = torch.cat([old, k.to(self.dtype)], dim=2)
+        return super().append(layer, k, v)
 
 
 @mistake(

@@ -190,7 +190,21 @@ def test_advance_beyond_the_capacity_is_refused(student):
     assert_equal(cache.length, 5, what="the length after a refused advance")
 
 
-@points(1)
+@points(0.5)
+def test_a_refused_chunk_leaves_the_one_before(student):
+    """Two tokens are appended. Chunks whose values, or keys, are too small and one that is too long
+    are refused; then advance counts the two that are there.
+    """
+    cache, kept, (k, v) = _cache(student, capacity=4), _chunk(2), _chunk(2)
+    cache.append(0, *kept)
+    for chunk in ((k, v[..., :4]), (k[..., :4], v), _chunk(5)):
+        assert_refused(cache.append, 0, *chunk)
+    cache.advance(2)
+    new = _chunk(1)
+    _assert_pair(cache.append(0, *new), [kept, new], " after refused appends")
+
+
+@points(0.5)
 def test_chunks_of_another_shape_are_refused(student):
     """Three rows for a batch of two, two or four heads for three, four or six features for five, k
     longer or shorter than v: ValueError each.

@@ -280,7 +280,25 @@ def test_the_cache_decides_the_dtype(student):
     )
 
 
-@points(0.5)
+@points(0.25)
+def test_a_refused_chunk_leaves_the_one_before(student):
+    """Two tokens are appended. Chunks whose values, or keys, are too small and one that is too long
+    are refused, and so is advancing too far; then advance counts the two that are there.
+    """
+    cache, kept, (k, v) = _cache(student, 4, capacity=4), _chunk(2), _chunk(2)
+    for layer in (0, 1):
+        cache.append(layer, *kept)
+    for chunk in ((k, v[..., :4]), (k[..., :4], v), _chunk(5)):
+        assert_refused(cache.append, 0, *chunk)
+    cache.advance(2)
+    for after in ("refused appends", "a refused advance"):
+        new = _chunk(1)
+        _assert_pair(cache.append(0, *new), [kept, new], f" after {after}")
+        cache.append(1, *new)
+        assert_refused(cache.advance, 3)
+
+
+@points(0.25)
 def test_what_cannot_be_right_is_refused(student):
     """A window of 0; a chunk of three rows for a batch of two, of two or four heads for three, of
     four or six features for five; k longer or shorter than v; advancing beyond the capacity:

@@ -153,12 +153,20 @@ def test_every_way_to_cut_gives_the_same_logits(student, reference):
 @points(2)
 def test_learned_positions_go_on_where_the_cache_ends(student, reference):
     """A table of positions, chunks of 3 and 2: the first token of a chunk takes the row after the
-    last one.
+    last one. Padding takes none: 25 columns with 2 pads fit into a table of 24.
     """
     params, sizes = _model(reference, learned=True, num_layers=1)
     ids = randint(0, 13, (2, 5))
     answer = _decode(student, params, ids, sizes, [3, 2])
     assert_close(answer, reference.decoder_lm(ids, params, sizes), **EXACT)
+    past, mask = _past(sizes, 2, 23), zeros(2, 25) == 0
+    mask[:, :2] = False
+    own = [tuple(t[:, :, 2:] for t in pair) for pair in past]
+    chunk = ids[:, :2]
+    plain = student.decode_step(params, chunk, _tape(student, own, 21), sizes)
+    cache = _tape(student, past, 23)
+    padded = student.decode_step(params, chunk, cache, sizes, mask=mask)
+    assert_close(padded, plain, what="the logits of a padded text that fits", **EXACT)
 
 
 @points(1)
@@ -453,8 +461,8 @@ def test_the_dtype_is_that_of_the_params(student, reference):
 @points(1)
 def test_what_cannot_be_right_is_refused(student, reference):
     """Token 13 of 13; a 25th position in a table of 24; a mask of four columns, or nine, for seven,
-    or of three rows for two: ValueError. A model without layers, and one with a layer where the
-    mask is wrong.
+    or of three rows for two: ValueError, and the cache is as it was. A model without layers, and
+    one with a layer.
     """
     params, sizes = _model(reference, learned=True, num_layers=0)
     refused, ids = student.decode_step, tensor([[3, 1], [12, 0]])
@@ -471,3 +479,8 @@ def test_what_cannot_be_right_is_refused(student, reference):
     for rows, columns, wrong in ((2, 4, 4), (2, 9, 9), (3, 7, 3)):
         mask = zeros(rows, columns) == 0
         assert_refused(refused, params, ids, cache, sizes, mask=mask, sizes=(wrong,))
+    for wrong in (13, -1):
+        other = tensor([[3, 1], [wrong, 2]])
+        assert_refused(refused, params, other, cache, sizes, sizes=(wrong,))
+    assert_equal(cache.appended, [], what="what refused steps put into the cache")
+    assert_equal(cache.advanced, [], what="by how much refused steps advanced")

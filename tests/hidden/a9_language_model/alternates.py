@@ -878,7 +878,9 @@ def copies_every_tensor(state_dict, config):
             f"{mine}_beta": copy(f"{name}.bias", d),
         }
 
-    if f"{front}h.{config.num_layers}.ln_1.weight" in state_dict:
+    own_names = [name.removeprefix(front) for name in state_dict]
+    numbers = {name.split(".")[1] for name in own_names if name.startswith("h.")}
+    if str(config.num_layers) in numbers:
         raise ValueError(f"more blocks than {config.num_layers}")
     params = {"embed": copy("wte.weight", config.vocab_size, d), "blocks": []}
     params["positions"] = copy("wpe.weight", config.context_length, d)

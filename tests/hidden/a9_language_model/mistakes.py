@@ -473,6 +473,17 @@ def returns_floats_for_nothing(): ...
 def ignores_the_merges(): ...
 
 
+@mistake(
+    "bpe_encode",
+    hint="Yours takes the longest token that fits, from the left. Encoding joins the pair that was learned first, wherever it stands.",
+    replace=(
+        "            ids = list(word)\n            while known := [pair for pair in pairwise(ids) if pair in rank]:\n                first = min(known, key=rank.get)\n                ids = join_pair(ids, first, 256 + rank[first])\n",
+        "            spelled = [bytes([byte]) for byte in range(256)]\n            for left, right in merges:\n                spelled.append(spelled[left] + spelled[right])\n            ids, rest = [], bytes(word)\n            while rest:\n                fitting = [i for i, token in enumerate(spelled) if rest.startswith(token)]\n                ids.append(max(fitting, key=lambda i: len(spelled[i])))\n                rest = rest[len(spelled[ids[-1]]) :]\n",
+    ),
+)
+def takes_the_longest_token(): ...
+
+
 # ── bpe_decode
 # ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -757,6 +768,18 @@ def computes_in_half_precision(): ...
     ),
 )
 def computes_in_bfloat16(): ...
+
+
+@mistake(
+    "gelu",
+    hint="float64 is computed in float32 and has half of its digits left. Widen half precision "
+    "alone.",
+    replace=(
+        "wide = x if x.dtype in (torch.float32, torch.float64) else x.float()",
+        "wide = x.float()",
+    ),
+)
+def computes_all_in_float32(): ...
 
 
 @mistake(
@@ -2461,6 +2484,23 @@ def writes_a_negative_number_of_tokens(): ...
 def takes_an_empty_prompt(): ...
 
 
+@mistake(
+    "sample",
+    hint="Each row has dice of its own that begin with the same seed, so all rows throw the same: one generator for the batch.",
+    replace=[
+        (
+            "chunk = torch.multinomial(p, 1, generator=dice)  # [B, 1]: all that the next step reads",
+            "chunk = torch.cat([torch.multinomial(row[None], 1, generator=own) for row, own in zip(p, dice)])",
+        ),
+        (
+            "dice = torch.Generator().manual_seed(seed)",
+            "dice = [torch.Generator().manual_seed(seed) for _ in prompt]",
+        ),
+    ],
+)
+def seeds_every_row_alike(): ...
+
+
 # ── induction_score
 # ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -2613,6 +2653,18 @@ def takes_weights_that_are_not_square(): ...
     replace=(".mean(dim=-1)", ".double().mean(dim=-1)"),
 )
 def answers_in_float64(): ...
+
+
+@mistake(
+    "induction_score",
+    hint="torch.diagonal takes the first two axes unless it is told others: layers and heads here, not queries and keys.",
+    keeps=0.5,
+    replace=(
+        "return weights[..., queries, queries - period + 1].mean(dim=-1)",
+        "return torch.diagonal(weights, offset=1 - period)[..., 1:].mean(dim=-1)",
+    ),
+)
+def takes_the_diagonal_of_the_first_axes(): ...
 
 
 # ── from_gpt2
@@ -2892,6 +2944,34 @@ def looks_for_the_attention_of_one_block_more(): ...
 
 @mistake(
     "from_gpt2",
+    hint="You look for a block too many by one name alone. Whatever tensor of it is there, the "
+    "file is of another model.",
+    replace=(
+        'if any(name.startswith(f"{prefix}h.{config.num_layers}.") for name in state_dict):',
+        'if f"{prefix}h.{config.num_layers}.ln_1.weight" in state_dict:',
+    ),
+)
+def looks_for_one_name_of_one_block_more(): ...
+
+
+@mistake(
+    "from_gpt2",
+    hint="A file with more positions than the config says is cut to their number. It is of another "
+    "model: ValueError.",
+    replace=(
+        "tensor = state_dict.get(prefix + name)",
+        """
+        tensor = state_dict.get(prefix + name)
+        if tensor is not None and name == "wpe.weight":
+            tensor = tensor[: shape[0]]
+        """,
+    ),
+)
+def cuts_the_positions(): ...
+
+
+@mistake(
+    "from_gpt2",
     hint="A head that is nearly the embedding is not the embedding, and one of another shape is "
     "a ValueError, too.",
     replace=("if not torch.equal(", "if not torch.allclose("),
@@ -3040,6 +3120,7 @@ def returns_bytes_only(): ...
 @mistake(
     "misleading_token",
     hint="float64 is asked for.",
+    shows=has_dtype("float32"),
     replace=("dtype=torch.float64", "dtype=torch.float32"),
 )
 def returns_float32(): ...

@@ -222,7 +222,19 @@ def test_the_model_computes_the_same_with_what_came_out(student, reference):
     )
 
 
-@points(1.25)
+@points(0.5)
+def test_no_tensor_is_cut(student):
+    """Each tensor of the table in turn is longer by one, along each of its axes."""
+    file = _file(1)
+    _params(student, file, _sizes(1))
+    for name, tensor in file.items():
+        for axis, size in enumerate(tensor.shape):
+            longer = torch.cat([tensor, tensor.narrow(axis, 0, 1)], dim=axis)
+            other = file | {name: longer}
+            assert_refused(student.from_gpt2, other, _sizes(1), sizes=(size + 1,))
+
+
+@points(0.75)
 def test_a_missing_tensor_and_a_wrong_shape_are_refused(student):
     """Without the bias of the last norm, or a block; with a vocabulary of 8 for a table of 7, a
     square matrix 4 by 6, and a bias of 8 instead of 6.
@@ -258,16 +270,15 @@ def test_a_missing_tensor_and_a_wrong_shape_are_refused(student):
 
 @points(0.75)
 def test_a_file_with_more_blocks_is_refused(student):
-    """Two blocks for a config of one: the first alone would be another model. And the first tensor
-    of block 1 alone.
+    """Two blocks for a config of one: the first alone would be another model. And of block 1 each
+    tensor alone.
     """
-    _params(student, _file(2), _sizes(2))
-    assert_refused(
-        student.from_gpt2,
-        _file(1) | {"h.1.ln_1.weight": randn(D)},
-        _sizes(1),
-        sizes=(1,),
-    )
+    file = _file(2)
+    _params(student, file, _sizes(2))
+    for name, tensor in file.items():
+        if name.startswith("h.1."):
+            other = {name: tensor} | _file(1)
+            assert_refused(student.from_gpt2, other, _sizes(1), sizes=(1,))
     assert_refused(student.from_gpt2, _file(2), _sizes(1), sizes=(1,))
     assert_refused(student.from_gpt2, _file(2, "transformer."), _sizes(1), sizes=(1,))
 

@@ -314,9 +314,11 @@ def test_what_cannot_be_right_is_refused(student, reference):
         cache,
         sizes=(10, 9),
     )
-    assert_refused(
-        student.language_model, torch.tensor([[11]]), params, sizes, cache, sizes=(11,)
-    )
+    for wrong in (11, -1):
+        ids = torch.tensor([[wrong]])
+        assert_refused(
+            student.language_model, ids, params, sizes, cache, sizes=(wrong,)
+        )
     assert_equal(
         list(cache.layers),
         [0],
