@@ -34,17 +34,13 @@ from autograder.intake.collected import (
     read_collected,
     record_path,
 )
-from autograder.intake.handed_in_weights import (
-    WEIGHTS_SUFFIX,
-    weights_limit,
-    weights_name,
-    why_not_weights,
-)
+from autograder.intake.handed_in_weights import weights_limit, weights_name
 from autograder.intake.overlooked import PREVIOUS
-from autograder.intake.owners import FindOwner, FindTime, Owner, add_times, timestamp
+from autograder.intake.owners import FindOwner, FindTime, Owner, add_times
 from autograder.intake.wanted_files import WantedFiles
 from autograder.ledger import Identity, read_ledger
 from autograder.platforms.download_people import DownloadPeople
+from autograder.platforms.download_weights import DownloadWeights, rank_file
 from autograder.platforms.fill import read_own_table
 from autograder.platforms.platform import Download, DownloadFormat, Platform, Table
 from autograder.platforms.registry import platforms, with_downloads, with_own_file
@@ -240,8 +236,9 @@ class _Collection:
                 f"there is{content}"
             )
         skipped = self._read_skipped(upload, find_owner)
-        weights, alone = self._read_weights(upload, find_owner, claims)
-        skipped += alone
+        people = {claim.owner.identity for claim in claims}
+        weights = DownloadWeights(upload.files, self._wanted, find_owner, people)
+        skipped += weights.alone
         owners = [claim.owner for claim in claims]
         owners += [owner for _, owner in skipped if owner]
         download_name = printable_name(source.name)
@@ -339,51 +336,25 @@ class _Collection:
             )
         return owned
 
-    def _read_weights(
-        self, upload: Upload, find_owner: FindOwner, claims: Sequence[_Claim]
-    ) -> tuple[list[_Claim], list[tuple[SkippedFile, Owner | None]]]:
-        """The files of weights with their owners; and, as skipped, those of nobody who handed in
-        a notebook.
-        """
-        people = {claim.owner.identity for claim in claims}
-        weights = []
-        alone: list[tuple[SkippedFile, Owner | None]] = []
-        for file in upload.files:
-            if not self._wanted.is_weights(file.name):
-                continue
-            owner = find_owner(file)
-            if owner is not None and owner.identity in people:
-                weights.append(_Claim(file, owner))
-                continue
-            reason = "no notebook came with these weights"
-            skipped = SkippedFile(file.display_path, file.parts, reason)
-            alone.append((skipped, owner))
-        return weights, alone
-
     def _choose_weights(
-        self, student: str, notebook: _Claim, weights: Sequence[_Claim]
+        self, student: str, notebook: _Claim, weights: DownloadWeights
     ) -> dict[str, Path]:
         """The weights that came with a notebook, by the name that the file gets. Whatever is wrong
         with them becomes a line, and the notebook is collected all the same.
         """
-        claims = [
-            claim
-            for claim in weights
-            if self._people.students[claim.owner.identity] == student
-            and claim.owner.attempt == notebook.owner.attempt
-        ]
         if not self._wanted.weights_bytes:
             return {}
-        if not claims:
+        students = self._people.students
+        file = weights.choose(
+            notebook.owner, lambda owner: students[owner.identity] == student
+        )
+        if file is None:
             self._without_weights.append(student)
             return {}
-        best = max(claims, key=self._rank)
-        name = f"{best.owner.stem}{WEIGHTS_SUFFIX}"
-        content = best.file.file.read_bytes()
-        if reason := why_not_weights(name, content, self._assignment):
+        if reason := weights.why_not(file):
             self._lines.append(f"{student}: {reason}; the notebook was taken alone")
             return {}
-        return {weights_name(self._assignment): best.file.file}
+        return {weights_name(self._assignment): file.file}
 
     def _is_work(self, file: SkippedFile) -> bool:
         """Whether a file says that somebody handed something in: in a plain folder, a picture alone
@@ -459,24 +430,14 @@ class _Collection:
         del arrivals[student]
         self._earlier = replace(self._earlier, students=arrivals)
 
-    def _rank(self, claim: _Claim) -> tuple[object, ...]:
-        """Orders the files of one student; the largest is taken."""
-        owner, file = claim.owner, claim.file
-        is_named = owner.stem == self._assignment
-        file_rank = owner.rank or (timestamp(file.modified),)
-        return (
-            owner.attempt,
-            is_named,
-            not file.inside,
-            file_rank,
-            file.parts + file.inside,
-        )
-
     def _choose(self, claims: Sequence[_Claim], student: str) -> _Claim:
         """Choose the latest attempt; in one attempt the notebook that is called like the
         assignment, else the latest file.
         """
-        best = max(claims, key=self._rank)
+        best = max(
+            claims,
+            key=lambda claim: rank_file(claim.file, claim.owner, self._assignment),
+        )
         owner = best.owner
         if len(claims) > 1:
             left = ", ".join(
