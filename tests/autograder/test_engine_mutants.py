@@ -116,6 +116,26 @@ def test_checks_that_never_fire_have_no_mutants(programs: Any, tmp_path: Path) -
     assert not [name for name in names if "TYPE_CHECKING" in name or "True →" in name]
 
 
+def test_what_python_does_not_compile_is_no_mutant(
+    programs: Any, tmp_path: Path
+) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    text = """\
+def count():
+    number = 0
+    def more():
+        nonlocal number
+        number += 1
+    return more
+"""
+    (room / "counters.py").write_text(text, encoding="utf-8")
+    mutants = programs.engine_mutations.sample_mutants(tmp_path, "room", None, 1)
+    names = {mutant.name for mutant in mutants}
+    assert "count.more: number += 1: left out" in names
+    assert "count: number = 0: left out" not in names
+
+
 def test_a_sample_is_the_same_for_its_seed_and_a_part_of_a_larger_one(
     programs: Any, tree: Path
 ) -> None:

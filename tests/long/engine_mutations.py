@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import random
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +130,9 @@ class _Module:
             return None
         try:
             edited = ast.parse(edit.edited)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # `1 is 1`
+                compile(edited, self.name, "exec")  # a name that `nonlocal` lacks
         except SyntaxError:
             return None
         if ast.dump(edited) == ast.dump(self.tree):

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from autograder.course import Limits
+from autograder.basics.errors import BadSuite
+from autograder.course import Assignment, Limits
 from autograder.grading import extras as extras_module
-from autograder.grading.extras import _uses_torch, find_extras
+from autograder.grading.extras import _uses_torch, find_extras, needs_torch
 from autograder.records.submission import FoundSubmission
 
 Find = Callable[..., tuple[str, ...]]
@@ -123,3 +124,19 @@ def test_torch_is_used_by_code_and_not_by_text(tmp_path: Path) -> None:
     assert not _uses_torch(write("code", "import numpy"))
     assert not _uses_torch(write("markdown", "import torch"))
     assert not _uses_torch(tmp_path / "none.py")
+
+
+def test_a_suite_that_needs_torch_is_refused_where_torch_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assignment = Assignment("m1", tmp_path)
+    assignment.suite.mkdir(parents=True)
+    test = assignment.suite / "test_m1.py"
+    test.write_text("import numpy\n", encoding="utf-8")
+    monkeypatch.setattr(extras_module, "_is_installed", lambda library: False)
+    assert not needs_torch(assignment)
+    test.write_text("import torch\n", encoding="utf-8")
+    with pytest.raises(BadSuite, match=r"test_m1\.py uses torch, and torch is not "):
+        needs_torch(assignment)
+    monkeypatch.setattr(extras_module, "_is_installed", lambda library: True)
+    assert needs_torch(assignment)
