@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import torch
 pytest.importorskip("triton")
 from small_kernels import chain_kernel, count_kernel, product, sums_kernel, twice
 
+from autograder.basics.python_files import run_cell
 from autograder.kernels.faults import KernelFault
 from autograder.kernels.strict_triton import install, trace
 from autograder.worker.launches import watch_launches
@@ -31,6 +33,26 @@ def test_a_parameter_may_be_called_kernel() -> None:
     y = torch.empty(3)
     sums_kernel[(3,)](torch.tensor([1.0, 2.0, 4.0, 8.0]), y, kernel=2)
     assert y.tolist() == [3.0, 6.0, 12.0]
+
+
+KERNEL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale_kernel(x_ptr, y_ptr, N: tl.constexpr):
+    places = tl.arange(0, N)
+    tl.store(y_ptr + places, tl.load(x_ptr + places) * FACTOR)
+"""
+
+
+@pytest.mark.parametrize("factor", [2, 3])
+def test_a_kernel_of_another_text_is_another_one_whatever_its_name(factor: int) -> None:
+    names: dict[str, Any] = {}
+    run_cell(KERNEL.replace("FACTOR", str(factor)), "<a cell>", names)
+    x, y = torch.arange(4.0), torch.zeros(4)
+    names["scale_kernel"][(1,)](x, y, N=4)
+    assert y.tolist() == [0.0, factor, 2.0 * factor, 3.0 * factor]
 
 
 def test_reads_past_the_end_name_program_tensor_and_row() -> None:
