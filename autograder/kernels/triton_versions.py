@@ -157,8 +157,8 @@ def hook_launches(
 
 
 def _parse_once(function: JITFunction[Any]) -> ast.Module:
-    """The tree of a function's text. The front end asks for it at each compilation, for each function
-    that the kernel calls; what it notes in a tree is the same each time.
+    """The tree of a function's text. The front end asks for it at each compilation, and for each
+    function that the kernel calls; what it notes in a tree is the same each time.
     """
     return _tree_of(function.src)
 
