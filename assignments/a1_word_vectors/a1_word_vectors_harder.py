@@ -2947,10 +2947,10 @@ about("embed")
 about("break_the_equivalence", except_for="answers")  # the word may be a vector of zeros
 
 
-@holds("one_hot", "Each row has a single 1, at the id's place, and zeros, in the default dtype.")
+@holds("one_hot", "Each row has a single 1, at the id's place, and zeros, in float32.")
 def one_place_has_a_one(one_hot, ids, vocab_size):
     rows = one_hot(ids, vocab_size)
-    if rows.shape != (*ids.shape, vocab_size) or rows.dtype != torch.get_default_dtype():
+    if rows.shape != (*ids.shape, vocab_size) or rows.dtype != torch.float32:
         return False
     return rows.max(dim=-1).indices.equal(ids) and bool((rows.sum(dim=-1) == 1).all())
 

@@ -3161,10 +3161,10 @@ def masks_of_other_sizes(masked_attention, q, k, v, mask=None):
     return refused(masked_attention, q, k, v, torch.ones(q.shape[-2], k.shape[-2] + 2).bool())
 
 
-@holds("sinusoidal_positions", "One number, by the docstring's formula; the dtype is torch's default.")
+@holds("sinusoidal_positions", "One number, by the docstring's formula, in float32.")
 def one_wave(sinusoidal_positions, n, d):
     waves = sinusoidal_positions(n, d)
-    if waves.shape != (n, d) or waves.dtype != torch.get_default_dtype():
+    if waves.shape != (n, d) or waves.dtype != torch.float32:
         return False
     if not n:
         return None

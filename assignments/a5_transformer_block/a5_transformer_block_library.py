@@ -39,12 +39,13 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None):
         (x @ w).reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
         for w in (w_q, w_k, w_v)
     )
-    scores = q @ k.transpose(-2, -1) / math.sqrt(width // num_heads)  # [B, H, N, N]
+    wide = torch.promote_types(x.dtype, torch.float32)  # float16 has no score above 65504
+    scores = q.to(wide) @ k.to(wide).transpose(-2, -1) / math.sqrt(width // num_heads)  # [B, H, N, N]
     if mask is None:
         mask = torch.ones(length, length, dtype=torch.bool)
     if mask.dim() == 3:
         mask = mask.unsqueeze(1)  # [B, 1, N, N]: the same for every head
-    y = masked_softmax(scores, mask) @ v  # [B, H, N, d]
+    y = (masked_softmax(scores, mask) @ v.to(wide)).to(x.dtype)  # [B, H, N, d]
     return y.transpose(1, 2).reshape(batch, length, width) @ w_o  # [B, N, D]
 
 

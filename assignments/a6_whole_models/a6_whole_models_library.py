@@ -75,12 +75,13 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
         return y.reshape(y.shape[0], y.shape[1], num_heads, -1).transpose(1, 2)
 
     q, k, v = split(x @ w_q), split(source @ w_k), split(source @ w_v)
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)  # [B, H, N_q, N_k]
+    wide = torch.promote_types(x.dtype, torch.float32)  # float16 has no score above 65504
+    scores = q.to(wide) @ k.to(wide).transpose(-2, -1) / math.sqrt(q.shape[-1])  # [B, H, N_q, N_k]
     if mask is None:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
     if mask.dim() == 3:
         mask = mask.unsqueeze(1)  # [B, 1, N_q, N_k]: the same for every head
-    y = masked_softmax(scores, mask) @ v  # [B, H, N_q, d]
+    y = (masked_softmax(scores, mask) @ v.to(wide)).to(x.dtype)  # [B, H, N_q, d]
     return y.transpose(1, 2).reshape(x.shape[0], x.shape[1], -1) @ w_o  # [B, N_q, D]
 
 

@@ -101,6 +101,8 @@ def answers_agree(
         return False
     if student.fault is not None or mistake.fault is not None:
         return _faults_agree(student.fault, mistake.fault)
+    if _returns_a_number_alone(mistake, student, key):
+        return False
     difference = distance(student.result, mistake.result)
     wrongness = math.inf
     if key is not None and key.fault is None:
@@ -109,6 +111,12 @@ def answers_agree(
         return difference <= 1
     second_fault = min(_SECOND_FAULT_ROUNDINGS, _SECOND_FAULT_SHARE * wrongness)
     return difference <= max(min(1.0, wrongness / 2), second_fault)
+
+
+def _returns_a_number_alone(mistake: Call, student: Call, key: Call | None) -> bool:
+    """Whether a mistake returns a number in place of a tensor, and the student a tensor."""
+    has_tensors = key is not None and is_array(key.result) and is_array(student.result)
+    return has_tensors and not is_array(mistake.result)
 
 
 def gradients_agree(student: Call, mistake: Call) -> bool:

@@ -104,7 +104,7 @@ def one_hot(ids, vocab_size):
         vocab_size: V, the number of words.
 
     Returns:
-        [..., V] in torch's default float dtype: 1 at the id's place, 0 elsewhere.
+        [..., V], float32: 1 at the id's place, 0 elsewhere.
 
     Raises:
         ValueError: an id is negative or not below vocab_size. The message names the id
@@ -117,7 +117,7 @@ def one_hot(ids, vocab_size):
     if len(outside) > 0:
         raise ValueError(f"id {int(outside[0])} is not in a vocabulary of {vocab_size} words")
     words = torch.arange(vocab_size)  # [V]
-    return (ids[..., None] == words).to(torch.get_default_dtype())  # [..., 1] against [V]: [..., V]
+    return (ids[..., None] == words).float()  # [..., 1] against [V]: [..., V]
     ### END SOLUTION
 
 
@@ -191,8 +191,9 @@ def cosine_similarity(u, v):
 
     Returns:
         [...] in the dtype of u, between −1 and 1 up to rounding; 0 where u or v is the
-        zero vector (the gradient is finite there too). Short vectors are no special
-        case. Half precision is computed in float32.
+        zero vector (the gradient is finite there too). Short and long vectors are no
+        special case, as long as the dtype holds the squares of their lengths. Half
+        precision is computed in float32.
 
     Raises:
         ValueError: u and v have different lengths d. The message names both.
@@ -311,8 +312,7 @@ def nearest(table, query, k, exclude=()):
 
     Returns:
         [k], int64: ids of rows of the table, by falling cosine similarity (best first).
-        All words are compared at
-        once: no Python loop over V.
+        All words are compared at once: no Python loop over V.
 
     Raises:
         ValueError: k is below 1 or above the number of words that are left (the message
@@ -508,7 +508,7 @@ def softmax(z, dim=-1):
     """Turn scores into shares of 1 along one dimension.
 
     Args:
-        z: scores of any shape, floating point; −inf is allowed.
+        z: scores of any shape without a size of 0, floating point; −inf is allowed.
         dim: the dimension along which the result sums to 1.
 
     Returns:
@@ -605,7 +605,8 @@ def skip_gram_probabilities(center, context_table):
 
     Returns:
         [V] in the dtype of center: the softmax of the dot products over the whole
-        vocabulary. Large scores do not overflow.
+        vocabulary. Large scores do not overflow. Half precision is computed in
+        float32, the products too.
 
     Raises:
         ValueError: the rows of the table are not as long as center. The message names
@@ -616,8 +617,11 @@ def skip_gram_probabilities(center, context_table):
     ### BEGIN SOLUTION
     if context_table.shape[-1] != center.shape[-1]:
         raise ValueError(f"center has {center.shape[-1]} features and the table {context_table.shape[-1]}")
+    dtype = center.dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        center, context_table = center.float(), context_table.float()
     scores = context_table @ center  # [V, d] @ [d]: [V]
-    return softmax(scores)
+    return softmax(scores).to(dtype)
     ### END SOLUTION
 
 
@@ -789,11 +793,12 @@ def skip_gram_loss(center_ids, context_ids, center_table, context_table):
         outside = ids[(ids < 0) | (ids >= table.shape[0])]
         if len(outside) > 0:
             raise ValueError(f"id {int(outside[0])} is not in a table of {table.shape[0]} words")
+    dtype = center_table.dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        center_table, context_table = center_table.float(), context_table.float()
     scores = center_table[center_ids] @ context_table.T  # [B, d] @ [d, V]: [B, V]
-    if scores.dtype in (torch.float16, torch.bfloat16):
-        scores = scores.float()
     of_context = scores.gather(1, context_ids[:, None])[:, 0]  # [B], the score of the word that was there
-    return (torch.logsumexp(scores, dim=1) - of_context).mean().to(center_table.dtype)
+    return (torch.logsumexp(scores, dim=1) - of_context).mean().to(dtype)
     ### END SOLUTION
 
 
@@ -1063,7 +1068,8 @@ def encode_bpe(word, merges):
 
     Args:
         word: str; may be empty and may have characters that no merge knows.
-        merges: list of (left, right) tuples as from train_bpe, lowest rank first.
+        merges: list of different (left, right) tuples, lowest rank first; any list, not
+            only one that train_bpe makes.
 
     Returns:
         A list of str that glued together give the word; [] for the empty word. As long

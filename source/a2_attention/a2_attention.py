@@ -280,7 +280,7 @@ expect(
 #
 # Scores become weights by a softmax over the source positions, and the weights mix the states:
 #
-# $$a = \mathrm{softmax}(e), \qquad 0 < a_i < 1, \quad \sum_i a_i = 1, \qquad c = \sum_i a_i\, h_i$$
+# $$a = \mathrm{softmax}(e), \qquad 0 \le a_i \le 1, \quad \sum_i a_i = 1, \qquad c = \sum_i a_i\, h_i$$
 #
 # The context $c$ is a *weighted average*: it lies among the states, however many there are. Why not simply take the
 # best position? Because a choice has no gradient; a mixture has one with respect to every score.
@@ -312,9 +312,9 @@ def attend(scores, states):
         states: [B, T, H].
 
     Returns:
-        (context, weights): context [B, H] and weights [B, T], each row of weights
-        positive with sum 1, in the dtype of the inputs. Half precision computes the
-        softmax in float32.
+        (context, weights): context [B, H] and weights [B, T], in the dtype of the
+        inputs. Each row of weights sums to 1; none is negative (0 where the exponential
+        is too small for the dtype). Half precision computes the softmax in float32.
 
     Raises:
         ValueError: scores is not [B, T] for states [B, T, H].
@@ -1257,7 +1257,8 @@ def linear_scores(state, states, w, b):
         [B, T], scores e_i = [state; states_i] · w + b.
 
     Raises:
-        ValueError: w does not have S + H entries.
+        ValueError: w does not have S + H entries. The batches of state and states are
+            taken to be equal.
     """
     ### BEGIN SOLUTION
     width = state.shape[-1]
@@ -1312,7 +1313,7 @@ def query_effect(score, state_a, state_b, states):
     Args:
         score: a function, score(state [B, S], states [B, T, H]) -> scores [B, T].
         state_a, state_b: [B, S], two decoder states for each sentence.
-        states: [B, T, H].
+        states: [B, T, H]; what does not fit the states is up to score.
 
     Returns:
         (score_change, weight_change): two Python floats, the largest absolute

@@ -567,14 +567,15 @@ def masked_softmax(scores, mask):
     """Softmax over the allowed keys; forbidden keys get exactly 0.
 
     Args:
-        scores: [..., N_q, N_k], floating point, of any size and sign; those of
-            forbidden keys may be infinite or NaN.
+        scores: [..., N_q, N_k] with N_k of 1 or more, floating point, of any size and
+            sign; those of forbidden keys may be infinite or NaN.
         mask: boolean, True = may attend, broadcastable to the shape of scores.
 
     Returns:
         weights of the shape and dtype of scores (half precision is computed in
-        float32). Each row sums to 1 over its allowed keys; a row with no allowed key is
-        0, with finite gradients. NaN in an allowed score stays NaN.
+        float32). Each row sums to 1 over its allowed keys, whose largest score is
+        finite; a row with no allowed key is 0, with finite gradients. NaN in an allowed
+        score stays NaN.
 
     Raises:
         ValueError: the mask does not broadcast to the shape of scores; the message
@@ -629,8 +630,8 @@ expect(
 # Scores, scale, mask, softmax, weighted sum. The mask goes between the scale and the softmax, and nothing else changes.
 # Here it is broadcast plainly to `[..., N_q, N_k]` (heads are for the next assignment).
 #
-# With no mask, it must be the attention that you know. And a test worth remembering: whatever you do to the keys and
-# values that a query may not see, its output must not move.
+# With no mask, it must be the attention that you know. And a test worth remembering: whatever finite numbers you put
+# into the keys and values that a query may not see, its output must not move.
 #
 # Half precision needs one thought. float16 ends at 65504, and a dot product of ordinary vectors gets there before it
 # is divided by $\sqrt d$; an infinite score is too late to repair. Widen before the product.
@@ -642,7 +643,7 @@ def masked_attention(q, k, v, mask=None):
 
     Args:
         q: [..., N_q, d].
-        k: [..., N_k, d].
+        k: [..., N_k, d], N_k at least 1.
         v: [..., N_k, d_v].
         mask: boolean, True = may attend, broadcastable to [..., N_q, N_k]; None allows
             everything.
@@ -757,8 +758,8 @@ def sinusoidal_positions(n, d):
         d: features D, at least 1, even or odd.
 
     Returns:
-        [n, d] in torch's default dtype: sin(p / 10000^(2i/D)) in column 2i, cos of the
-        same angle in column 2i+1.
+        [n, d], float32: sin(p / 10000^(2i/D)) in column 2i, cos of the same angle in
+        column 2i+1.
 
     Raises:
         ValueError: n is negative or d is below 1.
@@ -956,7 +957,7 @@ def first_leak(fn, x):
     Returns:
         the smallest i for which row i of fn(x) changes when tokens after i change, as a
         Python int; None where no row does. A leak moves its row by at least 1e-3 of the
-        row's largest entry when the later tokens are replaced by independent random
+        row's largest entry, before or after, when the later tokens are replaced by independent random
         numbers of size 1; rounding alone moves a row by less than 1e-9 of it. Rows may
         be of any size.
     """

@@ -374,8 +374,9 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
         w_v: [D_kv, H*d_v]; d_v may differ from d.
         w_o: [H*d_v, D].
         num_heads: H.
-        mask: bool, True = may attend: [N, N_k] for all, [B, N, N_k] (or broadcastable,
-            [B, 1, N_k]) one a sentence, or four axes, broadcastable to [B, H, N, N_k].
+        mask: bool, True = may attend: [N, N_k] for all (or [1, N_k]), [B, N, N_k] (or
+            broadcastable, [B, 1, N_k], [1, N, N_k]) one a sentence, or four axes,
+            broadcastable to [B, H, N, N_k].
             None: everything is allowed.
         x_kv: [B, N_k, D_kv], where keys and values come from; None: from x.
 
@@ -958,7 +959,7 @@ def explain_memory_figure(n, num_heads, claimed):
         (bytes_per_element, binary_divisions): an element size out of 1, 2, 4 and 8 and
         a number from 0 to 4, such that the bytes of the weights, divided
         binary_divisions times by 1024 and 4 - binary_divisions times by 1000, are
-        claimed when rounded to three decimals. (…, 0) is an honest TB, (…, 4) an honest
+        claimed when rounded to three decimals (an exact half either way). (…, 0) is an honest TB, (…, 4) an honest
         TiB, all between is no unit. None where nothing gives the figure.
     """
     ### BEGIN SOLUTION

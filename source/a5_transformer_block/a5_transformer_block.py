@@ -103,12 +103,13 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None):
         (x @ w).reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
         for w in (w_q, w_k, w_v)
     )
-    scores = q @ k.transpose(-2, -1) / math.sqrt(width // num_heads)  # [B, H, N, N]
+    wide = torch.promote_types(x.dtype, torch.float32)  # float16 has no score above 65504
+    scores = q.to(wide) @ k.to(wide).transpose(-2, -1) / math.sqrt(width // num_heads)  # [B, H, N, N]
     if mask is None:
         mask = torch.ones(length, length, dtype=torch.bool)
     if mask.dim() == 3:
         mask = mask.unsqueeze(1)  # [B, 1, N, N]: the same for every head
-    y = masked_softmax(scores, mask) @ v  # [B, H, N, d]
+    y = (masked_softmax(scores, mask) @ v.to(wide)).to(x.dtype)  # [B, H, N, d]
     return y.transpose(1, 2).reshape(batch, length, width) @ w_o  # [B, N, D]
 
 
@@ -465,7 +466,8 @@ def batch_norm(
 
     Returns:
         (y, new_mean, new_var): y [..., D] in the dtype of x (half precision is
-        normalized in float32); new_mean and new_var [D] in the dtype of the running
+        normalized in float32), with gradients through the batch's mean and variance in
+        training; new_mean and new_var [D] in the dtype of the running
         statistics and detached. In training they are (1 - momentum) * running +
         momentum * batch, where the batch's variance divides by T - 1; in evaluation
         they have the values that came in. Nothing that came in is changed.
@@ -1329,8 +1331,8 @@ plt.show()
 #
 # One unit in the last place: who cares? So ask how far this carries. Say "units" for steps of $10^{-\text{decimals}}$:
 # the notes are off by one unit at two decimals. **Can it be five units? Fifty?** The question is not about a tiny
-# $\sigma$ that two decimals cannot hold; let $\sigma$ be 1 or more. Find a token that proves it, for any number of
-# decimals and units.
+# $\sigma$ that two decimals cannot hold; let $\sigma$ be 1 or more. Find a token that proves it, for up to 9 decimals
+# and up to 100 units.
 #
 # Think before you search. The error of $\sigma$ is at most half a unit. What multiplies it on its way to $\hat h$? And
 # how large can the largest $\hat h_j$ of a token be, when its mean is 0 and its variance 1? (You know tokens with
@@ -1361,9 +1363,9 @@ def rounding_counterexample(decimals, units):
     """A token that shows what rounding sigma before its use can do.
 
     Args:
-        decimals: how many decimals sigma and the normalized token are rounded to, at
-            least 1.
-        units: how far off, in units of 10 ** -decimals, at least 1.
+        decimals: how many decimals sigma and the normalized token are rounded to, 1 to
+            9.
+        units: how far off, in units of 10 ** -decimals, 1 to 100.
 
     Returns:
         x: [D], float64, with D between 2 and 100000 of your choice and a standard

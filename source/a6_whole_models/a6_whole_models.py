@@ -146,12 +146,13 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
         return y.reshape(y.shape[0], y.shape[1], num_heads, -1).transpose(1, 2)
 
     q, k, v = split(x @ w_q), split(source @ w_k), split(source @ w_v)
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)  # [B, H, N_q, N_k]
+    wide = torch.promote_types(x.dtype, torch.float32)  # float16 has no score above 65504
+    scores = q.to(wide) @ k.to(wide).transpose(-2, -1) / math.sqrt(q.shape[-1])  # [B, H, N_q, N_k]
     if mask is None:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
     if mask.dim() == 3:
         mask = mask.unsqueeze(1)  # [B, 1, N_q, N_k]: the same for every head
-    y = masked_softmax(scores, mask) @ v  # [B, H, N_q, d]
+    y = (masked_softmax(scores, mask) @ v.to(wide)).to(x.dtype)  # [B, H, N_q, d]
     return y.transpose(1, 2).reshape(x.shape[0], x.shape[1], -1) @ w_o  # [B, N_q, D]
 
 
@@ -361,9 +362,8 @@ def count_parameters(config):
 
     Args:
         config: an object with the attributes of ModelConfig. num_layers counts the
-            decoder blocks (of a decoder-only
-            model: all blocks), num_encoder_layers the encoder blocks; 0 means decoder
-                only, without cross-attention.
+            decoder blocks (of a decoder-only model: all blocks), num_encoder_layers the
+            encoder blocks; 0 means decoder only, without cross-attention.
 
     Returns:
         dict of int: "embedding", "positions", "attention", "cross_attention", "mlp",
@@ -553,8 +553,9 @@ def decoder_lm(ids, params, config):
         ids: int64 [B, N], N at least 1.
         params: dict with embed [V, D], positions [context_length, D], blocks (list of
             dicts for pre_norm_block), lnf_gamma, lnf_beta [D] (the final norm), and
-            unembed [D, V]; without unembed the model is tied.
-        config: num_heads, vocab_size and context_length are used.
+            unembed [D, V]; without unembed the model is tied, whatever config.tied says.
+        config: num_heads, vocab_size (V, the rows of embed) and context_length are
+            used.
 
     Returns:
         logits [B, N, V] in the dtype of the weights; row i depends on ids 0 … i only.
@@ -924,7 +925,7 @@ plt.show()
 # $$\cos(u, v) = \frac{u\cdot v}{\lVert u\rVert\,\lVert v\rVert}$$
 #
 # Two things to mind. The first number is about the *table*: no position has been added yet, so one and the same word
-# gives exactly 1. Positions join at the input of block 1, as always. And the last number is about the stream after the
+# gives 1, up to rounding (and 0 where its row is zeros). Positions join at the input of block 1, as always. And the last number is about the stream after the
 # last block, without the final norm.
 #
 # **Predict first.** Two texts for a causal model, "the bank of the river" and "the bank of the town". At which depth do
@@ -960,8 +961,8 @@ def similarity_by_layer(first, i, second, j, params, config):
 
     Raises:
         ValueError: i or j is not a place in its text (the place and the length in the
-            message); and what decoder_lm
-            refuses: a text above context_length, an id outside 0 … V - 1.
+            message); and what decoder_lm refuses: a text above context_length, an id
+            outside 0 … V - 1.
     """
     ### BEGIN SOLUTION
     def at_each_depth(ids, place):  # [L + 1, D]
@@ -1125,12 +1126,14 @@ def filtered_probabilities(logits, temperature, top_k=None, top_p=None):
 
     Args:
         logits: [B, V].
-        temperature: at least 0; 0 puts all probability on one likeliest token.
+        temperature: 0, which puts all probability on one likeliest token, or at least
+            10⁻⁶.
         top_k: keep exactly this many tokens, at least 1; more than V means all. None:
             no filter.
         top_p: keep the smallest set of tokens whose probability, renormalized after
-            top-k, reaches this; in (0, 1].
-            None: no filter. Which of several equally likely tokens stay is up to you.
+            top-k, reaches this; in (0, 1]. None: no filter. A sum that misses it by
+            rounding alone may count as reaching it. Which of several equally likely
+            tokens stay is up to you.
 
     Returns:
         [B, V] in the dtype of logits (half precision is computed in float32); rows sum
@@ -1268,15 +1271,17 @@ def generate(
             greedy.
         seed: of a private generator. The same seed gives the same text; the global
             random state is left alone.
-        eos_id: a row that has produced this token goes on with it. One in the prompt
-            does not count. None: no stop.
+        eos_id: a row that has produced this token goes on with it, and the other rows
+            draw as they would without it. One in the prompt does not count. None: no
+            stop.
 
     Returns:
         int64 [B, N + num_new], the prompt and what follows it.
 
     Raises:
         ValueError: num_new is below 0 (it stands in the message) or the prompt is
-            empty; and whatever decoder_lm and filtered_probabilities refuse.
+            empty; and, where a token is added, whatever decoder_lm and
+            filtered_probabilities refuse.
     """
     ### BEGIN SOLUTION
     if num_new < 0 or prompt.shape[1] < 1:
@@ -2362,7 +2367,8 @@ def explain_model_size(millions, num_blocks, d_model, min_vocab, max_vocab):
         model, without cross-attention) and decoder blocks (at least 1) that add up to
         num_blocks, and a vocabulary in the range, such that the total, without biases,
         norms and learned positions and with a tied embedding, rounds to this many
-        millions. Where several do, any of them. None where none does.
+        millions (an exact half either way). Where several do, any of them. None where
+        none does.
     """
     ### BEGIN SOLUTION
     for num_encoder_layers in range(num_blocks):

@@ -89,6 +89,13 @@ def test_without_the_keys_answer_a_hundred_roundings_agree() -> None:
         assert not answers_agree(call(1.0), call(1.0 + 110e-6), key)
 
 
+def test_a_number_for_a_tensor_is_no_tensor_of_another_dtype() -> None:
+    number, narrow, right = call(0.5), call(torch.tensor(0.5)), call(torch.tensor(0.5))
+    assert not answers_agree(narrow, number, right)
+    assert answers_agree(number, number, right)
+    assert answers_agree(narrow, narrow, right)
+
+
 def test_another_function_or_a_fault_of_one_alone_does_not_agree() -> None:
     fault = StudentError("TypeError", "a is no b")
     assert not answers_agree(call(1.0, name="g"), call(1.0), None)

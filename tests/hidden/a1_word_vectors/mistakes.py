@@ -48,7 +48,7 @@ def _join(tokens, pair):
     hint="Ask for the dtype of your result: 0 and 1 as whole numbers cannot be multiplied "
     "with weights.",
     shows=has_dtype("int64"),
-    replace=(".to(torch.get_default_dtype())", ".long()"),
+    replace=("== words).float()", "== words).long()"),
 )
 def one_hot_of_whole_numbers(): ...
 
@@ -58,7 +58,7 @@ def one_hot_of_whole_numbers(): ...
     hint="float64 is not what torch makes its weights of: which dtype does torch.zeros give "
     "you unasked?",
     shows=has_dtype("float64"),
-    replace=(".to(torch.get_default_dtype())", ".double()"),
+    replace=("== words).float()", "== words).double()"),
 )
 def one_hot_in_double(): ...
 
@@ -529,6 +529,15 @@ def always_returns_four(): ...
 def excludes_from_the_end(): ...
 
 
+@mistake(
+    "nearest",
+    hint="The word in the opposite direction comes out near: a square has lost the sign of the "
+    "cosine.",
+    replace=("cosine_similarity(table, query)", "cosine_similarity(table, query) ** 2"),
+)
+def ranks_by_the_squared_cosine(): ...
+
+
 # --- analogy
 
 
@@ -930,6 +939,18 @@ def computes_in_half_precision(): ...
 
 @mistake(
     "softmax",
+    hint="float64 goes through float32 in your answer: 1e9 and 1e9 + 1 come out equal. Which "
+    "dtypes need a wider one?",
+    replace=(
+        "wide = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z",
+        "wide = z.float()",
+    ),
+)
+def computes_in_single_precision(): ...
+
+
+@mistake(
+    "softmax",
     hint="The caller's scores are other numbers after your call: `-=`, and functions with a _ at "
     "the end, write into them.",
     replace=(
@@ -1050,6 +1071,21 @@ def returns_log_probabilities(): ...
     ),
 )
 def the_table_does_not_learn(): ...
+
+
+@mistake(
+    "skip_gram_probabilities",
+    hint="A dot product of float16 vectors can be above 65504, which is infinite there. Convert "
+    "before you multiply.",
+    replace=(
+        """
+        if dtype in (torch.float16, torch.bfloat16):
+            center, context_table = center.float(), context_table.float()
+        """,
+        "",
+    ),
+)
+def dot_products_in_half_precision(): ...
 
 
 # --- skip_gram_pairs
@@ -1214,6 +1250,19 @@ def the_whole_sentence(): ...
     ],
 )
 def contexts_come_first(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="Your contexts go outwards from the center, one to the left and one to the right. They "
+    "are sorted by their place in the sentence.",
+    replace=(
+        "words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]",
+        "[words[j] for step in range(1, window + 1) for j in (i - step, i + step) "
+        "if 0 <= j < len(words)]",
+    ),
+)
+def contexts_in_rings(): ...
 
 
 @mistake(
@@ -1439,7 +1488,7 @@ def no_competition(): ...
 @mistake(
     "skip_gram_loss",
     hint="A Python number has no gradient. Return the tensor.",
-    replace=(".to(center_table.dtype)", ".to(center_table.dtype).item()"),
+    replace=(".mean().to(dtype)", ".mean().to(dtype).item()"),
 )
 def returns_a_number(): ...
 
@@ -1476,7 +1525,7 @@ def loops_over_the_pairs(): ...
     "skip_gram_loss",
     hint="float16 tables give a float16 loss: what dtype goes out?",
     shows=has_dtype("float32"),
-    replace=(".to(center_table.dtype)", ""),
+    replace=(".mean().to(dtype)", ".mean()"),
 )
 def loss_stays_wide(): ...
 
@@ -1485,7 +1534,7 @@ def loss_stays_wide(): ...
     "skip_gram_loss",
     hint="Logarithms to base 2 measure bits. The course uses the natural logarithm.",
     keeps=0.65,
-    replace=(".to(center_table.dtype)", ".to(center_table.dtype) / math.log(2)"),
+    replace=(".mean().to(dtype)", ".mean().to(dtype) / math.log(2)"),
 )
 def measured_in_bits(): ...
 
@@ -1873,6 +1922,30 @@ def knows_the_example_by_heart(word, merges):
     )
 
 
+@mistake(
+    "encode_bpe",
+    hint="You join from the end of the word to its beginning: zzz becomes z·zz. From left to "
+    "right it is zz·z.",
+    replace=(
+        """
+        for token in tokens:
+            if joined and (joined[-1], token) == best:
+                joined[-1] += token
+            else:
+                joined.append(token)
+        """,
+        """
+        for token in reversed(tokens):
+            if joined and (token, joined[0]) == best:
+                joined[0] = token + joined[0]
+            else:
+                joined.insert(0, token)
+        """,
+    ),
+)
+def joins_from_the_end(): ...
+
+
 # --- embed
 
 
@@ -2141,6 +2214,18 @@ def stretches_the_row_itself(): ...
     replace=("v * dots[dots > 0].min() / (2 * (v @ v))", "v * 1e-3"),
 )
 def quiet_is_a_thousandth_of_the_word(): ...
+
+
+@mistake(
+    "break_the_equivalence",
+    hint="Your direction across is made of two fixed features, and vanishes for a word that has "
+    "zeros there. Choose the axis by the word.",
+    replace=[
+        ("across[v.abs().argmin()] = 1.0", "across[0], across[1] = -v[1], v[0]"),
+        ("across / across.norm()", "across / across.norm().clamp(min=1e-30)"),
+    ],
+)
+def turns_two_fixed_features(): ...
 
 
 @mistake(

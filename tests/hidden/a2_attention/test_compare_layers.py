@@ -51,6 +51,10 @@ def test_a_convolution_multiplies_every_token_it_reads(student):
     )  # another width alone
     # the zeros before the first token count, too
     _assert_operations(student, "convolution", (2, 3, 5, 1), 180)
+    # 2 · 7 · 5 · 20000003², more digits than a float has
+    _assert_operations(
+        student, "convolution", (7, 20_000_003, 5, 1), 28_000_008_400_000_630
+    )
 
 
 @points(0.75)
@@ -139,8 +143,11 @@ def test_attention_is_one_step_away_from_every_token(student):
 
 @points(0.5)
 def test_sizes_that_connect_nothing_are_refused(student):
-    """No token, no width, no layer, a convolution of width 1: ValueError with the size."""
+    """No token, no width, no layer, a convolution of width 1: ValueError with the size. Two
+    negative sizes too.
+    """
     assert_refused(student.compare_layers, 0, 3, 2, 1, sizes=(0,))
     assert_refused(student.compare_layers, 5, 0, 2, 1, sizes=(0,))
     assert_refused(student.compare_layers, 5, 3, 2, 0, sizes=(0,))
     assert_refused(student.compare_layers, 5, 3, 1, 2, sizes=(1,))
+    assert_refused(student.compare_layers, -5, -3, 2, 1, sizes=(-5,))

@@ -1710,8 +1710,8 @@ def overlooks_small_leaks(): ...
 
 @mistake(
     "first_leak",
-    hint="If the outputs are of size 1e-9, everything is within 1e-8 of everything. Compare with "
-    "the size of the row.",
+    hint="A small row can leak as well, beside large ones too. Your tolerance does not know how "
+    "large the row is: compare with the row's own size.",
     replace=(
         "moved > 1e-6 * size",
         "not torch.allclose(after[i], before[i], rtol=1e-5, atol=1e-8)",

@@ -72,6 +72,7 @@ def test_no_keys_is_not_the_same_as_no_argument(student):
 
 @points(0.5)
 def test_negative_sizes_are_refused(student):
-    """ValueError, with the negative size in the message."""
+    """ValueError, with the negative size in the message. Two of them make no right one."""
     assert_refused(student.causal_mask, -1, 5, sizes=(-1,))
     assert_refused(student.causal_mask, 3, -1, sizes=(-1,))
+    assert_refused(student.causal_mask, -2, -3)

@@ -153,3 +153,7 @@ def test_arguments_stay_as_they_are_and_must_fit(student):
         tensor([2, 0, 1]),
         sizes=(7, 3),
     )
+    for perm in ([3], [[0, 1, 2, 3, 4, 5, 6]] * 2):
+        assert_refused(
+            student.is_permutation_equivariant, attention, randn(7, 5), tensor(perm)
+        )

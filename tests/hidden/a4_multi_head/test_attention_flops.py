@@ -103,7 +103,9 @@ def test_twice_the_length_is_twice_the_projections_and_four_times_the_scores(stu
 
 @points(1)
 def test_the_answer_is_whole_numbers_under_five_names(student):
-    """Five keys, each an int, exact even where a float would round."""
+    """Five keys, each an int, exact even where a float would round. The numbers are exact, however
+    large: floats end at 2⁵³.
+    """
     answer = _flops(student, 3, 100_003, 12_289, 97, 127)
     for key, value in answer.items():
         assert type(value) is int, f"{key!r} is {type(value).__name__}, not int."
@@ -113,10 +115,18 @@ def test_the_answer_is_whole_numbers_under_five_names(student):
     assert answer["total"] == sum(answer.values()) - answer["total"] > 0, (
         "total is not the sum of the other four."
     )
+    # 2 · 3 · 7 · 100000007 · 3 · 5000001, more digits than a float has
+    answer = _flops(student, 3, 7, 100_000_007, 3, 5_000_001, keys=("output",))
+    _assert_count(answer, "output", 63_000_017_010_000_882)
 
 
 @points(1)
 def test_sizes_below_one_are_refused(student):
-    """No tokens, or a negative width: ValueError, with the size in its message."""
+    """No tokens, or a negative width: ValueError, with the size in its message. Each size is looked
+    at, and not their product.
+    """
     assert_refused(student.attention_flops, 3, 0, 7, 2, 5, sizes=(0,))
     assert_refused(student.attention_flops, 3, 5, -7, 2, 11, sizes=(-7,))
+    for sizes in ((0, 5, 7, 2, 3), (3, 5, 7, 0, 3), (3, 5, 7, 2, 0)):
+        assert_refused(student.attention_flops, *sizes, sizes=(0,))
+    assert_refused(student.attention_flops, -2, -5, 7, 2, 3)

@@ -31,6 +31,10 @@ def test_twice_the_length_is_four_times_the_memory(student):
 
 @points(1)
 def test_sizes_below_one_are_refused(student):
-    """No tokens, no heads, no bytes: ValueError, with the size in its message."""
+    """No tokens, no heads, no bytes: ValueError, with the size in its message. Each size is looked
+    at: the square of −3 is positive, and so is the product of two negative sizes.
+    """
     for sizes in ((0, 3, 2), (5, 0, 2), (5, 3, 0)):
         assert_refused(student.attention_matrix_bytes, *sizes, sizes=(0,))
+    for sizes in ((-3, 4, 2), (5, -4, -2)):
+        assert_refused(student.attention_matrix_bytes, *sizes)

@@ -82,7 +82,8 @@ def test_the_residual_passes_the_mlp(student, reference):
 @points(1)
 def test_the_mask_reaches_the_attention(student, reference):
     """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing. Scores may
-    be of any size. The MLP is silent.
+    be of any size. The MLP is silent. [N, N] is no row a sentence where there are as many sentences
+    as tokens.
     """
     x, p = randn(3, 4, 6), silent(params(), attention=False)
     for mask in masks_of_three_sentences():
@@ -95,6 +96,8 @@ def test_the_mask_reaches_the_attention(student, reference):
             2,
             mask,
         )
+    x, mask = randn(4, 4, 6), torch.ones(4, 4).tril().bool()
+    assert_agrees(student.post_norm_block, reference.post_norm_block, x, p, 2, mask)
 
 
 @points(0.5)

@@ -78,7 +78,8 @@ def test_the_token_is_float64(student):
 @points(0.5)
 def test_zero_decimals_or_units_are_refused(student):
     """Nothing is rounded at decimals = 0 in this exercise, and 0 units prove nothing: a ValueError
-    with the number.
+    with the number. Two negative ones too.
     """
     assert_refused(student.rounding_counterexample, 0, 4, sizes=(0,))
     assert_refused(student.rounding_counterexample, 3, 0, sizes=(0,))
+    assert_refused(student.rounding_counterexample, -2, -3)

@@ -50,7 +50,10 @@ def test_the_result_is_an_int(student):
 
 @points(0.5)
 def test_widths_below_one_are_refused(student):
-    """No features, or multiples of 0: a ValueError that names the number."""
+    """No features, or multiples of 0: a ValueError that names the number. Two of them make no right
+    one.
+    """
     assert_refused(student.swiglu_hidden, 0, sizes=(0,))
     assert_refused(student.swiglu_hidden, -6, 5, sizes=(-6,))
     assert_refused(student.swiglu_hidden, 512, 0, sizes=(0,))
+    assert_refused(student.swiglu_hidden, -6, -5, sizes=(-6,))

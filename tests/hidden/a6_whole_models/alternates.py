@@ -1038,10 +1038,9 @@ def distances_by_cdist(weights, columns):
     n = weights.shape[-1]
     if columns < 1 or weights.shape[-2] != n or n % columns:
         raise ValueError(f"{tuple(weights.shape)} on {columns} columns")
-    grid = torch.cartesian_prod(torch.arange(n // columns), torch.arange(columns)).to(
-        weights.dtype
-    )
-    return torch.einsum("...nm,nm->...", weights, torch.cdist(grid, grid)) / n
+    grid = torch.cartesian_prod(torch.arange(n // columns), torch.arange(columns))
+    far = torch.cdist(grid.double(), grid.double()).to(weights.dtype)
+    return torch.einsum("...nm,nm->...", weights, far) / n
 
 
 @alternate("attention_distance")

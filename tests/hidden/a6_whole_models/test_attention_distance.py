@@ -94,7 +94,7 @@ def test_rows_and_columns_are_not_exchanged(student):
 @points(0.5)
 def test_any_number_of_leading_axes_and_float32(student, reference):
     """One head alone [N, N] gives a number; [layers, B, H, N, N] gives [layers, B, H]. One patch
-    looks at itself.
+    looks at itself. float16 in, float16 out, and bfloat16 too.
     """
     for shape in ((6, 6), (2, 1, 3, 6, 6)):
         weights = _weights(*shape).float()
@@ -107,6 +107,9 @@ def test_any_number_of_leading_axes_and_float32(student, reference):
         student.attention_distance(torch.ones(2, 1, 1, dtype=torch.float64), 1),
         zeros(2),
     )
+    for dtype in (torch.float16, torch.bfloat16):
+        far = student.attention_distance(eye(4)[[3, 1, 2, 0]].to(dtype), 2)
+        assert_close(far, tensor(2**0.5 / 2).to(dtype), atol=8e-3)
 
 
 @points(0.5)
@@ -124,3 +127,5 @@ def test_weights_of_another_grid_are_refused(student):
             student.attention_distance, _weights(*shape), columns, sizes=sizes
         )
     assert_refused(student.attention_distance, _weights(6, 3), 3, sizes=(6, 3))
+    for shape in ((1, 6), (6, 1)):
+        assert_refused(student.attention_distance, _weights(*shape), 1, sizes=shape)

@@ -204,7 +204,9 @@ def test_the_sizes_of_known_models(student):
 
 @points(0.5)
 def test_the_answer_is_whole_numbers_under_eight_names(student):
-    """Eight keys, each an int; total is the sum of the other seven."""
+    """Eight keys, each an int; total is the sum of the other seven. The numbers are exact, however
+    large: floats end at 2⁵³.
+    """
     answer = _counts(
         student,
         *KEYS,
@@ -220,6 +222,9 @@ def test_the_answer_is_whole_numbers_under_eight_names(student):
     assert answer["total"] == sum(answer.values()) - answer["total"] > 0, (
         "total is not the sum of the other seven."
     )
+    # 200000001 words of 100000001 features, more digits than a float has
+    changes = {"vocab_size": 200_000_001, "d_model": 100_000_001}
+    _assert_count(student, "embedding", 20_000_000_300_000_001, **changes)
 
 
 @points(0.5)

@@ -157,7 +157,7 @@ def test_the_model_reads_the_last_tokens_that_fit(student, reference):
 @points(1)
 def test_a_row_that_has_ended_stays_ended(student):
     """eos is 5. Row 0 says it first and stays with it; rows 1 and 2 go on, and row 2 ends later.
-    Then eos is 0, which is a token like others.
+    Then eos is 0, which is a token like others. The end of a row changes no draw of the others.
     """
     params, settings = _chain()
     prompt = tensor([[0, 2], [3, 3], [1, 0]])
@@ -173,6 +173,15 @@ def test_a_row_that_has_ended_stays_ended(student):
         params, tensor([[1, 1], [0, 2]]), 3, settings, temperature=0.0, eos_id=0
     )
     assert_close(text, tensor([[1, 1, 4, 0, 0], [0, 2, 5, 1, 4]]))
+    params, settings = _dice([0.2, 0.2, 0.2, 0.2, 0.2])
+    prompt = tensor([[1, 2], [0, 3], [4, 4]])
+    free = student.generate(params, prompt, 12, settings, seed=1)
+    first = int(free[0, 2])
+    ended = student.generate(params, prompt, 12, settings, seed=1, eos_id=first)
+    for row in (1, 2):
+        said = free[row].tolist()
+        stop = said.index(first, 2) + 1 if first in said[2:] else len(said)
+        assert_equal(ended[row, :stop].tolist(), said[:stop], what=f"row {row}")
 
 
 @points(0.5)
