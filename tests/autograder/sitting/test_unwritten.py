@@ -5,15 +5,11 @@ points.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from small_course import ANSWERS
 
-from autograder.basics.errors import StudentError, StudentMissing
 from autograder.records.model import QuestionResult, Result
-from autograder.records.submission import Cell, Submission
-from autograder.sitting.unwritten import Stub, find_stub
 
 Grade = Callable[..., Result]
 
@@ -28,55 +24,6 @@ CALL = ANSWERS["attention"]
 
 def question(result: Result, name: str) -> QuestionResult:
     return next(question for question in result.questions if question.name == name)
-
-
-def raised(cell: str, line: int, kind: str = "NotImplementedError") -> StudentError:
-    return StudentError(
-        kind,
-        "write your answer here",
-        (f"cell {cell}, line {line}, in softmax: raise {kind}",),
-    )
-
-
-def stub(
-    source: str, line: int, cell: str = "softmax", kind: str = "NotImplementedError"
-) -> Stub | None:
-    submission = Submission(
-        "s", "a", Path("s.ipynb"), "", (Cell(cell, "question", source),)
-    )
-    return find_stub(raised(cell, line, kind), submission, {"softmax": STUB})
-
-
-def test_the_stub_of_a_question_is_known_by_its_cell_and_line() -> None:
-    assert stub(STUB, 3) == Stub("softmax", 3)
-    assert stub(STUB, 2) is None  # the docstring raises nothing
-    assert stub(STUB, 9) is None
-    assert stub(STUB, 3, kind="ValueError") is None
-    # a cell of the student's own that answers the question
-    assert stub(STUB, 3, cell="extra-1") == Stub("softmax", 3)
-    assert stub("x = 1\n", 1, cell="extra-1") is None
-    assert (
-        find_stub(
-            StudentMissing("softmax"),
-            Submission("s", "a", Path("s.ipynb"), "", ()),
-            {"softmax": STUB},
-        )
-        is None
-    )
-
-
-def test_code_beside_a_stub_is_seen_and_what_the_release_brings_is_none() -> None:
-    above = STUB.replace("    raise", "    e = torch.exp(z)\n    raise")
-    below = STUB + "    return z.softmax(dim)\n"
-    commented = STUB.replace("    raise", "    # e = torch.exp(z)\n    raise")
-    assert stub(above, 4) == Stub("softmax", 4, code_above=True)
-    assert stub(below, 3) == Stub("softmax", 3, code_below=True)
-    assert stub(commented, 4) == Stub("softmax", 4)
-    other_method = (
-        "class A:\n    def f(self):\n        raise NotImplementedError\n    def g(self):\n      "
-        "  return 1\n"
-    )
-    assert stub(other_method, 3) == Stub("softmax", 3)
 
 
 def test_an_earlier_stub_is_named_and_costs_its_own_points_alone(grade: Grade) -> None:
