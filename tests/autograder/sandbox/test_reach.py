@@ -104,3 +104,15 @@ def test_the_path_that_a_person_typed_counts(
         assert reach.every_path(Path("course")) == [f"{real}/course"]
     monkeypatch.setenv("PWD", str(link))
     assert reach.every_path(tmp_path / "other") == [f"{tmp_path}/other"]
+
+
+def test_a_mount_has_five_fields(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "mountinfo"
+    file.write_text("1 2 8:1 /a /b\n1 2 8:1 /a\n1 2 8:1 /c\\040d /e rw shared:1\n")
+    monkeypatch.setattr(reach, "_MOUNTS", file)
+    mounts = [(m.device, m.root, m.point) for m in reach._read_mounts()]
+    assert mounts == [("8:1", "/a", "/b"), ("8:1", "/c d", "/e")]
+    monkeypatch.setattr(reach, "_MOUNTS", tmp_path / "none")
+    assert reach._read_mounts() == []

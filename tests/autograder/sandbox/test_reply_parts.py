@@ -54,6 +54,20 @@ def test_an_error_has_its_last_four_lines_and_first_twelve_kinds() -> None:
     assert fault.kinds == tuple(map(str, range(12)))
 
 
+def test_an_errors_texts_are_cut() -> None:
+    error = {
+        "type": "t" * 101,
+        "message": "m" * 601,
+        "frames": ["f" * 300, "f" * 301],
+        "kinds": ["k" * 100, "k" * 101],
+    }
+    fault = read_error({"error": error}, "f(1)")
+    assert isinstance(fault, StudentError)
+    assert (fault.type_name, fault.message) == ("t" * 99 + "…", "m" * 599 + "…")
+    assert fault.frames == ("f" * 300, "f" * 299 + "…")
+    assert fault.kinds == ("k" * 100, "k" * 99 + "…")
+
+
 @pytest.mark.parametrize("header", [{}, {"error": None}, {"error": ["KeyError"]}])
 def test_an_error_that_says_nothing_is_an_exception(header: dict[str, Any]) -> None:
     fault = read_error(header, "f(1)")

@@ -13,7 +13,11 @@ import torch
 from autograder.basics.errors import HostFailed
 from autograder.course import Limits
 from autograder.sandbox import stand_in_answers
-from autograder.sandbox.stand_in_answers import StandIns, WorkerObject
+from autograder.sandbox.stand_in_answers import (
+    StandIns,
+    WorkerObject,
+    _worker_reference,
+)
 from autograder.suite.calls import size_in_bytes
 from autograder.wire.frames import Block, Frame
 from autograder.wire.values import Decoder, Encoder, HandleReference
@@ -293,3 +297,12 @@ def test_what_the_workers_object_has_not_or_refuses_is_an_error() -> None:
         layer()
     with pytest.raises(ValueError, match=r"^$"):
         layer()
+
+
+def test_only_objects_in_the_worker_are_told_by_their_number() -> None:
+    def ask(header: object, tensors: object) -> Frame:
+        raise AssertionError
+
+    assert _worker_reference(WorkerObject(7, ask)) == HandleReference(7)
+    for value in (7, None, Cache(1)):
+        assert _worker_reference(value) is None
