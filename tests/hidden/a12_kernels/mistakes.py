@@ -202,7 +202,6 @@ def only_a_group_of_zero_is_refused(): ...
 @mistake(
     "matmul",
     hint="order is int32, as the docstring says.",
-    shows=has_dtype("int64"),
     replace=("dtype=torch.int32", "dtype=torch.int64"),
 )
 def order_is_int64(): ...

@@ -197,7 +197,6 @@ def one_maximum_for_all_rows(): ...
 @mistake(
     "online_softmax_stats",
     hint="m and l have the dtype of x unless that is half precision: float64 loses half of its digits in yours.",
-    shows=has_dtype("float32"),
     keeps=0.5,
     replace=(
         "dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32",
