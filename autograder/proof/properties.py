@@ -421,5 +421,5 @@ def _of_costs(
         isinstance(value, dict) and _tensors(value) for value in values
     )
     has_counts = any(type(leaf) is int for leaf in leaves(list(results)))
-    if has_nested_tensors and has_counts:
+    if has_nested_tensors and has_counts and not _tensors(list(results)):
         yield "counts a tensor in two places once", "counting_once(function)"

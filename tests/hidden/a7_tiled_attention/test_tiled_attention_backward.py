@@ -165,7 +165,7 @@ def test_more_queries_need_no_more_score_tiles(student):
     half = [t.float() if t.dim() == 1 else t.half() for t in half]
     gradients, cost = student.counted("tiled_attention_backward", *half, 8, 8)
     _assert_answers(gradients)
-    assert cost.peak < 36_000, (
+    assert cost.peak < 33_500, (
         f"In float16, for 64 queries and keys of size 64 in tiles of 8, {cost.peak} numbers are "
         "alive at once. The gradients have 12288, in float32 and in float16, and a tile 512: "
         "what came in should become float32 tile by tile."
