@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import TestRun
 from autograder.suite.calls import Call, CallLog, size_in_bytes
 from autograder.suite.contracts import Contract, deal_scripts, load_contracts
+from autograder.suite.script_text import script_lines
 from autograder.suite.scripts import Script, ScriptStep, float_dtypes
 from autograder.wire.cost_counter import CostCounter
 
@@ -46,8 +47,11 @@ _LARGEST_CALL = 1 << 16
 """Bytes of the arguments of a call that is made smaller."""
 _FAILED_CALLS = 2
 """Calls of failed tests that are tried."""
+_DEALT_SCRIPTS = 24
 _DRAWN_SCRIPTS = 12
-"""Scripts of a question's contracts that are tried."""
+"""Scripts of a question's contracts that are tried: the shortest of those dealt, since a model
+cannot be made small within the candidates that there are.
+"""
 _CLEAR = {dtype: max(0.02, rounding) for dtype, rounding in ROUNDINGS.items()}
 """The difference, as a share of the largest number of a row, that a person sees at once."""
 _DATA = (bool, int, float, str, bytes, type(None), torch.dtype, np.ndarray)
@@ -82,6 +86,21 @@ class FailedQuestion:
     suite_inputs: Collection[str]
 
 
+@dataclass(slots=True)
+class _WrongCalls:
+    """What failed tests show of an answer.
+
+    Attributes:
+        calls: calls of the question with a wrong value or an exception.
+        is_seen_elsewhere: whether what the suite's own code got of it, or an attribute, is wrong.
+        in_words: the first call that differs in another way.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+    is_seen_elsewhere: bool = False
+    in_words: SmallExample | None = None
+
+
 class ExampleFinder:
     """Finds examples for the questions of one suite.
 
@@ -114,9 +133,9 @@ class ExampleFinder:
         Args:
             open_functions: gives the submission's functions when the first call is made.
         """
-        calls, other_ways = self._wrong_calls(question)
-        if not calls:
-            return other_ways
+        wrong = self._wrong_calls(question)
+        if not wrong.calls and not wrong.is_seen_elsewhere:
+            return wrong.in_words
         student = open_functions()
         if student is None:
             return None
@@ -125,44 +144,46 @@ class ExampleFinder:
         note = ""
         if has_stand_ins:
             note = "Seen with right answers in place of earlier questions that are not right yet."
-        for script in self._scripts(question.name, calls):
-            search = _Search(self._player_of(script, question.name), script)
+        for script in self._scripts(question.name, wrong.calls):
+            rules = self._player_of(script, question.name)
+            search = _Search(rules, script)
             example = search.find(player, question.suite_inputs, self._limits)
             if search.is_over:
                 return None
-            if example is not None:
-                return write_example(example.script, example.difference, note)
-        return None
+            if example is None:
+                continue
+            # None for a call that is too long for a page
+            written = write_example(
+                example.script,
+                example.difference,
+                note,
+            )
+            if written is not None:
+                return written
+        return wrong.in_words
 
-    def _wrong_calls(
-        self, question: FailedQuestion
-    ) -> tuple[list[Call], SmallExample | None]:
-        """The calls of failed tests with a wrong value or an exception; and the first call that
-        differs in another way, in words.
-        """
-        calls: list[Call] = []
-        in_words: SmallExample | None = None
+    def _wrong_calls(self, question: FailedQuestion) -> _WrongCalls:
+        """The calls of failed tests that differ from the answer key's."""
+        wrong = _WrongCalls()
         for test, run in adjust_verdicts(question.runs).items():
             key_run = question.key_runs.get(test)
             if run.passed or key_run is None or not run.answered:
                 continue
             call_pairs = zip(run.calls, key_run.calls, strict=False)
             for call, key_call in itertools.takewhile(_is_same_call, call_pairs):
-                if (
-                    call.of_suite
-                    or call.is_attribute
-                    or self._is_of_other(question.name, call)
-                ):
+                if self._is_of_other(question.name, call):
                     continue
                 ways = find_departures(call, key_call)
-                is_error = (
-                    isinstance(call.fault, StudentError) and key_call.fault is None
-                )
-                if ways & {"value", "dtype", "changed"} or is_error:
-                    calls.append(call)
-                elif ways and in_words is None:
-                    in_words = self._in_words(call, key_call, ways)
-        return calls, in_words
+                is_error = isinstance(call.fault, StudentError)
+                is_error = is_error and key_call.fault is None
+                is_wrong = is_error or bool(ways & {"value", "dtype", "changed"})
+                if call.of_suite or call.is_attribute:
+                    wrong.is_seen_elsewhere |= is_wrong
+                elif is_wrong:
+                    wrong.calls.append(call)
+                elif ways and wrong.in_words is None:
+                    wrong.in_words = self._in_words(call, key_call, ways)
+        return wrong
 
     def _is_of_other(self, question: str, call: Call) -> bool:
         function = call.name.partition(".")[0]
@@ -196,11 +217,11 @@ class ExampleFinder:
         yield from itertools.islice(of_tests, _FAILED_CALLS)
         if question not in self._drawn:
             contracts = self.contracts_of(question)
-            dealt = deal_scripts(contracts, _DRAWN_SCRIPTS, seed=0) if contracts else []
+            dealt = deal_scripts(contracts, _DEALT_SCRIPTS, seed=0) if contracts else []
             # helpers of the suite's own would be most of what the student reads
-            self._drawn[question] = [
-                script for _, script in dealt if not script.helpers
-            ]
+            scripts = [script for _, script in dealt if not script.helpers]
+            scripts.sort(key=_length)
+            self._drawn[question] = scripts[:_DRAWN_SCRIPTS]
         yield from self._drawn[question]
 
     def contracts_of(self, question: str) -> list[Contract]:
@@ -398,6 +419,11 @@ def _as_script(call: Call) -> Script | None:
     if not all(isinstance(leaf, (*_DATA, torch.Tensor)) for leaf in script.leaves()):
         return None
     return script.map_arguments(_detached)
+
+
+def _length(script: Script) -> int:
+    """How long the script's text is."""
+    return sum(map(len, script_lines(script)))
 
 
 def _axes(script: Script) -> set[int]:

@@ -27,6 +27,8 @@ Examine = Callable[[Script], AnswerDifference | None]
 MOST_CALLS = 400
 _FEW_ELEMENTS = 12
 """Tensors of at most so many elements are simplified element by element."""
+_FEW_CANDIDATES = 40
+"""With fewer candidates numbers come before sizes: a model's would fill the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class _Search:
         if self.script.gradients and self.difference.kind != "gradient":
             self._accept(dataclasses.replace(self.script, gradients=False))
         self._first_of(_plain_tensors)
+        if self._most < _FEW_CANDIDATES:
+            self._simplify_all_floats()
         while self._first_of(_smaller_sizes) | self._first_of(_smaller_parts):
             pass
         self._simplify_numbers()
@@ -109,12 +113,7 @@ class _Search:
         """Whole numbers for all floats; then each tensor by itself; then each element of small
         ones.
         """
-        for simplify in _SIMPLER_FLOATS[2:]:
-            simpler = self.script.map_arguments(
-                functools.partial(_simplify_floats, simplify)
-            )
-            if _floats_differ(simpler, self.script) and self._accept(simpler):
-                break
+        self._simplify_all_floats()
         for place in range(len(self.script.leaves())):
             leaf = self.script.leaves()[place]
             for simplify in _ways_to_simplify(leaf):
@@ -128,6 +127,15 @@ class _Search:
                 continue
             for element in range(leaf.numel()):
                 self._simplify_element(place, element)
+
+    def _simplify_all_floats(self) -> None:
+        """The simplest numbers that all floats may have together."""
+        for simplify in _SIMPLER_FLOATS[2:]:
+            simpler = self.script.map_arguments(
+                functools.partial(_simplify_floats, simplify)
+            )
+            if _floats_differ(simpler, self.script) and self._accept(simpler):
+                break
 
     def _simplify_element(self, place: int, element: int) -> None:
         """0 in the place of one element of a tensor, or True in a mask."""

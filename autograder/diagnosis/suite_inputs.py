@@ -62,7 +62,7 @@ def _pieces(value: Any) -> Iterator[str]:
     if is_tensor(value) or isinstance(value, np.ndarray):
         yield str(tuple(value.shape))
         if math.prod(value.shape) <= _MOST_NUMBERS:
-            yield from _pieces(value.tolist())
+            yield from _array_pieces(value)
     elif isinstance(value, dict):
         yield from _pieces([*value.keys(), *value.values()])
     elif isinstance(value, (list, tuple)):
@@ -81,3 +81,27 @@ def _pieces(value: Any) -> Iterator[str]:
         yield hex(value)
     else:
         yield type(value).__name__
+
+
+def _array_pieces(array: Any) -> Iterator[str]:
+    """The pieces of an array's nested lists. Floats are rounded all at once: one at a time they
+    took a sixth of the time of an example.
+    """
+    if is_tensor(array):
+        if array.is_floating_point():
+            return _rounded_pieces((array.float().double() + 0.0).tolist())
+    elif np.issubdtype(array.dtype, np.floating):
+        with np.errstate(over="ignore"):
+            rounded = array.astype(np.float32).astype(np.float64) + 0.0
+        return _rounded_pieces(rounded.tolist())
+    return _pieces(array.tolist())
+
+
+def _rounded_pieces(value: Any) -> Iterator[str]:
+    """The pieces of nested lists of floats that are rounded already."""
+    if isinstance(value, list):
+        yield str(len(value))
+        for part in value:
+            yield from _rounded_pieces(part)
+    else:
+        yield repr(value)

@@ -285,3 +285,17 @@ def with_arguments(
         {},
         trial.script.helpers,
     )
+
+
+def replacing(tensors: Mapping[int, Tensor]) -> Callable[[Any], Any]:
+    """Puts tensors in the places of those with these ids."""
+
+    def replace(leaf: Any) -> Any:
+        return tensors.get(id(leaf), leaf)
+
+    return replace
+
+
+def short_dtype(dtype: torch.dtype) -> str:
+    """A dtype without the name of its library: float32."""
+    return str(dtype).removeprefix("torch.")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -254,3 +255,36 @@ def test_a_call_that_cannot_be_made_again(tmp_path: Path) -> None:
         "torch.tensor([[1., 1.]])",
         "torch.tensor([[0., 0.]])",
     )
+
+
+@pytest.mark.parametrize("changes", [{"of_suite": True}, {"is_attribute": True}])
+def test_a_fault_that_only_the_suites_own_code_sees(
+    changes: Any, tmp_path: Path
+) -> None:
+    """The contract's calls show what a driver of the suite, or an attribute, got wrong."""
+    (tmp_path / "contracts.py").write_text(CONTRACT)
+    ones = torch.ones(3, 4)
+    example = find(lambda x: x, lambda x: x + 1, ones, suite=tmp_path, **changes)
+    assert example is not None
+    assert example.call == "f(torch.tensor([[0., 0.]]))"
+    assert (
+        find(lambda x: x, lambda x: x.clone(), ones, suite=tmp_path, **changes) is None
+    )
+
+
+def test_a_call_that_is_too_long_for_a_page_makes_way_for_a_shorter_one(
+    tmp_path: Path,
+) -> None:
+    """Forty words cannot become fewer; the contract has a call with none."""
+    (tmp_path / "contracts.py").write_text(
+        "from autograder.suite.contracts import calls, choice, contract\n"
+        'contract("f", calls(words=choice([])), allowed_if=lambda words: True)\n'
+    )
+    words = ["x" * 40] * 40
+
+    def wrong(words: list[str]) -> float:
+        return 1.0 if not words or len("".join(words)) == 1600 else 0.0
+
+    example = find(lambda words: 0.0, wrong, words, suite=tmp_path)
+    assert example is not None
+    assert (example.call, example.yours) == ("f([])", "1.0")

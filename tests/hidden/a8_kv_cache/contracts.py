@@ -161,12 +161,27 @@ def _model(draw):
     return params, config
 
 
-def chunks_through_the_model(draw, play, name):
-    """One to three chunks into one cache, with a window or none; logits of all or of the last."""
-    params, config = _model(draw)
+def _cache_of_the_suite(draw, play, config):
+    """A cache that is right, with a window or none."""
     play.helpers = CACHE
     window = draw.choose("window", (None, None, 1, 2, 3))
-    cache = play.helper("joining_cache", *([window] if window else []))
+    return play.helper("joining_cache", *([window] if window else []))
+
+
+def _cache_of_the_notebook(draw, play, config):
+    """A cache of the student's: examples for students can show no other."""
+    window = draw.choose("window", (None, None, 1, 2, 3))
+    sizes = [config.num_layers, draw.size("B"), config.num_kv_heads, config.d_head]
+    sizes += [config.context_length, draw.dtype]
+    if window:
+        return play.call("SlidingWindowCache", *sizes, window)
+    return play.call("KVCache", *sizes)
+
+
+def _chunks(draw, play, name, open_cache):
+    """One to three chunks into one cache; logits of all or of the last."""
+    params, config = _model(draw)
+    cache = open_cache(draw, play, config)
     for _ in range(draw.whole(1, 3)):
         draw.forget("c")
         ids = draw(tokens("B", "c", below="V"), "ids")
@@ -177,15 +192,24 @@ def chunks_through_the_model(draw, play, name):
         play.read("length", on=cache)
 
 
+def chunks_through_the_model(draw, play, name):
+    """Chunks into a cache of the suite's."""
+    _chunks(draw, play, name, _cache_of_the_suite)
+
+
+def chunks_into_a_cache_of_the_notebook(draw, play, name):
+    """Chunks into a cache of the student's."""
+    _chunks(draw, play, name, _cache_of_the_notebook)
+
+
 contract("decode_step", chunks_through_the_model, sizes=SMALL)
+contract("decode_step", chunks_into_a_cache_of_the_notebook, sizes=SMALL)
 
 
-def padded_chunks_through_the_model(draw, play, name):
-    """Rows are padded on the left; the mask grows with the chunks. With a window or none."""
+def _padded_chunks(draw, play, name, open_cache):
+    """Rows are padded on the left; the mask grows with the chunks."""
     params, config = _model(draw)
-    play.helpers = CACHE
-    window = draw.choose("window", (None, None, 1, 2, 3))
-    cache = play.helper("joining_cache", *([window] if window else []))
+    cache = open_cache(draw, play, config)
     batch = draw.size("B")
     lengths = [draw.whole(1, 3) for _ in range(draw.whole(1, 3))]
     padding = torch.tensor([draw.whole(0, sum(lengths) - 1) for _ in range(batch)])
@@ -200,8 +224,20 @@ def padded_chunks_through_the_model(draw, play, name):
         play.call(name, params, ids, cache, config, real[:, :end].clone(), **settings)
 
 
+def padded_chunks_through_the_model(draw, play, name):
+    """Padded rows into a cache of the suite's."""
+    _padded_chunks(draw, play, name, _cache_of_the_suite)
+
+
+def padded_chunks_into_a_cache_of_the_notebook(draw, play, name):
+    """Padded rows into a cache of the student's."""
+    _padded_chunks(draw, play, name, _cache_of_the_notebook)
+
+
 def _is_right_where_tokens_are_real(answer, right, arguments):
     """Rows at padding may be anything."""
+    if not isinstance(right, torch.Tensor):
+        return True  # the call that makes the cache
     allowed = arguments[4]
     real = allowed[:, -right.shape[1] :]  # with last_only the last one alone
     if not isinstance(answer, torch.Tensor) or answer.shape != right.shape:
@@ -220,25 +256,47 @@ contract(
     dtypes=("float64",),
     right_if=_is_right_where_tokens_are_real,
 )
+contract(
+    "decode_step",
+    padded_chunks_into_a_cache_of_the_notebook,
+    sizes=SMALL,
+    dtypes=("float64",),
+    right_if=_is_right_where_tokens_are_real,
+)
 
 
-def prompts_into_an_empty_cache(draw, play, name):
+def _prompt(draw, play, name, open_cache):
     """A prompt; then the cache has seen it."""
     params, config = _model(draw)
-    play.helpers = CACHE
-    cache = play.helper("joining_cache")
+    cache = open_cache(draw, play, config)
     play.call(name, params, draw(tokens("B", "N", below="V"), "prompt"), cache, config)
     play.read("length", on=cache)
 
 
+def prompts_into_an_empty_cache(draw, play, name):
+    """A prompt into a cache of the suite's."""
+    _prompt(draw, play, name, _empty_cache_of_the_suite)
+
+
+def prompts_into_a_cache_of_the_notebook(draw, play, name):
+    """A prompt into a cache of the student's."""
+    _prompt(draw, play, name, _cache_of_the_notebook)
+
+
+def _empty_cache_of_the_suite(draw, play, config):
+    """A cache without a window."""
+    play.helpers = CACHE
+    return play.helper("joining_cache")
+
+
 contract("prefill", prompts_into_an_empty_cache, sizes=SMALL)
+contract("prefill", prompts_into_a_cache_of_the_notebook, sizes=SMALL)
 
 
-def padded_prompts_into_an_empty_cache(draw, play, name):
+def _padded_prompt(draw, play, name, open_cache):
     """Rows are padded on the left."""
     params, config = _model(draw)
-    play.helpers = CACHE
-    cache = play.helper("joining_cache")
+    cache = open_cache(draw, play, config)
     length = draw.size("N")
     padding = torch.tensor([draw.whole(0, length - 1) for _ in range(draw.size("B"))])
     real = torch.arange(length) >= padding[:, None]
@@ -247,9 +305,26 @@ def padded_prompts_into_an_empty_cache(draw, play, name):
     )
 
 
+def padded_prompts_into_an_empty_cache(draw, play, name):
+    """A padded prompt into a cache of the suite's."""
+    _padded_prompt(draw, play, name, _empty_cache_of_the_suite)
+
+
+def padded_prompts_into_a_cache_of_the_notebook(draw, play, name):
+    """A padded prompt into a cache of the student's."""
+    _padded_prompt(draw, play, name, _cache_of_the_notebook)
+
+
 contract(
     "prefill",
     padded_prompts_into_an_empty_cache,
+    sizes=SMALL,
+    dtypes=("float64",),
+    right_if=_is_right_where_tokens_are_real,
+)
+contract(
+    "prefill",
+    padded_prompts_into_a_cache_of_the_notebook,
     sizes=SMALL,
     dtypes=("float64",),
     right_if=_is_right_where_tokens_are_real,
