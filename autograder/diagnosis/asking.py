@@ -76,7 +76,11 @@ class Asker:
                 self._sights[test] = self._make_sights(run, key_runs[test])
         return {test: self._sights[test] for test in runs}
 
-    def _make_sights(self, run: TestRun, key_run: TestRun) -> list[PlacedSight]:
+    def _make_sights(
+        self,
+        run: TestRun,
+        key_run: TestRun,
+    ) -> list[PlacedSight]:
         sights: list[PlacedSight] = []
         for place, (call, key_call) in enumerate(
             zip(run.calls, key_run.calls, strict=False)
@@ -87,7 +91,11 @@ class Asker:
                 sights.append((place, self.make_sight(call, key_call.result)))
         return sights
 
-    def make_sight(self, call: Call, right: Any) -> Sight:
+    def make_sight(
+        self,
+        call: Call,
+        right: Any,
+    ) -> Sight:
         """The sight of one call."""
         names = self._log.parameter_names(call.name)
         arguments = dict(zip(names, call.arguments, strict=False)) | call.keywords
@@ -166,7 +174,11 @@ class Asker:
             raise Unseen("the function gives no answer") from None
         return answer, right
 
-    def _ask_key(self, function: Any, arguments: Mapping[str, Any]) -> Any:
+    def _ask_key(
+        self,
+        function: Any,
+        arguments: Mapping[str, Any],
+    ) -> Any:
         """The answer key's answer; Unseen where it refuses the arguments."""
         bounds = (
             memory_bound(self._limits.memory_mb),
@@ -192,7 +204,11 @@ def _is_wrong(call: Call, key_call: Call) -> bool:
     return bool(find_departures(call, key_call) & {"value", "dtype"})
 
 
-def _call(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+def _call(
+    function: Any,
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any],
+) -> Any:
     """Call a function of the submission outside of any test's log."""
     start_log({})
     return function(*arguments, **keywords)

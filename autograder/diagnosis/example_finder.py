@@ -185,12 +185,19 @@ class ExampleFinder:
                     wrong.in_words = self._in_words(call, key_call, ways)
         return wrong
 
-    def _is_of_other(self, question: str, call: Call) -> bool:
+    def _is_of_other(
+        self,
+        question: str,
+        call: Call,
+    ) -> bool:
         function = call.name.partition(".")[0]
         return function != question and function in self._questions
 
     def _in_words(
-        self, call: Call, key_call: Call, ways: Collection[str]
+        self,
+        call: Call,
+        key_call: Call,
+        ways: Collection[str],
     ) -> SmallExample | None:
         """A difference that is no value: one of costs, of gradients, or of exceptions."""
         if isinstance(key_call.fault, StudentError):
@@ -211,7 +218,11 @@ class ExampleFinder:
             note = f"has the right value; {costs[0]}."
         return SmallExample(CallLog(self._reference).describe(call), note=note)
 
-    def _scripts(self, question: str, calls: Sequence[Call]) -> Iterator[Script]:
+    def _scripts(
+        self,
+        question: str,
+        calls: Sequence[Call],
+    ) -> Iterator[Script]:
         """The scripts to make smaller: calls of tests, then what the contracts allow."""
         of_tests = filter(None, map(_as_script, calls))
         yield from itertools.islice(of_tests, _FAILED_CALLS)
@@ -230,7 +241,11 @@ class ExampleFinder:
             contract for contract in self._contracts if contract.question == question
         ]
 
-    def _player_of(self, script: Script, question: str) -> _Rules:
+    def _player_of(
+        self,
+        script: Script,
+        question: str,
+    ) -> _Rules:
         functions = {step.name for step in script.steps}
         contracts = [
             contract
@@ -288,7 +303,11 @@ class _Search:
         is_over: whether the submission hung or crashed: it is asked nothing more.
     """
 
-    def __init__(self, rules: _Rules, script: Script) -> None:
+    def __init__(
+        self,
+        rules: _Rules,
+        script: Script,
+    ) -> None:
         self._rules = rules
         self._script = script
         self._dtypes = float_dtypes(script).union(
@@ -363,7 +382,11 @@ class _Search:
 
         return examine
 
-    def _is_allowed(self, script: Script, suite_inputs: Collection[str]) -> bool:
+    def _is_allowed(
+        self,
+        script: Script,
+        suite_inputs: Collection[str],
+    ) -> bool:
         # nobody says whether the axes of a batch may be left out
         if not float_dtypes(script) <= self._dtypes or not _axes(script) <= _axes(
             self._script

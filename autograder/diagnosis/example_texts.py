@@ -35,7 +35,9 @@ _IMPORTS = {
 
 
 def write_example(
-    script: Script, difference: AnswerDifference, note: str
+    script: Script,
+    difference: AnswerDifference,
+    note: str,
 ) -> SmallExample | None:
     """The example of a script that shows a difference; None where it cannot be shown: a call that
     is too long, or an answer without an order.

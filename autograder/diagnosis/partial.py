@@ -51,7 +51,9 @@ def fit_in_part(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
 
 
 def _shares_in_test(
-    record: AnswerRecord, test: str, answer: StudentAnswer
+    record: AnswerRecord,
+    test: str,
+    answer: StudentAnswer,
 ) -> list[float]:
     """For each call in which the mistake departs from the answer key by value: the share of the
     departing numbers in which the student's answer is the mistake's.
@@ -72,7 +74,11 @@ def _shares_in_test(
     return shares
 
 
-def _share(student: Call, mistake: Call, key: Call) -> float | None:
+def _share(
+    student: Call,
+    mistake: Call,
+    key: Call,
+) -> float | None:
     """None where the mistake does not depart, or departs in too few numbers to tell."""
     if student.of_suite or student.was_dropped:
         return None
@@ -138,7 +144,9 @@ def _departing_numbers(mistake: Any, key: Any) -> np.ndarray[Any, Any] | None:
 
 
 def _agreeing_numbers(
-    student: Any, other: Any, departures: np.ndarray[Any, Any]
+    student: Any,
+    other: Any,
+    departures: np.ndarray[Any, Any],
 ) -> int:
     if not is_array(student) or student.shape != other.shape:
         return 0

@@ -184,7 +184,12 @@ class ScriptJudge:
             )
         return None
 
-    def _is_right(self, answer: Any, right: Any, arguments: Sequence[Any]) -> bool:
+    def _is_right(
+        self,
+        answer: Any,
+        right: Any,
+        arguments: Sequence[Any],
+    ) -> bool:
         """Whether the contract takes an answer; one in a form that it cannot work with is wrong."""
         assert self._right_if is not None
         try:
@@ -229,7 +234,12 @@ class ScriptJudge:
                 return leaf, right
         return None
 
-    def _allowed(self, right: Any, coarsest: str, floor: float) -> Any:
+    def _allowed(
+        self,
+        right: Any,
+        coarsest: str,
+        floor: float,
+    ) -> Any:
         """The allowed differences for a leaf: one for each row; 0 for what is exact."""
         if isinstance(right, float):
             return self._roundings[coarsest] * max(abs(right), floor, 1e-12)
@@ -289,7 +299,12 @@ class _Mover:
         adds: whether zeros move too, so that equal numbers differ.
     """
 
-    def __init__(self, number: int, digit: float, adds: bool) -> None:
+    def __init__(
+        self,
+        number: int,
+        digit: float,
+        adds: bool,
+    ) -> None:
         self._generator = torch.Generator().manual_seed(number)
         self._digit = digit
         self._adds = adds
@@ -369,7 +384,11 @@ def _are_equal_numbers(answer: Any, right: Any) -> bool:
     return is_number and bool(answer == right)
 
 
-def _excess(leaf: Any, right: Any, allowed: Any) -> bool:
+def _excess(
+    leaf: Any,
+    right: Any,
+    allowed: Any,
+) -> bool:
     """Whether two leaves of one form differ by more than is allowed."""
     if isinstance(right, float) or is_array(right):
         mine, key = _numbers(leaf), _numbers(right)
@@ -382,7 +401,12 @@ def _excess(leaf: Any, right: Any, allowed: Any) -> bool:
     return bool(leaf != right)
 
 
-def _is_explained(leaf: Any, right: Any, variants: Sequence[Any], allowed: Any) -> bool:
+def _is_explained(
+    leaf: Any,
+    right: Any,
+    variants: Sequence[Any],
+    allowed: Any,
+) -> bool:
     """Whether the answer key itself moves as far as the leaf is from it."""
     if not (isinstance(right, float) or is_array(right)) or not np.any(allowed):
         return any(_excess(variant, right, 0.0) for variant in variants)

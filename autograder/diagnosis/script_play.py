@@ -54,7 +54,11 @@ class StudentPlayer:
         signatures: the answer key's names, for messages.
     """
 
-    def __init__(self, student: Student, signatures: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        student: Student,
+        signatures: Mapping[str, Any],
+    ) -> None:
         self._student = student
         self._signatures = signatures
 

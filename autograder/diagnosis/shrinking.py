@@ -137,7 +137,11 @@ class _Search:
             if _floats_differ(simpler, self.script) and self._accept(simpler):
                 break
 
-    def _simplify_element(self, place: int, element: int) -> None:
+    def _simplify_element(
+        self,
+        place: int,
+        element: int,
+    ) -> None:
         """0 in the place of one element of a tensor, or True in a mask."""
         leaf = self.script.leaves()[place]
         simple = leaf.dtype == torch.bool
@@ -248,7 +252,11 @@ def _smaller_sizes(script: Script) -> Iterator[Script]:
         )
 
 
-def _has_axis(tensor: Tensor, size: int, is_cut: AxisChoice) -> bool:
+def _has_axis(
+    tensor: Tensor,
+    size: int,
+    is_cut: AxisChoice,
+) -> bool:
     return any(
         length == size and is_cut(tensor, axis)
         for axis, length in enumerate(tensor.shape)
@@ -282,14 +290,22 @@ def _cut(
     return _with_shorter_lists(shorter, size, smaller) if with_numbers else shorter
 
 
-def _clamped(tensor: Tensor, size: int, smaller: int) -> Tensor:
+def _clamped(
+    tensor: Tensor,
+    size: int,
+    smaller: int,
+) -> Tensor:
     is_index = tensor.dtype in (torch.int64, torch.int32) and tensor.numel() > 0
     if is_index and smaller <= int(tensor.max()) < size:
         return tensor.clamp(max=smaller - 1)
     return tensor
 
 
-def _with_shorter_lists(script: Script, size: int, smaller: int) -> Script:
+def _with_shorter_lists(
+    script: Script,
+    size: int,
+    smaller: int,
+) -> Script:
     def shorten(value: Any) -> Any:
         if isinstance(value, list) and len(value) == size:
             return [shorten(part) for part in value[:smaller]]
@@ -302,7 +318,11 @@ def _with_shorter_lists(script: Script, size: int, smaller: int) -> Script:
     return _with_arguments(script, shorten)
 
 
-def _cut_multiples(script: Script, size: int, smaller: int) -> Script:
+def _cut_multiples(
+    script: Script,
+    size: int,
+    smaller: int,
+) -> Script:
     """The script with a number cut, and every axis that is a multiple of it: heads times width."""
 
     def cut(leaf: Any) -> Any:
@@ -360,7 +380,11 @@ def _smaller_parts(script: Script) -> Iterator[Script]:
                 )
 
 
-def _with_step(script: Script, number: int, step: ScriptStep) -> Script:
+def _with_step(
+    script: Script,
+    number: int,
+    step: ScriptStep,
+) -> Script:
     steps = (*script.steps[:number], step, *script.steps[number + 1 :])
     return dataclasses.replace(script, steps=steps)
 
@@ -454,7 +478,11 @@ def _floats_differ(first: Script, second: Script) -> bool:
     )
 
 
-def _with_leaf(script: Script, place: int, value: Any) -> Script:
+def _with_leaf(
+    script: Script,
+    place: int,
+    value: Any,
+) -> Script:
     count = -1
 
     def replace(leaf: Any) -> Any:

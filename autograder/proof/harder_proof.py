@@ -271,7 +271,10 @@ def _load_part(assignment: Assignment) -> ModuleType:
 
 
 def prove_harder(
-    course: Course, names: Sequence[str], seeds: int, question: str = ""
+    course: Course,
+    names: Sequence[str],
+    seeds: int,
+    question: str = "",
 ) -> list[HarderFigures]:
     """Prove the harder inputs of the named assignments, or of all that have some."""
     named = [course.assignment(name) for name in dict.fromkeys(names)]

@@ -95,7 +95,11 @@ class Hunt:
     problems: tuple[str, ...]
 
 
-def hunt(course: Course, assignment: Assignment, request: HuntRequest) -> Hunt:
+def hunt(
+    course: Course,
+    assignment: Assignment,
+    request: HuntRequest,
+) -> Hunt:
     """Search the class, alternates, samples and mutants of one assignment.
 
     Raises:

@@ -98,7 +98,11 @@ def _with_imports(text: str) -> str:
     return "\n".join([*head, "", *imports.rstrip("\n").split("\n"), *tail])
 
 
-def _test_text(find: Find, worth: float, name: str) -> str:
+def _test_text(
+    find: Find,
+    worth: float,
+    name: str,
+) -> str:
     """The test as text: each call of the find on both, the answers compared."""
     lines = [
         f"@points({format_points(worth)})",

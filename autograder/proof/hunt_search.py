@@ -128,7 +128,11 @@ class Hunter:
         self._is_listed = is_listed
         self._cards: dict[tuple[str, int], list[_Card]] = {}
 
-    def cards(self, question: str, round_number: int) -> list[_Card]:
+    def cards(
+        self,
+        question: str,
+        round_number: int,
+    ) -> list[_Card]:
         """The scripts of one round that the answer key accepts, drawn once in a process."""
         name = (question, round_number)
         if name not in self._cards:
@@ -197,7 +201,11 @@ class Hunter:
                 history.append(card.script)
         return None
 
-    def _cards_in_time(self, question: str, sitting: Sitting) -> Iterator[_Card]:
+    def _cards_in_time(
+        self,
+        question: str,
+        sitting: Sitting,
+    ) -> Iterator[_Card]:
         played = 0
         seconds = 0.0
         round_number = 0
@@ -302,7 +310,12 @@ def _in_a_row(first: Script, second: Script) -> Script:
     return Script((*first.steps, *steps), second.settings, helpers, second.gradients)
 
 
-def _as_find(kind: AnswerKind, question: str, answer: str, shrunk: Shrunk) -> Find:
+def _as_find(
+    kind: AnswerKind,
+    question: str,
+    answer: str,
+    shrunk: Shrunk,
+) -> Find:
     difference = shrunk.difference
     wrong = (
         difference.text if difference.answer is None else _shortened(difference.answer)
