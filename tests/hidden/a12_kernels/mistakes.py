@@ -308,8 +308,8 @@ def depth_is_not_checked(): ...
 
 @mistake(
     "causal_attention",
-    hint="All tiles of keys are visited, and those above the diagonal masked away. The loop can end "
-    "where the last query of the program sees no further.",
+    hint="Tiles are visited of which no query of the program sees a key. The loop can end where the "
+    "last query of the program sees no further.",
     replace=("tl.minimum(N_k, (tl.program_id(0) + 1) * BLOCK + N_k - N_q)", "N_k"),
 )
 def visits_every_tile(): ...
@@ -670,8 +670,8 @@ def backward_leaves_tokens_out(): ...
 
 @mistake(
     "causal_attention_backward",
-    hint="Rows that see nothing have lse = -inf, and -inf minus -inf is nan. Mask the weights, not the "
-    "scores.",
+    hint="Rows that see nothing have lse = -inf: exp(s - lse) is infinite or nan there, and so it stays "
+    "if the scores are masked, or the weights times 0. Choose the weights with tl.where.",
     replace=(
         "p = tl.where(seen, tl.exp(s - lse[:, None]), 0.0)  # lse is -inf where nothing is seen",
         'p = tl.exp(tl.where(seen, s, float("-inf")) - lse[:, None])',
