@@ -822,8 +822,9 @@ def leaves_nan_where_no_key_is_allowed(): ...
     replace=(
         "y = masked_attention(q, k, v, mask)",
         """
-        scores = q / math.sqrt(q.shape[-1]) @ k.transpose(-2, -1)
-        y = torch.softmax(scores if mask is None else scores.masked_fill(~mask, -1e9), dim=-1) @ v""",
+        scores = widen(q) / math.sqrt(q.shape[-1]) @ widen(k).transpose(-2, -1)
+        scores = scores if mask is None else scores.masked_fill(~mask, -1e9)
+        y = (torch.softmax(scores, dim=-1) @ widen(v)).to(x.dtype)""",
     ),
 )
 def averages_where_no_key_is_allowed(): ...
