@@ -115,9 +115,9 @@ def test_the_answer_is_whole_numbers_under_five_names(student):
     assert answer["total"] == sum(answer.values()) - answer["total"] > 0, (
         "total is not the sum of the other four."
     )
-    # 2 · 3 · 7 · 100000007 · 3 · 5000001, more digits than a float has
-    answer = _flops(student, 3, 7, 100_000_007, 3, 5_000_001, keys=("output",))
-    _assert_count(answer, "output", 63_000_017_010_000_882)
+    # 2 · 3 · 100000007², more digits than a float has
+    answer = _flops(student, 1, 100_000_007, 3, 3, 1, keys=("scores",))
+    _assert_count(answer, "scores", 60_000_008_400_000_294)
 
 
 @points(1)

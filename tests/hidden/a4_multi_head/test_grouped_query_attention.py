@@ -82,7 +82,7 @@ def test_one_key_head_for_all_and_one_for_each(student, reference):
         reference.masked_attention(q, k[:, :1], v[:, :1]),
         what="H_kv = 1",
     )
-    q, k, v = randn(3, 4, 3, 5), randn(3, 2, 3, 5), randn(3, 2, 3, 5)
+    q, k, v = randn(3, 4, 3, 5), randn(3, 4, 3, 5), randn(3, 4, 3, 5)
     mask = torch.ones(3, 3).tril().bool()
     y = student.grouped_query_attention(q, k, v, mask)
     assert_close(y, reference.grouped_query_attention(q, k, v, mask))
