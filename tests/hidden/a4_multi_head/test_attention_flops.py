@@ -115,9 +115,13 @@ def test_the_answer_is_whole_numbers_under_five_names(student):
     assert answer["total"] == sum(answer.values()) - answer["total"] > 0, (
         "total is not the sum of the other four."
     )
-    # 2 · 3 · 100000007², more digits than a float has
-    answer = _flops(student, 1, 100_000_007, 3, 3, 1, keys=("scores",))
-    _assert_count(answer, "scores", 60_000_008_400_000_294)
+    # as the square of the length: more digits than a float has
+    short, long = (
+        _flops(student, 1, n, 3, 3, 1, keys=("scores",)) for n in (1, 100_000_007)
+    )
+    assert long["scores"] == short["scores"] * 100_000_007**2, (
+        "'scores' of a long sequence is not exact."
+    )
 
 
 @points(1)

@@ -170,10 +170,10 @@ def test_half_precision_stays_half_precision(student, reference):
     x, w, w_heads = (
         randn(2, 5, 6),
         randn(6, 4),
-        1e60 * randn(2, 2, 6),
+        1e60 * randn(1, 4, 6),
     )  # not for float32
-    y = student.multi_head_sum(x, w, w, w, w_heads, 2)
-    assert_close(y / 1e60, reference.multi_head_sum(x, w, w, w, w_heads, 2) / 1e60)
+    y = student.multi_head_sum(x, w, w, w, w_heads, 1)
+    assert_close(y / 1e60, reference.multi_head_sum(x, w, w, w, w_heads, 1) / 1e60)
 
 
 @points(1)
