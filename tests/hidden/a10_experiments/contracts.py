@@ -246,9 +246,9 @@ contract(
 
 
 def _fits(sizes, losses, new_size, floor=0.0):
-    return (
-        len(set(sizes)) > 1 and len(sizes) == len(losses) and min(losses) > floor + 1e-3
-    )
+    """Not a level line, whose slope is rounding, nor one so steep that a forecast overflows."""
+    is_line = len(sizes) == len(losses) and max(sizes) >= 1.5 * min(sizes)
+    return is_line and len(set(losses)) > 1 and min(losses) > floor + 1e-3
 
 
 def _as_many_losses(call):
