@@ -39,8 +39,10 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None):
         (x @ w).reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
         for w in (w_q, w_k, w_v)
     )
-    wide = torch.promote_types(x.dtype, torch.float32)  # float16 has no score above 65504
-    scores = q.to(wide) @ k.to(wide).transpose(-2, -1) / math.sqrt(width // num_heads)  # [B, H, N, N]
+    # float16 has no score above 65504
+    wide = torch.promote_types(x.dtype, torch.float32)
+    scores = q.to(wide) @ k.to(wide).transpose(-2, -1)  # [B, H, N, N]
+    scores = scores / math.sqrt(width // num_heads)
     if mask is None:
         mask = torch.ones(length, length, dtype=torch.bool)
     if mask.dim() == 3:

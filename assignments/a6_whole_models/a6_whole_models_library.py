@@ -75,8 +75,10 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
         return y.reshape(y.shape[0], y.shape[1], num_heads, -1).transpose(1, 2)
 
     q, k, v = split(x @ w_q), split(source @ w_k), split(source @ w_v)
-    wide = torch.promote_types(x.dtype, torch.float32)  # float16 has no score above 65504
-    scores = q.to(wide) @ k.to(wide).transpose(-2, -1) / math.sqrt(q.shape[-1])  # [B, H, N_q, N_k]
+    # float16 has no score above 65504
+    wide = torch.promote_types(x.dtype, torch.float32)
+    scores = q.to(wide) @ k.to(wide).transpose(-2, -1)  # [B, H, N_q, N_k]
+    scores = scores / math.sqrt(q.shape[-1])
     if mask is None:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
     if mask.dim() == 3:

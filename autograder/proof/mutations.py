@@ -80,44 +80,6 @@ def _comparison(node: ast.Compare, parents: Parents) -> Mutations:
     sizes = node.comparators[0]
     if len(node.ops) == 1 and isinstance(sizes, ast.Tuple):
         yield from _shorter_tuple(node, sizes, parents)
-    is_inequality = len(node.ops) == 1 and isinstance(node.ops[0], ast.NotEq)
-    if is_inequality and _is_check(node, parents):
-        yield from _broadcast_size(node)
-
-
-def _broadcast_size(node: ast.Compare) -> Mutations:
-    """A refusal of unequal sizes that lets through what broadcasts: a size of 1, or more axes."""
-    left, right = _text(node.left), _text(node.comparators[0])
-    if _is_shape(node.left) or _is_shape(node.comparators[0]):
-        yield node, f"{left}[-1:] != {right}[-1:]"
-        sizes_of_one = f"any(a not in (1, b) for a, b in zip({left}, {right}))"
-        yield node, f"len({left}) != len({right}) or {sizes_of_one}"
-    elif not _is_number(node.left) and not _is_number(node.comparators[0]):
-        yield node, f"{left} not in (1, {right})"
-        yield node, f"{right} not in (1, {left})"
-
-
-def _is_shape(node: ast.expr) -> bool:
-    """Whether an expression is a whole shape, or some sizes of it in a row."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
-        node = node.value
-    if isinstance(node, ast.Call):
-        return _called_name(node) in ("list", "tuple")
-    if isinstance(node, ast.Attribute):
-        return node.attr == "shape"
-    return isinstance(node, ast.Tuple | ast.List)
-
-
-def _least_size(node: ast.Call, parents: Parents) -> Mutations:
-    """A refusal of several sizes, `min(a, b) < 1`, that looks at all but one of them, or at their
-    product alone.
-    """
-    if _called_name(node) != "min" or not _is_check(node, parents):
-        return
-    if len(node.args) > 1 and not node.keywords:
-        for arguments in _each_left_out(node.args):
-            yield node, _text(node, args=[*arguments, arguments[-1]])
-        yield node, " * ".join(f"({_text(argument)})" for argument in node.args)
 
 
 def _shorter_tuple(
@@ -152,21 +114,6 @@ def _condition(node: ast.BoolOp) -> Mutations:
             yield node, _text(values[0])
         else:
             yield node, _text(node, values=values)
-    yield from _product_below(node)
-
-
-def _product_below(node: ast.BoolOp) -> Mutations:
-    """A refusal of numbers below a limit, `a < 1 or b < 1`, by their product alone."""
-    factors, limits = [], set()
-    for test in node.values:
-        if not isinstance(test, ast.Compare) or len(test.ops) > 1:
-            return
-        if not isinstance(test.ops[0], ast.Lt) or not _is_number(test.comparators[0]):
-            return
-        factors.append(f"({_text(test.left)})")
-        limits.add(_text(test.comparators[0]))
-    if isinstance(node.op, ast.Or) and len(limits) == 1:
-        yield node, f"{' * '.join(factors)} < {limits.pop()}"
 
 
 def _number(node: ast.expr, parents: Parents) -> Mutations:
@@ -407,7 +354,6 @@ _STATEMENTS = (
 )
 _CONTEXT_MUTATORS: tuple[tuple[Any, Callable[[Any, Parents], Mutations]], ...] = (
     (ast.Compare, _comparison),
-    (ast.Call, _least_size),
     ((ast.Constant, ast.UnaryOp), _number),
     ((ast.Name, ast.Attribute), _name),
     (_STATEMENTS, _statement),

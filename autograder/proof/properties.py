@@ -60,7 +60,6 @@ def list_properties(
     yield from _of_arguments(arguments)
     yield from _of_results(results, arguments)
     yield from _of_types(results)
-    yield from _of_counts(results, arguments)
     if parameters:
         yield from _of_settings(parameters, arguments)
         yield from _of_masks(arguments)
@@ -127,11 +126,6 @@ def _of_results(
         yield "squeezes its result", _handing_over("of_tensors(torch.Tensor.squeeze)")
     if floats and any(tensor.is_floating_point() for tensor in inputs):
         yield "detaches its result", _handing_over("of_tensors(torch.Tensor.detach)")
-        yield (
-            "returns float32 for half precision",
-            _handing_over("of_floats(single_for_half)"),
-        )
-        yield "computes in float32", "in_single_precision(function)"
     if floats:
         yield (
             "returns double precision",
@@ -182,23 +176,6 @@ def _of_types(results: Sequence[Any]) -> Iterator[Property]:
     for name, concerns, new in _TYPES:
         if any(map(concerns, all_leaves)):
             yield f"returns {name}", _handing_over(new)
-
-
-def _of_counts(
-    results: Sequence[Any],
-    arguments: Arguments,
-) -> Iterator[Property]:
-    """A count of numbers alone is exact, however large it is."""
-    values = leaves(list(arguments.values()))
-    has_tensors = any(map(is_tensor, values)) or bool(_arrays(values))
-    has_text = any(isinstance(value, str) for value in values)
-    if has_tensors or has_text:
-        return
-    if any(type(leaf) is int for leaf in leaves(list(results))):
-        yield (
-            "counts in floats",
-            _handing_over("of_type(int, whole_through_float)"),
-        )
 
 
 # --- settings
@@ -262,18 +239,10 @@ def _neutral_values(
 
 def _of_masks(arguments: Arguments) -> Iterator[Property]:
     first_values = next(iter(arguments.values()), [])
-    ranks = [tensor.dim() for tensor in _tensors(list(first_values))]
-    has_four_axes = max(ranks, default=0) > 3
+    has_four_axes = any(tensor.dim() > 3 for tensor in _tensors(list(first_values)))
     for name, values in arguments.items():
         masks = [value for value in values if is_tensor(value)]
-        if not any(dtype_name(mask.dtype) == "bool" for mask in masks):
-            continue
-        if max(ranks, default=0) > 2:
-            yield (
-                f"reads {name} as one row a sentence",
-                f"reading_one_row_a_sentence(function, {name!r})",
-            )
-        if has_four_axes:
+        if has_four_axes and any(dtype_name(mask.dtype) == "bool" for mask in masks):
             yield (
                 f"lines {name} up from the left",
                 f"lining_up_from_the_left(function, {name!r})",

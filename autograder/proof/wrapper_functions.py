@@ -214,56 +214,6 @@ def counting_once(function: Function) -> Function:
     return answer
 
 
-def reading_one_row_a_sentence(function: Function, name: str) -> Function:
-    """A mask of two axes counts as one row a sentence, where its first size is the batch's: so read
-    all who look at sizes to see what the axes of a mask mean.
-    """
-
-    def add_axis(arguments: dict[str, Any]) -> None:
-        mask = arguments[name]
-        first = tensors(list(arguments.values()))[0]
-        is_matrix = is_tensor(mask) and mask.dim() == 2 and first.dim() > 2
-        if is_matrix and mask.shape[0] == first.shape[0]:
-            arguments[name] = mask.unsqueeze(1)
-
-    return with_arguments(function, add_axis)
-
-
-# --- precision
-
-
-def in_single_precision(function: Function) -> Function:
-    """Computes in float32 what is float64, and hands float64 over."""
-
-    def narrow(leaf: Any) -> Any:
-        return leaf.float() if leaf.dtype == torch.float64 else leaf
-
-    def widen(leaf: Any) -> Any:
-        return leaf.double() if leaf.dtype == torch.float32 else leaf
-
-    @functools.wraps(function)
-    def answer(*values: Any, **keywords: Any) -> Any:
-        arguments = [*values, *keywords.values()]
-        if not any(tensor.dtype == torch.float64 for tensor in tensors(arguments)):
-            return function(*values, **keywords)
-        narrowed = mapped(of_tensors(narrow), list(values))
-        result = function(*narrowed, **mapped(of_tensors(narrow), keywords))
-        return mapped(of_tensors(widen), result)
-
-    return answer
-
-
-def whole_through_float(number: int) -> int:
-    """The whole number after a step as a float, which has no odd numbers above 2⁵³."""
-    return int(float(number))
-
-
-def single_for_half(tensor: Any) -> Any:
-    """The tensor as float32, if it is in half precision."""
-    is_half = tensor.dtype in (torch.float16, torch.bfloat16)
-    return tensor.float() if is_half else tensor
-
-
 # --- memory between calls
 
 

@@ -1505,11 +1505,11 @@ def tuning_costs(params, method, names=(), rank=0):
     """Numbers and bytes of fine-tuning.
 
     Args:
-        params: as in lora_adapters, tensors of one dtype. A tensor that stands in several
-            places counts in each of them.
+        params: as in lora_adapters, tensors of one dtype. A tensor that stands in
+            several places counts in each of them.
         method: "full", "last" or "lora".
-        names, rank: of the adapters, as in lora_adapters, for "lora"; a rank is at least
-            1.
+        names, rank: of the adapters, as in lora_adapters, for "lora"; a rank is at
+            least 1.
 
     Returns:
         dict of int: trained, how many numbers are trained; weights, bytes of all
@@ -1595,8 +1595,8 @@ ADAPTED = ["w_q", "w_v"]
 
 
 def gpt2_costs(method):
-    """What you say of GPT-2's small model. Its twelve blocks are one dict here, and each place
-    counts.
+    """What you say of GPT-2's small model. Its twelve blocks are one dict here, and
+    each place counts.
     """
     return tuning_costs(GPT2, method, ADAPTED, rank=8)
 

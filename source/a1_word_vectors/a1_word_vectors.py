@@ -605,8 +605,8 @@ def skip_gram_probabilities(center, context_table):
 
     Returns:
         [V] in the dtype of center: the softmax of the dot products over the whole
-        vocabulary. Large scores do not overflow. Half precision is computed in
-        float32, the products too.
+        vocabulary. Large scores do not overflow. Half precision computes the softmax
+        in float32.
 
     Raises:
         ValueError: the rows of the table are not as long as center. The message names

@@ -957,9 +957,9 @@ def first_leak(fn, x):
     Returns:
         the smallest i for which row i of fn(x) changes when tokens after i change, as a
         Python int; None where no row does. A leak moves its row by at least 1e-3 of the
-        row's largest entry, before or after, when the later tokens are replaced by independent random
-        numbers of size 1; rounding alone moves a row by less than 1e-9 of it. Rows may
-        be of any size.
+        row's largest entry, before or after, when the later tokens are replaced by
+        independent random numbers of size 1; rounding alone moves a row by less than
+        1e-9 of it. Rows may be of any size.
     """
     ### BEGIN SOLUTION
     # a seed of its own: with 0 the noise may be x itself, and replaces nothing

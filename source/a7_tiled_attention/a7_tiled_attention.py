@@ -848,8 +848,8 @@ def softmax_rows(x):
     Returns:
         [M, N], rows that sum to 1, in the dtype of x: a new tensor; float16 is computed
         in float32, the difference to the maximum too, and rounded once, to the nearest
-        number that float16 has (a weight below 0.00048 comes out within 1e-7 of it). The
-        kernel loads each element of x once and stores each weight once. The wrapper
+        number that float16 has (a weight below 0.00048 comes out within 1e-7 of it).
+        The kernel loads each element of x once and stores each weight once. The wrapper
         allocates and rearranges, and computes nothing itself.
     """
     ### BEGIN SOLUTION

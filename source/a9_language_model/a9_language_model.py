@@ -708,8 +708,7 @@ def gelu(x):
         x: [...], floating point.
 
     Returns:
-        [...] in the dtype of x, float64 within 1e-12; half precision is computed in
-        float32.
+        [...] in the dtype of x; half precision is computed in float32.
     """
     ### BEGIN SOLUTION
     wide = x if x.dtype in (torch.float32, torch.float64) else x.float()

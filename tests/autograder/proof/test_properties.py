@@ -26,15 +26,11 @@ from autograder.proof.wrapper_functions import (
     as_share,
     counting_once,
     ignoring,
-    in_single_precision,
     keeping_answers,
     lining_up_from_the_left,
     no_larger_than_sizes,
-    reading_one_row_a_sentence,
     remembering,
     sharing_state,
-    single_for_half,
-    whole_through_float,
 )
 from autograder.proof.wrappers import observe, reachable_names
 from autograder.suite.calls import Call, CallLog
@@ -141,54 +137,6 @@ def test_a_setting_counts_for_nothing_beside_another() -> None:
     assert absent(1, 5) == (1, None, 1.0)
     assert absent(1, top=5, share=0.5) == (1, 5, 0.5)
     assert as_share(described, "share", "x")(4.0, share=0.5) == (4.0, None, 2.0)
-
-
-def test_a_mask_of_two_axes_is_read_as_one_row_a_sentence() -> None:
-    def shape(q: torch.Tensor, mask: torch.Tensor) -> tuple[int, ...]:
-        return tuple(mask.shape)
-
-    reading = reading_one_row_a_sentence(shape, "mask")
-    q = torch.zeros(4, 4, 3)
-    assert reading(q, torch.ones(4, 4).bool()) == (4, 1, 4)
-    assert reading(q[:2], torch.ones(4, 4).bool()) == (4, 4)
-    assert reading(q[0], torch.ones(4, 4).bool()) == (4, 4)
-
-
-def test_double_precision_goes_through_float32() -> None:
-    def total(x: torch.Tensor) -> torch.Tensor:
-        return x.sum()
-
-    narrow = in_single_precision(total)
-    x = torch.tensor([1e8, 1.0], dtype=torch.float64)
-    assert narrow(x).item() == 1e8
-    assert narrow(x).dtype == torch.float64
-    assert narrow(x.half()).dtype == torch.float16
-
-
-def test_counts_and_half_precision_take_another_type_on_the_way() -> None:
-    assert whole_through_float(2**53 + 1) == 2**53
-    assert single_for_half(torch.ones(1).bfloat16()).dtype == torch.float32
-    assert single_for_half(torch.ones(1).double()).dtype == torch.float64
-
-
-def test_counts_are_made_in_floats_where_numbers_alone_come_in() -> None:
-    source = "def double(n):\n    return 2 * n\n"
-    scope: dict[str, Any] = {}
-    exec(source, scope)
-    for argument, expected in ((3, True), ([3], True), ("3", False)):
-        call = Call("double", (argument,), {}, result=6)
-        reached = reachable_names([source], [])
-        (observed,) = observe([call], CallLog(scope).signature, reached)
-        names = [name for name, _ in observed.properties]
-        assert ("counts in floats" in names) is expected
-
-
-def test_a_modules_function_leads_to_no_helper_of_its_name() -> None:
-    own = "def pairs(x):\n    return torch.tensor(x)\n"
-    helper = "def tensor(x):\n    return torch.softmax(x, 0)\n"
-    assert "softmax" not in reachable_names([own], [helper])("pairs").everywhere
-    calling = own.replace("torch.", "")
-    assert "softmax" in reachable_names([calling], [helper])("pairs").everywhere
 
 
 def test_a_mask_lines_up_from_the_left_and_a_number_has_a_limit() -> None:

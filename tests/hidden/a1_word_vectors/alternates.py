@@ -84,12 +84,11 @@ def with_matrix_products(u, v):
 
 
 @alternate("cosine_similarity")
-def in_single_precision_at_least(u, v):
+def in_single_precision(u, v):
     if u.shape[-1] != v.shape[-1]:
         raise ValueError(f"features: {u.shape[-1]} and {v.shape[-1]}")
-    wide = torch.promote_types(u.dtype, torch.float32)
-    a = torch.nn.functional.normalize(u.to(wide), dim=-1, eps=torch.finfo(wide).tiny)
-    b = torch.nn.functional.normalize(v.to(wide), dim=-1, eps=torch.finfo(wide).tiny)
+    a = torch.nn.functional.normalize(u.float(), dim=-1, eps=1e-30)
+    b = torch.nn.functional.normalize(v.float(), dim=-1, eps=1e-30)
     return (a * b).sum(dim=-1).to(u.dtype)
 
 
@@ -219,8 +218,8 @@ def one_row_at_a_time(z, dim=-1):
 
 
 @alternate("softmax")
-def in_the_wider_of_two_dtypes(z, dim=-1):
-    wide = z.to(torch.promote_types(z.dtype, torch.float32))
+def everything_in_single_precision(z, dim=-1):
+    wide = z.float()
     top = wide.detach().amax(dim, keepdim=True).nan_to_num(nan=math.nan, neginf=0.0)
     powers = (wide - top).exp()
     total = powers.sum(dim, keepdim=True)
@@ -234,18 +233,14 @@ def in_the_wider_of_two_dtypes(z, dim=-1):
 def with_einsum(center, context_table):
     if center.shape[0] != context_table.shape[1]:
         raise ValueError(f"{center.shape[0]} and {context_table.shape[1]} features")
-    wide = torch.promote_types(center.dtype, torch.float32)
-    scores = torch.einsum("vd,d->v", context_table.to(wide), center.to(wide))
-    return softmax(scores, dim=0).to(center.dtype)
+    return softmax(torch.einsum("vd,d->v", context_table, center), dim=0)
 
 
 @alternate("skip_gram_probabilities")
 def as_a_row_times_the_transpose(center, context_table):
     if center.shape[0] != context_table.shape[1]:
         raise ValueError(f"{center.shape[0]} and {context_table.shape[1]} features")
-    if center.dtype.itemsize > 2:
-        return softmax(center[None] @ context_table.T)[0]
-    return softmax(center[None].float() @ context_table.float().T)[0].to(center.dtype)
+    return softmax(center[None] @ context_table.T)[0]
 
 
 @alternate("skip_gram_probabilities")
@@ -258,11 +253,10 @@ def written_out(center, context_table):
 
 
 @alternate("skip_gram_probabilities")
-def probabilities_in_single_precision_at_least(center, context_table):
+def probabilities_in_single_precision(center, context_table):
     if center.shape[0] != context_table.shape[1]:
         raise ValueError(f"{center.shape[0]} and {context_table.shape[1]} features")
-    wide = torch.promote_types(center.dtype, torch.float32)
-    return softmax(context_table.to(wide) @ center.to(wide)).to(center.dtype)
+    return softmax(context_table.float() @ center.float()).to(center.dtype)
 
 
 # --- skip_gram_pairs
@@ -361,7 +355,7 @@ def the_right_score_is_a_dot_product(
 @alternate("skip_gram_loss")
 def picks_with_one_hot(center_ids, context_ids, center_table, context_table):
     _refuse_pairs(center_ids, context_ids, center_table, context_table)
-    scores = center_table[center_ids].double() @ context_table.T.double()
+    scores = (center_table[center_ids] @ context_table.T).double()
     shifted = scores - scores.max(dim=1, keepdim=True).values
     logs = shifted - shifted.exp().sum(dim=1, keepdim=True).log()
     return (

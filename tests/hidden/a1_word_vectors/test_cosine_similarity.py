@@ -120,12 +120,10 @@ def test_gradients_flow_to_both_vectors(student, reference):
 @points(1)
 def test_short_vectors_are_no_special_case(student, reference):
     """A vector of length 10⁻¹⁰ has a direction like any other. A small number in the denominator
-    outweighs it. float64 has room for 10⁶⁰ as well.
+    outweighs it.
     """
     u = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-10], [1e-20], [1.0]])
     v = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-10], [1e-6], [1e-10]])
-    assert_close(student.cosine_similarity(u, v), reference.cosine_similarity(u, v))
-    u, v = 1e60 * randn(5, 4), 1e-60 * randn(5, 4)  # neither fits float32
     assert_close(student.cosine_similarity(u, v), reference.cosine_similarity(u, v))
 
 
@@ -169,16 +167,10 @@ def test_inputs_are_left_alone(student, reference):
 
 @points(0.5)
 def test_vectors_of_different_lengths_are_refused(student):
-    """A vector of 3 features and one of 5 have no angle: ValueError, with both numbers. A single
-    number does not stand for three.
-    """
+    """A vector of 3 features and one of 5 have no angle: ValueError, with both numbers."""
     assert_refused(
         student.cosine_similarity, zeros(2, 3) + 1, zeros(2, 5) + 1, sizes=(3, 5)
     )
     assert_refused(
         student.cosine_similarity, zeros(2, 5) + 1, zeros(2, 3) + 1, sizes=(3, 5)
     )
-    for width, other in ((3, 1), (1, 3)):
-        assert_refused(
-            student.cosine_similarity, randn(2, width), randn(2, other), sizes=(3, 1)
-        )

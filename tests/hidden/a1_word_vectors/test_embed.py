@@ -76,8 +76,6 @@ def test_dtype_and_values_are_kept(student, reference):
     """The rows come out as they are, in the table's dtype; the table may be a transposed view."""
     table, ids = randn(3, 6, dtype=torch.float16).T, tensor([[5, 0]])
     assert_close(call_twice(student.embed, table, ids), reference.embed(table, ids))
-    table = 1e60 * randn(6, 3)  # more than float32 holds
-    assert_close(student.embed(table, ids), reference.embed(table, ids))
 
 
 @points(1)

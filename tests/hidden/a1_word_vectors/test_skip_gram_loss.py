@@ -139,10 +139,7 @@ def test_no_loop_over_the_pairs(student):
 
 @points(0.5)
 def test_dtype_in_is_dtype_out(student, reference):
-    """float32 tables give a float32 loss, float16 tables a float16 loss. The logarithm of exp(900)
-    + exp(900) is 900 + ln 2, and float16 has no such number: compute in float32. 300 · 300 is more
-    than float16 holds, and 10⁶⁰ more than float32.
-    """
+    """float32 tables give a float32 loss, float16 tables a float16 loss. The logarithm of exp(900) + exp(900) is 900 + ln 2, and float16 has no such number: compute in float32."""
     for dtype in (torch.float16, torch.bfloat16):
         twins = tensor([[30.0, 0.0], [30.0, 0.0]]).to(dtype)
         loss = student.skip_gram_loss(tensor([0]), tensor([1]), twins, twins)
@@ -159,12 +156,6 @@ def test_dtype_in_is_dtype_out(student, reference):
             reference.skip_gram_loss(a, b, *tables),
             atol=atol,
         )
-    long, short = 1e60 * randn(6, 3), 1e-60 * randn(6, 3)  # neither fits float32
-    expected = reference.skip_gram_loss(a, b, long, short)
-    assert_close(student.skip_gram_loss(a, b, long, short), expected)
-    long = tensor([[300.0, 0.0], [300.0, 5.0]]).half()
-    loss = student.skip_gram_loss(tensor([0]), tensor([1]), long, long)
-    assert_close(loss, tensor(math.log(2)).half(), atol=4e-3)
 
 
 @points(0.5)
@@ -181,7 +172,7 @@ def test_the_tables_are_left_alone(student, reference):
 @points(0.5)
 def test_pairs_need_two_words_and_rows_one_length(student):
     """Three center words and five context words make no pairs; rows of 3 and of 5 features have no
-    dot product. One word is no context of all, nor one feature of three.
+    dot product.
     """
     table = randn(7, 3)
     assert_refused(
@@ -203,13 +194,6 @@ def test_pairs_need_two_words_and_rows_one_length(student):
         table,
         sizes=(3, 5),
     )
-    for centers, contexts, sizes in (((1,), (5,), (1, 5)), ((5,), (1,), (5, 1))):
-        pair = randint(0, 7, centers), randint(0, 7, contexts)
-        assert_refused(student.skip_gram_loss, *pair, table, table, sizes=sizes)
-    rows = randint(0, 7, (3, 5)), randint(0, 7, (5,))
-    assert_refused(student.skip_gram_loss, *rows, table, table, sizes=(3, 5))
-    for tables in ((table, randn(7, 1)), (randn(7, 1), table)):
-        assert_refused(student.skip_gram_loss, ids, ids, *tables, sizes=(3, 1))
 
 
 @points(0.5)

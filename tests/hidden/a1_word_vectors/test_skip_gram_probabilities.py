@@ -74,9 +74,7 @@ def test_gradients_flow_to_center_and_table(student, reference):
 
 @points(0.5)
 def test_dtype_in_is_dtype_out(student, reference):
-    """float32 stays float32, float16 stays float16, with scores of 2000 and with 70000 words too.
-    300 · 300 is more than float16 holds, and 10⁶⁰ more than float32.
-    """
+    """float32 stays float32, float16 stays float16, with scores of 2000 and with 70000 words too."""
     for dtype, atol in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
         center, table = randn(5, dtype=dtype), randn(7, 5, dtype=dtype)
         expected = reference.skip_gram_probabilities(center, table)
@@ -93,18 +91,6 @@ def test_dtype_in_is_dtype_out(student, reference):
     assert_close(
         many[:2], torch.full((2,), 1 / 70_000).half(), what="the shares of 70000 words"
     )
-    center = tensor([300.0, 0.0]).half()
-    table = tensor([[300.0, 2.0], [300.0, -7.0]]).half()
-    shares = student.skip_gram_probabilities(center, table)
-    assert_close(shares, torch.full((2,), 0.5).half(), atol=1e-3)
-    center, table = tensor([1.0, 1.0]), tensor([[256.0, 1.0], [256.0, 0.0]])
-    # scores of 257 and 256, and bfloat16 has no 257
-    shares = student.skip_gram_probabilities(center.bfloat16(), table.bfloat16())
-    expected = reference.skip_gram_probabilities(center, table).bfloat16()
-    assert_close(shares, expected, atol=8e-3)
-    center, table = 1e60 * randn(5), 1e-60 * randn(7, 5)  # neither fits float32
-    expected = reference.skip_gram_probabilities(center, table)
-    assert_close(student.skip_gram_probabilities(center, table), expected)
 
 
 @points(0.5)
@@ -120,5 +106,3 @@ def test_rows_of_another_length_are_refused(student):
     """A table whose rows are not as long as the center vector: ValueError with both lengths."""
     assert_refused(student.skip_gram_probabilities, randn(3), randn(7, 5), sizes=(3, 5))
     assert_refused(student.skip_gram_probabilities, randn(5), randn(7, 3), sizes=(3, 5))
-    assert_refused(student.skip_gram_probabilities, randn(1), randn(7, 5), sizes=(1, 5))
-    assert_refused(student.skip_gram_probabilities, randn(5), randn(7, 1), sizes=(5, 1))

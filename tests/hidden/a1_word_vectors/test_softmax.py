@@ -53,7 +53,7 @@ def test_dim_says_what_sums_to_one(student, reference):
     assert_close(student.softmax(randn(1, 1, 1), dim=2), tensor([[[1.0]]]))
 
 
-@points(1.5)
+@points(2)
 def test_large_scores_do_not_overflow(student, reference):
     """exp(1000) is inf, and inf/inf is NaN. Which number can be taken away from all scores without
     any change? The last rows are (2000, 1999, 0, 0, 0, 0): neither the smallest score will do nor
@@ -67,16 +67,6 @@ def test_large_scores_do_not_overflow(student, reference):
         share = math.e / (math.e + 1)
         expected = tensor([share, 1 - share, 0.0, 0.0, 0.0, 0.0]).to(dtype)
         assert_close(student.softmax(row), expected, atol=1e-3)
-
-
-@points(0.5)
-def test_double_precision_keeps_its_digits(student):
-    """10⁹ and 10⁹ + 1 are one number in float32 and two in float64: the difference is what the
-    softmax is made of. Only half precision is computed in another dtype.
-    """
-    share = math.e / (math.e + 1)
-    scores = tensor([1e9 + 1, 1e9, 0.0])
-    assert_close(student.softmax(scores), tensor([share, 1 - share, 0.0]))
 
 
 @points(0.5)

@@ -176,11 +176,10 @@ def attends_sentence_by_sentence(scores, states):
 
 
 @alternate("attend")
-def attends_in_float32_at_least(scores, states):
+def attends_in_float32(scores, states):
     _refuse_unless(scores.shape == states.shape[:2], scores, states)
-    wide = torch.promote_types(scores.dtype, torch.float32)
-    weights = scores.to(wide).softmax(-1)
-    context = (weights.unsqueeze(-1) * states.to(wide)).sum(dim=-2)
+    weights = scores.float().softmax(-1)
+    context = (weights.unsqueeze(-1) * states.float()).sum(dim=-2)
     return context.to(states.dtype), weights.to(scores.dtype)
 
 
@@ -297,12 +296,8 @@ def single_key_by_key(q, k, v):
 @alternate("single_query_attention")
 def single_as_one_row_of_many(q, k, v):
     _refuse_unless(_single_fits(q, k, v), q, k, v)
-    dtype = v.dtype
-    q, k, v = (
-        part.to(torch.promote_types(part.dtype, torch.float32)) for part in (q, k, v)
-    )
-    scores = (q[None] / q.shape[0] ** 0.25) @ (k / q.shape[0] ** 0.25).T
-    return (torch.exp(torch.log_softmax(scores, dim=1)) @ v)[0].to(dtype)
+    scores = (q[None].float() / q.shape[0] ** 0.25) @ (k.float() / q.shape[0] ** 0.25).T
+    return (torch.exp(torch.log_softmax(scores, dim=1)) @ v.float())[0].to(v.dtype)
 
 
 # ---------------------------------------------------------------------------------------
@@ -341,8 +336,7 @@ def weights_by_broadcast_products(q, k):
 @alternate("attention_weights")
 def weights_by_keys_first(q, k):
     _refuse_unless(q.shape[-1] == k.shape[-1], q, k)
-    wide = torch.promote_types(q.dtype, torch.float32)
-    e = k.to(wide) @ q.to(wide).mT / math.sqrt(k.shape[-1])
+    e = k.float() @ q.float().mT / math.sqrt(k.shape[-1])
     return torch.softmax(e, dim=-2).mT.to(q.dtype)
 
 

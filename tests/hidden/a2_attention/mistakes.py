@@ -183,18 +183,6 @@ def buffer_in_the_default_dtype(): ...
 
 @mistake(
     "rnn_encode",
-    hint="A size of 1 gets past your checks and broadcasts: one bias for all units, one start for "
-    "all sentences. Compare each shape with the one that is asked for.",
-    replace=(
-        "b.shape != (hidden,) or h0.shape != (batch, hidden)",
-        "b.shape[-1] not in (1, hidden) or h0.shape[-1] != hidden or len(h0) not in (1, batch)",
-    ),
-)
-def lets_a_bias_and_a_start_broadcast(): ...
-
-
-@mistake(
-    "rnn_encode",
     hint="The caller's h0 is another tensor after your call. copy_ and other names with _ "
     "write in place.",
     replace=(

@@ -67,7 +67,7 @@ def test_equal_widths(student, reference):
 @points(0.5)
 def test_views_in_single_precision(student, reference):
     """float32 in, float32 out, and the memory of states may run the other way: only its shape [B,
-    T, H] counts. float16 stays float16, and float64 has no step in float32.
+    T, H] counts.
     """
     arguments = [a.float() for a in inputs(b=3, t=2)]
     arguments[1] = randn(2, 3, 4).float().transpose(0, 1)
@@ -76,13 +76,6 @@ def test_views_in_single_precision(student, reference):
         reference.additive_scores(*arguments),
         atol=1e-4,
     )
-    half = [a.half() for a in arguments]
-    assert_close(
-        student.additive_scores(*half), reference.additive_scores(*half), atol=0.1
-    )
-    long = [*inputs(b=3, t=2)[:4], 1e60 * randn(7)]  # not for float32
-    scores = student.additive_scores(*long)
-    assert_close(scores / 1e60, reference.additive_scores(*long) / 1e60)
 
 
 @points(0.5)
@@ -122,7 +115,7 @@ def test_all_positions_are_scored_at_once(student):
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
     """Each matrix must take the width of its own state to that of v, and every sentence needs a
-    state of its own. A size of 1 broadcasts and is wrong all the same.
+    state of its own.
     """
     state, states, w_state, w_states, v = inputs()
     assert_refused(
@@ -155,12 +148,3 @@ def test_sizes_that_cannot_match_are_refused(student):
         v,
         sizes=(2, 5),
     )
-    for wrong, sizes in (
-        ((state[:1], states, w_state, w_states, v), (1, 2)),
-        ((state, states[:1], w_state, w_states, v), (2, 1)),
-        ((state, states, randn(1, 7), w_states, v), (3, 1)),
-        ((state, states, randn(3, 1), w_states, v), (1, 7)),
-        ((state, states, w_state, randn(1, 7), v), (4, 1)),
-        ((state, states, w_state, randn(4, 1), v), (1, 7)),
-    ):
-        assert_refused(student.additive_scores, *wrong, sizes=sizes)

@@ -120,8 +120,7 @@ def test_gradients_reach_scores_and_states(student, reference):
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out, both results; only the softmax inside is computed in float32: scores
-    of 2000 and 70000 positions are no reason for it to fail. And float64 in float64: 10⁶⁰ is more
-    than float32 holds.
+    of 2000 and 70000 positions are no reason for it to fail.
     """
     scores, states = randn(2, 5).half(), randn(2, 5, 3).half()
     mine, theirs = student.attend(scores, states), reference.attend(scores, states)
@@ -138,19 +137,12 @@ def test_half_precision_stays_half_precision(student, reference):
         torch.zeros(1, 70_000).half(), torch.zeros(1, 70_000, 1).half()
     )
     assert_close(weights[0, :2], torch.full((2,), 1 / 70_000).half(), what="weights")
-    scores, states = randn(2, 5), 1e60 * randn(2, 5, 3)  # more than float32 holds
-    context, _ = student.attend(scores, states)
-    expected, _ = reference.attend(scores, states)
-    assert_close(context / 1e60, expected / 1e60, what="context / 10⁶⁰")
 
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """One score per state: compare the shapes before mixing, and name the sizes in the ValueError.
-    One sentence's scores are not for all, nor one score for all states.
+    """One score per state: compare the shapes before mixing, and name the sizes in the
+    ValueError.
     """
     assert_refused(student.attend, randn(2, 5), randn(2, 6, 3), sizes=(5, 6))
     assert_refused(student.attend, randn(2, 7), randn(2, 6, 3), sizes=(7, 6))
-    assert_refused(student.attend, randn(1, 6), randn(2, 6, 3), sizes=(1, 2))
-    assert_refused(student.attend, randn(2, 6), randn(1, 6, 3), sizes=(2, 1))
-    assert_refused(student.attend, randn(2, 1), randn(2, 6, 3), sizes=(1, 6))

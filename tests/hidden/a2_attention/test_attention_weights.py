@@ -123,8 +123,7 @@ def test_transposed_views_are_welcome(student, reference):
 @points(0.5)
 def test_half_precision_in_half_precision_out(student, reference):
     """float16 in, float16 out, and float32 between: q · k = 90000 does not fit float16, the scaled
-    score does. Nor do the exponentials of 70000 scores, added up. And float64 in float64: 10⁶⁰ is
-    more than float32 holds.
+    score does. Nor do the exponentials of 70000 scores, added up.
     """
     q = torch.full((1, 9), 100.0).half()
     k = torch.full((2, 9), 100.0).half()
@@ -137,8 +136,6 @@ def test_half_precision_in_half_precision_out(student, reference):
     )
     many = student.attention_weights(zeros(1, 1).half(), zeros(70_000, 1).half())
     assert_close(many[:, :2], torch.full((1, 2), 1 / 70_000).half())
-    q, k = 1e60 * randn(2, 3), 1e-60 * randn(4, 3)  # neither fits float32
-    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
 
 
 @points(0.5)
@@ -156,12 +153,8 @@ def test_no_loop_over_queries_or_keys(student):
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Queries and keys meet in a dot product: compare their widths, and name both. A width of 1
-    broadcasts and is wrong all the same.
-    """
+    """Queries and keys meet in a dot product: compare their widths, and name both."""
     assert_refused(
         student.attention_weights, randn(2, 5, 3), randn(2, 6, 4), sizes=(3, 4)
     )
     assert_refused(student.attention_weights, randn(5, 7), randn(6, 2), sizes=(7, 2))
-    assert_refused(student.attention_weights, randn(5, 1), randn(6, 3), sizes=(1, 3))
-    assert_refused(student.attention_weights, randn(5, 3), randn(6, 1), sizes=(3, 1))

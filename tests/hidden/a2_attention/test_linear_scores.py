@@ -34,10 +34,9 @@ def test_the_state_stands_first(student, reference):
 
 
 @points(0.5)
-def test_one_position_in_single_precision_with_gradients(student, reference):
+def test_one_position_in_single_precision_with_gradients(student):
     """float32 in, float32 out, [1, 1] for one sentence of one position; a gradient for the state
-    and for states, whose memory may run the other way. float16 stays float16, and float64 has no
-    step in float32.
+    and for states, whose memory may run the other way.
     """
     state, states = (
         randn(1, 3).float().requires_grad_(),
@@ -59,13 +58,6 @@ def test_one_position_in_single_precision_with_gradients(student, reference):
         (state.detach().sum() + states.detach()[:, 0].sum()).view(1, 1),
         atol=1e-5,
     )
-    inputs = [randn(2, 3), randn(2, 5, 4), randn(7), tensor(0.3)]
-    half = [value.half() for value in inputs]
-    scores = student.linear_scores(*half)
-    assert_close(scores, reference.linear_scores(*half), atol=0.1)
-    long = [*inputs[:2], 1e60 * inputs[2], inputs[3]]  # not for float32
-    scores = student.linear_scores(*long) / 1e60
-    assert_close(scores, reference.linear_scores(*long) / 1e60)
 
 
 @points(0.5)
@@ -88,9 +80,7 @@ def test_an_equal_step_of_the_state_moves_all_scores_of_a_sentence_alike(student
 
 @points(0.5)
 def test_a_weight_of_the_wrong_length_is_refused(student):
-    """w has S + H entries, not more and not fewer: one for each feature of the pair. One weight is
-    not for all, and a matrix is no list.
-    """
+    """w has S + H entries, not more and not fewer: one for each feature of the pair."""
     assert_refused(
         student.linear_scores,
         randn(2, 3),
@@ -107,6 +97,3 @@ def test_a_weight_of_the_wrong_length_is_refused(student):
         tensor(0.0),
         sizes=(6, 3, 4),
     )
-    for wrong in (randn(1), randn(2, 7)):
-        arguments = randn(2, 3), randn(2, 5, 4), wrong, tensor(0.0)
-        assert_refused(student.linear_scores, *arguments)

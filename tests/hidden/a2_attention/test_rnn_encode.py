@@ -130,29 +130,19 @@ def test_the_input_may_be_a_transposed_view(student, reference):
 @points(0.5)
 def test_the_dtype_is_that_of_the_input(student, reference):
     """float64 in, float64 out, and the same for float32: anything that you create needs the dtype
-    of x. float16 too; and what is float64 has no step in float32.
+    of x.
     """
     arguments = inputs(b=2, t=3)
     for given in (arguments, [a.float() for a in arguments]):
         states = student.rnn_encode(*given)[0]
         assert_close(states, reference.rnn_encode(*given)[0], atol=9, what="states")
         assert states.std() > 1e-3, "All entries of the states are the same."
-    half = [a.half() for a in arguments]
-    states = student.rnn_encode(*half)[0]
-    assert_close(states, reference.rnn_encode(*half)[0], atol=9, what="states")
-    long = [
-        1e60 * arguments[0],
-        1e-60 * arguments[1],
-        *arguments[2:],
-    ]  # not for float32
-    states = student.rnn_encode(*long)[0]
-    assert_close(states, reference.rnn_encode(*long)[0], what="states")
 
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
     """Compare the sizes before you multiply, each with what it should be, and name them in the
-    ValueError. A size of 1 broadcasts and is wrong all the same.
+    ValueError.
     """
     x, w_x, w_h, b, h0 = inputs(d=3)
     for wrong, sizes in (
@@ -167,15 +157,5 @@ def test_sizes_that_cannot_match_are_refused(student):
         ((w_x, w_h, b, randn(6, 4)), (3, 6)),
         ((w_x, w_h, b, randn(2, 4)), (3, 2)),
         ((w_x, w_h, b, randn(3, 7)), (7, 4)),
-    ):
-        assert_refused(student.rnn_encode, x, *wrong, sizes=sizes)
-    for wrong, sizes in (
-        ((randn(1, 4), w_h, b, h0), (3, 1)),
-        ((w_x, randn(1, 4), b, h0), (4, 1)),
-        ((w_x, randn(4, 1), b, h0), (4, 1)),
-        ((w_x, w_h, randn(1), h0), (4, 1)),
-        ((w_x, w_h, randn(2, 4), h0), (2, 4)),
-        ((w_x, w_h, b, randn(1, 4)), (3, 1)),
-        ((w_x, w_h, b, randn(3, 1)), (4, 1)),
     ):
         assert_refused(student.rnn_encode, x, *wrong, sizes=sizes)

@@ -119,8 +119,7 @@ def test_scores_of_any_size(student, reference):
 @points(0.5)
 def test_half_precision_in_half_precision_out(student, reference):
     """float16 in, float16 out. q · k = 90000 does not fit float16, the scaled score does; nor do
-    the exponentials of 70000 scores, added up. And float64 in float64: 10⁶⁰ is more than float32
-    holds.
+    the exponentials of 70000 scores, added up.
     """
     q, k, v = randn(1, 3, 5).half(), randn(1, 4, 5).half(), randn(1, 4, 2).half()
     out = student.scaled_dot_product_attention(q, k, v)
@@ -140,10 +139,6 @@ def test_half_precision_in_half_precision_out(student, reference):
     q, k = far_apart(torch.float16)
     expected = reference.scaled_dot_product_attention(q, k, v)
     assert_close(student.scaled_dot_product_attention(q, k, v), expected, atol=4e-3)
-    q, k, v = randn(2, 3), randn(4, 3), 1e60 * randn(4, 2)  # more than float32 holds
-    mixture = student.scaled_dot_product_attention(q, k, v)
-    expected = reference.scaled_dot_product_attention(q, k, v)
-    assert_close(mixture / 1e60, expected / 1e60)
 
 
 @points(0.5)
@@ -164,7 +159,7 @@ def test_no_loop_over_queries_or_keys(student):
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
     """Every key needs a value; a ValueError names both counts. Widths of queries and keys must
-    agree as before. One value is not for all keys.
+    agree as before.
     """
     assert_refused(
         student.scaled_dot_product_attention,
@@ -187,6 +182,3 @@ def test_sizes_that_cannot_match_are_refused(student):
         randn(5, 4),
         sizes=(3, 7),
     )
-    for n_k, n_v in ((5, 1), (1, 5)):
-        arguments = randn(2, 3), randn(n_k, 3), randn(n_v, 4)
-        assert_refused(student.scaled_dot_product_attention, *arguments, sizes=(5, 1))

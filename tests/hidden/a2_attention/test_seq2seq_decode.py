@@ -189,7 +189,7 @@ def test_gradients_reach_states_start_and_words(student, reference):
 @points(1)
 def test_the_dtype_is_that_of_the_input(student, reference):
     """float64 in, float64 out, and the same for float32: the zeros of the first step and all that
-    you create. float16 too.
+    you create.
     """
     states, s0, targets, params = inputs(b=1)
     for cast in ("double", "float"):
@@ -202,19 +202,11 @@ def test_the_dtype_is_that_of_the_input(student, reference):
         assert_close(mine[0], theirs[0], atol=9, what="hidden")
         assert_close(mine[1], theirs[1], atol=9, what="weights")
         assert mine[0].std() > 1e-3, "All entries of the hidden states are the same."
-    half = [a.half() for a in (states, s0, targets)]
-    weights = {name: w.half() for name, w in params.items()}
-    hidden = student.seq2seq_decode(*half, weights)[0]
-    assert_close(
-        hidden, reference.seq2seq_decode(*half, weights)[0], atol=9, what="hidden"
-    )
 
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Words must fit w_y, and every sentence needs its states, its start and its words. A size of 1
-    broadcasts and is wrong all the same.
-    """
+    """Words must fit w_y, and every sentence needs its states, its start and its words."""
     states, s0, targets, params = inputs()
     assert_refused(
         student.seq2seq_decode, states, s0, randn(2, 4, 8), params, sizes=(3, 8)
@@ -233,10 +225,3 @@ def test_sizes_that_cannot_match_are_refused(student):
     assert_refused(
         student.seq2seq_decode, states, s0, randn(9, 4, 3), params, sizes=(2, 9)
     )
-    for wrong, sizes in (
-        ((states, s0, targets, {**params, "w_y": randn(1, 7)}), (1, 3)),
-        ((states, s0, targets, {**params, "w_y": randn(3, 1)}), (1, 7)),
-        ((states, s0, targets[:1], params), (1, 2)),
-        ((states, s0, targets[..., :1], params), (1, 3)),
-    ):
-        assert_refused(student.seq2seq_decode, *wrong, sizes=sizes)

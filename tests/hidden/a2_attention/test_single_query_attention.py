@@ -85,8 +85,7 @@ def test_gradients_reach_query_keys_and_values(student, reference):
 @points(0.5)
 def test_half_precision_in_half_precision_out(student, reference):
     """float16 in, float16 out; inside, scores of 90000 before the scale exceed float16 and must not
-    overflow, and 70000 equal keys have more weight together than float16 can add. And float64 in
-    float64: 10⁶⁰ is more than float32 holds.
+    overflow, and 70000 equal keys have more weight together than float16 can add.
     """
     q, k = (
         torch.full((9,), 100.0).half(),
@@ -102,16 +101,11 @@ def test_half_precision_in_half_precision_out(student, reference):
     assert_close(
         student.single_query_attention(nothing, many, many), many[0], atol=4e-3
     )
-    q, k, v = randn(3), randn(4, 3), 1e60 * randn(4, 2)  # more than float32 holds
-    mixture = student.single_query_attention(q, k, v)
-    assert_close(mixture / 1e60, reference.single_query_attention(q, k, v) / 1e60)
 
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """A query needs keys of its own width, and every key needs a value. A size of 1 broadcasts and
-    is wrong all the same.
-    """
+    """A query needs keys of its own width, and every key needs a value."""
     assert_refused(
         student.single_query_attention, randn(3), randn(5, 4), randn(5, 2), sizes=(3, 4)
     )
@@ -124,10 +118,3 @@ def test_sizes_that_cannot_match_are_refused(student):
     assert_refused(
         student.single_query_attention, randn(3), randn(5, 3), randn(4, 2), sizes=(5, 4)
     )
-    for q, k, v, sizes in (
-        (randn(1), randn(5, 3), randn(5, 2), (1, 3)),
-        (randn(3), randn(5, 1), randn(5, 2), (3, 1)),
-        (randn(3), randn(5, 3), randn(1, 2), (5, 1)),
-        (randn(3), randn(1, 3), randn(5, 2), (1, 5)),
-    ):
-        assert_refused(student.single_query_attention, q, k, v, sizes=sizes)

@@ -603,9 +603,8 @@ def evidence_with_any_past(n):
 
 @alternate("masked_softmax")
 def row_by_row_over_the_allowed_scores(scores, mask):
-    sizes = zip(reversed(mask.shape), reversed(scores.shape), strict=False)
-    if mask.dim() > scores.dim() or any(have not in (1, want) for have, want in sizes):
-        raise ValueError(f"scores {list(scores.shape)} and a mask {list(mask.shape)}")
+    if mask.shape[-1] not in (1, scores.shape[-1]):
+        raise ValueError(f"{scores.shape[-1]} keys but the mask has {mask.shape[-1]}")
     n = scores.shape[-1]
     rows = []
     for s, keep in zip(

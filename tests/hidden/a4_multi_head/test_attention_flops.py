@@ -115,13 +115,9 @@ def test_the_answer_is_whole_numbers_under_five_names(student):
     assert answer["total"] == sum(answer.values()) - answer["total"] > 0, (
         "total is not the sum of the other four."
     )
-    # as the square of the length: more digits than a float has
-    short, long = (
-        _flops(student, 1, n, 3, 3, 1, keys=("scores",)) for n in (1, 100_000_007)
-    )
-    assert long["scores"] == short["scores"] * 100_000_007**2, (
-        "'scores' of a long sequence is not exact."
-    )
+    # 2 · 3 · 7 · 100000005², more digits than a float has
+    answer = _flops(student, 3, 7, 100_000_005, 3, 33_333_335, keys=("output",))
+    _assert_count(answer, "output", 420_000_042_000_001_050)
 
 
 @points(1)

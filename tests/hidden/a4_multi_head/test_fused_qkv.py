@@ -73,11 +73,6 @@ def test_one_token_of_a_transposed_batch(student, reference):
             reference.fused_qkv(x, w_qkv, heads)[2],
             what="v",
         )
-    long = randn(2, 3, 5), 1e60 * randn(5, 12)  # more than float32 holds
-    for mine, theirs in zip(
-        student.fused_qkv(*long, 2), reference.fused_qkv(*long, 2), strict=True
-    ):
-        assert_close(mine / 1e60, theirs / 1e60)
 
 
 @points(1)

@@ -71,9 +71,7 @@ def test_equals_one_attention_a_head(student, reference):
 
 @points(1)
 def test_one_key_head_for_all_and_one_for_each(student, reference):
-    """The two ends: multi-query attention, and as many key heads as query heads. A mask [N, N] is
-    no row a sentence where there are as many sentences as tokens.
-    """
+    """The two ends: multi-query attention, and as many key heads as query heads."""
     q, k, v = randn(2, 5, 3, 7), randn(2, 5, 6, 7), randn(2, 5, 6, 7)
     f = student.grouped_query_attention
     assert_close(f(q, k, v), reference.masked_attention(q, k, v), what="H_kv = H")
@@ -82,10 +80,6 @@ def test_one_key_head_for_all_and_one_for_each(student, reference):
         reference.masked_attention(q, k[:, :1], v[:, :1]),
         what="H_kv = 1",
     )
-    q, k, v = randn(3, 4, 3, 5), randn(3, 4, 3, 5), randn(3, 4, 3, 5)
-    mask = torch.ones(3, 3).tril().bool()
-    y = student.grouped_query_attention(q, k, v, mask)
-    assert_close(y, reference.grouped_query_attention(q, k, v, mask))
 
 
 @points(2)
@@ -117,8 +111,7 @@ def test_masks_of_two_three_and_four_axes(student):
 @points(1)
 def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out; a product of 90000, before the scale, is beyond float16: widen
-    before you multiply. Scores of 2000 and of −2000 stand in one call. And float64 in float64: 10⁶⁰
-    is more than float32 holds.
+    before you multiply. Scores of 2000 and of −2000 stand in one call.
     """
     q, k = (
         (300 * torch.eye(2)).half().expand(1, 2, 2, 2),
@@ -148,13 +141,6 @@ def test_half_precision_stays_half_precision(student, reference):
         )
         expected = reference.grouped_query_attention(*arguments)
         assert_close(student.grouped_query_attention(*arguments), expected, atol=4e-3)
-    q, k, v = (
-        randn(1, 4, 3, 5),
-        randn(1, 2, 3, 5),
-        1e60 * randn(1, 2, 3, 5),
-    )  # not for float32
-    y = student.grouped_query_attention(q, k, v)
-    assert_close(y / 1e60, reference.grouped_query_attention(q, k, v) / 1e60)
 
 
 @points(1)
@@ -173,7 +159,7 @@ def test_a_shared_head_collects_the_gradients_of_its_group(student, reference):
 @points(1)
 def test_heads_that_cannot_be_shared_evenly_are_refused(student):
     """Seven query heads for three key heads, or three for six; three key heads and two or six value
-    heads: ValueError, both numbers. One value head is not for three key heads.
+    heads: ValueError, both numbers.
     """
     f = student.grouped_query_attention
     assert_refused(
@@ -188,9 +174,6 @@ def test_heads_that_cannot_be_shared_evenly_are_refused(student):
     assert_refused(
         f, randn(1, 6, 4, 5), randn(1, 3, 4, 5), randn(1, 6, 4, 5), sizes=(3, 6)
     )
-    for n_k, n_v in ((3, 1), (1, 3)):
-        heads = randn(1, 6, 4, 5), randn(1, n_k, 4, 5), randn(1, n_v, 4, 5)
-        assert_refused(f, *heads, sizes=(n_k, n_v))
 
 
 def _one_number_a_head(numbers, n, d):

@@ -43,12 +43,10 @@ def test_a_transposed_tensor_is_merged_too(student, reference):
 @points(1)
 def test_the_dtype_stays_and_gradients_come_back(student, reference):
     """Merging moves numbers: no new dtype, no change to the input, and every gradient finds its way
-    back. 10⁶⁰ stays, too, and float32 has no such number.
+    back.
     """
     half = randn(1, 2, 3, 5).half()
     assert_close(call_twice(student.merge_heads, half), reference.merge_heads(half))
     assert_same_gradients(
         student.merge_heads, reference.merge_heads, randn(2, 3, 5, 7, grad=True)
     )
-    x = 1e60 * randn(2, 2, 3, 5)  # more than float32 holds
-    assert_close(student.merge_heads(x) / 1e60, reference.merge_heads(x) / 1e60)

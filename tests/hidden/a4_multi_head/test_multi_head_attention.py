@@ -118,19 +118,12 @@ def test_the_output_matrix_mixes_the_heads(student):
 @points(1)
 def test_a_mask_of_two_axes_goes_for_every_sentence_and_head(student):
     """A lower triangle, [N, N]: row i of the mask says what token i may look at, so token 0 sees
-    only itself. Five sentences of five tokens, [N, N]: it is no row a sentence.
+    only itself.
     """
     x, weights = randn(2, 5, 6), _weights(6, 3, 2, silent=True)
     running_mean = x.cumsum(dim=1) / arange(1, 6).view(1, 5, 1)
     answer = student.multi_head_attention(x, *weights, 3, mask=ones(5, 5).tril().bool())
     assert_close(answer, running_mean @ weights[2] @ weights[3])
-    x, weights = randn(5, 5, 6), _weights(6, 2, 3)
-    mask = torch.ones(5, 5).tril().bool()
-    y = student.multi_head_attention(x, *weights, 2, mask)
-    by_one = [
-        student.multi_head_attention(x[i : i + 1], *weights, 2, mask) for i in range(5)
-    ]
-    assert_close(y, torch.cat(by_one))
 
 
 @points(2)
@@ -289,8 +282,7 @@ def test_operations_do_not_grow_with_the_tokens(student):
 @points(1)
 def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out, close to the float64 answer; scores of 113000 and more, with the
-    scale or before it, are beyond float16. Scores of 2000 and of −2000 stand in one call. And
-    float64 in float64: 10⁶⁰ is more than float32 holds.
+    scale or before it, are beyond float16. Scores of 2000 and of −2000 stand in one call.
     """
     tokens = eye(2).half().unsqueeze(0)  # each finds itself
     answer = student.multi_head_attention(
@@ -308,15 +300,12 @@ def test_half_precision_stays_half_precision(student, reference):
             x, same, same, w_v, same, 1, x_kv=x_kv
         )
         assert_close(answer, expected, atol=4e-3)
-    x, (*weights, w_o) = randn(2, 5, 6), _weights(6, 2, 3)
-    y = student.multi_head_attention(x, *weights, 1e60 * w_o, 2)  # not for float32
-    assert_close(y / 1e60, reference.multi_head_attention(x, *weights, w_o, 2))
 
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
     """Seven columns for two heads; keys wider or narrower than queries; a w_o too short or too
-    long: ValueError. A size of 1 broadcasts and is wrong all the same.
+    long: ValueError.
     """
     x, (w_q, w_k, w_v, w_o) = randn(2, 5, 6), _weights(6, 2, 5)
     f = student.multi_head_attention
@@ -326,14 +315,6 @@ def test_sizes_that_cannot_match_are_refused(student):
     assert_refused(f, x, w_q, randn(6, 6), w_v, w_o, 2, sizes=(10, 6))
     assert_refused(f, x, w_q, w_k, w_v, randn(8, 6), 2, sizes=(10, 8))
     assert_refused(f, x, w_q, w_k, w_v, randn(12, 6), 2, sizes=(10, 12))
-    one_head = _weights(6, 1, 1)
-    for wrong, sizes in (
-        ((one_head[0], *_weights(6, 1, 3)[1:]), (1, 3)),
-        ((_weights(6, 1, 3)[0], one_head[1], *_weights(6, 1, 3)[2:]), (3, 1)),
-        ((*_weights(6, 1, 3)[:2], one_head[2], randn(3, 6)), (1, 3)),
-        ((*_weights(6, 1, 3)[:3], one_head[3]), (3, 1)),
-    ):
-        assert_refused(f, x, *wrong, 1, sizes=sizes)
 
 
 def _slow(x, w_q, w_k, w_v, w_o, num_heads, x_kv=None):

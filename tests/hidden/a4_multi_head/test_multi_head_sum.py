@@ -109,8 +109,7 @@ def test_values_may_have_another_size_than_keys(student):
 @points(1)
 def test_masks_of_two_three_and_four_axes(student, reference):
     """[N, N] goes for all; [B, N, N] is one a sentence, here as many as heads; four axes are used
-    as they are. Allowed scores may be far below zero. [N, N] is no row a sentence where there are
-    as many sentences as tokens.
+    as they are. Allowed scores may be far below zero.
     """
     x, w_v, w_heads = randn(2, 5, 6), randn(6, 6), randn(2, 3, 6)
     values = (x @ w_v).view(2, 5, 2, 3).transpose(1, 2)  # [B, H, N, d_v]
@@ -132,11 +131,6 @@ def test_masks_of_two_three_and_four_axes(student, reference):
     assert_close(
         student.multi_head_sum(*arguments), reference.multi_head_sum(*arguments)
     )
-    x, w, w_heads = randn(5, 5, 6), randn(6, 4), randn(1, 4, 6)
-    arguments = x, w, w, w, w_heads, 1, ones(5, 5).tril().bool()
-    assert_close(
-        student.multi_head_sum(*arguments), reference.multi_head_sum(*arguments)
-    )
 
 
 @points(1)
@@ -152,7 +146,7 @@ def test_gradients_reach_the_tokens_and_every_head_matrix(student, reference):
 @points(1)
 def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out. Every head writes 2 here, so that rounding changes nothing. Scores
-    of 2000 and of −2000 stand in one call. And float64 in float64: 10⁶⁰ is more than float32 holds.
+    of 2000 and of −2000 stand in one call.
     """
     x, nothing, w_v, w_heads = (
         t.half() for t in (ones(1, 3, 5), zeros(5, 6), ones(5, 6) / 5, ones(3, 2, 5))
@@ -167,22 +161,13 @@ def test_half_precision_stays_half_precision(student, reference):
         arguments = tokens, w_q, eye(4).to(dtype), w_v, w_heads, 1
         expected = reference.multi_head_sum(*arguments)
         assert_close(student.multi_head_sum(*arguments), expected, atol=4e-3)
-    x, w, w_heads = (
-        randn(2, 5, 6),
-        randn(6, 4),
-        1e60 * randn(1, 4, 6),
-    )  # not for float32
-    y = student.multi_head_sum(x, w, w, w, w_heads, 1)
-    assert_close(y / 1e60, reference.multi_head_sum(x, w, w, w, w_heads, 1) / 1e60)
 
 
 @points(1)
 def test_the_wrong_number_of_matrices_is_refused(student):
-    """Three heads and four output matrices, or two: ValueError, with both numbers in its message.
-    One is not for all.
+    """Three heads and four output matrices, or two: ValueError, with both numbers in its
+    message.
     """
     x, w = randn(2, 5, 7), randn(7, 15)
     assert_refused(student.multi_head_sum, x, w, w, w, randn(4, 5, 7), 3, sizes=(4, 3))
     assert_refused(student.multi_head_sum, x, w, w, w, randn(2, 5, 7), 3, sizes=(2, 3))
-    assert_refused(student.multi_head_sum, x, w, w, w, randn(1, 5, 7), 3, sizes=(1, 3))
-    assert_refused(student.multi_head_sum, x, w, w, w, randn(3, 15, 7), 1, sizes=(3, 1))

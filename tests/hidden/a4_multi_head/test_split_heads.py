@@ -64,8 +64,8 @@ def test_a_transposed_tensor_is_split_too(student, reference):
 
 @points(1)
 def test_the_dtype_stays_and_gradients_come_back(student, reference):
-    """Splitting moves numbers: no new dtype, no change to x, and every gradient finds its way back.
-    10⁶⁰ stays, too, and float32 has no such number.
+    """Splitting moves numbers: no new dtype, no change to x, and every gradient finds its way
+    back.
     """
     half = randn(2, 3, 10).half()
     assert_close(
@@ -74,8 +74,6 @@ def test_the_dtype_stays_and_gradients_come_back(student, reference):
     assert_same_gradients(
         student.split_heads, reference.split_heads, randn(2, 3, 10, grad=True), 5
     )
-    x = 1e60 * randn(2, 3, 6)  # more than float32 holds
-    assert_close(student.split_heads(x, 2) / 1e60, reference.split_heads(x, 2) / 1e60)
 
 
 @points(1)

@@ -64,15 +64,14 @@ def norm_by_a_centring_matrix(x, gamma, beta, eps=1e-5):
 
 
 @alternate("layer_norm")
-def norm_centred_twice(x, gamma, beta, eps=1e-5):
+def norm_in_float32(x, gamma, beta, eps=1e-5):
     _refuse_unless(_norm_fits(x, gamma, beta), x, gamma, beta)
-    wide = torch.promote_types(x.dtype, torch.float32)
-    t = x.to(wide)
+    t = x.float()
     t = t - t.mean(-1, keepdim=True)
     t = t - t.mean(-1, keepdim=True)
     return (
-        t / (t.square().mean(-1, keepdim=True) + eps).sqrt() * gamma.to(wide)
-        + beta.to(wide)
+        t / (t.square().mean(-1, keepdim=True) + eps).sqrt() * gamma.float()
+        + beta.float()
     ).to(x.dtype)
 
 
@@ -196,12 +195,11 @@ def rms_by_the_vector_norm(x, gamma, eps=1e-6):
 
 
 @alternate("rms_norm")
-def rms_by_einsum_in_the_wider_dtype(x, gamma, eps=1e-6):
+def rms_by_einsum_in_float32(x, gamma, eps=1e-6):
     _refuse_unless(_norm_fits(x, gamma), x, gamma)
-    t = x.to(torch.promote_types(x.dtype, torch.float32))
+    t = x.float()
     mean_square = torch.einsum("...d,...d->...", t, t) / t.shape[-1]
-    scaled = t * gamma.to(t.dtype)
-    return (scaled / (mean_square + eps).pow(0.5).unsqueeze(-1)).to(x.dtype)
+    return (t * gamma.float() / (mean_square + eps).pow(0.5).unsqueeze(-1)).to(x.dtype)
 
 
 # ----------------------------------------------------------------------------------------------
@@ -517,9 +515,8 @@ def rotation_by_matrices(x, positions, theta=10000.0):
         [torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2
     )
     matrix = matrix.unsqueeze(1) if positions.dim() == 2 else matrix
-    wide = torch.promote_types(x.dtype, torch.float32)
-    pairs = x.to(wide).reshape(*x.shape[:-1], d // 2, 2, 1)
-    return (matrix.to(wide) @ pairs).reshape(x.shape).to(x.dtype)
+    pairs = x.float().reshape(*x.shape[:-1], d // 2, 2, 1)
+    return (matrix @ pairs).reshape(x.shape).to(x.dtype)
 
 
 @alternate("rotary_positions")

@@ -119,8 +119,7 @@ def test_a_large_offset_does_not_spoil_the_variance(student, reference):
 @points(0.5)
 def test_half_precision_is_normalized_in_float32(student, reference):
     """float16 with features of 300 and more: their squares are infinite in float16. float16 comes
-    out. And bfloat16: the mean of 300, 302, 304 and 312 has more digits than it holds. float64
-    stays float64: float32 has no 10⁸ + 1.
+    out. And bfloat16: the mean of 300, 302, 304 and 312 has more digits than it holds.
     """
     x, gamma, beta = (
         (400 * randn(3, 6)).half(),
@@ -137,9 +136,6 @@ def test_half_precision_is_normalized_in_float32(student, reference):
         x.double(), one.double(), nothing.double()
     ).bfloat16()
     assert_close(student.layer_norm(x, one, nothing), expected, rtol=0.02)
-    x = tensor([[1e8, 1e8 + 1, 1e8 + 2, 1e8 + 4]])  # float32 has the first three as one
-    expected = reference.layer_norm(x - 1e8, ones(4), zeros(4))
-    assert_close(student.layer_norm(x, ones(4), zeros(4)), expected, atol=1e-4)
 
 
 @points(1)
@@ -155,9 +151,7 @@ def test_gradients_reach_x_gamma_and_beta(student, reference):
 
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
-    """gamma and beta have one number per feature; a ValueError names the sizes. What broadcasts is
-    refused as well: [1], [1, D] and [N, D].
-    """
+    """gamma and beta have one number per feature; a ValueError names the sizes."""
     for wrong in (5, 7):
         assert_refused(
             student.layer_norm, randn(2, 6), randn(wrong), randn(6), sizes=(6, wrong)
@@ -165,8 +159,3 @@ def test_sizes_that_cannot_match_are_refused(student):
         assert_refused(
             student.layer_norm, randn(2, 6), randn(6), randn(wrong), sizes=(6, wrong)
         )
-    for wrong in ((1,), (1, 6), (2, 6)):  # all of them broadcast
-        for gamma, beta in ((randn(wrong), randn(6)), (randn(6), randn(wrong))):
-            assert_refused(
-                student.layer_norm, randn(2, 6), gamma, beta, sizes=(6, wrong[0])
-            )

@@ -163,7 +163,7 @@ def test_as_many_tokens_as_features_and_a_transposed_input(student):
 def test_half_precision_is_summed_in_float32(student):
     """float16: features of 400, whose squares are infinite there, and a sum over 300 tokens.
     float16 comes out. And bfloat16: the mean of 300, 302, 304 and 312 has more digits than it
-    holds. float64 stays float64: float32 has no 10⁸ + 1.
+    holds.
     """
     dy, x, gamma = (
         (0.1 * randn(300, 6) + 0.05).half(),
@@ -191,16 +191,11 @@ def test_half_precision_is_summed_in_float32(student):
     _, dgamma, _ = _three(student.layer_norm_backward(dy, x, gamma))
     expected = _autograd(dy, x, gamma)[1].float()
     assert_close(dgamma, expected, atol=2e-2, rtol=2e-2, what="dgamma")
-    x, dy = tensor([[1e8, 1e8 + 1, 1e8 + 2, 1e8 + 4]]), randn(1, 4)
-    _, dgamma, _ = _three(student.layer_norm_backward(dy, x, ones(4)))
-    assert_close(dgamma, _autograd(dy, x - 1e8, ones(4))[1], atol=1e-4, what="dgamma")
 
 
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
-    """dy has the shape of x, gamma one number per feature; a ValueError names the sizes. What
-    broadcasts is refused as well.
-    """
+    """dy has the shape of x, gamma one number per feature; a ValueError names the sizes."""
     for wrong in (5, 7):
         assert_refused(
             student.layer_norm_backward,
@@ -216,11 +211,3 @@ def test_sizes_that_cannot_match_are_refused(student):
             ones(wrong),
             sizes=(6, wrong),
         )
-    for dy, gamma, sizes in (
-        (randn(1, 6), ones(6), (1, 6)),
-        (randn(3, 1), ones(6), (1, 6)),
-        (randn(6), ones(6), (3, 6)),
-        (randn(3, 6), ones(1), (1, 6)),
-        (randn(3, 6), ones(3, 6), (3, 6)),
-    ):
-        assert_refused(student.layer_norm_backward, dy, randn(3, 6), gamma, sizes=sizes)

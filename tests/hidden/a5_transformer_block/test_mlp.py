@@ -94,9 +94,7 @@ def test_gradients_reach_the_input_and_all_four_weights(student, reference):
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
-    """float16 in, float16 out, for both activations. Hidden values are positive and large. And
-    float64 in float64: 10⁶⁰ is more than float32 holds.
-    """
+    """float16 in, float16 out, for both activations. Hidden values are positive and large."""
     inputs = [
         t.half()
         for t in (
@@ -112,9 +110,6 @@ def test_half_precision_stays_half_precision(student, reference):
     assert student.mlp(*inputs, "gelu").dtype == torch.float16, (
         "With gelu the result should be float16 too."
     )
-    x, w1, w2 = 20 + rand(2, 3), 1 + rand(3, 5), randn(5, 3)
-    y = student.mlp(x, w1, zeros(5), 1e60 * w2, zeros(3))  # more than float32 holds
-    assert_close(y / 1e60, x @ w1 @ w2)
 
 
 @points(0.5)
@@ -128,7 +123,7 @@ def test_another_activation_is_refused(student):
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
     """Widths of x, w1, w2 and the biases belong together, also where they would multiply: too many,
-    then too few. What broadcasts is refused as well.
+    then too few.
     """
     x, (w1, b1, w2, b2) = randn(2, 3), _weights(3, 7)
     for wrong, f in ((5, 9), (2, 6)):
@@ -140,14 +135,3 @@ def test_sizes_that_cannot_match_are_refused(student):
         )
         assert_refused(student.mlp, x, w1, b1, randn(7, wrong), b2, sizes=(3, wrong))
         assert_refused(student.mlp, x, w1, b1, w2, randn(wrong), sizes=(3, wrong))
-    for wrong in (  # all of them broadcast
-        (randn(2, 1), w1, b1, w2, b2),
-        (x, randn(1, 7), b1, randn(7, 1), randn(1)),
-        (x, w1, randn(1), w2, b2),
-        (x, w1, randn(2, 7), w2, b2),
-        (x, w1, b1, randn(1, 3), b2),
-        (x, w1, b1, randn(7, 1), b2),
-        (x, w1, b1, w2, randn(1)),
-        (x, w1, b1, w2, randn(2, 3)),
-    ):
-        assert_refused(student.mlp, *wrong)

@@ -200,9 +200,7 @@ def test_only_chosen_experts_compute(student):
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student):
-    """float16 in, float16 out; the load stays int64. And float64 in float64: 10⁶⁰ is more than
-    float32 holds.
-    """
+    """float16 in, float16 out; the load stays int64."""
     x = eye(3).repeat(2, 1, 1)
     w_gate, w1, w2 = (
         3 * eye(3) + eye(3)[[1, 2, 0]],
@@ -212,9 +210,6 @@ def test_half_precision_stays_half_precision(student):
     y, load = _pair(student.moe_layer(*(t.half() for t in (x, w_gate, w1, w2)), 2))
     assert_close(y, _slow(x, w_gate, w1, w2, 2).half(), atol=8e-3, rtol=4e-3, what="y")
     assert load.dtype == torch.int64, "The load counts tokens: int64."
-    x, w_gate, w1, w2 = _layer()
-    y, _ = _pair(student.moe_layer(x, w_gate, w1, 1e60 * w2, 2))  # not for float32
-    assert_close(y / 1e60, _slow(x, w_gate, w1, w2, 2), what="y / 10⁶⁰")
 
 
 @points(0.5)
@@ -228,7 +223,7 @@ def test_a_number_of_active_experts_outside_1_to_E_is_refused(student):
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
     """As many gate columns as experts in w1 and in w2, and all of width D. A ValueError names the
-    sizes. A size of 1 broadcasts and is wrong all the same.
+    sizes.
     """
     x, w_gate, w1, w2 = _layer()
     f = student.moe_layer
@@ -239,13 +234,3 @@ def test_sizes_that_cannot_match_are_refused(student):
         assert_refused(f, x, w_gate, w1, randn(5, hidden, 3), 2, sizes=(7, hidden))
         assert_refused(f, x, w_gate, w1, randn(5, 7, d), 2, sizes=(3, d))
         assert_refused(f, randn(2, 5, d), w_gate, w1, w2, 2, sizes=(d, 3))
-    for wrong in (  # a size of 1 broadcasts
-        (x, randn(1, 5), w1, w2),
-        (x, randn(3, 1), w1, w2),
-        (x, w_gate, w1, randn(1, 7, 3)),
-        (x, w_gate, w1, randn(5, 1, 3)),
-        (x, w_gate, w1, randn(5, 7, 1)),
-        (randn(2, 5, 1), w_gate, w1, w2),
-        (x, randn(1, 5), randn(5, 1, 7), randn(5, 7, 1)),
-    ):
-        assert_refused(f, *wrong, 1)

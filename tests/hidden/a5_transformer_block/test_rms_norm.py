@@ -82,13 +82,11 @@ def test_one_token_alone_and_a_transposed_batch(student, reference):
 @points(1)
 def test_half_precision_is_normalized_in_float32(student, reference):
     """float16 with features of 300 and more: a square beyond 65504 is infinite there. float16 comes
-    out. And float64 in float64: 10⁶⁰ is more than float32 holds.
+    out.
     """
     x, gamma = (400 * randn(3, 6)).half(), (1 + randn(6) / 3).half()
     expected = reference.rms_norm(x.double(), gamma.double()).half()
     assert_close(student.rms_norm(x, gamma), expected, atol=4e-3, rtol=2e-3)
-    x, gamma = 1e60 * randn(2, 4), randn(4)  # more than float32 holds
-    assert_close(student.rms_norm(x, gamma), reference.rms_norm(x, gamma))
 
 
 @points(0.5)
@@ -100,10 +98,6 @@ def test_gradients_reach_x_and_gamma(student, reference):
 
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
-    """gamma has one number per feature; a ValueError names both sizes. What broadcasts is refused
-    as well: [1], [1, D] and [N, D].
-    """
+    """gamma has one number per feature; a ValueError names both sizes."""
     assert_refused(student.rms_norm, randn(2, 6), randn(5), sizes=(6, 5))
     assert_refused(student.rms_norm, randn(2, 6), randn(7), sizes=(6, 7))
-    for wrong in ((1,), (1, 6), (2, 6)):  # all of them broadcast
-        assert_refused(student.rms_norm, randn(2, 6), randn(wrong), sizes=(6, wrong[0]))

@@ -111,7 +111,7 @@ def test_scores_depend_on_the_distance_only(student):
 
 @points(0.5)
 def test_lengths_stay(student):
-    """A rotation changes no length, of no pair. Those of 10⁶⁰ too, which float32 does not hold."""
+    """A rotation changes no length, of no pair."""
     x = randn(2, 3, 4, 6)
     y = student.rotary_positions(x, torch.arange(3, 7))
     assert isinstance(y, torch.Tensor), "The answer should be a tensor."
@@ -120,9 +120,6 @@ def test_lengths_stay(student):
         y.unflatten(-1, (3, 2)).norm(dim=-1), x.unflatten(-1, (3, 2)).norm(dim=-1)
     )
     assert (y - x).abs().max() > 1e-2, "Nothing was turned."
-    x = 1e60 * randn(3, 4)  # more than float32 holds
-    lengths = (student.rotary_positions(x, torch.arange(3)) / 1e60).norm(dim=-1)
-    assert_close(lengths, (x / 1e60).norm(dim=-1))
 
 
 @points(0.5)
@@ -186,7 +183,7 @@ def test_an_odd_width_is_refused(student):
 @points(0.5)
 def test_positions_that_do_not_fit_are_refused(student):
     """One position per token, one row of them per sentence of x [B, H, N, d]. The ValueError names
-    the sizes. A size of 1 broadcasts and is wrong all the same.
+    the sizes.
     """
     f = student.rotary_positions
     for n in (6, 3):
@@ -195,7 +192,3 @@ def test_positions_that_do_not_fit_are_refused(student):
     assert_refused(f, randn(3, 3, 5, 4), torch.arange(5).expand(2, 5), sizes=(2, 3))
     assert_refused(f, randn(2, 5, 4), torch.arange(5).expand(2, 5), sizes=(2, 5))
     assert_refused(f, randn(2, 2, 3, 5, 4), torch.arange(5).expand(2, 5), sizes=(2, 5))
-    assert_refused(f, randn(2, 5, 4), torch.arange(1), sizes=(1, 5))
-    assert_refused(f, randn(2, 1, 4), torch.arange(5), sizes=(5, 1))
-    assert_refused(f, randn(2, 3, 5, 4), torch.arange(5).expand(1, 5), sizes=(1, 2))
-    assert_refused(f, randn(1, 3, 5, 4), torch.arange(5).expand(2, 5), sizes=(2, 1))

@@ -69,22 +69,19 @@ def test_gradients_reach_the_input_and_all_three_matrices(student, reference):
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out; another dtype than the inputs' would be a surprise for the next
-    layer. And float64 in float64: 10⁶⁰ is more than float32 holds.
+    layer.
     """
     inputs = [
         (t / 2).half() for t in (randn(2, 4, 3), randn(3, 5), randn(3, 5), randn(5, 3))
     ]
     expected = reference.swiglu(*(t.double() for t in inputs)).half()
     assert_close(student.swiglu(*inputs), expected, atol=4e-3, rtol=4e-3)
-    x, w1, w2, w3 = randn(2, 3), randn(3, 7), randn(3, 7), randn(7, 3)
-    y = student.swiglu(x, w1, w2, 1e60 * w3)  # more than float32 holds
-    assert_close(y / 1e60, reference.swiglu(x, w1, w2, w3))
 
 
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
     """w1 and w2 have one shape, w3 the reverse of it, and x has their D features. A ValueError
-    names the sizes. A size of 1 broadcasts and is wrong all the same.
+    names the sizes.
     """
     f = student.swiglu
     x, w1, w2, w3 = randn(2, 3), randn(3, 7), randn(3, 7), randn(7, 3)
@@ -94,12 +91,3 @@ def test_sizes_that_cannot_match_are_refused(student):
         assert_refused(f, x, w1, randn(wrong, 7), w3, sizes=(3, wrong))
         assert_refused(f, x, w1, w2, randn(wide, 3), sizes=(7, wide))
         assert_refused(f, x, w1, w2, randn(7, wrong), sizes=(3, wrong))
-    for wrong in (  # a size of 1 broadcasts
-        (randn(2, 1), w1, w2, w3),
-        (x, randn(1, 7), randn(1, 7), randn(7, 1)),
-        (x, w1, randn(1, 7), w3),
-        (x, w1, randn(3, 1), w3),
-        (x, w1, w2, randn(1, 3)),
-        (x, w1, w2, randn(7, 1)),
-    ):
-        assert_refused(f, *wrong)

@@ -2,8 +2,6 @@
 sum to 1.
 """
 
-import math
-
 import torch
 
 from autograder.suite import (
@@ -178,7 +176,7 @@ def test_temperature_comes_before_top_p(student):
 @points(0.5)
 def test_large_logits_and_half_precision(student):
     """Logits near a thousand at T = 1/2 stay finite; float16 in, float16 out, without overflow at T
-    = 0.01. float64 has 10⁹ + 1 beside 10⁹.
+    = 0.01.
     """
     logits = tensor([[1000.0, 999.0, -1200.0, 998.5], [-5e4, -5e4 - 2, 0.0, 0.5]])
     assert_close(student.filtered_probabilities(logits, 0.5, 3), _slow(logits, 0.5, 3))
@@ -194,10 +192,6 @@ def test_large_logits_and_half_precision(student):
     rows = tensor([[2000.0, 1968.0, 0.0, 0.0], [-2040.0, -2008.0, -40.0, -40.0]]).half()
     expected = tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]).half()
     assert_close(student.filtered_probabilities(rows, 1.0), expected, atol=1e-3)
-    near = tensor([[1e9 + 1, 1e9, 0.0]])  # float32 has no 1e9 + 1
-    share = math.e / (math.e + 1)
-    expected = tensor([[share, 1 - share, 0.0]])
-    assert_close(student.filtered_probabilities(near, 1.0), expected)
 
 
 @points(0.5)

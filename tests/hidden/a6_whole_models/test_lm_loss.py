@@ -2,8 +2,6 @@
 it.
 """
 
-import math
-
 import torch
 
 from autograder.suite import (
@@ -127,16 +125,9 @@ def test_no_target_at_all_is_zero(student):
 
 @points(0.5)
 def test_logits_of_a_thousand(student):
-    """Probabilities that underflow to 0 have a logarithm all the same. And float64 has 10⁹ + 1
-    beside 10⁹.
-    """
+    """Probabilities that underflow to 0 have a logarithm all the same."""
     logits, ids = 1500 * randn(3, 5, 7), randint(0, 7, (3, 5))
     assert_close(student.lm_loss(logits, ids), _by_hand(logits, ids), rtol=1e-5)
-    logits = tensor([[[1e9 + 1, 1e9], [0.0, 0.0]]])  # float32 has no 1e9 + 1
-    assert_close(
-        student.lm_loss(logits, tensor([[0, 1]])),
-        tensor(1 + math.log(1 + math.exp(-1))),
-    )
 
 
 @points(0.5)
@@ -169,12 +160,9 @@ def test_half_precision_is_computed_wide_and_stays_half(student):
 @points(0.5)
 def test_ids_that_cannot_belong_are_refused(student):
     """Logits for five places and ids for four; a target 7 among seven words, 0 … 6: ValueError,
-    with the numbers. A size of 1 broadcasts and is wrong all the same.
+    with the numbers.
     """
     assert_refused(student.lm_loss, randn(2, 5, 7), randint(0, 7, (2, 4)), sizes=(5, 4))
     assert_refused(student.lm_loss, randn(2, 5, 7), randint(0, 7, (2, 6)), sizes=(5, 6))
     assert_refused(student.lm_loss, randn(1, 3, 7), tensor([[1, 2, 7]]), sizes=(7,))
     assert_refused(student.lm_loss, randn(1, 3, 6), tensor([[1, -3, 2]]), sizes=(-3, 6))
-    for ids in ((1, 5), (2, 1)):  # both broadcast
-        assert_refused(student.lm_loss, randn(2, 5, 7), randint(0, 7, ids), sizes=ids)
-    assert_refused(student.lm_loss, randn(1, 5, 7), randint(0, 7, (2, 5)), sizes=(1, 2))

@@ -61,18 +61,11 @@ def test_strides_types_and_gradients(student):
     assert_same_gradients(
         student.patch_conv_weight, _by_hand, randn(18, 5, grad=True), 2, 3
     )
-    long = 1e60 * w  # more than float32 holds
-    weight = student.patch_conv_weight(long, 2, 3)
-    assert_close(weight / 1e60, _by_hand(long, 2, 3) / 1e60)
 
 
 @points(0.5)
 def test_a_matrix_for_another_patch_is_refused(student):
-    """18 rows are not three channels of 3 x 3, and 36 are too many: ValueError with the numbers.
-    Nor is one row.
-    """
+    """18 rows are not three channels of 3 x 3, and 36 are too many: ValueError with the numbers."""
     assert_refused(student.patch_conv_weight, randn(18, 5), 3, 3, sizes=(18, 3))
     assert_refused(student.patch_conv_weight, randn(36, 5), 3, 3, sizes=(36, 3))
     assert_refused(student.patch_conv_weight, randn(18, 6), 2, 5, sizes=(18, 2, 5))
-    assert_refused(student.patch_conv_weight, randn(1, 5), 2, 3, sizes=(1, 2, 3))
-    assert_refused(student.patch_conv_weight, randn(18, 5), 1, 1, sizes=(18, 1))

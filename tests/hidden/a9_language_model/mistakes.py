@@ -772,18 +772,6 @@ def computes_in_bfloat16(): ...
 
 @mistake(
     "gelu",
-    hint="float64 is computed in float32 and has half of its digits left. Widen half precision "
-    "alone.",
-    replace=(
-        "wide = x if x.dtype in (torch.float32, torch.float64) else x.float()",
-        "wide = x.float()",
-    ),
-)
-def computes_all_in_float32(): ...
-
-
-@mistake(
-    "gelu",
     hint="What came in half precision should come out in half precision.",
     shows=has_dtype("float32"),
     replace=(".to(x.dtype)", ""),

@@ -33,11 +33,9 @@ def test_it_is_the_approximation_of_gpt2(student):
 
 @points(1)
 def test_every_element_is_for_itself(student):
-    """[3, 1, 4] numbers between -6 and 6, transposed; shape and dtype stay, and all digits of
-    float64.
-    """
+    """[3, 1, 4] numbers between -6 and 6, transposed; shape and dtype stay."""
     x = 2.5 * randn(4, 1, 3).transpose(0, 2)
-    assert_close(call_twice(student.gelu, x), _expected(x), atol=1e-12)
+    assert_close(call_twice(student.gelu, x), _expected(x))
     assert_close_in_turn(student.gelu, _expected, x)
     assert_close(student.gelu(x.float()), _expected(x).float(), atol=1e-5)
 
