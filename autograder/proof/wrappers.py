@@ -16,6 +16,7 @@ from inspect import Signature
 from pathlib import Path
 
 from autograder.proof.code_mutants import Variant
+from autograder.proof.mutation_tables import MODULES
 from autograder.proof.properties import (
     FILL,
     Property,
@@ -27,6 +28,10 @@ from autograder.suite.calls import Call
 from autograder.wire.libraries import loaded_torch
 
 _TEXTS = ("wrapper_functions.py", "torch_changes.py")
+_OF_MODULE = "a module's "
+"""Before a word that is an attribute of a module: `torch.tensor` does not lead to a helper of the
+notebook that is called `tensor`.
+"""
 _END_OF_CELL = """
 
 import types
@@ -99,7 +104,8 @@ def reachable_names(
 
     def reachable(function: str) -> ReachedNames:
         own = _reach(function, of_answers)
-        near = own.union(*[of_given.get(name, set()) for name in own])
+        helpers = [_without_modules(of_given.get(name, ())) for name in own]
+        near = own.union(*helpers)
         return ReachedNames(_reach(function, everything), near - everything.keys(), own)
 
     return reachable
@@ -128,7 +134,12 @@ def _reach(
         new_words = definitions.get(queue.pop(), frozenset()) - reached
         reached |= new_words
         queue += sorted(new_words & definitions.keys())
-    return frozenset(reached - definitions.keys())
+    return _without_modules(reached) - definitions.keys()
+
+
+def _without_modules(words: Iterable[str]) -> frozenset[str]:
+    """The words, with "tensor" for "torch.tensor"."""
+    return frozenset(word.removeprefix(_OF_MODULE) for word in words)
 
 
 def _words(definition: ast.AST) -> frozenset[str]:
@@ -137,7 +148,8 @@ def _words(definition: ast.AST) -> frozenset[str]:
         if isinstance(node, ast.Name):
             words.add(node.id)
         elif isinstance(node, ast.Attribute):
-            words.add(node.attr)
+            root = node.value.id if isinstance(node.value, ast.Name) else ""
+            words.add(_OF_MODULE + node.attr if root in MODULES else node.attr)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             words.add(node.value)
         elif isinstance(node, ast.MatMult | ast.Sub):

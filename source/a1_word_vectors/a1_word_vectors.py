@@ -617,11 +617,8 @@ def skip_gram_probabilities(center, context_table):
     ### BEGIN SOLUTION
     if context_table.shape[-1] != center.shape[-1]:
         raise ValueError(f"center has {center.shape[-1]} features and the table {context_table.shape[-1]}")
-    dtype = center.dtype
-    if dtype in (torch.float16, torch.bfloat16):
-        center, context_table = center.float(), context_table.float()
     scores = context_table @ center  # [V, d] @ [d]: [V]
-    return softmax(scores).to(dtype)
+    return softmax(scores)
     ### END SOLUTION
 
 
@@ -793,12 +790,11 @@ def skip_gram_loss(center_ids, context_ids, center_table, context_table):
         outside = ids[(ids < 0) | (ids >= table.shape[0])]
         if len(outside) > 0:
             raise ValueError(f"id {int(outside[0])} is not in a table of {table.shape[0]} words")
-    dtype = center_table.dtype
-    if dtype in (torch.float16, torch.bfloat16):
-        center_table, context_table = center_table.float(), context_table.float()
     scores = center_table[center_ids] @ context_table.T  # [B, d] @ [d, V]: [B, V]
+    if scores.dtype in (torch.float16, torch.bfloat16):
+        scores = scores.float()
     of_context = scores.gather(1, context_ids[:, None])[:, 0]  # [B], the score of the word that was there
-    return (torch.logsumexp(scores, dim=1) - of_context).mean().to(dtype)
+    return (torch.logsumexp(scores, dim=1) - of_context).mean().to(center_table.dtype)
     ### END SOLUTION
 
 

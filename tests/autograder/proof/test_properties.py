@@ -283,3 +283,11 @@ def test_a_function_of_arrays_has_no_mutants_of_torch() -> None:
         "keeps answers by by alone",
         "remembers by",
     ]
+
+
+def test_a_modules_function_leads_to_no_helper_of_its_name() -> None:
+    own = "def pairs(x):\n    return torch.tensor(x)\n"
+    helper = "def tensor(x):\n    return torch.softmax(x, 0)\n"
+    assert "softmax" not in reachable_names([own], [helper])("pairs").everywhere
+    calling = own.replace("torch.", "")
+    assert "softmax" in reachable_names([calling], [helper])("pairs").everywhere

@@ -1462,7 +1462,7 @@ def no_competition(): ...
 @mistake(
     "skip_gram_loss",
     hint="A Python number has no gradient. Return the tensor.",
-    replace=(".mean().to(dtype)", ".mean().to(dtype).item()"),
+    replace=(".mean().to(center_table.dtype)", ".mean().to(center_table.dtype).item()"),
 )
 def returns_a_number(): ...
 
@@ -1499,7 +1499,7 @@ def loops_over_the_pairs(): ...
     "skip_gram_loss",
     hint="float16 tables give a float16 loss: what dtype goes out?",
     shows=has_dtype("float32"),
-    replace=(".mean().to(dtype)", ".mean()"),
+    replace=(".mean().to(center_table.dtype)", ".mean()"),
 )
 def loss_stays_wide(): ...
 
@@ -1508,7 +1508,7 @@ def loss_stays_wide(): ...
     "skip_gram_loss",
     hint="Logarithms to base 2 measure bits. The course uses the natural logarithm.",
     keeps=0.65,
-    replace=(".mean().to(dtype)", ".mean().to(dtype) / math.log(2)"),
+    replace=(".mean().to(center_table.dtype)", ".mean().to(center_table.dtype) / math.log(2)"),
 )
 def measured_in_bits(): ...
 
