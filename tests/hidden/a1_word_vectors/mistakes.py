@@ -1508,7 +1508,10 @@ def loss_stays_wide(): ...
     "skip_gram_loss",
     hint="Logarithms to base 2 measure bits. The course uses the natural logarithm.",
     keeps=0.65,
-    replace=(".mean().to(center_table.dtype)", ".mean().to(center_table.dtype) / math.log(2)"),
+    replace=(
+        ".mean().to(center_table.dtype)",
+        ".mean().to(center_table.dtype) / math.log(2)",
+    ),
 )
 def measured_in_bits(): ...
 
