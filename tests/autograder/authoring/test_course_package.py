@@ -60,11 +60,12 @@ def test_the_new_course_has_every_source_and_every_suite(tmp_path: Path) -> None
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[-1] == "next, in that folder: `autograder build`"
     course = load_course(tmp_path / "my course")
-    assert [assignment.name for assignment in course.assignments()] == sorted(
+    sources = {
         path.parent.name
         for path in ROOT.glob("source/*/*.py")
         if path.stem == path.parent.name
-    )
+    }
+    assert {assignment.name for assignment in course.assignments()} == sources
     assert files(course.sources) == files(ROOT / "source")
     assert files(course.suites) == files(ROOT / "tests" / "hidden")
     assert (course.root / "docs/students.md").read_bytes() == (

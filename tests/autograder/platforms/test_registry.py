@@ -25,6 +25,7 @@ MODULES = {
     "submission_folder",
     "api_client",
     "download_people",
+    "download_weights",
     "moodle_worksheet",
     "canvas_gradebook",
     "fill",
