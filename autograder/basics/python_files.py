@@ -1,13 +1,11 @@
-"""Runs Python of a course: a file that lies beside a suite and in no package, and a cell."""
+"""Runs Python of a course: a file that lies beside a suite and in no package."""
 
 from __future__ import annotations
 
 import importlib.util
-import linecache
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 
 def run_python_file(
@@ -28,16 +26,3 @@ def run_python_file(
         sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def run_cell(source: str, file: str, names: dict[str, Any]) -> None:
-    """Run the text of a cell; raises what the text raises.
-
-    Args:
-        file: the file name in tracebacks. There is no such file: tracebacks, and what asks for the
-            text of a function as triton.jit does, are given the lines of the cell.
-        names: what the cell sees, and where its names go.
-    """
-    lines = source.splitlines(keepends=True)
-    linecache.cache[file] = (len(source), None, lines, file)
-    exec(compile(source, file, "exec", dont_inherit=True), names)

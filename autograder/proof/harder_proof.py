@@ -14,13 +14,13 @@ from typing import Any
 from autograder.authoring.harder_source import HARDER_FILE, read_harder
 from autograder.authoring.source_notebook import read_source
 from autograder.basics.errors import KitError
-from autograder.basics.python_files import run_cell, run_python_file
+from autograder.basics.python_files import run_python_file
 from autograder.course import Assignment, Course
 from autograder.diagnosis.answer_key import AnswerKey
 from autograder.intake.built_json import read_built_json
 from autograder.intake.released_notebook import load_release
 from autograder.sandbox.bounds import OutOfTime, time_bound
-from autograder.sitting.reference import load_reference
+from autograder.sitting.reference import load_reference, run_cell
 from autograder.suite.known_answers import KnownAnswer
 
 MOST_CALLS = 20

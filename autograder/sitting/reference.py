@@ -7,13 +7,13 @@ from __future__ import annotations
 import builtins
 import hashlib
 import importlib
+import linecache
 import sys
 import types
 from collections.abc import Mapping
 from typing import Any
 
 from autograder.basics.errors import BadSuite, KitError
-from autograder.basics.python_files import run_cell
 from autograder.course import Assignment
 from autograder.intake.built_json import read_built_json
 from autograder.intake.companion_files import load_companions
@@ -51,6 +51,19 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
                 f"{path}: cell {number} of the answer key does not run: {error!r}"
             ) from error
     return names
+
+
+def run_cell(source: str, file: str, names: dict[str, Any]) -> None:
+    """Run the text of a cell; raises what the text raises.
+
+    Args:
+        file: the file name in tracebacks. There is no such file: tracebacks, and what asks for the
+            text of a function as triton.jit does, are given the lines of the cell.
+        names: what the cell sees, and where its names go.
+    """
+    lines = source.splitlines(keepends=True)
+    linecache.cache[file] = (len(source), None, lines, file)
+    exec(compile(source, file, "exec", dont_inherit=True), names)
 
 
 class _Importer:

@@ -15,9 +15,9 @@ import torch
 pytest.importorskip("triton")
 from small_kernels import chain_kernel, count_kernel, product, sums_kernel, twice
 
-from autograder.basics.python_files import run_cell
 from autograder.kernels.faults import KernelFault
 from autograder.kernels.strict_triton import install, trace
+from autograder.sitting.reference import run_cell
 from autograder.worker.launches import watch_launches
 
 X = torch.arange(15.0).view(3, 5)
