@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.sitting.charges import adjust_verdicts
-from autograder.sitting.sitting import Sitting, TestRun, find_uses
+from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.collection import SuiteQuestion
 from autograder.suite.prerequisites import prerequisites
 
@@ -55,14 +55,13 @@ def settle_questions(
     for name, question_runs in runs.items():
         if len(passed_tests(adjust_verdicts(question_runs))) < len(question_runs):
             failed_questions.add(name)
-    uses = find_uses(sitting.workplace.submission, list(questions.values()))
     settled = {}
     with sitting.watch.stage("carry", whole=True):
         for name, question_runs in runs.items():
             stand_in_runs: Mapping[str, TestRun] = {}
             if name in failed_questions:
                 names = _choose_stand_ins(
-                    prerequisites(name, uses), failed_questions, reference
+                    prerequisites(name, sitting.uses), failed_questions, reference
                 )
                 stand_in_runs = _run_with_stand_ins(
                     sitting, questions[name], question_runs, names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -119,8 +120,12 @@ class Sitting:
             client, limits, submission, stand_in_functions, self.watch
         )
         self.two_answers: dict[str, tuple[TwoAnswers, ...]] = {}
-        self._uses: dict[str, tuple[str, ...]] = {}
         self._given_up: set[str] = set()
+
+    @functools.cached_property
+    def uses(self) -> dict[str, tuple[str, ...]]:
+        """The questions that each question of the suite builds on."""
+        return find_uses(self.workplace.submission, self._suite.questions)
 
     def start_another(
         self,
@@ -159,7 +164,6 @@ class Sitting:
         A question that does not pass in a worker that has served another runs once more in a fresh
         one, and that run counts: a question that spoils its process costs no other question points.
         """
-        self._uses = find_uses(self.workplace.submission, questions)
         runs: dict[str, dict[str, TestRun]] = {}
         for question in questions:
             attempt = QuestionAttempt()
@@ -366,7 +370,9 @@ class Sitting:
 
     def _given_up_prerequisite(self, question: str) -> str:
         """A prerequisite that was given up before; "" where none was."""
-        for name in prerequisites(question, self._uses):
+        if not self._given_up:
+            return ""
+        for name in prerequisites(question, self.uses):
             if name in self._given_up:
                 return name
         return ""

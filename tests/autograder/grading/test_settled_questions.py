@@ -5,7 +5,6 @@ plays.
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,7 +52,7 @@ class PlayedSitting:
         self.second = second
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.watch = Stopwatch()
-        self.workplace = SimpleNamespace(submission=submission(*cells))
+        self.uses = find_uses(submission(*cells), list(QUESTIONS.values()))
 
     def run(
         self, question: SuiteQuestion, *, stand_ins: tuple[str, ...]
