@@ -29,6 +29,7 @@ from autograder.intake.archive_entries import (
     archive_entries,
     folder_entries,
 )
+from autograder.intake.handed_in_weights import explain_other_name
 from autograder.intake.wanted_files import WantedFiles
 
 MAX_ENTRIES = 200_000
@@ -435,7 +436,7 @@ def _find_crowded(files: Sequence[tuple[Parts, int]]) -> dict[Parts, str]:
 def _explain_skipped(name: str, wanted: WantedFiles) -> str:
     """Why a file is skipped that may be somebody's work; "" for any other file."""
     if wanted.has_weights_ending(name):
-        return wanted.misnamed_weights
+        return explain_other_name(wanted.assignment)
     name = name.lower()
     if name.endswith((".html", ".htm")):
         return "a web page, not a notebook: ask for the .ipynb file"

@@ -49,6 +49,11 @@ def weights_name(assignment: str) -> str:
     return f"{assignment}{WEIGHTS_SUFFIX}"
 
 
+def explain_other_name(assignment: str) -> str:
+    """What to say of weights under another name."""
+    return f"the weights must be called {weights_name(assignment)}"
+
+
 def weights_path(notebook: Path, assignment: str) -> Path:
     """Where a notebook's weights lie: beside it."""
     return notebook.with_name(weights_name(assignment))
@@ -68,9 +73,8 @@ def why_not_weights(name: str, data: bytes, assignment: str) -> str:
 
     No tensor is read: that needs torch, and happens where the leaderboard measures.
     """
-    expected = weights_name(assignment)
-    if name != expected:
-        return f"{printable_name(name)}: the weights must be called {expected}"
+    if name != weights_name(assignment):
+        return f"{printable_name(name)}: {explain_other_name(assignment)}"
     try:
         _read_settings(_read_header(data, name), name)
     except UnreadableSubmission as problem:

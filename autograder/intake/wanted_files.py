@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from autograder.intake.handed_in_weights import WEIGHTS_SUFFIX, weights_name
+from autograder.intake.handed_in_weights import WEIGHTS_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,3 @@ class WantedFiles:
     def limit(self, name: str) -> int:
         """The most bytes of a file of that name."""
         return self.weights_bytes if self.is_weights(name) else self.notebook_bytes
-
-    @property
-    def misnamed_weights(self) -> str:
-        """What to say of weights under another name."""
-        return f"the weights must be called {weights_name(self.assignment)}"

@@ -251,9 +251,12 @@ class _Collection:
         changes = {"new": 0, "replaced": 0, "unchanged": 0}
         arrivals = {}
         for student in sorted(claims_of_students):
-            claim = self._choose(claims_of_students[student], student)
+            of_student = claims_of_students[student]
+            claim = self._choose(of_student, student)
             folder = self._submission_folder(student)
-            beside = self._choose_weights(student, claim, weights)
+            identities = {own.owner.identity for own in of_student}
+            found = weights.choose(claim.owner, identities)
+            beside = self._keep_weights(student, weights, found)
             change, line = folder.install(
                 claim.file.file, claim.owner.handed_in, beside
             )
@@ -336,22 +339,22 @@ class _Collection:
             )
         return owned
 
-    def _choose_weights(
-        self, student: str, notebook: _Claim, weights: DownloadWeights
+    def _keep_weights(
+        self,
+        student: str,
+        weights: DownloadWeights,
+        found: tuple[UploadedFile, Owner] | None,
     ) -> dict[str, Path]:
         """The weights that came with a notebook, by the name that the file gets. Whatever is wrong
         with them becomes a line, and the notebook is collected all the same.
         """
         if not self._wanted.weights_bytes:
             return {}
-        students = self._people.students
-        file = weights.choose(
-            notebook.owner, lambda owner: students[owner.identity] == student
-        )
-        if file is None:
+        if found is None:
             self._without_weights.append(student)
             return {}
-        if reason := weights.why_not(file):
+        file, owner = found
+        if reason := weights.why_not(file, owner):
             self._lines.append(f"{student}: {reason}; the notebook was taken alone")
             return {}
         return {weights_name(self._assignment): file.file}

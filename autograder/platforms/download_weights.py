@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from autograder.intake.archives import SkippedFile, UploadedFile
 from autograder.intake.handed_in_weights import WEIGHTS_SUFFIX, why_not_weights
@@ -44,43 +44,42 @@ class DownloadWeights:
         people: Collection[Identity],
     ) -> None:
         self._assignment = wanted.assignment
-        self._owned: list[tuple[UploadedFile, Owner]] = []
+        self._owned: dict[Identity, list[tuple[UploadedFile, Owner]]] = {}
         self.alone: list[tuple[SkippedFile, Owner | None]] = []
         for file in files:
             if not wanted.is_weights(file.name):
                 continue
             owner = find_owner(file)
             if owner is not None and owner.identity in people:
-                self._owned.append((file, owner))
+                self._owned.setdefault(owner.identity, []).append((file, owner))
                 continue
             reason = "no notebook came with these weights"
             skipped = SkippedFile(file.display_path, file.parts, reason)
             self.alone.append((skipped, owner))
 
     def choose(
-        self, notebook: Owner, is_same_student: Callable[[Owner], bool]
-    ) -> UploadedFile | None:
-        """The weights of the notebook's attempt; None where none came with it.
+        self, notebook: Owner, identities: Collection[Identity]
+    ) -> tuple[UploadedFile, Owner] | None:
+        """The weights of the notebook's attempt, and their owner; None where none came with it.
 
         Args:
             notebook: the notebook's owner.
+            identities: the student's in this download.
         """
         of_attempt = [
             (file, owner)
-            for file, owner in self._owned
-            if owner.attempt == notebook.attempt and is_same_student(owner)
+            for identity in identities
+            for file, owner in self._owned.get(identity, ())
+            if owner.attempt == notebook.attempt
         ]
-        if not of_attempt:
-            return None
-        best, _ = max(
+        return max(
             of_attempt,
             key=lambda entry: rank_file(entry[0], entry[1], self._assignment),
+            default=None,
         )
-        return best
 
-    def why_not(self, file: UploadedFile) -> str:
+    def why_not(self, file: UploadedFile, owner: Owner) -> str:
         """Why weights cannot be kept; "" where they can."""
-        owner = next(owner for entry, owner in self._owned if entry is file)
         content = file.file.read_bytes()
         name = f"{owner.stem}{WEIGHTS_SUFFIX}"
         return why_not_weights(name, content, self._assignment)

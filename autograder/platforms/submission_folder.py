@@ -55,12 +55,13 @@ class SubmissionFolder:
         if time and handed_in and handed_in < time:
             return "unchanged", "what is collected already is newer; kept it"
         line = ""
-        replaced = earlier
+        replaced, written = earlier, list(new_files)
         if place not in changed:  # other weights for the notebook that lies here
             replaced = [path for path in changed if path in earlier]
+            written = changed
         if replaced:
             line = f"the earlier submission is kept in {PREVIOUS}/{self._move_aside(replaced)}"
-        for path in changed if place not in changed else new_files:
+        for path in written:
             self._files.write(path, new_files[path].read_bytes())
         self._write_time(handed_in)
         return "replaced" if earlier else "new", line
