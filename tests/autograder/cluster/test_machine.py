@@ -40,8 +40,12 @@ from autograder.grading.pool import FinishedJob
 from autograder.grading.station import MachineFault
 from autograder.records.submission import FoundSubmission
 
-PACKED = PackedSubmission("ada", ("ada.ipynb",), b"{}")
 SOFTWARE = {"torch": "2.13.0", "Python": "3.11"}
+
+
+def packed_of_ada() -> PackedSubmission:
+    """Made for each call: `test_cluster.py` looks for submissions that nobody let go of."""
+    return PackedSubmission("ada", ("ada.ipynb",), b"{}")
 
 
 class PlayedStation:
@@ -109,11 +113,11 @@ def test_a_station_is_started_for_the_first_submission(
     plugin: CourseOnMachine, tmp_path: Path
 ) -> None:
     assert PlayedStation.started == []
-    assert plugin.grade(PACKED) == ("lab/w7", b"ada")
+    assert plugin.grade(packed_of_ada()) == ("lab/w7", b"ada")
     (station,) = PlayedStation.started
     assert station.order == (tmp_path / "course", "m1", "uid", 2, ("torch",))
     assert (tmp_path / "course").read_bytes() == b"course"
-    assert plugin.grade(PACKED) == ("lab/w7", b"ada")
+    assert plugin.grade(packed_of_ada()) == ("lab/w7", b"ada")
     assert len(PlayedStation.started) == 1
     plugin.teardown(worker())
     assert station.closed == 1
@@ -125,16 +129,16 @@ def test_a_machine_is_called_by_its_host_and_its_own_name(
     plugin: CourseOnMachine,
 ) -> None:
     plugin.setup(worker(name="tcp://1"))
-    assert plugin.grade(PACKED)[0] == "lab"
+    assert plugin.grade(packed_of_ada())[0] == "lab"
 
 
 def test_a_station_that_has_ended_is_started_anew_in_the_same_folder(
     plugin: CourseOnMachine, tmp_path: Path
 ) -> None:
-    plugin.grade(PACKED)
+    plugin.grade(packed_of_ada())
     PlayedStation.started[0].ended = True
     (tmp_path / "course").write_bytes(b"the same")
-    plugin.grade(PACKED)
+    plugin.grade(packed_of_ada())
     assert len(PlayedStation.started) == 2
     assert (tmp_path / "course").read_bytes() == b"the same"
 
@@ -146,7 +150,7 @@ def test_a_machine_that_cannot_grade_refuses_from_then_on(
     PlayedStation.refusal = kind("no walls stand")
     for _ in range(2):
         with pytest.raises(MachineRefuses) as refusal:
-            plugin.grade(PACKED)
+            plugin.grade(packed_of_ada())
         assert refusal.value.args == ("lab/w7", "tcp://1", "no walls stand")
     assert len(PlayedStation.started) == 1
 
@@ -157,7 +161,7 @@ def test_other_software_is_a_refusal(
     other = {"torch": "2.14.1", "Python": "3.12"}
     monkeypatch.setattr(machine, "deciding_software", lambda: other)
     with pytest.raises(MachineRefuses) as refusal:
-        plugin.grade(PACKED)
+        plugin.grade(packed_of_ada())
     assert refusal.value.args[2] == (
         "it has another software than where the class is graded from: torch 2.14.1, not "
         "2.13.0, Python 3.12, not 3.11"
@@ -165,10 +169,10 @@ def test_other_software_is_a_refusal(
 
 
 def test_a_fault_names_its_machine(plugin: CourseOnMachine) -> None:
-    plugin.grade(PACKED)
+    plugin.grade(packed_of_ada())
     PlayedStation.started[0].fault = MachineFault("the graders ended")
     with pytest.raises(MachineFault, match=r"^lab/w7: the graders ended$"):
-        plugin.grade(PACKED)
+        plugin.grade(packed_of_ada())
 
 
 def test_a_course_that_is_taken_away_while_it_opens_is_cleared(
@@ -220,10 +224,10 @@ def test_a_task_asks_the_course_of_its_name(monkeypatch: pytest.MonkeyPatch) -> 
     here = SimpleNamespace(plugins={"course-1": course})
     monkeypatch.setattr(machine, "secede", lambda: steps.append("secede"))
     monkeypatch.setattr(machine, "get_worker", lambda: here)
-    assert grade_on_machine("course-1", PACKED) == ("lab", b"{}")
+    assert grade_on_machine("course-1", packed_of_ada()) == ("lab", b"{}")
     assert steps == ["secede"]
     with pytest.raises(CourseGone):
-        grade_on_machine("course-2", PACKED)
+        grade_on_machine("course-2", packed_of_ada())
 
 
 def test_a_course_that_is_no_archive_leaves_no_folder(tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ from autograder.grading.grader import AssignmentGrader
 from autograder.grading.packed_submission import PackedSubmission
 from autograder.grading.station import MachineFault, Station
 
-ADA = PackedSubmission("ada", ("ada.ipynb",), b"{}")
-BOB = PackedSubmission("bob", ("bob.ipynb",), b"{}")
+
+def packed(student: str) -> PackedSubmission:
+    """Made for each call: the cluster's tests look for submissions that nobody let go of."""
+    return PackedSubmission(student, (f"{student}.ipynb",), b"{}")
 
 
 class PlayedProgram:
@@ -91,7 +93,10 @@ def test_a_station_is_told_its_order_and_answers_by_number(
     def grade(packed: PackedSubmission) -> None:
         answers[packed.student] = station.grade(packed)
 
-    threads = [threading.Thread(target=grade, args=(each,)) for each in (ADA, BOB)]
+    threads = [
+        threading.Thread(target=grade, args=(each,))
+        for each in (packed("ada"), packed("bob"))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -120,8 +125,8 @@ def test_a_fault_is_that_of_its_submission(start: Callable[..., Station]) -> Non
 
     station = start(play)
     with pytest.raises(MachineFault, match=r"^the host is gone$"):
-        station.grade(ADA)
-    assert station.grade(BOB) == b"bob"
+        station.grade(packed("ada"))
+    assert station.grade(packed("bob")) == b"bob"
     station._line.send("end")
 
 
@@ -134,10 +139,10 @@ def test_what_waits_when_a_station_ends_fails(start: Callable[..., Station]) -> 
     station = start(play)
     words = r"^the graders of this machine ended while they graded this submission$"
     with pytest.raises(MachineFault, match=words):
-        station.grade(ADA)
+        station.grade(packed("ada"))
     PlayedProgram.started[0].thread.join()
     with pytest.raises(MachineFault, match=words):
-        station.grade(BOB)
+        station.grade(packed("bob"))
     assert station.ended
 
 
