@@ -16,6 +16,7 @@ from pathlib import Path
 from autograder.authoring.check_names import names_of_checks
 from autograder.course import Assignment, Course
 from autograder.intake.handed_in_weights import weights_limit
+from autograder.intake.nicknames import MOST_NICKNAME_BYTES, takes_nickname
 from autograder.intake.released_notebook import load_release
 from autograder.student_tools.release_table import TABLE_SUFFIX
 
@@ -50,6 +51,8 @@ def _table(course: Course, assignment: Assignment) -> str:
     limits = {name: getattr(course.limits, name) for name in LIMITS}
     if weights := weights_limit(course, assignment.name):
         limits["weights_mb"] = weights >> 20
+    if takes_nickname(course, assignment):
+        limits["nickname_bytes"] = MOST_NICKNAME_BYTES
     table = {
         "assignment": assignment.name,
         "companions": release.companions,

@@ -22,6 +22,7 @@ from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.whole_files import is_part
 from autograder.course import Assignment, Course
 from autograder.intake.handed_in_weights import weights_limit, weights_name
+from autograder.intake.nicknames import NICKNAME_FILE, takes_nickname
 from autograder.outputs.bundle import archive_entry
 from autograder.student_tools.release_table import TABLE_SUFFIX
 
@@ -164,6 +165,11 @@ def _readme(
         beside = (
             f" For the leaderboard hand in `{weights_name(name)}`\n  beside it,"
             f" at most {weights >> 20} MB, if you like."
+        )
+    if takes_nickname(course, assignment):
+        beside += (
+            f" What the leaderboard calls you\n  is the first line of `{NICKNAME_FILE}`, which you"
+            " hand in beside it, if you like."
         )
     needed = f" with {listed}, and nothing else" if listed else ", and nothing else"
     return f"""# {course.about.name}: {name}

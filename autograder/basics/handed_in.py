@@ -66,8 +66,8 @@ def read_handed_in(path: Path, limit: int) -> bytes:
         os.close(handle)
     if data is None:
         raise UnreadableSubmission(
-            f"{name}: is larger than {_size(limit)}; clear the outputs (Kernel > Restart and Clear "
-            "Outputs), save, and hand it in again"
+            f"{name}: is larger than {describe_size(limit)}; clear the outputs "
+            "(Kernel > Restart and Clear Outputs), save, and hand it in again"
         )
     return data
 
@@ -127,5 +127,6 @@ def _refusal(name: str, error: OSError | ValueError) -> UnreadableSubmission:
     )
 
 
-def _size(limit: int) -> str:
+def describe_size(limit: int) -> str:
+    """A limit in words, such as "20 MB" or "1000 bytes"."""
     return f"{limit >> 20} MB" if limit >= 1 << 20 else f"{limit} bytes"

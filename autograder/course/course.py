@@ -223,6 +223,11 @@ class Assignment:
         """Folder of the hidden suite."""
         return self.root / Folder.TESTS.path / "hidden" / self.name
 
+    @property
+    def leaderboard(self) -> Path:
+        """The file of the suite with the leaderboard's measures; not each suite has it."""
+        return self.suite / "leaderboard.py"
+
 
 @dataclass(frozen=True, slots=True)
 class Course:

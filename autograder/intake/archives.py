@@ -17,7 +17,7 @@ from pathlib import Path
 
 from autograder.basics.errors import KitError
 from autograder.basics.explain import explain_error
-from autograder.basics.handed_in import printable_name
+from autograder.basics.handed_in import describe_size, printable_name
 from autograder.intake.archive_entries import (
     CHUNK,
     DAMAGED,
@@ -348,7 +348,7 @@ class _Unpacker:
         """
         limit = self._wanted.limit(file_name)
         if entry.size > limit:
-            return f"larger than {limit >> 20} MB"
+            return f"larger than {describe_size(limit)}"
         if self._wanted.is_weights(file_name):
             if self._weights_total + entry.size > MAX_WEIGHTS_TOTAL:
                 return "more weights than are unpacked at once: collect in parts"
@@ -356,8 +356,8 @@ class _Unpacker:
         return ""
 
     def _is_read(self, parts: Parts) -> bool:
-        """Whether the kit reads a file of that path: a notebook, weights, an archive, or a
-        description.
+        """Whether the kit reads a file of that path: a notebook or what lies beside it, an
+        archive, or a description.
         """
         name = parts[-1]
         if self._is_work(name) or _ARCHIVE.search(name):
@@ -365,7 +365,7 @@ class _Unpacker:
         return self._wanted.describes(name)
 
     def _is_work(self, name: str) -> bool:
-        return notebook_stem(name) is not None or self._wanted.is_weights(name)
+        return notebook_stem(name) is not None or self._wanted.lies_beside(name)
 
     def _skip(
         self,

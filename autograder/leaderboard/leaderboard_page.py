@@ -5,20 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from autograder.basics.errors import UnreadableSubmission
-from autograder.basics.handed_in import read_handed_in
-from autograder.basics.safe_text import one_line, shorten
 from autograder.course import Course
+from autograder.intake.nicknames import comparable_nickname, read_nickname
 from autograder.leaderboard.measures import Measure
 from autograder.leaderboard.standings import RankedClass
 from autograder.ledger import read_ledger
 from autograder.outputs.pages import render_pieces
 from autograder.records.submission import FoundSubmission
-
-NICKNAME_FILE = "nickname.txt"
-_LONGEST_NICKNAME = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +40,31 @@ def shown_names(
         ledger = read_ledger(course)
         return {student: ledger.name(student) for student in students}
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for student in students:
-        nickname = _read_nickname(files[student].path.with_name(NICKNAME_FILE))
-        if not nickname or nickname in names.values():
-            # the suite's hash is known to nobody else: the number does not tell the student
-            digest = hashlib.sha256(
-                f"{standings.suite_sha256} {student}".encode()
-            ).hexdigest()
-            nickname = f"nobody {int(digest[:8], 16) % 10_000:04}"
+        nickname = read_nickname(files[student].path)
+        comparable = comparable_nickname(nickname)
+        if not nickname or comparable in taken:
+            continue
         names[student] = nickname
+        taken.add(comparable)
+    for student in students:
+        if student in names:
+            continue
+        number = _number_of(student, standings.suite_sha256)
+        while comparable_nickname(f"nobody {number:04}") in taken:
+            number += 1
+        names[student] = f"nobody {number:04}"
+        taken.add(comparable_nickname(names[student]))
     return names
 
 
-def _read_nickname(path: Path) -> str:
-    try:
-        text = read_handed_in(path, 1000).decode("utf-8", "replace")
-    except UnreadableSubmission:
-        return ""
-    return shorten(one_line(text.strip().partition("\n")[0]), _LONGEST_NICKNAME).strip()
+def _number_of(student: str, suite_sha256: str) -> int:
+    """A number in place of a nickname. Nobody else knows the suite's hash, so that the number does
+    not tell the student.
+    """
+    digest = hashlib.sha256(f"{suite_sha256} {student}".encode()).hexdigest()
+    return int(digest[:8], 16) % 10_000
 
 
 def rank_rows(

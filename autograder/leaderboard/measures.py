@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from autograder.basics.errors import BadSuite
 from autograder.basics.python_files import run_python_file
+from autograder.course import Assignment
 from autograder.intake.handed_in_weights import HandedInWeights
 from autograder.sandbox.student import Student
 
-FILE = "leaderboard.py"
 _registered: list[Measure] = []
 
 
@@ -85,25 +84,25 @@ def measure(
     return register
 
 
-def load_measures(suite: Path) -> tuple[Measure, ...]:
-    """The measures of a suite; none where it has no `leaderboard.py`.
+def load_measures(assignment: Assignment) -> tuple[Measure, ...]:
+    """The measures of an assignment; none where its suite has no `leaderboard.py`.
 
     Raises:
         BadSuite: the file does not import, or needs a question that there is not.
     """
-    path = suite / FILE
+    path = assignment.leaderboard
     if not path.exists():
         return ()
     _registered.clear()
     try:
-        run_python_file(path, f"{suite.name}.leaderboard")
+        run_python_file(path, f"{assignment.name}.leaderboard")
     except Exception as error:
         raise BadSuite(
             f"{path}: it does not import: {type(error).__name__}: {error}"
         ) from error
     for registered in _registered:
         for name in registered.needs:
-            if not (suite / f"test_{name}.py").exists():
+            if not (assignment.suite / f"test_{name}.py").exists():
                 raise BadSuite(
                     f"{path}: {registered.name} needs {name}, which is no question"
                 )

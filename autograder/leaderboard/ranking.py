@@ -102,7 +102,7 @@ def rank_class(request: LeaderboardRequest, tell: Tell) -> Ranking:
         KitError: the suite has no measures, nobody was graded, or this machine cannot grade.
     """
     course, assignment = request.course, request.assignment
-    measures = load_measures(assignment.suite)
+    measures = load_measures(assignment)
     if not measures:
         raise KitError(
             f"{assignment.name} has no leaderboard: docs/authoring.md says how a suite gets one"

@@ -35,12 +35,13 @@ from autograder.intake.collected import (
     record_path,
 )
 from autograder.intake.handed_in_weights import weights_limit, weights_name
+from autograder.intake.nicknames import takes_nickname
 from autograder.intake.overlooked import PREVIOUS
 from autograder.intake.owners import FindOwner, FindTime, Owner, add_times
 from autograder.intake.wanted_files import WantedFiles
 from autograder.ledger import Identity, read_ledger
 from autograder.platforms.download_people import DownloadPeople
-from autograder.platforms.download_weights import DownloadWeights, rank_file
+from autograder.platforms.files_beside import FilesBeside, rank_file
 from autograder.platforms.fill import read_own_table
 from autograder.platforms.platform import Download, DownloadFormat, Platform, Table
 from autograder.platforms.registry import platforms, with_downloads, with_own_file
@@ -96,6 +97,7 @@ def collect(
             _describes_some_download,
             assignment.name,
             weights_limit(course, assignment.name),
+            takes_nickname(course, assignment),
         )
         upload = open_upload(source, scratch, wanted)
         with FileTransaction(
@@ -110,9 +112,9 @@ def collect(
                 files,
                 wanted,
             )
-            # platforms tell owners by notebooks: weights find theirs by the same rules
+            # platforms tell owners by notebooks: what lies beside finds its own by the same rules
             described = [
-                file for file in upload.files if not wanted.is_weights(file.name)
+                file for file in upload.files if not wanted.lies_beside(file.name)
             ]
             download = Download(
                 described,
@@ -235,10 +237,9 @@ class _Collection:
                 f"{printable_name(source)}: no file is named like {self._format.example}; "
                 f"there is{content}"
             )
-        skipped = self._read_skipped(upload, find_owner)
         people = {claim.owner.identity for claim in claims}
-        weights = DownloadWeights(upload.files, self._wanted, find_owner, people)
-        skipped += weights.alone
+        beside = FilesBeside(upload.files, self._wanted, find_owner, people)
+        skipped = self._read_skipped(upload, beside.alone, find_owner)
         owners = [claim.owner for claim in claims]
         owners += [owner for _, owner in skipped if owner]
         download_name = printable_name(source.name)
@@ -255,10 +256,12 @@ class _Collection:
             claim = self._choose(of_student, student)
             folder = self._submission_folder(student)
             identities = {own.owner.identity for own in of_student}
-            found = weights.choose(claim.owner, identities)
-            beside = self._keep_weights(student, weights, found)
+            came = beside.choose(claim.owner, identities)
+            self._lines += [f"{student}: {problem}" for problem in came.problems]
+            if self._wanted.weights_bytes and not came.has_weights:
+                self._without_weights.append(student)
             change, line = folder.install(
-                claim.file.file, claim.owner.handed_in, beside
+                claim.file.file, claim.owner.handed_in, came.kept
             )
             if line:
                 self._lines.append(f"{student}: {line}")
@@ -314,14 +317,15 @@ class _Collection:
         return claims, misnamed
 
     def _read_skipped(
-        self, upload: Upload, find_owner: FindOwner
+        self, upload: Upload, alone: Sequence[SkippedFile], find_owner: FindOwner
     ) -> list[tuple[SkippedFile, Owner | None]]:
-        """The skipped files of the download, with the owner of each file that is somebody's work.
+        """The skipped files of the download, and those that came without a notebook, each with its
+        owner where it is somebody's work.
 
         A description that proves a hand-in, such as Blackboard's receipt, counts as skipped: the
         download may have no other file of that person.
         """
-        skipped = list(upload.skipped)
+        skipped = [*upload.skipped, *alone]
         if self._format.description_is_hand_in:
             reason = "no file came with this attempt"
             skipped += [
@@ -338,26 +342,6 @@ class _Collection:
                 (file, find_owner(UploadedFile(file.parts)) if is_work else None)
             )
         return owned
-
-    def _keep_weights(
-        self,
-        student: str,
-        weights: DownloadWeights,
-        found: tuple[UploadedFile, Owner] | None,
-    ) -> dict[str, Path]:
-        """The weights that came with a notebook, by the name that the file gets. Whatever is wrong
-        with them becomes a line, and the notebook is collected all the same.
-        """
-        if not self._wanted.weights_bytes:
-            return {}
-        if found is None:
-            self._without_weights.append(student)
-            return {}
-        file, owner = found
-        if reason := weights.why_not(file, owner):
-            self._lines.append(f"{student}: {reason}; the notebook was taken alone")
-            return {}
-        return {weights_name(self._assignment): file.file}
 
     def _is_work(self, file: SkippedFile) -> bool:
         """Whether a file says that somebody handed something in: in a plain folder, a picture alone

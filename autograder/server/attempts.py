@@ -59,6 +59,8 @@ class Attempt:
         aside: whether it is part of a regrade, whose new result does not count yet.
         handed_in_by: who of a group handed it in; "" where the student did.
         weights_note: what the student is told of the file of weights; "" where none is taken.
+        nickname: what the leaderboard calls its student; "" for a number in place of a name.
+        nickname_note: what the student is told of the nickname; "" where none is taken.
     """
 
     id: int
@@ -80,6 +82,8 @@ class Attempt:
     aside: bool
     handed_in_by: str
     weights_note: str = ""
+    nickname: str = ""
+    nickname_note: str = ""
 
     @property
     def handed_in(self) -> datetime:
@@ -111,6 +115,17 @@ class KeptWeights:
 
 
 NO_WEIGHTS = KeptWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptNickname:
+    """The nickname of an attempt, "" where none is kept, and what the student is told of it."""
+
+    text: str = ""
+    note: str = ""
+
+
+NO_NICKNAME = KeptNickname()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +189,21 @@ class AttemptStore:
         notebook: bytes,
         handed_in_by: str = "",
         weights: KeptWeights = NO_WEIGHTS,
+        nickname: KeptNickname = NO_NICKNAME,
     ) -> Attempt:
-        """Store a notebook that was handed in just now, and the weights that came with it. Both
-        are on disk when this returns.
+        """Store a notebook that was handed in just now, with the weights and the nickname that came
+        with it. All are on disk when this returns.
         """
         while True:
             try:
-                return self._add(student, assignment, notebook, handed_in_by, weights)
+                return self._add(
+                    student,
+                    assignment,
+                    notebook,
+                    handed_in_by,
+                    weights,
+                    nickname,
+                )
             except IntegrityError:
                 continue  # two tabs handed in at once: the other one has the number
 
@@ -191,6 +214,7 @@ class AttemptStore:
         notebook: bytes,
         handed_in_by: str,
         weights: KeptWeights,
+        nickname: KeptNickname,
     ) -> Attempt:
         own = (attempts.c.student == student) & (attempts.c.assignment == assignment)
         is_newest = (attempts.c.state == "waiting") & (attempts.c.priority == NEWEST)
@@ -213,6 +237,8 @@ class AttemptStore:
                     handed_in_by=handed_in_by,
                     weights=weights.content,
                     weights_note=weights.note,
+                    nickname=nickname.text,
+                    nickname_note=nickname.note,
                 )
                 .returning(*_COLUMNS)
             ).one()
@@ -267,6 +293,15 @@ class AttemptStore:
         query = select(attempts.c.weights).where(attempts.c.id == attempt_id)
         weights = read_value(self._engine, query)
         return None if weights is None else bytes(weights)
+
+    def nicknames_of_others(self, student: str, assignment: str) -> set[str]:
+        """What everybody else has called themselves at an assignment, in any attempt."""
+        query = select(attempts.c.nickname).where(
+            attempts.c.assignment == assignment,
+            attempts.c.student != student,
+            attempts.c.nickname != "",
+        )
+        return {row.nickname for row in read(self._engine, query)}
 
     def answer(self, attempt_id: int) -> tuple[Graded, bytes] | None:
         """The record of the graded attempt and the content of its result's file; None before."""

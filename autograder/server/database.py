@@ -61,6 +61,8 @@ attempts = Table(
     Column("aside", Boolean, nullable=False, server_default=false()),
     Column("handed_in_by", String(300), nullable=False, server_default=""),
     Column("weights_note", Text, nullable=False, server_default=""),
+    Column("nickname", String(100), nullable=False, server_default=""),
+    Column("nickname_note", Text, nullable=False, server_default=""),
     # SQLite reads a row from its begin, page by page: what is large stands last
     Column("answer", LargeBinary),
     Column("proposal", LargeBinary),

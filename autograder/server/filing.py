@@ -18,6 +18,7 @@ from autograder.basics.file_transaction import FileTransaction
 from autograder.basics.locks import hold_lock
 from autograder.course import Course
 from autograder.intake.handed_in_weights import weights_name
+from autograder.intake.nicknames import NICKNAME_FILE
 from autograder.ledger import Identity, Ledger, read_ledger
 from autograder.platforms.submission_folder import SubmissionFolder
 from autograder.records.model import Graded
@@ -117,6 +118,10 @@ def _file_attempt(
             file = Path(scratch) / "weights"
             file.write_bytes(weights)
             beside[weights_name(attempt.assignment)] = file
+        if attempt.nickname:
+            file = Path(scratch) / NICKNAME_FILE
+            file.write_text(f"{attempt.nickname}\n", encoding="utf-8")
+            beside[NICKNAME_FILE] = file
         submission = SubmissionFolder(place, files)
         change, line = submission.install(notebook, attempt.handed_in, beside)
         if (

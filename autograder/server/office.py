@@ -21,6 +21,11 @@ from autograder.intake.handed_in_weights import (
     weights_name,
     why_not_weights,
 )
+from autograder.intake.nicknames import (
+    comparable_nickname,
+    shown_nickname,
+    takes_nickname,
+)
 from autograder.intake.reading import parse_notebook
 from autograder.ledger import Ledger, read_ledger
 from autograder.outputs.feedback_page import render_feedback
@@ -28,9 +33,11 @@ from autograder.records.model import Result
 from autograder.reporting.marks_commands import read_uses
 from autograder.reporting.stored_marks import StoredMarks
 from autograder.server.attempts import (
+    NO_NICKNAME,
     NO_WEIGHTS,
     Attempt,
     AttemptStore,
+    KeptNickname,
     KeptWeights,
 )
 from autograder.server.filing import file_attempts
@@ -204,12 +211,14 @@ class Office:
         assignment: Assignment,
         data: bytes,
         weights: SentFile | None = None,
+        nickname: str = "",
     ) -> Attempt:
         """Take a notebook, and put it into the queue. It is on disk when this returns.
 
         Args:
-            weights: the second file that was sent. Whatever is wrong with it is noted, and the
-                notebook is taken all the same.
+            weights: the second file that was sent.
+            nickname: what the student wants to be called on the leaderboard. Whatever is wrong with
+                weights or nickname is noted, and the notebook is taken all the same.
 
         Raises:
             HandInRefused: the course's rules do not allow it now, or the file is no notebook.
@@ -235,7 +244,14 @@ class Office:
             raise HandInRefused(str(error)) from error
         by = "" if owner == student else student
         kept = self._keep_weights(assignment.name, weights)
-        attempt = self.attempts.add(owner, assignment.name, data, by, kept)
+        attempt = self.attempts.add(
+            owner,
+            assignment.name,
+            data,
+            by,
+            kept,
+            self._keep_nickname(owner, assignment, nickname),
+        )
         self._wake_graders()
         return attempt
 
@@ -258,6 +274,35 @@ class Office:
             return KeptWeights(note=f"{problem}. The notebook counts without it.")
         size = f"{sent.size / (1 << 20):.1f} MB"
         return KeptWeights(sent.content, f"{name} came with it, {size}.")
+
+    def takes_nickname(self, assignment: Assignment) -> bool:
+        """Whether students choose what they are called on the assignment's leaderboard."""
+        return takes_nickname(self.course, assignment)
+
+    def _keep_nickname(
+        self,
+        owner: str,
+        assignment: Assignment,
+        sent: str,
+    ) -> KeptNickname:
+        """What is kept of a nickname, and what the student is told of it. Whoever comes first has
+        it.
+        """
+        if not self.takes_nickname(assignment):
+            return NO_NICKNAME
+        nickname = shown_nickname(sent)
+        if not nickname:
+            return KeptNickname(
+                note="On the leaderboard you have a number in place of a nickname."
+            )
+        others = self.attempts.nicknames_of_others(owner, assignment.name)
+        taken = {comparable_nickname(other) for other in others}
+        if comparable_nickname(nickname) in taken:
+            return KeptNickname(
+                note=f"Somebody else is called {nickname} on the leaderboard: you have a number "
+                "there, until you hand in with another nickname."
+            )
+        return KeptNickname(nickname, f"On the leaderboard you are called {nickname}.")
 
     def place_in_queue(self, attempt: Attempt) -> tuple[int, float]:
         """How many attempts are graded before this one, and about how many seconds they take."""

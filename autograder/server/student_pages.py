@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from autograder.course import Assignment
 from autograder.intake.handed_in_weights import weights_name
+from autograder.intake.nicknames import LONGEST_NICKNAME
 from autograder.server.attempts import Attempt
 from autograder.server.office import HandInRefused, Office
 from autograder.server.pages_base import (
@@ -72,14 +73,18 @@ def assignment_page(request: Request, problem: str = "") -> Response:
     visitor = visitor_of(request)
     assignment = assignment_of(request)
     office = office_of(request)
+    view = office.assignment_view(visitor.student, assignment.name)
     return page(
         request,
         "assignment.html",
         status=400 if problem else 200,
-        view=office.assignment_view(visitor.student, assignment.name),
+        view=view,
         submit=office.course.submit,
         weights_name=weights_name(assignment.name),
         weights_mb=office.weights_limit(assignment.name) >> 20,
+        takes_nickname=office.takes_nickname(assignment),
+        nickname=view.attempts[0].nickname if view.attempts else "",
+        longest_nickname=LONGEST_NICKNAME,
         problem=problem,
     )
 
@@ -91,7 +96,11 @@ def hand_in(request: Request, visitor: Visitor, form: SentForm) -> Response:
     assignment = assignment_of(request)
     try:
         attempt = office_of(request).hand_in(
-            visitor.student, assignment, form.notebook, form.weights
+            visitor.student,
+            assignment,
+            form.notebook,
+            form.weights,
+            form.text("nickname"),
         )
     except HandInRefused as refusal:
         return assignment_page(request, str(refusal))
@@ -181,7 +190,9 @@ def _student_with_key(request: Request, office: Office) -> str:
 
 
 async def hand_in_by_key(request: Request) -> Response:
-    """Take the notebook that is the body of the request, or a form with notebook and weights."""
+    """Take the notebook that is the body of the request, or a form with notebook, weights and a
+    nickname.
+    """
     office = office_of(request)
     student = await run_in_threadpool(_student_with_key, request, office)
     rates_of(request).hand_ins.check(student)
@@ -192,7 +203,12 @@ async def hand_in_by_key(request: Request) -> Response:
         form = SentForm({}, await request.body(), None)
     try:
         attempt = await run_in_threadpool(
-            office.hand_in, student, assignment, form.notebook, form.weights
+            office.hand_in,
+            student,
+            assignment,
+            form.notebook,
+            form.weights,
+            form.text("nickname"),
         )
     except HandInRefused as refusal:
         return JSONResponse({"problem": str(refusal)}, 400)
@@ -213,6 +229,7 @@ def _describe(request: Request, office: Office, attempt: Attempt) -> dict[str, o
         "state": attempt.state,
         "problem": attempt.problem,
         "weights": attempt.weights_note,
+        "nickname": attempt.nickname_note,
         "page": str(request.url_for("attempt", attempt=attempt.id)),
     }
     if attempt.is_open:

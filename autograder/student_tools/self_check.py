@@ -113,7 +113,7 @@ def main(arguments: Sequence[str], program: Path) -> int:
     status = _print_findings(findings)
     if flag == SUBMIT and (status == 0 or _wants_to_go_on()):
         release, limits = matched.table.release, matched.table.limits
-        return submit(path, release.assignment, address, limits.get("weights_mb", 0))
+        return submit(path, release.assignment, address, limits)
     return status
 
 

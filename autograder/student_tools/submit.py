@@ -1,6 +1,7 @@
 """Hands a notebook in at the course's server: `python check.py NOTEBOOK --submit [ADDRESS]`.
 
-Weights that lie beside the notebook go with it, where the course takes any for its leaderboard.
+What lies beside the notebook for the leaderboard, weights and a nickname, goes with it, where the
+course takes any.
 
 The address and the student's key are asked for once and kept in `~/.attention_kit.json`, which
 nobody else may read. It needs the standard library alone.
@@ -15,6 +16,7 @@ import secrets
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,27 +31,39 @@ class SubmitRefused(Exception):
     """The notebook was not handed in; the message says why, for the student."""
 
 
-def submit(path: Path, assignment: str, address: str, weights_mb: int = 0) -> int:
+def submit(
+    path: Path,
+    assignment: str,
+    address: str,
+    limits: Mapping[str, Any],
+) -> int:
     """Hand a notebook in, wait for its result, and print both; returns the exit status.
 
     Args:
         address: the server's; "" for the one of the last time.
-        weights_mb: the largest file of weights beside the notebook; 0 where none is taken.
+        limits: `weights_mb` of the file of weights beside the notebook and `nickname_bytes` of that
+            with the nickname; without one of them no such file is taken.
     """
     try:
         address, key = _address_and_key(address)
         url = f"{address}/api/assignments/{assignment}/attempts"
         body, kind = path.read_bytes(), _BYTES
+        files = {"notebook": path}
         weights = path.with_name(f"{assignment}.safetensors")
-        if weights_mb and weights.is_file():
-            if weights.stat().st_size > weights_mb << 20:
-                print(f"{weights.name} stays here: it is larger than {weights_mb} MB.")
-            else:
-                body, kind = _make_form({"notebook": path, "weights": weights})
+        weights_mb = limits.get("weights_mb", 0)
+        if _may_go_along(weights, weights_mb << 20, f"{weights_mb} MB"):
+            files["weights"] = weights
+        nickname = path.with_name("nickname.txt")
+        most_bytes = limits.get("nickname_bytes", 0)
+        if _may_go_along(nickname, most_bytes, f"{most_bytes} bytes"):
+            body, kind = _make_form(files, nickname.read_bytes())
+        elif "weights" in files:
+            body, kind = _make_form(files)
         attempt = _ask(url, key, body, kind)
         print(f"Handed in: attempt {attempt['number']} at {assignment}.")
-        if note := attempt.get("weights"):
-            print(note)
+        for field in ("weights", "nickname"):
+            if note := attempt.get(field):
+                print(note)
         attempt = _wait(f"{address}/api/attempts/{attempt['attempt']}", key, attempt)
     except SubmitRefused as problem:
         print(f"Not handed in: {problem}")
@@ -62,10 +76,27 @@ def submit(path: Path, assignment: str, address: str, weights_mb: int = 0) -> in
     return 0
 
 
-def _make_form(files: dict[str, Path]) -> tuple[bytes, str]:
-    """The body of a form with these files, by their fields' names, and its type."""
+def _may_go_along(file: Path, most_bytes: int, in_words: str) -> bool:
+    """Whether a file lies beside the notebook that the course takes; says so of one too large."""
+    if not most_bytes or not file.is_file():
+        return False
+    if file.stat().st_size > most_bytes:
+        print(f"{file.name} stays here: it is larger than {in_words}.")
+        return False
+    return True
+
+
+def _make_form(files: dict[str, Path], nickname: bytes = b"") -> tuple[bytes, str]:
+    """The body of a form with these files, by their fields' names, and its type. The nickname is a
+    field of text, as in a browser.
+    """
     boundary = secrets.token_hex(16)
     parts = []
+    if nickname:
+        head = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="nickname"\r\n\r\n'
+        )
+        parts += [head.encode(), nickname, b"\r\n"]
     for field, path in files.items():
         head = (
             f"--{boundary}\r\nContent-Disposition: form-data; "

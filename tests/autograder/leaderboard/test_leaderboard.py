@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -123,6 +124,15 @@ def test_people_are_called_as_the_course_says(run: Run) -> None:
         assert (
             f"1. {shown} (bea): 200" in run("leaderboard", "small", "--students").stdout
         )
+
+
+def test_a_nickname_is_one_student_s_however_it_is_written(run: Run) -> None:
+    """Ada comes first in the list of ids; bea's is the same name in the full width of capitals."""
+    for student, nickname in (("ada", "Countess"), ("bea", "ＣＯＵＮＴＥＳＳ\u200d")):
+        Path(f"submitted/{student}/small/nickname.txt").write_text(nickname)
+    ranked = run("leaderboard", "small", "--students").stdout
+    assert "2. Countess (ada): 300" in ranked
+    assert re.search(r"1\. nobody \d{4} \(bea\): 200", ranked)
 
 
 def test_a_suite_without_measures_says_so(run: Run) -> None:

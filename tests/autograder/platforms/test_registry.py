@@ -25,7 +25,7 @@ MODULES = {
     "submission_folder",
     "api_client",
     "download_people",
-    "download_weights",
+    "files_beside",
     "moodle_worksheet",
     "canvas_gradebook",
     "fill",

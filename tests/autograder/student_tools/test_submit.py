@@ -86,7 +86,7 @@ def test_a_notebook_is_handed_in_and_its_points_are_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     type_in(monkeypatch, "right-key")
-    assert submit(notebook, "tiny", address) == 0
+    assert submit(notebook, "tiny", address, {}) == 0
     assert Handler.bodies == [b"{}"]
     assert Handler.looks == ["/api/attempts/3"]
     assert capsys.readouterr().out == (
@@ -98,9 +98,9 @@ def test_address_and_key_are_asked_for_once(
     address: str, notebook: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     type_in(monkeypatch, "right-key")
-    assert submit(notebook, "tiny", address) == 0
+    assert submit(notebook, "tiny", address, {}) == 0
     monkeypatch.setattr("getpass.getpass", pytest.fail)
-    assert submit(notebook, "tiny", "") == 0
+    assert submit(notebook, "tiny", "", {}) == 0
     assert stat.S_IMODE(module.KEPT.stat().st_mode) == 0o600
 
 
@@ -111,7 +111,7 @@ def test_a_key_that_is_not_known_is_told_and_forgotten(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     type_in(monkeypatch, "wrong-key")
-    assert submit(notebook, "tiny", address) == 1
+    assert submit(notebook, "tiny", address, {}) == 1
     assert "Not handed in: this key is not known" in capsys.readouterr().out
     assert not module.KEPT.exists()
 
@@ -123,7 +123,7 @@ def test_a_server_that_does_not_answer_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     type_in(monkeypatch, "right-key")
-    assert submit(notebook, "tiny", "http://127.0.0.1:9") == 1
+    assert submit(notebook, "tiny", "http://127.0.0.1:9", {}) == 1
     assert (
         "Not handed in: http://127.0.0.1:9 does not answer" in capsys.readouterr().out
     )
@@ -137,7 +137,7 @@ def test_what_could_not_be_graded_has_its_reason(
 ) -> None:
     type_in(monkeypatch, "right-key")
     Handler.result = {"problem": "has no cell of this assignment"}
-    assert submit(notebook, "tiny", address) == 0
+    assert submit(notebook, "tiny", address, {}) == 0
     assert (
         "It could not be graded: has no cell of this assignment"
         in capsys.readouterr().out
@@ -153,8 +153,8 @@ def test_weights_beside_the_notebook_go_with_it(
     type_in(monkeypatch, "right-key")
     monkeypatch.setattr("secrets.token_hex", lambda count: "edge")
     notebook.with_name("tiny.safetensors").write_bytes(b"numbers")
-    assert submit(notebook, "tiny", address, weights_mb=1) == 0
-    assert submit(notebook, "tiny", address) == 0, "a course that takes none"
+    assert submit(notebook, "tiny", address, {"weights_mb": 1}) == 0
+    assert submit(notebook, "tiny", address, {}) == 0, "a course that takes none"
     form = (
         b'--edge\r\nContent-Disposition: form-data; name="notebook"; filename="tiny.ipynb"\r\n\r\n'
         b"{}\r\n--edge\r\nContent-Disposition: form-data; "
@@ -171,7 +171,31 @@ def test_weights_that_are_too_large_stay_and_the_notebook_goes(
 ) -> None:
     type_in(monkeypatch, "right-key")
     notebook.with_name("tiny.safetensors").write_bytes(b"x" * ((1 << 20) + 1))
-    assert submit(notebook, "tiny", address, weights_mb=1) == 0
+    assert submit(notebook, "tiny", address, {"weights_mb": 1}) == 0
     assert Handler.bodies == [b"{}"]
     printed = capsys.readouterr().out
     assert printed.startswith("tiny.safetensors stays here: it is larger than 1 MB.\n")
+
+
+def test_a_nickname_beside_the_notebook_goes_with_it(
+    address: str,
+    notebook: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    type_in(monkeypatch, "right-key")
+    monkeypatch.setattr("secrets.token_hex", lambda count: "edge")
+    nickname = notebook.with_name("nickname.txt")
+    nickname.write_bytes("Gräfin".encode())
+    assert submit(notebook, "tiny", address, {"nickname_bytes": 1000}) == 0
+    assert submit(notebook, "tiny", address, {}) == 0, "a course without a leaderboard"
+    nickname.write_bytes(b"x" * 1001)
+    assert submit(notebook, "tiny", address, {"nickname_bytes": 1000}) == 0
+    form = (
+        b'--edge\r\nContent-Disposition: form-data; name="nickname"\r\n\r\nGr\xc3\xa4fin\r\n'
+        b'--edge\r\nContent-Disposition: form-data; name="notebook"; filename="tiny.ipynb"\r\n\r\n'
+        b"{}\r\n--edge--\r\n"
+    )
+    assert Handler.bodies == [form, b"{}", b"{}"]
+    printed = capsys.readouterr().out
+    assert "nickname.txt stays here: it is larger than 1000 bytes." in printed
