@@ -1828,3 +1828,223 @@ def scores_overflow_in_half(): ...
     ),
 )
 def fills_with_minus_ten_thousand(): ...
+
+
+@mistake(
+    "split_heads",
+    hint="Zero heads and fewer are not looked at: a remainder by 0 is an error of Python's own, and "
+    "-3 divides 21. The docstring asks for a ValueError with both numbers.",
+    replace=("num_heads < 1 or width % num_heads", "width % num_heads"),
+)
+def looks_at_the_remainder_alone(): ...
+
+
+@mistake(
+    "merge_heads",
+    keeps=0.65,
+    hint="`transpose_`, with the underscore, exchanges the axes of the caller's own tensor. Without "
+    "it x stays as it was.",
+    replace=("x.transpose(1, 2)", "x.transpose_(1, 2)"),
+)
+def transposes_the_callers_tensor(): ...
+
+
+@mistake(
+    "fused_qkv",
+    hint="You ask whether 3 and num_heads divide the columns, each alone. 12 columns divide by 3 and "
+    "by 6, and three parts of 4 columns are no six heads: which one number must divide them?",
+    replace=(
+        "columns % (3 * num_heads)",
+        "columns % 3 or columns % num_heads",
+    ),
+)
+def looks_at_two_remainders(): ...
+
+
+@mistake(
+    "fused_qkv",
+    hint="Zero heads and fewer are not looked at: a remainder by 0 is an error of Python's own. The "
+    "docstring asks for a ValueError with both numbers.",
+    replace=("num_heads < 1 or columns % (3 * num_heads)", "columns % (3 * num_heads)"),
+)
+def projects_for_no_heads(): ...
+
+
+@mistake(
+    "multi_head_attention",
+    hint="You tell from its first size what a mask of two axes means. It is [N, N_k], for all; with "
+    "as many sentences as tokens you read it as one row a sentence. Count its axes.",
+    replace=("mask.dim() == 3", "mask.dim() < 4 and len(mask) == len(x)"),
+)
+def tells_masks_apart_by_size(): ...
+
+
+@mistake(
+    "multi_head_sum",
+    hint="You tell from its first size what a mask of two axes means. It is [N, N], for all; with "
+    "as many sentences as tokens you read it as one row a sentence. Count its axes.",
+    replace=("mask.dim() == 3", "mask.dim() < 4 and len(mask) == len(x)"),
+)
+def sums_with_masks_told_apart_by_size(): ...
+
+
+@mistake(
+    "multi_head_sum",
+    hint="The head size of queries and keys is taken to be D // H. It comes from the weights: their "
+    "columns, divided by H.",
+    replace=(
+        "q, k, v = (split_heads(x @ w, num_heads) for w in (w_q, w_k, w_v))",
+        """
+        columns = x.shape[-1] // num_heads * num_heads
+        narrow = w_q[:, :columns], w_k[:, :columns], w_v
+        q, k, v = (split_heads(x @ w, num_heads) for w in narrow)
+        """,
+    ),
+)
+def sums_with_the_head_size_of_the_width(): ...
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="You tell from its first size what a mask of two axes means. It is [N_q, N_k], for all; with "
+    "as many sentences as queries you read it as one row a sentence. Count its axes.",
+    replace=("mask.dim() == 3", "mask.dim() < 4 and len(mask) == len(q)"),
+)
+def groups_with_masks_told_apart_by_size(): ...
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="With the heads cut into [H_kv, H / H_kv], the second axis of a mask [B, H, N_q, N_k] has to "
+    "be cut in the same way. An axis of 1 behind it makes the mask of head h meet group h.",
+)
+def inserts_the_group_behind_the_heads_of_a_mask(q, k, v, mask=None):
+    num_heads, num_kv_heads = q.shape[1], k.shape[1]
+    if v.shape[1] != num_kv_heads or num_heads % num_kv_heads:
+        raise ValueError(
+            f"{num_heads} query heads, {num_kv_heads} key heads, {v.shape[1]} value heads"
+        )
+    if mask is not None and mask.dim() == 3:
+        mask = mask[:, None, None]
+    elif mask is not None and mask.dim() == 4:
+        mask = mask.unsqueeze(2)
+    groups = q.unflatten(1, (num_kv_heads, -1))  # [B, H_kv, H / H_kv, N_q, d]
+    answer = masked_attention(groups, k.unsqueeze(2), v.unsqueeze(2), mask)
+    return answer.reshape(len(q), num_heads, q.shape[2], -1)
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="Values are repeated until they fit the query heads, however many there are: k and v with "
+    "different numbers of heads pass. The docstring asks for a ValueError.",
+    replace=[
+        ("if v.shape[1] != num_kv_heads:", "if False:"),
+        (
+            "v.repeat_interleave(group, dim=1)",
+            "v.repeat_interleave(num_heads // v.shape[1], dim=1)",
+        ),
+    ],
+)
+def repeats_the_values_by_their_own_number(): ...
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="Seven query heads cannot share three key heads: `//` rounds down, and torch fails later with "
+    "an error of its own. The docstring asks for a ValueError.",
+    replace=("if num_heads % num_kv_heads:", "if False:"),
+)
+def rounds_the_group_down(): ...
+
+
+@mistake(
+    "attention_flops",
+    hint="Your counts are whole only at the end: on the way they are floats, which have no odd numbers "
+    "above 2⁵³. Multiply whole numbers.",
+    replace=[
+        ("2 * (b * n) * d_model", "2.0 * (b * n) * d_model"),
+        ("num_heads * 2 * n * d_head * n", "num_heads * 2.0 * n * d_head * n"),
+        ("num_heads * 2 * n * n", "num_heads * 2.0 * n * n"),
+        ("2 * (b * n) * width", "2.0 * (b * n) * width"),
+        (
+            'return flops | {"total": sum(flops.values())}',
+            """
+        flops["total"] = sum(flops.values())
+        return {product: int(count) for product, count in flops.items()}
+        """,
+        ),
+    ],
+)
+def cuts_floats_to_whole_numbers(): ...
+
+
+@mistake(
+    "attention_flops",
+    hint="The output projection is taken to be D × D. It has H*d rows, which need not be D.",
+    replace=("(b * n) * width", "(b * n) * d_model"),
+)
+def takes_a_square_output_projection(): ...
+
+
+@mistake(
+    "attention_flops",
+    hint="The ValueError does not say which size it got: the docstring asks for it in the message.",
+    replace=(
+        'f"sizes must be at least 1, got {b}, {n}, {d_model}, {num_heads}, {d_head}"',
+        '"sizes must be positive"',
+    ),
+)
+def names_no_size(): ...
+
+
+@mistake(
+    "attention_matrix_bytes",
+    hint="You look at a product of the sizes: two negative ones make it positive, and so does the square "
+    "of a negative length. Look at each size.",
+    replace=(
+        "if min(n, num_heads, bytes_per_element) < 1:",
+        "if num_heads * n * n * bytes_per_element < 1:",
+    ),
+)
+def looks_at_the_product_of_the_sizes(): ...
+
+
+@mistake(
+    "attention_flops",
+    hint="You look at a product of the sizes, which two negative ones make positive. Look at each size.",
+    replace=(
+        "if min(b, n, d_model, num_heads, d_head) < 1:",
+        "if b * n * d_model * num_heads * d_head < 1:",
+    ),
+)
+def looks_at_one_product(): ...
+
+
+@mistake(
+    "crossover_length",
+    hint="Only 0 is refused: a negative width gets a negative length.",
+    replace=("if d_model < 1:", "if d_model == 0:"),
+)
+def accepts_a_negative_width(): ...
+
+
+@mistake(
+    "explain_memory_figure",
+    keeps=0.65,
+    hint="`//` cuts the rest off at each division, and after the last one decimals are missing or cut "
+    "instead of rounded. Divide with `/`.",
+    replace=(
+        """
+        unit = 1024**binary_divisions * 1000 ** (4 - binary_divisions)
+        if abs(attention_matrix_bytes(n, num_heads, bytes_per_element) / unit - claimed) <= 0.0005:
+        """,
+        """
+        divisors = [1024] * binary_divisions + [1000] * (4 - binary_divisions)
+        figure = attention_matrix_bytes(n, num_heads, bytes_per_element)
+        for divisor in divisors[:-1]:
+            figure //= divisor
+        if abs(figure / divisors[-1] - claimed) < 0.0005:
+        """,
+    ),
+)
+def cuts_the_rest_off(): ...

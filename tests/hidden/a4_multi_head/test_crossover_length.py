@@ -37,5 +37,6 @@ def test_it_grows_as_fast_as_the_width(student):
 
 @points(1)
 def test_no_width_is_refused(student):
-    """A width of 0 means nothing: ValueError, with the size in its message."""
+    """A width of 0 or below means nothing: ValueError, with the size in its message."""
     assert_refused(student.crossover_length, 0, sizes=(0,))
+    assert_refused(student.crossover_length, -7, sizes=(-7,))

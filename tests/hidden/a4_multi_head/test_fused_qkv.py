@@ -101,8 +101,14 @@ def test_half_precision_stays_half_precision(student):
 @points(1)
 def test_columns_that_do_not_divide_are_refused(student):
     """20 columns are no three parts, and 21 are three parts of 7, which neither two heads nor none
-    can share.
+    can share. 12 divide by 3 and by six heads: three parts of 4, which six heads cannot share.
     """
-    assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 20), 2, sizes=(20, 2))
-    assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 21), 2, sizes=(21, 2))
-    assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 21), 0, sizes=(21, 0))
+    for columns, num_heads in ((20, 2), (21, 2), (21, 0), (21, -1), (12, 6)):
+        w_qkv = randn(7, columns)
+        assert_refused(
+            student.fused_qkv,
+            randn(2, 5, 7),
+            w_qkv,
+            num_heads,
+            sizes=(columns, num_heads),
+        )

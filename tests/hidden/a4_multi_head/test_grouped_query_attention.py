@@ -84,20 +84,22 @@ def test_one_key_head_for_all_and_one_for_each(student, reference):
 
 @points(2)
 def test_masks_of_two_three_and_four_axes(student):
-    """[N_q, N_k] is for all; [B, N_q, N_k] is one a sentence, here as many as heads; four axes are
-    used as they are. There the scores are −10¹²: whatever stands in for "forbidden" must be smaller
-    than any number.
+    """[N_q, N_k] is for all, also for three sentences of three tokens; [B, N_q, N_k] is one a
+    sentence, here as many as heads; four axes are used as they are. There the scores are −10¹²:
+    whatever stands in for "forbidden" must be smaller than any number.
     """
-    k, v = ones(5, 1, 3, 7), randn(5, 1, 3, 2)
+    keys, values = ones(5, 1, 3, 7), randn(5, 1, 3, 2)
     for shape, q in (
         ((3, 3), zeros(5, 5, 3, 7)),
+        ((3, 3), zeros(3, 5, 3, 7)),
         ((5, 3, 3), zeros(5, 5, 3, 7)),
         ((1, 5, 3, 3), LOW),
     ):
+        k, v = keys[: len(q)], values[: len(q)]
         mask = (rand(*shape) < 0.5) | eye(3).bool()
         share = mask.double() / mask.double().sum(dim=-1, keepdim=True)
         share = share.unsqueeze(1) if share.dim() == 3 else share
-        expected = (share @ v).expand(5, 5, 3, 2)
+        expected = (share @ v).expand(len(q), 5, 3, 2)
         # float64 has 1e12 + ln 3 to 1e-4, and weights may be exp(score - log of the sum)
         answer = student.grouped_query_attention(q, k, v, mask)
         assert_close(

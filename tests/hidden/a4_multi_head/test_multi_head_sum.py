@@ -108,12 +108,19 @@ def test_values_may_have_another_size_than_keys(student):
 
 @points(1)
 def test_masks_of_two_three_and_four_axes(student, reference):
-    """[N, N] goes for all; [B, N, N] is one a sentence, here as many as heads; four axes are used
-    as they are. Allowed scores may be far below zero.
+    """[N, N] goes for all, also for five sentences of five tokens; [B, N, N] is one a sentence, here
+    as many as heads; four axes are used as they are. Allowed scores may be far below zero.
     """
-    x, w_v, w_heads = randn(2, 5, 6), randn(6, 6), randn(2, 3, 6)
-    values = (x @ w_v).view(2, 5, 2, 3).transpose(1, 2)  # [B, H, N, d_v]
-    for shape in ((2, 5, 5), (5, 5), (2, 1, 5, 5), (1, 2, 5, 5)):
+    w_v, w_heads = randn(6, 6), randn(2, 3, 6)
+    for batch, shape in (
+        (2, (2, 5, 5)),
+        (5, (5, 5)),
+        (2, (5, 5)),
+        (2, (2, 1, 5, 5)),
+        (2, (1, 2, 5, 5)),
+    ):
+        x = randn(batch, 5, 6)
+        values = (x @ w_v).view(batch, 5, 2, 3).transpose(1, 2)  # [B, H, N, d_v]
         mask = (rand(*shape) < 0.5) | eye(5).bool()
         share = mask.double() / mask.double().sum(dim=-1, keepdim=True)
         share = share.unsqueeze(1) if share.dim() == 3 else share

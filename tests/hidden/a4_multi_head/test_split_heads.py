@@ -78,8 +78,10 @@ def test_the_dtype_stays_and_gradients_come_back(student, reference):
 
 @points(1)
 def test_columns_that_do_not_divide_are_refused(student):
-    """21 columns make no four heads, and nothing makes zero heads: ValueError, with the numbers in
-    its message.
+    """21 columns make no four heads, and nothing makes zero heads or minus three: ValueError, with
+    the numbers in its message.
     """
-    assert_refused(student.split_heads, randn(2, 5, 21), 4, sizes=(21, 4))
-    assert_refused(student.split_heads, randn(2, 5, 21), 0, sizes=(21, 0))
+    for num_heads in (4, 0, -3):
+        assert_refused(
+            student.split_heads, randn(2, 5, 21), num_heads, sizes=(21, num_heads)
+        )
