@@ -76,6 +76,23 @@ class Asker:
                 self._sights[test] = self._make_sights(run, key_runs[test])
         return {test: self._sights[test] for test in runs}
 
+    def error_sights(
+        self,
+        runs: Mapping[str, TestRun],
+        key_runs: Mapping[str, TestRun],
+    ) -> dict[str, Sight]:
+        """By test, the sight of the call that an error of the submission's code has ended, and
+        that the answer key answers. It has no answer, and can be asked again.
+        """
+        sights = {}
+        for test, run in runs.items():
+            pairs = zip(run.calls, key_runs[test].calls, strict=False)
+            for call, key_call in pairs:
+                if _is_ended_by_an_error(call, key_call):
+                    sights[test] = self.make_sight(call, key_call.result)
+                    break
+        return sights
+
     def _make_sights(
         self,
         run: TestRun,
@@ -202,6 +219,13 @@ def _is_wrong(call: Call, key_call: Call) -> bool:
     if not is_answered(call) or not is_answered(key_call):
         return False
     return bool(find_departures(call, key_call) & {"value", "dtype"})
+
+
+def _is_ended_by_an_error(call: Call, key_call: Call) -> bool:
+    """Whether an error ended a call to which the answer key has an answer."""
+    if call.name != key_call.name or call.of_suite or call.is_attribute:
+        return False
+    return isinstance(call.fault, StudentError) and is_answered(key_call)
 
 
 def _call(

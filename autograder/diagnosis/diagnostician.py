@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.diagnosis.asking import Asker, is_answered
+from autograder.diagnosis.default_dtype import find_default_dtype
 from autograder.diagnosis.evidence import fit_by_evidence, say_what_is_shared
 from autograder.diagnosis.failure_words import describe_failures
 from autograder.diagnosis.fewest_mistakes import (
@@ -461,7 +462,15 @@ def _find_evidence_elsewhere(
     sights = asker.sights(answer.failed, answer.key_runs)
     explained = unite([fit.explained for fit in chosen])
     compared = [test for test, run in answer.failed.items() if run.distances]
-    return find_evidence(sights, sights.keys() - explained, compared, is_free=is_free)
+    unexplained = sights.keys() - explained
+    evidence = find_evidence(sights, unexplained, compared, is_free=is_free)
+    if evidence is not None and evidence.is_repair:
+        return evidence
+    unexplained_runs = {
+        test: run for test, run in answer.failed.items() if test in unexplained
+    }
+    errors = asker.error_sights(unexplained_runs, answer.key_runs)
+    return find_default_dtype(errors, len(unexplained)) or evidence
 
 
 def _failed_tests(runs: Mapping[str, TestRun]) -> list[str]:
