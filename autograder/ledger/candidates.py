@@ -80,6 +80,7 @@ def candidate_for_rows(
     else:
         listed = Candidate(record.student)
     ids = {link.platform_id: link.sure for link in record.links_in(assignment)}
+    ids |= listed.ids
     name_with_id = None if record.links else _NAME_WITH_ID.fullmatch(record.student)
     if name_with_id:
         # Somebody may have put a platform's folder, `name_id`, into submitted/ by hand. The number
@@ -92,7 +93,7 @@ def candidate_for_rows(
     if names_in_rows and any(id_platform == platform for id_platform, _ in ids):
         names = ()  # the platform's id is known, so no other row is theirs
     accounts = (record.student, *record.accounts, *listed.accounts)
-    return Candidate(record.student, {**ids, **listed.ids}, accounts, names)
+    return Candidate(record.student, ids, accounts, names)
 
 
 def without_contradicted_links(

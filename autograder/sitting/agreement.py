@@ -105,7 +105,7 @@ def answers_agree(
         return False
     difference = distance(student.result, mistake.result)
     wrongness = math.inf
-    if key is not None and key.fault is None:
+    if key is not None:
         wrongness = distance(student.result, key.result)
     if wrongness <= 1:
         return difference <= 1

@@ -97,6 +97,11 @@ def test_rows_find_a_student_by_name_where_the_platforms_id_is_not_known() -> No
     # no other row is theirs, whatever name it has
     known = candidate_for_rows(linked, ADA, "github", "m1", {("github", "x"): "Ada"})
     assert known.names == ()
+    # an id in the class list is as good as a link
+    rows = {("canvas", "x"): "Ada"}
+    listed = candidate_for_rows(linked, ADA, "canvas", "m1", rows)
+    assert listed.ids == {("github", "ada-l"): True, ("canvas", "101"): True}
+    assert listed.names == ()
 
 
 def test_an_account_with_another_id_contradicts_what_a_name_linked() -> None:

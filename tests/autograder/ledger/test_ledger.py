@@ -308,6 +308,15 @@ def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(
     assert ([match.key for match in matches], conflicts) == ([None, "s2"], [])
 
 
+def test_a_row_is_the_namesakes_where_the_class_list_has_the_other_ones_id(
+    course: Course,
+) -> None:
+    ledger = class_list(course, "id,name,canvas\ns1,John Doe,101\ns2,John Doe,\n")
+    rows = [Identity((("canvas", "102"),), (), "John Doe")]
+    matches, conflicts = match_rows(ledger, "canvas", "m1", rows, ["s1", "s2"])
+    assert ([match.key for match in matches], conflicts) == (["s2"], [])
+
+
 def test_rows_that_have_no_ids_are_found_by_name_and_two_namesakes_by_email_alone(
     course: Course,
 ) -> None:

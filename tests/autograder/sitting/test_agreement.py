@@ -64,8 +64,8 @@ def test_distances(first: Any, second: Any, expected: float) -> None:
         (1.0, 1.0 + 0.9e-6, 1.0, True),
         (1.0, 1.0 + 1.2e-6, 1.0, False),
         # far from the key (500,000 roundings): a second fault may move it by a hundred roundings
-        (1.0, 1.0 + 90e-6, 2.0, True),
-        (1.0, 1.0 + 110e-6, 2.0, False),
+        (1.0, 1.0 + 99.8e-6, 2.0, True),
+        (1.0, 1.0 + 100.2e-6, 2.0, False),
         # 1000 roundings from the key: a fiftieth of them is 20
         (1.0, 1.0 + 19e-6, 1.001, True),
         (1.0, 1.0 + 21e-6, 1.001, False),
@@ -156,6 +156,16 @@ def test_values_dtypes_changes_and_gradients_are_departures() -> None:
     assert departures({"changed": ("x", "y")}, {"changed": ("y", "x")}) == set()
     assert departures({"changed": ("x",)}, {}) == {"changed"}
     assert departures({"gradients": [ones]}, {"gradients": [2 * ones]}) == {"gradient"}
+
+
+def test_what_lies_one_rounding_apart_is_no_departure() -> None:
+    million, neighbour = torch.tensor([1e6]).double(), torch.tensor([1e6 - 1]).double()
+    assert distance(million, neighbour) == 1.0
+    assert find_departures(call(million), call(neighbour)) == frozenset()
+    gradients = {"gradients": [million]}, {"gradients": [neighbour]}
+    assert departures(*gradients) == set()
+    assert gradients_agree(call(**gradients[0]), call(**gradients[1]))
+    assert same_answer(call(million, **gradients[0]), call(neighbour, **gradients[1]))
 
 
 @pytest.mark.parametrize("figure", ["operations", "flops", "largest", "peak", "moved"])

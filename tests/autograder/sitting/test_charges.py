@@ -82,6 +82,21 @@ def test_what_counts(runs: list[TestRun], counted: list[str]) -> None:
     assert passed(*runs) == counted
 
 
+def test_a_refusal_waits_for_the_first_failed_test_that_wants_an_answer() -> None:
+    runs = [
+        run("test_other", answers="g"),
+        run("test_also_refuses", "failed", refuses="f"),
+        run("test_adds", "failed"),
+        run("test_refuses", refuses="f"),
+    ]
+    counting = adjust_verdicts({each.name: each for each in runs})
+    assert (
+        'counts once the test "adds" gets' in counting["test_refuses"].verdict.message
+    )
+    alone = adjust_verdicts({"test_refuses": runs[3]})["test_refuses"].verdict
+    assert "counts once another test of this question gets" in alone.message
+
+
 def test_an_answer_with_stand_ins_is_an_answer() -> None:
     assert passed(
         run("a", refuses="f"), run("b", "failed"), again=(run("b", answers="f"),)

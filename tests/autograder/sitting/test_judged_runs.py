@@ -136,6 +136,24 @@ def test_after_the_second_hang_no_test_of_the_question_runs(
     assert next(raised, "all tried") is None  # the fourth never ran
 
 
+def test_after_a_prerequisite_that_hung_one_hang_is_enough(
+    sitting: Sitting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised = iter([None, StudentTimeout("slow"), None])
+    tests = tuple(SuiteTest(f"test_{number}", 1.0, "") for number in range(3))
+    monkeypatch.setattr(
+        sitting, "_run_test", lambda *_: (next(raised), CallLog({}, []))
+    )
+    question = SuiteQuestion("f", tests, (), ())
+    student: Any = None
+    tested = sitting._run_tests(question, tests, student, keep_calls=False, hung="g")
+    runs = list(tested)
+    assert [run.verdict.outcome for run in runs] == ["passed", "timeout", "timeout"]
+    assert runs[2].verdict.message == (
+        "Not run: a test of this question hung, and so did `g`."
+    )
+
+
 # a suite's test that raises by itself
 
 

@@ -103,6 +103,10 @@ def test_a_stub_in_words() -> None:
         f"`f(1)` is not finished: `raise NotImplementedError` {end}below your code. "
         "Delete that line."
     )
+    only_above = Stub("softmax", 3, code_above=True)
+    assert only_above.describe("`f(1)`", "softmax") == above.describe(
+        "`f(1)`", "softmax"
+    )
     below = Stub("softmax", 3, code_below=True)
     assert below.describe("`f(1)`", "f") == (
         "`f(1)` needs `softmax`, which is not finished: `raise NotImplementedError` "

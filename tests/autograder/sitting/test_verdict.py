@@ -39,6 +39,13 @@ def test_a_configuration_is_shown_as_what_it_holds() -> None:
     )
 
 
+def test_a_text_has_at_most_1500_characters() -> None:
+    assert Verdict("failed", "a" * 1500).text == "a" * 1500
+    assert Verdict("failed", "a" * 1501).text == "a" * 1499 + "…"
+    # message, line break and hint together
+    assert Verdict("failed", "a" * 1490, "b" * 10).text == f"{'a' * 1490}\n{'b' * 8}…"
+
+
 def unfit(result: object, key_result: object, **fields: object) -> str:
     """The message about a right-looking answer that a test could not work with."""
     call, key_call = Call("f", (3,), {}, result), Call("f", (3,), {}, key_result)
