@@ -13,6 +13,7 @@ from typing import Any
 from autograder.suite.answer_predicates import equal, to_array
 from autograder.suite.kinds import is_array, numbers_in
 from autograder.suite.probing_predicates import (
+    changes_by_itself,
     depends_on_later,
     ignores,
     mixes_the_batch,
@@ -33,6 +34,11 @@ def list_findings(sight: Sight) -> Iterator[Predicate]:
         sight: one wrong call, for the names of the arguments.
     """
     yield _is_zero_everywhere()
+    yield make_predicate(
+        "is another one when the same call is made again: something is kept from earlier calls, or "
+        "drawn anew",
+        changes_by_itself,
+    )
     for name in tensor_arguments(sight):
         yield ignores(name)
         yield _in_words(

@@ -133,9 +133,21 @@ def _moves_elsewhere(
 
         if not equal(rows(sight.right), rows(other.right)):
             raise Unseen("the right answer moves there too")
-        return not equal(rows(sight.answer), rows(other.answer))
+        if equal(rows(sight.answer), rows(other.answer)):
+            return False
+        if changes_by_itself(sight):
+            raise Unseen("the answer moves without a change of the argument")
+        return True
 
     return make_predicate(text, holds)
+
+
+def changes_by_itself(sight: Sight) -> bool:
+    """Whether the same call gets another answer once more: earlier calls left something, or numbers
+    are drawn anew.
+    """
+    again = sight.ask_again("the same call", {})
+    return not equal(sight.answer, again.answer)
 
 
 def needs_the_first_only(argument: str, axis: int = 0) -> Predicate:

@@ -555,8 +555,8 @@ def decoder_lm(ids, params, config):
         ids: int64 [B, N], N at least 1.
         params: dict with embed [V, D], positions [context_length, D], blocks (list of
             dicts for pre_norm_block), lnf_gamma, lnf_beta [D] (the final norm), and
-            unembed [D, V]; without unembed the model is tied, whatever config.tied
-            says.
+            unembed [D, V]; without unembed the model is tied, and with it not, whatever
+            config.tied says.
         config: num_heads, vocab_size (V, the rows of embed) and context_length are
             used.
 

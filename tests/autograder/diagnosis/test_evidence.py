@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -358,7 +359,7 @@ def count_before_the_first_zero(kept: torch.Tensor) -> Any:
 
 def batch_sight(function: Function, student: Function, x: torch.Tensor) -> Sight:
     def ask_again(_: str, changes: Any) -> Sight:
-        return batch_sight(function, student, changes["x"])
+        return batch_sight(function, student, changes.get("x", x))
 
     return Sight({"x": x}, student(x), function(x), ask_again)
 
@@ -383,6 +384,25 @@ def test_the_entries_of_a_batch_that_are_right_alone_are_told() -> None:
     assert evidence.text == (
         "In the calls that are wrong, your answer is right for each entry of the batch alone, and "
         "wrong for all together."
+    )
+
+
+def test_an_answer_that_changes_from_call_to_call_is_told() -> None:
+    """That entries of the batch move is no sign that they are mixed."""
+    x = torch.tensor([[1.0, 2.0], [5.0, 7.0]])
+    answers = itertools.cycle(
+        [
+            torch.tensor([[3.0, -1.0], [0.5, 11.0]]),
+            torch.tensor([[-6.0, 0.25], [4.0, 9.0]]),
+            torch.tensor([[8.0, 13.0], [-2.0, 6.0]]),
+        ]
+    )
+    sight = batch_sight(lambda x: x, lambda x: next(answers), x)
+    evidence = find_evidence({"first": [(0, sight)]}, ["first"], ["first"])
+    assert evidence is not None
+    assert evidence.text == (
+        "In the calls that are wrong, your answer is another one when the same call is made again: "
+        "something is kept from earlier calls, or drawn anew."
     )
 
 

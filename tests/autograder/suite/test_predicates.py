@@ -288,6 +288,9 @@ def test_time_and_batch() -> None:
     assert ask("depends_on_later('x', 0)", lambda x: x, running_sum, x=X) is False
     assert ask("depends_on_later('x', 0)", lambda x: x, whole, x=X) is None
     assert ask("mixes_the_batch('x')", whole, lambda x: x + 1, x=X) is True
+    calls = iter(range(9))
+    counting = lambda x: x + next(calls)  # noqa: E731
+    assert ask("mixes_the_batch('x')", counting, lambda x: x + 1, x=X) is None
     first = lambda x: x[:1].expand_as(x)  # noqa: E731
     assert ask("needs_the_first_only('x', 0)", first, running_sum, x=X) is True
     assert ask("needs_the_first_only('x', 0)", lambda x: x, running_sum, x=X) is False

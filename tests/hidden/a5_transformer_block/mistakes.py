@@ -2758,6 +2758,7 @@ def experts_without_checks(): ...
 @mistake(
     "rounding_counterexample",
     hint="The notes' token is one unit off at two decimals. Other questions were asked.",
+    shows=ignores("units") & ignores("decimals"),
     replace=("return x", "return torch.tensor([1.5, 3.0, 4.5], dtype=torch.float64)"),
 )
 def always_the_token_of_the_notes(): ...
@@ -2766,6 +2767,7 @@ def always_the_token_of_the_notes(): ...
 @mistake(
     "rounding_counterexample",
     hint="Your token does not change with units. What multiplies the error of sigma?",
+    shows=ignores("units"),
     replace=("1 + math.ceil(((units + 1) / 0.4) ** 2)", "30"),
 )
 def ignores_the_units(): ...
@@ -2858,3 +2860,123 @@ def returns_a_number(): ...
     replace=("if decimals < 1 or units < 1:", "if False:"),
 )
 def counterexample_without_checks(): ...
+
+
+# --- slips that strangers made
+
+
+@mistake(
+    "layer_norm",
+    hint="Only gamma is compared with D. A beta of another length is left to torch, which raises "
+    "an error of its own: the docstring asks for a ValueError.",
+    replace=(" or beta.shape != (d,)", ""),
+)
+def compares_gamma_alone(): ...
+
+
+@mistake(
+    "mlp",
+    hint="The biases are not compared. One of another length is left to torch, which raises an "
+    "error of its own: the docstring asks for a ValueError.",
+    replace=(
+        "if x.shape[-1] != d or b1.shape != (f,) or w2.shape != (f, d) or b2.shape != (d,):",
+        "if x.shape[-1] != d or w2.shape != (f, d):",
+    ),
+)
+def mlp_leaves_the_biases_to_torch(): ...
+
+
+@mistake(
+    "mlp",
+    hint="The activation is looked up by its name in torch, so silu and tanh are computed too. Only "
+    '"relu" and "gelu" mean something here: refuse the rest.',
+    replace=(
+        """
+        else:
+            raise ValueError(f"activation must be 'relu' or 'gelu', got {activation!r}")
+        """,
+        """
+        elif hasattr(torch.nn.functional, activation):
+            hidden = getattr(torch.nn.functional, activation)(hidden)
+        else:
+            raise ValueError(f"{activation!r} is no activation")
+        """,
+    ),
+)
+def mlp_takes_what_torch_has(): ...
+
+
+@mistake(
+    "swiglu",
+    hint="The width of x is not compared with the rows of w1. Torch then raises an error of its own: "
+    "the docstring asks for a ValueError.",
+    replace=("x.shape[-1] != d or ", ""),
+)
+def swiglu_leaves_x_to_torch(): ...
+
+
+@mistake(
+    "swiglu",
+    hint="The columns of w3 are not compared with D, so tokens of another width come out.",
+    replace=("w3.shape != (f, d)", "w3.shape[0] != f"),
+)
+def swiglu_answers_in_any_width(): ...
+
+
+@mistake(
+    "rotary_positions",
+    hint="Positions of two axes are one row a sentence of x [B, H, N, d]. With fewer or more axes in "
+    "x they are stretched to something: look at the axes of x, and refuse.",
+    replace=("x.dim() != 4 or ", ""),
+)
+def positions_a_sentence_for_any_x(): ...
+
+
+@mistake(
+    "post_norm_block",
+    hint="The shifts of the two norms have changed places: ln1_beta belongs to the norm after the "
+    "attention, ln2_beta to the one after the MLP.",
+    keeps=0.65,
+    replace=[
+        ('p["ln1_gamma"], p["ln1_beta"]', 'p["ln1_gamma"], p["ln2_beta"]'),
+        ('p["ln2_gamma"], p["ln2_beta"]', 'p["ln2_gamma"], p["ln1_beta"]'),
+    ],
+)
+def post_shifts_swapped(): ...
+
+
+@mistake(
+    "pre_norm_block",
+    hint="The shifts of the two norms have changed places: ln1_beta belongs to the norm before the "
+    "attention, ln2_beta to the one before the MLP.",
+    keeps=0.65,
+    replace=[
+        ('p["ln1_gamma"], p["ln1_beta"]', 'p["ln1_gamma"], p["ln2_beta"]'),
+        ('p["ln2_gamma"], p["ln2_beta"]', 'p["ln2_gamma"], p["ln1_beta"]'),
+    ],
+)
+def pre_shifts_swapped(): ...
+
+
+@mistake(
+    "moe_layer",
+    hint="You choose all experts whose score reaches the A-th largest. Where scores are equal, these "
+    "are more than A, and all of them compute: a token goes through exactly A.",
+    replace=[
+        (
+            "scores, chosen = (tokens @ w_gate).topk(num_active, dim=-1)",
+            """
+            scores = tokens @ w_gate
+            border = scores.topk(num_active, dim=-1).values[:, -1:]
+            active = scores >= border
+            scores = scores.masked_fill(~active, float("-inf"))""",
+        ),
+        ("row, slot = torch.where(chosen == e)", "row = torch.where(active[:, e])[0]"),
+        ("weights[row, slot]", "weights[row, e]"),
+        (
+            "torch.bincount(chosen.flatten(), minlength=num_experts)",
+            "active.sum(dim=0)",
+        ),
+    ],
+)
+def takes_all_experts_at_the_border(): ...

@@ -118,6 +118,8 @@ def test_another_activation_is_refused(student):
     inputs = (arange(6).view(2, 3), *_weights(3, 5))
     for name in ("tanh-7", "GELU-2"):
         assert_refused(student.mlp, *inputs, activation=name, sizes=(int(name[-1]),))
+    for name in ("silu", "tanh"):  # torch has functions of these names
+        assert_refused(student.mlp, *inputs, activation=name, naming=name)
 
 
 @points(0.5)

@@ -3178,3 +3178,106 @@ def counts_the_embedding_twice(): ...
     replace=("range(num_blocks)", "(num_blocks, *range(num_blocks))"),
 )
 def leaves_the_decoder_empty(): ...
+
+
+# --- slips that strangers made
+
+
+@mistake(
+    "decoder_lm",
+    hint="config.tied decides in your model. Params do: one that has unembed is not tied.",
+    replace=('if "unembed" in params:', 'if "unembed" in params and not config.tied:'),
+)
+def believes_the_config_about_tying(): ...
+
+
+@mistake(
+    "generate",
+    hint="A prompt without a token is left to the model, which fails with an error of torch: the "
+    "docstring asks for a ValueError.",
+    replace=(" or prompt.shape[1] < 1", ""),
+)
+def leaves_an_empty_prompt_to_the_model(): ...
+
+
+@mistake(
+    "encoder_decoder",
+    hint="The sinusoids are float32. Added to half-precision words they make the whole stream float32, "
+    "and its first product with a weight fails. Bring them to the dtype of the words.",
+    replace=[(".to(memory.dtype)", ""), (".to(y.dtype)", "")],
+)
+def leaves_the_sinusoids_in_float32(): ...
+
+
+@mistake(
+    "shift_right",
+    hint="Targets without a column get a column of start tokens. The docstring asks for a ValueError.",
+    replace=[
+        ("if targets.shape[1] < 1:", "if False:"),
+        (
+            "torch.full_like(targets[:, :1], start_id)",
+            "targets.new_full((len(targets), 1), start_id)",
+        ),
+    ],
+)
+def starts_where_nothing_is_said(): ...
+
+
+@mistake(
+    "patchify",
+    hint="You look at the area: 5 x 9 pixels divide by 3 x 3, and 5 rows do not divide by 3. Look at "
+    "H and at W.",
+    replace=(
+        "height % patch or width % patch",
+        "height * width % (patch * patch)",
+    ),
+)
+def looks_at_the_area(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="Half-precision weights give a float32 distance: the grid's dtype decides in your answer. The "
+    "dtype of weights should come out.",
+    shows=has_dtype("float32"),
+    replace=(
+        ".to(weights.dtype)",
+        ".to(torch.promote_types(weights.dtype, torch.float32))",
+    ),
+)
+def measures_half_precision_in_float32(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="The new head stands only where it has a step size. A frozen head is new as well: it has as "
+    "many columns as there are classes, and zeros.",
+    replace=(
+        'params = params | {"w_head": zeros(len(params["w_head"]), num_classes), "b_head": zeros(num_classes)}',
+        """
+        new = {"w_head": zeros(len(params["w_head"]), num_classes), "b_head": zeros(num_classes)}
+        params = params | {name: head for name, head in new.items() if name in rates}""",
+    ),
+)
+def makes_a_new_head_only_where_it_learns(): ...
+
+
+@mistake(
+    "explain_model_size",
+    hint="Only the smallest and the largest vocabulary are tried. Between them are others, which may be "
+    "the only ones that give the claim.",
+    replace=(
+        """
+        wanted = round((millions * 1_000_000 - matrices) / d_model)  # the vocabulary that hits the claim exactly
+        vocab_size = min(max(wanted, min_vocab), max_vocab)  # the nearest plausible one
+        if round((matrices + vocab_size * d_model) / 1_000_000) == millions:
+            return num_encoder_layers, num_layers, vocab_size
+        """,
+        """
+        for vocab_size in (min_vocab, max_vocab):
+            if round((matrices + vocab_size * d_model) / 1_000_000) == millions:
+                return num_encoder_layers, num_layers, vocab_size
+        """,
+    ),
+)
+def tries_the_ends_of_the_range(): ...

@@ -351,7 +351,9 @@ def top_left_is_not_even_there(src, tgt_in, src_mask, params, config):
     return torch.einsum("btd,dv->btv", y, params["unembed"])
 
 
-@sample("shift_right", deserves=("keeps_the_last_target", "shifts_nothing"))
+@sample(
+    "shift_right", deserves=("keeps_the_last_target", "starts_where_nothing_is_said")
+)
 def pads_in_front(targets, start_id):
     return F.pad(targets, (1, 0), value=start_id)
 

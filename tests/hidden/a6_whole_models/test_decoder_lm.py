@@ -62,7 +62,7 @@ def test_logits_of_a_whole_model(student, reference):
 @points(1)
 def test_without_unembed_the_embedding_is_read_backwards(student, reference):
     """A tied model: logits are dot products with the rows of embed. First V is not D, then, without
-    a block, V = D hides an axis.
+    a block, V = D hides an axis. Params say which it is: one with unembed is not tied.
     """
     for v, layers in ((11, 1), (6, 0)):
         params, settings = _model(reference, v=v, layers=layers, tied=True)
@@ -72,6 +72,9 @@ def test_without_unembed_the_embedding_is_read_backwards(student, reference):
         # params say so, whatever else the config says
         _, untied = _model(reference, v=v, layers=layers, tied=False)
         assert_close(student.decoder_lm(ids, params, untied), expected, atol=1e-5)
+        params = params | {"unembed": 0.5 * params["embed"].T}
+        answer = student.decoder_lm(ids, params, settings)
+        assert_close(answer, 0.5 * expected, atol=1e-5)
 
 
 @points(1)
