@@ -103,38 +103,86 @@ def reachable_names(
     everything = of_given | of_answers
 
     def reachable(function: str) -> ReachedNames:
-        own = _reach(function, of_answers)
-        helpers = [_without_modules(of_given.get(name, ())) for name in own]
-        near = own.union(*helpers)
-        return ReachedNames(_reach(function, everything), near - everything.keys(), own)
+        own_parts = _reach(function, of_answers)
+        own = _words_of(own_parts) - of_answers.keys()
+        helpers = [
+            of_given[name]
+            for part in own_parts
+            for name in sorted(part.helpers & of_given.keys())
+        ]
+        near = own | _words_of(helpers)
+        everywhere = _words_of(_reach(function, everything))
+        return ReachedNames(
+            everywhere - everything.keys(),
+            near - everything.keys(),
+            own,
+        )
 
     return reachable
 
 
-def _definitions(sources: Iterable[str]) -> dict[str, frozenset[str]]:
-    """The names, attributes and texts in each function and class that the cells define."""
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """A function or class that a cell defines.
+
+    Attributes:
+        words: the names, attributes and texts in it.
+        variables: the names that it assigns or takes as parameters.
+    """
+
+    words: frozenset[str]
+    variables: frozenset[str]
+
+    @property
+    def helpers(self) -> frozenset[str]:
+        """The words that may be other definitions: a variable `dice` is no helper `dice`."""
+        return self.words - self.variables
+
+
+def _definitions(sources: Iterable[str]) -> dict[str, _Definition]:
+    """The functions and classes that the cells define."""
     definitions = {}
     for source in sources:
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                definitions[node.name] = _words(node)
+                definitions[node.name] = _Definition(_words(node), _variables(node))
     return definitions
 
 
 def _reach(
     function: str,
-    definitions: Mapping[str, frozenset[str]],
-) -> frozenset[str]:
-    """The names in a definition and in all definitions that it reaches, without the names of these
-    definitions: what is called `softmax` may be the notebook's own.
-    """
-    reached: set[str] = set()
+    definitions: Mapping[str, _Definition],
+) -> list[_Definition]:
+    """A definition and all definitions that it reaches."""
     queue = [function.split(".")[0]]
+    reached: dict[str, _Definition] = {}
     while queue:
-        new_words = definitions.get(queue.pop(), frozenset()) - reached
-        reached |= new_words
-        queue += sorted(new_words & definitions.keys())
-    return _without_modules(reached) - definitions.keys()
+        name = queue.pop()
+        if name in reached or name not in definitions:
+            continue
+        reached[name] = definitions[name]
+        queue += sorted(definitions[name].helpers & definitions.keys())
+    return list(reached.values())
+
+
+def _words_of(parts: Iterable[_Definition]) -> frozenset[str]:
+    """All words of definitions. Callers take out the names of definitions: what is called `softmax`
+    may be the notebook's own.
+    """
+    words = [part.words for part in parts]
+    return _without_modules(frozenset().union(*words))
+
+
+def _variables(definition: ast.AST) -> frozenset[str]:
+    """The names that a definition assigns, and its parameters."""
+    nodes = list(ast.walk(definition))
+    parameters = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    assigned = {
+        node.id
+        for node in nodes
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return frozenset(parameters | assigned)
 
 
 def _without_modules(words: Iterable[str]) -> frozenset[str]:

@@ -291,3 +291,16 @@ def test_a_modules_function_leads_to_no_helper_of_its_name() -> None:
     assert "softmax" not in reachable_names([own], [helper])("pairs").everywhere
     calling = own.replace("torch.", "")
     assert "softmax" in reachable_names([calling], [helper])("pairs").everywhere
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "def starts(seed):\n    dice = seed + 1\n    return dice\n",
+        "def starts(dice):\n    return dice\n",
+    ],
+)
+def test_a_variable_leads_to_no_helper_of_its_name(own: str) -> None:
+    helper = "def dice(x):\n    return torch.softmax(x, 0)\n"
+    reached = reachable_names([own], [helper])("starts")
+    assert "softmax" not in reached.everywhere | reached.near
