@@ -183,6 +183,18 @@ class _Queue:
 
 @mistake(
     "BlockPool",
+    keeps=0.65,
+    hint="num_free grows while blocks are lent: it counts those that somebody holds.",
+    replace=(
+        "return self._holders.count(0)",
+        "return len(self._holders) - self._holders.count(0)",
+    ),
+)
+def counts_the_blocks_that_are_held(): ...
+
+
+@mistake(
+    "BlockPool",
     hint="Blocks that came back wait behind those that were never used. The docstring asks for the "
     "smallest numbers first.",
 )
@@ -1208,6 +1220,16 @@ def match_holds_too(): ...
     replace=("                break", "                continue"),
 )
 def goes_on_behind_a_gap(): ...
+
+
+@mistake(
+    "PrefixIndex",
+    keeps=0.65,
+    hint="A text that leaves a known one after a few blocks gets none of them. The known beginning "
+    "ends there, and the blocks before it still count.",
+    replace=("                break", "                return []"),
+)
+def matches_all_or_nothing(): ...
 
 
 @mistake(

@@ -53,7 +53,7 @@ class FreeListAndSet:
 @sample(
     "BlockPool",
     function="BlockPool",
-    deserves=("LendsInTheOrderOfReturn", "takes_a_block_back_twice"),
+    deserves=("takes_a_block_back_twice", "LendsInTheOrderOfReturn"),
 )
 class Deque:
     def __init__(self, num_blocks):
