@@ -77,6 +77,9 @@ def time_bound(
     Python: see `interruptible_gradients`. Only the main thread gets signals: in other threads the
     bound does nothing.
 
+    The end of a `torch.no_grad()` is Python too, and may be what is interrupted: afterwards torch
+    computes gradients as before, or every later test of this process would be without.
+
     Args:
         error: another one where code inside catches every Exception.
     """
@@ -85,8 +88,14 @@ def time_bound(
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
+        if _is_in_destructor(frame):
+            # Python drops an exception there: raise it a moment later
+            signal.setitimer(signal.ITIMER_PROF, LEAST_SECONDS)
+            return
         raise error("the time for checking what came back is used up.")
 
+    torch = loaded_torch()
+    had_gradients = torch is not None and torch.is_grad_enabled()
     outer_handler = signal.signal(signal.SIGPROF, stop)
     began = time.process_time()
     # of an outer bound, whose clock keeps running; 0 for none
@@ -101,6 +110,17 @@ def time_bound(
             outer_seconds = max(outer_seconds - elapsed, LEAST_SECONDS)
         signal.setitimer(signal.ITIMER_PROF, outer_seconds)
         signal.signal(signal.SIGPROF, outer_handler)
+        if torch is not None:
+            torch.set_grad_enabled(had_gradients)
+
+
+def _is_in_destructor(frame: FrameType | None) -> bool:
+    """Whether a `__del__` is at work in this frame or below it."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextlib.contextmanager

@@ -174,3 +174,41 @@ def _runs_for_ever() -> None:
 def test_a_bound_may_end_code_that_catches_every_exception() -> None:
     with pytest.raises(_Stopped), time_bound(0.01, _Stopped):
         _runs_for_ever()
+
+
+class _Slow:
+    """Takes a while to be taken apart, like a graph of many tensors."""
+
+    def __del__(self) -> None:
+        end = time.process_time() + 0.05
+        while time.process_time() < end:
+            sum(range(1000))
+
+
+def _takes_an_object_apart_and_goes_on() -> None:
+    end = time.process_time() + 5.0
+    _Slow()
+    while time.process_time() < end:
+        sum(range(1000))
+
+
+def test_a_bound_whose_time_is_up_in_a_destructor_still_ends_the_code() -> None:
+    """Python drops what a destructor raises; without a second try the code would go on."""
+    with pytest.raises(_Stopped), time_bound(0.01, _Stopped):
+        _takes_an_object_apart_and_goes_on()
+
+
+def _is_interrupted_before_gradients_are_back() -> None:
+    torch.set_grad_enabled(False)
+    _runs_for_ever()
+
+
+def test_a_bound_leaves_gradients_as_they_were() -> None:
+    """As where the end of `torch.no_grad()` is interrupted before it has done its work."""
+    with pytest.raises(_Stopped), time_bound(0.01, _Stopped):
+        _is_interrupted_before_gradients_are_back()
+    assert torch.is_grad_enabled()
+    with torch.no_grad():
+        with pytest.raises(_Stopped), time_bound(0.01, _Stopped):
+            _is_interrupted_before_gradients_are_back()
+        assert not torch.is_grad_enabled()
