@@ -43,6 +43,9 @@ def call(result: Any = None, **fields: Any) -> Call:
         ),  # a float has float64's rounding, relative to the larger
         ([1.0, 2], [1.0, 2], 0.0),
         ([1.0], [1.0, 2.0], math.inf),
+        ([1.0], 1.0, math.inf),
+        (1.0, (1.0,), math.inf),
+        ({"a": 1.0}, 1.0, math.inf),
         ([], (), 0.0),
         ({"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0 + 4e-6}, 2.0),
         ({"a": 1}, {"b": 1}, math.inf),

@@ -323,6 +323,11 @@ def test_after_a_call_without_an_answer_nothing_is_compared() -> None:
         (1.23456789, None, ("1.23457", "None")),
         ({}, {"a": 1, "b": 2.5}, ("dict of 0: ", "dict of 2: 1, 2.5")),
         (ONES, ONES[:1], ("float64[2]: 1, 1", "float64[1]: 1")),
+        (
+            torch.tensor(3.0).double(),
+            torch.tensor(1.0).double(),
+            ("float64[]: 3", "float64[]: 1"),
+        ),
         # 3 and 1 lie 2 apart, and 9 and 9 not at all
         (
             torch.tensor([3.0, 9.0]).double(),

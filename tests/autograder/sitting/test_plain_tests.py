@@ -187,3 +187,33 @@ def test_where_the_whole_suite_asks_for_more_nothing_is(
 def test_a_student_of_the_suites_own_is_no_plain_one(tmp_path: Path) -> None:
     own = "@pytest.fixture\ndef student():\n    return 1\n\n\n@points(1)\n"
     assert loaded(tmp_path, SUITE.replace("@points(1)\n", own, 1))._plain == {}
+
+
+def test_a_suite_for_a_question_that_the_notebook_lacks_is_bad(tmp_path: Path) -> None:
+    with pytest.raises(BadSuite, match=r"test_other\.py, but the notebook has no"):
+        loaded(tmp_path, SUITE, test_other=SUITE)
+
+
+ENDING_BADLY = """\
+import pytest
+
+from autograder.suite import points
+
+
+@pytest.fixture
+def own():
+    yield 1
+    raise RuntimeError("after the test")
+
+
+@points(1)
+def test_with_a_fixture(own):
+    assert own == 1
+"""
+
+
+def test_what_a_fixture_raises_after_a_test_does_not_fail_the_test(
+    tmp_path: Path,
+) -> None:
+    suite = loaded(tmp_path, ENDING_BADLY)
+    assert suite.run("question", "test_with_a_fixture") is None

@@ -1,8 +1,12 @@
-"""What is replayed with the submission's own values, with sittings that the test plays."""
+"""What is replayed with the submission's own values, with sittings that the test plays, and which
+cells of an answer key run.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +14,7 @@ import pytest
 
 from autograder.kernels import faults
 from autograder.records.model import TwoAnswers
-from autograder.sitting.reference import _Importer, run_cell
+from autograder.sitting.reference import _Importer, load_reference, run_cell
 from autograder.sitting.replay import replay
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Verdict
@@ -97,3 +101,22 @@ def test_a_companion_that_carries_modules_of_the_kit_is_those_modules() -> None:
     names: dict[str, Any] = {"__builtins__": _Importer({"carried.py": text}).builtins}
     run_cell("import carried", "<a cell>", names)
     assert names["carried"].MemoryFault is faults.MemoryFault
+
+
+def test_of_the_answer_key_given_cells_and_questions_run(tmp_path: Path) -> None:
+    def cell(kind: str, role: str, source: str) -> dict[str, Any]:
+        metadata = {"attention_kit": {"role": role}}
+        return {"cell_type": kind, "metadata": metadata, "source": source}
+
+    cells = [
+        cell("code", "given", "unit = 2"),
+        cell("code", "question", "def twice(x):\n    return unit * x"),
+        cell("code", "check", "raise RuntimeError"),
+        cell("markdown", "given", "no Python"),
+        {"cell_type": "code", "metadata": {}, "source": "raise RuntimeError"},
+    ]
+    key = tmp_path / "m1.ipynb"
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    key.write_text(json.dumps(notebook), encoding="utf-8")
+    assignment: Any = SimpleNamespace(name="m1", solution=key)
+    assert load_reference(assignment)["twice"](3) == 6

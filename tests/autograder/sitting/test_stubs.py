@@ -91,6 +91,21 @@ def test_a_frame_that_names_no_cell_of_the_notebook_has_no_stub() -> None:
         assert find_stub(fault, submission, {"softmax": STUB}) is None
 
 
+def test_the_stub_is_where_the_last_frame_is() -> None:
+    cells = (
+        Cell("attention", "question", "def attention(q):\n    return softmax(q)\n"),
+        Cell("softmax", "question", STUB),
+    )
+    submission = Submission("s", "a", Path("s.ipynb"), "", cells)
+    frames = (
+        "cell attention, line 2, in attention: return softmax(q)",
+        "cell softmax, line 3, in softmax: raise NotImplementedError",
+    )
+    fault = StudentError("NotImplementedError", "write it", frames)
+    released = {"attention": "", "softmax": STUB}
+    assert find_stub(fault, submission, released) == Stub("softmax", 3)
+
+
 def test_a_stub_in_words() -> None:
     plain = Stub("softmax", 3)
     assert plain.describe("`f(1)`", "softmax") == "`f(1)` is not written yet."

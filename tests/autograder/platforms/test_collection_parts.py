@@ -1,0 +1,144 @@
+"""Steps of collecting a download, each by itself, by values worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autograder.basics.errors import KitError
+from autograder.intake.archives import SkippedFile, UploadedFile
+from autograder.intake.collected import Arrival, Collected, NotTaken
+from autograder.intake.owners import Owner
+from autograder.ledger import Identity
+from autograder.platforms import folder, github
+from autograder.platforms.collect import _Collection
+from autograder.platforms.download_people import _add_row
+from autograder.platforms.platform import Download
+from autograder.platforms.registry import bundles
+
+
+def upload(path: str) -> UploadedFile:
+    return UploadedFile(tuple(path.split("/")))
+
+
+def is_id(*_: str) -> bool:
+    return False
+
+
+def a_download(scratch: Path, *paths: str) -> Download:
+    files = [upload(path) for path in paths]
+    return Download(files, "m1", is_id, is_id, "UTC", Path(), scratch)
+
+
+def collection(earlier: Collected, submitted: Path) -> Any:
+    return SimpleNamespace(
+        _origin="moodle",
+        _assignment="m1",
+        _earlier=earlier,
+        _format=SimpleNamespace(holds_only_work=False, calls_by_student=False),
+        _folder_path=lambda student: submitted / student,
+    )
+
+
+def test_a_picture_is_work_in_the_folder_of_the_assignment_alone(
+    tmp_path: Path,
+) -> None:
+    collected = collection(Collected(), tmp_path)
+
+    def is_work(path: str, *, companion: bool) -> bool:
+        skipped = SkippedFile(path, tuple(path.split("/")), "no notebook", companion)
+        return _Collection._is_work(collected, skipped)
+
+    assert is_work("ada/m1/photo.png", companion=True)
+    assert not is_work("ada/photo.png", companion=True)
+    assert not is_work("m1/ada/photo.png", companion=True)
+    assert is_work("ada/work.docx", companion=False)
+
+
+def test_the_record_keeps_what_this_download_does_not_speak_of(tmp_path: Path) -> None:
+    for student in ("ada", "ben", "cleo"):
+        (tmp_path / student).mkdir()
+    ada = Arrival("moodle", "1", "Ada", "ada.ipynb")
+    ben = Arrival("moodle", "2", "Ben", "ben.ipynb")
+    cleo = Arrival("canvas", "3", "Cleo", "cleo.ipynb")
+    gone = Arrival("moodle", "4", "Gone", "gone.ipynb")  # somebody removed the folder
+    dan = Arrival("moodle", "5", "Dan", "dan.ipynb")
+    dan_before, eve, fay = [
+        NotTaken(name, Arrival("moodle", "6", name, "work.docx"), "no notebook")
+        for name in ("dan", "eve", "fay")
+    ]
+    earlier = Collected(
+        {"ada": ada, "ben": ben, "cleo": cleo, "gone": gone},
+        {"dan": dan_before, "eve": eve},
+    )
+    arrivals, not_taken = {"ada": ada, "dan": dan}, {"fay": fay}
+    collected = collection(earlier, tmp_path)
+    record = _Collection._update_record(collected, "b.zip", arrivals, not_taken)
+    assert record.students == {
+        "ada": ada,
+        "ben": ben,
+        "cleo": cleo,
+        "dan": dan,
+        "gone": gone,
+    }
+    assert record.not_taken == {"eve": eve, "fay": fay}
+    # of this platform, and still there
+    assert record.absent == ("ben",)
+
+
+def test_an_arrival_has_the_first_id_or_else_an_account(tmp_path: Path) -> None:
+    collected = collection(Collected(), tmp_path)
+
+    def ids_of(identity: Identity) -> tuple[str, str]:
+        owner = Owner("ada", identity, "work")
+        arrival = _Collection._arrival(collected, upload("ada/work.ipynb"), owner)
+        return arrival.id, arrival.name
+
+    two_ids = Identity((("canvas", "7"), ("canvas", "8")), ("al1",), "Ada")
+    assert ids_of(two_ids) == ("7", "Ada")
+    assert ids_of(Identity((), ("al1", "ada@example.org"))) == ("al1", "ada")
+
+
+def test_a_row_with_the_same_id_adds_accounts_and_the_name() -> None:
+    rows = [
+        Identity((("moodle", "4"),), ("other",), "Other", "Team Blue"),
+        Identity((("moodle", "5"),), ("ada@example.org",), "Ada Lovelace", "Team Red"),
+    ]
+    identity = Identity((("moodle", "5"),), ("al1",), "ada")
+    assert _add_row(identity, rows) == Identity(
+        (("moodle", "5"),), ("al1", "ada@example.org"), "Ada Lovelace", "Team Red"
+    )
+    unknown = Identity((("moodle", "6"),), ("al1",), "ada")
+    assert _add_row(unknown, rows) is unknown
+
+
+def test_only_an_assignment_accepted_again_has_a_number(tmp_path: Path) -> None:
+    paths = ["m1-ada/work.ipynb", "m1-ada-1/work.ipynb", "m1-ben/deep/work.ipynb"]
+    find_owner = github.find_owners(a_download(tmp_path, *paths))
+    owners = [find_owner(upload(path)) for path in paths]
+    tries = [(owner.student, owner.attempt) for owner in owners if owner is not None]
+    assert tries == [("ada", (0.0,)), ("ada", (1.0,)), ("ben", (0.0,))]
+    forks = ["ann/m1/work.ipynb", "ben/m1/work.ipynb"]
+    find_owner = github.find_owners(a_download(tmp_path, *forks))
+    owners = [find_owner(upload(path)) for path in forks]
+    tries = [(owner.student, owner.attempt) for owner in owners if owner is not None]
+    assert tries == [("ann", (0.0,)), ("ben", (0.0,))]
+
+
+def test_three_of_the_places_of_one_student_are_named(tmp_path: Path) -> None:
+    groups = [f"group{number}/ada/work.ipynb" for number in range(1, 5)]
+    with pytest.raises(KitError) as raised:
+        folder.find_owners(a_download(tmp_path, *groups))
+    assert (
+        "ada would be one student with notebooks from 4 places: "
+        "group1/ada, group2/ada, group3/ada. A student is"
+    ) in str(raised.value)
+
+
+def test_students_get_the_bundle_of_github_alone() -> None:
+    for_students = [name for name, each in bundles().items() if each.is_for_students]
+    assert for_students == ["github"]
+    assert len(bundles()) > 1
