@@ -2758,7 +2758,6 @@ def experts_without_checks(): ...
 @mistake(
     "rounding_counterexample",
     hint="The notes' token is one unit off at two decimals. Other questions were asked.",
-    shows=ignores("units") & ignores("decimals"),
     replace=("return x", "return torch.tensor([1.5, 3.0, 4.5], dtype=torch.float64)"),
 )
 def always_the_token_of_the_notes(): ...
@@ -2767,7 +2766,6 @@ def always_the_token_of_the_notes(): ...
 @mistake(
     "rounding_counterexample",
     hint="Your token does not change with units. What multiplies the error of sigma?",
-    shows=ignores("units"),
     replace=("1 + math.ceil(((units + 1) / 0.4) ** 2)", "30"),
 )
 def ignores_the_units(): ...
