@@ -20,7 +20,7 @@ import torch
 from autograder.basics.errors import BadSuite, StudentError
 from autograder.basics.safe_text import clean, one_line
 from autograder.course import Limits
-from autograder.diagnosis.example_texts import write_example
+from autograder.diagnosis.example_texts import EASY_CALL, write_example
 from autograder.diagnosis.script_judge import ROUNDINGS, AnswerDifference, ScriptJudge
 from autograder.diagnosis.script_play import KeyPlayer, StudentPlayer
 from autograder.diagnosis.shrinking import Shrunk, shrink
@@ -144,6 +144,7 @@ class ExampleFinder:
         note = ""
         if has_stand_ins:
             note = "Seen with right answers in place of earlier questions that are not right yet."
+        long_examples = []
         for script in self._scripts(question.name, wrong.calls):
             rules = self._player_of(script, question.name)
             search = _Search(rules, script)
@@ -158,8 +159,13 @@ class ExampleFinder:
                 example.difference,
                 note,
             )
-            if written is not None:
+            if written is None:
+                continue
+            if len(written.call) <= EASY_CALL:
                 return written
+            long_examples.append(written)
+        if long_examples:
+            return min(long_examples, key=lambda example: len(example.call))
         return wrong.in_words
 
     def _wrong_calls(self, question: FailedQuestion) -> _WrongCalls:

@@ -14,11 +14,16 @@ from autograder.diagnosis.script_judge import AnswerDifference
 from autograder.records.model import DifferenceTable, SmallExample
 from autograder.sitting.agreement import without_addresses
 from autograder.suite.kinds import is_array, numbers_in
-from autograder.suite.script_text import script_lines, value_text
+from autograder.suite.script_text import can_be_run, script_lines, value_text
 from autograder.suite.scripts import Script, map_leaves
 from autograder.wire.trees import leaves
 
-_LONGEST_CALL = 1500
+EASY_CALL = 1500
+"""Characters of a call that a person still reads."""
+_LONGEST_CALL = 4000
+"""Characters of a call that is only pasted and run: the smallest model with an encoder and a
+decoder has forty tensors.
+"""
 _LONGEST_ANSWER = 800
 _LONGEST_ERROR = 300
 _DIGITS = 4
@@ -42,6 +47,8 @@ def write_example(
     """The example of a script that shows a difference; None where it cannot be shown: a call that
     is too long, or an answer without an order.
     """
+    if not can_be_run(script):
+        return None
     call = _call_text(script)
     answers = leaves([difference.answer, difference.right])
     if len(call) > _LONGEST_CALL or any(

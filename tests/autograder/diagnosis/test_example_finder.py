@@ -288,3 +288,26 @@ def test_a_call_that_is_too_long_for_a_page_makes_way_for_a_shorter_one(
     example = find(lambda words: 0.0, wrong, words, suite=tmp_path)
     assert example is not None
     assert (example.call, example.yours) == ("f([])", "1.0")
+
+
+@pytest.mark.parametrize(("parts", "is_shown"), [(2, True), (4, False)])
+def test_a_long_call_is_the_example_where_there_is_no_shorter_one(
+    parts: int, is_shown: bool
+) -> None:
+    """Zeros are four characters each: 600 are too long to read and short enough to paste."""
+
+    def wrong(*xs: torch.Tensor) -> float:
+        return float(all(len(x) == 300 for x in xs) and len(xs) == parts)
+
+    example = find(lambda *_: 0.0, wrong, *[torch.ones(300)] * parts)
+    assert (example is not None) == is_shown
+    if example is not None:
+        zeros = f"torch.tensor([{', '.join(['0.'] * 300)}])"
+        assert example.call == f"f({zeros}, {zeros})"
+        assert example.yours == "1.0"
+
+
+def test_a_tensor_that_is_not_written_out_is_no_example() -> None:
+    """Of more than 400 numbers only the shape would stand there, and nobody can run that."""
+    example = find(lambda x: 0.0, lambda x: float(len(x) == 401), torch.ones(401))
+    assert example is None
