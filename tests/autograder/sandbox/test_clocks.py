@@ -140,6 +140,17 @@ def test_what_is_neither_on_a_processor_nor_in_line_is_asleep() -> None:
     clocks.close()
 
 
+def test_the_kernel_is_asked_for_the_line_after_more_than_five_milliseconds() -> None:
+    clocks = ToldClocks()
+    clocks.told = 0.0, 0.25, "S"
+    assert clocks.counted(0.005) == WorkerTime(0.0, 0.005, 0.005)
+    # the 0.25 s in line are taken off the next longer wait
+    assert clocks.counted(1.0) == WorkerTime(0.0, 0.75, 1.0)
+    clocks.told = 0.0, 0.25 + 0.004, "S"
+    assert clocks.counted(0.006).asleep == pytest.approx(0.002)
+    clocks.close()
+
+
 def test_a_wait_in_line_that_is_told_late_was_no_sleep() -> None:
     clocks = ToldClocks()
     clocks.told = 0.0, 0.0, "R"
