@@ -360,6 +360,23 @@ def diagonal_is_not_masked(): ...
 
 @mistake(
     "causal_attention",
+    hint="Which tiles need no mask? Yours are counted with a division that rounds up: where N_k - N_q "
+    "is no multiple of 32, a tile on the diagonal is among them.",
+    replace=[
+        (
+            "for start in range(0, end, BLOCK):",
+            """
+            full = tl.cdiv(tl.maximum(tl.program_id(0) * BLOCK + N_k - N_q, 0), BLOCK) * BLOCK
+            for start in range(0, end, BLOCK):""",
+        ),
+        ("tl.where(seen, s,", "tl.where(seen | (start < full), s,"),
+    ],
+)
+def tiles_without_a_mask_are_rounded_up(): ...
+
+
+@mistake(
+    "causal_attention",
     hint="Your triangle starts at the top left. The last query sees the last key: add N_k - N_q to the row.",
     replace=("rows[:, None] + N_k - N_q", "rows[:, None]"),
 )

@@ -2032,6 +2032,23 @@ def the_table_gets_no_gradient(): ...
 
 @mistake(
     "embed",
+    hint="No gradient comes back from your rows: numpy, detach() and torch.tensor(…) cut them off "
+    "from the table, which would never learn.",
+    replace=("table[ids]", "table.detach()[ids]"),
+)
+def rows_are_cut_off_from_the_table(): ...
+
+
+@mistake(
+    "embed",
+    hint="assert raises AssertionError. The course asks for a ValueError, which names the id and V.",
+    replace=("raise ValueError(", "raise AssertionError("),
+)
+def asserts_that_ids_are_there(): ...
+
+
+@mistake(
+    "embed",
     hint="A token that occurs three times gets three gradients, added up. Yours gets one.",
     replace=(
         "return table[ids]",

@@ -220,6 +220,28 @@ def detaches_between_steps(): ...
 def rnn_without_checks(): ...
 
 
+@mistake(
+    "rnn_encode",
+    hint="h0 is [B, H], and the number of its rows is not compared: where it is not B, torch "
+    "complains in its own words. Compare both sizes.",
+    replace=("h0.shape != (batch, hidden)", "h0.shape[-1:] != (hidden,)"),
+)
+def number_of_starts_is_unchecked(): ...
+
+
+@mistake(
+    "rnn_encode",
+    keeps=0.65,
+    hint="torch.stack puts the steps in front, and reshape keeps the order of the numbers: sentences "
+    "and steps are mixed up. Exchange the axes, or stack along axis 1.",
+    replace=(
+        "torch.stack(states, dim=1)",
+        "torch.stack(states).reshape(batch, length, hidden)",
+    ),
+)
+def states_are_reshaped_and_not_transposed(): ...
+
+
 # -----------------------------------------------------------------------------------------
 # additive_scores
 
@@ -387,6 +409,15 @@ def loops_over_positions(): ...
     ],
 )
 def additive_without_checks(): ...
+
+
+@mistake(
+    "additive_scores",
+    hint="The widths are compared and the batches are not: where these differ, torch complains in "
+    "its own words.",
+    replace=("if state.shape[0] != states.shape[0]:", "if False:"),
+)
+def batches_of_the_two_states_are_unchecked(): ...
 
 
 # --------------------------------------------------------------------------------------------------
@@ -873,6 +904,35 @@ def shifts_the_targets_in_place(): ...
     ],
 )
 def decode_without_checks(): ...
+
+
+@mistake(
+    "seq2seq_decode",
+    keeps=0.65,
+    hint="torch.zeros(…) without a dtype is float32, which float64 weights refuse to multiply. The "
+    "zeros before the first word need the dtype of the targets.",
+    replace=(
+        "torch.zeros_like(targets[:, 0])",
+        "torch.zeros(targets.shape[0], targets.shape[2])",
+    ),
+)
+def first_word_in_the_default_dtype(): ...
+
+
+@mistake(
+    "seq2seq_decode",
+    keeps=0.65,
+    hint="torch.stack puts the steps in front, and reshape keeps the order of the numbers: sentences "
+    "and steps are mixed up. Exchange the axes, or stack along axis 1.",
+    replace=(
+        "return torch.stack(hidden, dim=1), torch.stack(weights, dim=1)",
+        """
+        batch, steps = targets.shape[:2]
+        hidden = torch.stack(hidden).reshape(batch, steps, -1)
+        return hidden, torch.stack(weights).reshape(batch, steps, -1)""",
+    ),
+)
+def steps_are_reshaped_and_not_transposed(): ...
 
 
 # ----------------------------------------------------------------------------------
@@ -1767,6 +1827,26 @@ def seeds_the_global_generator(): ...
 
 @mistake(
     "score_std",
+    hint="numpy.random.seed sets the state that everybody shares. numpy.random.default_rng(seed) "
+    "is a generator of your own.",
+    answer="""
+import numpy as np
+
+
+def score_std(d, num_samples, seed):
+    if d < 1 or num_samples < 2:
+        raise ValueError(f"width {d} and {num_samples} pairs have no spread")
+    np.random.seed(seed)
+    q = np.random.randn(num_samples, d)
+    k = np.random.randn(num_samples, d)
+    return float((q * k).sum(axis=1).std())
+""",
+)
+def seeds_the_generator_of_numpy(): ...
+
+
+@mistake(
+    "score_std",
     hint="Your numbers come from a fixed seed: another seed must give another measurement.",
     shows=ignores("seed") & ~ignores("num_samples"),
     replace=("manual_seed(seed)", "manual_seed(0)"),
@@ -1929,6 +2009,15 @@ def norm_as_a_tensor(): ...
     ],
 )
 def norm_without_checks(): ...
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="A tensor without axes has no len(): TypeError comes out before you refuse it. Look at "
+    "its number of axes first.",
+    replace=("z.ndim != 1 or z.shape[0] == 0", "len(z) == 0 or z.ndim != 1"),
+)
+def asks_a_number_for_its_length(): ...
 
 
 # ----------------------------------------------------------------------------------------------

@@ -129,11 +129,13 @@ def test_the_input_may_be_a_transposed_view(student, reference):
 
 @points(0.5)
 def test_the_dtype_is_that_of_the_input(student, reference):
-    """float64 in, float64 out, and the same for float32: anything that you create needs the dtype
-    of x.
+    """float64 in, float64 out, and the same for float32 and float16: anything that you create needs
+    the dtype of x.
     """
     arguments = inputs(b=2, t=3)
-    for given in (arguments, [a.float() for a in arguments]):
+    single = [argument.float() for argument in arguments]
+    half = [argument.half() for argument in arguments]
+    for given in (arguments, single, half):
         states = student.rnn_encode(*given)[0]
         assert_close(states, reference.rnn_encode(*given)[0], atol=9, what="states")
         assert states.std() > 1e-3, "All entries of the states are the same."

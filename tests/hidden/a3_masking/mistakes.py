@@ -156,6 +156,14 @@ def loops_over_the_tokens(x):
 def half_precision_comes_back_as_float32(): ...
 
 
+@mistake(
+    "simple_self_attention",
+    hint="float16 ends at 65504, and 300 · 300 is more. Widen x before the product of the scores.",
+    replace=("wide @ wide.transpose(-1, -2)", "widen(x @ x.transpose(-1, -2))"),
+)
+def scores_overflow_in_half_precision(): ...
+
+
 # --- self_attention
 # ----------------------------------------------------------------------------------------------
 
@@ -598,6 +606,18 @@ def mask_of_ones_and_zeros(): ...
 def five_tokens_only(): ...
 
 
+@mistake(
+    "causal_mask",
+    hint="You cut the rows of the queries out of a square of n_k rows. Where there are more queries "
+    "than keys it has too few.",
+    replace=(
+        "return j <= i + n_k - n_q",
+        "return torch.ones(n_k, n_k).tril().bool()[-n_q:]",
+    ),
+)
+def rows_of_a_square_of_keys(): ...
+
+
 # --- padding_mask
 # ------------------------------------------------------------------------------------------------
 
@@ -712,6 +732,14 @@ def accepts_negative_lengths(): ...
 
 @mistake(
     "padding_mask",
+    hint="A sequence of length 0 has no real key. Yours gets one.",
+    replace=("j < lengths", "j < lengths.clamp(min=1)"),
+)
+def an_empty_sequence_gets_a_key(): ...
+
+
+@mistake(
+    "padding_mask",
     keeps=0.65,
     hint="0 and 1 are numbers; the mask of this course is boolean.",
     shows=has_dtype("float32"),
@@ -769,6 +797,21 @@ def the_last_mask_wins(): ...
     ),
 )
 def writes_into_the_first_mask(): ...
+
+
+@mistake(
+    "combine_masks",
+    hint="contiguous() copies only where it must: a mask that has the shape already is the caller's "
+    "own, and `&=` writes into it.",
+    replace=[
+        (
+            "allowed = masks[0]",
+            "allowed = torch.broadcast_tensors(*masks)[0].contiguous()",
+        ),
+        ("allowed = allowed & mask", "allowed &= mask"),
+    ],
+)
+def takes_contiguous_for_a_copy(): ...
 
 
 @mistake(
@@ -909,6 +952,28 @@ def mask_after_the_softmax_and_renormalized(): ...
     ],
 )
 def empty_rows_keep_their_scores(): ...
+
+
+@mistake(
+    "masked_softmax",
+    hint="Your weights are right, and the gradient is NaN: forbidden scores go through exp before you "
+    "choose, and 0 times an infinite or missing derivative is NaN. Choose first.",
+    replace=[
+        (
+            "visible = widen(scores).masked_fill(~mask, -math.inf)",
+            "wide = widen(scores)",
+        ),
+        (
+            "visible.amax(dim=-1, keepdim=True)",
+            "wide.detach().masked_fill(~mask, -math.inf).amax(dim=-1, keepdim=True)",
+        ),
+        (
+            "e = torch.exp(visible - peak)",
+            "e = torch.where(mask, torch.exp(wide - peak), 0.0)",
+        ),
+    ],
+)
+def chooses_after_the_exponential(): ...
 
 
 @mistake(
@@ -1241,6 +1306,22 @@ def zeroes_the_values_of_hidden_keys(): ...
     ),
 )
 def mask_of_the_first_sequence(): ...
+
+
+@mistake(
+    "masked_attention",
+    hint="A mask broadcasts: [B, 1, N_k], which padding_mask gives, has one row for all queries. You "
+    "ask for all N_q rows and refuse it.",
+    replace=(
+        "weights = masked_softmax(scores, mask)",
+        """
+        if mask.shape[-2:] != scores.shape[-2:]:
+            raise ValueError(f"mask {list(mask.shape)} does not fit scores {list(scores.shape)}")
+        weights = masked_softmax(scores, mask)
+    """,
+    ),
+)
+def refuses_masks_that_broadcast(): ...
 
 
 @mistake(
@@ -1972,6 +2053,21 @@ def zeros_everywhere(): ...
     ),
 )
 def fine_by_luck(): ...
+
+
+@mistake(
+    "product_mask_evidence",
+    hint="Your `one_way` is a board of both signs, positive right above the diagonal: two tokens "
+    "have no other score of the future, and no +inf comes out.",
+    replace=(
+        "return fine, one_way, other_way",
+        """
+        places = torch.arange(n)
+        return fine, (-1.0) ** (places[:, None] + places + 1), torch.eye(n)
+    """,
+    ),
+)
+def signs_of_a_board(): ...
 
 
 @mistake(
