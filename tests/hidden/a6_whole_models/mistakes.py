@@ -3239,7 +3239,6 @@ def looks_at_the_area(): ...
     "attention_distance",
     hint="Half-precision weights give a float32 distance: the grid's dtype decides in your answer. The "
     "dtype of weights should come out.",
-    shows=has_dtype("float32"),
     replace=(
         ".to(weights.dtype)",
         ".to(torch.promote_types(weights.dtype, torch.float32))",
