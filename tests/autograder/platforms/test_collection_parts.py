@@ -13,7 +13,7 @@ from autograder.intake.archives import SkippedFile, UploadedFile
 from autograder.intake.collected import Arrival, Collected, NotTaken
 from autograder.intake.owners import Owner
 from autograder.ledger import Identity
-from autograder.platforms import folder, github
+from autograder.platforms import folder, github, gradescope
 from autograder.platforms.collect import _Collection
 from autograder.platforms.download_people import _add_row
 from autograder.platforms.platform import Download
@@ -142,3 +142,12 @@ def test_students_get_the_bundle_of_github_alone() -> None:
     for_students = [name for name, each in bundles().items() if each.is_for_students]
     assert for_students == ["github"]
     assert len(bundles()) > 1
+
+
+def test_ten_of_the_notebooks_that_may_be_meant_are_named(tmp_path: Path) -> None:
+    for number in range(12):
+        (tmp_path / f"try{number:02}.ipynb").touch()
+    with pytest.raises(ValueError, match=r"Hand in m1\.ipynb") as raised:
+        gradescope.find_notebook(tmp_path, "m1")
+    named = ", ".join(f"try{number:02}.ipynb" for number in range(10))
+    assert str(raised.value) == f"Hand in m1.ipynb; there is {named}."
