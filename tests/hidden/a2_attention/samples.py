@@ -278,7 +278,14 @@ def squares_around_the_mean(d, num_samples, seed):
     return float((centred**2).sum() / (num_samples - 1))
 
 
-@sample("softmax_gradient_norm", deserves=("forgets_the_root", "norm_without_checks"))
+@sample(
+    "softmax_gradient_norm",
+    deserves=(
+        "forgets_the_root",
+        "norm_without_checks",
+        "asks_a_number_for_its_length",
+    ),
+)
 def sum_of_squares_of_the_entries(z):
     p = F.softmax(z, dim=0)
     total = 0.0
