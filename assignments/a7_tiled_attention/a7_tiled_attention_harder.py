@@ -2208,6 +2208,12 @@ def script_lines(script: Script) -> list[str]:
     return lines
 
 
+def can_be_run(script: Script) -> bool:
+    """Whether the lines of a script can be run: of a large tensor they give the shape alone."""
+    tensors = filter(is_tensor, script.leaves())
+    return all(tensor.numel() <= _MOST_NUMBERS for tensor in tensors)
+
+
 def script_title(script: Script) -> str:
     """The script in one line, tensors as shapes: `attend(scores [2, 3], states [2, 3, 4])`."""
     return "; ".join(_step_text(step, _short_text) for step in script.steps)
