@@ -13,6 +13,7 @@ import numpy as np
 
 from autograder.suite.answer_predicates import Numbers, equal, to_array
 from autograder.suite.kinds import is_array, numbers_in
+from autograder.suite.objects import NotData
 from autograder.suite.sight import (
     Predicate,
     Sight,
@@ -146,6 +147,8 @@ def changes_by_itself(sight: Sight) -> bool:
     """Whether the same call gets another answer once more: earlier calls left something, or numbers
     are drawn anew.
     """
+    if any(isinstance(leaf, NotData) for leaf in leaves(sight.answer)):
+        raise Unseen("two objects cannot be compared")
     again = sight.ask_again("the same call", {})
     return not equal(sight.answer, again.answer)
 

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from autograder.suite.answer_predicates import equal
+from autograder.suite.objects import NotData
+from autograder.suite.probing_predicates import changes_by_itself
 from autograder.suite.shows import PREDICATES, read_shows
 from autograder.suite.sight import Sight, Unseen, look, look_safely, make_predicate
 
@@ -392,3 +395,14 @@ def test_each_predicate_is_in_this_file() -> None:
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         read_shows(text)
+
+
+def test_objects_of_a_student_are_never_compared() -> None:
+    """`==` of such an object is an error, which must not end the grading of a submission."""
+    first, second = NotData(), NotData()
+    assert equal(first, first)
+    assert not equal(first, second)
+    assert not equal([1.0, first], [1.0, second])
+    assert not equal(first, tensor([1.0]))
+    sight = Sight({}, (1.0, first), 1.0, lambda *_: sight)
+    assert look_safely(make_predicate("changes", changes_by_itself), sight) is None
