@@ -43,9 +43,11 @@ def test_causal_is_aligned_at_the_bottom_right(student):
 
 @points(1.5)
 def test_ragged_tiles(student):
-    """66 tokens, then 7: the last tiles stick out of every tensor."""
-    for n in (66, 7):
-        _assert_attention(student, *_inputs(1, 2, n, n, 16))
+    """7 tokens of a single head, then 66: the last tiles stick out of every tensor. What is read
+    behind a head is the next head's, and behind the last one nobody's.
+    """
+    for n, heads in ((7, 1), (66, 2)):
+        _assert_attention(student, *_inputs(1, heads, n, n, 16))
 
 
 @points(1.5)

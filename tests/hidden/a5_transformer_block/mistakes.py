@@ -635,6 +635,7 @@ def rms_of_the_sum(): ...
     "rms_norm",
     hint="gamma has no effect on your result. It starts as 1, which hides this.",
     shows=ignores("gamma"),
+    keeps=0.65,
     replace=(" * gamma", ""),
 )
 def rms_without_gamma(): ...
