@@ -130,7 +130,7 @@ def a_refused_share_leaves_traces(): ...
         ("for block in free[:n]:", "for block in free[len(free) - n :]:"),
         ("return free[:n]", "return free[len(free) - n :]"),
     ],
-    keeps=0.6,
+    keeps=0.58,
 )
 def lends_the_largest_numbers(): ...
 
