@@ -837,7 +837,9 @@ class Script:
 def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
     """The same lists, tuples, dicts and plain objects, with the function applied to each leaf."""
     if isinstance(value, (list, tuple)):
-        return type(value)([map_leaves(function, part) for part in value])
+        parts = [map_leaves(function, part) for part in value]
+        is_named = hasattr(value, "_fields")
+        return type(value)(*parts) if is_named else type(value)(parts)
     if isinstance(value, dict):
         return {key: map_leaves(function, part) for key, part in value.items()}
     if type(value) is SimpleNamespace:

@@ -8,14 +8,13 @@ same calls rightly in float32 has no other fault in them, and costs what one fau
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from autograder.diagnosis.smallest_repair import Evidence
 from autograder.suite.answer_predicates import equal
+from autograder.suite.scripts import Script, ScriptStep, float_dtypes, is_float_tensor
 from autograder.suite.sight import Sight, Unseen
-from autograder.wire.libraries import is_tensor, loaded_torch
-from autograder.wire.trees import mapped
+from autograder.wire.libraries import dtype_name
 
 _TEXT = (
     "In the calls that end in an error, your function answers rightly once the arguments are "
@@ -51,34 +50,17 @@ def _answers_rightly_in_float32(sight: Sight) -> bool | None:
     """Whether the call is answered rightly with float32 in place of float64; None where it has no
     float64, or no answer then either.
     """
-    narrowed: dict[str, Any] = {}
-    for name, value in sight.arguments.items():
-        narrow = _in_float32(value)
-        if narrow is not value:
-            narrowed[name] = narrow
-    if not narrowed:
+    call = Script((ScriptStep("", (), sight.arguments),))
+    if "float64" not in float_dtypes(call):
         return None
+    (narrowed,) = call.map_arguments(_in_float32).steps
     try:
-        other = sight.ask_with("float32 arguments", narrowed)
+        other = sight.ask_with("float32 arguments", narrowed.keywords)
         return equal(other.answer, other.right)
     except Unseen:
         return None
 
 
-def _in_float32(value: Any) -> Any:
-    """The argument with its float64 tensors in float32; the argument itself where it has none."""
-    torch = loaded_torch()
-    has_changed = False
-
-    def narrow(leaf: Any) -> Any:
-        nonlocal has_changed
-        if isinstance(leaf, SimpleNamespace):
-            parts = mapped(narrow, vars(leaf))
-            return SimpleNamespace(**parts)
-        if is_tensor(leaf) and leaf.dtype == torch.float64:
-            has_changed = True
-            return leaf.detach().float()
-        return leaf
-
-    narrowed = mapped(narrow, value)
-    return narrowed if has_changed else value
+def _in_float32(leaf: Any) -> Any:
+    is_float64 = is_float_tensor(leaf) and dtype_name(leaf.dtype) == "float64"
+    return leaf.detach().float() if is_float64 else leaf

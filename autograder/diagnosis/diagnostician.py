@@ -462,14 +462,13 @@ def _find_evidence_elsewhere(
     sights = asker.sights(answer.failed, answer.key_runs)
     explained = unite([fit.explained for fit in chosen])
     compared = [test for test, run in answer.failed.items() if run.distances]
-    unexplained = sights.keys() - explained
+    unexplained = {
+        test: run for test, run in answer.failed.items() if test not in explained
+    }
     evidence = find_evidence(sights, unexplained, compared, is_free=is_free)
     if evidence is not None and evidence.is_repair:
         return evidence
-    unexplained_runs = {
-        test: run for test, run in answer.failed.items() if test in unexplained
-    }
-    errors = asker.error_sights(unexplained_runs, answer.key_runs)
+    errors = asker.error_sights(unexplained, answer.key_runs)
     return find_default_dtype(errors, len(unexplained)) or evidence
 
 

@@ -45,7 +45,7 @@ def write_example(
     note: str,
 ) -> SmallExample | None:
     """The example of a script that shows a difference; None where it cannot be shown: a call that
-    is too long, or an answer without an order.
+    is too long or has a large tensor, or an answer without an order.
     """
     if not can_be_run(script):
         return None

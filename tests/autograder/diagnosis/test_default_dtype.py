@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,6 +19,10 @@ from autograder.suite.sight import Sight, Unseen
 
 X = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).double()
 Function = Callable[..., Any]
+
+
+class Start(NamedTuple):
+    value: torch.Tensor
 
 
 def key(x: torch.Tensor, start: Any = None) -> torch.Tensor:
@@ -77,6 +81,12 @@ def test_tensors_inside_of_an_argument_are_float32_too() -> None:
     evidence = find_default_dtype({"first": sight}, unexplained=1)
     assert evidence is not None
     assert start.value.dtype == torch.float64
+
+
+def test_a_named_tuple_keeps_its_names() -> None:
+    start = Start(torch.tensor([1.0, 10.0]).double())
+    sight = error_sight(starts_in_the_default_dtype, x=X, start=start)
+    assert find_default_dtype({"first": sight}, unexplained=1) is not None
 
 
 def test_a_function_that_is_wrong_in_float32_too_is_not_repaired() -> None:

@@ -76,11 +76,7 @@ def test_check_py_hands_in_both(ranked: Served, tmp_path: Path) -> None:
     body, kind = _make_form(
         {"notebook": notebook}, b"\xef\xbb\xbfGr\xc3\xa4fin\r\nmore"
     )
-    key = ranked.office.people.make_api_key("ada")
-    headers = {"authorization": f"Bearer {key}", "content-type": kind}
-    sent = ranked.browser().client.post(
-        "/api/assignments/tiny/attempts", content=body, headers=headers
-    )
+    sent = ranked.hand_in_by_key("ada", body, kind)
     assert sent.status_code == 201
     assert sent.json()["nickname"] == "On the leaderboard you are called Gräfin."
     assert ranked.office.attempts.notebook(1) == NOTEBOOK

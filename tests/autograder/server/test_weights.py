@@ -142,11 +142,7 @@ def test_check_py_hands_in_both(ranked: Served, tmp_path: Path) -> None:
     notebook.write_bytes(NOTEBOOK)
     weights.write_bytes(weights_file())
     body, kind = _make_form({"notebook": notebook, "weights": weights})
-    key = ranked.office.people.make_api_key("ada")
-    headers = {"authorization": f"Bearer {key}", "content-type": kind}
-    sent = ranked.browser().client.post(
-        "/api/assignments/tiny/attempts", content=body, headers=headers
-    )
+    sent = ranked.hand_in_by_key("ada", body, kind)
     assert sent.status_code == 201
     assert sent.json()["weights"] == "tiny.safetensors came with it, 0.0 MB."
     assert ranked.office.attempts.notebook(1) == NOTEBOOK
