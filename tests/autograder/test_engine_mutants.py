@@ -301,3 +301,61 @@ def test_collected_tests_run_in_forks_and_tell_which_failed(
         assert collected.run({right: 60.0, endless: 0.5}) == (-1, endless)
     finally:
         collected.close()
+
+
+def test_a_test_past_its_limit_is_left_out_and_the_next_ones_are_measured(
+    programs: Any, tree: Path
+) -> None:
+    engine_coverage = sys.modules["engine_coverage"]
+    room = tree / "autograder/room"
+    lines = [
+        "import sys",
+        f"sys.path.insert(0, {str(room)!r})",
+        "from numbers_room import pick",
+        "def test_first():\n    assert pick([], 1) == []",
+        "def test_endless():\n    while True:\n        pass",
+        "def test_wrong():\n    assert pick([2], 1) == []",
+        "def test_last():\n    assert pick([0, 2], 1) == [2]",
+    ]
+    (room / "numbers_room.py").write_text(MODULE, encoding="utf-8")
+    (tree / "test_it.py").write_text("\n".join(lines), encoding="utf-8")
+    (tree / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    collected = programs.collected_tests.CollectedTests(tree, ["test_it.py"])
+    try:
+        coverage = engine_coverage._measure_file(collected, tree, "test_it.py", 1.0)
+    finally:
+        collected.close()
+    measured = {test.test: test.lines for test in coverage.tests}
+    module = "room/numbers_room.py"
+    assert measured["test_it.py::test_first"][module][-3:] == [7, 8, 11]
+    assert measured["test_it.py::test_last"][module][-4:] == [8, 9, 10, 11]
+    assert coverage.too_long == ["test_it.py::test_endless"]
+    assert coverage.not_passed == ["test_it.py::test_wrong"]
+
+
+def test_what_was_ended_early_is_measured_again_under_a_longer_limit(
+    programs: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engine_coverage = sys.modules["engine_coverage"]
+    monkeypatch.setattr(engine_coverage, "ROOT", tmp_path)
+    (tmp_path / "test_it.py").write_text("one text", encoding="utf-8")
+    hashes = {"test_it.py": engine_coverage._hash(tmp_path / "test_it.py")}
+    coverage = engine_coverage.FileCoverage(hashes, too_long=["slow"], limit=20.0)
+    assert coverage.is_current(20.0)
+    assert not coverage.is_current(21.0)
+    coverage.too_long = []
+    assert coverage.is_current(21.0)
+    (tmp_path / "test_it.py").write_text("another", encoding="utf-8")
+    assert not coverage.is_current(21.0)
+
+
+def test_tests_can_be_those_of_some_folders(programs: Any) -> None:
+    test_files = programs.engine_mutants.test_files
+    chosen = test_files(["ledger", "records"])
+    folders = {Path(name).parent.name for name in chosen}
+    assert folders == {"ledger", "records"}
+    assert "tests/autograder/records/test_sums.py" in chosen
+    assert set(chosen) < set(test_files())
+    assert "tests/autograder/grading/test_killed.py" not in test_files(["grading"])
+    with pytest.raises(SystemExit, match="no folder tests/autograder/ledgers"):
+        test_files(["ledgers"])

@@ -1,6 +1,7 @@
 """Which lines of the engine each test runs, measured once and kept in `build/engine_coverage/`.
 
-A test file is measured again when it changed, or a module that it runs.
+A test file is measured again when it changed, or a module that it runs. A test that takes longer
+than a mutant's budget is ended and left out: no mutant could meet it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from typing import Any
 import line_marks
 import pytest
 from collected_tests import CollectedTests
-from forked_tests import ROOT
+from forked_tests import ROOT, TIMED_OUT
 
 STORE = ROOT / "build" / "engine_coverage"
+_RECORDS = "records.jsonl"
 MOST_SECONDS = 300.0
-"""The limit of one test while its lines are traced."""
+"""The limit of one test that is run without a mutant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +49,25 @@ class TestLines:
 
 @dataclass(slots=True)
 class FileCoverage:
-    """The tests of one file that passed, and the files whose change makes this outdated."""
+    """The tests of one file that passed, and the files whose change makes this outdated.
+
+    Attributes:
+        not_passed: tests that were skipped or failed.
+        too_long: tests that were ended after `limit` seconds.
+    """
 
     hashes: dict[str, str] = field(default_factory=dict)
     tests: list[TestLines] = field(default_factory=list)
     not_passed: list[str] = field(default_factory=list)
+    too_long: list[str] = field(default_factory=list)
+    limit: float = 0.0
 
-    def is_current(self) -> bool:
-        """Whether the test file and all modules that it ran are what they were."""
+    def is_current(self, limit: float) -> bool:
+        """Whether the test file and all modules that it ran are what they were, and no test that
+        may take so many seconds was ended earlier.
+        """
+        if self.too_long and self.limit < limit:
+            return False
         return bool(self.hashes) and all(
             _hash(ROOT / name) == value for name, value in self.hashes.items()
         )
@@ -72,8 +85,6 @@ class _Recorder:
         self.marks.start()
         self.passed = False
         self.fixture_seconds: dict[str, float] = {}
-        self.records: list[dict[str, Any]] = []
-        self.not_passed: list[str] = []
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -82,10 +93,8 @@ class _Recorder:
         start = time.monotonic()
         result = yield
         record = self._record(item, time.monotonic() - start)
-        if self.passed:
-            self.records.append(record)
-        else:
-            self.not_passed.append(item.nodeid)
+        with (self.folder / _RECORDS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -94,10 +103,8 @@ class _Recorder:
             self.passed = False
 
     def finish(self) -> None:
-        """Hand over what was recorded: this process ends soon."""
+        """Trace no more: this process ends soon."""
         sys.settrace(None)
-        text = json.dumps({"tests": self.records, "not_passed": self.not_passed})
-        (self.folder / "records.json").write_text(text, encoding="utf-8")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
@@ -123,46 +130,66 @@ class _Recorder:
             "seconds": round(seconds, 3),
             "lines": lines,
             "shared": round(shared, 3),
+            "passed": self.passed,
         }
 
 
 def measure_coverage(
-    collected: CollectedTests, tree: Path, names: list[str]
+    collected: CollectedTests, tree: Path, names: list[str], limit: float
 ) -> dict[str, FileCoverage]:
-    """Test file → its coverage, measured where none is stored or the stored one is outdated."""
+    """Test file → its coverage, measured where none is stored or the stored one is outdated.
+
+    Args:
+        limit: seconds that a test may take while it is traced.
+    """
     coverage = {}
     for name in names:
         coverage[name] = _load(name)
-        if coverage[name].is_current():
+        if coverage[name].is_current(limit):
             continue
         start = time.monotonic()
-        coverage[name] = _measure_file(collected, tree, name)
+        coverage[name] = _measure_file(collected, tree, name, limit)
         _store(name, coverage[name])
-        seconds = time.monotonic() - start
-        passed, not_passed = len(coverage[name].tests), len(coverage[name].not_passed)
-        print(
-            f"{name}: {passed} tests, {not_passed} left out, {seconds:.0f} s",
-            flush=True,
-        )
+        print(_describe(name, coverage[name], time.monotonic() - start), flush=True)
     return coverage
 
 
-def _measure_file(collected: CollectedTests, tree: Path, name: str) -> FileCoverage:
+def _describe(name: str, coverage: FileCoverage, seconds: float) -> str:
+    """One line: the file and how many of its tests were measured."""
+    counts = [
+        f"{len(coverage.tests)} tests",
+        f"{len(coverage.not_passed)} left out",
+        f"{len(coverage.too_long)} too long",
+        f"{seconds:.0f} s",
+    ]
+    return f"{name}: {', '.join(counts)}"
+
+
+def _measure_file(
+    collected: CollectedTests, tree: Path, name: str, limit: float
+) -> FileCoverage:
     folder = tree.with_suffix(".marks")
     shutil.rmtree(folder, ignore_errors=True)
     line_marks.lay_out(tree, folder)
     tests = [test for test in collected.node_ids if test.partition("::")[0] == name]
-    if tests:
-        limits = dict.fromkeys(tests, MOST_SECONDS)
-        collected.run(limits, plugin=(_Recorder, (folder, tree)))
-    records = folder / "records.json"
-    coverage = FileCoverage({name: _hash(tree / name)})
+    coverage = FileCoverage({name: _hash(tree / name)}, limit=limit)
+    while tests:
+        plugin = (_Recorder, (folder, tree))
+        status, last = collected.run(dict.fromkeys(tests, limit), plugin=plugin)
+        if status != TIMED_OUT:
+            break
+        coverage.too_long.append(last)
+        tests = tests[tests.index(last) + 1 :]
+    records = folder / _RECORDS
     if not records.exists():
         coverage.not_passed.append(name)
         return coverage
-    recorded = json.loads(records.read_text(encoding="utf-8"))
-    coverage.tests = [TestLines(**test) for test in recorded["tests"]]
-    coverage.not_passed = recorded["not_passed"]
+    for line in records.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        if record.pop("passed"):
+            coverage.tests.append(TestLines(**record))
+        else:
+            coverage.not_passed.append(record["test"])
     for module in {module for test in coverage.tests for module in test.lines}:
         coverage.hashes[f"autograder/{module}"] = _hash(tree / "autograder" / module)
     return coverage
@@ -178,11 +205,8 @@ def _load(name: str) -> FileCoverage:
     if not path.exists():
         return FileCoverage()
     stored = json.loads(path.read_text(encoding="utf-8"))
-    return FileCoverage(
-        stored["hashes"],
-        [TestLines(**test) for test in stored["tests"]],
-        stored["not_passed"],
-    )
+    stored["tests"] = [TestLines(**test) for test in stored["tests"]]
+    return FileCoverage(**stored)
 
 
 def _store(name: str, coverage: FileCoverage) -> None:

@@ -2,8 +2,10 @@
 
     python tests/long/engine_mutants.py [--rooms grading,sandbox] [--sample 40] [--seed 1]
     python tests/long/engine_mutants.py --survivors    # after a change: those that survived, again
+    python tests/long/engine_mutants.py --rooms intake --tests intake --budget 20    # in minutes
 
-The first run measures which lines each test runs. A mutant meets the tests that run its line, the
+The first run measures which lines each test runs; `--tests` names the folders of tests/autograder
+whose tests take part, all for none. A test that takes twice the budget is left out. A mutant meets the tests that run its line, the
 quick ones first; it stands in a copy of this tree, and in the place of the functions of a process
 that has collected all tests. Survivors that no test can kill stand with a reason in
 `engine_equivalent.toml`.
@@ -73,6 +75,8 @@ _FILES_APART = (
 """Tests that take minutes, or need a server."""
 _QUICK = 1.0
 """Seconds: tests that take less go before all others."""
+_LEEWAY = 2.0
+"""How much longer than a mutant's budget a test may take while its lines are measured."""
 BEGIN, END = "<!-- begin of the engine -->", "<!-- end of the engine -->"
 
 
@@ -333,15 +337,25 @@ def choose_mutants(arguments: argparse.Namespace) -> list[EngineMutant]:
     return chosen
 
 
-def test_files() -> list[str]:
-    """The files of tests that a mutant may meet."""
-    paths = sorted(ROOT.glob("tests/autograder/*/test_*.py"))
+def test_files(folders: Iterable[str] = ()) -> list[str]:
+    """The files of tests that a mutant may meet.
+
+    Args:
+        folders: of tests/autograder; all for none.
+    """
+    chosen = set(folders)
+    tests = ROOT / "tests" / "autograder"
+    for folder in sorted(chosen):
+        if not (tests / folder).is_dir():
+            raise SystemExit(f"--tests: there is no folder tests/autograder/{folder}")
+    paths = sorted(tests.glob("*/test_*.py"))
     return [
         path.relative_to(ROOT).as_posix()
         for path in paths
         if path.parent.name not in _FOLDERS_APART
         and path.name not in _FILES_APART
         and not path.stem.endswith("_in_a_browser")
+        and (not chosen or path.parent.name in chosen)
     ]
 
 
@@ -358,6 +372,12 @@ def main() -> int:
         "--only", default="", help="all mutants with this in module and name"
     )
     parser.add_argument(
+        "--tests",
+        default="",
+        metavar="FOLDERS",
+        help="only the tests of these folders of tests/autograder, as grading,sandbox",
+    )
+    parser.add_argument(
         "--budget", type=float, default=60.0, help="seconds of tests a mutant"
     )
     parser.add_argument(
@@ -368,6 +388,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     mutants = choose_mutants(arguments)
+    files = test_files(filter(None, arguments.tests.split(",")))
     load_libraries()
     results = []
     with tempfile.TemporaryDirectory(prefix="engine-mutants-") as folder:
@@ -375,8 +396,9 @@ def main() -> int:
         tree = Path(folder) / "tree"
         copy_tree(tree)
         load_kit(tree)
-        collected = CollectedTests(tree, test_files())
-        coverage = measure_coverage(collected, tree, test_files())
+        collected = CollectedTests(tree, files)
+        limit = _LEEWAY * arguments.budget
+        coverage = measure_coverage(collected, tree, files, limit)
         trial = Trial(tree, collected, coverage, arguments.budget)
         for mutant in mutants:
             result = trial.judge(mutant)
