@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Generator, Sequence
 
 from autograder.course import Assignment, Course, Limits
-from autograder.grading.bench import Bench
+from autograder.grading.bench import Bench, count_graders
 from autograder.grading.extras import find_extras
 from autograder.grading.graded_bytes import unpack_graded
 from autograder.grading.pool import FinishedJob, Pool
@@ -43,7 +42,7 @@ def grade_batch(
     extras = find_extras(assignment, submissions, course.limits)
     grader_count = 1
     if device is None:
-        grader_count = max(1, min(workers or os.cpu_count() or 1, len(submissions)))
+        grader_count = count_graders(workers, len(submissions))
     # closing: whoever stops asking for submissions ends the graders before their hosts
     with (
         Bench(course, assignment, isolation, grader_count, extras, device) as bench,

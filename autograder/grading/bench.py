@@ -207,9 +207,19 @@ def start_class_bench(
     Raises:
         KitError: the suite, the answer key or this machine cannot grade.
     """
-    graders = min(workers or os.cpu_count() or 1, max(1, len(files)))
+    graders = count_graders(workers, len(files))
     extras = find_extras(assignment, files, course.limits)
     return Bench(course, assignment, "auto", graders, extras)
+
+
+def count_graders(workers: int | None, submissions: int) -> int:
+    """How many graders so many submissions keep busy.
+
+    Args:
+        workers: the most; None for one for each core.
+    """
+    most = workers or os.cpu_count() or 1
+    return max(1, min(most, submissions))
 
 
 def extras_for_any(course: Course, assignment: Assignment) -> tuple[str, ...]:

@@ -350,12 +350,12 @@ def test_what_was_ended_early_is_measured_again_under_a_longer_limit(
 
 
 def test_tests_can_be_those_of_some_folders(programs: Any) -> None:
-    test_files = programs.engine_mutants.test_files
-    chosen = test_files(["ledger", "records"])
+    files_of_tests = programs.engine_mutants.files_of_tests
+    chosen = files_of_tests(["ledger", "records"])
     folders = {Path(name).parent.name for name in chosen}
     assert folders == {"ledger", "records"}
     assert "tests/autograder/records/test_sums.py" in chosen
-    assert set(chosen) < set(test_files())
-    assert "tests/autograder/grading/test_killed.py" not in test_files(["grading"])
+    assert set(chosen) < set(files_of_tests())
+    assert "tests/autograder/grading/test_killed.py" not in files_of_tests(["grading"])
     with pytest.raises(SystemExit, match="no folder tests/autograder/ledgers"):
-        test_files(["ledgers"])
+        files_of_tests(["ledgers"])

@@ -337,7 +337,7 @@ def choose_mutants(arguments: argparse.Namespace) -> list[EngineMutant]:
     return chosen
 
 
-def test_files(folders: Iterable[str] = ()) -> list[str]:
+def files_of_tests(folders: Iterable[str] = ()) -> list[str]:
     """The files of tests that a mutant may meet.
 
     Args:
@@ -388,7 +388,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     mutants = choose_mutants(arguments)
-    files = test_files(filter(None, arguments.tests.split(",")))
+    files = files_of_tests(filter(None, arguments.tests.split(",")))
     load_libraries()
     results = []
     with tempfile.TemporaryDirectory(prefix="engine-mutants-") as folder:

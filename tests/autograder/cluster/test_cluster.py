@@ -26,7 +26,7 @@ from distributed.client import ClosedClientError
 from distributed.security import Security
 from small_course import ANSWERS
 
-from autograder.basics.errors import ClusterUnavailable, UnreadableSubmission
+from autograder.basics.errors import ClusterUnavailable
 from autograder.cli.commands import main
 from autograder.cluster import driver
 from autograder.cluster import machine as machines
@@ -44,7 +44,7 @@ from autograder.cluster.scheduler import _SETTINGS, open_cluster
 from autograder.course import Course, fingerprint, load_course
 from autograder.grading.bench import Bench
 from autograder.grading.graded_bytes import pack_graded
-from autograder.grading.packed_submission import PackedSubmission, pack_submission
+from autograder.grading.packed_submission import PackedSubmission
 from autograder.grading.station import MachineFault
 from autograder.records.model import Graded
 from autograder.records.results import course_sha256, read_timing, result_bytes
@@ -97,32 +97,6 @@ def test_half_a_course_is_none(course: Course, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="zip"):
         unpack_course(broken, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-
-
-def test_a_submission_reads_there_as_it_reads_here(tmp_path: Path) -> None:
-    """What a result says of the file's name, its folder and others in it depends on these alone."""
-    (here := tmp_path / "s1" / "small").mkdir(parents=True)
-    for name in ("mine.ipynb", "other.ipynb", "third.ipynb"):
-        (here / name).write_bytes(name.encode())
-    handed = pack_submission(
-        FoundSubmission("s1", here / "mine.ipynb"), "small", 1 << 20
-    )
-    there = handed.unpack_below(tmp_path / "machine" / "0")
-    assert there == FoundSubmission(
-        "s1", tmp_path / "machine" / "0" / "s1" / "small" / "mine.ipynb"
-    )
-    assert there.path.read_bytes() == b"mine.ipynb"
-    assert sorted(path.name for path in there.path.parent.iterdir()) == [
-        "mine.ipynb",
-        "other.ipynb",
-    ]
-
-
-def test_a_link_does_not_travel(tmp_path: Path) -> None:
-    (tmp_path / "key.ipynb").write_text("the answer key")
-    (tmp_path / "s1.ipynb").symlink_to(tmp_path / "key.ipynb")
-    with pytest.raises(UnreadableSubmission, match=r"s1\.ipynb: is a link"):
-        pack_submission(FoundSubmission("s1", tmp_path / "s1.ipynb"), "small", 1 << 20)
 
 
 # a machine

@@ -5,9 +5,10 @@ notebook names more often than the release does.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,12 @@ import pytest
 from autograder.basics.errors import BadSuite
 from autograder.course import Assignment, Limits
 from autograder.grading import extras as extras_module
-from autograder.grading.extras import _uses_torch, find_extras, needs_torch
+from autograder.grading.extras import (
+    _is_installed,
+    _uses_torch,
+    find_extras,
+    needs_torch,
+)
 from autograder.records.submission import FoundSubmission
 
 Find = Callable[..., tuple[str, ...]]
@@ -140,3 +146,13 @@ def test_a_suite_that_needs_torch_is_refused_where_torch_is_missing(
         needs_torch(assignment)
     monkeypatch.setattr(extras_module, "_is_installed", lambda library: True)
     assert needs_torch(assignment)
+
+
+def test_a_library_is_installed_where_python_finds_its_spec(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert _is_installed("json")
+    assert not _is_installed("no_such_library")
+    assert not _is_installed("no_such_library.part")
+    monkeypatch.setitem(sys.modules, "half_loaded", ModuleType("half_loaded"))
+    assert not _is_installed("half_loaded")  # without a spec

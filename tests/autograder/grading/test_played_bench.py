@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from autograder.basics.errors import HostFailed, StudentCrashed, StudentTimeout
-from autograder.course import Course
+from autograder.course import Course, Limits
 from autograder.grading import bench as bench_module
-from autograder.grading.bench import Bench
+from autograder.grading import grader as grader_module
+from autograder.grading.bench import Bench, count_graders
 from autograder.grading.gpu_sitting import GpuSitting, OnDevice
+from autograder.grading.grader import AssignmentGrader
 from autograder.records.submission import FoundSubmission
 from autograder.sitting.sitting import Sitting, TestRun
 from autograder.sitting.verdict import Verdict
@@ -78,6 +80,17 @@ def test_graders_are_shared_among_hosts_of_eight(
     assert len(bench.clients) == clients
 
 
+def test_each_core_has_a_grader_while_there_are_submissions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    pairs = [(None, 9), (None, 3), (2, 9), (9, 3), (None, 0)]
+    assert [count_graders(*pair) for pair in pairs] == [4, 3, 2, 3, 1]
+    # a system may not tell its cores
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert count_graders(None, 9) == 1
+
+
 def test_a_host_is_told_given_cells_and_no_answer(
     played: Callable[[int], Bench],
 ) -> None:
@@ -123,6 +136,79 @@ def test_a_submission_is_graded_once_more_after_a_fault_of_the_host(
     with bench:
         pass
     assert all(host.is_closed for host in bench.hosts)  # type: ignore[attr-defined]
+
+
+def test_the_device_is_opened_again_with_new_hosts(
+    played: Callable[[int], Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = played(1)
+    opened: list[Any] = []
+    used: list[Any] = []
+
+    def open_device(course: Course, isolation: str, device: str) -> Any:
+        host = PlayedHost(isolation, 1, ())
+        opened.append(SimpleNamespace(device=device, host=host))
+        return opened[-1]
+
+    monkeypatch.setattr(bench_module, "open_device", open_device)
+    bench.grader = SimpleNamespace(use_device=used.append)  # type: ignore[assignment]
+    device: Any = "cuda"
+    bench._open_device("auto", device)
+    assert bench.device is opened[0]
+    bench.renew_hosts()
+    assert opened[0].host.is_closed
+    assert bench.device is opened[1]
+    assert [(each.device, each.host.tier) for each in opened] == [
+        ("cuda", "auto"),
+        ("cuda", "namespaces"),
+    ]
+    assert used == opened
+    with bench:
+        pass
+    assert opened[1].host.is_closed
+
+
+def test_a_grader_with_a_device_sits_on_it(course: Course) -> None:
+    """The two sittings share one watch, and have clients and limits of their own."""
+    device: Any = SimpleNamespace(client="device's", limits=Limits(call_seconds=9.0))
+    suite: Any = SimpleNamespace(fixtures=SimpleNamespace(reference={}))
+    grader: Any = object.__new__(AssignmentGrader)
+    grader.course, grader.suite, grader._device = course, suite, None
+    submission: Any = "the submission"
+    plain = grader._start_sitting("own", submission)
+    assert type(plain) is Sitting
+    grader._device = device
+    sitting = grader._start_sitting("own", submission)
+    assert isinstance(sitting, GpuSitting)
+    on_device = sitting._on_device
+    each: Any
+    for each, client, limits in (
+        (plain, "own", course.limits),
+        (sitting, "own", course.limits),
+        (on_device, "device's", device.limits),
+    ):
+        assert (each._client, each._limits) == (client, limits)
+        assert each.workplace.submission == submission
+        assert each._suite is suite
+    assert on_device.watch is sitting.watch
+
+
+def test_a_mistake_that_is_learned_is_named_from_then_on() -> None:
+    grader: Any = object.__new__(AssignmentGrader)
+    grader.mistakes = ["old"]
+    grader._known = "known answers"
+    grader.key = SimpleNamespace(cells="cells")
+    made: list[Any] = []
+
+    class PlayedDiagnostician:
+        def __init__(self, *arguments: Any) -> None:
+            made.append(arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grader_module, "Diagnostician", PlayedDiagnostician)
+        grader.learn("new")
+    assert made == [("known answers", ["old", "new"], "cells")]
+    assert isinstance(grader.diagnostician, PlayedDiagnostician)
 
 
 # on a GPU

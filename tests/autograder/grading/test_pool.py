@@ -80,8 +80,18 @@ def test_each_job_has_its_answer() -> None:
 def test_a_pool_closes_the_pipes_of_its_processes() -> None:
     pool: Any = Pool(PlayedBench(2), ["a", "b"], lambda client, job: b"fine")  # type: ignore[arg-type]
     assert len(list(pool.run())) == 2
-    pipes = [grader.pipe for grader in pool._graders.values()]
-    assert [pipe.closed for pipe in pipes] == [True, True]
+    graders = list(pool._graders.values())
+    assert [grader.pipe.closed for grader in graders] == [True, True]
+    # the pool has waited for each: no process is left to become a zombie
+    assert [grader.process._popen.returncode for grader in graders] == [-9, -9]
+
+
+def test_a_process_that_is_ended_is_gone(tmp_path: Path) -> None:
+    pool: Any = Pool(PlayedBench(1), [], lambda client, job: b"fine")  # type: ignore[arg-type]
+    grader = pool._start(0)
+    grader.end()
+    assert grader.pipe.closed
+    assert grader.process._popen.returncode == -signal.SIGKILL
 
 
 def test_without_jobs_nothing_is_started() -> None:
@@ -226,6 +236,35 @@ def test_a_process_of_an_old_host_does_no_more_jobs(tmp_path: Path) -> None:
     assert bench.renewals == 1
 
 
+def test_a_process_that_was_busy_while_hosts_were_renewed_is_replaced(
+    tmp_path: Path,
+) -> None:
+    """While a is at work b fails with its host; c is the first job with the new one, and then d
+    comes to the process that did a.
+    """
+
+    def await_job(job: str) -> None:
+        while not (tmp_path / job).exists():
+            time.sleep(0.005)
+
+    def work(client: PlayedClient, job: str) -> bytes:
+        is_first = first_time(tmp_path / job)
+        if job == "b" and is_first:
+            raise HostFailed("the host is gone")
+        if job == "a":
+            await_job("c")
+        if job == "c":
+            await_job("d")
+        return f"{client.slot} {os.getpid()}".encode()
+
+    bench = PlayedBench(2)
+    finished = run(bench, ["a", "b", "c", "d"], work)
+    answers = {job: (done.answer or b"").split() for job, done in finished.items()}
+    assert answers["a"][0] == answers["d"][0] != answers["c"][0]
+    assert answers["a"][1] != answers["d"][1]
+    assert bench.renewals == 1
+
+
 def test_where_the_host_died_with_a_process_it_is_renewed(tmp_path: Path) -> None:
     def work(client: PlayedClient, job: str) -> bytes:
         if first_time(tmp_path / job):
@@ -335,13 +374,15 @@ def test_jobs_that_come_later_are_done_too() -> None:
     def work(client: PlayedClient, job: str) -> bytes:
         return job.upper().encode()
 
-    pool: Any = Pool(PlayedBench(1), ["a"], work, arrivals=arriving)  # type: ignore[arg-type]
+    bench = PlayedBench(1)
+    pool: Any = Pool(bench, ["a"], work, arrivals=arriving)  # type: ignore[arg-type]
     running = pool.run()
     assert next(running) == FinishedJob("a", b"A")
     for job in ("b", "c"):
         arriving.sender.send(job)
         assert next(running) == FinishedJob(job, job.upper().encode())
     running.close()
+    assert bench.clients[0].ended == 0  # the process of the first job did all
 
 
 def test_without_another_host_no_more_jobs_are_taken() -> None:

@@ -13,7 +13,6 @@ import torch
 from safetensors.torch import save
 
 from autograder.grading.extras import EXTRAS
-from autograder.sandbox.stopwatch import Stopwatch
 from autograder.wire.frames import pack
 from autograder.wire.values import Encoder
 
@@ -93,23 +92,6 @@ def test_layout_and_memory_shared_with_others_do_not_matter() -> None:
     assert back["turned"].tolist() == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
     assert back["column"].tolist() == [1, 5, 9]
     assert back["same"].tolist() == whole.tolist()
-
-
-def test_every_second_counts_for_one_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr("autograder.sandbox.stopwatch.time.monotonic", lambda: now)
-    watch = Stopwatch()
-    with watch.stage("tests"):
-        now = 1.0
-        with watch.stage("run"):
-            now = 3.0
-        now = 3.5
-    now = 10.0  # between stages: nobody's
-    with watch.stage("carry", whole=True), watch.stage("tests"):
-        now = 14.0
-        with watch.stage("run"):
-            now = 15.0
-    assert watch.seconds == {"tests": 1.5, "run": 2.0, "carry": 5.0}
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,19 @@ def test_tests_that_move_points_are_named() -> None:
         "double: carried points (+0.25)",
         "double: kept points (+0.5)",
     ]
+    # a question that comes or goes takes its points with it
+    empty = dataclasses.replace(old, score=0.0, questions=())
+    alone = dataclasses.replace(
+        changed, questions=(dataclasses.replace(kept, tests=()),)
+    )
+    assert explain_move(empty, alone) == [
+        "double: carried points (+0.25)",
+        "double: kept points (+0.5)",
+    ]
+    assert explain_move(alone, empty) == [
+        "double: carried points (-0.25)",
+        "double: kept points (-0.5)",
+    ]
 
 
 # shares

@@ -144,6 +144,7 @@ def test_what_waits_when_a_station_ends_fails(start: Callable[..., Station]) -> 
     with pytest.raises(MachineFault, match=words):
         station.grade(packed("bob"))
     assert station.ended
+    assert station._line.closed
 
 
 def test_a_station_that_cannot_grade_is_ended_and_says_why(

@@ -156,6 +156,10 @@ def test_without_torch_there_are_no_gradients_to_interrupt(
     monkeypatch.setattr(bounds, "loaded_torch", lambda: None)
     with torch.no_grad(), interruptible_gradients():
         assert not torch.is_grad_enabled()
+    with torch.no_grad():
+        with time_bound(5.0):
+            torch.set_grad_enabled(True)
+        assert torch.is_grad_enabled()  # nobody set it back
     monkeypatch.undo()
     with torch.no_grad(), interruptible_gradients():
         assert torch.is_grad_enabled()

@@ -171,6 +171,16 @@ def test_where_the_kernel_tells_of_no_line_who_is_ready_to_run_is_not_asleep() -
     clocks.close()
 
 
+@pytest.mark.parametrize(("earlier", "now"), [(-1.0, 5.0), (5.0, -1.0)])
+def test_a_line_that_the_kernel_tells_of_once_has_no_length(
+    earlier: float, now: float
+) -> None:
+    clocks = ToldClocks(queue=earlier)
+    clocks.told = 0.25, now, "S"
+    assert clocks.counted(1.0) == WorkerTime(0.25, 0.75, 1.0)
+    clocks.close()
+
+
 def test_where_the_kernel_tells_nothing_waiting_is_computing() -> None:
     clocks = ToldClocks(processor=-1.0)
     assert clocks.counted(0.5) == WorkerTime(0.5, 0.0, 0.5)

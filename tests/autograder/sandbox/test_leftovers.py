@@ -20,8 +20,10 @@ def test_a_file_or_folder_without_an_owner_is_removed(tmp_path: Path) -> None:
     (folder / "inside").touch()
     file.touch()
     other.touch()
+    descriptors = set(Path("/proc/self/fd").iterdir())
     remove_abandoned(tmp_path, ".canary-*")
     assert list(tmp_path.iterdir()) == [other]
+    assert set(Path("/proc/self/fd").iterdir()) == descriptors
 
 
 def test_what_is_locked_is_left_until_its_owner_ends(tmp_path: Path) -> None:

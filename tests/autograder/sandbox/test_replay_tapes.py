@@ -12,7 +12,12 @@ import torch
 from autograder.basics.errors import StudentCrashed, StudentError
 from autograder.kernels.faults import KernelFault
 from autograder.sandbox import launch_replay
-from autograder.sandbox.launch_replay import BadTape, LaunchReplay, replay_call
+from autograder.sandbox.launch_replay import (
+    BadTape,
+    LaunchReplay,
+    _natural,
+    replay_call,
+)
 from autograder.suite.calls import Call, Launch
 
 VIEW = [0, "float32", [2], [1], 0]
@@ -266,6 +271,38 @@ def test_some_numbers_from_outside_may_be_in_a_large_result(
         torch.zeros(100), storages=storages, steps=steps, result=[whole(0, 100)]
     )
     assert played.results[0].sum().item() == count  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("count", "is_refused"), [(23, False), (24, True)])
+def test_numbers_from_outside_add_up_in_what_is_written_twice(
+    count: int, is_refused: bool
+) -> None:
+    """40 numbers are added in place, and then `count`: 64 in all are too many."""
+    storages = [
+        {"bytes": 400, "argument": 0, "view": whole(0, 100)},
+        outside([1.0] * 40),
+        outside([1.0] * count),
+    ]
+    steps = []
+    for storage, size in ((1, 40), (2, count)):
+        added = [{"tensor": whole(0, size)}, {"tensor": whole(storage, size)}]
+        steps.append(operation("add_", "Tensor", *added, result=whole(0, size)))
+    parts: dict[str, Any] = {"storages": storages, "steps": steps}
+    if is_refused:
+        with pytest.raises(KernelFault, match=FROM_OUTSIDE):
+            replay(torch.zeros(100), result=[whole(0, 100)], **parts)
+        return
+    (result,) = replay(torch.zeros(100), result=[whole(0, 100)], **parts).results
+    assert result is not None
+    assert result.sum().item() == 63
+
+
+@pytest.mark.parametrize("number", [0, 2**63 - 1])
+def test_a_size_is_a_natural_number_of_63_bits(number: int) -> None:
+    assert _natural(number) == number
+    for other in (-1, 2**63, True, 1.0, "1"):
+        with pytest.raises(BadTape, match="no size"):
+            _natural(other)
 
 
 def test_a_number_that_is_written_counts_as_one_from_outside() -> None:

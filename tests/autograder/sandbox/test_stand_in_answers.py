@@ -146,6 +146,21 @@ def test_an_object_stays_here_and_its_methods_are_called(answers: StandIns) -> N
     assert ask(answers, {"name": "Cache"}, 1)["value"].number == 1
 
 
+def test_an_object_that_comes_back_as_an_argument_is_the_same_one() -> None:
+    seen: list[Cache] = []
+
+    def size_of(cache: Cache) -> Cache:
+        seen.append(cache)
+        return cache
+
+    answers = StandIns({**NAMES, "size_of": size_of}, Limits())
+    ask(answers, {"name": "Cache"}, 7)
+    ask(answers, {"name": "Cache"}, 8)
+    returned = ask(answers, {"name": "size_of"}, HandleReference(1, "Cache"))["value"]
+    assert [cache.size for cache in seen] == [8]
+    assert (returned.number, returned.kind) == (1, "Cache")
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -214,6 +229,10 @@ def test_questions_and_their_size_are_bounded(
     monkeypatch.setattr(stand_in_answers, "MOST_QUESTIONS", 2)
     assert ask(answers, {"name": "square"}, 1)["number"] == 1
     assert "refused" in ask(answers, {"name": "square"}, 1)
+    answers.lend(len)
+    assert ask(answers, {"function": -1}, [1])["raised"] == (
+        "WireError: too many questions to stand-ins, or too large a one"
+    )
 
 
 def test_answers_share_the_time_of_four_calls() -> None:

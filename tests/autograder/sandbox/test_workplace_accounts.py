@@ -124,6 +124,31 @@ def test_given_question_and_own_cells_run_in_order(place: Workplace) -> None:
     assert worker.requests == []
 
 
+def test_cells_that_nobody_asked_for_run_for_their_outcomes(
+    place: Workplace, fates: Fates
+) -> None:
+    """In a worker without bans and stand-ins, which ends."""
+    place.prepare(("torch.softmax",), ("double",))
+    fates["double"] = [SubmissionOver("the cell did not end: all time is used up")]
+    assert place.cells == (
+        CellOutcome("imports", "ok", ""),
+        CellOutcome(
+            "double", "timeout", "cell double did not end: all time is used up"
+        ),
+    )
+    (worker,) = PlayedWorker.opened
+    ((_, _, _, forbidden, _, _),) = worker.loads
+    assert (forbidden, worker.requests, worker.alive) == ((), [], False)
+    assert len(place.cells) == 2
+    assert len(PlayedWorker.opened) == 1
+
+
+def test_outcomes_that_are_asked_for_leave_no_worker_open(place: Workplace) -> None:
+    assert [cell.outcome for cell in place.cells] == ["ok"] * 3
+    (worker,) = PlayedWorker.opened
+    assert not worker.alive
+
+
 def test_the_first_run_of_a_cell_is_charged_and_no_other(
     place: Workplace, fates: Fates
 ) -> None:

@@ -1,0 +1,146 @@
+"""Questions of one submission, graded and prepared for diagnosis, with a sitting that the test
+plays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autograder.diagnosis.diagnostician import NamedMistakes
+from autograder.grading import grader as grader_module
+from autograder.grading.carried_points import SettledQuestion
+from autograder.grading.grader import AssignmentGrader, Failure
+from autograder.sandbox.stopwatch import Stopwatch
+from autograder.sitting.sitting import TestRun
+from autograder.sitting.verdict import Verdict
+from autograder.suite.calls import Call
+
+CALLS = (Call("f", (), {}),)
+
+
+def run_of(outcome: Any, *, answered: bool = True) -> TestRun:
+    return TestRun("test", Verdict(outcome), CALLS, unanswered=not answered)
+
+
+FAILED, PASSED = run_of("failed"), run_of("passed")
+RUNS = {
+    "right": {"test_a": PASSED},
+    "wrong": {"test_a": PASSED, "test_b": FAILED, "test_c": FAILED},
+    "carried": {"test_a": FAILED},
+    "unwritten": {"test_a": run_of("failed", answered=False)},
+    "unasked": {"test_a": FAILED},
+}
+STAND_IN_FAILED = run_of("error")
+STAND_IN_RUNS = {
+    "wrong": {"test_b": STAND_IN_FAILED},
+    "carried": {"test_a": PASSED},
+}
+
+
+@pytest.fixture
+def grader(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A grader whose submission has these runs. `closed` is True once its sitting is."""
+    grader: Any = object.__new__(AssignmentGrader)
+    grader.closed = False
+
+    def close() -> None:
+        grader.closed = True
+
+    def record(question: str, mistake: None) -> Any:
+        return SimpleNamespace(
+            runs=lambda failed: {test: f"key's {question} {test}" for test in failed}
+        )
+
+    sitting = SimpleNamespace(
+        run_all=lambda questions: RUNS,
+        close=close,
+        watch=Stopwatch(),
+        two_answers={"wrong": ("two workers",)},
+    )
+    grader.sitting = sitting
+    grader.suite = SimpleNamespace(questions=())
+    grader.questions = {name: name for name in RUNS}
+    grader.reference = {}
+    grader._known = SimpleNamespace(
+        use_client=lambda client: contextlib.nullcontext(), record=record
+    )
+    nothing: Any = frozenset()
+    grader.settled = settled = {
+        name: SettledQuestion(RUNS[name], STAND_IN_RUNS.get(name, {}), nothing)
+        for name in RUNS
+    }
+    monkeypatch.setattr(grader, "_start_sitting", lambda *_: sitting)
+    explained: list[Any] = []
+    grader.explained = explained
+    monkeypatch.setattr(
+        grader, "_explain_unfit_answers", lambda client, runs: explained.append(runs)
+    )
+    monkeypatch.setattr(grader_module, "settle_questions", lambda *_: settled)
+    return grader
+
+
+def test_failures_are_those_of_answers_with_right_prerequisites(grader: Any) -> None:
+    names = ["right", "wrong", "carried", "unwritten"]
+    assert grader.run_failures("client", "submission", names) == {
+        "wrong": Failure(
+            {"test_b": STAND_IN_FAILED, "test_c": FAILED},
+            {"test_b": "key's wrong test_b", "test_c": "key's wrong test_c"},  # type: ignore[dict-item]
+        )
+    }
+    assert grader.closed
+    assert grader.explained == [RUNS]
+
+
+def test_a_question_is_scored_by_its_runs_its_mistakes_and_its_flags(
+    grader: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`wrong` was answered differently in two workers, and differently once more with stand-ins
+    that give its own values; only questions that failed are diagnosed.
+    """
+    diagnosed: list[Any] = []
+    replayed: list[Any] = []
+    mistakes = NamedMistakes(evidence="half of it")
+
+    def diagnose(client: str, sitting: Any, failed: Any) -> Any:
+        diagnosed.append(failed)
+        return {"wrong": mistakes}
+
+    def replay(
+        client: str, sitting: Any, question: str, runs: Any, stand_in_runs: Any, *_: Any
+    ) -> tuple[str, ...]:
+        replayed.append((question, runs, stand_in_runs))
+        return ("with its own values",) if question == "wrong" else ()
+
+    monkeypatch.setattr(grader, "diagnose", diagnose)
+    monkeypatch.setattr(grader, "_question_result", lambda *parts: parts)
+    questions: Any = [SimpleNamespace(name=name) for name in RUNS]
+    monkeypatch.setattr(
+        grader_module, "replay", lambda c, s, q, *rest: replay(c, s, q.name, *rest)
+    )
+    results = grader._grade_questions("client", grader.sitting, questions)
+    flags = {"wrong": ("two workers", "with its own values")}
+    assert results == [
+        (
+            question,
+            grader.settled[question.name],
+            mistakes if question.name == "wrong" else NamedMistakes(),
+            flags.get(question.name, ()),
+        )
+        for question in questions
+    ]
+    (failed,) = diagnosed
+    assert failed == {
+        "wrong": {**RUNS["wrong"], "test_b": STAND_IN_FAILED},
+        "carried": {"test_a": PASSED},
+        "unwritten": RUNS["unwritten"],
+        "unasked": RUNS["unasked"],
+    }
+    assert replayed == [
+        (name, RUNS[name], STAND_IN_RUNS.get(name, {})) for name in RUNS
+    ]
+    assert grader.explained == [RUNS]
+    assert grader.sitting.watch.seconds.keys() == {"carry", "diagnosis"}
