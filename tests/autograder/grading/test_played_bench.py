@@ -154,10 +154,11 @@ def test_the_device_is_opened_again_with_new_hosts(
     bench.grader = SimpleNamespace(use_device=used.append)  # type: ignore[assignment]
     device: Any = "cuda"
     bench._open_device("auto", device)
-    assert bench.device is opened[0]
+    first: Any = bench.device
     bench.renew_hosts()
-    assert opened[0].host.is_closed
-    assert bench.device is opened[1]
+    assert first.host.is_closed
+    second: Any = bench.device
+    assert [first, second] == opened
     assert [(each.device, each.host.tier) for each in opened] == [
         ("cuda", "auto"),
         ("cuda", "namespaces"),
@@ -165,7 +166,7 @@ def test_the_device_is_opened_again_with_new_hosts(
     assert used == opened
     with bench:
         pass
-    assert opened[1].host.is_closed
+    assert second.host.is_closed
 
 
 def test_a_grader_with_a_device_sits_on_it(course: Course) -> None:

@@ -384,6 +384,14 @@ def test_every_kind_of_picture_states_its_size(kind: str) -> None:
     )
 
 
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_an_empty_segment_of_a_jpeg_is_passed_over(length: int) -> None:
+    """Its length counts its own two bytes; a shorter one is a lie, and not followed backwards."""
+    empty = b"\xff\xe1" + struct.pack(">H", length)
+    size = b"\xff\xc0" + struct.pack(">HBHH", 11, 8, 2000, 3000)
+    assert count_pixels(b"\xff\xd8" + empty + empty + size) == 6_000_000
+
+
 def test_a_picture_of_gigapixels_stands_in_no_page_and_is_still_an_answer() -> None:
     def attached(data: bytes) -> bytes:
         pictures = {"me.png": {"image/png": base64.b64encode(data).decode()}}

@@ -63,6 +63,26 @@ def test_the_time_is_the_last_commits(times: CommitTimes, clone: Path) -> None:
     assert times.last_commit(clone, "b.ipynb") == (None, "")
 
 
+def test_a_clone_whose_path_has_two_lines_borrows_nothing(
+    times: CommitTimes, clone: Path, tmp_path: Path
+) -> None:
+    """git reads a path a line: the commit is still there from the clone before."""
+    odd = tmp_path / "two\nlines"
+    shutil.copytree(clone, odd)
+    assert times.last_commit(clone, "a.ipynb") == (NOON, "")
+    assert times.last_commit(odd, "a.ipynb") == (None, "")
+
+
+def test_a_git_that_answers_no_text_tells_no_time(
+    times: CommitTimes, clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired("git", 20)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert times.last_commit(clone, "a.ipynb") == (None, "")
+
+
 def test_a_branch_is_read_loose_packed_or_as_a_commit(
     times: CommitTimes, clone: Path
 ) -> None:

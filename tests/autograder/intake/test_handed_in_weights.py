@@ -11,8 +11,20 @@ import torch
 from safetensors.torch import save
 
 from autograder.basics.errors import UnreadableSubmission
+from autograder.course import Course
+from autograder.course.course import LeaderboardSettings
 from autograder.intake import handed_in_weights
-from autograder.intake.handed_in_weights import read_weights
+from autograder.intake.handed_in_weights import (
+    explain_other_name,
+    hash_weights,
+    read_weights,
+    weights_limit,
+    weights_name,
+    weights_path,
+    why_not_weights,
+)
+from autograder.intake.nicknames import MOST_NICKNAME_BYTES
+from autograder.intake.wanted_files import WantedFiles
 
 
 def write(path: Path, names: list[str], settings: str = "{}") -> Path:
@@ -65,6 +77,13 @@ def header(description: object, body: bytes = b"") -> bytes:
         ),
         (
             header({"w": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}),
+            "is cut off",
+        ),
+        (
+            header(
+                {"w": {"dtype": "U8", "shape": [9], "data_offsets": [0, 9]}},
+                b"8 bytes ",
+            ),
             "is cut off",
         ),
         (b"x" * 2_000_000, "weights are a regular file of at most 1 MB"),
@@ -154,3 +173,62 @@ def test_weights_are_known_by_the_hash_of_their_file(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"x")
     with pytest.raises(UnreadableSubmission, match="of at most 1 MB"):
         read_weights(path, 1)
+
+
+def test_weights_are_called_like_the_assignment_and_lie_beside_the_notebook() -> None:
+    assert weights_name("a9") == "a9.safetensors"
+    assert explain_other_name("a9") == "the weights must be called a9.safetensors"
+    notebook = Path("submitted/ada/a9/mine.ipynb")
+    assert weights_path(notebook, "a9") == Path("submitted/ada/a9/a9.safetensors")
+
+
+def test_only_assignments_of_the_leaderboard_take_weights(tmp_path: Path) -> None:
+    course = Course(
+        tmp_path, leaderboard=LeaderboardSettings(weights="a9 a10", weights_mb=3)
+    )
+    limits = [weights_limit(course, name) for name in ("a9", "a10", "a1")]
+    assert limits == [3_145_728, 3_145_728, 0]
+
+
+def test_a_student_is_told_why_weights_are_not_kept() -> None:
+    right = header({"w": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}, b"ab")
+    assert why_not_weights("a9.safetensors", right, "a9") == ""
+    assert why_not_weights("A9.safetensors", right, "a9") == (
+        "A9.safetensors: the weights must be called a9.safetensors"
+    )
+    assert why_not_weights("a9.safetensors", right[:-1], "a9") == (
+        "a9.safetensors: is cut off; save it again"
+    )
+    listed = header({"__metadata__": {"settings": "[]"}})
+    assert why_not_weights("a9.safetensors", listed, "a9") == (
+        "a9.safetensors: its settings are no numbers and words; save it again"
+    )
+
+
+def test_a_file_has_a_hash_where_it_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "a9.safetensors"
+    assert hash_weights(path, 1) == ""
+    path.write_bytes(bytes(1 << 20))
+    assert hash_weights(path, 1) == hashlib.sha256(bytes(1 << 20)).hexdigest()
+    path.write_bytes(bytes((1 << 20) + 1))
+    assert hash_weights(path, 1) == "unreadable"
+    path.unlink()
+    path.symlink_to(tmp_path / "gone")
+    assert hash_weights(path, 1) == "unreadable"
+
+
+def test_each_kind_of_file_has_its_own_limit() -> None:
+    wanted = WantedFiles(
+        1000, lambda name: False, "a9", weights_bytes=7000, nicknames=True
+    )
+    names = ["ada_nickname.txt", "ada_a9.SafeTensors", "b.safetensors", "a9.ipynb"]
+    assert [wanted.limit(name) for name in names] == [
+        MOST_NICKNAME_BYTES,
+        7000,
+        1000,
+        1000,
+    ]
+    assert [wanted.lies_beside(name) for name in names] == [True, True, False, False]
+    none = WantedFiles(1000, lambda name: False, "a9")
+    assert [none.limit(name) for name in names] == [1000] * 4
+    assert not any(none.lies_beside(name) for name in names)
