@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ MISSING = CellOutcome(
 )
 
 
-def text(source: str, **fields: str) -> NotebookCell:
+def text(source: str, **fields: Any) -> NotebookCell:
     return NotebookCell("markdown", source, **fields)
 
 

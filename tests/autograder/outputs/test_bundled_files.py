@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,14 @@ from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
 from autograder.course.roster import Person
 from autograder.marks.marks import Mark
-from autograder.outputs.bundle import archive_entry, files_below
-from autograder.outputs.kit_wheel import write_kit_wheel
-from autograder.outputs.totals import course_totals, totals, totals_csv
+from autograder.outputs.bundle import archive_entry, course_files, files_below
+from autograder.outputs.kit_wheel import kit_wheel, write_kit_wheel
+from autograder.outputs.totals import (
+    course_totals,
+    find_split_students,
+    totals,
+    totals_csv,
+)
 
 
 def test_files_below_are_regular_ones_without_caches(tmp_path: Path) -> None:
@@ -29,6 +36,49 @@ def test_an_entry_has_rights_and_no_time_of_its_own() -> None:
     entry = archive_entry("a", 0o755)
     assert (entry.filename, entry.external_attr >> 16 & 0o777) == ("a", 0o755)
     assert entry.date_time == archive_entry("b", 0o644).date_time
+    # of Unix, whose rights count, and compressed
+    assert (entry.create_system, entry.compress_type) == (3, zipfile.ZIP_DEFLATED)
+
+
+def test_the_files_of_an_assignment_come_with_the_suites_settings(
+    tmp_path: Path,
+) -> None:
+    course, assignment = Course(tmp_path), Assignment("m1", tmp_path)
+    paths = {
+        "source": assignment.source,
+        "release": assignment.release,
+        "solution": assignment.solution,
+        "test": assignment.suite / "test_m1.py",
+        "settings": assignment.suite.parent / "pytest.ini",
+    }
+    for name, command in (
+        ("release", "build"),
+        ("solution", "build"),
+        ("test", "verify"),
+    ):
+        words = rf"is not there: run `autograder {command} m1` first$"
+        with pytest.raises(KitError, match=words):
+            list(course_files(course, assignment))
+        paths[name].parent.mkdir(parents=True)
+        paths[name].touch()
+    order = ["release", "solution", "test"]
+    assert list(course_files(course, assignment)) == [paths[name] for name in order]
+    paths["source"].parent.mkdir(parents=True)
+    for name in ("source", "settings"):
+        paths[name].touch()
+    order = ["settings", "source", *order]
+    assert list(course_files(course, assignment)) == [paths[name] for name in order]
+
+
+def test_a_kit_that_pip_does_not_know_has_no_wheel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unknown(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", unknown)
+    with pytest.raises(KitError, match=r"^attention-kit is not installed here"):
+        kit_wheel()
 
 
 def test_the_wheel_takes_the_place_of_another_versions(
@@ -107,6 +157,24 @@ def test_the_table_of_totals_says_what_is_missing() -> None:
     assert totals_csv([], []).startswith(
         "student,name,email,section,dropped,total,note"
     )
+
+
+def test_who_is_numbered_anew_in_each_assignment_may_have_a_row_for_each() -> None:
+    """Ada is in the class list, Bob has both assignments, and Cyd's platform keeps its numbers."""
+    ada = Person("s1", "Ada", "a@b", "A", {})
+    numbered = {"moodle": "7"}
+    by_assignment = {
+        "m1": [
+            mark("ada", 6.0, person=ada, ids=numbered),
+            mark("bob", 8.0, ids=numbered),
+            mark("cyd", 8.0, ids={"canvas": "8"}),
+            mark("dan", 8.0, ids={"canvas": "8", "moodle": "9"}),
+            mark("eve", 8.0, ids={"moodle": ""}),
+        ],
+        "m2": [mark("bob", 8.0, ids=numbered)],
+    }
+    rows = totals(by_assignment, drop_lowest=0)
+    assert find_split_students(rows, list(by_assignment)) == {"dan": "moodle"}
 
 
 def test_one_assignment_always_counts() -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from autograder.authoring.demo_class import write_demo_class
-from autograder.basics.errors import UnreadableSubmission
-from autograder.course import load_course
+from autograder.basics.errors import KitError, UnreadableSubmission
+from autograder.course import Assignment, Course, load_course
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
 from autograder.intake.released_notebook import load_release
+from autograder.outputs import similarity
 from autograder.outputs.code_fingerprints import (
     Fingerprint,
     _tokens,
@@ -101,6 +102,31 @@ def test_what_the_assignment_holds_explains_itself() -> None:
 def test_what_many_have_is_what_people_write() -> None:
     assert len(pairs(OWN, OWN, OWN)) == 3
     assert pairs(OWN, OWN, OWN, OWN) == []
+
+
+def test_the_pairs_that_share_most_come_first_and_forty_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eve and Fay share 8 fingerprints, and every other pair 6 or 5; 6 are enough."""
+    students = [f"s{number:02}" for number in range(50)]
+    shared = {
+        (student, "zoe"): {b"%d" % value for value in range(6)}
+        for student in reversed(students)
+    }
+    shared["eve", "fay"] = {b"%d" % value for value in range(8)}
+    shared["ada", "ben"] = {b"%d" % value for value in range(5)}
+    monkeypatch.setattr(similarity, "_shared_by_pairs", lambda *_: shared)
+    names = [*students, "ada", "ben", "eve", "fay", "zoe"]
+    found = find_similar_pairs([handed_in(name, "x = 1") for name in names], ())
+    assert [(pair.students, pair.shared) for pair in found] == [
+        (("eve", "fay"), 8),
+        *[((student, "zoe"), 6) for student in students[:39]],
+    ]
+
+
+def test_an_assignment_that_is_not_built_explains_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KitError, match=r"is not built; run `autograder build m1`$"):
+        read_known_texts(Course(tmp_path), Assignment("m1", tmp_path))
 
 
 def test_given_cells_are_not_compared() -> None:

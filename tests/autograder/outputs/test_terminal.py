@@ -89,6 +89,13 @@ def test_the_middle_of_a_long_class_is_counted(plain: Result) -> None:
     )
 
 
+def test_a_long_name_is_cut_at_28_characters(plain: Result) -> None:
+    names = ["x" * 28, "y" * 29]
+    results = [replace(plain, student=name) for name in names]
+    rows = printed(results, width=200).splitlines()[2:4]
+    assert [row.split()[0] for row in rows] == ["x" * 28, "y" * 27 + "…"]
+
+
 def test_everything_fits_100_columns(plain: Result) -> None:
     many = tuple(
         replace(plain.questions[0], name=f"scaled_dot_product_attention_{i}")
