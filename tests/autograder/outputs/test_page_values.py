@@ -16,12 +16,12 @@ from autograder.outputs.class_report import render_report
 from autograder.outputs.feedback_page import _view, render_feedback
 from autograder.outputs.statistics import AttemptSummary
 from autograder.records.model import (
-    CellOutcome,
     Graded,
     QuestionResult,
     Result,
     TwoAnswers,
 )
+from autograder.records.submission import CellOutcome
 
 FLAG = TwoAnswers("test_a", "double(1)", ("one", "other"), ("2", "3"))
 
