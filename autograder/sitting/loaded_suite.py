@@ -142,7 +142,7 @@ class _SingleTest:
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
         if call.when != "teardown":
             self.has_run = True
-            if self.raised is None and call.excinfo is not None:
+            if call.excinfo is not None:
                 self.raised = call.excinfo.value
 
     def pytest_keyboard_interrupt(

@@ -237,6 +237,10 @@ def test_quick_tests_come_first_and_then_those_of_the_own_room(
     mutant = all_mutants(programs, tree)["pick: picked.append(number): left out"]
     tests = trial._tests_in_order(mutant)
     assert [test.test for test in tests] == ["first", "fast", "quick", "slow"]
+    # what runs at import may be noticed by any test of these files
+    constant = all_mutants(programs, tree)["module: LIMIT = 3: 3 → 4"]
+    tests = trial._tests_in_order(constant)
+    assert [test.test for test in tests] == ["first", "no", "fast", "quick", "slow"]
     affordable, left = trial._affordable_tests(mutant)
     assert [test.test for test in affordable] == ["first", "fast", "quick"]
     assert left == 1

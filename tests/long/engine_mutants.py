@@ -22,7 +22,7 @@ import json
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -231,20 +231,31 @@ class Trial:
         tests = []
         for name, coverage in self.coverage.items():
             is_elsewhere = Path(name).parent.name != room
-            for test in coverage.tests:
-                if _runs(test, mutant):
-                    is_slow = test.seconds + test.shared >= _QUICK
-                    key = (is_slow, is_elsewhere, name, test.seconds, test.test)
-                    tests.append((key, test))
+            for test in _tests_that_run(mutant, coverage.tests):
+                is_slow = test.seconds + test.shared >= _QUICK
+                key = (is_slow, is_elsewhere, name, test.seconds, test.test)
+                tests.append((key, test))
         tests.sort(key=lambda pair: pair[0])
         return [test for _, test in tests]
 
 
-def _runs(test: TestLines, mutant: EngineMutant) -> bool:
-    lines = test.lines.get(mutant.module)
-    if lines is None:
-        return False
-    return not mutant.lines or not set(mutant.lines).isdisjoint(lines)
+def _tests_that_run(
+    mutant: EngineMutant, tests: Sequence[TestLines]
+) -> list[TestLines]:
+    """Which tests of a file may notice a mutant.
+
+    What stands outside of functions, such as a field's default, runs at import: then all tests of
+    the file, where one of them runs a line of the module.
+    """
+    lines = set(mutant.lines)
+    if lines:
+        return [
+            test
+            for test in tests
+            if not lines.isdisjoint(test.lines.get(mutant.module, ()))
+        ]
+    is_run = any(mutant.module in test.lines for test in tests)
+    return list(tests) if is_run else []
 
 
 def is_listed(mutant: EngineMutant, equivalent: Iterable[Equivalent]) -> bool:

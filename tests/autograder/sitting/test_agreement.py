@@ -97,6 +97,8 @@ def test_a_number_for_a_tensor_is_no_tensor_of_another_dtype() -> None:
     assert not answers_agree(narrow, number, right)
     assert answers_agree(number, number, right)
     assert answers_agree(narrow, narrow, right)
+    # where the answer key returns a number too, a tensor of one number is no other form
+    assert answers_agree(narrow, number, number)
 
 
 def test_another_function_or_a_fault_of_one_alone_does_not_agree() -> None:
