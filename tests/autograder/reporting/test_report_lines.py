@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_results import outcome, question
+from stored_class import course, hand_in, request, result
 
 from autograder.basics.errors import KitError, NothingToGrade
 from autograder.course import Assignment, Course
@@ -19,14 +19,12 @@ from autograder.records.model import (
     Graded,
     ManualGrades,
     ManualScore,
-    Result,
     Speed,
     TwoAnswers,
 )
 from autograder.records.results import TimingFile, write_result
 from autograder.reporting import stored_marks
 from autograder.reporting.marks_commands import (
-    ExportRequest,
     _check_push,
     _has_carried,
     _lines,
@@ -34,34 +32,11 @@ from autograder.reporting.marks_commands import (
     _speed_bonuses,
     _tell_possible_groups,
     _tell_unfinished,
-    export_command,
-    report_command,
     totals_command,
 )
 from autograder.reporting.stored_marks import StoredMarks, listing
 
-
-def result(student: str, points: float = 1.0, **fields: Any) -> Result:
-    answered = question("double", outcome("test_doubles", points, 2.0))
-    whole = Result(
-        "m1", student, "sha", "suite", "strict", points, 2.0, (answered,), ()
-    )
-    return dataclasses.replace(whole, **fields)
-
-
-@pytest.fixture
-def course(tmp_path: Path) -> Course:
-    source = Assignment("m1", tmp_path).source
-    source.parent.mkdir(parents=True)
-    source.touch()
-    return Course(tmp_path)
-
-
-def hand_in(course: Course, *students: str) -> None:
-    for student in students:
-        path = course.submitted / student / "m1" / "m1.ipynb"
-        path.parent.mkdir(parents=True)
-        path.write_text("{}")
+__all__ = ["course"]
 
 
 def stored(course: Course, lines: list[str]) -> StoredMarks:
@@ -117,12 +92,6 @@ def test_who_may_be_a_group_is_told() -> None:
 
 
 # options
-
-
-def request(course: Course, format: str, **options: Any) -> ExportRequest:
-    return ExportRequest(
-        course, Assignment("m1", course.root), course.results, format, **options
-    )
 
 
 def test_the_platform_of_a_format(course: Course) -> None:
@@ -333,71 +302,4 @@ def test_results_newer_than_the_gradebook_are_told(course: Course) -> None:
     ]
     lines.clear()
     marks._tell_superseded({})
-    assert lines == []
-
-
-# whole commands
-
-
-def test_a_report_writes_pages_and_the_history_keeps_older_ones(course: Course) -> None:
-    hand_in(course, "ada")
-    write_result(course.results, result("ada"))
-    lines: list[str] = []
-    assignment = Assignment("m1", course.root)
-
-    def report() -> list[str]:
-        return list(report_command(course, assignment, course.results, lines.append))
-
-    pages, page = report()
-    assert pages == f"1 feedback pages in {course.feedback}"
-    assert page.startswith("class report: file:///")
-    feedback = course.feedback / "ada" / "m1"
-    (html,) = feedback.rglob("*.html")
-    before = html.read_text(encoding="utf-8")
-    assert "1 of 2" in before
-    report()
-    assert not list(course.results.glob("history/m1/*/feedback/*.html"))
-    write_result(course.results, result("ada", 2.0))
-    report()
-    (kept,) = course.results.glob("history/m1/*/feedback/ada.html")
-    assert kept.read_text(encoding="utf-8") == before
-    (course.results / "m1" / "ada.json").unlink()
-    TimingFile(course.results, "m1").note([Graded("ada", problem="no notebook")])
-    (only,) = report()
-    assert only.startswith("class report: ")
-    assert not html.exists()
-
-
-def test_an_export_goes_to_a_file_or_to_the_terminal(course: Course) -> None:
-    hand_in(course, "ada")
-    write_result(course.results, result("ada"))
-    lines: list[str] = []
-    printed = list(export_command(request(course, "csv"), lines.append))
-    assert printed == ["student,double,total,max,status,note\nada,1,1,2,graded,"]
-    file = course.root / "marks.csv"
-    (line,) = export_command(request(course, "csv", to=file), lines.append)
-    assert line == f"1 results of m1 in {file}"
-    assert file.read_text() == printed[0] + "\n"
-    tests = "\n".join(export_command(request(course, "tests"), lines.append))
-    assert tests.splitlines()[1] == "ada,double,test_doubles,failed,1,2,,"
-    junit = "\n".join(export_command(request(course, "junit"), lines.append))
-    assert 'tests="1" failures="1" errors="0"' in junit
-
-
-def test_totals_go_to_a_file_or_to_the_terminal(course: Course) -> None:
-    hand_in(course, "ada")
-    write_result(course.results, result("ada"))
-    lines: list[str] = []
-
-    def totals(to: Path | None) -> list[str]:
-        return list(
-            totals_command(course, course.results, to, lines.append, provisional=False)
-        )
-
-    (table,) = totals(None)
-    assert "50" in table.splitlines()[1].split(",")
-    assert not table.endswith("\n")
-    file = course.root / "totals.csv"
-    assert totals(file) == [f"totals of 1 students over 1 assignments in {file}"]
-    assert file.read_text() == table + "\n"
     assert lines == []

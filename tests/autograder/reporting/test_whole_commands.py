@@ -1,0 +1,140 @@
+"""Reports, exports and totals from results to files, and what is told beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_class import course, hand_in, request, result
+
+from autograder.course import Assignment, Course
+from autograder.records.model import Graded
+from autograder.records.results import TimingFile, write_result
+from autograder.reporting import marks_commands
+from autograder.reporting.marks_commands import (
+    export_command,
+    report_command,
+    totals_command,
+)
+
+__all__ = ["course"]
+
+
+def test_a_report_writes_pages_and_the_history_keeps_older_ones(course: Course) -> None:
+    hand_in(course, "ada")
+    write_result(course.results, result("ada"))
+    lines: list[str] = []
+    assignment = Assignment("m1", course.root)
+
+    def report() -> list[str]:
+        return list(report_command(course, assignment, course.results, lines.append))
+
+    pages, page = report()
+    assert pages == f"1 feedback pages in {course.feedback}"
+    assert page.startswith("class report: file:///")
+    feedback = course.feedback / "ada" / "m1"
+    (html,) = feedback.rglob("*.html")
+    before = html.read_text(encoding="utf-8")
+    assert "1 of 2" in before
+    report()
+    assert not list(course.results.glob("history/m1/*/feedback/*.html"))
+    write_result(course.results, result("ada", 2.0))
+    report()
+    (kept,) = course.results.glob("history/m1/*/feedback/ada.html")
+    assert kept.read_text(encoding="utf-8") == before
+    (course.results / "m1" / "ada.json").unlink()
+    TimingFile(course.results, "m1").note([Graded("ada", problem="no notebook")])
+    (only,) = report()
+    assert only.startswith("class report: ")
+    assert not html.exists()
+
+
+def test_an_export_goes_to_a_file_or_to_the_terminal(course: Course) -> None:
+    hand_in(course, "ada")
+    write_result(course.results, result("ada"))
+    lines: list[str] = []
+    printed = list(export_command(request(course, "csv"), lines.append))
+    assert printed == ["student,double,total,max,status,note\nada,1,1,2,graded,"]
+    file = course.root / "marks.csv"
+    (line,) = export_command(request(course, "csv", to=file), lines.append)
+    assert line == f"1 results of m1 in {file}"
+    assert file.read_text() == printed[0] + "\n"
+    tests = "\n".join(export_command(request(course, "tests"), lines.append))
+    assert tests.splitlines()[1] == "ada,double,test_doubles,failed,1,2,,"
+    junit = "\n".join(export_command(request(course, "junit"), lines.append))
+    assert 'tests="1" failures="1" errors="0"' in junit
+
+
+def test_totals_go_to_a_file_or_to_the_terminal(course: Course) -> None:
+    hand_in(course, "ada")
+    write_result(course.results, result("ada"))
+    lines: list[str] = []
+
+    def totals(to: Path | None) -> list[str]:
+        return list(
+            totals_command(course, course.results, to, lines.append, provisional=False)
+        )
+
+    (table,) = totals(None)
+    assert "50" in table.splitlines()[1].split(",")
+    assert not table.endswith("\n")
+    file = course.root / "totals.csv"
+    assert totals(file) == [f"totals of 1 students over 1 assignments in {file}"]
+    assert file.read_text() == table + "\n"
+    assert lines == []
+
+
+def test_marks_are_pushed_without_a_file(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_in(course, "ada")
+    write_result(course.results, result("ada"))
+    TimingFile(course.results, "m1").note([Graded("bob", problem="no notebook")])
+    pushed: list[Any] = []
+
+    def push(*arguments: Any, **options: Any) -> Any:
+        pushed.append((arguments[1], len(arguments[2]), arguments[3], options))
+        yield "sent"
+
+    monkeypatch.setattr(marks_commands, "push_marks", push)
+    lines: list[str] = []
+    options = {"push": True, "dry_run": True, "column": "HW 1", "provisional": True}
+    assert list(export_command(request(course, "canvas", **options), lines.append)) == [
+        "sent"
+    ]
+    expected = {"column": "HW 1", "provisional": True, "dry_run": True}
+    assert pushed == [("m1", 2, "canvas", expected)]
+    assert lines[-1] == "without a mark, withdrawn: 1: bob"
+
+
+@pytest.mark.parametrize(
+    ("format", "with_roster", "is_told"),
+    [
+        ("moodle-feedback", False, True),
+        ("moodle-feedback", True, False),
+        ("canvas-feedback", False, False),
+        ("csv", False, False),
+    ],
+)
+def test_possible_groups_are_told_where_no_own_file_tells_them_apart(
+    course: Course,
+    monkeypatch: pytest.MonkeyPatch,
+    format: str,
+    with_roster: bool,
+    is_told: bool,
+) -> None:
+    hand_in(course, "ada")
+    write_result(course.results, result("ada"))
+    platforms: list[str] = []
+    monkeypatch.setattr(
+        marks_commands,
+        "_tell_possible_groups",
+        lambda marks, platform, tell: platforms.append(platform),
+    )
+    monkeypatch.setattr(marks_commands, "learn_people", lambda *_: None)
+    monkeypatch.setattr(marks_commands, "_content", lambda *_: ["text\n"])
+    roster = course.root / "theirs.csv" if with_roster else None
+    asked = request(course, format, roster=roster)
+    assert list(export_command(asked, lambda line: None)) == ["text"]
+    assert platforms == (["moodle"] if is_told else [])
