@@ -218,7 +218,10 @@ def test_classroom_gets_the_notices_of_its_own_reporter(plain: Result) -> None:
 
 
 def test_the_runner_gets_summary_and_points(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: Result
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    plain: Result,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
         monkeypatch.setenv(name, str(tmp_path / name))
@@ -230,12 +233,18 @@ def test_the_runner_gets_summary_and_points(
     assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(
         encoding="utf-8"
     ) == job_summary([plain])
+    assert capsys.readouterr().out == classroom_notices([plain])
     assert github_main(["other", str(tmp_path / "results"), str(tmp_path)]) == 1
+    assert capsys.readouterr().out == ""
 
 
 def test_a_notebook_that_could_not_be_graded_has_its_reason_and_its_points(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Graded
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: Graded,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """Two of them, of 20 points each; the 5 of a written answer are a person's."""
     for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
         monkeypatch.setenv(name, str(tmp_path / name))
     cells = [
@@ -245,14 +254,16 @@ def test_a_notebook_that_could_not_be_graded_has_its_reason_and_its_points(
     release = tmp_path / "course/assignments/attention/attention.ipynb"
     release.parent.mkdir(parents=True)
     release.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    TimingFile(tmp_path / "results", "attention").note([problem])
+    problems = [problem, replace(problem, student="ben")]
+    TimingFile(tmp_path / "results", "attention").note(problems)
     assert (
         github_main(["attention", str(tmp_path / "results"), str(tmp_path / "course")])
         == 1
     )
+    assert capsys.readouterr().out == classroom_notices([], 40.0)
     assert (tmp_path / "GITHUB_OUTPUT").read_text(
         encoding="utf-8"
-    ) == "points=0\nmax_points=20\n"
+    ) == "points=0\nmax_points=40\n"
     summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
     assert "Not graded" in summary
     assert "not a notebook" in summary

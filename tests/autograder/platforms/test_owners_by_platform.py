@@ -1,0 +1,225 @@
+"""Whose a file is by the names that Gradescope, Blackboard, Brightspace and GitHub give files."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from autograder.basics.errors import KitError
+from autograder.intake.archives import UploadedFile
+from autograder.intake.owners import FindOwner, Owner
+from autograder.ledger import Identity
+from autograder.platforms import blackboard, brightspace, gradescope
+from autograder.platforms.github import _equal_folders, _shared_prefix
+from autograder.platforms.platform import Download
+
+
+def upload(path: str, file: Path = Path()) -> UploadedFile:
+    return UploadedFile(tuple(path.split("/")), file)
+
+
+def a_download(*files: UploadedFile, zone: str = "UTC") -> Download:
+    def is_id(*_: str) -> bool:
+        return False
+
+    return Download(list(files), "m1", is_id, is_id, zone, Path(), Path())
+
+
+def owner_of(find_owner: FindOwner, path: str) -> Owner:
+    owner = find_owner(upload(path))
+    assert owner is not None
+    return owner
+
+
+# Gradescope
+
+
+def person(name: str, number: str) -> str:
+    return f"  - :name: {name}\n    :sid: '{number}'\n    :email: {number}@x.edu\n"
+
+
+ADA, BEN = (
+    Identity((("gradescope", number),), (number, f"{number}@x.edu"), name)
+    for name, number in (("Ada", "s1"), ("Ben", "s2"))
+)
+LIST = (
+    "submission_7:\n  :created_at: 2026-10-01 12:00:00 Z\n  :submitters:\n"
+    + person("Ada", "s1")
+    + person("Ben", "s2")
+    + "submission_8:\n  :created_at: 2026-10-01 13:00:00 Z\n  :submitters:\n"
+    + person("Ben", "s2")
+)
+
+
+@pytest.fixture
+def gradescope_owner(tmp_path: Path) -> FindOwner:
+    path = tmp_path / "list"
+    path.write_text(LIST, encoding="utf-8")
+    listed = upload("export/submission_metadata.yml", path)
+    within = upload("export/submission_9/submission_metadata.yml", tmp_path / "none")
+    return gradescope.find_owners(a_download(listed, within))
+
+
+def test_a_submission_of_gradescopes_is_its_submitters(
+    gradescope_owner: FindOwner,
+) -> None:
+    group = owner_of(gradescope_owner, "export/submission_7/deep/m1.ipynb")
+    assert (group.student, group.identity, group.members) == ("s1", ADA, (ADA, BEN))
+    assert group.handed_in == datetime(2026, 10, 1, 12, tzinfo=UTC)
+    assert group.attempt == (group.handed_in.timestamp(), 7.0)
+    # a file nearer to the top is preferred
+    assert group.rank == (-3.0, 0.0)
+    single = owner_of(gradescope_owner, "export/submission_8/m1.ipynb")
+    assert (single.student, single.identity, single.members) == ("s2", BEN, ())
+    assert single.rank == (-2.0, 0.0)
+
+
+def test_a_submission_that_is_not_listed_is_called_by_its_folder(
+    gradescope_owner: FindOwner,
+) -> None:
+    unlisted = owner_of(gradescope_owner, "export/submission_9/m1.ipynb")
+    assert unlisted.student == "submission_9"
+    assert unlisted.identity == Identity(name="submission_9")
+    assert (unlisted.handed_in, unlisted.members) == (None, ())
+    assert gradescope_owner(upload("export/m1.ipynb")) is None
+
+
+def test_two_people_of_one_name_without_accounts_are_refused(tmp_path: Path) -> None:
+    entry = "submission_{}:\n  :submitters:\n  - :name: Ada\n"
+    path = tmp_path / "list"
+    path.write_text(entry.format(7) + entry.format(8), encoding="utf-8")
+    listed = upload("submission_metadata.yml", path)
+    with pytest.raises(KitError, match=r"^Ada stands in several of Gradescope's"):
+        gradescope.find_owners(a_download(listed))
+
+
+# Blackboard
+
+NAME = "m1_{user}_attempt_2026-10-01-12-00-00{end}"
+
+
+def blackboard_owner(tmp_path: Path, receipt: str, user: str = "al1") -> Owner:
+    path = tmp_path / "receipt"
+    path.write_text(receipt, encoding="utf-8")
+    receipt_file = upload(NAME.format(user=user, end=".txt"), path)
+    find_owner = blackboard.find_owners(a_download(receipt_file))
+    return owner_of(find_owner, NAME.format(user=user, end="_work.ipynb"))
+
+
+def test_a_receipt_of_blackboards_tells_name_and_time(tmp_path: Path) -> None:
+    receipt = (
+        "\ufeffName: Ada Lovelace (a_l)\nDate Submitted: 2026-10-01 11:59:00 UTC\n\n"
+        "Name: Eve (eve)\n"
+    )
+    owner = blackboard_owner(tmp_path, receipt, "a_l")
+    assert (owner.student, owner.stem) == ("a_l", "work")
+    assert owner.identity == Identity(
+        (("blackboard", "a_l"),), ("a_l",), "Ada Lovelace"
+    )
+    assert owner.handed_in == datetime(2026, 10, 1, 11, 59, tzinfo=UTC)
+    assert owner.attempt == (20261001120000.0,)
+
+
+@pytest.mark.parametrize(
+    "receipt", ["", "Date Submitted:\n", "Date Submitted: soon\n", "Name: Eve (eve)\n"]
+)
+def test_without_a_receipts_time_that_in_the_name_counts(
+    tmp_path: Path, receipt: str
+) -> None:
+    owner = blackboard_owner(tmp_path, receipt)
+    assert (owner.student, owner.identity.name) == ("al1", "al1")
+    assert owner.handed_in == datetime(2026, 10, 1, 12, tzinfo=UTC)
+    assert owner.unread == ""
+
+
+def test_a_receipt_with_an_empty_date_has_nothing_that_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    """Without a zone nobody knows the time; the reason is that of the time in the name."""
+    path = tmp_path / "receipt"
+    path.write_text("Date Submitted:  \n", encoding="utf-8")
+    receipt_file = upload(NAME.format(user="al1", end=".txt"), path)
+    find_owner = blackboard.find_owners(a_download(receipt_file, zone=""))
+    owner = owner_of(find_owner, NAME.format(user="al1", end="_work.ipynb"))
+    assert owner.handed_in is None
+    assert "2026-10-01 12:00:00" in owner.unread
+
+
+# Brightspace
+
+ATTEMPT = "101-202 - Ada Lovelace - Oct 1, 2026 1105 AM"
+
+
+@pytest.mark.parametrize(
+    ("path", "stem"),
+    [
+        (f"{ATTEMPT}/work.ipynb", "work"),
+        (f"{ATTEMPT} - work.ipynb", "work"),
+        (f"{ATTEMPT} - work.ipynb/inner.ipynb", "work"),
+    ],
+)
+def test_an_attempt_of_brightspace_is_a_folder_or_the_beginning_of_a_file(
+    path: str, stem: str
+) -> None:
+    find_owner = brightspace.find_owners(a_download())
+    owner = owner_of(find_owner, path)
+    assert (owner.student, owner.stem) == ("Ada Lovelace_101", stem)
+    assert owner.identity == Identity((("brightspace", "101"),), (), "Ada Lovelace")
+    assert owner.handed_in == datetime(2026, 10, 1, 11, 5, tzinfo=UTC)
+    assert owner.place == (path.partition("/")[0],)
+    assert find_owner(upload("index.html")) is None
+
+
+def test_a_day_that_is_none_orders_first(tmp_path: Path) -> None:
+    find_owner = brightspace.find_owners(a_download())
+    odd = owner_of(find_owner, f"{ATTEMPT.replace('Oct 1', 'Foo 1')}/work.ipynb")
+    assert (odd.attempt, odd.handed_in) == ((0.0,), None)
+    assert odd.unread
+    early, late = (
+        owner_of(find_owner, f"{ATTEMPT.replace('1105 AM', clock)}/work.ipynb").attempt
+        for clock in ("1259 AM", "100 PM")
+    )
+    assert late[0] - early[0] == 12 * 3600 + 60
+
+
+# GitHub
+
+
+@pytest.mark.parametrize(
+    ("paths", "places"),
+    [
+        (["ada/hw/a.ipynb", "ben/HW/a.ipynb"], ["ada/hw", "ben/HW"]),
+        # one of them deeper than the others: the first depth of equal names counts
+        (["x/ada/hw/a.ipynb", "x/ben/hw/deep/a.ipynb"], ["x/ada/hw", "x/ben/hw"]),
+        (["ada/hw/a.ipynb", "ben/lab/a.ipynb"], []),
+        (["ada/hw/a.ipynb", "ada/hw/b.ipynb"], []),
+        (["ada/a.ipynb", "ben/a.ipynb"], []),
+        # a file above the folders is in none of them
+        (["a.ipynb", "ada/hw/a.ipynb", "ben/hw/a.ipynb"], ["ada/hw", "ben/hw"]),
+        ([], []),
+    ],
+)
+def test_folders_of_owners_hold_repositories_of_one_name(
+    paths: list[str], places: list[str]
+) -> None:
+    folders = _equal_folders([upload(path) for path in paths])
+    assert sorted("/".join(folder) for folder in folders) == places
+
+
+@pytest.mark.parametrize(
+    ("paths", "prefix"),
+    [
+        (["hw-1-ada/a.ipynb", "hw-1-ben/a.ipynb"], "hw-1-"),
+        (["HW_1-ada/a.ipynb", "hw-1-bob/a.ipynb"], "hw-1-"),
+        (["all/hw-ada/a.ipynb", "all/hw-ben/a.ipynb"], "hw-"),
+        (["hwada/a.ipynb", "hwben/a.ipynb"], ""),
+        (["hw-ada/a.ipynb"], ""),
+        ([], ""),
+    ],
+)
+def test_a_prefix_that_all_repositories_share_ends_with_a_hyphen(
+    paths: list[str], prefix: str
+) -> None:
+    assert _shared_prefix([upload(path) for path in paths]) == prefix
