@@ -314,6 +314,7 @@ def test_an_entry_has_a_score_and_a_comment_for_each_cell() -> None:
         cell("half", solution=True),
         cell("written_why", grade=True, solution=True, points=5),
         cell("written_how", grade=True, solution=True, points=5),
+        cell("task", task=True, points=1),
     )
     bare = make_entry(release, result())
     assert bare.scores == {"check_double": 1.0}
