@@ -73,6 +73,20 @@ def test_a_clone_whose_path_has_two_lines_borrows_nothing(
     assert times.last_commit(odd, "a.ipynb") == (None, "")
 
 
+@pytest.mark.parametrize("broken", ["no objects", "linked objects", "linked folder"])
+def test_a_clone_without_objects_of_its_own_borrows_nothing(
+    times: CommitTimes, clone: Path, tmp_path: Path, broken: str
+) -> None:
+    assert times.last_commit(clone, "a.ipynb") == (NOON, "")
+    other = tmp_path / "other"
+    shutil.copytree(clone, other)
+    linked = other / (".git" if broken == "linked folder" else ".git/objects")
+    shutil.rmtree(linked)
+    if broken != "no objects":
+        linked.symlink_to(clone / linked.relative_to(other))
+    assert times.last_commit(other, "a.ipynb") == (None, "")
+
+
 def test_a_git_that_answers_no_text_tells_no_time(
     times: CommitTimes, clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

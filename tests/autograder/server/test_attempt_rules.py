@@ -99,6 +99,13 @@ def test_points_are_compared_after_the_late_penalty(tmp_path: Path) -> None:
     assert counting(undated, second, attempt(1, 7.5)) == 2
 
 
+def test_of_two_that_are_worth_nothing_the_first_counts(tmp_path: Path) -> None:
+    """Its 0 points are no fewer than what the late policy leaves of 5."""
+    late = rules(tmp_path, late=Late(policy="zero"), due={"a1": DUE})
+    too_late = attempt(2, 5.0, handed_in=DUE + A_DAY)
+    assert counting(late, attempt(1, 0.0), too_late) == 1
+
+
 def test_of_each_student_one_attempt_counts(tmp_path: Path) -> None:
     everybody = [
         attempt(4, None, student="cyd", state="waiting"),

@@ -42,8 +42,68 @@ def test_those_who_were_quiet_are_forgotten(
     for name in ("ada", "bob", "eve"):
         limit.check(name)
     clock.now += 61
+    limit.check("bob")
+    assert set(limit._times) == {"ada", "bob", "eve"}  # so many it may remember
     limit.check("dan")
-    assert set(limit._times) == {"dan"}
+    assert set(limit._times) == {"bob", "dan"}
+
+
+def test_a_limit_counts_what_happened_within_its_time(clock: SimpleNamespace) -> None:
+    limit = RateLimit(2, 60.0)
+    for now in (100.0, 130.0):
+        clock.now = now
+        limit.check("ada")
+    clock.now = 160.0  # the first is just 60 seconds old
+    with pytest.raises(HTTPException) as caught:
+        limit.check("ada")
+    assert (caught.value.status_code, caught.value.headers) == (
+        429,
+        {"retry-after": "1"},
+    )
+    clock.now = 160.5
+    limit.check("ada")
+    with pytest.raises(HTTPException, match="too often: wait 30 seconds"):
+        limit.check("ada")
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "seconds"),
+    [(1, 120.0), (20_400_000, 120.0), (34_000_000, 200.0)],
+)
+def test_a_body_has_two_minutes_and_a_larger_one_the_time_of_its_bytes(
+    monkeypatch: pytest.MonkeyPatch, most_bytes: int, seconds: float
+) -> None:
+    """A hundred seconds for each 17 MB; after the body nothing has to come."""
+    ends: list[float | None] = []
+
+    class Timeout:
+        async def __aenter__(self) -> None: ...
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+    def timeout_at(end: float | None) -> Timeout:
+        ends.append(end)
+        return Timeout()
+
+    monkeypatch.setattr(asyncio, "timeout_at", timeout_at)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"x", "more_body": False}
+
+    async def send(message: Message) -> None: ...
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await receive()
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "time", lambda: 1000.0)
+        bodies = LimitBodies(app, lambda path: BodyBound(max(2, most_bytes)))
+        await bodies({"type": "http", "path": "/", "headers": []}, receive, send)
+
+    asyncio.run(run())
+    assert ends == [1000.0 + seconds, None]
 
 
 def test_a_body_that_does_not_arrive_is_given_up(
