@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,6 +115,20 @@ def test_checks_that_never_fire_have_no_mutants(programs: Any, tmp_path: Path) -
     names = [mutant.name for mutant in mutants]
     assert names
     assert not [name for name in names if "TYPE_CHECKING" in name or "True →" in name]
+
+
+def test_a_difference_that_is_turned_round_in_a_distance_is_no_mutant(
+    programs: Any, tmp_path: Path
+) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    text = "def apart(a, b):\n    return abs(a - b) > a - b\n"
+    (room / "pairs.py").write_text(text, encoding="utf-8")
+    mutants = programs.engine_mutations.sample_mutants(tmp_path, "room", None, 1)
+    edited = [ast.unparse(ast.parse(mutant.source)) for mutant in mutants]
+    assert "def apart(a, b):\n    return abs(a - b) > b - a" in edited
+    assert "def apart(a, b):\n    return abs(a + b) > a - b" in edited
+    assert "def apart(a, b):\n    return abs(b - a) > a - b" not in edited
 
 
 def test_what_python_does_not_compile_is_no_mutant(

@@ -191,7 +191,9 @@ def _engine_mutations(node: ast.AST, parents: Parents) -> Mutations:
     if isinstance(parent, ast.keyword) and parent.arg == "strict":
         return  # of zip: a check that its lists are of one length, as they always are
     if isinstance(node, _SHARED_WITH_SUITES):
-        yield from mutations(node, parents)
+        for part, new in mutations(node, parents):
+            if not _is_same_distance(part, new, parent):
+                yield part, new
     if isinstance(node, ast.Return):
         yield from _return(node)
     elif isinstance(node, ast.While):
@@ -201,6 +203,17 @@ def _engine_mutations(node: ast.AST, parents: Parents) -> Mutations:
         yield node, "pass"
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield from _word(node, node.value, parents[node])
+
+
+def _is_same_distance(part: ast.AST, new: str, parent: ast.AST | None) -> bool:
+    """Whether a mutation turns a difference round of which `abs` takes the sign away."""
+    if not isinstance(parent, ast.Call) or ast.unparse(parent.func) != "abs":
+        return False
+    if not isinstance(part, ast.BinOp):
+        return False
+    turned = ast.BinOp(part.right, part.op, part.left)
+    mutant = ast.parse(new, mode="eval")
+    return ast.unparse(mutant) == ast.unparse(turned)
 
 
 def _is_type(node: ast.BinOp) -> bool:

@@ -156,6 +156,15 @@ def test_the_file_has_what_somebody_said_and_no_more(tmp_path: Path) -> None:
     assert read_content(tmp_path) == content
 
 
+def test_records_are_values() -> None:
+    for make in (
+        lambda: StudentRecord("ada"),
+        lambda: Link("moodle", "7"),
+        lambda: Event("now", "a.zip", "m1", "ada", "new"),
+    ):
+        assert len({make(), make()}) == 1
+
+
 def test_a_file_of_another_schema_is_not_read(tmp_path: Path) -> None:
     (tmp_path / LEDGER_FILE).write_text('{"schema": 2}')
     with pytest.raises(KitError, match=r"cannot be read \(schema 2, expected 1\)"):
