@@ -65,8 +65,8 @@ class Bench:
             extras = (*extras, "torch")
         self.hosts = self._launch_hosts(isolation, clients, extras)
         try:
-            gc.disable()  # nothing that is imported is ever freed
-            with delay_interrupts():  # torch swallows one while it loads
+            # torch swallows an interrupt while it loads
+            with _collect_nothing(), delay_interrupts():
                 if with_torch:
                     import torch
 
@@ -75,7 +75,6 @@ class Bench:
                 self.grader = AssignmentGrader(course, assignment)
             if with_torch:
                 torch.set_num_threads(1)  # where somebody loaded torch before us
-            gc.enable()
             gc.freeze()
             self._prove_hosts(isolation)
             if device is not None:
@@ -228,6 +227,16 @@ def extras_for_any(course: Course, assignment: Assignment) -> tuple[str, ...]:
     if "torch" in extras:
         extras.add("dynamo")
     return tuple(sorted(extras))
+
+
+@contextlib.contextmanager
+def _collect_nothing() -> Iterator[None]:
+    """Python looks for no garbage until this ends: nothing that is imported is ever freed."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @contextlib.contextmanager

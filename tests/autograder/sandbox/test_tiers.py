@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from autograder.basics.errors import HostFailed, IsolationUnavailable
+from autograder.basics.errors import (
+    HostFailed,
+    IsolationUnavailable,
+    StudentCrashed,
+)
 from autograder.course import About, Course
 from autograder.sandbox import doctor, tiers
 from autograder.sandbox.tiers import Wall, isolation_name
@@ -215,3 +219,82 @@ def test_where_nothing_stands_the_doctor_says_so(
         "grading here uses: nothing: no walls stand, and only --isolation none grades"
         in lines
     )
+
+
+def test_a_system_without_walls_is_told_and_nothing_more(
+    play: Callable[..., Any], on_this_machine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (doctor, tiers):
+        monkeypatch.setattr(module, "platform_problem", lambda: "no Linux here")
+    with pytest.raises(IsolationUnavailable, match=r"^no Linux here$"):
+        play("auto")
+    monkeypatch.setattr(doctor, "survey", lambda course: 1 / 0)
+    lines, is_strict = doctors_lines(Course(Path()))
+    assert (lines[-1], is_strict) == ("no Linux here", False)
+
+
+def test_limits_of_the_machine_are_told_and_the_walls_all_the_same(
+    play: Callable[..., Any], on_this_machine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course, _ = play("auto")
+    monkeypatch.setattr(
+        doctor, "machine_problems", lambda limits, clients: ["no disk", f"{clients}"]
+    )
+    lines, is_strict = doctors_lines(course)
+    place = lines.index("nothing can be graded here: no disk")
+    assert lines[place + 1] == "nothing can be graded here: 1"
+    assert (lines[-1], is_strict) == ("grading here uses: namespaces", True)
+
+
+# the probe
+
+
+class PlayedProgram:
+    """The program behind walls, which tries `tried`; an exception in its place is raised."""
+
+    tried: Any
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __enter__(self) -> PlayedProgram:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def attempts(self, targets: str) -> Any:
+        if isinstance(self.tried, Exception):
+            raise self.tried
+        return self.tried
+
+
+@pytest.mark.parametrize(
+    ("tried", "walls"),
+    [
+        (
+            [("read the suite", False, "no such file"), ("open a socket", True, 7)],
+            [STANDS, Wall("open a socket", False, "7")],
+        ),
+        (
+            StudentCrashed("it ended"),
+            [Wall("the probe answers", False, "StudentCrashed('it ended')")],
+        ),
+        (
+            [("read the suite",)],
+            [
+                Wall(
+                    "the probe answers",
+                    False,
+                    "ValueError('not enough values to unpack (expected 3, got 1)')",
+                )
+            ],
+        ),
+    ],
+)
+def test_a_probe_tells_each_wall_or_that_it_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tried: Any, walls: list[Wall]
+) -> None:
+    PlayedProgram.tried = tried
+    monkeypatch.setattr("autograder.sandbox.kit_program.run_program", PlayedProgram)
+    monkeypatch.setattr(tiers, "_targets", lambda course: {})
+    host: Any = SimpleNamespace(clients=["client"])
+    assert tiers.probe(Course(tmp_path), host) == walls
