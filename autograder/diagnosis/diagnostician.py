@@ -16,6 +16,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from autograder.diagnosis.answer_types import fit_by_type
 from autograder.diagnosis.asking import Asker, is_answered
 from autograder.diagnosis.default_dtype import find_default_dtype
 from autograder.diagnosis.evidence import fit_by_evidence, say_what_is_shared
@@ -230,7 +231,7 @@ class Diagnostician:
         """The chosen mistakes, and further ones that the answers show in part or by evidence, for
         tests that no chosen one explains. What explains most comes first.
         """
-        all_chosen = list(chosen)
+        all_chosen = [*chosen, *_fit_all_by_type(records, answer, chosen, weights)]
         for find in (_fit_all_in_part, _fit_all_by_evidence):
             explained = unite([fit.explained for fit in all_chosen])
             failed = {
@@ -423,6 +424,28 @@ class Diagnostician:
 
 def _restrict(fit: Fit, tests: Collection[str]) -> Fit:
     return dataclasses.replace(fit, explained=fit.explained & frozenset(tests))
+
+
+def _fit_all_by_type(
+    records: Sequence[AnswerRecord],
+    answer: StudentAnswer,
+    chosen: Sequence[Fit],
+    weights: Mapping[str, float],
+) -> list[Fit]:
+    """The mistake that an answer's type is that of, beside chosen ones that explain the numbers.
+    Where nothing explains these, a type explains nothing: any numbers can have it, and would cost
+    no more than it does.
+    """
+    if not explains_half(chosen, answer, weights):
+        return []
+    named = {mistake for fit in chosen for mistake in fit.mistakes}
+    explained = unite([fit.explained for fit in chosen])
+    failed = {test: run for test, run in answer.failed.items() if test not in explained}
+    remaining = dataclasses.replace(answer, failed=failed)
+    unnamed = [record for record in records if record.answer not in named]
+    fits = [fit_by_type(record, remaining) for record in unnamed]
+    of_type = [fit for fit in fits if fit is not None]
+    return choose_fewest(of_type, remaining, weights)[:1]
 
 
 def _fit_all_in_part(

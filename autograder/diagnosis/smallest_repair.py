@@ -106,7 +106,8 @@ def find_evidence(
         sight for test in remaining if test in compared for sight in seen[test]
     ]
     text = describe_forms(every)
-    if not text and not is_free:
+    # the sentences on numbers speak of all wrong answers, also of those that a hint explains
+    if not text and not is_free and len(remaining) == len(seen):
         text = describe_numbers(comparable)
     return Evidence(text, frozenset(remaining), is_repair=False) if text else None
 

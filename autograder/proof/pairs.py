@@ -1,8 +1,9 @@
 """Two laws of prices, tried on several known mistakes in one answer.
 
 * Together they cost no less than the dearest of them by itself. So mending one of two faults never
-  lowers a score, and adding one never raises it. The law holds as far as tests see both faults: two
-  can undo each other, and then fewer tests fail than one alone would lose.
+  lowers a score, and adding one never raises it. The law holds as far as tests see the dearest: two
+  can undo each other, and a function that raises an error shows nothing else. A test sees a mistake
+  where its message is another one than without the mistake.
 * Where all of them are named, they cost no more than their sum, and the points of tests that only
   all together fail. Two changes may also meet and make a third mistake, which has a price of its
   own, or one that nobody knows, which costs its tests: no sum is a bound there.
@@ -34,11 +35,13 @@ class Loss:
         points: as graded.
         failed: the points of each test that failed.
         named: the mistakes that were named.
+        messages: the first line of what each failed test said.
     """
 
     points: float
     failed: Mapping[str, float]
     named: frozenset[str]
+    messages: Mapping[str, str]
 
 
 def combine_mistakes(
@@ -85,15 +88,15 @@ def price_problems(
 
     def measure(client: HostClient, answer: KnownAnswer) -> Loss:
         (graded,) = grade_answer(bench, client, answer, [answer.question])
-        failed = {
-            test.name: test.max_points
-            for test in graded.tests
-            if test.outcome != "passed"
-        }
+        failed_tests = [test for test in graded.tests if test.outcome != "passed"]
+        failed = {test.name: test.max_points for test in failed_tests}
+        # what follows the first line says where in the cell, and the changes move lines
+        messages = {test.name: test.message.partition("\n")[0] for test in failed_tests}
         named = [slip.mistake for slip in graded.slips]
         if graded.diagnosis is not None:
             named.append(graded.diagnosis.mistake)
-        return Loss(graded.max_score - graded.score, failed, frozenset(named))
+        lost = graded.max_score - graded.score
+        return Loss(lost, failed, frozenset(named), messages)
 
     def compare(client: HostClient, answer: KnownAnswer) -> list[str]:
         for mistake in groups[answer]:
@@ -126,9 +129,28 @@ def broken_laws(
     is_known = together.named == alone.keys()
     if is_known and together.points > most + _ROUNDING:
         yield f"together they lose {together.points:g} points, and by themselves {most:g}"
-    dearest = max(loss.points for loss in alone.values())
-    by_tests = sum(together.failed.values())
-    if together.points < min(dearest, by_tests) - _ROUNDING:
-        yield (
-            f"together they lose {together.points:g} points, and one of them by itself {dearest:g}"
+    for name, loss in alone.items():
+        others = [other for other in alone if other != name]
+        seen = _points_that_show(together, loss, [alone[other] for other in others])
+        if together.points < min(loss.points, seen) - _ROUNDING:
+            yield (
+                f"together they lose {together.points:g} points, and {name} by itself "
+                f"{loss.points:g}, of which tests see {min(loss.points, seen):g}"
+            )
+
+
+def _points_that_show(
+    together: Loss, of_mistake: Loss, of_others: Sequence[Loss]
+) -> float:
+    """The points of the tests that a mistake fails by itself, and that fail otherwise with it than
+    with the other mistakes alone.
+    """
+    points = [
+        worth
+        for test, worth in of_mistake.failed.items()
+        if test in together.failed
+        and all(
+            together.messages[test] != other.messages.get(test) for other in of_others
         )
+    ]
+    return sum(points)

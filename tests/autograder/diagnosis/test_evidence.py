@@ -171,6 +171,34 @@ def test_numbers_that_are_right_speak_against_a_mistake() -> None:
     assert "second" not in (named.first.tests if named.first else ())
 
 
+def as_an_array(x: torch.Tensor) -> Any:
+    return key(x).numpy()
+
+
+def test_a_type_shows_beside_wrong_numbers_that_are_known() -> None:
+    """The numbers are doubled's in two tests. The third calls another function of the student's, as
+    a test of gradients would, of which the type alone is known: 5 points for each mistake.
+    """
+
+    def student(x: torch.Tensor) -> Any:
+        is_third = x[0, 0] == 2.0
+        return (7 + x).numpy() if is_third else doubled(x).numpy()
+
+    named = name(student, (doubled, ""), (as_an_array, ""))
+    assert named.first is not None
+    assert (named.first.mistake, named.first.tests) == ("doubled", ("first", "second"))
+    assert [(slip.mistake, slip.tests) for slip in named.slips] == [
+        ("as_an_array", ("third",))
+    ]
+    assert points_lost(list(POINTS), POINTS, named.prices) == 10.0
+
+
+def test_a_type_says_nothing_of_numbers_that_nobody_knows() -> None:
+    """Or any numbers at all would cost no more than the type."""
+    named = name(lambda x: (x * x).numpy(), (as_an_array, ""))
+    assert (named.first, named.slips, named.prices) == (None, (), ())
+
+
 WRONG = "In the calls that are wrong, your answer"
 
 

@@ -17,15 +17,16 @@ def mistake(name: str, *changes: tuple[str, str], question: str = "f") -> KnownA
 
 
 TESTS = {"values": 4.0, "shapes": 1.0, "costs": 3.0, "sizes": 1.0}
-SLIP = Loss(4.0, {"values": 4.0}, frozenset(["slip"]))
-CHECK = Loss(1.0, {"shapes": 1.0}, frozenset(["check"]))
+SLIP = Loss(4.0, {"values": 4.0}, frozenset(["slip"]), {"values": "yours is 2"})
+CHECK = Loss(1.0, {"shapes": 1.0}, frozenset(["check"]), {"shapes": "has shape [2]"})
 """Two mistakes by themselves: five points for both."""
 
 
 def loss(points: float, *failed: str, named: str = "slip check") -> Loss:
-    return Loss(
-        points, {test: TESTS[test] for test in failed}, frozenset(named.split())
-    )
+    """What both together lose; each failed test says that both are there."""
+    worth = {test: TESTS[test] for test in failed}
+    messages = dict.fromkeys(failed, "both")
+    return Loss(points, worth, frozenset(named.split()), messages)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +52,29 @@ def loss(points: float, *failed: str, named: str = "slip check") -> Loss:
         (loss(5.5, "values", "shapes", named="slip"), []),
         (
             loss(3.0, *TESTS),
-            ["together they lose 3 points, and one of them by itself 4"],
+            [
+                "together they lose 3 points, and slip by itself 4, of which tests see 4",
+            ],
         ),
         (loss(3.0, "costs"), []),  # they undo each other: only tests worth 3 fail
     ],
 )
 def test_the_two_laws(together: Loss, broken: list[str]) -> None:
     assert list(broken_laws(together, {"slip": SLIP, "check": CHECK})) == broken
+
+
+def test_what_no_test_sees_costs_nothing() -> None:
+    """A function that raises an error hides its wrong values: the tests say the same as they would
+    without them.
+    """
+    error = {"values": "RuntimeError", "shapes": "RuntimeError"}
+    raises = Loss(2.0, {"values": 4.0, "shapes": 1.0}, frozenset(["raises"]), error)
+    together = Loss(2.0, raises.failed, raises.named, error)
+    assert list(broken_laws(together, {"raises": raises, "slip": SLIP})) == []
+    seen = Loss(2.0, raises.failed, raises.named, {**error, "values": "yours is 3"})
+    assert list(broken_laws(seen, {"raises": raises, "slip": SLIP})) == [
+        "together they lose 2 points, and slip by itself 4, of which tests see 4"
+    ]
 
 
 def test_a_group_changes_different_places_of_one_cell() -> None:
