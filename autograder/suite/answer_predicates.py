@@ -25,6 +25,8 @@ from autograder.suite.sight import (
 from autograder.wire.libraries import dtype_name
 
 Numbers = np.ndarray[Any, Any]
+_DRAWS_OF_EACH = 20
+"""So many draws of each number, and one is missing by chance once in e^20 times."""
 
 
 def equal(first: Any, second: Any) -> bool:
@@ -490,6 +492,25 @@ def repeats(argument: str) -> Predicate:
         return equal(sight.answer, value)
 
     return make_predicate(f"is the argument `{argument}`", holds)
+
+
+def lacks(argument: str, place: int) -> Predicate:
+    """Of all numbers of the right answer the answer misses this entry of an argument alone, among
+    so many random draws that it cannot do so by chance.
+    """
+
+    def holds(sight: Sight) -> bool:
+        entry = to_array(sight.argument(argument))[place]
+        right, answer = to_array(sight.right), to_array(sight.answer)
+        if entry not in right:
+            raise Unseen("the right answer does not have the entry")
+        if answer.shape != right.shape:
+            raise Unseen("other shapes")
+        if answer.size < _DRAWS_OF_EACH * len(np.unique(right)):
+            raise Unseen("too few draws")
+        return np.array_equal(np.setdiff1d(right, answer), [entry])
+
+    return make_predicate(f"never has `{argument}[{place}]`", holds)
 
 
 def parts_exchanged() -> Predicate:

@@ -364,7 +364,8 @@ def tiled_attention(q, k, v, block_q, block_k, causal=False):
         the sum of exp(score), float32 for half precision, else the dtype of q. A row
         that sees no key has o = 0 and lse = -inf. All that is alive at
         any time, inputs left out, is the answer and a few tiles: far less than N_q *
-        N_k numbers, and no more with more keys.
+        N_k numbers, and no more with more keys. So half precision becomes float32
+        tile by tile.
 
     Raises:
         ValueError: a block below 1; q and k of different d; k and v of different N_k.
@@ -485,7 +486,7 @@ def tiled_attention_backward(q, k, v, o, lse, do, block_q, block_k, causal=False
         (dq, dk, dv) in the shapes and dtypes of q, k, v; half precision computes in
         float32. Rows that see nothing contribute nothing. All that is alive at any
         time, inputs left out, is the gradients and a few tiles: far less than N_q * N_k
-        numbers.
+        numbers. So half precision becomes float32 tile by tile.
     """
     ### BEGIN SOLUTION
     n_q, n_k, scale = q.shape[-2], k.shape[-2], 1 / math.sqrt(q.shape[-1])

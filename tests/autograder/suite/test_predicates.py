@@ -166,6 +166,23 @@ def test_dtypes_masks_and_arguments() -> None:
     )
 
 
+def test_an_entry_that_is_never_drawn() -> None:
+    """Sixty draws of 0, 1 and 2, twenty of each."""
+    ids = torch.tensor([0, 1, 2])
+    right = torch.arange(60) % 3
+    without_2 = torch.arange(60) % 2
+    shows = "lacks('ids', -1)"
+    assert see(shows, without_2, right, ids=ids) is True
+    assert see("lacks('ids', 0)", without_2, right, ids=ids) is False
+    assert see(shows, right, right, ids=ids) is False
+    assert (
+        see(shows, torch.zeros(60).long(), right, ids=ids) is False
+    )  # 1 is missing too
+    assert see(shows, without_2, without_2, ids=ids) is None
+    assert see(shows, without_2[:59], right, ids=ids) is None
+    assert see(shows, without_2[:57], right[:57], ids=ids) is None  # missing by chance
+
+
 def test_a_triangle_at_the_other_corner() -> None:
     right = torch.tensor([[True, True, True, False], [True, True, True, True]])
     top_left = torch.tensor([[True, False, False, False], [True, True, False, False]])

@@ -637,6 +637,25 @@ def whole_matrix_at_once(): ...
 
 @mistake(
     "tiled_attention",
+    hint="Half precision is turned into float32 as a whole: copies of all queries, keys and "
+    "values. Turn each tile into float32 where it is read.",
+    replace=[
+        (
+            "o = torch.empty(*q.shape[:-1], v.shape[-1], dtype=q.dtype)",
+            """
+half = q.dtype
+q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
+o = torch.empty(*q.shape[:-1], v.shape[-1], dtype=half)
+""",
+        ),
+        (".unsqueeze(-1)).to(q.dtype)", ".unsqueeze(-1)).to(half)"),
+    ],
+)
+def widens_all_rows(): ...
+
+
+@mistake(
+    "tiled_attention",
     hint="Right, but each query tile meets all keys at once: what it holds grows with N_k. Walk "
     "over them in tiles.",
     replace=(
@@ -1153,6 +1172,27 @@ do = do.view(-1, do.shape[-1]).view(do.shape)
     ),
 )
 def do_wants_memory_in_order(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="Half precision is turned into float32 as a whole: copies of all that came in. Turn each "
+    "tile into float32 where it is read.",
+    replace=[
+        (
+            "dtype = lse.dtype",
+            """
+dtype, half = lse.dtype, q.dtype
+q, k, v, o, do = (x.to(dtype) for x in (q, k, v, o, do))
+""",
+        ),
+        (
+            "return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)",
+            "return dq.to(half), dk.to(half), dv.to(half)",
+        ),
+    ],
+)
+def widens_all_that_came_in(): ...
 
 
 # --- hbm_traffic

@@ -189,26 +189,27 @@ def no_tiles_at_all(q, k, v, block_q, block_k, causal=False):
 
 def _backward(q, k, v, o, lse, do, block_q, block_k, causal, delta_of, scale_dk):
     kind = torch.promote_types(q.dtype, torch.float32)
-    Q, K, V, O, dO = (t.to(kind) for t in (q, k, v, o, do))
-    c = Q.size(-1) ** -0.5
-    grads = [torch.zeros_like(t) for t in (Q, K, V)]
-    nq, nk = Q.size(-2), K.size(-2)
+    c = q.size(-1) ** -0.5
+    grads = [torch.zeros_like(t, dtype=kind) for t in (q, k, v)]
+    nq, nk = q.size(-2), k.size(-2)
     for i in range(0, nq, block_q):
         sl = slice(i, min(i + block_q, nq))
+        Q, O, dO = (t[..., sl, :].to(kind) for t in (q, o, do))
         for j in range(0, nk, block_k):
             tl_ = slice(j, min(j + block_k, nk))
-            s = torch.einsum("...qd,...kd->...qk", Q[..., sl, :], K[..., tl_, :]) * c
+            K, V = (t[..., tl_, :].to(kind) for t in (k, v))
+            s = torch.einsum("...qd,...kd->...qk", Q, K) * c
             if causal:
                 late = (
                     torch.arange(nk)[None, tl_] > torch.arange(nq)[sl, None] + nk - nq
                 )
                 s[..., late] = -torch.inf
             w = torch.exp(s - torch.nan_to_num(lse[..., sl], neginf=0.0).unsqueeze(-1))
-            dp = dO[..., sl, :] @ V[..., tl_, :].mT
-            ds = w * (dp - delta_of(dO[..., sl, :], O[..., sl, :]))
-            grads[0][..., sl, :] += c * ds @ K[..., tl_, :]
-            grads[1][..., tl_, :] += scale_dk(c) * ds.mT @ Q[..., sl, :]
-            grads[2][..., tl_, :] += w.mT @ dO[..., sl, :]
+            dp = dO @ V.mT
+            ds = w * (dp - delta_of(dO, O))
+            grads[0][..., sl, :] += c * ds @ K
+            grads[1][..., tl_, :] += scale_dk(c) * ds.mT @ Q
+            grads[2][..., tl_, :] += w.mT @ dO
     return tuple(g.to(t.dtype) for g, t in zip(grads, (q, k, v)))
 
 

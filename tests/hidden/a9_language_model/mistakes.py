@@ -5,7 +5,9 @@ from autograder.suite import (
     has_dtype,
     ignores,
     is_what,
+    lacks,
     mistake,
+    part,
     right_once_transposed,
     same_along,
 )
@@ -55,6 +57,36 @@ def takes_the_larger_pair_of_equals(): ...
     keeps=0.65,
 )
 def takes_the_first_found_of_equals(): ...
+
+
+@mistake(
+    "train_byte_bpe",
+    hint=(
+        "Which of several equally frequent pairs comes first in the text is chance: the smaller "
+        "tuple is joined. And all words are counted anew for each merge, where a merge changes "
+        "only the words that its pair stands in."
+    ),
+)
+def counts_anew_and_takes_the_first_of_equals(text, num_merges):
+    if num_merges < 0:
+        raise ValueError(f"num_merges = {num_merges} is negative")
+    words = Counter(split_words(bytes(text.tolist())))
+    pieces = {word: list(word) for word in words}
+    merges = []
+    while len(merges) < num_merges:
+        counts = Counter()
+        for word, ids in pieces.items():
+            for pair in pairwise(ids):
+                counts[pair] += words[word]
+        if not counts:
+            break
+        best = max(counts, key=counts.get)
+        pieces = {
+            word: join_pair(ids, best, 256 + len(merges))
+            for word, ids in pieces.items()
+        }
+        merges.append(best)
+    return merges
 
 
 @mistake(
@@ -345,6 +377,24 @@ def keeps_the_tokens_of_a_word_for_other_merges(): ...
     replace=("min(known, key=rank.get)", "known[0]"),
 )
 def joins_the_leftmost_pair(): ...
+
+
+@mistake(
+    "bpe_encode",
+    hint=(
+        "From the left, two neighbours that may join are joined at once. Encoding takes the pair "
+        "that was learned first, wherever it stands, and joins it everywhere before it looks on."
+    ),
+    replace=(
+        "ids = join_pair(ids, first, 256 + rank[first])",
+        """
+first = known[0]
+place = list(pairwise(ids)).index(first)
+ids = [*ids[:place], 256 + rank[first], *ids[place + 2 :]]
+""",
+    ),
+)
+def joins_the_first_two_that_fit(): ...
 
 
 @mistake(
@@ -1254,6 +1304,7 @@ def rolls_the_target(): ...
 @mistake(
     "sample_windows",
     hint="The last valid start is N - L - 1, and torch.randint leaves its upper end out.",
+    shows=part(0, lacks("ids", -2)) & part(1, lacks("ids", -1)),
     replace=("len(ids) - length, (batch,)", "max(len(ids) - length - 1, 1), (batch,)"),
 )
 def never_takes_the_last_start(): ...
@@ -1665,7 +1716,8 @@ def squares_in_half_precision(): ...
 
 @mistake(
     "clip_gradients",
-    hint="bfloat16 is half precision as well: widen it to float32.",
+    hint="Squares of bfloat16 are summed as they are, with two or three digits: widen half "
+    "precision to float32 first.",
     replace=(
         "g if g.dtype == torch.float64 else g.float()",
         "g if g.dtype in (torch.float64, torch.bfloat16) else g.float()",

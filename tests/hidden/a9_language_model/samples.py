@@ -49,7 +49,11 @@ def one_long_list_of_bytes(text, num_merges):
 
 @sample(
     "train_byte_bpe",
-    deserves=("takes_the_first_found_of_equals", "counts_all_words_anew"),
+    deserves=(
+        "counts_anew_and_takes_the_first_of_equals",
+        "takes_the_first_found_of_equals",
+        "counts_all_words_anew",
+    ),
 )
 def strictly_more_frequent(text, num_merges):
     if num_merges < 0:
@@ -120,7 +124,12 @@ def joins_by_hand(text, num_merges):
 
 
 @sample(
-    "bpe_encode", deserves=("joins_the_leftmost_pair", "returns_floats_for_nothing")
+    "bpe_encode",
+    deserves=(
+        "joins_the_first_two_that_fit",
+        "joins_the_leftmost_pair",
+        "returns_floats_for_nothing",
+    ),
 )
 def scans_for_any_known_pair(text, merges):
     vocab = {}
@@ -282,6 +291,7 @@ def schedule_of_a_tutorial(step, warmup, total, peak, floor=0.0):
         "returns_a_tensor_for_the_norm",
         "lets_nan_through",
         "squares_in_half_precision",
+        "squares_in_bfloat16",
     ),
 )
 def like_the_function_of_torch(gradients, max_norm):
