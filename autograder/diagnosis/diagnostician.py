@@ -5,15 +5,13 @@ The mistakes of `mistakes.py` are graded as a submission is, and their answers a
 failed. A test that the mistake fails and the student passes speaks against the mistake by the
 points of the test, but does not always rule it out: a second fault may be in the way. Of a question
 with several faults the fewest mistakes are named that explain what failed, the dearest first. Two
-faults in one call show together only: where nothing explains half of what was lost, a few pairs of
-mistakes run as well.
+faults in one call show together only: `mistake_combinations.py` runs mistakes as one answer.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.diagnosis.answer_types import fit_by_type
@@ -33,15 +31,8 @@ from autograder.diagnosis.known_sitting import (
     list_departures,
     unite,
 )
-from autograder.diagnosis.mistake_fit import (
-    Fit,
-    StudentAnswer,
-    count_equal_forms,
-    explains,
-    fit_mistake,
-    mistakes_seen_by_errors,
-    tests_failed_in_pair,
-)
+from autograder.diagnosis.mistake_combinations import MistakeCombinations
+from autograder.diagnosis.mistake_fit import Fit, StudentAnswer, fit_mistake
 from autograder.diagnosis.partial import fit_in_part
 from autograder.diagnosis.smallest_repair import REPAIRED_KEEPS, Evidence, find_evidence
 from autograder.records.model import Diagnosis, SmallExample
@@ -49,14 +40,12 @@ from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.pricing import Price, price_mistake
 from autograder.sitting.sitting import TestRun
 from autograder.suite.collection import SuiteQuestion
-from autograder.suite.known_answers import KnownAnswer, combine_answers
+from autograder.suite.known_answers import KnownAnswer
 from autograder.suite.shows import read_shows
 from autograder.suite.sight import look
 
 _WORTH_NOTHING = 0.1
 """The weight of a test without points, which still says something."""
-_MOST_COMBINATIONS = 60
-"""Combinations of mistakes that are tried for one answer, most of them on one test only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +83,7 @@ class Diagnostician:
     ) -> None:
         self._sitting = sitting
         self._mistakes = mistakes
-        self._cells = cells
-        self._combinations: dict[tuple[str, ...], AnswerRecord | None] = {}
+        self._combinations = MistakeCombinations(sitting, cells)
 
     def name_mistakes(
         self,
@@ -126,7 +114,9 @@ class Diagnostician:
         ]
         chosen = choose_fewest(fits, answer, weights)
         for _ in range(MOST_NAMED - 1):
-            combination = self._combine(question, answer, fits, chosen, weights)
+            combination = self._combinations.find_fit(
+                question, records, answer, fits, chosen, weights
+            )
             if combination is None:
                 break
             fits.append(combination)
@@ -298,128 +288,6 @@ class Diagnostician:
             for mistake in self._mistakes
             if mistake.question == question.name
         ]
-
-    def _combine(
-        self,
-        question: SuiteQuestion,
-        answer: StudentAnswer,
-        fits: Sequence[Fit],
-        chosen: Sequence[Fit],
-        weights: Mapping[str, float],
-    ) -> Fit | None:
-        """The fit of mistakes that together answer as the student does, the mistake that fails
-        most by itself first; None where the chosen fits explain all, or no combination explains
-        more.
-
-        Where the first chosen mistake explains half of the points, one more is looked for beside
-        it, or beside another one that explains as much, and else any two.
-
-        Args:
-            fits: all single mistakes that explain something, and earlier combinations.
-        """
-        explained = unite([fit.explained for fit in chosen])
-        unexplained = [test for test in answer.failed if test not in explained]
-        bases: list[Fit | None] = [None]
-        if explains_half(chosen, answer, weights):
-            first = chosen[0]
-            as_good = [
-                fit
-                for fit in fits
-                if fit.explained == first.explained and not fit.against
-            ]
-            bases = [first, *[fit for fit in as_good if fit is not first]]
-        if not unexplained or (
-            bases[0] is not None and len(bases[0].mistakes) == MOST_NAMED
-        ):
-            return None
-        groups = (
-            (base, *group)
-            for base in bases
-            for group in self._promising_groups(question, answer, base, unexplained)
-        )
-        for base, parts, record, test in itertools.islice(groups, _MOST_COMBINATIONS):
-            if not record.failed([test]) or not explains(record, test, answer):
-                continue
-            fit = fit_mistake(record, answer)
-            if fit is None or fit.against:
-                continue
-            if base is None or base.explained <= fit.explained:
-                parts = sorted(parts, key=lambda part: -len(part.failed(answer.failed)))
-                mistakes = tuple(part.answer for part in parts if part.answer)
-                return dataclasses.replace(
-                    fit,
-                    mistakes=mistakes,
-                    unnamed=mistakes_seen_by_errors(fit, base, mistakes, answer),
-                    own_tests={
-                        part.answer.name: part.failed(fit.explained)
-                        for part in parts
-                        if part.answer
-                    },
-                )
-        return None
-
-    def _promising_groups(
-        self,
-        question: SuiteQuestion,
-        answer: StudentAnswer,
-        base: Fit | None,
-        unexplained: Sequence[str],
-    ) -> Iterator[tuple[Sequence[AnswerRecord], AnswerRecord, str]]:
-        """Groups of mistakes that can be made at once, the most promising first: the records of the
-        mistakes, the record of the answer with all of the mistakes, and a test on which they show.
-
-        Promising are mistakes that answer in the student's form, and those that fail much of what
-        is not explained.
-        """
-        records = self._records(question)
-        parts = {}
-        for record in records:
-            failed = tests_failed_in_pair(record, answer)
-            if failed:
-                parts[record] = failed
-        groups: dict[tuple[AnswerRecord, ...], frozenset[str]] = {}
-        if base is not None:
-            first = tuple(
-                record for record in records if record.answer in base.mistakes
-            )
-            for record, failed in parts.items():
-                if record not in first:
-                    groups[*first, record] = failed
-        else:
-            for pair in itertools.combinations(parts, 2):
-                in_both = parts[pair[0]] & parts[pair[1]]
-                in_any = parts[pair[0]] | parts[pair[1]]
-                if in_both:
-                    groups[pair] = in_both
-                elif in_any == frozenset(answer.failed):
-                    # one may change what the other makes wrong: NaN that becomes 0
-                    groups[pair] = in_any
-        equal_forms = {record: count_equal_forms(record, answer) for record in records}
-
-        def promise(group: Sequence[AnswerRecord]) -> tuple[int, int]:
-            failed = unite([record.failed(unexplained) for record in group])
-            return sum([equal_forms[record] for record in group]), len(failed)
-
-        for group in sorted(groups, key=promise, reverse=True):
-            combination = self._combined_record(question, group)
-            if combination is not None:
-                tests = [test for test in unexplained if test in groups[group]]
-                yield group, combination, (tests or unexplained)[0]
-
-    def _combined_record(
-        self,
-        question: SuiteQuestion,
-        records: Sequence[AnswerRecord],
-    ) -> AnswerRecord | None:
-        """The record of several mistakes as one answer; None where they change one place."""
-        mistakes = [record.answer for record in records if record.answer is not None]
-        names = tuple(mistake.name for mistake in mistakes)
-        if names not in self._combinations:
-            answer = combine_answers(mistakes, self._cells[question.name])
-            self._combinations[names] = (
-                self._sitting.record(question, answer) if answer else None
-            )
-        return self._combinations[names]
 
 
 def _restrict(fit: Fit, tests: Collection[str]) -> Fit:
