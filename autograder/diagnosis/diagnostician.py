@@ -90,15 +90,12 @@ class Diagnostician:
         question: SuiteQuestion,
         runs: Mapping[str, TestRun],
         asker: Asker,
-        *,
-        is_free: bool = False,
     ) -> NamedMistakes:
         """The mistakes that explain the failed tests of a question.
 
         Args:
             runs: all tests of the question on the student's answer.
             asker: makes sights of the answers, and asks the student's functions again.
-            is_free: whether other answers than the answer key's are right too.
         """
         charged = _failed_tests(adjust_verdicts(runs))
         answer = self._read_answer(question, runs)
@@ -135,11 +132,11 @@ class Diagnostician:
         prices = self._price(question, chosen, answer, runs, withheld)
         if explains_half(chosen, answer, weights):
             return NamedMistakes(diagnoses[0], tuple(diagnoses[1:]), prices)
-        evidence = _find_evidence_elsewhere(chosen, answer, asker, is_free=is_free)
+        evidence = _find_evidence_elsewhere(chosen, answer, asker)
         if evidence is None:
             text = ""
             if not diagnoses:
-                text = describe_failures(answer, charged, is_free=is_free)
+                text = describe_failures(answer, charged, is_free=asker.is_free)
             return NamedMistakes(None, tuple(diagnoses), prices, text)
         if evidence.is_repair:
             # a refusal that is withheld since no value is right comes back with the repair
@@ -336,7 +333,9 @@ def _fit_all_by_evidence(
     """The mistakes that the failed tests of an answer show."""
     sights = asker.sights(answer.failed, answer.key_runs)
     fits = [
-        fit_by_evidence(record, answer, sights, is_strict=is_strict)
+        fit_by_evidence(
+            record, answer, sights, is_free=asker.is_free, is_strict=is_strict
+        )
         for record in records
     ]
     return [fit for fit in fits if fit is not None]
@@ -346,8 +345,6 @@ def _find_evidence_elsewhere(
     chosen: Sequence[Fit],
     answer: StudentAnswer,
     asker: Asker,
-    *,
-    is_free: bool,
 ) -> Evidence | None:
     """What is known of the answer in the tests that no chosen mistake explains."""
     sights = asker.sights(answer.failed, answer.key_runs)
@@ -356,7 +353,7 @@ def _find_evidence_elsewhere(
     unexplained = {
         test: run for test, run in answer.failed.items() if test not in explained
     }
-    evidence = find_evidence(sights, unexplained, compared, is_free=is_free)
+    evidence = find_evidence(sights, unexplained, compared, is_free=asker.is_free)
     if evidence is not None and evidence.is_repair:
         return evidence
     errors = asker.error_sights(unexplained, answer.key_runs)

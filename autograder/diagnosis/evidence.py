@@ -25,6 +25,7 @@ def fit_by_evidence(
     answer: StudentAnswer,
     sights: Mapping[str, Sequence[PlacedSight]],
     *,
+    is_free: bool = False,
     is_strict: bool = False,
 ) -> Fit | None:
     """How a mistake fits by what the student's answers show; None where they do not show it, or
@@ -32,13 +33,14 @@ def fit_by_evidence(
 
     Args:
         sights: of the failed tests.
+        is_free: whether other answers than the answer key's are right too.
         is_strict: whether a predicate may raise an exception, for `verify` to tell; in grading it
             shows nothing then.
     """
     mistake = record.answer
     if mistake is None or not mistake.shows:
         return None
-    telling = _telling_sights(record, answer, sights)
+    telling = _telling_sights(record, answer, sights, is_free=is_free)
     against = record.failed(answer.passed)
     if len(against) > len(telling):
         return None
@@ -73,9 +75,13 @@ def _telling_sights(
     record: AnswerRecord,
     answer: StudentAnswer,
     sights: Mapping[str, Sequence[PlacedSight]],
+    *,
+    is_free: bool,
 ) -> dict[str, list[Sight]]:
     """By failed test, the sights of calls in which the mistake's own answer is wrong: elsewhere the
     student's shows nothing of the mistake. Tests without such calls are left out.
+
+    Of a free question the mistake's own answer may be wrong in another call of the test.
     """
     telling = {}
     for test in sorted(record.failed(answer.failed)):
@@ -83,7 +89,7 @@ def _telling_sights(
         of_test = [
             sight
             for place, sight in sights[test]
-            if place < len(departures) and departures[place]
+            if is_free or (place < len(departures) and departures[place])
         ]
         if of_test:
             telling[test] = of_test

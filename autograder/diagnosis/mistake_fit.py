@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from autograder.basics.errors import StudentError
 from autograder.diagnosis.known_sitting import AnswerRecord, Departures, unite
 from autograder.records.model import Diagnosis
 from autograder.sitting.agreement import (
@@ -48,10 +49,18 @@ class StudentAnswer:
         """Whether a function of the student's returned a wrong value.
 
         A suite's own code shows what the student's functions leave behind, such as torch's random
-        state, and that is no value of theirs.
+        state, and that is no value of theirs. Nor is what a refused call leaves behind.
         """
         for test, departures in self.departures.items():
-            for call, ways in zip(self.failed[test].calls, departures, strict=False):
+            calls = zip(
+                self.failed[test].calls,
+                self.key_runs[test].calls,
+                departures,
+                strict=False,
+            )
+            for call, key_call, ways in calls:
+                if _is_refusal(key_call):
+                    break
                 if "value" in ways and not call.of_suite:
                     return True
         return False
@@ -141,6 +150,8 @@ def explains(
     calls = list(zip(student_calls, mistake_calls, strict=False))
     if not calls:
         return False
+    if _both_end_without_a_refusal(record, test, answer):
+        return True
     for index, (student_call, mistake_call) in enumerate(calls):
         key_call = key_run.calls[index] if index < len(key_run.calls) else None
         if not answers_agree(student_call, mistake_call, key_call):
@@ -164,6 +175,33 @@ def explains(
         # a mistake that writes into an argument says nothing of gradients that are wrong besides
         return "gradient" not in student_ways
     return all(gradients_agree(*pair) for pair in calls)
+
+
+def _both_end_without_a_refusal(
+    record: AnswerRecord,
+    test: str,
+    answer: StudentAnswer,
+) -> bool:
+    """Whether a mistake's run ends with an answer to a call that the answer key refuses, as the
+    student's does: what they answer there is chance, and the missing check is the mistake. All
+    else in the mistake's run is right.
+    """
+    calls = record.run(test).calls
+    key_run = answer.key_runs[test]
+    if len(answer.failed[test].calls) != len(calls) or len(calls) > len(key_run.calls):
+        return False
+    last_calls = (answer.failed[test].calls[-1], calls[-1])
+    if not _is_refusal(key_run.calls[len(calls) - 1]):
+        return False
+    if any(call.fault is not None for call in last_calls):
+        return False
+    return not unite(record.departures(test, key_run)[:-1])
+
+
+def _is_refusal(call: Call) -> bool:
+    """Whether a call of the answer key's refuses its arguments."""
+    fault = call.fault
+    return isinstance(fault, StudentError) and fault.type_name == "ValueError"
 
 
 def hint_is_untrue(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,6 +49,7 @@ from autograder.records.results import course_sha256
 from autograder.records.submission import CellOutcome, FoundSubmission, Submission
 from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host_process import HostClient
+from autograder.sandbox.student import Student
 from autograder.sandbox.tiers import isolation_name
 from autograder.sitting.loaded_suite import LoadedSuite
 from autograder.sitting.pricing import least_loss, points_lost
@@ -360,14 +361,27 @@ class AssignmentGrader:
                 question = self.questions[name]
                 stand_ins = max(run.stand_ins for run in question_runs.values())
                 open_functions = partial(sitting.open_functions, question, stand_ins)
-                asker = Asker(open_functions, self.reference, self.course.limits)
+                asker = self.make_asker(question, open_functions)
                 mistakes = self.diagnostician.name_mistakes(
-                    question, question_runs, asker, is_free=self._examples.is_free(name)
+                    question, question_runs, asker
                 )
                 example = self._examples.find(question, question_runs, asker)
                 named[name] = dataclasses.replace(mistakes, example=example)
                 sitting.close()
         return named
+
+    def make_asker(
+        self,
+        question: SuiteQuestion,
+        open_functions: Callable[[], Student],
+    ) -> Asker:
+        """What makes sights of one submission's answers to a question."""
+        return Asker(
+            open_functions,
+            self.reference,
+            self.course.limits,
+            is_free=self._examples.is_free(question.name),
+        )
 
     def show_mistakes(
         self,

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.basics.errors import KitError
-from autograder.diagnosis.asking import Asker
 from autograder.grading.bench import Bench
 from autograder.proof.code_mutants import code_mutants
 from autograder.proof.trials import examine_each, with_answer
@@ -144,7 +143,7 @@ def _examine(
     submission = with_answer(grader.key, answer)
     sitting = Sitting(client, bench.course.limits, grader.suite, submission)
     open_functions = functools.partial(sitting.open_functions, question)
-    asker = Asker(open_functions, grader.reference, bench.course.limits)
+    asker = grader.make_asker(question, open_functions)
     with contextlib.closing(sitting):
         runs = sitting.run(question, keep_calls=True)
         try:

@@ -231,6 +231,22 @@ def describe_last() -> str:
     return f"`{current_log().describe(call)}`" if call else "the call"
 
 
+def describe_call_of(value: Any) -> str:
+    """In words, the call that a compared value comes from: the most recent one of the student's
+    code, or the one before where that read a number of an object and the value is another.
+    """
+    call = _last_student_call()
+    if call is None or not call.is_attribute or not isinstance(call.result, _SCALARS):
+        return describe_last()
+    number = value.item() if getattr(value, "ndim", None) == 0 else value
+    parts = number if isinstance(number, (list, tuple)) else [number]
+    if any(isinstance(part, _SCALARS) and part == call.result for part in parts):
+        return describe_last()
+    calls = [call for call in current_log().calls if not call.of_suite]
+    answering = [call for call in calls if not call.is_attribute] or calls
+    return f"`{current_log().describe(answering[-1])}`"
+
+
 def none_may_be_right() -> bool:
     """Whether None may be a right answer to the most recent call.
 

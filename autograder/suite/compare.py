@@ -25,7 +25,12 @@ from autograder.suite.array_differences import (
     inf_and_nan_are_numbers,
     largest_distance,
 )
-from autograder.suite.calls import current_log, describe_last, none_may_be_right
+from autograder.suite.calls import (
+    current_log,
+    describe_call_of,
+    describe_last,
+    none_may_be_right,
+)
 from autograder.suite.kinds import count_entries, describe_other_form, is_array, kind_of
 from autograder.wire.libraries import dtype_name, is_tensor
 
@@ -66,7 +71,7 @@ def assert_close(
         expected = expected.item()
     if isinstance(expected, (list, tuple, dict)):
         if problem := _entries_problem(actual, expected):
-            raise AssertionError(f"{_subject(what)} {problem}")
+            raise AssertionError(f"{_subject(actual, what)} {problem}")
         for key in expected if isinstance(expected, dict) else range(len(expected)):
             part = f"entry {key!r} of {what}" if what else f"entry {key!r}"
             assert_close(
@@ -85,17 +90,17 @@ def assert_close(
         if not is_array(actual):
             if isinstance(actual, bool) or not isinstance(actual, (float, int)):
                 raise AssertionError(
-                    f"{_subject(what)} should be a number, and is {kind_of(actual)}."
+                    f"{_subject(actual, what)} should be a number, and is {kind_of(actual)}."
                 )
             actual = np.array(float(actual))
         expected = np.array(float(expected))
         same_dtype = False
     if not is_array(actual):
         raise AssertionError(
-            f"{_subject(what)} should be {kind_of(expected)}, and is {kind_of(actual)}."
+            f"{_subject(actual, what)} should be {kind_of(expected)}, and is {kind_of(actual)}."
         )
     if problem := describe_other_form(actual, expected, same_dtype=same_dtype):
-        raise AssertionError(f"{_subject(what)} {problem}")
+        raise AssertionError(f"{_subject(actual, what)} {problem}")
     numbers = as_float64(actual)
     right = as_float64(expected)
     log = current_log()
@@ -111,12 +116,13 @@ def assert_close(
     if not close.all():
         are_bool = dtype_name(actual.dtype) == "bool" == dtype_name(expected.dtype)
         difference = describe_difference(numbers, right, close, are_bool=are_bool)
-        raise WrongValue(f"{_subject(what)} {difference}")
+        raise WrongValue(f"{_subject(actual, what)} {difference}")
 
 
-def _subject(what: str) -> str:
-    """The subject of a message's sentence: the last call, or a part of its answer."""
-    return f"{what} of {describe_last()}" if what else describe_last()
+def _subject(actual: Any, what: str) -> str:
+    """The subject of a message's sentence: the call that was compared, or a part of its answer."""
+    call = describe_call_of(actual)
+    return f"{what} of {call}" if what else call
 
 
 def _closer_than_default(expected: Numbers, atol: float, rtol: float) -> float | None:
@@ -177,7 +183,7 @@ def assert_equal(
     if is_array(expected) and is_array(actual):
         assert_close(actual, expected, atol=0, rtol=0, what=what)
     elif problem := _describe_inequality(actual, expected, ""):
-        raise WrongValue(f"{_subject(what)}: {problem}")
+        raise WrongValue(f"{_subject(actual, what)}: {problem}")
 
 
 def assert_refused(

@@ -301,6 +301,8 @@ def other_values(sight: Sight, argument: str) -> Any:
     value = sight.argument(argument)
     if isinstance(value, bool):
         return not value
+    if isinstance(value, float) and 0 <= value < 1:
+        return (value + 1) / 2  # a share stays one
     if isinstance(value, (int, float)):
         return value + 1
     if not is_array(value):
@@ -324,7 +326,9 @@ def other_values(sight: Sight, argument: str) -> Any:
 
 
 def _further_values(others: Any) -> Any:
-    """Values of the same kind once more, of another size and with another sign."""
+    """Values of the same kind once more, of quite another size, and with another sign where they
+    are numbers of a tensor.
+    """
     if isinstance(others, bool) or (
         is_array(others) and numbers_in(others).dtype.kind != "f"
     ):
@@ -332,7 +336,7 @@ def _further_values(others: Any) -> Any:
     return (
         rebuilt(others, lambda values: -0.375 * values)
         if is_array(others)
-        else others + 1
+        else 4 * others
     )
 
 
@@ -398,7 +402,7 @@ def _is_zero_or_one(answer: Any) -> bool:
 
 def _is_finite(answer: Any) -> bool:
     """Whether all numbers of an answer are finite: NaN stays the same and shows nothing."""
-    parts = answer if isinstance(answer, (list, tuple)) else [answer]
+    parts = [part for part in leaves(answer) if not isinstance(part, str | None)]
     return all(
         bool(np.isfinite(to_array(part).astype(np.float64)).all()) for part in parts
     )

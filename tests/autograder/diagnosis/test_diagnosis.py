@@ -19,6 +19,7 @@ from autograder.course import Limits
 from autograder.diagnosis.asking import Asker
 from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
 from autograder.diagnosis.known_sitting import KnownSitting
+from autograder.diagnosis.mistake_fit import StudentAnswer
 from autograder.sitting.agreement import answers_agree, distance, find_departures
 from autograder.sitting.pricing import points_lost
 from autograder.sitting.sitting import TestRun
@@ -162,6 +163,25 @@ def test_a_small_fault_of_many_points_lost_is_no_place_to_look_first() -> None:
         "",
         ["no_checks"],
     )
+
+
+@pytest.mark.parametrize(
+    "answer", [torch.zeros(3), "TypeError"], ids=["answer", "error"]
+)
+def test_any_answer_to_a_call_that_is_refused_lacks_the_check(
+    answer: Tensor | str,
+) -> None:
+    """`no_checks` answers [1, 2] there. An error says less: it may come from anywhere."""
+    expected = "no_checks" if isinstance(answer, Tensor) else ""
+    assert named({"refused": answer}) == (expected, [])
+
+
+def test_of_two_missing_checks_the_one_that_answers_alike_is_named() -> None:
+    known: dict[str, Answers] = {"cut": {"refused": SHIFTED}, **MISTAKES}
+    for answer, expected in ((SHIFTED, "cut"), (RIGHT, "no_checks")):
+        first = name({"refused": answer}, known).first
+        assert first is not None
+        assert first.mistake == expected
 
 
 def test_another_answer_to_one_test_does_not_rule_a_mistake_out() -> None:
@@ -374,6 +394,29 @@ def test_what_an_answer_leaves_behind_is_no_number_of_its_own(
     found = name(student, {"loops": {"cost": loops}})
     assert found.first is not None
     assert (found.first.mistake, found.first.tests) == ("loops", ("cost",))
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_what_a_refused_call_leaves_behind_is_no_number_either(
+    is_refused: bool,
+) -> None:
+    """Two free blocks where three are right, behind a call that was refused or answered."""
+    error = StudentError("ValueError", "no") if is_refused else None
+    before = Call("f", (), {}, fault=error)
+    runs = {
+        answerer: TestRun(
+            "refused", Verdict("failed"), (before, Call("free", (), {}, result=blocks))
+        )
+        for answerer, blocks in (("student", 2), ("key", 3))
+    }
+    departures = (frozenset[str](), frozenset({"value"}))
+    answer = StudentAnswer(
+        failed={"refused": runs["student"]},
+        key_runs={"refused": runs["key"]},
+        departures={"refused": departures},
+        passed=frozenset(),
+    )
+    assert answer.has_wrong_values is not is_refused
 
 
 def test_a_way_of_costing_too_much_is_named_by_what_is_larger_and_not_by_checks_that_are_left_out(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,9 @@ import torch
 from autograder.course import Limits
 from autograder.diagnosis.asking import Asker
 from autograder.diagnosis.diagnostician import Diagnostician, NamedMistakes
-from autograder.diagnosis.known_sitting import KnownSitting
+from autograder.diagnosis.evidence import fit_by_evidence
+from autograder.diagnosis.known_sitting import AnswerRecord, KnownSitting
+from autograder.diagnosis.mistake_fit import StudentAnswer
 from autograder.diagnosis.smallest_repair import find_evidence
 from autograder.sitting.pricing import points_lost
 from autograder.sitting.sitting import TestRun
@@ -81,23 +84,31 @@ class Submission:
         return self
 
 
-def name(student: Function, *mistakes: tuple[Function, str]) -> NamedMistakes:
-    functions = {function.__name__: function for function, _ in mistakes}
+def known_sitting(functions: Sequence[Function]) -> KnownSitting:
+    """A sitting of functions that stand for known mistakes of the same name, and of the key."""
+    by_name = {function.__name__: function for function in functions}
 
     def run_known(_: Any, answer: KnownAnswer | None, tests: Any) -> dict[str, TestRun]:
-        runs = run_all(functions[answer.name] if answer else key)
+        runs = run_all(by_name[answer.name] if answer else key)
         return {test: runs[test] for test in tests}
 
+    nothing: Any = None
+    kept: Any = NothingKept()
+    sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
+    sitting.run = run_known
+    checked: KnownSitting = sitting
+    return checked
+
+
+def name(student: Function, *mistakes: tuple[Function, str]) -> NamedMistakes:
+    functions = [function for function, _ in mistakes]
     known = [
         KnownAnswer(
             "f", function.__name__, f"about {function.__name__}", "", 0.5, shows=shows
         )
         for function, shows in mistakes
     ]
-    nothing: Any = None
-    kept: Any = NothingKept()
-    sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
-    sitting.run = run_known
+    sitting = known_sitting(functions)
     asker = Asker(Submission(student).open, {"f": lambda x: key(x)}, Limits())
     return Diagnostician(sitting, known, {"f": ""}).name_mistakes(
         QUESTION, run_all(student), asker
@@ -133,6 +144,49 @@ def test_mistakes_that_show_alike_are_told_by_what_they_show() -> None:
         named.first.hint
         == "In the calls that are wrong, your answer sums to 1 along axis -2."
     )
+
+
+def test_of_many_right_answers_the_last_call_of_a_test_shows_the_mistake() -> None:
+    """Two answers with rows that sum to 1, other ones than the key's, and then one that is wrong:
+    all three differ from the key's, and the test goes on after right ones.
+    """
+    x = INPUTS["second"]
+    calls = [
+        Call("f", (x,), {}, result=answer)
+        for answer in (doubled(x), doubled(x), torch.softmax(3 * x, dim=-2))
+    ]
+    key_calls = [Call("f", (x,), {}, result=key(x))] * 3
+    runs = {"second": TestRun("second", Verdict("failed"), tuple(calls))}
+    key_runs = {"second": TestRun("second", Verdict("passed"), tuple(key_calls))}
+    for is_free, places in ((False, [0, 1]), (True, [2])):
+        asker = Asker(None, {"f": lambda x: key(x)}, Limits(), is_free=is_free)
+        sights = asker.sights(runs, key_runs)["second"]
+        assert [place for place, _ in sights] == places
+
+
+def answered_before(run: TestRun) -> TestRun:
+    """The run of a student who answered one more call, in another right way than the key."""
+    (call,) = run.calls
+    earlier = Call("f", call.arguments, {}, result=doubled(call.arguments[0]))
+    return dataclasses.replace(run, calls=(earlier, call))
+
+
+def test_of_many_right_answers_a_mistake_may_be_wrong_in_an_earlier_call() -> None:
+    """`over_columns` ends each test with its first call, the student with the second."""
+    asker = Asker(None, {"f": lambda x: key(x)}, Limits(), is_free=True)
+    runs = run_all(lambda x: torch.softmax(3 * x, dim=-2))
+    failed = {test: answered_before(run) for test, run in runs.items()}
+    key_runs = {test: answered_before(run) for test, run in run_all(key).items()}
+    both_wrong = (frozenset({"value"}), frozenset({"value"}))
+    departures = dict.fromkeys(failed, both_wrong)
+    answer = StudentAnswer(failed, key_runs, departures, passed=frozenset())
+    mistake = KnownAnswer("f", "over_columns", "", "", 0.5, shows="sums_to_one(-2)")
+    record = AnswerRecord(mistake, QUESTION, known_sitting([over_columns]))
+    sights = asker.sights(failed, key_runs)
+    assert fit_by_evidence(record, answer, sights) is None
+    fit = fit_by_evidence(record, answer, sights, is_free=True)
+    assert fit is not None
+    assert fit.explained == set(POINTS)
 
 
 def test_exact_agreement_comes_before_evidence() -> None:

@@ -22,7 +22,13 @@ from autograder.suite import (
     tensor,
     zeros,
 )
-from autograder.suite.calls import Call, current_log, describe_last, start_log
+from autograder.suite.calls import (
+    Call,
+    current_log,
+    describe_call_of,
+    describe_last,
+    start_log,
+)
 from autograder.suite.compare import are_equal
 
 
@@ -511,6 +517,28 @@ def test_a_call_is_described_with_unusual_dtypes_and_small_dicts() -> None:
 def test_an_attribute_is_no_call() -> None:
     current_log().calls.append(Call("Cache.length", (), {}, is_attribute=True))
     assert describe_last() == "`Cache.length`"
+
+
+@pytest.mark.parametrize(
+    ("value", "subject"),
+    [
+        ([[4, 2], [1]], "`search(k=2)`"),
+        (7.5, "`search(k=2)`"),
+        (zeros(3), "`search(k=2)`"),
+        (11, "`Cache.num_free`"),
+        (torch.tensor(11.0), "`Cache.num_free`"),
+        ([3, 11], "`Cache.num_free`"),
+    ],
+)
+def test_a_number_that_was_read_in_between_is_not_to_blame(
+    value: Any, subject: str
+) -> None:
+    """A test looks whether blocks are free (11 are), and then at what the search found."""
+    start_log({}).calls += [
+        Call("search", (), {"k": 2}, result=[[4, 2], [1]]),
+        Call("Cache.num_free", (), {}, result=11, is_attribute=True),
+    ]
+    assert describe_call_of(value) == subject
 
 
 def test_calling_twice_notices_another_answer() -> None:

@@ -4,7 +4,6 @@ from autograder.suite import (
     has_dtype,
     ignores,
     mistake,
-    off_by_a_factor,
 )
 
 # ── decoder
@@ -275,7 +274,6 @@ def drops_from_learned_positions_alone(): ...
     "training_flops",
     hint="A step is a forward and a backward pass, and a backward pass costs two forward passes.",
     replace=("return 3 * setup", "return setup"),
-    shows=off_by_a_factor("1/3") | off_by_a_factor(),
     keeps=0.5,
 )
 def counts_the_forward_pass_alone(): ...
@@ -400,7 +398,7 @@ def takes_any_heads(): ...
 
 @mistake(
     "training_flops",
-    hint="d // H instead of d / H: FLOPs are counted with int, exactly beyond 2⁵³.",
+    hint="A division made a float of the count. FLOPs are counted with int, exactly beyond 2⁵³.",
     replace=("d_kv = d // heads * kv_heads", "d_kv = d / heads * kv_heads"),
 )
 def divides_into_floats(): ...
@@ -629,7 +627,6 @@ def has_no_loss_without_targets(): ...
     "smoothed_loss",
     hint="The loss is positive: minus the logarithm.",
     replace=("return -((1", "return ((1"),
-    shows=off_by_a_factor("-1") | off_by_a_factor(),
     keeps=0.5,
 )
 def forgets_the_minus(): ...
@@ -759,7 +756,6 @@ def trains_without_smoothing(): ...
     hint="drop is there for training: it belongs into the decoder's call.",
     replace=("decoder(x, weights, setup, drop)", "decoder(x, weights, setup)"),
     keeps=0.75,
-    shows=ignores("drop"),
 )
 def trains_without_dropout(): ...
 
@@ -1259,7 +1255,6 @@ def ignores_the_error(): ...
     hint="How clear it has to be is an argument, `factor`.",
     replace=("abs(mean) > factor * error", "abs(mean) > 2 * error"),
     keeps=0.75,
-    shows=ignores("factor"),
 )
 def knows_one_factor(): ...
 
@@ -1317,6 +1312,15 @@ def takes_nan_for_a_number(): ...
 def takes_what_are_no_pairs(): ...
 
 
+@mistake(
+    "paired_verdict",
+    hint="The difference has to exceed factor standard errors. In yours it may also be equal, so that two lists "
+    "of the same losses have a winner.",
+    replace=("abs(mean) > factor * error", "abs(mean) >= factor * error"),
+)
+def wins_at_the_border(): ...
+
+
 # ── power_law_forecast
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1326,7 +1330,6 @@ def takes_what_are_no_pairs(): ...
     hint="The exponent is positive where losses fall: it is minus the slope.",
     replace=("return alpha, forecast", "return -alpha, forecast"),
     keeps=0.5,
-    shows=off_by_a_factor("-1") | off_by_a_factor(),
 )
 def returns_the_slope(): ...
 
@@ -1407,7 +1410,6 @@ def does_not_take_the_floor_off(): ...
         ("math.log(loss - floor)", "math.log(loss)"),
     ],
     keeps=0.65,
-    shows=ignores("floor"),
 )
 def ignores_the_floor(): ...
 
@@ -1764,6 +1766,19 @@ def returns_blocks_alone(): ...
     keeps=0.85,
 )
 def takes_adapters_of_another_model(): ...
+
+
+@mistake(
+    "merge_lora",
+    hint="The matrix that the product is added to is cut off from its gradient. Whether it is frozen is for the "
+    "caller to say: gradients reach params, too.",
+    replace=(
+        "moved[name] = block[name] + alpha",
+        "moved[name] = block[name].detach() + alpha",
+    ),
+    keeps=0.75,
+)
+def detaches_the_matrix(): ...
 
 
 # ── tuning_costs

@@ -518,6 +518,23 @@ def copies_everything_in_every_step(): ...
 def copies_a_full_block_that_is_shared(): ...
 
 
+@mistake(
+    "PagedCache",
+    hint="A text that begins with blocks is no holder of them in yours: they are free, and lent to others, as "
+    "soon as the one before gives them back.",
+    replace=[
+        ("self._pool.share(blocks)", "pass"),
+        (
+            "self.start(new, self._tables[name][: -(-length // self.block_size)])",
+            "held = self._tables[name][: -(-length // self.block_size)]\n"
+            "self.start(new, held)\n"
+            "self._pool.share(held)",
+        ),
+    ],
+)
+def starts_without_holding(): ...
+
+
 # ── reserved_bytes
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -583,6 +600,14 @@ def reserves_the_longest_text(): ...
     replace=("if not 1 <= length <= capacity:", "if False:"),
 )
 def takes_any_length(): ...
+
+
+@mistake(
+    "reserved_bytes",
+    hint="A length above the capacity is not refused: there is no room for such a text.",
+    replace=("if not 1 <= length <= capacity:", "if length < 1:"),
+)
+def takes_lengths_above_the_capacity(): ...
 
 
 # ── paged_attention
@@ -911,6 +936,37 @@ def logits_of_all_tokens(): ...
 def takes_negative_ids(): ...
 
 
+@mistake(
+    "batched_step",
+    hint="Ids are looked at when their text's turn comes, and the texts before the wrong one are in the cache by "
+    "then. Look at all of them before anything is appended.",
+    replace=[
+        (
+            """
+            for token in ids.tolist():
+                if not 0 <= token < vocab_size:
+                    raise ValueError(f"id {token} in a vocabulary of {vocab_size}")
+            """,
+            """
+            pass
+            """,
+        ),
+        (
+            "embed(ids[None], params)",
+            "embed(ids[None].clamp(0, vocab_size - 1), params)",
+        ),
+        (
+            "cache.append(name, layer, own_k, own_v)",
+            "for token in new:\n"
+            "    if not 0 <= token < vocab_size:\n"
+            "        raise ValueError(f'id {token} in a vocabulary of {vocab_size}')\n"
+            "cache.append(name, layer, own_k, own_v)",
+        ),
+    ],
+)
+def looks_at_ids_text_by_text(): ...
+
+
 # ── serve
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1082,7 +1138,7 @@ def leaves_the_end_token_out(): ...
 
 @mistake(
     "serve",
-    hint="A request for no new token gets one all the same: max_new below 1 is refused.",
+    hint="A request for no new token is served all the same: max_new below 1 is refused.",
     replace=[
         ("if not prompt or max_new < 1:", "if not prompt:"),
         (
@@ -1418,6 +1474,18 @@ def returns_all_texts(): ...
 def takes_any_sizes(): ...
 
 
+@mistake(
+    "beam_search",
+    hint="A text that has ended keeps its place in yours, and fewer go on after it. In each step num_beams "
+    "continuations go on, however many texts have ended before.",
+    replace=(
+        "topk(min(num_beams, totals.numel()))",
+        "topk(min(max(0, num_beams - len(finished)), totals.numel()))",
+    ),
+)
+def finished_texts_keep_their_places(): ...
+
+
 # ── sink_mass
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1692,6 +1760,14 @@ def intensity_without_the_cache(): ...
 def takes_any_sizes_of_a_step(): ...
 
 
+@mistake(
+    "decode_costs",
+    hint="An element of no bytes is none: bytes_per_element below 1 is refused as well, before anything is divided.",
+    replace=("min(batch, n, bytes_per_element) < 1:", "min(batch, n) < 1:"),
+)
+def takes_elements_of_no_bytes(): ...
+
+
 # ── idle_and_decisive
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1753,3 +1829,26 @@ def a_decisive_token_with_weight(): ...
     replace=("if not q.any():", "if False:"),
 )
 def takes_any_query(): ...
+
+
+@mistake(
+    "idle_and_decisive",
+    hint="Your idle key is the same whatever the other keys are. Which score is large enough depends on theirs: "
+    "compare with the log of the sum of their exponentials.",
+    replace=(
+        "return unit * (level + math.log(99)), output,",
+        "return 100 * q, output,",
+    ),
+    shows=part(0, ignores("k")),
+)
+def an_idle_key_that_knows_no_others(): ...
+
+
+@mistake(
+    "idle_and_decisive",
+    hint="Your decisive key is the same whatever the other keys are. Which score is small enough depends on theirs: "
+    "compare with the log of the sum of their exponentials.",
+    replace=("unit * (level + math.log(weight / (1 - weight)))", "-100 * q"),
+    shows=part(2, ignores("k")),
+)
+def a_decisive_key_that_knows_no_others(): ...

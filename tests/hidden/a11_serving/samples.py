@@ -230,7 +230,14 @@ def flash_without_correction(q, keys, values, table, length):
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("batched_step", deserves=("one_text_after_the_other", "takes_negative_ids"))
+@sample(
+    "batched_step",
+    deserves=(
+        "one_text_after_the_other",
+        "looks_at_ids_text_by_text",
+        "takes_negative_ids",
+    ),
+)
 def loop_over_requests(params, chunks, cache, config):
     out = []
     for seq, toks in chunks:

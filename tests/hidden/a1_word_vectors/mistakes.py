@@ -100,8 +100,7 @@ def flattens_the_ids(): ...
 
 @mistake(
     "one_hot",
-    hint="The id −1 becomes the last word in your answer, as an index of −1 takes the last row. It "
-    "is no word: refuse it.",
+    hint="The id −1 is no word, although an index of −1 takes the last row: refuse it.",
     replace=[
         ("ids[(ids < 0) | (ids >= vocab_size)]", "ids[ids >= vocab_size]"),
         ("ids[..., None]", "ids[..., None] % vocab_size"),
@@ -132,7 +131,7 @@ def indexes_with_the_id_v(): ...
 
 @mistake(
     "one_hot",
-    hint="The row of an unknown id is all zeros in your answer. Should that pass unnoticed?",
+    hint="An unknown id gets a row in your answer. Should that pass unnoticed?",
     replace=("if len(outside) > 0:", "if False:"),
 )
 def unknown_ids_become_zeros(): ...
@@ -493,8 +492,8 @@ def forgets_the_excluded_when_counting(): ...
 
 @mistake(
     "nearest",
-    hint="When fewer than k words are left you return fewer, and nobody is told. The docstring "
-    "asks for a ValueError.",
+    hint="When fewer than k words are left you answer all the same, and nobody is told. "
+    "The docstring asks for a ValueError.",
     replace=(
         "if not 1 <= k <= left:",
         """
@@ -1949,7 +1948,7 @@ def negative_ids_pick_the_last_rows(): ...
 
 @mistake(
     "embed",
-    hint="An id above the table becomes the last token in your answer, and nobody is told.",
+    hint="An id above the table becomes a token in your answer, and nobody is told.",
     replace=[
         ("if len(outside) > 0:", "if False:"),
         ("table[ids]", "table[ids.clamp(0, table.shape[0] - 1)]"),

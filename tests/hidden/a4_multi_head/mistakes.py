@@ -97,8 +97,7 @@ def reads_memory_with_fixed_strides(): ...
 
 @mistake(
     "split_heads",
-    hint="Columns that do not divide into the heads are dropped silently. The docstring asks for "
-    "a ValueError.",
+    hint="Columns that do not divide into the heads pass silently. The docstring asks for a ValueError.",
     replace=[
         ("if num_heads < 1 or width % num_heads:", "if False:"),
         ("width // num_heads", "width // max(num_heads, 1)"),
@@ -385,7 +384,7 @@ def forgets_to_split(): ...
 
 @mistake(
     "fused_qkv",
-    hint="Columns that do not divide are cut off silently. The docstring asks for a ValueError.",
+    hint="Columns that do not divide pass silently. The docstring asks for a ValueError.",
     replace=[
         ("if num_heads < 1 or columns % (3 * num_heads):", "if False:"),
         ("x @ w_qkv", "x @ w_qkv[:, : columns // (3 * num_heads) * 3 * num_heads]"),
@@ -2022,7 +2021,7 @@ def looks_at_one_product(): ...
 
 @mistake(
     "crossover_length",
-    hint="Only 0 is refused: a negative width gets a negative length.",
+    hint="Only 0 is refused: a negative width gets an answer.",
     replace=("if d_model < 1:", "if d_model == 0:"),
 )
 def accepts_a_negative_width(): ...

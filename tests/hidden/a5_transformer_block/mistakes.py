@@ -1388,8 +1388,8 @@ def mlp_returns_float32(): ...
 
 @mistake(
     "mlp",
-    hint='An unknown name falls through to GELU. Only "relu" and "gelu" mean something: '
-    "refuse the rest.",
+    hint="An unknown name gets an activation all the same. "
+    'Only "relu" and "gelu" mean something: refuse the rest.',
     replace=('elif activation == "gelu":', "elif True:"),
 )
 def mlp_takes_any_activation(): ...

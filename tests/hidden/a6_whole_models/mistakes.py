@@ -514,8 +514,8 @@ def computes_one_position_after_the_other(): ...
 
 @mistake(
     "decoder_lm",
-    hint="A text that is too long is cut silently. Here it is a ValueError; cropping is the "
-    "business of generate.",
+    hint="A text that is too long gets an answer. Here it is a ValueError; "
+    "cropping is the business of generate.",
     replace=(
         "n = ids.shape[1]",
         """
@@ -741,8 +741,7 @@ def answers_half_precision_in_float32(): ...
 
 @mistake(
     "lm_loss",
-    hint="Logits and ids that do not belong together are cut to fit. The docstring asks for "
-    "a ValueError.",
+    hint="Logits and ids that do not belong together get a loss. The docstring asks for a ValueError.",
     replace=(
         "if logits.shape[:2] != ids.shape:",
         """
@@ -2300,7 +2299,7 @@ def turns_pixels_into_floats(): ...
 
 @mistake(
     "patchify",
-    hint="What does not fit into patches is dropped silently. The docstring asks for a ValueError.",
+    hint="What does not fit into patches passes silently. The docstring asks for a ValueError.",
     replace=(
         "batch, channels, height, width = images.shape",
         """
@@ -3211,7 +3210,8 @@ def leaves_the_sinusoids_in_float32(): ...
 
 @mistake(
     "shift_right",
-    hint="Targets without a column get a column of start tokens. The docstring asks for a ValueError.",
+    hint="Targets without a column get an answer, and there is nothing to shift. "
+    "The docstring asks for a ValueError.",
     replace=[
         ("if targets.shape[1] < 1:", "if False:"),
         (

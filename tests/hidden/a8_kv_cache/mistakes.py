@@ -117,8 +117,7 @@ class LeavesTheChunkOut(_Slots):
 
 @mistake(
     "KVCache",
-    hint="A full cache drops tokens without a word, and the text goes on, wrong. The contract "
-    "asks for a ValueError.",
+    hint="A full cache takes further tokens without a word. The contract asks for a ValueError.",
 )
 class DropsWhatDoesNotFit(_Slots):
     def append(self, layer, k, v):
@@ -353,7 +352,7 @@ class JoinsAlongTheHeads(_Lists):
 
 @mistake(
     "KVCache",
-    hint="A chunk of another batch or head count is broadcast into the cache without a word: "
+    hint="A chunk of another batch or head count is taken without a word, or torch complains: "
     "compare the shapes first.",
 )
 class TakesAnyShape(_Slots):
@@ -886,7 +885,7 @@ def takes_any_id(): ...
 
 @mistake(
     "decode_step",
-    hint="Positions beyond the table are moved to its last row. The contract asks for ValueError.",
+    hint="Positions beyond the table get a row all the same. The contract asks for a ValueError.",
     replace=(
         """
 if "positions" in params and positions.max() >= len(params["positions"]):
@@ -1053,8 +1052,8 @@ def leaves_the_last_token_for_later(): ...
 
 @mistake(
     "prefill",
-    hint="Somebody else's text is thrown away without a word. A cache in use is the caller's "
-    "error: ValueError.",
+    hint="A cache with somebody else's text in it is the caller's error, and "
+    "yours goes on without a word: raise a ValueError.",
     replace=(
         'raise ValueError(f"the cache already holds {cache.length} tokens: reset it, or '
         'use a new one")',

@@ -1406,7 +1406,7 @@ def refuses_the_shortest_text(): ...
 
 @mistake(
     "sample_windows",
-    hint="A text that is too short should be refused, not filled up.",
+    hint="A text that is too short gets windows all the same. It should be refused.",
     replace=(
         "if batch < 1 or length < 1 or len(ids) < length + 1:",
         """
@@ -2486,7 +2486,7 @@ def wants_room_for_the_last_token(): ...
 
 @mistake(
     "sample",
-    hint="A text that does not fit is refused, not cut.",
+    hint="A text that does not fit gets an answer. It should be refused, not cut.",
     replace=(
         "if n + num_new - 1 > config.context_length:",
         """
@@ -2996,8 +2996,7 @@ def looks_for_one_name_of_one_block_more(): ...
 
 @mistake(
     "from_gpt2",
-    hint="A file with more positions than the config says is cut to their number. It is of another "
-    "model: ValueError.",
+    hint="A file with more positions than the config says is taken. It is of another model: ValueError.",
     replace=(
         "tensor = state_dict.get(prefix + name)",
         """
