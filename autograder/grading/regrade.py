@@ -8,7 +8,7 @@ import dataclasses
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder.basics.errors import KitError
@@ -56,12 +56,14 @@ class Comparison:
         same: how many students keep their mark.
         untried: students whom this run did not grade; while there are any, no result is applied.
         suites: hash of a suite → how many of the results that count came from it.
+        obstacles: why a student was not graded, where that is known.
     """
 
     moves: tuple[Move, ...]
     same: int
     untried: tuple[str, ...]
     suites: Mapping[str, int]
+    obstacles: Mapping[str, str] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
         """The lines for the person: suites, then whose mark moves, by how much and why."""
@@ -73,7 +75,9 @@ class Comparison:
         for move in self.moves:
             yield f"{move.student} {move.change}: {'; '.join(move.reasons)}"
         for student in self.untried:
-            yield f"{student}: not graded by this run"
+            obstacle = self.obstacles.get(student)
+            reason = f": {obstacle}" if obstacle else ""
+            yield f"{student}: not graded by this run{reason}"
         yield f"marks that move: {len(self.moves)}, that stay: {self.same}"
 
 
@@ -93,16 +97,20 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     summary = grade_command(dataclasses.replace(request, results=side), watcher)
     students = {result.student for result in summary.results}
     students |= {problem.student for problem in summary.problems}
-    untried = tuple(
-        [problem.student for problem in summary.problems if problem.untried]
-    )
+    obstacles = {
+        problem.student: problem.problem
+        for problem in summary.problems
+        if problem.untried
+    }
     timing = read_timing(side, name, watcher.warn)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
     counting, regraded = (
         {result.student: result for result in read_results(folder, name, watcher.warn)}
         for folder in (request.results, side)
     )
-    return compare_results(students, counting, regraded, problems, untried)
+    return compare_results(
+        students, counting, regraded, problems | obstacles, tuple(obstacles)
+    )
 
 
 def compare_results(
@@ -115,7 +123,7 @@ def compare_results(
     """The changes for these students, of results that count and new ones.
 
     Args:
-        problems: why a student has no new result.
+        problems: why a student has no new result, also of those who were not graded again.
         untried: students who were not graded again.
     """
     moves = []
@@ -132,7 +140,10 @@ def compare_results(
         ]
     )
     same = len(students) - len(untried) - len(moves)
-    return Comparison(tuple(moves), same, tuple(untried), suites)
+    obstacles = {
+        student: problems[student] for student in untried if problems.get(student)
+    }
+    return Comparison(tuple(moves), same, tuple(untried), suites, obstacles)
 
 
 def apply_regrade(request: GradeRequest) -> None:

@@ -124,5 +124,5 @@ def test_who_was_not_tried_has_no_change(
     students, counting, regraded, told, untried = compared
     assert asked[0].results == regrade_module.side_folder(tmp_path)
     assert students == {"ada", "bob", "cyd"}
-    assert (counting, regraded, told) == ({}, {}, {})
+    assert (counting, regraded, told) == ({}, {}, {"bob": "no disk"})
     assert untried == ("bob",)

@@ -192,12 +192,15 @@ def test_a_comparison_counts_moves_suites_and_who_was_not_tried() -> None:
         "dan": scored("dan", 2.0),
     }
     students = ["dan", "cyd", "bob", "ada"]
-    comparison = compare_results(students, counting, regraded, {}, ("cyd",))
+    comparison = compare_results(
+        students, counting, regraded, {"cyd": "no disk"}, ("cyd",)
+    )
     assert [(move.student, move.change) for move in comparison.moves] == [
         ("ada", "1 → 3 of 4 (+2)"),
         ("dan", "none → 2 of 4"),
     ]
     assert (comparison.same, comparison.untried) == (1, ("cyd",))
+    assert "cyd: not graded by this run: no disk" in list(comparison.lines())
     assert comparison.suites == {"old": 3}
     gone = compare_results(["ada"], counting, {}, {"ada": "it is empty"})
     assert [(move.change, move.reasons) for move in gone.moves] == [
