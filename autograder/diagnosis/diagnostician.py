@@ -271,7 +271,10 @@ class Diagnostician:
                 continue
             failed_alone = _failed_tests(adjust_verdicts(record.runs(runs)))
             price = price_mistake(failed_alone, points, mistake.keeps)
-            tests = price.tests | fit.explained
+            tests = price.tests
+            if len(fit.mistakes) == 1:
+                # what only several at once fail is charged beside their prices
+                tests |= fit.explained
             if "value" in explained_ways:
                 # A refusal that is withheld since no value is right is an effect of the mistake
                 # that made the values wrong.

@@ -249,6 +249,22 @@ def test_each_of_two_mistakes_is_told_beside_the_tests_that_it_fails_by_itself()
     }
 
 
+def test_a_test_that_only_two_mistakes_together_fail_is_charged_beside_their_prices() -> (
+    None
+):
+    """By themselves they lose 4.5 (half of 9) and 2 points; together 8, and not 6.5."""
+    known: dict[str, Answers] = {
+        "inverted": {"rows": INVERTED, "half": INVERTED.half()},
+        "unscaled": {"half": UNSCALED["half"]},
+    }
+    both = three_times(MISTAKES["inverted"])
+    found = name(both, {**known, "inverted and unscaled": both})
+    assert found.first is not None
+    assert {found.first.mistake, *[slip.mistake for slip in found.slips]} == set(known)
+    assert [price.points for price in found.prices] == [4.5, 2.0]
+    assert points_lost(["rows", "half", "cost"], POINTS, found.prices) == 8.0
+
+
 def test_two_mistakes_without_a_test_in_common_are_named_where_they_fail_all_that_failed() -> (
     None
 ):
