@@ -17,6 +17,7 @@ from autograder.basics.errors import BadSuite
 from autograder.course import Assignment, Limits
 from autograder.grading import extras as extras_module
 from autograder.grading.extras import (
+    EXTRAS,
     _is_installed,
     _uses_torch,
     find_extras,
@@ -113,6 +114,24 @@ def test_parts_of_torch_come_with_torch_alone(find: Find) -> None:
     notebook = "triton matplotlib torch.optim."
     assert find(notebook, with_torch=False) == ("matplotlib",)
     assert find(notebook) == ("dynamo", "matplotlib", "torch", "triton")
+
+
+def test_where_everything_is_loaded_anyway_no_more_notebooks_are_read(
+    find: Find, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    read_handed_in = vars(extras_module)["read_handed_in"]
+
+    def read_and_note(path: Path, limit: int) -> bytes:
+        read.append(path.name)
+        content: bytes = read_handed_in(path, limit)
+        return content
+
+    monkeypatch.setattr(extras_module, "read_handed_in", read_and_note)
+    all_but_one = {"given": "triton torch.optim. y.backward(g)"}
+    # a generator reads one notebook ahead of what is looked at
+    assert len(find("matplotlib", "", "", cells=all_but_one)) == len(EXTRAS)
+    assert read == ["0.ipynb", "1.ipynb"]
 
 
 def test_torch_is_used_by_code_and_not_by_text(tmp_path: Path) -> None:

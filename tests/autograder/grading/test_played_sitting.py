@@ -113,7 +113,8 @@ def test_a_question_is_scored_by_its_runs_its_mistakes_and_its_flags(
         client: str, sitting: Any, question: str, runs: Any, stand_in_runs: Any, *_: Any
     ) -> tuple[str, ...]:
         replayed.append((question, runs, stand_in_runs))
-        return ("with its own values",) if question == "wrong" else ()
+        with grader.sitting.watch.stage("run"):  # workers of the replay
+            return ("with its own values",) if question == "wrong" else ()
 
     monkeypatch.setattr(grader, "diagnose", diagnose)
     monkeypatch.setattr(grader, "_question_result", lambda *parts: parts)

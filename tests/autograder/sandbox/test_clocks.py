@@ -190,7 +190,8 @@ def test_where_the_kernel_tells_nothing_waiting_is_computing() -> None:
 def test_a_pause_of_the_grader_is_nobodys_sleep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clocks, ticks = ToldClocks(), iter([0.0, 0.25, 10.0, 200.0])
+    """A tick of a tenth of a second that takes 1.1 s is just none."""
+    clocks, ticks = ToldClocks(), iter([0.0, 0.25, 10.0, 200.0, 0.0, 1.1, 0.0, 1.11])
 
     class Nothing:
         def poll(self, milliseconds: float) -> list[Any]:
@@ -201,7 +202,11 @@ def test_a_pause_of_the_grader_is_nobodys_sleep(
     for _ in range(2):
         assert not clocks.wait(Nothing())  # type: ignore[arg-type]
     assert clocks.count() == WorkerTime(processor=3.0, asleep=0.0, in_all=0.25)
+    for in_all in (1.1, 0.0):
+        assert not clocks.wait(Nothing())  # type: ignore[arg-type]
+        assert clocks.count().in_all == in_all
     clocks.close()
+    clocks.close()  # what is closed already may be another's descriptor by now
 
 
 def test_a_worker_that_is_stopped_does_not_sleep() -> None:

@@ -235,6 +235,13 @@ def test_questions_and_their_size_are_bounded(
     )
 
 
+@pytest.mark.parametrize(("megabytes", "is_answered"), [(15, True), (17, False)])
+def test_a_question_may_have_16_megabytes(megabytes: int, is_answered: bool) -> None:
+    answers = StandIns({"length": len}, Limits())
+    numbers = torch.zeros(megabytes << 20, dtype=torch.uint8)
+    assert ("value" in ask(answers, {"name": "length"}, numbers)) is is_answered
+
+
 def test_answers_share_the_time_of_four_calls() -> None:
     answers = StandIns({"spin": spin}, Limits(call_seconds=0.025))
     assert "refused" in ask(answers, {"name": "spin"})
