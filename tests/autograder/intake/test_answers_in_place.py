@@ -83,6 +83,17 @@ def test_without_a_prompt_the_cells_in_its_place_are_the_answer() -> None:
     assert match.notices == ()
 
 
+def test_a_prompt_without_a_word_is_no_cells() -> None:
+    blank = ReleaseCell("written_why", "written", "why", " \n", "markdown")
+    cells = [
+        text("Mine, and before the part."),
+        text("# The first part"),
+        text("Mine, and in its place."),
+    ]
+    (answer,) = matched([PART, blank], cells).answers
+    assert answer.text == "Mine, and in its place."
+
+
 def test_before_the_first_cell_of_the_release_there_is_no_cell_of_the_end() -> None:
     """The answer was to stand first: what a student wrote at the end stands elsewhere."""
     match = matched([WHY, END], [text("# The end"), text("Mine, and last.")])

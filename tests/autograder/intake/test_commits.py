@@ -87,6 +87,13 @@ def test_a_clone_without_objects_of_its_own_borrows_nothing(
     assert times.last_commit(other, "a.ipynb") == (None, "")
 
 
+def test_settings_of_git_in_the_environment_are_not_for_clones(
+    times: CommitTimes, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_OBJECT_DIRECTORY", str(tmp_path / "nothing"))
+    assert times.last_commit(clone, "a.ipynb") == (NOON, "")
+
+
 def test_a_git_that_answers_no_text_tells_no_time(
     times: CommitTimes, clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

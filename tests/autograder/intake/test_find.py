@@ -51,6 +51,16 @@ def test_the_default_is_the_submitted_folder(
     ]
 
 
+def test_a_students_folder_of_another_assignment_is_a_folder_of_notebooks(
+    course: Course, assignment: Assignment
+) -> None:
+    put(course.root / "submitted/student-001/m2/m2.ipynb")
+    named = course.root / "submitted/student-001/m2"
+    assert found(course, assignment, named) == [
+        ("m2", "submitted/student-001/m2/m2.ipynb")
+    ]
+
+
 def test_programs_of_the_release_beside_a_notebook_are_no_submissions(
     course: Course, assignment: Assignment
 ) -> None:

@@ -69,6 +69,36 @@ def test_an_untroubled_notebook_runs_given_and_question_cells_only(read: Read) -
     assert submission.written == (Answer("written_why", WRITTEN, blank=True),)
 
 
+def test_every_cell_of_the_file_has_the_id_of_the_released_cell_that_it_is(
+    read: Read,
+) -> None:
+    """Of two copies of a locked cell the one that counts; a stub that another cell answers has
+    none.
+    """
+    cells = sheet(ANSWERS)
+    cells.insert(AT["imports"] + 1, given("imports", IMPORTS))
+    cells.insert(0, code("mine = 1"))
+    cells.append(question("double", STUBS["double"]))
+    ids_of_file = [cell.id for cell in read(cells).handed_in]
+    assert ids_of_file == [
+        "",
+        "",
+        "given_imports",
+        "",
+        "",
+        "double",
+        "check_double",
+        "given_library",
+        "triple",
+        "check_triple",
+        "Counter",
+        "check_Counter",
+        "demo_plot",
+        "written_why",
+        "",
+    ]
+
+
 def test_own_cells_run_in_their_place(read: Read) -> None:
     cells = sheet(ANSWERS)
     cells.insert(AT["double"] + 1, code("helper = 1"))
