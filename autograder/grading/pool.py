@@ -142,7 +142,8 @@ class Pool(Generic[Job]):
         for source in wait(sources, timeout):
             if isinstance(source, Connection):
                 yield from self._read_answer(source)
-            elif self._arrivals:
+            else:
+                assert self._arrivals is not None  # it is the only other source
                 self._waiting.append(len(self._jobs))
                 self._jobs.append(self._arrivals.receive())
 

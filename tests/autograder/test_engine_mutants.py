@@ -122,13 +122,15 @@ def test_a_difference_that_is_turned_round_in_a_distance_is_no_mutant(
 ) -> None:
     room = tmp_path / "room"
     room.mkdir()
-    text = "def apart(a, b):\n    return abs(a - b) > a - b\n"
+    text = "def apart(a, b):\n    return abs(a - b) > a - b or (a - b).abs()\n"
     (room / "pairs.py").write_text(text, encoding="utf-8")
     mutants = programs.engine_mutations.sample_mutants(tmp_path, "room", None, 1)
     edited = [ast.unparse(ast.parse(mutant.source)) for mutant in mutants]
-    assert "def apart(a, b):\n    return abs(a - b) > b - a" in edited
-    assert "def apart(a, b):\n    return abs(a + b) > a - b" in edited
-    assert "def apart(a, b):\n    return abs(b - a) > a - b" not in edited
+    head = "def apart(a, b):\n    return"
+    assert f"{head} abs(a - b) > b - a or (a - b).abs()" in edited
+    assert f"{head} abs(a + b) > a - b or (a - b).abs()" in edited
+    assert f"{head} abs(b - a) > a - b or (a - b).abs()" not in edited
+    assert f"{head} abs(a - b) > a - b or (b - a).abs()" not in edited
 
 
 def test_what_python_does_not_compile_is_no_mutant(

@@ -207,9 +207,9 @@ def _engine_mutations(node: ast.AST, parents: Parents) -> Mutations:
 
 def _is_same_distance(part: ast.AST, new: str, parent: ast.AST | None) -> bool:
     """Whether a mutation turns a difference round of which `abs` takes the sign away."""
-    if not isinstance(parent, ast.Call) or ast.unparse(parent.func) != "abs":
-        return False
-    if not isinstance(part, ast.BinOp):
+    is_argument = isinstance(parent, ast.Call) and ast.unparse(parent.func) == "abs"
+    is_tensor = isinstance(parent, ast.Attribute) and parent.attr == "abs"
+    if not isinstance(part, ast.BinOp) or not (is_argument or is_tensor):
         return False
     turned = ast.BinOp(part.right, part.op, part.left)
     mutant = ast.parse(new, mode="eval")

@@ -16,6 +16,7 @@ from autograder.course import Assignment, Course
 from autograder.grading import bench as bench_module
 from autograder.grading import grader as grader_module
 from autograder.grading.bench import Bench, start_bench
+from autograder.sandbox.host_process import ReleasedCode
 
 
 class PlayedHost:
@@ -39,6 +40,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> Any:
         course: Course, isolation: str, clients: int, extras: Any, code: Any
     ) -> PlayedHost:
         events.all.append(("launch", isolation, clients, extras))
+        events.code = code
         events.hosts.append(PlayedHost("landlock", clients, extras))
         return events.hosts[-1]  # type: ignore[no-any-return]
 
@@ -52,7 +54,11 @@ def events(monkeypatch: pytest.MonkeyPatch) -> Any:
             if events.fault is not None:
                 raise events.fault
 
-    release = SimpleNamespace(cells=(), companions={})
+    cells = [
+        SimpleNamespace(id=f"the {role}", source=f"# {role}", role=role)
+        for role in ("given", "question", "check", "text")
+    ]
+    release = SimpleNamespace(cells=cells, companions={"p.py": "x = 1"})
     for name, play in {
         "launch_host": launch,
         "prove_host": prove,
@@ -84,6 +90,8 @@ def test_hosts_are_proven_while_the_grader_is_there_already(
         ("prove", "auto"),
     ]
     assert gc.isenabled()
+    # of the course a host is told nothing else
+    assert events.code == ReleasedCode({"the given": "# given"}, {"p.py": "x = 1"})
 
 
 def test_a_suite_that_needs_no_torch_loads_none(events: Any, tmp_path: Path) -> None:

@@ -65,3 +65,13 @@ def test_a_link_does_not_travel_nor_a_large_file(tmp_path: Path) -> None:
         packed(tmp_path / "s1.ipynb")
     with pytest.raises(UnreadableSubmission, match=r"key\.ipynb: "):
         packed(tmp_path / "key.ipynb")
+
+
+def test_a_file_behind_a_link_or_without_a_file_does_not_travel(tmp_path: Path) -> None:
+    write_notebooks(tmp_path / "key", "small.ipynb")
+    (tmp_path / "s1").mkdir()
+    (tmp_path / "s1/small").symlink_to(tmp_path / "key")
+    with pytest.raises(UnreadableSubmission, match=r"^small: is a link"):
+        packed(tmp_path / "s1/small/small.ipynb")
+    with pytest.raises(UnreadableSubmission, match=r"^gone\.ipynb: there is no such"):
+        packed(tmp_path / "gone.ipynb")

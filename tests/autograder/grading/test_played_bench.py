@@ -215,7 +215,7 @@ def test_a_mistake_that_is_learned_is_named_from_then_on() -> None:
 # on a GPU
 
 LAUNCH = Launch(1, 1, 0, 4, {}, {}, (), ())
-TESTS = tuple(SuiteTest(f"test_{name}", 1.0, "") for name in "abcd")
+TESTS = tuple(SuiteTest(f"test_{name}", 1.0, "") for name in "abcde")
 QUESTION = SuiteQuestion("kernel", TESTS, (), ())
 
 
@@ -322,7 +322,10 @@ def test_after_two_hangs_the_question_has_no_more_time_on_the_gpu(
 ) -> None:
     hang = StudentTimeout("it hangs")
     runs = {test.name: run_of(test.name) for test in TESTS}
+    runs["test_e"] = run_of("test_e", launch=None)
     judged = on_gpu(runs, {"test_a": hang, "test_c": hang})
+    # what launches nothing needs no GPU
+    assert judged["test_e"].verdict.outcome == "passed"
     assert on_gpu.tried == ["test_a", "test_b", "test_c"]  # type: ignore[attr-defined]
     last = judged["test_d"].verdict
     assert (last.outcome, last.message) == (

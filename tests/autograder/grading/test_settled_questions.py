@@ -76,6 +76,15 @@ def settled(
     return settle_questions(any_sitting, first, QUESTIONS, reference)
 
 
+def test_a_pass_that_does_not_count_runs_with_stand_ins_too() -> None:
+    """Test a asks for an error, and a function that always raises one gives it."""
+    sitting = PlayedSitting({"attention": runs(a=True, b=True)})
+    refusing = run("a", passed=True, refusing=frozenset({"attention"}))
+    first = {"a": refusing, "b": run("b", passed=False)}
+    result = settled(sitting, softmax=runs(a=False, b=True), attention=first)
+    assert list(result["attention"].stand_in_runs) == ["a", "b"]
+
+
 def test_a_test_that_passes_with_stand_ins_is_carried() -> None:
     sitting = PlayedSitting({"attention": runs(a=True, b=False)})
     result = settled(

@@ -164,6 +164,7 @@ def test_new_results_replace_old_ones_which_go_to_the_history(
         Graded("bob", problem="no notebook"),
         Graded("cyd", result("cyd")),
     )
+    write_result(side, result(assignment="m2"))
     apply_regrade(request_of)
     ada = read_result(folder, "m1", "ada")
     assert ada is not None
@@ -177,6 +178,7 @@ def test_new_results_replace_old_ones_which_go_to_the_history(
     assert entries["bob"].problem == "no notebook"
     assert not (side / "m1").exists()
     assert not (side / "m1.timing.json").exists()
+    assert read_result(side, "m2", "ada") is not None  # another assignment's regrade
 
 
 def test_a_new_result_that_is_the_old_one_stays_without_a_copy(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import runpy
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
@@ -16,7 +18,7 @@ import pytest
 
 from autograder.basics.errors import KitError
 from autograder.diagnosis.diagnostician import NamedMistakes
-from autograder.grading import extras
+from autograder.grading import extras, station_program
 from autograder.grading.extras import needs_torch
 from autograder.grading.grader import AssignmentGrader
 from autograder.grading.packed_submission import PackedSubmission
@@ -166,6 +168,15 @@ def test_a_program_that_ends_before_its_answer_did_not_start(
         MachineFault, match=r"^its graders did not start \(status 3\); the"
     ):
         start(lambda line: None)
+
+
+def test_the_program_takes_the_number_of_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = station_program.__file__
+    monkeypatch.setattr(sys, "argv", [path])
+    with pytest.raises(IndexError):
+        runpy.run_path(path, run_name="__main__")
 
 
 # which suites need torch
