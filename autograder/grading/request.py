@@ -150,7 +150,6 @@ class Progress(Watcher):
         )
         self._task = self._bar.add_task("grading", total=total, last="")
         self._bar.start()
-        self._bar.refresh()
 
     def step(self, graded: Graded) -> None:
         """Count one submission, and show its student and score."""

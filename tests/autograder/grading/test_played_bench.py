@@ -245,7 +245,13 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, TestRun]]
             _machine_fault=None,
         )
         sitting._on_device = device_sitting  # type: ignore[assignment]
-        monkeypatch.setattr(Sitting, "run", lambda *_, **__: dict(runs))
+
+        def run_in_interpreter(*_: object, **options: bool) -> dict[str, TestRun]:
+            # its calls say which tests launched, and its worker stays for the device's turn
+            assert options == {"keep_worker": True, "keep_calls": True}
+            return dict(runs)
+
+        monkeypatch.setattr(Sitting, "run", run_in_interpreter)
         monkeypatch.setattr(Sitting, "close", closing(closed, "interpreter"))
         monkeypatch.setattr(sitting, "_prepare_student", lambda *_: None)
         tried: list[str] = []

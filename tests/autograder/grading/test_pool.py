@@ -5,67 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
-from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
 import pytest
+from played_pool import PlayedBench, PlayedClient, first_time, run
 
-from autograder.basics.errors import HostFailed, KitError, WorkerKilled
+from autograder.basics.errors import HostFailed, WorkerKilled
 from autograder.grading.pool import FinishedJob, Pool
 
 ONCE_MORE = ", and so it was when it was tried once more"
-
-
-class PlayedClient:
-    def __init__(self, slot: int) -> None:
-        self.slot = slot
-        self.ended = 0
-        self.fault: HostFailed | None = None
-
-    def end_workers(self) -> None:
-        self.ended += 1
-        if self.fault is not None:
-            raise self.fault
-
-
-class PlayedBench:
-    """So many clients; `renewals` counts the new hosts, and `refusal` says why there is none."""
-
-    def __init__(self, clients: int) -> None:
-        self.clients = [PlayedClient(slot) for slot in range(clients)]
-        self.renewals = 0
-        self.refusal = ""
-
-    def renew_hosts(self) -> None:
-        self.renewals += 1
-        if self.refusal:
-            raise KitError(self.refusal)
-        for client in self.clients:
-            client.fault = None
-
-
-Work = Callable[[PlayedClient, str], bytes]
-
-
-def run(
-    bench: PlayedBench, jobs: list[str], work: Work, **options: Any
-) -> dict[str, FinishedJob[str]]:
-    """The finished jobs by job; each comes once."""
-    pool: Any = Pool(bench, jobs, work, **options)  # type: ignore[arg-type]
-    finished = list(pool.run())
-    assert len(finished) == len({job.job for job in finished})
-    return {job.job: job for job in finished}
-
-
-def first_time(path: Path) -> bool:
-    """Whether nobody was here before; processes share the answer by a file."""
-    try:
-        path.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
 
 
 def test_each_job_has_its_answer() -> None:
@@ -355,48 +304,3 @@ def test_who_debugs_sees_where_a_grader_failed(
     pool: Any = Pool(PlayedBench(1), ["a"], work)  # type: ignore[arg-type]
     assert pool._do(PlayedClient(0), "a") == b"-the grader failed with ValueError: a"
     assert ("Traceback" in capsys.readouterr().err) == debug
-
-
-class Arriving:
-    """Jobs that come over a pipe."""
-
-    def __init__(self) -> None:
-        self.receiver, self.sender = Pipe(duplex=False)
-
-    def fileno(self) -> int:
-        return self.receiver.fileno()
-
-    def receive(self) -> str:
-        job: str = self.receiver.recv()
-        return job
-
-
-def test_jobs_that_come_later_are_done_too() -> None:
-    arriving = Arriving()
-
-    def work(client: PlayedClient, job: str) -> bytes:
-        return job.upper().encode()
-
-    bench = PlayedBench(1)
-    pool: Any = Pool(bench, ["a"], work, arrivals=arriving)  # type: ignore[arg-type]
-    running = pool.run()
-    assert next(running) == FinishedJob("a", b"A")
-    for job in ("b", "c"):
-        arriving.sender.send(job)
-        assert next(running) == FinishedJob(job, job.upper().encode())
-    running.close()
-    assert bench.clients[0].ended == 0  # the process of the first job did all
-
-
-def test_without_another_host_no_more_jobs_are_taken() -> None:
-    arriving = Arriving()
-
-    def work(client: PlayedClient, job: str) -> bytes:
-        raise HostFailed("the host is gone")
-
-    bench = PlayedBench(1)
-    bench.refusal = "no walls stand"
-    arriving.sender.send("a")
-    finished = run(bench, [], work, arrivals=arriving)
-    words = "the sandbox host failed, and no other can be had: no walls stand"
-    assert finished == {"a": FinishedJob("a", fault=words)}
