@@ -5,8 +5,11 @@
   can undo each other, and a function that raises an error shows nothing else. A test sees a mistake
   where its message is another one than without the mistake.
 * Where all of them are named, they cost no more than their sum, and the points of tests that only
-  all together fail. Two changes may also meet and make a third mistake, which has a price of its
-  own, or one that nobody knows, which costs its tests: no sum is a bound there.
+  all together fail. Two changes may also meet and make one that nobody knows, which costs its
+  tests: no sum is a bound there.
+
+Where two meet and make a third known mistake, it has a price of its own, and neither law says
+anything.
 
 A mistake that answers differently each time is not named where it stands alone, and has no price to
 compare with.
@@ -129,6 +132,8 @@ def broken_laws(
     is_known = together.named == alone.keys()
     if is_known and together.points > most + _ROUNDING:
         yield f"together they lose {together.points:g} points, and by themselves {most:g}"
+    if together.named and together.named.isdisjoint(alone):
+        return  # together they are a third mistake, with a price of its own
     for name, loss in alone.items():
         others = [other for other in alone if other != name]
         seen = _points_that_show(together, loss, [alone[other] for other in others])

@@ -56,6 +56,7 @@ def loss(points: float, *failed: str, named: str = "slip check") -> Loss:
                 "together they lose 3 points, and slip by itself 4, of which tests see 4",
             ],
         ),
+        (loss(3.0, *TESTS, named="third"), []),  # the third mistake's own price
         (loss(3.0, "costs"), []),  # they undo each other: only tests worth 3 fail
     ],
 )
