@@ -14,13 +14,14 @@ _KIT = Path(__file__).resolve().parents[1]
 _KITS_CODE = "the kit's code"
 _LIBRARIES = ("torch", "numpy", "triton", "safetensors")
 CONTRACTS_FILE = "contracts.py"
-_GIVE_NO_POINTS = ("samples.py", CONTRACTS_FILE)
-"""Files that measure diagnosis, and that say where `autograder hunt` looks."""
+EXAMPLES_FILE = "examples.py"
+_GIVE_NO_POINTS = ("samples.py", CONTRACTS_FILE, EXAMPLES_FILE)
+"""Files that measure diagnosis, and that say where `autograder hunt` and examples look."""
 
 
 def suite_sha256(folder: Path) -> str:
-    """The hash of every Python file of a suite but samples and contracts: a result with another
-    hash is stale.
+    """The hash of every Python file of a suite but samples, contracts and examples: a result
+    with another hash is stale.
     """
     return files_sha256(folder, "**/*.py", without=_GIVE_NO_POINTS)
 

@@ -2,8 +2,8 @@
 
 The call of a failed test is made smaller as long as the answer differs from the right one in the
 same way. Where the call cannot be made again (it is a method, or has objects among its arguments),
-calls that the question's contract allows are tried. The search is bounded by counts and not by
-time, so the same submission gets the same example.
+scripts that the suite writes for students, or that the question's contract allows, are tried. The
+search is bounded by counts and not by time, so the same submission gets the same example.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from autograder.basics.errors import BadSuite, StudentError
+from autograder.basics.errors import StudentError
 from autograder.basics.safe_text import clean, one_line
 from autograder.course import Limits
+from autograder.diagnosis.example_scripts import PlannedScript, ScriptPlanner
 from autograder.diagnosis.example_texts import EASY_CALL, write_example
 from autograder.diagnosis.script_judge import ROUNDINGS, AnswerDifference, ScriptJudge
-from autograder.diagnosis.script_play import KeyPlayer, StudentPlayer
+from autograder.diagnosis.script_play import StudentPlayer
 from autograder.diagnosis.shrinking import Shrunk, shrink
 from autograder.diagnosis.suite_inputs import is_of_suite, script_fingerprints
 from autograder.records.model import SmallExample
@@ -31,30 +31,13 @@ from autograder.sandbox.student import Student
 from autograder.sitting.agreement import find_departures
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import TestRun
-from autograder.suite.calls import Call, CallLog, size_in_bytes
-from autograder.suite.contracts import Contract, deal_scripts, load_contracts
-from autograder.suite.script_text import script_lines
-from autograder.suite.scripts import Script, ScriptStep, float_dtypes
-from autograder.wire.cost_counter import CostCounter
+from autograder.suite.calls import Call, CallLog
+from autograder.suite.contracts import Contract
+from autograder.suite.script_steps import StepAnswer
+from autograder.suite.scripts import Script, float_dtypes
 
-MOST_CANDIDATES = 60
-"""Calls that are tried to make one call smaller."""
-_MOST_OPERATIONS = 4000
-"""Torch operations of the answer key for all candidates: fewer candidates where a call is long."""
-_FEWEST_CANDIDATES = 8
-_MOST_FLOPS = 20_000_000
-_LARGEST_CALL = 1 << 16
-"""Bytes of the arguments of a call that is made smaller."""
-_FAILED_CALLS = 2
-"""Calls of failed tests that are tried."""
-_DEALT_SCRIPTS = 24
-_DRAWN_SCRIPTS = 12
-"""Scripts of a question's contracts that are tried: the shortest of those dealt, since a model
-cannot be made small within the candidates that there are.
-"""
 _CLEAR = {dtype: max(0.02, rounding) for dtype, rounding in ROUNDINGS.items()}
 """The difference, as a share of the largest number of a row, that a person sees at once."""
-_DATA = (bool, int, float, str, bytes, type(None), torch.dtype, np.ndarray)
 _COSTS = {
     "operations": "it takes more torch operations than it needs",
     "flops": "it multiplies more than it needs",
@@ -117,11 +100,10 @@ class ExampleFinder:
         questions: Collection[str],
         limits: Limits,
     ) -> None:
-        self._contracts = _load_sound_contracts(suite)
+        self._planner = ScriptPlanner(suite, reference, limits)
         self._reference = reference
         self._questions = questions
         self._limits = limits
-        self._drawn: dict[str, list[Script]] = {}
 
     def find(
         self,
@@ -145,10 +127,9 @@ class ExampleFinder:
         if has_stand_ins:
             note = "Seen with right answers in place of earlier questions that are not right yet."
         long_examples = []
-        for script in self._scripts(question.name, wrong.calls):
-            rules = self._player_of(script, question.name)
-            search = _Search(rules, script)
-            example = search.find(player, question.suite_inputs, self._limits)
+        for planned in self._planner.scripts(question.name, wrong.calls):
+            search = _Search(planned, player, self._limits)
+            example = search.find(question.suite_inputs)
             if search.is_over:
                 return None
             if example is None:
@@ -177,13 +158,12 @@ class ExampleFinder:
                 continue
             call_pairs = zip(run.calls, key_run.calls, strict=False)
             for call, key_call in itertools.takewhile(_is_same_call, call_pairs):
-                if self._is_of_other(question.name, call):
-                    continue
                 ways = find_departures(call, key_call)
                 is_error = isinstance(call.fault, StudentError)
                 is_error = is_error and key_call.fault is None
                 is_wrong = is_error or bool(ways & {"value", "dtype", "changed"})
-                if call.of_suite or call.is_attribute:
+                is_of_other = self._is_of_other(question.name, call)
+                if call.of_suite or call.is_attribute or is_of_other:
                     wrong.is_seen_elsewhere |= is_wrong
                 elif is_wrong:
                     wrong.calls.append(call)
@@ -224,82 +204,9 @@ class ExampleFinder:
             note = f"has the right value; {costs[0]}."
         return SmallExample(CallLog(self._reference).describe(call), note=note)
 
-    def _scripts(
-        self,
-        question: str,
-        calls: Sequence[Call],
-    ) -> Iterator[Script]:
-        """The scripts to make smaller: calls of tests, then what the contracts allow."""
-        of_tests = filter(None, map(_as_script, calls))
-        yield from itertools.islice(of_tests, _FAILED_CALLS)
-        if question not in self._drawn:
-            contracts = self.contracts_of(question)
-            dealt = deal_scripts(contracts, _DEALT_SCRIPTS, seed=0) if contracts else []
-            # helpers of the suite's own would be most of what the student reads
-            scripts = [script for _, script in dealt if not script.helpers]
-            scripts.sort(key=_length)
-            self._drawn[question] = scripts[:_DRAWN_SCRIPTS]
-        yield from self._drawn[question]
-
     def contracts_of(self, question: str) -> list[Contract]:
         """The contracts of a question, as the suite's file has them in order."""
-        return [
-            contract for contract in self._contracts if contract.question == question
-        ]
-
-    def _player_of(
-        self,
-        script: Script,
-        question: str,
-    ) -> _Rules:
-        functions = {step.name for step in script.steps}
-        contracts = [
-            contract
-            for contract in self.contracts_of(question)
-            if contract.function in functions
-        ]
-        names = dict(self._reference)
-        for contract in contracts:
-            if contract.definition is not None:
-                names[contract.function] = contract.definition
-        return _Rules(KeyPlayer(names), contracts)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """The answer key, and the contracts that say which calls are allowed.
-
-    Attributes:
-        contracts: none where nobody says.
-    """
-
-    player: KeyPlayer
-    contracts: Sequence[Contract]
-
-    def judge(self, tolerance: Mapping[str, float]) -> ScriptJudge:
-        """A judge that moves the answer key's arguments as rarely as it may."""
-        first = self.contracts[0] if self.contracts else None
-        # nobody says which of several equal numbers is chosen: then any may be
-        is_free = first is None or first.equals == "free"
-        right_if = first.right_if if first is not None else None
-        return ScriptJudge(
-            self.player,
-            tolerance,
-            is_free,
-            right_if,
-            may_narrow=first is None or first.dtypes != ("float64",),
-            tries=4 if is_free else 0,
-        )
-
-    def allows(self, script: Script) -> bool:
-        if not self.contracts:
-            return True
-        try:
-            return any(contract.allows(script) for contract in self.contracts)
-        except (
-            Exception
-        ):  # the suite's own function, on arguments that it does not expect
-            return False
+        return self._planner.contracts_of(question)
 
 
 class _Search:
@@ -311,75 +218,50 @@ class _Search:
 
     def __init__(
         self,
-        rules: _Rules,
-        script: Script,
+        planned: PlannedScript,
+        student: StudentPlayer,
+        limits: Limits,
     ) -> None:
-        self._rules = rules
-        self._script = script
-        self._dtypes = float_dtypes(script).union(
-            *[contract.dtypes for contract in rules.contracts]
+        self._planned = planned
+        self._script = planned.script
+        self._rules = planned.rules
+        self._student = student
+        self._limits = limits
+        self._first_answers: Sequence[StepAnswer] | None = None
+        self._dtypes = float_dtypes(self._script).union(
+            *[contract.dtypes for contract in self._rules.contracts]
             or [("float32", "float64")]
         )
         self.is_over = False
 
-    def find(
-        self,
-        student: StudentPlayer,
-        suite_inputs: Collection[str],
-        limits: Limits,
-    ) -> Shrunk | None:
+    def find(self, suite_inputs: Collection[str]) -> Shrunk | None:
         """The smallest script that shows a difference twice, and is no test's."""
-        most = self._most_candidates(limits)
         contracts = self._rules.contracts
         tolerance = contracts[0].tolerance if contracts else {}
+        # the first script may be a test's; what it becomes may be no other test's
+        others = set(suite_inputs).difference(script_fingerprints(self._script))
         for allowed in (_CLEAR, tolerance):
-            # the first script may be a test's; what it becomes may be no other test's
-            others = set(suite_inputs).difference(script_fingerprints(self._script))
-            examine = self._examiner(
-                self._rules.judge(allowed), student, others, limits
-            )
-            shrunk = shrink(self._script, examine, most) if most else None
+            examine = self._examiner(self._rules.judge(allowed), others)
+            shrunk = shrink(self._script, examine, self._planned.most_candidates)
             if self.is_over:
                 return None
             if shrunk is not None:
                 return self._settle(shrunk, examine, suite_inputs)
         return None
 
-    def _most_candidates(self, limits: Limits) -> int:
-        """How many candidates are tried: fewer for long calls; 0 where the key refuses the call or
-        works too long on it.
-        """
-        try:
-            bounds = memory_bound(limits.memory_mb), time_bound(limits.call_seconds)
-            with bounds[0], bounds[1], CostCounter() as counter:
-                answers = self._rules.player.play(self._script)
-        except OutOfTime:
-            return 0
-        is_long = (
-            counter.operations > _MOST_OPERATIONS // 4 or counter.flops > _MOST_FLOPS
-        )
-        if is_long or any(answer.fault is not None for answer in answers):
-            return 0
-        share: int = _MOST_OPERATIONS // max(1, counter.operations)
-        return max(_FEWEST_CANDIDATES, min(MOST_CANDIDATES, share))
-
     def _examiner(
         self,
         judge: ScriptJudge,
-        student: StudentPlayer,
         suite_inputs: Collection[str],
-        limits: Limits,
     ) -> Callable[[Script], AnswerDifference | None]:
+        limits = self._limits
+
         def examine(script: Script) -> AnswerDifference | None:
             if self.is_over or not self._is_allowed(script, suite_inputs):
                 return None
             try:
                 with memory_bound(limits.memory_mb), time_bound(limits.call_seconds):
-                    right = judge.right_answers(script)
-                    if right is None:
-                        return None
-                    answers = student.play(script)
-                    difference = judge.difference(script, answers, right)
+                    difference = self._difference(judge, script)
             except OutOfTime:
                 self.is_over = True
                 return None
@@ -387,6 +269,23 @@ class _Search:
             return None if self.is_over else difference
 
         return examine
+
+    def _difference(
+        self, judge: ScriptJudge, script: Script
+    ) -> AnswerDifference | None:
+        """The difference that a script shows; the planned one is played once for all judges."""
+        if script is self._script:
+            if self._first_answers is None:
+                self._first_answers = self._student.play(script)
+            return judge.difference(
+                script,
+                self._first_answers,
+                self._planned.right_answers,
+            )
+        right_answers = judge.right_answers(script)
+        if right_answers is None:
+            return None
+        return judge.difference(script, self._student.play(script), right_answers)
 
     def _is_allowed(
         self,
@@ -417,7 +316,9 @@ class _Search:
         for script in candidates:
             if is_of_suite(script, suite_inputs):
                 continue
+            self._first_answers = None
             first = examine(script)
+            self._first_answers = None
             second = examine(script) if first is not None else None
             if first is None or second is None or not first.is_like(shrunk.difference):
                 continue
@@ -426,42 +327,14 @@ class _Search:
         return None
 
 
-def _load_sound_contracts(suite: Path) -> list[Contract]:
-    """The contracts of a suite; none where the file does not run, which `verify` tells."""
-    try:
-        return load_contracts(suite)
-    except BadSuite:
-        return []
-
-
 def _is_same_call(pair: tuple[Call, Call]) -> bool:
     call, key_call = pair
     return call.name == key_call.name
 
 
-def _as_script(call: Call) -> Script | None:
-    """The call as a script; None where it cannot be made again: a method, an object, much data."""
-    arguments = [*call.arguments, *call.keywords.values()]
-    if "." in call.name or size_in_bytes(arguments) > _LARGEST_CALL:
-        return None
-    script = Script((ScriptStep(call.name, call.arguments, call.keywords),))
-    if not all(isinstance(leaf, (*_DATA, torch.Tensor)) for leaf in script.leaves()):
-        return None
-    return script.map_arguments(_detached)
-
-
-def _length(script: Script) -> int:
-    """How long the script's text is."""
-    return sum(map(len, script_lines(script)))
-
-
 def _axes(script: Script) -> set[int]:
     """The numbers of axes of the tensors."""
     return {leaf.ndim for leaf in script.leaves() if isinstance(leaf, torch.Tensor)}
-
-
-def _detached(leaf: Any) -> Any:
-    return leaf.detach() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _with_other_numbers(script: Script) -> Iterator[Script]:

@@ -106,12 +106,15 @@ class ScriptJudge:
         numbers.
         """
         answers = self._player.play(script)
+        return answers if self.is_sound(script, answers) else None
+
+    def is_sound(self, script: Script, answers: Sequence[StepAnswer]) -> bool:
+        """Whether the answer key took all calls, and has no NaN for an answer to numbers."""
         if any(answer.fault is not None for answer in answers):
-            return None
-        is_nan_asked = any(_has_nan(leaf) for leaf in script.leaves())
-        if not is_nan_asked and any(_has_nan(answer.value) for answer in answers):
-            return None
-        return answers
+            return False
+        if any(_has_nan(leaf) for leaf in script.leaves()):
+            return True
+        return not any(_has_nan(answer.value) for answer in answers)
 
     def difference(
         self,

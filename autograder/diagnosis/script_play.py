@@ -40,7 +40,7 @@ class KeyPlayer:
 
     def _helper_names(self, text: str) -> dict[str, Any]:
         if text not in self._helpers:
-            names: dict[str, Any] = {"torch": torch}
+            names: dict[str, Any] = {**self._names, "torch": torch}
             exec(compile(text, "<suite>", "exec", dont_inherit=True), names)
             self._helpers[text] = names
         return self._helpers[text]
@@ -68,7 +68,11 @@ class StudentPlayer:
 
         def find(step: ScriptStep) -> Any:
             if step.kind == "helper":
-                return self._student.define(script.helpers, step.name)
+                return self._student.define(
+                    script.helpers,
+                    step.name,
+                    sees_notebook=True,
+                )
             return getattr(self._student, step.name)
 
         answers = _play(script, find)

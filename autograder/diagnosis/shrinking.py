@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -80,7 +80,9 @@ class _Search:
 
     def run(self) -> None:
         """Every pass; the passes about sizes until they find nothing smaller."""
-        self._first_of(_fewer_steps)
+        self._end_at_the_difference()
+        while self._first_of(_fewer_steps):
+            pass
         if self.script.gradients and self.difference.kind != "gradient":
             self._accept(dataclasses.replace(self.script, gradients=False))
         self._first_of(_plain_tensors)
@@ -89,6 +91,12 @@ class _Search:
         while self._first_of(_smaller_sizes) | self._first_of(_smaller_parts):
             pass
         self._simplify_numbers()
+
+    def _end_at_the_difference(self) -> None:
+        """Leave the steps behind the first one that differs out."""
+        steps = self.script.steps[: self.difference.step + 1]
+        if len(steps) < len(self.script.steps):
+            self._accept(dataclasses.replace(self.script, steps=steps))
 
     def _first_of(self, candidates_of: Callable[[Script], Iterator[Script]]) -> bool:
         """Take the first smaller script of a pass, and begin the pass anew, until there is none.
@@ -166,31 +174,48 @@ class _Search:
 
 
 def _fewer_steps(script: Script) -> Iterator[Script]:
-    """Without the last step, or without one that no later step needs."""
-    for place in reversed(range(len(script.steps))):
-        if len(script.steps) > 1 and not _is_needed(script, place):
-            yield _without_step(script, place)
+    """Without half of the steps that no later one needs, the last ones first; without a quarter; …;
+    without one of them.
+    """
+    idle = [
+        place
+        for place in reversed(range(len(script.steps)))
+        if not _is_needed(script, place)
+    ]
+    count = max(1, len(idle) // 2)
+    while count:
+        for first in range(0, len(idle), count):
+            left_out = idle[first : first + count]
+            if len(left_out) < len(script.steps):
+                yield _without_steps(script, left_out)
+        count //= 2
 
 
 def _is_needed(script: Script, place: int) -> bool:
     for step in script.steps[place + 1 :]:
-        parts = [step.on, *step.arguments, *step.keywords.values()]
+        parts = [step.on, *Script((step,)).leaves()]
         if any(isinstance(part, Made) and part.step == place for part in parts):
             return True
     return False
 
 
-def _without_step(script: Script, place: int) -> Script:
-    def renumbered(leaf: Any) -> Any:
-        is_later = isinstance(leaf, Made) and leaf.step > place
-        return Made(leaf.step - 1) if is_later else leaf
+def _without_steps(script: Script, left_out: Collection[int]) -> Script:
+    """The script without the steps at these places, which no step that stays needs."""
+    kept = [place for place in range(len(script.steps)) if place not in left_out]
+    new_places = {place: new_place for new_place, place in enumerate(kept)}
 
-    steps = [
-        dataclasses.replace(step, on=renumbered(step.on))
-        for number, step in enumerate(script.steps)
-        if number != place
-    ]
-    return dataclasses.replace(script, steps=tuple(steps)).map_arguments(renumbered)
+    def renumbered(leaf: Any) -> Any:
+        return Made(new_places[leaf.step]) if isinstance(leaf, Made) else leaf
+
+    steps = tuple(script.steps[place] for place in kept)
+    steps = tuple(dataclasses.replace(step, on=renumbered(step.on)) for step in steps)
+    has_helpers = any(step.kind == "helper" for step in steps)
+    shorter = dataclasses.replace(
+        script,
+        steps=steps,
+        helpers=script.helpers if has_helpers else "",
+    )
+    return shorter.map_arguments(renumbered)
 
 
 # sizes

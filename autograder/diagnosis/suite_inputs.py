@@ -39,11 +39,11 @@ def is_of_suite(script: Script, suite_inputs: Collection[str]) -> bool:
 
 
 def script_fingerprints(script: Script) -> list[str]:
-    """The fingerprints of a script's calls."""
+    """The fingerprints of a script's calls. A call of a helper is no test's."""
     return [
         _fingerprint(step.name, [*step.arguments, *step.keywords.values()])
         for step in script.steps
-        if step.kind == "call"
+        if step.kind != "read"
     ]
 
 

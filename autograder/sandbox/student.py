@@ -184,12 +184,21 @@ class Student:
         seconds = time.perf_counter() - started
         return self._read_value(frame, Call(name, (), {}), worker), seconds
 
-    def define(self, source: str, name: str) -> Handle:
+    def define(
+        self,
+        source: str,
+        name: str,
+        *,
+        sees_notebook: bool = False,
+    ) -> Handle:
         """Define a function of the suite's own in the worker.
 
         For code that must run there: to drive an object of the student's, or to make an object for
         the student's code. A function that the student's code only calls is passed as an argument.
         A worker defines the same text once.
+
+        Args:
+            sees_notebook: whether the source may use the notebook's names.
 
         Raises:
             SyntaxError: the source is no Python. Any other failure is the submission's doing.
@@ -199,7 +208,12 @@ class Student:
         defined = self._defined.get((source, name))
         if defined is not None and defined._worker is worker:
             return defined
-        header = {"op": "define", "source": source, "name": name}
+        header = {
+            "op": "define",
+            "source": source,
+            "name": name,
+            "sees_notebook": sees_notebook,
+        }
         frame = worker.request(header, {}, self._call_seconds, name)
         handle = self._read_value(frame, Call(name, (), {}, of_suite=True), worker)
         if not isinstance(handle, Handle):

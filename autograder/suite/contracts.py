@@ -185,18 +185,18 @@ def contract(
     )
 
 
-def load_contracts(suite: Path) -> list[Contract]:
-    """The contracts of a suite, in the order of the file; none where there is no such file.
+def load_contracts(suite: Path, file: str = CONTRACTS_FILE) -> list[Contract]:
+    """The contracts of a suite's file, in its order; none where there is no such file.
 
     Raises:
         BadSuite: the file does not run.
     """
-    path = suite / CONTRACTS_FILE
+    path = suite / file
     if not path.exists():
         return []
     _registered.clear()
     try:
-        run_python_file(path, f"contracts_of_{suite.name}")
+        run_python_file(path, f"{path.stem}_of_{suite.name}")
     except Exception as error:
         raise BadSuite(f"{path}: does not run: {error!r}") from error
     contracts = list(_registered)

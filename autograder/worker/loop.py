@@ -147,10 +147,13 @@ class Loop:
         self._reply({"ok": True})
 
     def _do_define(self, frame: Frame) -> None:
-        """Define a function of the suite's own, apart from the submission's names. Its text is kept
-        nowhere.
+        """Define a function of the suite's own, apart from the submission's names, or with them as if
+        it were pasted below the notebook. Its text is kept nowhere.
         """
-        names: dict[str, Any] = {"__name__": "suite"}
+        names: dict[str, Any] = {}
+        if frame.header.get("sees_notebook"):
+            names.update(self._names)
+        names["__name__"] = "suite"
         if torch := loaded_torch():
             names["torch"] = torch
         with self._reply_on_error():

@@ -1,0 +1,280 @@
+"""Plans in which scripts the fault of a failed question is looked for, and judged by which rules.
+
+Three kinds, in this order: calls of failed tests, the scripts that `examples.py` of the suite
+writes for students, and scripts that the question's contracts allow. What the answer key says to
+the last two, and how long it takes, is computed once in a process.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.basics.errors import BadSuite
+from autograder.course import Limits
+from autograder.course.fingerprint import CONTRACTS_FILE, EXAMPLES_FILE
+from autograder.diagnosis.script_judge import ScriptJudge
+from autograder.diagnosis.script_play import KeyPlayer
+from autograder.sandbox.bounds import OutOfTime, memory_bound, time_bound
+from autograder.suite.calls import Call, size_in_bytes
+from autograder.suite.contracts import Contract, deal_scripts, load_contracts
+from autograder.suite.script_steps import StepAnswer
+from autograder.suite.script_text import script_lines
+from autograder.suite.scripts import Script, ScriptStep
+from autograder.wire.cost_counter import CostCounter
+
+MOST_CANDIDATES = 60
+"""Calls that are tried to make one call smaller."""
+_MOST_OPERATIONS = 4000
+"""Torch operations of the answer key for all candidates: fewer candidates where a call is long."""
+_FEWEST_CANDIDATES = 8
+_MOST_FLOPS = 20_000_000
+_LARGEST_CALL = 1 << 16
+"""Bytes of the arguments of a call that is made smaller."""
+_FAILED_CALLS = 2
+"""Calls of failed tests that are tried."""
+_DEALT_SCRIPTS = 24
+"""Scripts that are drawn from the contracts of a question, and from its forms in `examples.py`."""
+_DRAWN_SCRIPTS = 12
+"""Scripts of a question's contracts that are tried: the shortest of those dealt, since a model
+cannot be made small within the candidates that there are.
+"""
+_STEPS_BESIDE_WRITTEN = 100
+"""Steps of these scripts where `examples.py` has others for the question."""
+_LONGEST_HELPERS = 600
+"""Characters of a contract's helpers: longer ones would be most of what the student reads."""
+_DATA = (bool, int, float, str, bytes, type(None), torch.dtype, np.ndarray)
+
+
+class _TooManyOperations(Exception):  # no error: the script is not tried
+    """The answer key's play takes more operations than all candidates may take together."""
+
+
+class _BoundedCounter(CostCounter):
+    """Ends a play that takes too many operations: a training run takes seconds."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
+        if self.operations > _MOST_OPERATIONS:
+            raise _TooManyOperations
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptRules:
+    """The answer key, and the contracts that say which calls are allowed.
+
+    Attributes:
+        contracts: none where nobody says.
+    """
+
+    player: KeyPlayer
+    contracts: Sequence[Contract]
+
+    def judge(self, tolerance: Mapping[str, float]) -> ScriptJudge:
+        """A judge that moves the answer key's arguments as rarely as it may."""
+        first = self.contracts[0] if self.contracts else None
+        # nobody says which of several equal numbers is chosen: then any may be
+        is_free = first is None or first.equals == "free"
+        right_if = first.right_if if first is not None else None
+        return ScriptJudge(
+            self.player,
+            tolerance,
+            is_free,
+            right_if,
+            may_narrow=first is None or first.dtypes != ("float64",),
+            tries=4 if is_free else 0,
+        )
+
+    def allows(self, script: Script) -> bool:
+        """Whether a contract allows the script."""
+        if not self.contracts:
+            return True
+        try:
+            return any(contract.allows(script) for contract in self.contracts)
+        except (
+            Exception
+        ):  # the suite's own function, on arguments that it does not expect
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedScript:
+    """A script in which a fault is looked for.
+
+    Attributes:
+        right_answers: the answer key's answers.
+        most_candidates: how many scripts are tried to make it smaller; 1 for the script alone.
+    """
+
+    script: Script
+    rules: ScriptRules
+    right_answers: Sequence[StepAnswer]
+    most_candidates: int
+
+
+class ScriptPlanner:
+    """Plans scripts for the questions of one suite.
+
+    Args:
+        suite: the suite's folder.
+        reference: the answer key's names.
+    """
+
+    def __init__(
+        self,
+        suite: Path,
+        reference: Mapping[str, Any],
+        limits: Limits,
+    ) -> None:
+        self._contracts = _load_sound_contracts(suite, CONTRACTS_FILE)
+        self._forms = _load_sound_contracts(suite, EXAMPLES_FILE)
+        self._reference = reference
+        self._limits = limits
+        self._drawn: dict[str, list[PlannedScript]] = {}
+
+    def contracts_of(self, question: str) -> list[Contract]:
+        """The contracts of a question, as the suite's file has them in order."""
+        return _about(question, self._contracts)
+
+    def scripts(
+        self,
+        question: str,
+        calls: Sequence[Call],
+    ) -> Iterator[PlannedScript]:
+        """The scripts to try for a question, without those on which the answer key works too long
+        or which it refuses.
+
+        Args:
+            calls: calls of failed tests.
+        """
+        of_tests = filter(None, map(_as_script, calls))
+        contracts = self.contracts_of(question)
+        for script in itertools.islice(of_tests, _FAILED_CALLS):
+            functions = {step.name for step in script.steps}
+            called = [
+                contract for contract in contracts if contract.function in functions
+            ]
+            planned = self._plan(script, called)
+            if planned is not None:
+                yield planned
+        if question not in self._drawn:
+            written = _dealt(_about(question, self._forms))
+            drawn = [
+                (contract, script)
+                for contract, script in _dealt(contracts)
+                if len(script.helpers) <= _LONGEST_HELPERS
+            ]
+            drawn.sort(key=lambda pair: _length(pair[1]))
+            drawn = drawn[:_DRAWN_SCRIPTS]
+            steps = itertools.accumulate(len(script.steps) for _, script in drawn)
+            if written:
+                drawn = [
+                    pair
+                    for pair, count in zip(drawn, steps, strict=True)
+                    if count <= _STEPS_BESIDE_WRITTEN
+                ]
+            planned_scripts = self._plan_each([*written, *drawn])
+            self._drawn[question] = list(planned_scripts)
+        yield from self._drawn[question]
+
+    def _plan_each(
+        self, dealt: Iterable[tuple[Contract, Script]]
+    ) -> Iterator[PlannedScript]:
+        for contract, script in dealt:
+            planned = self._plan(script, [contract])
+            if planned is not None:
+                yield planned
+
+    def _plan(
+        self,
+        script: Script,
+        contracts: Sequence[Contract],
+    ) -> PlannedScript | None:
+        """The script with the answer key's answers; None where these take too long, or there are
+        none.
+        """
+        names = dict(self._reference)
+        for contract in contracts:
+            if contract.definition is not None:
+                names[contract.function] = contract.definition
+        rules = ScriptRules(KeyPlayer(names), contracts)
+        limits = self._limits
+        counter = _BoundedCounter()
+        try:
+            bounds = memory_bound(limits.memory_mb), time_bound(limits.call_seconds)
+            with bounds[0], bounds[1], counter:
+                answers = rules.player.play(script)
+        except OutOfTime:
+            return None
+        if counter.operations > _MOST_OPERATIONS:
+            return None
+        if not rules.judge({}).is_sound(script, answers):
+            return None
+        return PlannedScript(script, rules, answers, _most_candidates(counter))
+
+
+def _most_candidates(counter: CostCounter) -> int:
+    """How many candidates are tried: fewer for long calls; of the longest the script alone."""
+    share: int = _MOST_OPERATIONS // max(1, counter.operations)
+    if share < 4 or counter.flops > _MOST_FLOPS:
+        return 1
+    return max(_FEWEST_CANDIDATES, min(MOST_CANDIDATES, share))
+
+
+def _load_sound_contracts(suite: Path, file: str) -> list[Contract]:
+    """The contracts of a file; none where the file does not run, which `verify` tells."""
+    try:
+        return load_contracts(suite, file)
+    except BadSuite:
+        return []
+
+
+def _about(question: str, contracts: Sequence[Contract]) -> list[Contract]:
+    return [contract for contract in contracts if contract.question == question]
+
+
+def _dealt(contracts: Sequence[Contract]) -> list[tuple[Contract, Script]]:
+    """Different scripts of some contracts in turn, of each contract the short ones first."""
+    if not contracts:
+        return []
+    dealt = deal_scripts(contracts, _DEALT_SCRIPTS, seed=0)
+    by_contract: dict[int, dict[tuple[str, ...], tuple[Contract, Script]]] = {}
+    for contract, script in sorted(dealt, key=lambda pair: _length(pair[1])):
+        scripts = by_contract.setdefault(id(contract), {})
+        scripts.setdefault(tuple(script_lines(script)), (contract, script))
+    rounds = itertools.zip_longest(
+        *[scripts.values() for scripts in by_contract.values()]
+    )
+    return [pair for pairs in rounds for pair in pairs if pair is not None]
+
+
+def _as_script(call: Call) -> Script | None:
+    """The call as a script; None where it cannot be made again: a method, an object, much data."""
+    arguments = [*call.arguments, *call.keywords.values()]
+    if "." in call.name or size_in_bytes(arguments) > _LARGEST_CALL:
+        return None
+    script = Script((ScriptStep(call.name, call.arguments, call.keywords),))
+    if not all(isinstance(leaf, (*_DATA, torch.Tensor)) for leaf in script.leaves()):
+        return None
+    return script.map_arguments(_detached)
+
+
+def _length(script: Script) -> int:
+    """How long the script's text is."""
+    return sum(map(len, script_lines(script)))
+
+
+def _detached(leaf: Any) -> Any:
+    return leaf.detach() if isinstance(leaf, torch.Tensor) else leaf
