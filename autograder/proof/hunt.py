@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autograder.basics.errors import KitError, NothingToGrade
 from autograder.course import Assignment, Course
-from autograder.course.fingerprint import CONTRACTS_FILE
+from autograder.course.fingerprint import CONTRACTS_FILE, EXAMPLES_FILE
 from autograder.grading.bench import Bench
 from autograder.grading.extras import find_extras
 from autograder.intake.find import find_submissions
@@ -197,19 +197,29 @@ def hunt_known_answers(
     mutants: Iterable[Variant],
     question: str = "",
 ) -> Hunt:
-    """A short hunt on the answer key, right known answers, and some mutants."""
-    assignment = bench.assignment
-    contracts = [
-        contract
-        for contract in load_contracts(assignment.suite)
-        if question in ("", contract.question)
-    ]
-    answers = [
-        *_of_key(bench),
-        *known_right_answers(bench),
-        *as_hunted_mutants(mutants),
-    ]
-    return hunt_answers(bench, contracts, answers, SHORT_HUNT)
+    """A short hunt on the answer key, right known answers, and some mutants; of the scripts for
+    students on what is right alone.
+    """
+    suite = bench.assignment.suite
+    contracts, forms = (
+        [
+            contract
+            for contract in load_contracts(suite, file)
+            if question in ("", contract.question)
+        ]
+        for file in (CONTRACTS_FILE, EXAMPLES_FILE)
+    )
+    right_answers = [*_of_key(bench), *known_right_answers(bench)]
+    answers = [*right_answers, *as_hunted_mutants(mutants)]
+    hunt = hunt_answers(bench, contracts, answers, SHORT_HUNT)
+    if not forms:
+        return hunt
+    of_forms = hunt_answers(bench, forms, right_answers, SHORT_HUNT)
+    return dataclasses.replace(
+        hunt,
+        finds=(*hunt.finds, *of_forms.finds),
+        problems=(*hunt.problems, *of_forms.problems),
+    )
 
 
 def _submission(bench: Bench, answer: HuntedAnswer) -> Submission:

@@ -147,8 +147,8 @@ class Loop:
         self._reply({"ok": True})
 
     def _do_define(self, frame: Frame) -> None:
-        """Define a function of the suite's own, apart from the submission's names, or with them as if
-        it were pasted below the notebook. Its text is kept nowhere.
+        """Define a function of the suite's own, apart from the submission's names, or with them, as
+        if it were pasted below the notebook. Its text is kept nowhere.
         """
         names: dict[str, Any] = {}
         if frame.header.get("sees_notebook"):

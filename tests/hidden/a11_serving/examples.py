@@ -119,7 +119,7 @@ contract("PagedCache", tables_that_are_kept)
 def steps_of_a_small_model(draw, play, name):
     """One text or two, fed in two steps."""
     layers = draw.choose("layers", (1, 2))
-    sizes = {"vocab_size": 5, "d_model": 2, "num_layers": layers, "num_heads": 2}
+    sizes = {"vocab_size": 5, "d_model": 4, "num_layers": layers, "num_heads": 2}
     config = play.call("make_config", **sizes, num_kv_heads=1, d_head=2, d_ff=2)
     params = play.call("random_params", config, draw.whole(1, 4))
     cache = play.call("PagedCache", layers, 9, 2, 1, 2, torch.float64)
@@ -139,7 +139,6 @@ def steps_of_a_small_model(draw, play, name):
 
 
 contract("batched_step", steps_of_a_small_model, dtypes=("float64",))
-
 
 
 def blocks_with_a_beginning(draw, play, name):
@@ -199,9 +198,7 @@ def _prompt(draw, vocab_size):
 
 def requests_in_few_blocks(draw, play, name):
     """Up to four requests, of which all or some fit at a time."""
-    requests = [
-        (_prompt(draw, 3), draw.whole(1, 4)) for _ in range(draw.whole(1, 4))
-    ]
+    requests = [(_prompt(draw, 3), draw.whole(1, 4)) for _ in range(draw.whole(1, 4))]
     longest = max(len(prompt) + max_new - 1 for prompt, max_new in requests)
     num_blocks = -(-longest // 2) + draw.choose("blocks more", (0, 1, 4))
     cache, step = _step_of_rows(draw, play, num_blocks, 4, 3)
