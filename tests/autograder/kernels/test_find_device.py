@@ -311,6 +311,11 @@ def test_files_that_a_worker_may_not_open_are_refused(
     assert devices.find_device("cuda").name == "cuda"
 
 
+def test_the_rights_of_other_users_are_those_of_a_worker(gpu_files: Path) -> None:
+    (gpu_files / "nvidia0").chmod(0o606)  # its group may not use it
+    assert devices.find_device("cuda").name == "cuda"
+
+
 def test_a_part_is_read_and_not_written(gpu_files: Path) -> None:
     (gpu_files / "nvidia-cap3").chmod(0o444)
     assert devices.find_device("cuda").name == "cuda"

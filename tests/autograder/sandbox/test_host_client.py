@@ -235,3 +235,22 @@ def test_without_a_socket_there_is_no_worker(
         HostFailed, match=r"^no socket for a worker: too many open files$"
     ):
         client.fork_worker(LIMITS)
+
+
+def test_a_host_has_two_minutes_to_load_its_libraries() -> None:
+    """Afterwards a request may wait for as long as a worker takes to fork."""
+    patience: list[float | None] = []
+
+    class Control:
+        def settimeout(self, seconds: float | None) -> None:
+            patience.append(seconds)
+
+        def recv(self, most: int) -> bytes:
+            raise TimeoutError("timed out")
+
+    control: Any = Control()
+    with pytest.raises(
+        HostFailed, match=r"^the sandbox host did not start: timed out$"
+    ):
+        HostClient(control, "landlock").wait_until_ready()
+    assert patience[0] == 120.0

@@ -234,6 +234,24 @@ def test_a_reply_to_another_request_is_none(play: Play) -> None:
         worker.request({"op": "call"}, {}, 5.0, "f")
 
 
+def test_a_stand_in_whose_worker_is_gone_answers_nobody(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time was up while it waited for an object in the worker."""
+    client, worker = play({"id": 1, "stand_in": {"name": "f"}})
+
+    def answer(frame: Frame, ask: object) -> Frame:
+        worker.kill()
+        return Frame({"id": 1}, {})
+
+    monkeypatch.setattr(worker.stand_ins, "answer", answer)
+    with pytest.raises(
+        StudentCrashed, match=r"^f did not answer about an object of yours\.$"
+    ):
+        worker.request({"op": "call"}, {}, 5.0, "f")
+    assert is_gone(client)
+
+
 def test_each_cell_has_its_reply_to_one_request(play: Play) -> None:
     client, worker = play({"id": 1, "cell": 1}, {"id": 1, "cell": 2})
     bounds: list[float] = []
@@ -351,6 +369,25 @@ def test_a_worker_that_is_killed_leaves_no_descriptor(
     assert open_descriptors() == before - 1  # the socket too
     assert is_gone(client)
     worker.kill()
+
+
+def test_a_process_has_two_seconds_to_end_and_ten_once_it_is_killed(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, worker = play()
+    patience: list[float] = []
+    ends_within = WorkerClocks.ends_within
+
+    def wait(clocks: WorkerClocks, seconds: float, pidfd: int) -> bool:
+        patience.append(seconds)
+        return ends_within(clocks, 0.05, pidfd)
+
+    monkeypatch.setattr(WorkerClocks, "ends_within", wait)
+    client.worker_sock.close()
+    with pytest.raises(StudentCrashed):
+        worker.request({"op": "call"}, {}, 5.0, "f")
+    assert patience == [2.0, 10.0]
+    assert is_gone(client)
 
 
 def test_a_worker_that_does_not_end_is_a_fault_of_the_machine(

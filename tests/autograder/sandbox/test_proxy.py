@@ -15,9 +15,10 @@ from autograder.basics.errors import (
 )
 from autograder.course import Limits
 from autograder.sandbox.stand_in_answers import StandIns
-from autograder.sandbox.student import Handle, Student
+from autograder.sandbox.student import Handle, Student, _argument_encoder
 from autograder.suite.calls import CallLog, start_log
-from autograder.wire.frames import Frame
+from autograder.suite.objects import NotData
+from autograder.wire.frames import Frame, WireError
 from autograder.wire.values import Decoder, Encoder, HandleReference
 
 
@@ -272,3 +273,26 @@ def test_a_name_of_pythons_protocols_is_no_function(log: CallLog) -> None:
     with pytest.raises(AttributeError, match=r"^__array__$"):
         _ = student.__array__
     assert student.double.describe_kind() == "a function"
+
+
+def test_what_refuses_to_be_data_is_lent_to_nobody() -> None:
+    class Refusing(NotData):
+        def __call__(self) -> int:
+            return 1
+
+    worker: Any = PlayedWorker()
+    encoder = _argument_encoder(worker)
+    with pytest.raises(WireError):
+        encoder.encode([Refusing()])
+    assert worker.stand_ins._lent == []
+    encoder.encode([len, len, abs])
+    assert worker.stand_ins._lent == [len, abs]
+
+
+def test_an_object_within_an_answer_is_the_students(log: CallLog) -> None:
+    layer = HandleReference(3, "Layer")
+    student, worker = student_of(value([layer]), value(9))
+    (handle,) = student.double(7)
+    assert handle(2) == 9
+    assert len(worker.requests) == 2  # nothing was asked of the object
+    assert [call.of_suite for call in log.calls] == [False, False]

@@ -221,6 +221,18 @@ def whole(storage: int, size: int) -> list[Any]:
     return [storage, "float32", [size], [1], 0]
 
 
+@pytest.mark.parametrize(
+    ("bytes_", "size", "count"), [(8, 4, 2), (8, 0, 8), (2, 4, 1), (0, 4, 1)]
+)
+def test_what_came_from_outside_is_at_least_a_number(
+    bytes_: int, size: int, count: int
+) -> None:
+    """A size of 0 is a lie: of bytes there are most."""
+    entry = {"bytes": bytes_, "outside": None, "size": size}
+    played = replay(storages=[{"bytes": 8}, entry])
+    assert played._storages[1].from_outside == count
+
+
 FROM_OUTSIDE = r"^What is returned got its values from numpy, a list or a thread"
 
 

@@ -136,3 +136,6 @@ def test_tensors_of_a_record_are_at_most_64_with_short_names() -> None:
     assert list(launch.loads) == [f"t{number}" for number in range(64)]
     assert launch.stores == {"x" * 39 + "…": 1}
     assert read_launch({**LAUNCH, "loads": 3, "stores": [1]}, "f").loads == {}
+    names = ["x" * 80, "x" * 81]
+    launch = read_launch({**LAUNCH, "unfilled": names, "computed": names}, "f")
+    assert launch.unfilled == launch.computed == ("x" * 80, "x" * 79 + "…")

@@ -196,6 +196,17 @@ def test_a_refusal_says_the_sizes_of_a_value_error_and_no_word(
     )
 
 
+def test_a_refusal_says_twelve_sizes_at_most() -> None:
+    def refuse() -> None:
+        raise ValueError("not " + " ".join(map(str, range(20))))
+
+    (refusal,) = {
+        ask(StandIns({"refuse": refuse}, Limits()), {"name": "refuse"})["refused"]
+    }
+    numbers = ", ".join(map(str, range(12)))
+    assert refusal == f"these arguments cannot be right ({numbers})"
+
+
 def test_a_function_of_the_tests_own_is_lent_once_and_its_error_is_told(
     answers: StandIns,
 ) -> None:
@@ -323,6 +334,20 @@ def test_what_the_workers_object_has_not_or_refuses_is_an_error() -> None:
         layer()
     with pytest.raises(ValueError, match=r"^$"):
         layer()
+
+
+def test_a_number_below_0_is_an_object_of_the_workers() -> None:
+    """The third one's, which has number 2 there."""
+    worker = PlayedWorker({"ok": True, "value": encoded(3)})
+    names = {**NAMES, "width": lambda layer: layer.width}
+    reply = ask(
+        StandIns(names, Limits()),
+        {"name": "width"},
+        HandleReference(-3, "Layer"),
+        worker=worker,
+    )
+    assert reply["value"] == 3
+    assert [request["handle"] for request in worker.requests] == [2]
 
 
 def test_only_objects_in_the_worker_are_told_by_their_number() -> None:

@@ -15,7 +15,7 @@ from autograder.records.submission import Cell, CellOutcome, Submission
 from autograder.sandbox import workplace as workplace_module
 from autograder.sandbox.clocks import Account, WorkerTime
 from autograder.sandbox.stopwatch import Stopwatch
-from autograder.sandbox.workplace import Workplace
+from autograder.sandbox.workplace import Workplace, _outcome
 
 LIMITS = Limits(cell_seconds=5.0, submission_seconds=10.0, call_seconds=3.0)
 CELLS = (
@@ -286,3 +286,35 @@ def test_a_question_is_switched_in_an_open_worker_alone(place: Workplace) -> Non
     place.close()
     assert not worker.alive
     assert not place.switch_question(())
+
+
+ERROR = {"type": "KeyError", "message": "x", "frames": ["line 1", "line 2"]}
+TOLD = "KeyError: x\n  line 2"
+
+
+@pytest.mark.parametrize(
+    ("cell", "reply", "outcome", "message"),
+    [
+        (CELLS[1], {"ok": True}, "ok", ""),
+        # a worker that says both has run the cell
+        (CELLS[1], {"ok": True, "error": ERROR}, "ok", ""),
+        (CELLS[1], {"ok": False}, "ok", ""),
+        (CELLS[1], {"ok": False, "error": ERROR}, "error", TOLD),
+        (CELLS[1], {"ok": 1, "error": ERROR}, "error", TOLD),
+        (CELLS[1], {"error": {"type": "E", "frames": []}}, "error", "E: "),
+        (CELLS[1], {"error": {"type": "E", "frames": "x"}}, "error", "E: "),
+        (Cell("a", "given", "", "restored"), {"ok": True}, "restored", "restored"),
+        (Cell("a", "given", ""), {"ok": True}, "ok", ""),
+        (Cell("a", "question", "", "a note"), {"ok": True}, "ok", "a note"),
+        (
+            Cell("a", "question", "", "a note"),
+            {"error": ERROR},
+            "error",
+            f"a note\n{TOLD}",
+        ),
+    ],
+)
+def test_what_became_of_a_cell_is_what_its_worker_says(
+    cell: Cell, reply: dict[str, Any], outcome: Any, message: str
+) -> None:
+    assert _outcome(cell, reply) == CellOutcome(cell.id, outcome, message)
