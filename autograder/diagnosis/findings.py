@@ -153,7 +153,10 @@ def _right_in_double_precision() -> Predicate:
         other = sight.ask_again("double precision", wide)
         return equal(other.answer, other.right)
 
-    return make_predicate("is right once the arguments are float64", holds)
+    return make_predicate(
+        "is right for the same numbers in float64, and wrong in half or single precision",
+        holds,
+    )
 
 
 def _widened(sight: Sight) -> Mapping[str, Any]:

@@ -851,7 +851,13 @@ def scales_the_callers_queries(): ...
 @mistake(
     "tiled_attention",
     hint="k and v of different length are not refused: v has a value for each key.",
-    replace=("if k.shape[-1] != d or v.shape[-2] != n_k:", "if k.shape[-1] != d:"),
+    replace=[
+        ("if k.shape[-1] != d or v.shape[-2] != n_k:", "if k.shape[-1] != d:"),
+        (
+            "p @ v[..., j : j + block_k, :].to(dtype)",
+            "p @ v[..., j : min(j + block_k, n_k), :].to(dtype)",
+        ),
+    ],
 )
 def values_of_another_length_pass(): ...
 
@@ -1200,6 +1206,18 @@ def widens_all_that_came_in(): ...
 
 
 @mistake(
+    "tiled_attention_backward",
+    hint="With causal the walk over the keys ends at the row's own number. The last query sees the last key: with "
+    "more keys than queries, N_k - N_q further ones have gradients.",
+    replace=(
+        "for j in range(0, n_k, block_k):",
+        "for j in range(0, min(n_k, i + block_q) if causal else n_k, block_k):",
+    ),
+)
+def walk_back_ends_at_the_own_row(): ...
+
+
+@mistake(
     "hbm_traffic",
     hint="5 tokens in tiles of 2 are three tiles: round up.",
     replace=("-(-n // block_q)", "n // block_q"),
@@ -1314,6 +1332,23 @@ def key_tiles_are_not_checked(): ...
 
 # --- growth_of_costs
 # --------------------------------------------------------------------------------------------------
+
+
+@mistake(
+    "hbm_traffic",
+    hint="12 tokens in tiles of 4 are three tiles. Where the last tile is full, yours count one more.",
+    replace=("-(-n // block_q)", "n // block_q + 1"),
+)
+def counts_a_tile_behind_the_last(): ...
+
+
+@mistake(
+    "hbm_traffic",
+    hint="Python rounds a half to the even number, so that round(x + 0.5) is now and then one more than x rounded up: "
+    "12 tokens in one tile of 12 become two tiles.",
+    replace=("-(-n // block_q)", "round(n / block_q + 0.5)"),
+)
+def rounds_halves_to_the_even_number(): ...
 
 
 @mistake(
@@ -1536,6 +1571,18 @@ def only_a_short_bias_is_refused(): ...
 
 
 @mistake(
+    "add_bias",
+    hint="torch.empty_like(x) has the strides of x, and your kernel stores as if rows followed each other: of a "
+    "transposed x the sums land in other places.",
+    replace=(
+        "y = torch.empty(m, n, dtype=x.dtype, device=x.device)",
+        "y = torch.empty_like(x)",
+    ),
+)
+def sums_have_the_strides_of_x(): ...
+
+
+@mistake(
     "softmax_rows",
     hint="Lanes beyond the row hold 0, and exp(0 - m) is a share. Which value has the "
     "exponential 0?",
@@ -1700,6 +1747,18 @@ def rows_are_loaded_twice(): ...
 
 # --- triton_attention
 # -------------------------------------------------------------------------------------------------
+
+
+@mistake(
+    "softmax_rows",
+    hint="torch.empty_like(x) has the strides of x, and your kernel stores as if rows followed each other: of a "
+    "transposed x the shares land in other places.",
+    replace=(
+        "y = torch.empty(m, n, dtype=x.dtype, device=x.device)",
+        "y = torch.empty_like(x)",
+    ),
+)
+def rows_have_the_strides_of_x(): ...
 
 
 @mistake(

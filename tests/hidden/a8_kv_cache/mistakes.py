@@ -4,7 +4,14 @@ import math
 
 import torch
 
-from autograder.suite import has_dtype, ignores, mistake, sums_to_one
+from autograder.suite import (
+    has_dtype,
+    ignores,
+    ignores_the_size_of,
+    mistake,
+    not_finite,
+    sums_to_one,
+)
 
 # ── KVCache
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -1063,6 +1070,22 @@ def leaves_the_last_token_for_later(): ...
 def resets_a_cache_in_use(): ...
 
 
+@mistake(
+    "prefill",
+    hint="assert raises an AssertionError, and is left out where Python runs with -O. The docstring asks for a ValueError.",
+    replace=(
+        """
+        if cache.length != 0:
+            raise ValueError(f"the cache already holds {cache.length} tokens: reset it, or use a new one")
+        """,
+        """
+        assert cache.length == 0, f"the cache already holds {cache.length} tokens"
+        """,
+    ),
+)
+def asserts_an_empty_cache(): ...
+
+
 # ── generate_cached
 # ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1874,6 +1897,24 @@ def keeps_the_newest_values_of_a_part(): ...
 def refuses_a_window_of_one(): ...
 
 
+@mistake(
+    "SlidingWindowCache",
+    hint="append takes a chunk that does not fit, and only advance refuses it: the model has computed with it by then. "
+    "Both look at the capacity.",
+    replace=(
+        """
+        if self._length + c > self._capacity:
+            raise ValueError(f"{self._length + c} tokens do not fit: the capacity is {self._capacity}")
+        old_k, old_v = self._past[layer]
+        """,
+        """
+        old_k, old_v = self._past[layer]
+        """,
+    ),
+)
+class LooksAtTheCapacityInAdvance: ...
+
+
 # ── speculative_accept
 # ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -2047,6 +2088,29 @@ def takes_any_shapes(): ...
 def refuses_at_the_border(): ...
 
 
+@mistake(
+    "speculative_accept",
+    hint="Where all were accepted yours gives the residual of the last place, which is nan where p and q agree there. "
+    "Zeros are asked for.",
+    replace=[
+        (
+            """
+            if num_accepted == len(drafted):
+                return num_accepted, torch.zeros_like(p[0])
+            """,
+            """
+            place = min(num_accepted, len(drafted) - 1)
+            """,
+        ),
+        (
+            "missing = (p[num_accepted] - q[num_accepted]).clamp(min=0)",
+            "missing = (p[place] - q[place]).clamp(min=0)",
+        ),
+    ],
+)
+def leaves_a_residual_where_all_are_kept(): ...
+
+
 # ── unheard_query
 # ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -2132,6 +2196,7 @@ def steps_as_far_as_the_keys_are_long(q, k): ...
     hint="You move along the part of the first key that is perpendicular to the last one. Where the "
     "first key is a multiple of the last there is none: another key may have one.",
     replace=("across[across.norm(dim=1).argmax()]", "across[0]"),
+    shows=not_finite(),
 )
 def takes_the_first_key(q, k): ...
 
@@ -2156,3 +2221,16 @@ def answers_always(q, k):
 def asks_nothing(q, k):
     _across(q, k)
     return torch.zeros_like(q[-1])
+
+
+@mistake(
+    "unheard_query",
+    hint="Your step is as long for small keys as for large ones. How far a score moves depends on the keys: where they "
+    "are small, no weight moves. Divide by direction · direction.",
+    replace=(
+        "1000 * math.sqrt(d) / (direction @ direction)",
+        "10 / direction.norm()",
+    ),
+    shows=ignores_the_size_of("k") & ~ignores("k"),
+)
+def steps_as_far_for_keys_of_any_size(): ...
