@@ -254,6 +254,7 @@ def test_a_question_may_have_16_megabytes(megabytes: int, is_answered: bool) -> 
 
 
 def test_answers_share_the_time_of_four_calls() -> None:
+    assert StandIns({}, Limits(call_seconds=2.0))._seconds == 8.0
     answers = StandIns({"spin": spin}, Limits(call_seconds=0.025))
     assert "refused" in ask(answers, {"name": "spin"})
     assert answers._seconds < 0.1 - 0.05
