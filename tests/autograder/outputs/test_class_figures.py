@@ -437,6 +437,11 @@ def test_a_class_as_junit_counts_failures_and_errors() -> None:
     assert (reason.tag, reason.text) == ("error", "no notebook")
 
 
+def test_junit_says_how_its_text_is_written() -> None:
+    first = next(iter(junit_xml([])))
+    assert first == '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
 def test_an_empty_class_as_junit() -> None:
     root = junit([])
     assert (root.tag, len(root)) == ("testsuites", 0)
