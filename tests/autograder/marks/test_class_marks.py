@@ -5,6 +5,7 @@ played.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from autograder.intake.collected import Arrival, Collected, record_path
 from autograder.marks import marks as marks_module
 from autograder.marks.late_policy import Lateness, class_lateness, read_timestamp
 from autograder.marks.marks import Mark, class_marks
-from autograder.marks.rubric import read_rubrics
+from autograder.marks.rubric import RubricItem, read_rubrics
 from autograder.records.model import (
     ManualGrades,
     ManualScore,
@@ -223,6 +224,7 @@ def test_a_person_of_the_class_list_stands_once(
     people |= {"ada": ada, "ada_old": ada}
     conflicts.append(Conflict("two of that name", ("<ben>",)))
     ledger = PlayedLedger({"ada", "ada_old", "ben"}, roster=(ada, dan))
+    ledger.numbers = {"s4": {"canvas": "4"}, "ben": {"canvas": "2"}}
     marks = marks_of(tmp_path, ledger, "ada", "ada_old", "ben")
     assert {name: (mark.status, mark.note) for name, mark in marks.items()} == {
         "ada": ("graded", ""),
@@ -231,6 +233,9 @@ def test_a_person_of_the_class_list_stands_once(
         "s4": ("handed in nothing", ""),
     }
     assert (marks["ada_old"].joined, marks["ben"].joined) == ("ada", "ben")
+    assert marks["s4"] == Mark(
+        "s4", "handed in nothing", person=dan, ids={"canvas": "4"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -276,6 +281,22 @@ def test_a_timestamp_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "timestamp.txt").symlink_to(tmp_path / "time")
     with pytest.raises(ValueError, match=r"timestamp\.txt"):
         read_timestamp(tmp_path)
+
+
+def test_schemes_are_those_of_the_answer_keys_guides(tmp_path: Path) -> None:
+    assignment = Assignment("m1", tmp_path)
+    cells = []
+    for role, name in (("guide", "why"), ("written", "how"), ("guide", "who")):
+        tag = {"attention_kit": {"role": role, "name": name}}
+        source = f"**Marking guide**\n\n- 2 points: {name}."
+        cells.append({"cell_type": "markdown", "metadata": tag, "source": source})
+    cells.append({"cell_type": "markdown", "metadata": {}, "source": "- 1 point: no."})
+    assignment.solution.parent.mkdir(parents=True)
+    assignment.solution.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    assert read_rubrics(assignment) == {
+        "why": (RubricItem(1, 2.0, "why."),),
+        "who": (RubricItem(1, 2.0, "who."),),
+    }
 
 
 def test_an_assignment_that_is_not_built_has_no_scheme(tmp_path: Path) -> None:

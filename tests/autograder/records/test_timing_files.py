@@ -105,6 +105,24 @@ def test_results_are_marked_before_they_are_graded_again(tmp_path: Path) -> None
     assert (entry.older, entry.seconds) == ("", {"run": 2.0})
 
 
+def test_a_file_is_written_after_each_hundredth_of_its_class(tmp_path: Path) -> None:
+    """Of 200 students after two records, and at the end of the run."""
+    students = [f"s{number:03}" for number in range(200)]
+    TimingFile(tmp_path, "m1").note([Graded(student) for student in students])
+    times = TimingFile(tmp_path, "m1")
+
+    def problems() -> int:
+        return sum(bool(entry.problem) for entry in load_timing(tmp_path, "m1"))
+
+    written = []
+    for student in students[:5]:
+        times.note([Graded(student, problem="none")], more=True)
+        written.append(problems())
+    assert written == [0, 2, 2, 4, 4]
+    times.note([])
+    assert problems() == 5
+
+
 def test_a_file_that_another_machine_replaces_is_read_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

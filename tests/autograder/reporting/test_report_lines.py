@@ -282,6 +282,20 @@ def test_who_handed_in_at_an_unknown_time_is_told(course: Course) -> None:
     ]
 
 
+def test_where_all_times_are_known_nothing_is_told(course: Course) -> None:
+    from datetime import UTC, datetime
+
+    hand_in(course, "ada")
+    write_result(course.results, result("ada"))
+    time = course.submitted / "ada" / "m1" / "timestamp.txt"
+    time.write_text("2026-10-01 12:00:00 UTC")
+    due = {"m1": datetime(2026, 10, 1, 13, tzinfo=UTC)}
+    late = dataclasses.replace(course, late=Late(policy="zero"), due=due)
+    lines: list[str] = []
+    (ada,) = stored(late, lines).marks()
+    assert (ada.late, ada.total, lines) == (Lateness(0.0), 1.0, [])
+
+
 def test_results_newer_than_the_gradebook_are_told(course: Course) -> None:
     write_result(course.results, result("ada"))
     write_result(course.results, result("bob"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from stored_class import course, hand_in, request, result
 
+from autograder.basics.errors import NothingToGrade
 from autograder.course import Assignment, Course
 from autograder.records.model import Graded
 from autograder.records.results import TimingFile, write_result
@@ -138,3 +139,33 @@ def test_possible_groups_are_told_where_no_own_file_tells_them_apart(
     asked = request(course, format, roster=roster)
     assert list(export_command(asked, lambda line: None)) == ["text"]
     assert platforms == (["moodle"] if is_told else [])
+
+
+def test_who_has_no_total_and_who_may_stand_twice_is_told(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_in(course, "ada", "ben")
+    for student in ("ada", "ben"):
+        write_result(course.results, result(student))
+    monkeypatch.setattr("autograder.marks.marks.written_points", lambda assignment: 2.0)
+    monkeypatch.setattr(
+        marks_commands,
+        "find_split_students",
+        lambda rows, names: {"ben": "moodle", "cyd": "canvas"},
+    )
+    lines: list[str] = []
+    (table,) = totals_command(
+        course, course.results, None, lines.append, provisional=False
+    )
+    assert len(table.splitlines()) == 3
+    assert lines == [
+        "without a total yet: 2: ada, ben",
+        "Canvas, Moodle numbers people anew in each assignment, so these may stand here "
+        "once for each: 2: ben, cyd; write students.csv with names or emails, or collect "
+        "each assignment with its worksheet as `--roster`",
+    ]
+
+
+def test_totals_of_no_results_say_what_to_run(course: Course) -> None:
+    with pytest.raises(NothingToGrade, match=r"run `autograder grade` first$"):
+        list(totals_command(course, course.results, None, print, provisional=False))

@@ -52,6 +52,8 @@ def call(result: Any = None, **fields: Any) -> Call:
         ({}, {}, 0.0),
         (SimpleNamespace(a=1.0), SimpleNamespace(a=1.0), 0.0),
         (SimpleNamespace(a=1.0), SimpleNamespace(b=1.0), math.inf),
+        (SimpleNamespace(a=2.0), SimpleNamespace(a=2.0 + 4e-6), 2.0),
+        (SimpleNamespace(a=1.0), {"a": 1.0}, math.inf),
         (torch.ones(2), torch.ones(2) + 1e-4, 1.0),
         (torch.ones(2), torch.ones(3), math.inf),
     ],
