@@ -129,6 +129,18 @@ def test_an_id_that_only_a_name_has_linked_does_not_settle_it(
     assert matches[-1].key is None
 
 
+def test_a_conflict_names_who_is_there_and_no_id_that_is_certain() -> None:
+    """Canvas 3 is the person's for sure, and nobody's in this download."""
+    ids = {("canvas", "1"): False, ("canvas", "3"): True}
+    people = [Candidate("s1", ids, (), ("John Doe",))]
+    _, (conflict,) = match_identities(
+        [canvas("1", "John Doe"), canvas("2", "John Doe")], people
+    )
+    assert conflict.message == (
+        "John Doe (canvas 1) and John Doe (canvas 2) have one name, and either may be s1"
+    )
+
+
 def test_who_is_two_people_at_once_is_refused() -> None:
     people = [Candidate("s1", {}, ("one",)), Candidate("s2", {}, ("two",))]
     (found,), (conflict,) = match_identities([canvas("1", "", "one", "two")], people)

@@ -112,6 +112,30 @@ def test_of_a_long_name_the_first_320_characters_are_looked_at() -> None:
     assert safe_folder("-" * 320 + "ada").startswith("student-")
 
 
+def test_what_a_download_does_not_say_of_a_person_stays() -> None:
+    ledger = ledger_of()
+    for identity in (
+        Identity((("canvas", "7"),), ("al1",), "Ada"),
+        Identity((("moodle", "8"),), ("AL1", "ada@x.edu")),
+    ):
+        ledger.learn("ada", identity, "m1", "id", "a.zip")
+    record = ledger.record("ada")
+    assert (record.name, record.accounts) == ("Ada", ("AL1", "ada@x.edu"))
+    assert [link.platform_id for link in record.links] == [
+        ("canvas", "7"),
+        ("moodle", "8"),
+    ]
+
+
+def test_the_folder_of_a_student_without_a_record_is_the_name_where_it_can_be() -> None:
+    ledger = ledger_of(StudentRecord("ben", "ben-folder"))
+    assert [ledger.folder(name) for name in ("ada", "ben")] == ["ada", "ben-folder"]
+    # as results are called
+    assert ledger.folder("a/b") == "a%2Fb"
+    assert ledger.folder("..") == "%2E."
+    assert ledger.folder("a\x07") == "a%07"
+
+
 # the file
 
 

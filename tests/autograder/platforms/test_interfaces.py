@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,8 @@ from canvasapi.exceptions import CanvasException
 from requests.adapters import HTTPAdapter
 
 from autograder.basics.errors import PlatformUnavailable
+from autograder.course import Course
+from autograder.platforms import push
 from autograder.platforms.api_client import find_titled
 from autograder.platforms.canvas_api import CanvasInterface, _Bounded, _standing
 from autograder.platforms.classroom import ClassroomInterface
@@ -344,3 +347,30 @@ def test_a_comment_of_moodle_is_that_of_the_comments() -> None:
     assert interface._comment({"id": 9}, "5") == ""
     status.clear()
     assert interface._comment({"id": 9}, "5") == ""
+
+
+# marks on their way
+
+
+@pytest.mark.parametrize(("column", "title"), [("HW 1", "HW 1"), ("", "m1")])
+def test_an_assignment_may_have_another_title_on_the_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, title: str
+) -> None:
+    opened: list[Any] = []
+    standings = SimpleNamespace(title=title)
+    interface = SimpleNamespace(read=lambda: standings)
+
+    def open_interface(course: Course, platform: str, name: str) -> Any:
+        opened.append((platform, name))
+        return interface
+
+    difference = SimpleNamespace(lines=lambda platform: [f"to {platform}"])
+    monkeypatch.setattr(push, "open_interface", open_interface)
+    monkeypatch.setattr(push, "_difference", lambda *_: (difference, {}))
+    course = Course(tmp_path)
+    options: dict[str, Any] = {"column": column}
+    lines = list(push.push_marks(course, "m1", [], "canvas", **options))
+    assert opened == [("canvas", title)]
+    assert lines == ["to Canvas", f"marks of m1 sent to canvas, {title!r}: 0"]
+    dry = list(push.push_marks(course, "m1", [], "canvas", dry_run=True, **options))
+    assert dry[-1] == "nothing was sent to canvas, since --dry-run was given"

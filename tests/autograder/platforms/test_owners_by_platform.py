@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,13 @@ from autograder.basics.errors import KitError
 from autograder.intake.archives import UploadedFile
 from autograder.intake.owners import FindOwner, Owner
 from autograder.ledger import Identity
-from autograder.platforms import blackboard, brightspace, gradescope
+from autograder.platforms import (
+    blackboard,
+    brightspace,
+    canvas,
+    folder,
+    gradescope,
+)
 from autograder.platforms.github import _equal_folders, _shared_prefix
 from autograder.platforms.platform import Download
 
@@ -84,6 +91,16 @@ def test_a_submission_that_is_not_listed_is_called_by_its_folder(
     assert unlisted.identity == Identity(name="submission_9")
     assert (unlisted.handed_in, unlisted.members) == (None, ())
     assert gradescope_owner(upload("export/m1.ipynb")) is None
+
+
+def test_a_single_person_without_an_account_is_known_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    path.write_text("submission_7:\n  :submitters:\n  - :name: Ada\n", encoding="utf-8")
+    listed = upload("submission_metadata.yml", path)
+    owner = owner_of(
+        gradescope.find_owners(a_download(listed)), "submission_7/m1.ipynb"
+    )
+    assert (owner.student, owner.identity) == ("Ada", Identity(name="Ada"))
 
 
 def test_two_people_of_one_name_without_accounts_are_refused(tmp_path: Path) -> None:
@@ -223,3 +240,61 @@ def test_a_prefix_that_all_repositories_share_ends_with_a_hyphen(
     paths: list[str], prefix: str
 ) -> None:
     assert _shared_prefix([upload(path) for path in paths]) == prefix
+
+
+# a folder for each student
+
+
+@pytest.mark.parametrize(
+    ("path", "student", "place"),
+    [
+        ("all/ada/m1/work.ipynb", "ada", "all/ada"),
+        ("ada/work.ipynb", "ada", "ada"),
+        ("m1/work.ipynb", "work", "m1/work.ipynb"),
+        ("work.ipynb", "work", "work.ipynb"),
+    ],
+)
+def test_a_folder_is_its_students_or_the_file_is(
+    path: str, student: str, place: str
+) -> None:
+    owner = owner_of(folder.find_owners(a_download()), path)
+    assert (owner.student, owner.place) == (student, tuple(place.split("/")))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["ada/m1/previous/1/m1.ipynb", "ada/m1/deep/m1.ipynb", "ada/m1/x/y/m1.ipynb"],
+)
+def test_what_lies_deeper_in_a_students_folder_is_nobodys(path: str) -> None:
+    assert folder.find_owners(a_download())(upload(path)) is None
+
+
+# Canvas
+
+
+def canvas_user(path: str, *known: str) -> tuple[str, str]:
+    """The user of a file whose name may be read in two ways, and the doubt."""
+    download = dataclasses.replace(
+        a_download(), is_known_id=lambda platform, id_: id_ in known
+    )
+    owner = owner_of(canvas.find_owners(download), path)
+    return owner.identity.ids[0][1], owner.doubt
+
+
+def test_a_name_of_canvas_with_two_readings_is_that_of_a_known_id() -> None:
+    """User 7's second file `9_m1`, or user 8's `m1` whose name ends with a 7."""
+    path = "doe_7_8_9_m1.ipynb"
+    assert canvas_user(path, "7") == ("7", "")
+    assert canvas_user(path, "8") == ("8", "")
+    # of two that are known the first reading
+    assert canvas_user(path, "7", "8") == ("7", "")
+    # nobody is known: the file that is called like the assignment
+    assert canvas_user(path) == ("8", "user 8, or 7")
+    assert canvas_user("doe_7_8_9_other.ipynb") == ("7", "user 7, or 8")
+
+
+def test_canvas_has_fewer_users_than_uploads() -> None:
+    """User 9 with upload 8 is none, user 8 with upload 70 may be one."""
+    assert canvas_user("doe_9_8_70_other.ipynb") == ("8", "user 8, or 9")
+    assert canvas_user("doe_9_8_7_m1.ipynb") == ("8", "user 8, or 9")
+    assert canvas_user("doe_9_8_7_other.ipynb") == ("9", "user 9, or 8")
