@@ -106,6 +106,18 @@ def test_of_two_that_are_worth_nothing_the_first_counts(tmp_path: Path) -> None:
     assert counting(late, attempt(1, 0.0), too_late) == 1
 
 
+def test_a_student_whom_the_class_list_does_not_have_hands_in_alone(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "students.csv").write_text("id,group\nada,Red\nbob,Red\ncyd,\n")
+    in_groups = rules(tmp_path, submit=Submit(groups="a1"))
+    owners = [in_groups.owner(name, "a1") for name in ("ada", "bob", "cyd", "eve")]
+    assert owners == ["Red", "Red", "cyd", "eve"]
+    assert in_groups.owner("ada", "a2") == "ada"
+    assert in_groups.members("Red", "a1") == ("ada", "bob")
+    assert in_groups.members("eve", "a1") == ("eve",)
+
+
 def test_of_each_student_one_attempt_counts(tmp_path: Path) -> None:
     everybody = [
         attempt(4, None, student="cyd", state="waiting"),

@@ -331,6 +331,20 @@ def test_a_fault_of_the_machine_is_no_answer(store: AttemptStore) -> None:
 
 
 @ON_SQLITE
+def test_an_answer_ends_its_own_attempt_alone(
+    store: AttemptStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that one machine began in the same moment."""
+    for student in ("ada", "bob"):
+        store.add(student, "a1", b"{}", handed_in_by=student)
+    monkeypatch.setattr(Clock, "__call__", lambda clock: clock.now)
+    first, second = claimed(store), claimed(store)
+    assert first.attempt.started == second.attempt.started
+    assert store.finish(first, packed(first.attempt))
+    states = [store.get(each.attempt.id) for each in (first, second)]
+    assert [attempt.state for attempt in states if attempt] == ["graded", "started"]
+
+
 def test_what_no_further_try_would_mend_fails_at_once(store: AttemptStore) -> None:
     attempt = store.add("ada", "a1", b"{}")
     assert store.fail(claimed(store), "no suite", is_final=True)

@@ -4,6 +4,7 @@ figures.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -11,15 +12,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jwt
 import pytest
+from starlette.exceptions import HTTPException
 
 from autograder.basics.errors import KitError
 from autograder.course import COURSE_FILE, Assignment, Course, load_course
-from autograder.ledger import read_ledger
-from autograder.records.model import Graded
-from autograder.server import filing, office, serve_command
+from autograder.server import lti_pages, office, serve_command
 from autograder.server.extensions import grant_extension
-from autograder.server.filing import Filed, file_attempts
+from autograder.server.filing import Filed
 from autograder.server.metrics import _is_local
 from autograder.server.office import FILING_SECONDS, LOOK_SECONDS, Office
 from autograder.server.serve_command import (
@@ -27,7 +28,11 @@ from autograder.server.serve_command import (
     _print_links,
     grade_for_server,
 )
-from autograder.server.web_app import explain_crash, explain_kit_error
+from autograder.server.web_app import (
+    explain_crash,
+    explain_http_error,
+    explain_kit_error,
+)
 
 # settings
 
@@ -180,113 +185,6 @@ def test_whoever_follows_hears_of_assignments_with_new_results(
         assert (again, heard) == ([], [("m2",)])
 
 
-class PlayedAttempts:
-    """A store with these attempts, all of them unfiled; those in `answers` are graded."""
-
-    def __init__(self, *attempts: Any, answers: dict[int, Any]) -> None:
-        self.all = attempts
-        self.answers = answers
-        self.filed: list[list[int]] = []
-
-    def unfiled(self) -> list[Any]:
-        return list(self.all)
-
-    def of_student(self, student: str, assignment: str) -> list[Any]:
-        return [
-            each
-            for each in self.all
-            if (each.student, each.assignment) == (student, assignment)
-        ]
-
-    def answer(self, number: int) -> Any:
-        return self.answers.get(number)
-
-    def notebook(self, number: int) -> bytes:
-        return f"notebook {number}".encode()
-
-    def weights(self, number: int) -> bytes | None:
-        return b"weights" if number == 1 else None
-
-    def mark_filed(self, numbers: list[int]) -> None:
-        self.filed.append(numbers)
-
-
-def attempt(number: int, student: str, assignment: str = "m1", **more: Any) -> Any:
-    values = {"nickname": "", "handed_in": None, **more}
-    return SimpleNamespace(id=number, student=student, assignment=assignment, **values)
-
-
-@pytest.fixture
-def counting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several attempts the first one counts."""
-    rules = SimpleNamespace(counting=lambda attempts: attempts[0])
-    monkeypatch.setattr(filing, "AttemptRules", lambda *_: rules)
-
-
-@pytest.mark.usefixtures("counting")
-def test_an_attempt_lies_where_a_collected_notebook_would(tmp_path: Path) -> None:
-    course = Course(tmp_path)
-    store = PlayedAttempts(
-        attempt(1, "ada", nickname="A. L."),
-        attempt(2, "ben"),
-        attempt(3, "cyd"),
-        attempt(4, "ada"),
-        answers={
-            1: (Graded("ada", seconds={"run": 1.0}), b'{"result": 1}'),
-            2: (Graded("ben", problem="no notebook"), b""),
-        },
-    )
-    assert file_attempts(course, store) == Filed(("m1",), ())  # type: ignore[arg-type]
-    files = {
-        path.relative_to(course.submitted).as_posix(): path.read_text()
-        for path in course.submitted.rglob("*")
-        if path.is_file()
-    }
-    assert files == {
-        "ada/m1/m1.ipynb": "notebook 1",
-        "ada/m1/m1.safetensors": "weights",
-        "ada/m1/nickname.txt": "A. L.\n",
-        "ben/m1/m1.ipynb": "notebook 2",
-    }
-    # a notebook that could not be graded keeps no result; cyd's attempt has no answer yet
-    assert [path.name for path in (course.results / "m1").iterdir()] == ["ada.json"]
-    assert store.filed == [[1, 4, 2, 3]]
-
-
-@pytest.mark.usefixtures("counting")
-def test_an_assignment_that_cannot_be_filed_is_told_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = PlayedAttempts(attempt(2, "ben", "m2"), attempt(1, "ada", "m1"), answers={})
-    lock_results = vars(filing)["lock_results"]
-
-    def lock(locks: Path, folder: Path, assignment: str) -> Any:
-        if assignment == "m1":
-            raise KitError("another command writes them")
-        return lock_results(locks, folder, assignment)
-
-    monkeypatch.setattr(filing, "lock_results", lock)
-    filed = file_attempts(Course(tmp_path), store)  # type: ignore[arg-type]
-    assert filed == Filed(("m2",), ("m1: another command writes them",))
-    assert store.filed == [[2]]
-
-
-@pytest.mark.usefixtures("counting")
-def test_a_student_who_can_have_no_folder_of_the_name_is_remembered(
-    tmp_path: Path,
-) -> None:
-    course = Course(tmp_path)
-    answers = {1: (Graded("a/b", problem="none"), b""), 2: (Graded("ada"), b"")}
-    store = PlayedAttempts(attempt(1, "a/b"), attempt(2, "ada"), answers=answers)
-    for _ in range(2):
-        file_attempts(course, store)  # type: ignore[arg-type]
-        ledger = read_ledger(course)
-        assert (ledger.has_record("a/b"), ledger.has_record("ada")) == (True, False)
-        assert ledger.student_in(ledger.folder("a/b")) == "a/b"
-    history = (tmp_path / "ledger.json").read_text(encoding="utf-8")
-    assert history.count('"source"') <= 1
-
-
 # the command
 
 
@@ -356,6 +254,51 @@ def test_figures_are_for_this_machine(
     client = SimpleNamespace(host=host) if host else None
     request: Any = SimpleNamespace(client=client, headers=headers)
     assert _is_local(request) is is_local
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "This cannot be understood."),
+        (403, "This is not possible for you."),
+        (404, "There is no such page, or it is somebody else's."),
+        (405, "This page cannot be used like that."),
+        (413, "This file is too large."),
+        (418, "I'm a Teapot"),
+    ],
+)
+def test_a_status_without_words_of_its_own_has_ours(status: int, words: str) -> None:
+    request: Any = SimpleNamespace(url=SimpleNamespace(path="/api/attempts"))
+    answer = explain_http_error(request, HTTPException(status))
+    assert json.loads(bytes(answer.body)) == {"problem": words}
+    own = explain_http_error(
+        request, HTTPException(status, "wait", {"retry-after": "7"})
+    )
+    assert json.loads(bytes(own.body)) == {"problem": "wait"}
+    assert (own.status_code, own.headers["retry-after"]) == (status, "7")
+
+
+def test_the_clock_of_a_platform_may_be_a_minute_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoded: list[Any] = []
+
+    def decode(token: str, key: str = "", **options: Any) -> dict[str, str]:
+        decoded.append((key, options.get("leeway")))
+        if key:
+            raise jwt.ExpiredSignatureError("Signature has expired")
+        return {"aud": "client-7"}
+
+    monkeypatch.setattr(jwt, "decode", decode)
+    registration = SimpleNamespace(client_id="client-7", issuer="https://lms.example")
+    monkeypatch.setattr(lti_pages, "_registration", lambda *_: registration)
+    desk: Any = SimpleNamespace(platform_key=lambda *_: "the platform's key")
+    nothing: Any = None
+    with pytest.raises(
+        HTTPException, match=r"cannot be trusted: Signature has expired"
+    ):
+        lti_pages.check_launch(nothing, desk, registration.issuer, "nonce", "token")
+    assert decoded == [("", None), ("the platform's key", 60)]
 
 
 def test_a_reason_that_may_name_files_is_for_instructors(
