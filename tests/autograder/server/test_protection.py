@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from starlette.exceptions import HTTPException
@@ -12,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from autograder.server import protection
 from autograder.server.protection import BodyBound, LimitBodies, RateLimit
+from autograder.server.web_app import _body_bound
 
 
 @pytest.fixture
@@ -64,6 +66,28 @@ def test_a_limit_counts_what_happened_within_its_time(clock: SimpleNamespace) ->
     limit.check("ada")
     with pytest.raises(HTTPException, match="too often: wait 30 seconds"):
         limit.check("ada")
+
+
+@pytest.mark.parametrize(
+    ("path", "most_bytes", "weights"),
+    [
+        # a notebook of 2 MB in a form of 64 kB, and 3 MB of weights
+        ("/assignments/a9/hand-in", 2_097_152 + 65_536 + 3_145_728, True),
+        ("/api/assignments/a9/attempts", 2_097_152 + 65_536 + 3_145_728, True),
+        ("/assignments/a1/hand-in", 2_097_152 + 65_536, False),
+        ("/assignments/a9/hand-in/more", 2_097_152 + 65_536, False),
+        ("/sign-in", 2_097_152 + 65_536, False),
+    ],
+)
+def test_a_body_may_have_a_notebook_and_the_weights_of_its_assignment(
+    path: str, most_bytes: int, weights: bool
+) -> None:
+    limits = SimpleNamespace(notebook_mb=2)
+    office: Any = SimpleNamespace(
+        course=SimpleNamespace(limits=limits),
+        weights_limit=lambda name: 3 << 20 if name == "a9" else 0,
+    )
+    assert _body_bound(office, path) == BodyBound(most_bytes, weights=weights)
 
 
 @pytest.mark.parametrize(
