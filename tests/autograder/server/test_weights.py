@@ -31,7 +31,9 @@ def test_weights_come_with_the_attempt_and_lie_beside_its_notebook(
     ranked: Served,
 ) -> None:
     ada = ranked.browser("ada")
-    assert 'name="weights"' in ada.get("/assignments/tiny").text
+    page = ada.get("/assignments/tiny").text
+    assert 'name="weights"' in page
+    assert "<code>tiny.safetensors</code>, at most 1 MB</label>" in page
     sent = hand_in(ada, weights_file())
     assert "tiny.safetensors came with it, 0.0 MB." in sent.text
     assert ranked.office.attempts.weights(1) == weights_file()
