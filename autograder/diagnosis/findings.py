@@ -137,6 +137,8 @@ def _right_once_equally_long() -> Predicate:
         }
         if len(set(lengths.values())) < 2 or len(lengths) < len(values):
             raise Unseen("equal lengths already")
+        if len({value.shape[-1] for value in values.values()}) == len(values):
+            raise Unseen("rows of different widths are not of one kind")
         shortest = min(lengths.values())
         cut = {name: value[..., :shortest, :] for name, value in values.items()}
         other = sight.ask_again("equal lengths", cut)

@@ -7,6 +7,7 @@ doing of another mistake.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,6 +93,8 @@ def _share(
             continue
         departures = _departing_numbers(mistake_part, key_parts[name])
         if departures is None:
+            if _has_nan(mistake_part):
+                continue
             departing += 1
             agreeing += distance(student_parts.get(name), mistake_part) <= 1
             continue
@@ -106,6 +109,15 @@ def _share(
         ):
             return 0.0
     return agreeing / departing if departing else None
+
+
+def _has_nan(part: Any) -> bool:
+    """Whether a part has NaN, which many faults make."""
+    if isinstance(part, float):
+        return math.isnan(part)
+    return is_array(part) and bool(
+        np.isnan(numbers_in(part).astype(np.complex128)).any()
+    )
 
 
 def _parts(answer: Any, place: str = "") -> dict[str, Any]:

@@ -155,19 +155,27 @@ def changes_by_itself(sight: Sight) -> bool:
 
 def needs_the_first_only(argument: str, axis: int = 0) -> Predicate:
     """All entries of an argument but the first may be others, and the answer stays the same."""
+    return _needs_one_only(argument, axis, 0, "first")
 
+
+def needs_the_last_only(argument: str, axis: int = 0) -> Predicate:
+    """All entries of an argument but the last may be others, and the answer stays the same."""
+    return _needs_one_only(argument, axis, -1, "last")
+
+
+def _needs_one_only(argument: str, axis: int, place: int, word: str) -> Predicate:
     def holds(sight: Sight) -> bool:
         value = sight.argument(argument)
         others = other_values(sight, argument)
-        first = _entry(value, axis, 0)
-        other_value = with_other_entry(others, axis, 0, first, whole=False)
+        entry = _entry(value, axis, place)
+        other_value = with_other_entry(others, axis, place, entry, whole=False)
         other = sight.ask_with(
-            f"only the first {argument} along {axis}", {argument: other_value}
+            f"only the {word} {argument} along {axis}", {argument: other_value}
         )
         return _stays(sight, other)
 
     return make_predicate(
-        f"depends on the first entry of `{argument}` along axis {axis}", holds
+        f"depends on the {word} entry of `{argument}` along axis {axis} alone", holds
     )
 
 

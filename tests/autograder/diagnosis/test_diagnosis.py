@@ -378,6 +378,23 @@ def test_a_slip_is_priced_where_a_second_fault_changes_most_of_its_answers() -> 
     assert lost({"rows": other, "cost": other, "half": other.half()}, MISTAKES) == 8.0
 
 
+@pytest.mark.parametrize(
+    ("numbers", "expected"), [(SHIFTED, "shifts"), (RIGHT * math.nan, "")]
+)
+def test_nan_in_one_part_of_an_answer_says_nothing(
+    numbers: Tensor, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The student's count is wrong as well, the mistake's is right."""
+
+    def answer(count: int, rows: Tensor) -> Call:
+        return Call("f", (), {}, result=(count, rows))
+
+    monkeypatch.setitem(KEY, "rows", answer(1, RIGHT))
+    known: dict[str, Answers] = {"shifts": {"rows": answer(1, numbers)}}
+    first = name({"rows": answer(0, numbers)}, known).first
+    assert (first.mistake if first else "") == expected
+
+
 def test_what_nobody_knows_has_no_name() -> None:
     assert named({"rows": torch.tensor([5.0, 5.0], dtype=torch.float64)}) == ("", [])
 

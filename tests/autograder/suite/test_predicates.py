@@ -314,6 +314,10 @@ def test_time_and_batch() -> None:
     first = lambda x: x[:1].expand_as(x)  # noqa: E731
     assert ask("needs_the_first_only('x', 0)", first, running_sum, x=X) is True
     assert ask("needs_the_first_only('x', 0)", lambda x: x, running_sum, x=X) is False
+    assert (
+        ask("needs_the_last_only('x', 0)", lambda x: x[-1:], running_sum, x=X) is True
+    )
+    assert ask("needs_the_last_only('x', 0)", first, running_sum, x=X) is False
 
 
 def test_parts_of_arguments() -> None:

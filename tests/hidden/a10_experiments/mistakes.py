@@ -518,6 +518,17 @@ def changes_the_base(): ...
 def leaves_false_values_out(): ...
 
 
+@mistake(
+    "one_change",
+    hint="From one MLP of two matrices to another the width stays: it changes to and from a SwiGLU alone.",
+    replace=(
+        'elif field == "activation" and base["activation"] == "swiglu":',
+        'elif field == "activation":',
+    ),
+)
+def widens_for_every_activation(): ...
+
+
 # ── smoothed_loss
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -2009,6 +2020,18 @@ def returns_single_precision(): ...
     keeps=0.8,
 )
 def takes_runs_that_do_not_fit(): ...
+
+
+@mistake(
+    "distinct_ngrams",
+    hint="You count the runs that occur once. Different runs are asked for: one that occurs often counts as one.",
+    replace=(
+        "len(set(map(tuple, row))) / len(row)",
+        "sum(row.count(run) == 1 for run in row) / len(row)",
+    ),
+    keeps=0.5,
+)
+def counts_runs_that_occur_once(): ...
 
 
 # ── accuracy_by_length

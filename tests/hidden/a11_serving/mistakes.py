@@ -610,6 +610,29 @@ def takes_any_length(): ...
 def takes_lengths_above_the_capacity(): ...
 
 
+@mistake(
+    "reserved_bytes",
+    hint="A contiguous cache has no blocks: it reserves the capacity as it is, and yours rounds it up to whole blocks.",
+    replace=(
+        "len(lengths) * capacity * token",
+        "len(lengths) * -(-capacity // block_size) * block_size * token",
+    ),
+)
+def rounds_the_capacity_to_blocks(): ...
+
+
+@mistake(
+    "reserved_bytes",
+    hint="A token leaves a key and a value in every layer: your bytes are half of them.",
+    replace=(
+        "token = kv_bytes_a_token(config, bytes_per_element)",
+        "token = kv_bytes_a_token(config, bytes_per_element) // 2",
+    ),
+    keeps=0.5,
+)
+def counts_keys_without_values(): ...
+
+
 # ── paged_attention
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1299,6 +1322,18 @@ def matches_all_or_nothing(): ...
 def holds_known_blocks_again(): ...
 
 
+@mistake(
+    "PrefixIndex",
+    hint="evict stops at the first block that a text is using. Blocks behind it may be the index's alone: look at all.",
+    replace=(
+        "unused = [key for key, block in self._known.items() if self._pool.holders(block) == 1]",
+        "alone = {key: self._pool.holders(block) == 1 for key, block in self._known.items()}\n"
+        "unused = list(itertools.takewhile(alone.get, alone))",
+    ),
+)
+def evict_stops_at_a_block_in_use(): ...
+
+
 # ── beam_search
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1554,6 +1589,24 @@ def leaves_no_query(): ...
 def loses_a_single_head(): ...
 
 
+@mistake(
+    "sink_mass",
+    hint="The mean is over the batch as well: one number for each head, and yours has one for each head of each text.",
+    replace=("mean(dim=(0, 2))", "mean(dim=2)"),
+    keeps=0.5,
+)
+def keeps_the_batch(): ...
+
+
+@mistake(
+    "sink_mass",
+    hint="The mean over the queries is asked for. You take the query with the largest share.",
+    replace=("mean(dim=(0, 2))", "amax(dim=2).mean(dim=0)"),
+    keeps=0.5,
+)
+def takes_the_largest_share(): ...
+
+
 # ── sink_attention
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1768,6 +1821,18 @@ def takes_any_sizes_of_a_step(): ...
 def takes_elements_of_no_bytes(): ...
 
 
+@mistake(
+    "decode_costs",
+    hint="The table of embeddings is looked up, a row for each token, and not multiplied: it is no part of the weights here.",
+    replace=(
+        "+ config.d_model * config.vocab_size",
+        "+ 2 * config.d_model * config.vocab_size",
+    ),
+    keeps=0.6,
+)
+def counts_the_table_of_embeddings(): ...
+
+
 # ── idle_and_decisive
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1852,3 +1917,16 @@ def an_idle_key_that_knows_no_others(): ...
     shows=part(2, ignores("k")),
 )
 def a_decisive_key_that_knows_no_others(): ...
+
+
+@mistake(
+    "idle_and_decisive",
+    hint="Your decisive value is the same whatever the values are. The output moves by the token's weight times the "
+    "distance of its value from the output: start from there, and go far enough for that weight.",
+    replace=(
+        "unit * (level + math.log(weight / (1 - weight))), output + far",
+        "unit * (level + math.log(weight / (1 - weight))), torch.full_like(output, 1000.0)",
+    ),
+    shows=part(3, ignores("v")),
+)
+def a_decisive_value_that_knows_no_output(): ...

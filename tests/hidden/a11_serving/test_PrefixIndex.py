@@ -120,7 +120,7 @@ def test_the_block_that_was_first_is_kept(student):
 @points(1)
 def test_evict_gives_back_what_no_text_uses(student):
     """Two texts; the first has ended, the second holds its blocks. evict gives back the first's, says
-    how many, and forgets them.
+    how many, and forgets them. Once more, where blocks in use were known before those.
     """
     pool, index = _setting(student)
     first, second = pool.allocate(4), pool.allocate(3)
@@ -135,10 +135,13 @@ def test_evict_gives_back_what_no_text_uses(student):
         index.match([6, 6, 6, 6, 6, 6, 1]), [4, 5], what="the match of the other"
     )
     assert_equal(index.evict(), 0, what="evict once more")
-    index.insert(TEXT, pool.allocate(4))
+    again = pool.allocate(4)
+    index.insert(TEXT, again)
     assert_equal(
         index.match([*TEXT, 7]), [0, 1, 2], what="the match of a text that came back"
     )
+    pool.release(again)
+    assert_equal(index.evict(), 3, what="evict behind blocks in use")
 
 
 @points(0.5)

@@ -225,6 +225,27 @@ def takes_any_group(): ...
 
 
 @mistake(
+    "matmul",
+    hint="Your groups are columns of tiles, gone through row by row. `group` counts rows of tiles, and inside them programs "
+    "go down each column.",
+    replace=[
+        (
+            "first = p // (group * columns) * group  # the first row of this program's group",
+            "first = p // (group * rows) * group",
+        ),
+        (
+            "height = tl.minimum(rows - first, group)",
+            "width = tl.minimum(columns - first, group)",
+        ),
+        ("place = p % (group * columns)  # in the group", "place = p % (group * rows)"),
+        ("row = first + place % height", "row = place // width"),
+        ("column = place // height", "column = first + place % width"),
+    ],
+)
+def groups_are_columns_of_tiles(): ...
+
+
+@mistake(
     "tiles_asked_for",
     hint="What two programs ask for is fetched once. You counted it for each of them.",
     replace=(
@@ -297,7 +318,7 @@ def count_is_a_tensor(): ...
 
 @mistake(
     "tiles_asked_for",
-    hint="No depth, or no program, is refused with a ValueError, both of them with the number.",
+    hint="A depth below 1 gets an answer: it is refused with its number, as no program is.",
     replace=("if min(depth, programs) < 1:", "if programs < 1:"),
 )
 def depth_is_not_checked(): ...
@@ -1168,6 +1189,29 @@ def waits_for_the_faster_one(): ...
 
 
 @mistake(
+    "limits",
+    hint="Bandwidth is bytes in a second: the time of the traffic is that of the bytes, and yours is that of the numbers.",
+    replace=("moved / bandwidth", "elements / bandwidth"),
+    keeps=0.65,
+)
+def time_of_traffic_is_that_of_numbers(): ...
+
+
+@mistake(
+    "limits",
+    hint="Products and traffic go on at the same time: the slower one decides, and their times are not added.",
+    replace=[
+        (
+            "seconds = max(for_products, for_traffic)",
+            "seconds = for_products + for_traffic",
+        ),
+        ("flops / seconds", "flops / max(for_products, for_traffic)"),
+    ],
+)
+def times_are_added_in_seconds_alone(): ...
+
+
+@mistake(
     "busy_share",
     hint="33 queries in tiles of 8 are five tiles: the last one is a program, too.",
     replace=("-(-n_q // block_q)", "max(n_q // block_q, 1)"),
@@ -1251,3 +1295,15 @@ def waves_are_rounded_to_the_nearest(): ...
     keeps=0.5,
 )
 def tiles_reach_across_heads(): ...
+
+
+@mistake(
+    "busy_share",
+    hint="Your share is that of the last wave alone. The full waves before it count too: all programs, over what all "
+    "waves could run.",
+    replace=(
+        "return programs / (waves * processors)",
+        "return (programs - (waves - 1) * processors) / processors",
+    ),
+)
+def last_wave_stands_for_all(): ...

@@ -9,6 +9,7 @@ from autograder.suite import (
     ignores,
     ignores_the_size_of,
     mistake,
+    needs_the_last_only,
     not_finite,
     sums_to_one,
 )
@@ -1441,6 +1442,18 @@ def takes_any_number_of_axes(): ...
 def positions_are_int32(): ...
 
 
+@mistake(
+    "ragged_positions",
+    hint="The distance to the first real token counts padding between tokens, too. How many real tokens stand before it?",
+    replace=(
+        "return (mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)",
+        "first = mask.long().argmax(dim=1, keepdim=True)\n"
+        "return (torch.arange(mask.shape[1]) - first).masked_fill(~mask, 0)",
+    ),
+)
+def counts_padding_between_tokens(): ...
+
+
 # ── kv_cache_bytes
 # ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1899,8 +1912,8 @@ def refuses_a_window_of_one(): ...
 
 @mistake(
     "SlidingWindowCache",
-    hint="append takes a chunk that does not fit, and only advance refuses it: the model has computed with it by then. "
-    "Both look at the capacity.",
+    hint="append takes a chunk that is too long. The capacity limits length, which counts all tokens seen, and append "
+    "looks at it as advance does.",
     replace=(
         """
         if self._length + c > self._capacity:
@@ -1932,7 +1945,8 @@ def keeps_the_targets_favourite(): ...
 
 @mistake(
     "speculative_accept",
-    hint="u is compared with p alone. A token is kept with probability p / q, not p.",
+    hint="A token is kept with probability p / q, where u q is at most p. Yours is kept less often, as where u is "
+    "compared with p alone.",
     replace=("u * q[places, drafted] <=", "u <="),
 )
 def compares_u_with_p_alone(): ...
@@ -2111,6 +2125,25 @@ def refuses_at_the_border(): ...
 def leaves_a_residual_where_all_are_kept(): ...
 
 
+@mistake(
+    "speculative_accept",
+    hint="A softmax gives tokens a share that have none: the difference is divided by its sum.",
+    replace=("missing / missing.sum()", "torch.softmax(missing, dim=0)"),
+)
+def residual_by_softmax(): ...
+
+
+@mistake(
+    "speculative_accept",
+    hint="p and q are compared, and drafted and u are not: each has a number for each of the K places.",
+    replace=(
+        "if p.shape != q.shape or drafted.shape != p.shape[:1] or u.shape != p.shape[:1]:",
+        "drafted, u = drafted[: len(p)], u[: len(p)]\nif p.shape != q.shape:",
+    ),
+)
+def guesses_are_not_counted(): ...
+
+
 # ── unheard_query
 # ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -2231,6 +2264,21 @@ def asks_nothing(q, k):
         "1000 * math.sqrt(d) / (direction @ direction)",
         "10 / direction.norm()",
     ),
-    shows=ignores_the_size_of("k") & ~ignores("k"),
+    shows=ignores_the_size_of("k") & ~ignores("k") & ~needs_the_last_only("k"),
 )
 def steps_as_far_for_keys_of_any_size(): ...
+
+
+@mistake(
+    "unheard_query",
+    hint="You step across the last key, in a direction that you did not take from another key: where none lies that way, "
+    "no score moves.",
+    replace=(
+        "direction = across[across.norm(dim=1).argmax()]",
+        "unit = torch.eye(d, dtype=q.dtype)\n"
+        "unit = unit - (unit @ last / (last @ last))[:, None] * last\n"
+        "direction = unit[unit.norm(dim=1).argmax()]",
+    ),
+    shows=needs_the_last_only("k") & ~ignores("k"),
+)
+def steps_towards_no_key(): ...

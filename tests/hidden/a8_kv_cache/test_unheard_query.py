@@ -64,7 +64,7 @@ def test_more_tokens_and_larger_sizes(student):
     q, k = randn(2, 5), randn(2, 5)
     for queries, keys in ((q, k), (randn(2, 5), k), (q, randn(2, 5))):
         _check(student, queries, keys)
-    _check(student, randn(3, 2), 1e-3 * randn(3, 2))
+    _check(student, randn(3, 3), 1e-3 * randn(3, 3))
     _check(student, zeros(2, 2), tensor([[1.5, -0.5], [-2.0, 0.5]]))
     for first in ([0.0, 0.0, 3.0], [0.0, 0.0, 0.0]):
         _check(student, zeros(3, 3), tensor([first, [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]))
