@@ -15,6 +15,7 @@ from autograder.basics.errors import KitError, NothingToGrade, ResultsInUse
 from autograder.basics.locks import hold_lock
 from autograder.course import Assignment, Course
 from autograder.intake import archives
+from autograder.intake.collected import read_collected
 from autograder.ledger import read_ledger
 from autograder.platforms.collect import collect
 
@@ -221,6 +222,17 @@ def test_an_earlier_submission_is_kept(
         "1 submissions of m1: 0 new, 1 replaced, 0 unchanged",
         "doe_1: the earlier submission is kept in previous/2",
     ]
+
+
+def test_the_record_has_what_came_and_what_was_said(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
+    files = {"doe_1_10_m1.ipynb": "a", "roe_2_11_m1.ipynb": "b"}
+    report = collect(course, assignment, write_zip(zipped, files), "canvas")
+    record = read_collected(course.root / "submitted", "m1")
+    assert sorted(record.students) == ["doe_1", "roe_2"]
+    assert list(record.said) == report
+    assert report[0] == "2 submissions of m1: 2 new, 0 replaced, 0 unchanged"
 
 
 def test_an_earlier_submission_is_kept_under_its_time(

@@ -80,6 +80,16 @@ def test_settings_are_read_when_their_file_has_changed(
     assert played_office.course.about.name == "Two"
 
 
+def test_without_a_class_list_everybody_may_enter(
+    played_office: Any, tmp_path: Path
+) -> None:
+    write_settings(tmp_path, '[server]\ninstructors = "ines"\n', 1_000)
+    may_enter = played_office.may_enter
+    assert [may_enter(name) for name in ("ada", "eve", "ines")] == [True, True, True]
+    (tmp_path / "students.csv").write_text("id\nada\n", encoding="utf-8")
+    assert [may_enter(name) for name in ("ada", "eve", "ines")] == [True, False, True]
+
+
 def test_an_extension_is_written_beside_the_others(tmp_path: Path) -> None:
     write_settings(tmp_path, "# ours\n[due]\nm1 = 2026-10-01T12:00:00Z\n", 1_000)
     source = tmp_path / "source/m1/m1.py"
