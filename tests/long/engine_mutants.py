@@ -5,10 +5,10 @@
     python tests/long/engine_mutants.py --rooms intake --tests intake --budget 20    # in minutes
 
 The first run measures which lines each test runs; `--tests` names the folders of tests/autograder
-whose tests take part, all for none. A test that takes twice the budget is left out. A mutant meets the tests that run its line, the
-quick ones first; it stands in a copy of this tree, and in the place of the functions of a process
-that has collected all tests. Survivors that no test can kill stand with a reason in
-`engine_equivalent.toml`.
+whose tests take part, all for none. A test that takes twice the budget is left out. A mutant meets
+the tests that run its line, the quick ones first; it stands in a copy of this tree, and in the
+place of the functions of a process that has collected all tests. Survivors that no test can kill
+stand with a reason in `engine_equivalent.toml`.
 
 mutmut 3.8 and cosmic-ray 8.7 were looked at for this. mutmut names the mutant in the environment,
 which hosts and workers do not get, and leaves out what stands outside of functions; cosmic-ray
