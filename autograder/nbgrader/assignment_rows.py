@@ -57,7 +57,6 @@ def register_release(
     notebook.kernelspec = release.kernelspec
     db.flush()
     _register_cells(db, notebook, release.cells)
-    db.flush()
     _complete_submissions(db, notebook)
     return notebook
 

@@ -31,12 +31,15 @@ from autograder.basics.errors import KitError
 from autograder.basics.file_transaction import FileTransaction
 from autograder.course import Assignment, Course
 from autograder.course.roster import Person
-from autograder.nbgrader import class_list, hooks, manual_grades
+from autograder.nbgrader import class_list, gradebook, hooks, manual_grades
 from autograder.nbgrader.assignment_rows import _complete_submissions
 from autograder.nbgrader.class_list import write_class_list
+from autograder.nbgrader.gradebook import GradebookEntry, write_gradebook
 from autograder.nbgrader.gradebook_file import gradebook_file
 from autograder.nbgrader.hooks import _db_url, _prepare_gradebook
 from autograder.nbgrader.manual_grades import HandMark, _query, read_hand_marks
+from autograder.nbgrader.released_cells import NbgraderCell, NbgraderNotebook
+from autograder.nbgrader.student_texts import problem_comment
 
 
 @pytest.fixture
@@ -121,7 +124,10 @@ def test_names_and_addresses_are_the_class_lists_or_stay(
         )
 
     monkeypatch.setattr(class_list, "open_gradebook", open_gradebook)
-    monkeypatch.setattr(class_list, "refresh_penalties", lambda db, course: None)
+    refreshed: list[Session] = []
+    monkeypatch.setattr(
+        class_list, "refresh_penalties", lambda db, course: refreshed.append(db)
+    )
     ben = db.get(Student, "ben")
     ben.first_name, ben.last_name, ben.email = "Benjamin", "Low", "ben@old"
     people = {
@@ -142,6 +148,76 @@ def test_names_and_addresses_are_the_class_lists_or_stay(
         "cyd": (None, "Cyd", "cyd@x.edu"),
     }
     assert notebook.assignment.duedate is None
+    assert refreshed == [db]
+
+
+# scores of submissions
+
+
+def released(id_: str, kind: str, *, solution: bool = False) -> NbgraderCell:
+    """A grade cell of the release."""
+    return NbgraderCell(id_, kind, True, solution, False, True, 1.0, "", "", "")
+
+
+def test_scores_comments_and_the_version_are_written(
+    db: Session, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.commit()
+
+    @contextlib.contextmanager
+    def open_gradebook(course: object, db_url: str) -> Iterator[Any]:
+        yield SimpleNamespace(db=db, find_notebook=lambda name, assignment: notebook)
+
+    monkeypatch.setattr(gradebook, "open_gradebook", open_gradebook)
+    monkeypatch.setattr(gradebook, "refresh_penalties", lambda *_: None)
+    monkeypatch.setattr(gradebook, "store_answers", lambda *_: set())
+    cells = (
+        released("check_double", "code"),
+        released("written_why", "markdown", solution=True),
+    )
+    entries = [
+        GradebookEntry("ada", {"check_double": 1.5}, {"double": "it is 3"}),
+        GradebookEntry("ben", problem="no notebook"),
+    ]
+
+    def write(version: int) -> None:
+        write_gradebook(
+            Course(Path("/c")),
+            "m1",
+            NbgraderNotebook("m1", "{}", cells),
+            entries,
+            version=version,
+            has_suite=False,
+        )
+
+    write(0)
+    assert db.connection().exec_driver_sql("PRAGMA user_version").scalar() == 0
+    write(7)
+    assert db.connection().exec_driver_sql("PRAGMA user_version").scalar() == 7
+    scores = {
+        (row.notebook.student.id, row.cell.name): (
+            row.auto_score,
+            row.needs_manual_grade,
+        )
+        for row in db.query(Grade)
+    }
+    assert scores == {
+        ("ada", "check_double"): (1.5, False),
+        ("ada", "written_why"): (None, True),
+        ("ben", "check_double"): (0.0, True),
+        ("ben", "written_why"): (0.0, True),
+    }
+    comments = {
+        (row.notebook.student.id, row.cell.name): row.auto_comment
+        for row in db.query(Comment)
+    }
+    problem = problem_comment("no notebook")
+    assert comments == {
+        ("ada", "double"): "it is 3",
+        ("ada", "written_why"): None,
+        ("ben", "double"): problem,
+        ("ben", "written_why"): problem,
+    }
 
 
 # points by hand

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import nbformat
 import pytest
 from nbgrader.preprocessors import Execute
+from traitlets.config import Config
+from traitlets.utils.importstring import import_item
 
 from autograder.basics.errors import UnreadableSubmission
-from autograder.nbgrader import grading_pass
+from autograder.course import COURSE_FILE
+from autograder.nbgrader import grading_pass, settings
 from autograder.nbgrader.formgrader import (
     _as_text,
     _PagesOfCourse,
@@ -239,10 +243,24 @@ def test_nbgraders_handlers_get_both_where_there_is_a_formgrader(
 # settings
 
 
-def test_every_step_that_the_settings_name_is_there() -> None:
-    from traitlets.config import Config
-    from traitlets.utils.importstring import import_item
+def test_nbgrader_is_configured_for_the_course(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done: list[str] = []
+    for name in ("put_alembic_on_path", "make_pages_safe"):
+        monkeypatch.setattr(settings, name, lambda name=name: done.append(name))
+    monkeypatch.setattr(settings, "mirror", lambda course: done.append("mirror"))
+    monkeypatch.setattr(settings, "unknown_names", lambda course: ["who is eve?"])
+    (tmp_path / COURSE_FILE).touch()
+    config = Config()
+    settings.configure(config, tmp_path)
+    assert sorted(done) == ["make_pages_safe", "mirror", "put_alembic_on_path"]
+    assert capsys.readouterr().err == "who is eve?\n"
+    assert config.CourseDirectory.root == str(tmp_path)
+    assert config.GenerateAssignment.force is True
 
+
+def test_every_step_that_the_settings_name_is_there() -> None:
     config = Config()
     _steps(config)
     names: list[str] = []

@@ -17,8 +17,8 @@ from nbgrader_course import TinyCourse
 from autograder.basics.errors import KitError
 from autograder.cli.commands import main
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.nbgrader.manual_grades import read_hand_marks
-from autograder.nbgrader.marks_csv import COLUMNS, marks_command
+from autograder.nbgrader.manual_grades import HandMark, read_hand_marks
+from autograder.nbgrader.marks_csv import COLUMNS, _apply_row, marks_command
 
 STUDENTS = ("ada", "ben", "=cay")
 
@@ -293,3 +293,26 @@ def test_the_command_wants_one_direction(options: list[str]) -> None:
     done = CliRunner().invoke(main, ["marks", "tiny", *options])
     assert done.exit_code == 2
     assert "--to FILE" in done.output
+
+
+@pytest.mark.parametrize(
+    ("written", "points", "cell", "new_points", "waits"),
+    [
+        # somebody has looked, whatever they say of tests
+        (False, None, "none", None, False),
+        (False, 1.0, "none", None, False),
+        (False, None, "1.5", 1.5, False),
+        # a written answer without points waits
+        (True, 1.0, "none", None, True),
+        (True, None, "1.5", 1.5, False),
+        # nothing is said
+        (False, None, "", None, True),
+        (True, 1.0, "", 1.0, True),
+    ],
+)
+def test_a_row_with_points_ends_the_waiting_of_a_mark(
+    written: bool, points: float | None, cell: str, new_points: object, waits: bool
+) -> None:
+    mark = HandMark("ada", "why", 2.0, written, points=points, waits=True)
+    new = _apply_row(mark, {"points": cell}, ())
+    assert (new.points, new.waits) == (new_points, waits)

@@ -472,11 +472,14 @@ def test_the_mirror_has_stand_ins_and_links(tmp_path: Path) -> None:
     assert not (top / "m1" / "secret.txt").exists()
     assert (top / "m2").is_symlink()
     assert (top / "m2" / "m2.ipynb").read_text() == "{}"
-    # what changed is copied, and what is gone goes
+    # what changed is copied, what somebody wrote there is lost, and what is gone goes
+    made = (top / "m1" / "m1.ipynb").read_text()
+    put(top / "m1" / "m1.ipynb", made.replace("Edit", "Do not edit"))
     put(course.sources / "m1" / "figures" / "deep" / "p.svg", "two")
     put(course.sources / "m1" / "figures" / "q.svg")
     mirror(course)
     assert (top / "m1" / "figures" / "deep" / "p.svg").read_text() == "two"
+    assert (top / "m1" / "m1.ipynb").read_text() == made
     (course.sources / "m1" / "figures" / "q.svg").unlink()
     mirror(course)
     assert not (top / "m1" / "figures" / "q.svg").exists()
