@@ -1948,7 +1948,7 @@ def negative_ids_pick_the_last_rows(): ...
 
 @mistake(
     "embed",
-    hint="An id above the table becomes a token in your answer, and nobody is told.",
+    hint="An id above the table gets a vector in your answer, and nobody is told.",
     replace=[
         ("if len(outside) > 0:", "if False:"),
         ("table[ids]", "table[ids.clamp(0, table.shape[0] - 1)]"),

@@ -315,7 +315,7 @@ def first_pair_from_the_left(word, merges):
 # ─────────────────────────────────────────────────────────────────────────────
 
 
-@sample("embed", deserves=("multiplies_with_one_hot", "ids_are_clamped_into_the_table"))
+@sample("embed", deserves=("ids_are_clamped_into_the_table", "multiplies_with_one_hot"))
 def matrix_product_with_zeros_and_ones(table, ids):
     V = table.size(0)
     selector = (torch.arange(V) == ids.unsqueeze(-1)).type(table.dtype)

@@ -137,7 +137,12 @@ def fills_row_by_row(lengths, n):
 
 
 @sample(
-    "combine_masks", deserves=("allowed_by_any_mask", "leaves_the_shapes_unchecked")
+    "combine_masks",
+    deserves=(
+        "allowed_by_any_mask",
+        "leaves_the_shapes_unchecked",
+        "no_mask_gives_none",
+    ),
 )
 def logical_or_of_all(*masks):
     result = torch.zeros(1, dtype=torch.bool)
