@@ -406,6 +406,18 @@ def _is_unheard(answer, right, arguments):
     return bool(is_same and (old - new).abs().max() >= 0.1)
 
 
+def _are_across(q, k):
+    """Whether a key stands across the last one, or all keys lie on one line. Between the two, a
+    query that moves a weight is so long that its rounding alone moves the notes' by 1e-9.
+    """
+    last = k[-1]
+    if not last.any():
+        return True
+    across = k - (k @ last / (last @ last))[:, None] * last
+    share = across.norm(dim=1).max() / k.norm(dim=1).max()
+    return bool(share >= 0.05 or share < 1e-9)
+
+
 contract(
     "unheard_query",
     calls(
@@ -415,4 +427,5 @@ contract(
     sizes={"N": (2, 6), "d": (2, 6)},
     dtypes=("float64",),
     right_if=_is_unheard,
+    allowed_if=_are_across,
 )

@@ -73,12 +73,15 @@ def test_more_tokens_and_larger_sizes(student):
 @points(1)
 def test_it_works_where_one_token_has_nearly_all_the_weight(student):
     """The last query already asks for one earlier token, or for itself, with weight nearly 1: go
-    the other way.
+    the other way. At last it asks for the first of three tokens, and its own score is far below 0:
+    that score stays, and says nothing of where a weight moves.
     """
     for n, wanted in ((5, 0), (5, 1), (5, 4), (2, 0), (2, 1)):
         q, k = randn(n, 6), randn(n, 6)
         q[-1] = 40 * k[wanted] / k[wanted].norm()
         _check(student, q, k)
+    k = tensor([[0.0, 2.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
+    _check(student, tensor([[0.0, 0.0, 0.0]] * 2 + [[0.0, 30.0, -100.0]]), k)
 
 
 @points(1)
