@@ -10,19 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from memory_gradebook import db, notebook
 from nbgrader.api import (
-    Assignment as AssignmentRow,
-)
-from nbgrader.api import (
-    Base,
     Comment,
     Grade,
     GradeCell,
     Notebook,
-    SolutionCell,
     Student,
-    SubmittedAssignment,
-    SubmittedNotebook,
 )
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
@@ -41,37 +35,7 @@ from autograder.nbgrader.manual_grades import HandMark, _query, read_hand_marks
 from autograder.nbgrader.released_cells import NbgraderCell, NbgraderNotebook
 from autograder.nbgrader.student_texts import problem_comment
 
-
-@pytest.fixture
-def db() -> Iterator[Session]:
-    engine = create_engine("sqlite://")
-    Base.metadata.create_all(engine)
-    with Session(engine) as session:
-        yield session
-    engine.dispose()
-
-
-@pytest.fixture
-def notebook(db: Session) -> Notebook:
-    """m1 with a check, a written answer and a question; handed in by ada and ben."""
-    assignment = AssignmentRow(name="m1", course_id="course")
-    notebook = Notebook(name="m1", assignment=assignment)
-    rows = [
-        GradeCell(
-            name="check_double", notebook=notebook, max_score=2, cell_type="code"
-        ),
-        GradeCell(
-            name="written_why", notebook=notebook, max_score=5, cell_type="markdown"
-        ),
-        SolutionCell(name="written_why", notebook=notebook),
-        SolutionCell(name="double", notebook=notebook),
-    ]
-    for name in ("ada", "ben"):
-        handed_in = SubmittedAssignment(assignment=assignment, student=Student(id=name))
-        rows.append(SubmittedNotebook(notebook=notebook, assignment=handed_in))
-    db.add_all([assignment, notebook, *rows])
-    db.flush()
-    return notebook
+__all__ = ["db", "notebook"]
 
 
 def stored_rows(db: Session, table: Any) -> list[tuple[str, str]]:
