@@ -13,12 +13,20 @@ import pytest
 from stored_results import outcome, question
 
 from autograder.course import Course
+from autograder.marks.rubric import GUIDE
 from autograder.nbgrader import autograded
-from autograder.nbgrader.autograded import NotebooksForGraders, _model_answer
+from autograder.nbgrader.autograded import (
+    NotebooksForGraders,
+    _model_answer,
+    _own_cell,
+    complete_notebook,
+    is_guide,
+)
 from autograder.nbgrader.released_cells import suite_assignment
 from autograder.nbgrader.repair import SubmissionExporter
+from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED
 from autograder.records.model import Result
-from autograder.records.submission import CellOutcome, Submission
+from autograder.records.submission import Answer, CellOutcome, HandedInCell, Submission
 
 
 @pytest.mark.parametrize(
@@ -131,3 +139,139 @@ def test_a_folder_of_files_alone_is_taken_as_it_is(tmp_path: Path) -> None:
     assert text == "%s: left out, since only files are taken: %s"
     assert (student, "link" in listing) == ("ada", True)
     assert list(exporter.parent.assignments) == [str(folder)]
+
+
+# completed notebooks
+
+
+def released_cell(
+    id_: str, source: str, kind: str = "code", *, solution: bool = True
+) -> dict[str, Any]:
+    nbgrader = {"grade_id": id_, "solution": solution, "grade": not solution}
+    return {
+        "cell_type": kind,
+        "metadata": {"nbgrader": nbgrader},
+        "source": source,
+    }
+
+
+RELEASE = {
+    "metadata": {"kernelspec": "python"},
+    "cells": [
+        released_cell("double", "write it"),
+        {"cell_type": "markdown", "metadata": {}, "source": "words"},
+        released_cell("check_double", "the test", solution=False),
+        released_cell("written_why", "Your answer", "markdown"),
+    ],
+}
+
+
+def completed(*handed_in: HandedInCell, **written: str) -> list[tuple[str, str]]:
+    """The name and the text of each cell of the completed notebook."""
+    answers = tuple(Answer(id_, text) for id_, text in written.items())
+    submission = Submission(
+        "ada", "m1", Path("m1.ipynb"), "sha", (), answers, handed_in=handed_in
+    )
+    made = complete_notebook(RELEASE, submission)
+    assert made["metadata"] == RELEASE["metadata"]
+    return [
+        (cell["metadata"].get("nbgrader", {}).get("grade_id", ""), cell["source"])
+        for cell in made["cells"]
+    ]
+
+
+def test_a_submission_has_each_cell_once_in_the_students_order() -> None:
+    assert completed(
+        HandedInCell("markdown", "old text", "written_why"),
+        HandedInCell("code", "my own"),
+        HandedInCell("code", "assert True", "check_double"),
+        HandedInCell("code", "return 2 * x", "double"),
+        HandedInCell("code", "a second one", "double"),
+        written_why="because",
+    ) == [
+        ("written_why", "because"),
+        ("", "my own"),
+        ("check_double", "the test"),
+        ("double", "return 2 * x"),
+    ]
+
+
+def test_a_cell_that_is_missing_comes_after_the_one_before_it() -> None:
+    assert completed(
+        HandedInCell("code", "my own"),
+        HandedInCell("code", "return 2 * x", "double"),
+        HandedInCell("code", "more"),
+    ) == [
+        ("", "my own"),
+        ("double", "return 2 * x"),
+        ("check_double", "the test"),
+        ("written_why", "Your answer"),
+        ("", "more"),
+    ]
+    assert completed() == [
+        ("double", "write it"),
+        ("check_double", "the test"),
+        ("written_why", "Your answer"),
+    ]
+
+
+def test_an_own_cell_brings_no_metadata() -> None:
+    own = _own_cell(3, HandedInCell("code", "x = 1"))
+    assert own == {
+        "cell_type": "code",
+        "id": "own-3",
+        "metadata": {},
+        "source": "x = 1",
+        "execution_count": None,
+        "outputs": [],
+    }
+    assert "outputs" not in _own_cell(4, HandedInCell("markdown", "text"))
+
+
+# marking guides
+
+
+def test_a_guide_stands_below_its_written_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def kit(cell: dict[str, Any], role: str, name: str) -> dict[str, Any]:
+        cell["metadata"]["attention_kit"] = {"role": role, "name": name}
+        return cell
+
+    scheme = {"cell_type": "markdown", "metadata": {}, "source": "- 2 points: why"}
+    answer = released_cell("written_why", "It is.", "markdown")
+    answer["metadata"]["nbgrader"]["points"] = 2.5
+    solution = tmp_path / "m1.ipynb"
+    solution.touch()
+    notebooks = {
+        "release": RELEASE,
+        str(solution): {
+            "cells": [
+                kit(released_cell("double", "return 2 * x"), "answer", "double"),
+                kit(scheme, GUIDE, "why"),
+                kit(answer, "written", "why"),
+                kit(released_cell("written_new", "not released"), "written", "new"),
+            ]
+        },
+    }
+    monkeypatch.setattr(autograded, "read_built", lambda path: notebooks[str(path)])
+    graders = NotebooksForGraders(Path("release"), solution)
+    made = json.loads(graders.problem("no notebook"))
+    first, *cells, guide = made["cells"]
+    assert first["source"] == (
+        f"**{COULD_NOT_BE_GRADED}.** This is the release, with nothing of the student's in it.\n\n"
+        "    no notebook"
+    )
+    assert [cell["source"] for cell in cells] == [
+        cell["source"] for cell in RELEASE["cells"]
+    ]
+    assert guide["source"] == (
+        "**For graders: 2.5 points**\n\n- **#1** 2 points: why\n\n**Model answer**\n\nIt is."
+    )
+    assert guide["metadata"] == {
+        "attention_kit": {"role": GUIDE, "name": "written_why"}
+    }
+    assert [is_guide(cell) for cell in made["cells"]] == [False] * 5 + [True]
+    # a solution that is not built has none
+    bare = NotebooksForGraders(Path("release"), tmp_path / "none.ipynb")
+    assert len(json.loads(bare.problem("no notebook"))["cells"]) == 5
