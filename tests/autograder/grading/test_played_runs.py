@@ -23,6 +23,7 @@ from autograder.basics.errors import (
     HostFailed,
     KitError,
     NothingToGrade,
+    ResultsInUse,
 )
 from autograder.course import Assignment, Course, Limits
 from autograder.grading import batch, grader, run, station_program
@@ -40,6 +41,7 @@ from autograder.records.results import (
     TimingFile,
     course_sha256,
     load_timing,
+    lock_results,
     read_result,
     result_bytes,
     result_path,
@@ -161,6 +163,18 @@ def test_a_class_is_graded_once_and_then_current(course: Course) -> None:
     forced = grade(course, machines, force=True, isolation="uid")
     assert machines.calls[1] == ("m1", ["ada", "bob", "cyd"], "uid")
     assert forced.graded == 3
+
+
+def test_a_run_waits_for_no_other_run_of_the_same_results(course: Course) -> None:
+    machines = Machines(graded(course, "ada", "bob", "cyd"))
+    with (
+        lock_results(course.kept / "locks", course.results, "m1"),
+        pytest.raises(ResultsInUse),
+    ):
+        grade(course, machines)
+    assert machines.calls == []
+    grade(course, machines)
+    assert len(machines.calls) == 1
 
 
 def test_only_the_submissions_that_changed_are_graded(course: Course) -> None:
