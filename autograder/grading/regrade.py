@@ -103,7 +103,7 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
         if problem.untried
     }
     timing = read_timing(side, name, watcher.warn)
-    problems = {entry.student: entry.problem for entry in timing if entry.problem}
+    problems = {entry.student: entry.problem for entry in timing}
     counting, regraded = (
         {result.student: result for result in read_results(folder, name, watcher.warn)}
         for folder in (request.results, side)

@@ -110,6 +110,7 @@ def test_checks_that_never_fire_have_no_mutants(programs: Any, tmp_path: Path) -
     room = tmp_path / "room"
     room.mkdir()
     text = "if TYPE_CHECKING:\n    X = int\n\ndef pair(a, b):\n    return zip(a, b, strict=True)\n"
+    text += "T = TypeVar('T', covariant=True)\n"
     (room / "pairs.py").write_text(text, encoding="utf-8")
     mutants = programs.engine_mutations.sample_mutants(tmp_path, "room", None, 1)
     names = [mutant.name for mutant in mutants]

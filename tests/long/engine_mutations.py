@@ -38,6 +38,11 @@ _SHARED_WITH_SUITES = (
     ast.Continue,
 )
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_WITHOUT_MUTANTS = (
+    "strict",  # of zip: a check that its lists are of one length, as they always are
+    "covariant",  # of a type variable: a hint for a type checker
+)
+"""Keywords whose values stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +193,8 @@ def _engine_mutations(node: ast.AST, parents: Parents) -> Mutations:
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return
     parent = parents.get(node)
-    if isinstance(parent, ast.keyword) and parent.arg == "strict":
-        return  # of zip: a check that its lists are of one length, as they always are
+    if isinstance(parent, ast.keyword) and parent.arg in _WITHOUT_MUTANTS:
+        return
     if isinstance(node, _SHARED_WITH_SUITES):
         for part, new in mutations(node, parents):
             if not _is_same_distance(part, new, parent):

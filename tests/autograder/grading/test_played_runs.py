@@ -514,7 +514,10 @@ def test_a_bench_launches_loads_and_proves(played_bench: Start) -> None:
     assert host.closed == 1
 
 
-def test_a_bench_without_torch_asks_for_none(played_bench: Start) -> None:
+def test_a_bench_without_torch_asks_for_none(
+    played_bench: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
     _, (_, launched, *_) = played_bench()
     assert launched == ("launch", "auto", 1, ())
 
