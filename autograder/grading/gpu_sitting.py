@@ -149,6 +149,6 @@ class OnDevice:
         if launch is None:  # the test launches more than it did in the interpreter
             raise AssertionError(f"{name} answers differently than in the interpreter.")
         call = last_call()
-        if call is not None:
-            call.launch = launch
+        assert call is not None  # the device's
+        call.launch = launch
         return result, launch

@@ -295,6 +295,7 @@ def test_a_device_needs_a_kernel_in_the_suite(
         "on a GPU one submission is graded at a time; --workers has no effect"
     ]
     told = Told()
+    grade(course, machines, told, device="cuda", force=True)
     part = grade(
         course,
         machines,

@@ -5,6 +5,7 @@ plays.
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,8 @@ from autograder.diagnosis.diagnostician import NamedMistakes
 from autograder.grading import grader as grader_module
 from autograder.grading.carried_points import SettledQuestion
 from autograder.grading.grader import AssignmentGrader, Failure
+from autograder.records.model import QuestionResult
+from autograder.records.submission import CellOutcome, Submission
 from autograder.sandbox.stopwatch import Stopwatch
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import Verdict
@@ -145,3 +148,62 @@ def test_a_question_is_scored_by_its_runs_its_mistakes_and_its_flags(
     ]
     assert grader.explained == [RUNS]
     assert grader.sitting.watch.seconds.keys() == {"carry", "diagnosis"}
+
+
+# whole submissions
+
+
+@pytest.mark.parametrize(
+    ("only", "names"),
+    [((), ["right", "wrong", "unasked"]), (("wrong", "none"), ["wrong"])],
+)
+def test_a_result_has_the_questions_that_are_asked_for(
+    grader: Any, monkeypatch: pytest.MonkeyPatch, only: tuple[str, ...], names: Any
+) -> None:
+    def grade(client: Any, sitting: Any, questions: Any) -> list[QuestionResult]:
+        return [
+            QuestionResult(question.name, 0.5, 2.0, 0.0, None, ())
+            for question in questions
+        ]
+
+    grader.suite = SimpleNamespace(
+        questions=[SimpleNamespace(name=name) for name in ("right", "wrong", "unasked")]
+    )
+    grader.assignment = SimpleNamespace(name="m1")
+    grader.sha256 = "suite"
+    grader._names_of_checks = {}
+    grader.sitting.workplace = SimpleNamespace(cells=[CellOutcome("a", "ok", "")])
+    grader.sitting.watch.seconds["run"] = 1.5
+    monkeypatch.setattr(grader, "_grade_questions", grade)
+    monkeypatch.setattr(grader, "isolation", lambda client: "uid+cuda")
+    monkeypatch.setattr(grader_module, "result_software", lambda: {"python": "3"})
+    client: Any = SimpleNamespace(tier="uid")
+    submission = Submission(
+        "ada", "m1", Path("m1.ipynb"), "sha", (), notices=(CellOutcome("b", "ok", ""),)
+    )
+    result, seconds = grader.grade_submission(client, submission, only)
+    assert [question.name for question in result.questions] == names
+    assert (result.score, result.max_score) == (0.5 * len(names), 2.0 * len(names))
+    assert (result.student, result.submission_sha256) == ("ada", "sha")
+    assert (result.assignment, result.suite_sha256) == ("m1", "suite")
+    assert result.isolation == "uid+cuda"
+    assert result.made_by == {"python": "3", "tier": "uid"}
+    assert [cell.id for cell in result.cells] == ["a", "b"]
+    assert seconds == {"run": 1.5}
+    assert grader.closed
+
+
+def test_a_device_has_a_sitting_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    played: Any = object.__new__(AssignmentGrader)
+    played.course = SimpleNamespace(limits="limits")
+    played.suite = "suite"
+    for name in ("Sitting", "GpuSitting"):
+        monkeypatch.setattr(
+            grader_module, name, lambda *arguments, name=name: (name, *arguments)
+        )
+    asked = ("client", "limits", "suite", "submission")
+    played._device = None
+    assert played._start_sitting("client", "submission") == ("Sitting", *asked)
+    played._device = "device"
+    started = played._start_sitting("client", "submission")
+    assert started == ("GpuSitting", *asked, "device")

@@ -122,6 +122,16 @@ def test_a_process_that_ends_loses_one_job_and_no_other(tmp_path: Path) -> None:
     assert bench.clients[0].ended == 2
 
 
+def test_ctrl_c_is_for_the_driver_alone() -> None:
+    def work(client: PlayedClient, job: str) -> bytes:
+        os.kill(os.getpid(), signal.SIGINT)
+        return b"fine"
+
+    bench = PlayedBench(1)
+    assert run(bench, ["a"], work) == {"a": FinishedJob("a", b"fine")}
+    assert bench.clients[0].ended == 0
+
+
 def test_a_host_that_failed_is_renewed(tmp_path: Path) -> None:
     def work(client: PlayedClient, job: str) -> bytes:
         if first_time(tmp_path / job):
