@@ -155,7 +155,7 @@ def released_cell(
     }
 
 
-RELEASE = {
+RELEASE: dict[str, Any] = {
     "metadata": {"kernelspec": "python"},
     "cells": [
         released_cell("double", "write it"),
