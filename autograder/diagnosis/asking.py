@@ -68,6 +68,12 @@ class Asker:
             self._student = self._open_functions()
         return self._student
 
+    def fresh_functions(self) -> Student | None:
+        """The submission's functions in a worker that has answered nothing yet; None where nothing
+        may be asked.
+        """
+        return None if self._open_functions is None else self._open_functions()
+
     def sights(
         self,
         runs: Mapping[str, TestRun],

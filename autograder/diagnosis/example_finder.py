@@ -8,6 +8,7 @@ search is bounded by counts and not by time, so the same submission gets the sam
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,12 @@ from autograder.basics.errors import StudentError
 from autograder.basics.safe_text import clean, one_line
 from autograder.course import Limits
 from autograder.diagnosis.example_scripts import PlannedScript, ScriptPlanner
-from autograder.diagnosis.example_texts import EASY_CALL, write_example
+from autograder.diagnosis.example_texts import EASY_CALL, answer_text, write_example
+from autograder.diagnosis.faint_differences import (
+    COSTS,
+    describe_cost,
+    describe_missing_names,
+)
 from autograder.diagnosis.script_judge import ROUNDINGS, AnswerDifference, ScriptJudge
 from autograder.diagnosis.script_play import StudentPlayer
 from autograder.diagnosis.shrinking import Shrunk, shrink
@@ -28,7 +34,7 @@ from autograder.diagnosis.suite_inputs import is_of_suite, script_fingerprints
 from autograder.records.model import SmallExample
 from autograder.sandbox.bounds import OutOfTime, memory_bound, time_bound
 from autograder.sandbox.student import Student
-from autograder.sitting.agreement import find_departures
+from autograder.sitting.agreement import find_departures, without_addresses
 from autograder.sitting.charges import adjust_verdicts
 from autograder.sitting.sitting import TestRun
 from autograder.suite.calls import Call, CallLog
@@ -38,19 +44,6 @@ from autograder.suite.scripts import Script, float_dtypes
 
 _CLEAR = {dtype: max(0.02, rounding) for dtype, rounding in ROUNDINGS.items()}
 """The difference, as a share of the largest number of a row, that a person sees at once."""
-_COSTS = {
-    "operations": "it takes more torch operations than it needs",
-    "flops": "it multiplies more than it needs",
-    "largest": "it makes a larger tensor than it needs",
-    "peak": "it holds more numbers at once than it needs",
-    "moved": "it writes more numbers than it needs",
-    "lines": "it takes more steps of Python than it needs",
-    "torch": "it computes outside of the kernel",
-    "unfilled": "it loads masked lanes without `other`",
-    "dots": "it does not use `tl.dot`",
-    "loads": "it does not load as many numbers as it needs",
-    "stores": "it does not store as many numbers as it needs",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +70,14 @@ class _WrongCalls:
         calls: calls of the question with a wrong value or an exception.
         is_seen_elsewhere: whether what the suite's own code got of it, or an attribute, is wrong.
         in_words: the first call that differs in another way.
+        faintly: of the tests in which no call differs so, the first call that costs a little more
+            than the answer key's, or whose exception names less.
     """
 
     calls: list[Call] = field(default_factory=list)
     is_seen_elsewhere: bool = False
     in_words: SmallExample | None = None
+    faintly: SmallExample | None = None
 
 
 class ExampleFinder:
@@ -109,15 +105,17 @@ class ExampleFinder:
         self,
         question: FailedQuestion,
         open_functions: Callable[[], Student | None],
+        open_fresh_functions: Callable[[], Student | None],
     ) -> SmallExample | None:
         """The example of a question; None where no call shows the fault.
 
         Args:
             open_functions: gives the submission's functions when the first call is made.
+            open_fresh_functions: gives functions that remember nothing, each time.
         """
         wrong = self._wrong_calls(question)
         if not wrong.calls and not wrong.is_seen_elsewhere:
-            return wrong.in_words
+            return wrong.in_words or wrong.faintly
         student = open_functions()
         if student is None:
             return None
@@ -127,13 +125,22 @@ class ExampleFinder:
         if has_stand_ins:
             note = "Seen with right answers in place of earlier questions that are not right yet."
         long_examples = []
+        searches = []
         for planned in self._planner.scripts(question.name, wrong.calls):
             search = _Search(planned, player, self._limits)
+            searches.append(search)
             example = search.find(question.suite_inputs)
             if search.is_over:
                 return None
             if example is None:
                 continue
+            if searches[0].is_remembered() or search.is_remembered():
+                # what earlier scripts have left behind would be the example's, too
+                example = self._find_in_fresh_workers(
+                    [*searches, search], question.suite_inputs, open_fresh_functions
+                )
+                if example is None:
+                    return wrong.in_words
             # None for a call that is too long for a page
             written = write_example(
                 example.script,
@@ -149,6 +156,28 @@ class ExampleFinder:
             return min(long_examples, key=lambda example: len(example.call))
         return wrong.in_words
 
+    def _find_in_fresh_workers(
+        self,
+        searches: Sequence[_Search],
+        suite_inputs: Collection[str],
+        open_fresh_functions: Callable[[], Student | None],
+    ) -> Shrunk | None:
+        """The first planned script that shows a difference in a worker of its own, as it is."""
+        for search in searches:
+            answers = []
+            for _ in range(2):
+                student = open_fresh_functions()
+                if student is None:
+                    return None
+                player = StudentPlayer(student, self._reference)
+                fresh_search = _Search(search.planned, player, self._limits)
+                answers.append(fresh_search.find_unchanged(suite_inputs))
+                if fresh_search.is_over or answers[0] is None:
+                    break
+            if len(answers) == 2 and answers[1] is not None:
+                return answers[1]
+        return None
+
     def _wrong_calls(self, question: FailedQuestion) -> _WrongCalls:
         """The calls of failed tests that differ from the answer key's."""
         wrong = _WrongCalls()
@@ -156,9 +185,12 @@ class ExampleFinder:
             key_run = question.key_runs.get(test)
             if run.passed or key_run is None or not run.answered:
                 continue
-            call_pairs = zip(run.calls, key_run.calls, strict=False)
-            for call, key_call in itertools.takewhile(_is_same_call, call_pairs):
+            pairs = zip(run.calls, key_run.calls, strict=False)
+            same_calls = list(itertools.takewhile(_is_same_call, pairs))
+            departs = False
+            for call, key_call in same_calls:
                 ways = find_departures(call, key_call)
+                departs |= bool(ways)
                 is_error = isinstance(call.fault, StudentError)
                 is_error = is_error and key_call.fault is None
                 is_wrong = is_error or bool(ways & {"value", "dtype", "changed"})
@@ -169,6 +201,8 @@ class ExampleFinder:
                     wrong.calls.append(call)
                 elif ways and wrong.in_words is None:
                     wrong.in_words = self._in_words(call, key_call, ways)
+            if not departs and wrong.faintly is None:
+                wrong.faintly = self._faintly(question.name, same_calls)
         return wrong
 
     def _is_of_other(
@@ -197,12 +231,27 @@ class ExampleFinder:
             note = "has the right value; its gradients are not right."
         else:
             costs = [
-                words for cost, words in _COSTS.items() if f"cost of {cost}" in ways
+                words for cost, words in COSTS.items() if f"cost of {cost}" in ways
             ]
             if not costs:
                 return None
             note = f"has the right value; {costs[0]}."
         return SmallExample(CallLog(self._reference).describe(call), note=note)
+
+    def _faintly(
+        self,
+        question: str,
+        same_calls: Collection[tuple[Call, Call]],
+    ) -> SmallExample | None:
+        """The first difference in a cost or in the text of an exception among a test's calls, none
+        of which shows a larger one.
+        """
+        for call, key_call in same_calls:
+            missing_names = describe_missing_names(call, key_call)
+            note = missing_names or describe_cost(call, key_call)
+            if note and call.name.partition(".")[0] == question:
+                return SmallExample(CallLog(self._reference).describe(call), note=note)
+        return None
 
     def contracts_of(self, question: str) -> list[Contract]:
         """The contracts of a question, as the suite's file has them in order."""
@@ -222,12 +271,13 @@ class _Search:
         student: StudentPlayer,
         limits: Limits,
     ) -> None:
-        self._planned = planned
+        self.planned = planned
         self._script = planned.script
         self._rules = planned.rules
         self._student = student
         self._limits = limits
         self._first_answers: Sequence[StepAnswer] | None = None
+        self._early_texts: list[str] = []
         self._dtypes = float_dtypes(self._script).union(
             *[contract.dtypes for contract in self._rules.contracts]
             or [("float32", "float64")]
@@ -242,12 +292,34 @@ class _Search:
         others = set(suite_inputs).difference(script_fingerprints(self._script))
         for allowed in (_CLEAR, tolerance):
             examine = self._examiner(self._rules.judge(allowed), others)
-            shrunk = shrink(self._script, examine, self._planned.most_candidates)
+            shrunk = shrink(self._script, examine, self.planned.most_candidates)
             if self.is_over:
                 return None
             if shrunk is not None:
                 return self._settle(shrunk, examine, suite_inputs)
         return None
+
+    def find_unchanged(self, suite_inputs: Collection[str]) -> Shrunk | None:
+        """The planned script itself, where it shows a difference and is no test's."""
+        if is_of_suite(self._script, suite_inputs):
+            return None
+        contracts = self._rules.contracts
+        judge = self._rules.judge(contracts[0].tolerance if contracts else {})
+        difference = self._examiner(judge, suite_inputs)(self._script)
+        if difference is None:
+            return None
+        # later steps are about what the difference has left
+        steps = self._script.steps[: difference.step + 1]
+        script = dataclasses.replace(self._script, steps=steps)
+        return Shrunk(script, difference, 1)
+
+    def is_remembered(self) -> bool:
+        """Whether the planned script is answered otherwise than it was at first."""
+        try:
+            now = self._student.play(self._script)
+        except OutOfTime:
+            return True
+        return self._early_texts != _texts_of(now)
 
     def _examiner(
         self,
@@ -277,10 +349,11 @@ class _Search:
         if script is self._script:
             if self._first_answers is None:
                 self._first_answers = self._student.play(script)
+                self._early_texts = self._early_texts or _texts_of(self._first_answers)
             return judge.difference(
                 script,
                 self._first_answers,
-                self._planned.right_answers,
+                self.planned.right_answers,
             )
         right_answers = judge.right_answers(script)
         if right_answers is None:
@@ -325,6 +398,15 @@ class _Search:
             if write_example(script, first, "") == write_example(script, second, ""):
                 return Shrunk(script, second, shrunk.candidates)
         return None
+
+
+def _texts_of(answers: Sequence[StepAnswer]) -> list[str]:
+    """The answers, or what ended them, as texts."""
+    return [
+        answer_text(answer.value, is_rounded=True)
+        + without_addresses(repr(answer.fault))
+        for answer in answers
+    ]
 
 
 def _is_same_call(pair: tuple[Call, Call]) -> bool:

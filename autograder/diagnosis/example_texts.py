@@ -59,15 +59,15 @@ def write_example(
         return SmallExample(call, one_line(difference.text), "leaves it as it is", note)
     if difference.kind == "error":
         error = clean(one_line(without_addresses(difference.text)), _LONGEST_ERROR)
-        expected = _answer_text(difference.right, is_rounded=True)
+        expected = answer_text(difference.right, is_rounded=True)
         return SmallExample(call, f"raises {error}", expected, note)
     yours, expected = (
-        _answer_text(answer, is_rounded=True)
+        answer_text(answer, is_rounded=True)
         for answer in (difference.answer, difference.right)
     )
     if yours == expected:  # the difference is beyond the digits that are usually shown
-        yours = _answer_text(difference.answer, is_rounded=False)
-        expected = _answer_text(difference.right, is_rounded=False)
+        yours = answer_text(difference.answer, is_rounded=False)
+        expected = answer_text(difference.right, is_rounded=False)
     table = _find_table(difference.answer, difference.right)
     return SmallExample(call, yours, expected, note, table)
 
@@ -79,7 +79,12 @@ def _call_text(script: Script) -> str:
     return "\n".join([*imports, *lines])
 
 
-def _answer_text(answer: Any, *, is_rounded: bool) -> str:
+def answer_text(answer: Any, *, is_rounded: bool) -> str:
+    """An answer as the page has it.
+
+    Args:
+        is_rounded: whether its numbers have few digits.
+    """
     text = value_text(map_leaves(_rounded, answer) if is_rounded else answer)
     return clean(one_line(text), _LONGEST_ANSWER)
 

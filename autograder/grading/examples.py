@@ -75,7 +75,11 @@ class Examples:
             question.name, runs, key_runs, self._suite_inputs[question.name]
         )
         try:
-            return self._open_finder().find(failed, asker.functions)
+            return self._open_finder().find(
+                failed,
+                asker.functions,
+                asker.fresh_functions,
+            )
         except KitError:
             raise
         except Exception:

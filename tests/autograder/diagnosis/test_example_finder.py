@@ -73,7 +73,7 @@ def find(
     )
     finder = ExampleFinder(suite, {"f": key}, ["f"], Limits())
     worker: Any = SimpleNamespace(f=student)
-    return finder.find(failed, lambda: worker)
+    return finder.find(failed, lambda: worker, lambda: worker)
 
 
 def test_softmax_over_the_queries() -> None:
@@ -202,7 +202,7 @@ def find_costly(operations: int) -> SmallExample | None:
         (),
     )
     finder = ExampleFinder(Path("/nowhere"), {"f": attention_weights}, ["f"], Limits())
-    return finder.find(failed, lambda: None)
+    return finder.find(failed, lambda: None, lambda: None)
 
 
 def test_an_answer_that_changes_by_itself_has_no_example() -> None:

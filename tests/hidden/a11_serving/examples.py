@@ -47,6 +47,27 @@ def blocks_that_come_back(draw, play, name):
     play.call("allocate", size - len(shared), on=pool)
 
 
+def blocks_of_two_pools(draw, play, name):
+    """A pool lends blocks; another one has all of its own."""
+    size = draw.whole(3, 5)
+    pools = [play.call(name, size) for _ in range(2)]
+    play.call("allocate", size - 1, on=pools[0])
+    play.read("num_free", on=pools[1])
+    play.call("allocate", size, on=pools[1])
+
+
+def blocks_in_another_order(draw, play, name):
+    """All blocks are lent; the last ones come back first, and are lent again."""
+    size = draw.whole(8, 11)
+    pool = play.call(name, size)
+    play.call("allocate", size, on=pool)
+    for block in (size - 1, size - 4, 0):
+        play.call("release", [block], on=pool)
+    play.call("allocate", 2, on=pool)
+
+
+contract("BlockPool", blocks_of_two_pools)
+contract("BlockPool", blocks_in_another_order)
 contract("BlockPool", blocks_that_nobody_holds)
 contract("BlockPool", blocks_that_come_back)
 
