@@ -41,6 +41,7 @@ long: $(VENV)/ready    ## long proofs, some hours: real faults, damaged files, h
 	$(VENV)/bin/python tests/long/server_faults.py --kills 40
 	$(VENV)/bin/python tests/long/server_attacks.py
 	$(VENV)/bin/python tests/long/hunt_all.py --minutes 60
+	$(VENV)/bin/python tests/long/pasted_examples.py --every 10
 
 check: lint build-check verify test   ## everything that CI checks
 

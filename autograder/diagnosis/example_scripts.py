@@ -8,6 +8,7 @@ the last two, and how long it takes, is computed once in a process.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,8 @@ _DRAWN_SCRIPTS = 12
 """Scripts of a question's contracts that are tried: the shortest of those dealt, since a model
 cannot be made small within the candidates that there are.
 """
+_MOST_LONG = 2
+"""Scripts of a contract that may take the answer key too long: then no further one is tried."""
 _STEPS_BESIDE_WRITTEN = 100
 """Steps of these scripts where `examples.py` has others for the question."""
 _LONGEST_HELPERS = 600
@@ -52,7 +55,7 @@ _LONGEST_HELPERS = 600
 _DATA = (bool, int, float, str, bytes, type(None), torch.dtype, np.ndarray)
 
 
-class _TooManyOperations(Exception):  # no error: the script is not tried
+class _TooLong(Exception):  # no error: the script is not tried
     """The answer key's play takes more operations than all candidates may take together."""
 
 
@@ -67,7 +70,7 @@ class _BoundedCounter(CostCounter):
         kwargs: Any = None,
     ) -> Any:
         if self.operations > _MOST_OPERATIONS:
-            raise _TooManyOperations
+            raise _TooLong
         return super().__torch_dispatch__(func, types, args, kwargs)
 
 
@@ -143,6 +146,7 @@ class ScriptPlanner:
         self._reference = reference
         self._limits = limits
         self._drawn: dict[str, list[PlannedScript]] = {}
+        self._too_long: Counter[int] = Counter()
 
     def contracts_of(self, question: str) -> list[Contract]:
         """The contracts of a question, as the suite's file has them in order."""
@@ -166,7 +170,10 @@ class ScriptPlanner:
             called = [
                 contract for contract in contracts if contract.function in functions
             ]
-            planned = self._plan(script, called)
+            try:
+                planned = self._plan(script, called)
+            except _TooLong:
+                continue
             if planned is not None:
                 yield planned
         if question not in self._drawn:
@@ -192,8 +199,15 @@ class ScriptPlanner:
     def _plan_each(
         self, dealt: Iterable[tuple[Contract, Script]]
     ) -> Iterator[PlannedScript]:
+        """Plans scripts; none more of a contract whose scripts take the answer key too long."""
         for contract, script in dealt:
-            planned = self._plan(script, [contract])
+            if self._too_long[id(contract)] >= _MOST_LONG:
+                continue
+            try:
+                planned = self._plan(script, [contract])
+            except _TooLong:
+                self._too_long[id(contract)] += 1
+                continue
             if planned is not None:
                 yield planned
 
@@ -202,8 +216,10 @@ class ScriptPlanner:
         script: Script,
         contracts: Sequence[Contract],
     ) -> PlannedScript | None:
-        """The script with the answer key's answers; None where these take too long, or there are
-        none.
+        """The script with the answer key's answers; None where it refuses a call.
+
+        Raises:
+            _TooLong: the answers take too long.
         """
         names = dict(self._reference)
         for contract in contracts:
@@ -216,10 +232,11 @@ class ScriptPlanner:
             bounds = memory_bound(limits.memory_mb), time_bound(limits.call_seconds)
             with bounds[0], bounds[1], counter:
                 answers = rules.player.play(script)
+            is_long = counter.operations > _MOST_OPERATIONS
         except OutOfTime:
-            return None
-        if counter.operations > _MOST_OPERATIONS:
-            return None
+            is_long = True
+        if is_long:
+            raise _TooLong
         if not rules.judge({}).is_sound(script, answers):
             return None
         return PlannedScript(script, rules, answers, _most_candidates(counter))

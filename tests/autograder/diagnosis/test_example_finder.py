@@ -60,6 +60,7 @@ def find(
     *arguments: Any,
     suite: Path = Path("/nowhere"),
     suite_inputs: Collection[str] = (),
+    worker: Any = None,
     **changes: Any,
 ) -> SmallExample | None:
     """The example for a question `f` with one failed test, which makes one call."""
@@ -72,7 +73,7 @@ def find(
         {call_fingerprint(call), *suite_inputs},
     )
     finder = ExampleFinder(suite, {"f": key}, ["f"], Limits())
-    worker: Any = SimpleNamespace(f=student)
+    worker = worker or SimpleNamespace(f=student)
     return finder.find(failed, lambda: worker, lambda: worker)
 
 
@@ -311,3 +312,92 @@ def test_a_tensor_that_is_not_written_out_is_no_example() -> None:
     """Of more than 400 numbers only the shape would stand there, and nobody can run that."""
     example = find(lambda x: 0.0, lambda x: float(len(x) == 401), torch.ones(401))
     assert example is None
+
+
+FORMS = """
+from autograder.suite.contracts import contract
+
+def twice(draw, play, name):
+    play.helpers = "def twice(x):\\n    return [f(x), f(x)]\\n"
+    play.helper("twice", draw.choose("x", (4.0, 5.0)))
+
+contract("f", twice)
+"""
+
+
+def test_scripts_that_the_suite_writes_for_students(tmp_path: Path) -> None:
+    """A helper uses the notebook's names, and stands above the call. Two ones are wrong where twos
+    are right.
+    """
+    (tmp_path / "examples.py").write_text(FORMS)
+    worker: Any = SimpleNamespace(f=lambda x: 1.0)
+    worker.define = lambda text, name, **_: lambda x: [1.0, 1.0]
+    example = find(
+        lambda x: 2.0,
+        worker.f,
+        object(),
+        suite=tmp_path,
+        worker=worker,
+    )
+    assert example is not None
+    assert example.call == "def twice(x):\n    return [f(x), f(x)]\n\ntwice(0.0)"
+    assert (example.yours, example.expected) == ("[1.0, 1.0]", "[2.0, 2.0]")
+
+
+def test_what_earlier_calls_have_left_behind_is_no_example() -> None:
+    """The answer counts its calls. In a worker of its own the first call is right."""
+
+    def counting() -> Function:
+        calls: list[Any] = []
+
+        def f(x: Tensor) -> Tensor:
+            calls.append(x)
+            return x + (len(calls) > 1)
+
+        return f
+
+    call = call_of(counting(), torch.ones(2))
+    call.result = torch.zeros(2)
+    key_call = call_of(lambda x: x, torch.ones(2))
+    failed = FailedQuestion(
+        "f",
+        {"test": run_of("test", "failed", call, call)},
+        {"test": run_of("test", "passed", key_call, key_call)},
+        (),
+    )
+    finder = ExampleFinder(Path("/nowhere"), {"f": lambda x: x}, ["f"], Limits())
+    used: Any = SimpleNamespace(f=counting())
+
+    def fresh() -> Any:
+        return SimpleNamespace(f=counting())
+
+    assert finder.find(failed, lambda: used, fresh) is None
+
+
+def test_an_answer_key_that_computes_for_long_is_not_asked(tmp_path: Path) -> None:
+    """Of a contract's calls only those of few operations are tried: 5000 additions are too many."""
+    (tmp_path / "contracts.py").write_text(CONTRACT)
+
+    def slow(x: Any) -> Any:
+        for _ in range(5000):
+            x = x + 0
+        return x
+
+    asked = []
+
+    def wrong(x: Any) -> Any:
+        asked.append(x)
+        return x + 1
+
+    call = Call("f", (object(),), {}, result=1)
+    key_call = Call("f", (object(),), {}, result=2)
+    failed = FailedQuestion(
+        "f",
+        {"test": run_of("test", "failed", call)},
+        {"test": run_of("test", "passed", key_call)},
+        (),
+    )
+    finder = ExampleFinder(tmp_path, {"f": slow}, ["f"], Limits())
+    worker: Any = SimpleNamespace(f=wrong)
+    assert finder.find(failed, lambda: worker, lambda: worker) is None
+    assert asked == []

@@ -16,7 +16,7 @@ from autograder.diagnosis.script_play import KeyPlayer
 from autograder.diagnosis.shrinking import Shrunk, shrink
 from autograder.suite.script_steps import StepAnswer
 from autograder.suite.script_text import script_lines
-from autograder.suite.scripts import Script, ScriptStep
+from autograder.suite.scripts import Made, Script, ScriptStep
 
 torch.manual_seed(0)
 
@@ -210,3 +210,48 @@ def test_no_difference_no_script() -> None:
         return judge.difference(script, KeyPlayer({"f": abs}).play(script), answers)
 
     assert shrink(Script((ScriptStep("f", (-3,)),)), examine) is None
+
+
+class Counter:
+    """Adds numbers up."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def add(self, number: int) -> int:
+        self.total += number
+        return self.total
+
+
+class CountsTwice(Counter):
+    """Adds a number twice where the total is above 4."""
+
+    def add(self, number: int) -> int:
+        return super().add(2 * number if self.total > 4 else number)
+
+
+def test_steps_of_an_object_that_the_difference_does_not_need() -> None:
+    """5 and then 1 are 6, and 7 where 1 counts twice; what comes before and after is left out. The
+    text of helpers goes with the last step that calls one.
+    """
+    numbers = (0, 0, 0, 5, 0, 1, 3, 3)
+    made = Made(0)
+    steps = [ScriptStep("Counter"), ScriptStep("helped", kind="helper")]
+    steps += [ScriptStep("add", (number,), on=made) for number in numbers]
+    script = Script(tuple(steps), helpers="def helped():\n    return 1\n")
+    judge = ScriptJudge(KeyPlayer({"Counter": Counter}))
+    player = KeyPlayer({"Counter": CountsTwice})
+
+    def examine(script: Script) -> AnswerDifference | None:
+        answers = judge.right_answers(script)
+        assert answers is not None
+        return judge.difference(script, player.play(script), answers)
+
+    smallest = shrink(script, examine)
+    assert smallest is not None
+    assert script_lines(smallest.script) == [
+        "made_0 = Counter()",
+        "made_0.add(5)",
+        "made_0.add(1)",
+    ]
+    assert (smallest.difference.answer, smallest.difference.right) == (7, 6)

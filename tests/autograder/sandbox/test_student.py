@@ -288,6 +288,15 @@ def test_one_text_of_the_suite_is_defined_once(student: Student) -> None:
     assert student.define(text, "f")(7) == 2
 
 
+def test_a_text_of_the_suite_sees_the_notebook_where_it_is_asked_to(
+    student: Student,
+) -> None:
+    with pytest.raises(StudentError, match="same"):
+        student.define("def f(x):\n    return same(x)\n", "f")(7)
+    text = "def g(x):\n    return [same(x)]\n"
+    assert student.define(text, "g", sees_notebook=True)(7) == [7]
+
+
 def test_a_text_of_the_suite_that_makes_no_function_is_a_fault(
     student: Student,
 ) -> None:
