@@ -315,6 +315,8 @@ class _Search:
 
     def is_remembered(self) -> bool:
         """Whether the planned script is answered otherwise than it was at first."""
+        if not self._early_texts:  # no contract allows it: it was not played
+            return False
         try:
             now = self._student.play(self._script)
         except OutOfTime:

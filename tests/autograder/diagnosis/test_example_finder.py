@@ -374,6 +374,26 @@ def test_what_earlier_calls_have_left_behind_is_no_example() -> None:
     assert finder.find(failed, lambda: used, fresh) is None
 
 
+def test_a_call_that_the_contract_does_not_allow_is_no_sign_of_memory(
+    tmp_path: Path,
+) -> None:
+    """The first failed test's call has one column, where two are asked for; the second has three."""
+    (tmp_path / "contracts.py").write_text(CONTRACT)
+    xs = torch.ones(3, 1), torch.ones(3, 3)
+    calls = [call_of(lambda x: x + 1, x) for x in xs]
+    failed = FailedQuestion(
+        "f",
+        {"test": run_of("test", "failed", *calls)},
+        {"test": run_of("test", "passed", *[call_of(lambda x: x, x) for x in xs])},
+        (),
+    )
+    finder = ExampleFinder(tmp_path, {"f": lambda x: x}, ["f"], Limits())
+    worker: Any = SimpleNamespace(f=lambda x: x + 1)
+    example = finder.find(failed, lambda: worker, lambda: None)
+    assert example is not None
+    assert example.call == "f(torch.tensor([[0., 0.]]))"
+
+
 def test_an_answer_key_that_computes_for_long_is_not_asked(tmp_path: Path) -> None:
     """Of a contract's calls only those of few operations are tried: 5000 additions are too many."""
     (tmp_path / "contracts.py").write_text(CONTRACT)
