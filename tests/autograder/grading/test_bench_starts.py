@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from autograder.basics.errors import HostFailed
 from autograder.course import Assignment, Course
 from autograder.grading import bench as bench_module
 from autograder.grading import grader as grader_module
@@ -134,3 +135,26 @@ def test_a_bench_for_anybody_is_ready_for_plots(
     monkeypatch.setattr(bench_module, "extras_for_any", lambda *_: ("matplotlib",))
     start_bench(Course(tmp_path), Assignment("m1", tmp_path))
     assert events.all[0] == ("launch", "auto", 1, ("matplotlib", "torch"))
+
+
+@pytest.mark.parametrize(("faults", "graders"), [(0, 1), (1, 2)])
+def test_a_submission_is_graded_once_more_where_the_machine_fails(
+    events: Any, tmp_path: Path, faults: int, graders: int
+) -> None:
+    bench: Any = start(tmp_path)
+    clients: list[Any] = []
+
+    def grade(client: object, submission: str) -> str:
+        clients.append(client)
+        if len(clients) <= faults:
+            raise HostFailed("the host is gone")
+        return f"{submission}, graded"
+
+    bench.grader.grade = grade
+    assert bench.grade("ada's") == "ada's, graded"
+    assert clients == [host.clients[0] for host in events.hosts]
+    assert len(clients) == graders
+    clients.clear()
+    faults = 2
+    with pytest.raises(HostFailed, match=r"^the host is gone$"):
+        bench.grade("bob's")

@@ -5,6 +5,7 @@ plays.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 
 from autograder.diagnosis.diagnostician import NamedMistakes
+from autograder.grading import examples as examples_module
 from autograder.grading import grader as grader_module
 from autograder.grading.carried_points import SettledQuestion
+from autograder.grading.examples import Examples
 from autograder.grading.grader import AssignmentGrader, Failure
 from autograder.records.model import QuestionResult
 from autograder.records.submission import CellOutcome, Submission
@@ -207,3 +210,79 @@ def test_a_device_has_a_sitting_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     played._device = "device"
     started = played._start_sitting("client", "submission")
     assert started == ("GpuSitting", *asked, "device")
+
+
+# diagnosis
+
+
+def test_each_failed_question_is_diagnosed_with_functions_of_its_own(
+    grader: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as many stand-ins as the test that needed most; the worker ends after each question."""
+    opened: list[Any] = []
+    closed: list[str] = []
+    monkeypatch.setattr(grader.sitting, "close", lambda: closed.append("closed"))
+
+    def open_functions(*asked: Any) -> str:
+        opened.append(asked)
+        return "functions"
+
+    grader.sitting.open_functions = open_functions
+
+    def make_asker(question: str, open_worker: Any) -> str:
+        assert open_worker() == "functions"
+        return f"asker of {question}"
+
+    monkeypatch.setattr(grader, "make_asker", make_asker)
+    grader.diagnostician = SimpleNamespace(
+        name_mistakes=lambda *asked: NamedMistakes(evidence=" ".join(asked[::2]))
+    )
+    grader._examples = SimpleNamespace(find=lambda *asked: " ".join(asked[::2]))
+    runs = {
+        "wrong": {
+            "test_a": dataclasses.replace(FAILED, stand_ins=("f",)),
+            "test_b": dataclasses.replace(FAILED, stand_ins=("f", "g")),
+            "test_c": FAILED,
+        },
+        "carried": RUNS["carried"],
+    }
+    found = grader.diagnose("client", grader.sitting, runs)
+    assert found == {
+        name: NamedMistakes(
+            evidence=f"{name} asker of {name}",
+            example=f"{name} asker of {name}",  # type: ignore[arg-type]
+        )
+        for name in ("wrong", "carried")
+    }
+    assert opened == [("wrong", ("f", "g")), ("carried", ())]
+    assert closed == ["closed", "closed"]
+
+
+def test_an_asker_knows_whether_other_answers_are_right_too(
+    grader: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grader.course = SimpleNamespace(limits="limits")
+    grader._examples = SimpleNamespace(is_free=lambda name: name == "free")
+    monkeypatch.setattr(
+        grader_module, "Asker", lambda *asked, is_free: (*asked, is_free)
+    )
+    asked = ("functions", grader.reference, "limits")
+    for name in ("free", "f"):
+        asker = grader.make_asker(SimpleNamespace(name=name), "functions")
+        assert asker == (*asked, name == "free")
+
+
+@pytest.mark.parametrize(
+    ("contracts", "is_free"),
+    [((), False), ((None,), False), (("by a rule", None), False), (("a", "b"), True)],
+)
+def test_a_question_is_free_where_every_contract_says_so(
+    monkeypatch: pytest.MonkeyPatch, contracts: tuple[str | None, ...], is_free: bool
+) -> None:
+    examples: Any = object.__new__(Examples)
+    found = [SimpleNamespace(right_if=rule) for rule in contracts]
+    examples._finder = SimpleNamespace(contracts_of={"f": found}.get)
+    monkeypatch.setattr(examples_module, "loaded_torch", lambda: "torch")
+    assert examples.is_free("f") is is_free
+    monkeypatch.setattr(examples_module, "loaded_torch", lambda: None)
+    assert not examples.is_free("f")
