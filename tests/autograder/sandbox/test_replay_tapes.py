@@ -133,6 +133,19 @@ def test_operations_of_torch_are_computed_again_and_named() -> None:
     assert played.launch_record(None) == Launch(0, 0, 0, 0, {}, {}, (), ("mul", "add"))
 
 
+def test_a_dtype_is_an_argument_like_others() -> None:
+    """1.5 and 1.75 as whole numbers are 1 and 1, of which the sum is 2."""
+    storages = [{"bytes": 8, "argument": 0, "view": VIEW}, {"bytes": 8}]
+    whole = [1, "int64", [], [], 0]
+    step = operation(
+        "sum", "default", {"tensor": VIEW}, dtype={"dtype": "int64"}, result=whole
+    )
+    played = replay(
+        torch.tensor([1.5, 1.75]), storages=storages, steps=[step], result=[whole]
+    )
+    assert played.results[0].tolist() == 2  # type: ignore[union-attr]
+
+
 def test_an_operation_with_two_results_gives_both() -> None:
     """The largest of 3 and 4, and its place."""
     storages = [{"bytes": 8, "argument": 0, "view": VIEW}, {"bytes": 4}, {"bytes": 8}]
