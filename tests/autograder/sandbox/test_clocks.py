@@ -218,6 +218,10 @@ def test_a_worker_that_is_stopped_does_not_sleep() -> None:
     clocks.told = 0.0, 0.0, "S"
     assert clocks.counted(0.25) == WorkerTime(0.0, 0.25, 0.25)
     assert clocks.stopped == 0.0
+    # where its answer is there, nobody asks the kernel whether it is stopped
+    clocks.told, clocks._waited = (0.0, 0.0, "T"), 0.25
+    assert clocks.count() == WorkerTime(0.0, 0.25, 0.25)
+    assert clocks.stopped == 0.0
     clocks.close()
 
 

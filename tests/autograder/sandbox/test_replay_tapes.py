@@ -104,6 +104,8 @@ def test_what_is_no_tape_is_called_so(parts: dict[str, Any]) -> None:
 
 
 def test_memory_and_steps_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KernelFault, match=r"^the call uses more than 512 MiB$"):
+        replay(storages=[{"bytes": 2**29 + 1}])
     monkeypatch.setattr(launch_replay, "_MOST_BYTES", 3 << 20)
     two = [{"bytes": 1 << 20}, {"bytes": 2 << 20}]
     assert len(replay(storages=two).results) == 1
