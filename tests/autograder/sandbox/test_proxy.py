@@ -200,6 +200,8 @@ def test_an_object_is_expected_of_a_class_alone(log: CallLog) -> None:
     assert (counter.name, counter.reference) == ("Counter", OBJECT)
     other = student.double(7)
     assert (other.is_expected, other.of_suite) == (False, False)
+    student, _ = student_of(value(HandleReference(4, "C" * 81)))
+    assert student.Counter(1).name == "C" * 79 + "…"
 
 
 def test_methods_of_an_object_are_asked_for_once(log: CallLog) -> None:

@@ -58,6 +58,16 @@ def test_a_view_may_be_a_part_of_its_storage() -> None:
     ]
 
 
+def test_bytes_that_make_no_whole_number_are_in_no_view() -> None:
+    nothing = [0, "float32", [0], [1], 0]
+    views = [[1, "float32", [2], [1], 0], nothing]
+    results = replay(storages=[{"bytes": 0}, {"bytes": 9}], result=views).results
+    assert [tensor.tolist() for tensor in results if tensor is not None] == [
+        [0.0, 0.0],
+        [],
+    ]
+
+
 @pytest.mark.parametrize(
     "view",
     [
