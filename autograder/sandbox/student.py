@@ -215,7 +215,7 @@ class Student:
             "sees_notebook": sees_notebook,
         }
         frame = worker.request(header, {}, self._call_seconds, name)
-        handle = self._read_value(frame, Call(name, (), {}, of_suite=True), worker)
+        handle = self._read_value(frame, Call(name, (), {}), worker)
         if not isinstance(handle, Handle):
             raise StudentCrashed(f"{name} could not be defined")
         handle.of_suite = True
