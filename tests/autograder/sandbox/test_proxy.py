@@ -248,12 +248,14 @@ def test_a_function_of_the_suite_is_defined_once_in_a_worker(log: CallLog) -> No
     drive = student.define(text, "drive")
     assert student.define(text, "drive") is drive
     assert drive.of_suite
-    assert worker.requests == [
-        ({"op": "define", "source": text, "name": "drive"}, 5.0, "drive")
-    ]
+    header = {"op": "define", "source": text, "name": "drive", "sees_notebook": False}
+    assert worker.requests == [(header, 5.0, "drive")]
     assert drive(1) == 1
     assert log.calls[0].of_suite
     assert student.define("def drive(x): return -x", "drive") is not drive
+    worker.replies.append(value(OBJECT))
+    student.define("def more(x): return x", "more", sees_notebook=True)
+    assert worker.requests[-1][0]["sees_notebook"] is True
     with pytest.raises(SyntaxError):
         student.define("def drive(:", "drive")
 
