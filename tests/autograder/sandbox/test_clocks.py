@@ -209,6 +209,18 @@ def test_a_pause_of_the_grader_is_nobodys_sleep(
     clocks.close()  # what is closed already may be another's descriptor by now
 
 
+def test_a_clocks_files_are_closed_whatever_their_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clocks: Any = object.__new__(WorkerClocks)
+    closed: list[int] = []
+    monkeypatch.setattr(os, "close", closed.append)
+    clocks._schedule, clocks._stat = -1, 0
+    clocks.close()
+    monkeypatch.undo()
+    assert closed == [0]
+
+
 def test_a_worker_that_is_stopped_does_not_sleep() -> None:
     clocks = ToldClocks()
     clocks.told = 0.0, 0.0, "T"

@@ -38,7 +38,7 @@ READY = {"readable": ["/etc/hosts"]}
 
 
 class PlayedProcess:
-    """A host's process; `said` is what it writes to stderr. It keeps the host's sockets."""
+    """A host's process; `said` is what it writes to stderr, None where nobody reads it. It keeps the host's sockets."""
 
     started: list[PlayedProcess]
 
@@ -46,7 +46,7 @@ class PlayedProcess:
         self.command, self.options = command, options
         self.returncode: int | None = None
         self.calls: list[str] = []
-        self.said = b"a warning\nno memory \xff\n"
+        self.said: bytes | None = b"a warning\nno memory \xff\n"
         numbers = json.loads(command[-1])
         assert tuple(numbers) == tuple(options["pass_fds"])
         self.sockets = [socket.socket(fileno=os.dup(number)) for number in numbers]
@@ -60,7 +60,7 @@ class PlayedProcess:
     def kill(self) -> None:
         self.calls.append("kill")
 
-    def communicate(self) -> tuple[None, bytes]:
+    def communicate(self) -> tuple[None, bytes | None]:
         self.calls.append("communicate")
         self.returncode = -9
         return None, self.said
@@ -143,6 +143,12 @@ def test_a_host_is_started_apart_and_told_of_its_work_by_socket(
     assert process.calls == ["wait", "kill", "communicate"]
     assert host.close() == ""
     assert process.calls == ["wait", "kill", "communicate"]
+
+
+def test_who_debugs_sees_a_hosts_words_alone(start: Start) -> None:
+    host, process = start("none")
+    process.said = None
+    assert host.close() == ""
 
 
 def test_a_host_without_more_words_has_torch_and_no_code(start: Start) -> None:

@@ -159,6 +159,8 @@ def test_an_object_that_comes_back_as_an_argument_is_the_same_one() -> None:
     returned = ask(answers, {"name": "size_of"}, HandleReference(1, "Cache"))["value"]
     assert [cache.size for cache in seen] == [8]
     assert (returned.number, returned.kind) == (1, "Cache")
+    ask(answers, {"name": "size_of"}, HandleReference(0, "Cache"))
+    assert [cache.size for cache in seen] == [8, 7]
 
 
 @pytest.mark.parametrize(
