@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,6 +80,9 @@ def test_a_course_travels_whole_and_without_its_people(
     (known := course.kept / "known" / "small" / "f").mkdir(parents=True)
     (known / "one.safetensors").write_bytes(b"answers")
     packed_course = pack_course(course, course.assignment("small"))
+    with zipfile.ZipFile(io.BytesIO(packed_course)) as archive:
+        modes = {entry.external_attr >> 16 & 0o777 for entry in archive.infolist()}
+    assert modes == {0o600}
     unpack_course(packed_course, tmp_path / "copy")
     copy = load_course(tmp_path / "copy")
     assert course_sha256(copy, copy.assignment("small")) == course_sha256(
