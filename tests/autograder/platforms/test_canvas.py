@@ -227,3 +227,24 @@ def test_anonymous_ids_are_no_canvas_ids(ada: Mark) -> None:
 def test_a_number_in_a_name_that_canvas_did_not_give_is_no_canvas_id(ada: Mark) -> None:
     text, _ = canvas_csv([called(ada, "student_101")], "attention")
     assert rows(text)[2] == ["student_101", "", "", "student_101", "", "11"]
+
+
+@pytest.mark.parametrize(
+    ("header", "is_canvass"),
+    [
+        ("Student,ID,Section", True),
+        ("LastName,FirstName,ID", True),
+        ("ID,Student,Section", False),
+        ("Student,Section,Login,ID", False),
+        ("Name,ID,Section", False),
+    ],
+)
+def test_a_gradebook_of_canvass_begins_with_names_and_ids(
+    header: str, is_canvass: bool
+) -> None:
+    table, separator = read_table(f"{header},m1\n,,,,\n".encode())
+    if is_canvass:
+        assert read_gradebook(table, separator, "m1").title == "m1"
+        return
+    with pytest.raises(ValueError, match=r"it has no columns Student and ID$"):
+        read_gradebook(table, separator, "m1")

@@ -294,6 +294,10 @@ def moodle(answer: Answer) -> MoodleInterface:
             ),
             r"^Moodle refuses f: no way \(c\)$",
         ),
+        (
+            httpx.Response(200, json={"exception": "e", "message": "x" * 301}),
+            r"^Moodle refuses f: x{300} \(\)$",
+        ),
     ],
 )
 def test_moodle_does_not_answer(answer: httpx.Response, words: str) -> None:

@@ -18,6 +18,8 @@ from autograder.platforms import (
     canvas,
     folder,
     gradescope,
+    ilias,
+    moodle,
 )
 from autograder.platforms.github import _equal_folders, _shared_prefix
 from autograder.platforms.platform import Download
@@ -298,3 +300,23 @@ def test_canvas_has_fewer_users_than_uploads() -> None:
     assert canvas_user("doe_9_8_70_other.ipynb") == ("8", "user 8, or 9")
     assert canvas_user("doe_9_8_7_m1.ipynb") == ("8", "user 8, or 9")
     assert canvas_user("doe_9_8_7_other.ipynb") == ("9", "user 9, or 8")
+
+
+def test_a_folder_of_ilias_names_its_person() -> None:
+    for path in ("Low_Ben_ben_7/m1.ipynb", "all/m1/Low_Ben_ben_7/m1.ipynb"):
+        owner = owner_of(ilias.find_owner, path)
+        assert owner.identity == Identity((("ilias", "7"),), ("ben",), "Ben Low")
+        assert not owner.late
+    for path in ("m1.ipynb", "Low_Ben_ben_7/Feedback_files/Low_Eve_eve_8/m1.ipynb"):
+        assert ilias.find_owner(upload(path)) is None
+    late = owner_of(ilias.find_owner, "Low_Ben_ben_7/Late Submission - m1.ipynb")
+    assert (late.late, late.stem) == (True, "m1")
+
+
+def test_a_persons_folder_of_moodles_may_lie_in_others() -> None:
+    for folders in ("", "all/m1/"):
+        path = f"{folders}Ben Low_7_assignsubmission_file_/m1.ipynb"
+        owner = owner_of(moodle.find_owner, path)
+        assert (owner.student, owner.stem) == ("Ben Low_7", "m1")
+        assert owner.identity == Identity((("moodle", "7"),), (), "Ben Low")
+    assert moodle.find_owner(upload("all/m1/m1.ipynb")) is None
