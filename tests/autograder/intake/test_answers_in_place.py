@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from autograder.intake.own_text import has_words_in_a_row, lines_in_words
+from autograder.intake.cell_text import _split_blocks
+from autograder.intake.own_text import (
+    OwnText,
+    find_own_text,
+    has_words_in_a_row,
+    lines_in_words,
+)
 from autograder.intake.reading import NotebookCell
 from autograder.intake.released_notebook import Release, ReleaseCell
 from autograder.intake.written import ELSEWHERE, WrittenMatch, match_written
@@ -164,3 +171,38 @@ def test_a_string_that_is_not_closed_ends_with_its_line() -> None:
     ]
     three = 'x = """one\ntwo"""\nsums grow'
     assert lines_in_words(three) == ["one", "two", "sums grow"]
+
+
+def test_what_a_cell_prints_is_a_students_where_the_cell_is() -> None:
+    nothing: Any = SimpleNamespace(
+        has_cell=lambda source: False, has_line=lambda line, as_part: line == "given"
+    )
+    cell: Any = SimpleNamespace(
+        kind="markdown",
+        source="my words\n given \n\nmy words",
+        printed="the loss is going down\n0.5 0.25",
+        of_the_tool=False,
+        attachments={},
+        other_files=(),
+    )
+    own = ("my words", "the loss is going down")
+    assert find_own_text(3, cell, nothing, is_released=False) == OwnText(3, own, ())
+    released = find_own_text(3, cell, nothing, is_released=True)
+    assert released == OwnText(3, ("my words",), ())
+
+
+def test_a_statement_is_a_block_with_its_decorators_and_its_body() -> None:
+    lines = [
+        "@cache",
+        "def f():",
+        "    pass",
+        "",
+        "x = (1",
+        ")",
+        "@a",
+        "@b",
+        "class C:",
+    ]
+    lines += ["# more", "    y = 2"]
+    assert _split_blocks(lines) == [[0, 1, 2, 3], [4, 5], [6, 7, 8, 9, 10]]
+    assert _split_blocks(["# words", "x = 1"]) == [[1]]
