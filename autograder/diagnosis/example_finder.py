@@ -42,6 +42,8 @@ from autograder.suite.contracts import Contract
 from autograder.suite.script_steps import StepAnswer
 from autograder.suite.scripts import Script, float_dtypes
 
+_MOST_IN_FRESH_WORKERS = 8
+"""Scripts that are tried in workers of their own, where the answers have a memory."""
 _CLEAR = {dtype: max(0.02, rounding) for dtype, rounding in ROUNDINGS.items()}
 """The difference, as a share of the largest number of a row, that a person sees at once."""
 
@@ -137,7 +139,7 @@ class ExampleFinder:
             if searches[0].is_remembered() or search.is_remembered():
                 # what earlier scripts have left behind would be the example's, too
                 example = self._find_in_fresh_workers(
-                    [*searches, search], question.suite_inputs, open_fresh_functions
+                    searches, question.suite_inputs, open_fresh_functions
                 )
                 if example is None:
                     return wrong.in_words
@@ -162,20 +164,27 @@ class ExampleFinder:
         suite_inputs: Collection[str],
         open_fresh_functions: Callable[[], Student | None],
     ) -> Shrunk | None:
-        """The first planned script that shows a difference in a worker of its own, as it is."""
-        for search in searches:
-            answers = []
+        """The first planned script that shows the same difference in two workers of its own, as it
+        is.
+        """
+        for search in searches[:_MOST_IN_FRESH_WORKERS]:
+            examples = []
             for _ in range(2):
                 student = open_fresh_functions()
                 if student is None:
                     return None
                 player = StudentPlayer(student, self._reference)
                 fresh_search = _Search(search.planned, player, self._limits)
-                answers.append(fresh_search.find_unchanged(suite_inputs))
-                if fresh_search.is_over or answers[0] is None:
+                example = fresh_search.find_unchanged(suite_inputs)
+                if example is None:
                     break
-            if len(answers) == 2 and answers[1] is not None:
-                return answers[1]
+                examples.append(example)
+            texts = [
+                write_example(example.script, example.difference, "")
+                for example in examples
+            ]
+            if len(texts) == 2 and texts[0] == texts[1]:
+                return examples[0]
         return None
 
     def _wrong_calls(self, question: FailedQuestion) -> _WrongCalls:
