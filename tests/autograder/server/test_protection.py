@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from autograder.server import protection
-from autograder.server.protection import BodyBound, LimitBodies, RateLimit
+from autograder.server.protection import BodyBound, LimitBodies, RateLimit, RateLimits
 from autograder.server.web_app import _body_bound
 
 
@@ -155,3 +155,21 @@ def test_a_body_that_does_not_arrive_is_given_up(
     with pytest.raises(HTTPException) as refused:
         asyncio.run(app({"type": "http", "path": "/"}, receive, send))
     assert refused.value.status_code == 408
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "seconds"),
+    [("forms", 60, 60), ("hand_ins", 20, 300), ("sign_ins", 600, 60)],
+)
+def test_the_limits_of_a_server(
+    clock: SimpleNamespace, name: str, most: int, seconds: int
+) -> None:
+    limit = getattr(RateLimits(), name)
+    for _ in range(most):
+        limit.check("ada")
+    with pytest.raises(HTTPException) as caught:
+        limit.check("ada")
+    assert (caught.value.status_code, caught.value.headers) == (
+        429,
+        {"retry-after": str(seconds)},
+    )
