@@ -367,8 +367,8 @@ contract("PrefixIndex", texts_that_begin_alike, sizes={"V": (1, 3)})
 
 
 def searches_of_a_table(draw, play, name):
-    """Beams of any number; an end token that may come or not; now and then a token that never
-    comes.
+    """Beams of any number; an end token that may come or not; now and then a token that hardly
+    ever comes. One of probability 0 would make all its texts equally likely.
     """
     cache, layers = _cache_of_a_table(draw, play, _PLENTY, draw.whole(1, 4))
     play.helpers = STEP
@@ -378,7 +378,7 @@ def searches_of_a_table(draw, play, name):
         num_beams = draw.whole(1, 7)
         rows = draw(tensor("R", "V", values=APART), "rows")
         if num_beams < vocab_size and draw.happens(20):
-            rows[:, draw.whole(0, vocab_size - 1)] = -math.inf
+            rows[:, draw.whole(0, vocab_size - 1)] = -300.0
         return {
             "prompt": _ids(draw, 1, 5),
             "step": play.helper("make_step", cache, rows, layers),
