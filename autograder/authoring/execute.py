@@ -19,7 +19,8 @@ from unittest import mock
 from autograder.basics.errors import KitError
 
 CELL_SECONDS = 120.0
-
+_LONGEST_SOCKET_PATH = 100
+"""Bytes: Linux allows 107, and Jupyter puts the number of a channel behind."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -101,6 +102,7 @@ def run_notebook(
             allow_errors=True,
             on_cell_execute=lambda cell, cell_index: started.append(cell_index),
             resources={"metadata": {"path": str(folder)}},
+            config=_sockets_in(Path(scratch)),
         )
         quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         try:
@@ -125,6 +127,21 @@ def run_notebook(
                 traceback = _COLOUR.sub("", "\n".join(output.traceback))
                 errors.append(CellError(index, output.ename, output.evalue, traceback))
     return NotebookRun(loaded, (*errors, *fatal))
+
+
+def _sockets_in(scratch: Path) -> Any:
+    """Settings for a kernel that talks through sockets in `scratch`. Ports are chosen before the
+    kernel takes them, and of several kernels that start at once one can take another's and die.
+    They remain where the folder's path is too long for a socket's.
+    """
+    from traitlets.config import Config
+
+    settings = Config()
+    path = str(scratch / "kernel")
+    if len(path) < _LONGEST_SOCKET_PATH:
+        settings.KernelManager.transport = "ipc"
+        settings.KernelManager.ip = path
+    return settings
 
 
 def _environment(scratch: Path, *, quick: bool) -> dict[str, str]:

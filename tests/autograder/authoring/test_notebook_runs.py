@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 from tiny_course import TINY
 
 from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
 from autograder.authoring.build_check import check_assignment, run_problems
-from autograder.authoring.execute import execute_notebook
+from autograder.authoring.execute import execute_notebook, run_notebook
 from autograder.course import Assignment, Course
 from autograder.suite.collection import SuiteQuestion
 
@@ -109,3 +111,17 @@ def test_a_kernel_that_dies_ends_the_run(
         "KernelDied",
         "the kernel died",
     )
+
+
+def test_kernels_take_no_ports_that_others_could_take() -> None:
+    """Two kernels that start at once would choose one port now and then, and one of them die."""
+    cells = [
+        new_code_cell("import ipykernel, json"),
+        new_code_cell(
+            "print(json.load(open(ipykernel.get_connection_file()))['transport'])"
+        ),
+    ]
+    notebook = nbformat.writes(new_notebook(cells=cells)).encode()
+    run = run_notebook(notebook, (), 60.0)
+    assert run.errors == ()
+    assert [output.text for output in run.notebook.cells[1].outputs] == ["ipc\n"]
