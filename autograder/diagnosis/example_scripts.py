@@ -20,6 +20,7 @@ import torch
 from autograder.basics.errors import BadSuite
 from autograder.course import Limits
 from autograder.course.fingerprint import CONTRACTS_FILE, EXAMPLES_FILE
+from autograder.diagnosis.bounded_counter import BoundedCounter, PlayTooLong
 from autograder.diagnosis.script_judge import ScriptJudge
 from autograder.diagnosis.script_play import KeyPlayer
 from autograder.sandbox.bounds import OutOfTime, memory_bound, time_bound
@@ -53,25 +54,6 @@ _STEPS_BESIDE_WRITTEN = 100
 _LONGEST_HELPERS = 600
 """Characters of a contract's helpers: longer ones would be most of what the student reads."""
 _DATA = (bool, int, float, str, bytes, type(None), torch.dtype, np.ndarray)
-
-
-class _TooLong(Exception):  # no error: the script is not tried
-    """The answer key's play takes more operations than all candidates may take together."""
-
-
-class _BoundedCounter(CostCounter):
-    """Ends a play that takes too many operations: a training run takes seconds."""
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Any = (),
-        kwargs: Any = None,
-    ) -> Any:
-        if self.operations > _MOST_OPERATIONS:
-            raise _TooLong
-        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +154,7 @@ class ScriptPlanner:
             ]
             try:
                 planned = self._plan(script, called)
-            except _TooLong:
+            except PlayTooLong:
                 continue
             if planned is not None:
                 yield planned
@@ -205,7 +187,7 @@ class ScriptPlanner:
                 continue
             try:
                 planned = self._plan(script, [contract])
-            except _TooLong:
+            except PlayTooLong:
                 self._too_long[id(contract)] += 1
                 continue
             if planned is not None:
@@ -219,7 +201,7 @@ class ScriptPlanner:
         """The script with the answer key's answers; None where it refuses a call.
 
         Raises:
-            _TooLong: the answers take too long.
+            PlayTooLong: the answers take too long.
         """
         names = dict(self._reference)
         for contract in contracts:
@@ -227,7 +209,7 @@ class ScriptPlanner:
                 names[contract.function] = contract.definition
         rules = ScriptRules(KeyPlayer(names), contracts)
         limits = self._limits
-        counter = _BoundedCounter()
+        counter = BoundedCounter(_MOST_OPERATIONS)
         try:
             bounds = memory_bound(limits.memory_mb), time_bound(limits.call_seconds)
             with bounds[0], bounds[1], counter:
@@ -236,7 +218,7 @@ class ScriptPlanner:
         except OutOfTime:
             is_long = True
         if is_long:
-            raise _TooLong
+            raise PlayTooLong
         if not rules.judge({}).is_sound(script, answers):
             return None
         return PlannedScript(script, rules, answers, _most_candidates(counter))

@@ -580,14 +580,16 @@ def test_a_question_without_a_wrong_answer_has_no_example(
     example = SmallExample("double(1)", "1", "2")
     found: list[Any] = [example]
 
-    def find(failed: Any, functions: Any) -> Any:
-        assert functions == "functions"
+    def find(failed: Any, functions: Any, fresh_functions: Any) -> Any:
+        assert (functions, fresh_functions) == ("functions", "fresh functions")
         if isinstance(found[0], Exception):
             raise found[0]
         return found[0]
 
     finder.find = find
-    asker: Any = SimpleNamespace(functions="functions")
+    asker: Any = SimpleNamespace(
+        functions="functions", fresh_functions="fresh functions"
+    )
     question: Any = SimpleNamespace(name="double")
     right = SimpleNamespace(answered=True, passed=True)
     wrong: Any = {"test_a": SimpleNamespace(answered=True, passed=False)}
