@@ -11,7 +11,7 @@ faults in one call show together only: `mistake_combinations.py` runs mistakes a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.diagnosis.answer_types import fit_by_type
@@ -220,23 +220,18 @@ class Diagnostician:
         """
         all_chosen = [*chosen, *_fit_all_by_type(records, answer, chosen, weights)]
         for find in (_fit_all_in_part, _fit_all_by_evidence):
-            explained = unite([fit.explained for fit in all_chosen])
-            failed = {
-                test: run
-                for test, run in answer.failed.items()
-                if test not in explained
-            }
-            if not failed:
+            remaining = answer.unexplained_by(all_chosen)
+            if not remaining.failed:
                 break
-            remaining = dataclasses.replace(answer, failed=failed)
-            named = {mistake for fit in all_chosen for mistake in fit.mistakes}
             unnamed = [
                 record
-                for record in records
-                if record.answer not in named and record.failed(failed)
+                for record in _unnamed(records, all_chosen)
+                if record.failed(remaining.failed)
             ]
             # tests that are explained already may speak against a mistake
-            fits = [_restrict(fit, failed) for fit in find(unnamed, answer, asker)]
+            fits = [
+                _restrict(fit, remaining.failed) for fit in find(unnamed, answer, asker)
+            ]
             further = choose_fewest(fits, remaining, weights)
             if find is _fit_all_by_evidence:
                 mistakes = [record.answer for record in records if record.answer]
@@ -294,6 +289,15 @@ def _restrict(fit: Fit, tests: Collection[str]) -> Fit:
     return dataclasses.replace(fit, explained=fit.explained & frozenset(tests))
 
 
+def _unnamed(
+    records: Sequence[AnswerRecord],
+    chosen: Iterable[Fit],
+) -> list[AnswerRecord]:
+    """The records of mistakes that are not among the chosen ones."""
+    named = {mistake for fit in chosen for mistake in fit.mistakes}
+    return [record for record in records if record.answer not in named]
+
+
 def _fit_all_by_type(
     records: Sequence[AnswerRecord],
     answer: StudentAnswer,
@@ -306,12 +310,8 @@ def _fit_all_by_type(
     """
     if not explains_half(chosen, answer, weights):
         return []
-    named = {mistake for fit in chosen for mistake in fit.mistakes}
-    explained = unite([fit.explained for fit in chosen])
-    failed = {test: run for test, run in answer.failed.items() if test not in explained}
-    remaining = dataclasses.replace(answer, failed=failed)
-    unnamed = [record for record in records if record.answer not in named]
-    fits = [fit_by_type(record, remaining) for record in unnamed]
+    remaining = answer.unexplained_by(chosen)
+    fits = [fit_by_type(record, remaining) for record in _unnamed(records, chosen)]
     of_type = [fit for fit in fits if fit is not None]
     return choose_fewest(of_type, remaining, weights)[:1]
 
@@ -351,11 +351,8 @@ def _find_evidence_elsewhere(
 ) -> Evidence | None:
     """What is known of the answer in the tests that no chosen mistake explains."""
     sights = asker.sights(answer.failed, answer.key_runs)
-    explained = unite([fit.explained for fit in chosen])
     compared = [test for test, run in answer.failed.items() if run.distances]
-    unexplained = {
-        test: run for test, run in answer.failed.items() if test not in explained
-    }
+    unexplained = answer.unexplained_by(chosen).failed
     evidence = find_evidence(sights, unexplained, compared, is_free=asker.is_free)
     if evidence is not None and evidence.is_repair:
         return evidence

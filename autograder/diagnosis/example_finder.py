@@ -295,11 +295,9 @@ class _Search:
 
     def find(self, suite_inputs: Collection[str]) -> Shrunk | None:
         """The smallest script that shows a difference twice, and is no test's."""
-        contracts = self._rules.contracts
-        tolerance = contracts[0].tolerance if contracts else {}
         # the first script may be a test's; what it becomes may be no other test's
         others = set(suite_inputs).difference(script_fingerprints(self._script))
-        for allowed in (_CLEAR, tolerance):
+        for allowed in (_CLEAR, self._rules.tolerance):
             examine = self._examiner(self._rules.judge(allowed), others)
             shrunk = shrink(self._script, examine, self.planned.most_candidates)
             if self.is_over:
@@ -312,8 +310,7 @@ class _Search:
         """The planned script itself, where it shows a difference and is no test's."""
         if is_of_suite(self._script, suite_inputs):
             return None
-        contracts = self._rules.contracts
-        judge = self._rules.judge(contracts[0].tolerance if contracts else {})
+        judge = self._rules.judge(self._rules.tolerance)
         difference = self._examiner(judge, suite_inputs)(self._script)
         if difference is None:
             return None

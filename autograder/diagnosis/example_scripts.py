@@ -67,6 +67,11 @@ class ScriptRules:
     player: KeyPlayer
     contracts: Sequence[Contract]
 
+    @property
+    def tolerance(self) -> Mapping[str, float]:
+        """What the first contract allows beyond rounding."""
+        return self.contracts[0].tolerance if self.contracts else {}
+
     def judge(self, tolerance: Mapping[str, float]) -> ScriptJudge:
         """A judge that moves the answer key's arguments as rarely as it may."""
         first = self.contracts[0] if self.contracts else None

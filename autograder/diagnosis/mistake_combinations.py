@@ -59,8 +59,7 @@ class MistakeCombinations:
             records: of all single mistakes of the question.
             fits: all single mistakes that explain something, and earlier combinations.
         """
-        explained = unite([fit.explained for fit in chosen])
-        unexplained = [test for test in answer.failed if test not in explained]
+        unexplained = list(answer.unexplained_by(chosen).failed)
         bases: list[Fit | None] = [None]
         if explains_half(chosen, answer, weights):
             first = chosen[0]

@@ -7,6 +7,7 @@ speaks against the mistake.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -43,6 +44,14 @@ class StudentAnswer:
     def ways(self, test: str) -> frozenset[str]:
         """The ways in which a failed test's calls depart from the answer key's."""
         return unite(self.departures[test])
+
+    def unexplained_by(self, fits: Iterable[Fit]) -> StudentAnswer:
+        """The answer to the failed tests that these fits do not explain."""
+        explained = unite([fit.explained for fit in fits])
+        failed = {
+            test: run for test, run in self.failed.items() if test not in explained
+        }
+        return dataclasses.replace(self, failed=failed)
 
     @property
     def has_wrong_values(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from played_host import PlayedHost
 
 from autograder.basics.errors import HostFailed
 from autograder.course import Assignment, Course
@@ -18,16 +19,6 @@ from autograder.grading import bench as bench_module
 from autograder.grading import grader as grader_module
 from autograder.grading.bench import Bench, start_bench
 from autograder.sandbox.host_process import ReleasedCode
-
-
-class PlayedHost:
-    def __init__(self, tier: str, clients: int, extras: tuple[str, ...]) -> None:
-        self.tier, self.extras = tier, extras
-        self.clients = [object() for _ in range(clients)]
-        self.is_closed = False
-
-    def close(self) -> None:
-        self.is_closed = True
 
 
 @pytest.fixture

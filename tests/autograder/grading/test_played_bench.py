@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from played_host import PlayedHost
 
 from autograder.basics.errors import HostFailed, StudentCrashed, StudentTimeout
 from autograder.course import Course, Limits
@@ -21,16 +22,6 @@ from autograder.sitting.sitting import Sitting, TestRun
 from autograder.sitting.verdict import Verdict
 from autograder.suite.calls import Call, Launch, start_log
 from autograder.suite.collection import SuiteQuestion, SuiteTest
-
-
-class PlayedHost:
-    def __init__(self, tier: str, clients: int, extras: tuple[str, ...]) -> None:
-        self.tier, self.extras = tier, extras
-        self.clients = [object() for _ in range(clients)]
-        self.is_closed = False
-
-    def close(self) -> None:
-        self.is_closed = True
 
 
 @pytest.fixture

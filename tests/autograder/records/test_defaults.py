@@ -6,7 +6,6 @@ from pathlib import Path
 
 from autograder.records.model import (
     Diagnosis,
-    Graded,
     ManualGrades,
     ManualScore,
     QuestionResult,
@@ -47,16 +46,6 @@ def test_a_result_has_no_more_than_was_seen() -> None:
         "m1", "ada", "sha", "suite", "strict", 1.0, 2.0, (), (), made_by={}
     )
     assert Speed("c", 1.0, 2.0) == Speed("c", 1.0, 2.0, problem="")
-    assert Graded("ada") == Graded(
-        "ada",
-        result=None,
-        problem="",
-        seconds={},
-        untried=False,
-        older="",
-        speeds=(),
-        machine="",
-    )
 
 
 def test_points_by_hand_are_not_given_until_somebody_gives_them() -> None:

@@ -16,6 +16,28 @@ from autograder.suite import (
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _count_all_words_anew(text, num_merges, choose):
+    if num_merges < 0:
+        raise ValueError(f"num_merges = {num_merges} is negative")
+    words = Counter(split_words(bytes(text.tolist())))
+    pieces = {word: list(word) for word in words}
+    merges = []
+    while len(merges) < num_merges:
+        counts = Counter()
+        for word, ids in pieces.items():
+            for pair in pairwise(ids):
+                counts[pair] += words[word]
+        if not counts:
+            break
+        best = choose(counts)
+        pieces = {
+            word: join_pair(ids, best, 256 + len(merges))
+            for word, ids in pieces.items()
+        }
+        merges.append(best)
+    return merges
+
+
 @mistake(
     "train_byte_bpe",
     hint="A word that occurs 200 times has its pairs 200 times. You count each distinct word once.",
@@ -68,25 +90,9 @@ def takes_the_first_found_of_equals(): ...
     ),
 )
 def counts_anew_and_takes_the_first_of_equals(text, num_merges):
-    if num_merges < 0:
-        raise ValueError(f"num_merges = {num_merges} is negative")
-    words = Counter(split_words(bytes(text.tolist())))
-    pieces = {word: list(word) for word in words}
-    merges = []
-    while len(merges) < num_merges:
-        counts = Counter()
-        for word, ids in pieces.items():
-            for pair in pairwise(ids):
-                counts[pair] += words[word]
-        if not counts:
-            break
-        best = max(counts, key=counts.get)
-        pieces = {
-            word: join_pair(ids, best, 256 + len(merges))
-            for word, ids in pieces.items()
-        }
-        merges.append(best)
-    return merges
+    return _count_all_words_anew(
+        text, num_merges, lambda counts: max(counts, key=counts.get)
+    )
 
 
 @mistake(
@@ -275,25 +281,11 @@ def refuses_to_learn_nothing(): ...
     ),
 )
 def counts_all_words_anew(text, num_merges):
-    if num_merges < 0:
-        raise ValueError(f"num_merges = {num_merges} is negative")
-    words = Counter(split_words(bytes(text.tolist())))
-    pieces = {word: list(word) for word in words}
-    merges = []
-    while len(merges) < num_merges:
-        counts = Counter()
-        for word, ids in pieces.items():
-            for pair in pairwise(ids):
-                counts[pair] += words[word]
-        if not counts:
-            break
-        best = min(counts, key=lambda pair: (-counts[pair], pair))
-        pieces = {
-            word: join_pair(ids, best, 256 + len(merges))
-            for word, ids in pieces.items()
-        }
-        merges.append(best)
-    return merges
+    return _count_all_words_anew(
+        text,
+        num_merges,
+        lambda counts: min(counts, key=lambda pair: (-counts[pair], pair)),
+    )
 
 
 @mistake(
