@@ -825,12 +825,9 @@ class Script:
     def leaves(self) -> list[Any]:
         """The leaves of all arguments, in order."""
         collected: list[Any] = []
-
-        def collect(leaf: Any) -> Any:
-            collected.append(leaf)
-            return leaf
-
-        self.map_arguments(collect)
+        for step in self.steps:
+            for part in (*step.arguments, *step.keywords.values()):
+                _collect_leaves(part, collected)
         return collected
 
 
@@ -845,6 +842,19 @@ def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
     if type(value) is SimpleNamespace:
         return SimpleNamespace(**map_leaves(function, vars(value)))
     return function(value)
+
+
+def _collect_leaves(value: Any, collected: list[Any]) -> None:
+    """Append what `map_leaves` applies its function to, in the same order."""
+    if type(value) is SimpleNamespace:
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        collected.append(value)
+        return
+    for part in value:
+        _collect_leaves(part, collected)
 
 
 def is_float_tensor(value: Any) -> bool:

@@ -44,7 +44,7 @@ from autograder.suite.scripts import Script, float_dtypes
 
 _MOST_IN_FRESH_WORKERS = 8
 """Scripts that are tried in workers of their own, where the answers have a memory."""
-_CLEAR = {dtype: max(0.02, rounding) for dtype, rounding in ROUNDINGS.items()}
+_SEEN_AT_ONCE = 0.02
 """The difference, as a share of the largest number of a row, that a person sees at once."""
 
 
@@ -286,7 +286,7 @@ class _Search:
         self._student = student
         self._limits = limits
         self._first_answers: Sequence[StepAnswer] | None = None
-        self._early_texts: list[str] = []
+        self._early_answers: Sequence[StepAnswer] = ()
         self._dtypes = float_dtypes(self._script).union(
             *[contract.dtypes for contract in self._rules.contracts]
             or [("float32", "float64")]
@@ -297,8 +297,14 @@ class _Search:
         """The smallest script that shows a difference twice, and is no test's."""
         # the first script may be a test's; what it becomes may be no other test's
         others = set(suite_inputs).difference(script_fingerprints(self._script))
-        for allowed in (_CLEAR, self._rules.tolerance):
-            examine = self._examiner(self._rules.judge(allowed), others)
+        tolerance = self._rules.tolerance
+        examine_closely = self._examiner(self._rules.judge(tolerance), others)
+        if examine_closely(self._script) is None:
+            return None
+        examine_roughly = self._examiner(
+            self._rules.judge(_clear_differences(tolerance)), others
+        )
+        for examine in (examine_roughly, examine_closely):
             shrunk = shrink(self._script, examine, self.planned.most_candidates)
             if self.is_over:
                 return None
@@ -321,13 +327,13 @@ class _Search:
 
     def is_remembered(self) -> bool:
         """Whether the planned script is answered otherwise than it was at first."""
-        if not self._early_texts:  # no contract allows it: it was not played
+        if not self._early_answers:  # no contract allows it: it was not played
             return False
         try:
             now = self._student.play(self._script)
         except OutOfTime:
             return True
-        return self._early_texts != _texts_of(now)
+        return _texts_of(self._early_answers) != _texts_of(now)
 
     def _examiner(
         self,
@@ -357,7 +363,7 @@ class _Search:
         if script is self._script:
             if self._first_answers is None:
                 self._first_answers = self._student.play(script)
-                self._early_texts = self._early_texts or _texts_of(self._first_answers)
+                self._early_answers = self._early_answers or self._first_answers
             return judge.difference(
                 script,
                 self._first_answers,
@@ -406,6 +412,12 @@ class _Search:
             if write_example(script, first, "") == write_example(script, second, ""):
                 return Shrunk(script, second, shrunk.candidates)
         return None
+
+
+def _clear_differences(tolerance: Mapping[str, float]) -> dict[str, float]:
+    """By dtype, from which share on a difference is seen at once; never less than is allowed."""
+    allowed = {**ROUNDINGS, **tolerance}
+    return {dtype: max(_SEEN_AT_ONCE, share) for dtype, share in allowed.items()}
 
 
 def _texts_of(answers: Sequence[StepAnswer]) -> list[str]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -39,6 +39,8 @@ _FEWEST_CANDIDATES = 8
 _MOST_FLOPS = 20_000_000
 _LARGEST_CALL = 1 << 16
 """Bytes of the arguments of a call that is made smaller."""
+_LARGE_CALL = 1 << 13
+"""Bytes of the arguments of a call that rarely becomes small enough for a page."""
 _FAILED_CALLS = 2
 """Calls of failed tests that are tried."""
 _DEALT_SCRIPTS = 24
@@ -53,6 +55,8 @@ _STEPS_BESIDE_WRITTEN = 100
 """Steps of these scripts where `examples.py` has others for the question."""
 _LONGEST_HELPERS = 600
 """Characters of a contract's helpers: longer ones would be most of what the student reads."""
+Source = Literal["written", "drawn"]
+"""Where a script comes from: `examples.py` of the suite, or a contract."""
 _DATA = (bool, int, float, str, bytes, type(None), torch.dtype, np.ndarray)
 
 
@@ -132,7 +136,7 @@ class ScriptPlanner:
         self._forms = _load_sound_contracts(suite, EXAMPLES_FILE)
         self._reference = reference
         self._limits = limits
-        self._drawn: dict[str, list[PlannedScript]] = {}
+        self._kept: dict[tuple[str, Source], Iterator[PlannedScript]] = {}
         self._too_long: Counter[int] = Counter()
 
     def contracts_of(self, question: str) -> list[Contract]:
@@ -151,8 +155,24 @@ class ScriptPlanner:
             calls: calls of failed tests.
         """
         of_tests = filter(None, map(_as_script, calls))
+        failed = list(itertools.islice(of_tests, _FAILED_CALLS))
+        has_written = bool(_about(question, self._forms))
+        # where the suite has calls of its own to show, a model's numbers come after them
+        is_late = [has_written and _is_large(script) for script in failed]
+        early = [script for script, late in zip(failed, is_late, strict=True) if not late]
+        yield from self._plan_failed(question, early)
+        yield from self._planned_once(question, "written")
+        yield from self._plan_failed(question, itertools.compress(failed, is_late))
+        yield from self._planned_once(question, "drawn")
+
+    def _plan_failed(
+        self,
+        question: str,
+        scripts: Iterable[Script],
+    ) -> Iterator[PlannedScript]:
+        """Plans calls of failed tests."""
         contracts = self.contracts_of(question)
-        for script in itertools.islice(of_tests, _FAILED_CALLS):
+        for script in scripts:
             functions = {step.name for step in script.steps}
             called = [
                 contract for contract in contracts if contract.function in functions
@@ -163,25 +183,39 @@ class ScriptPlanner:
                 continue
             if planned is not None:
                 yield planned
-        if question not in self._drawn:
-            written = _dealt(_about(question, self._forms))
-            drawn = [
-                (contract, script)
-                for contract, script in _dealt(contracts)
-                if len(script.helpers) <= _LONGEST_HELPERS
-            ]
-            drawn.sort(key=lambda pair: _length(pair[1]))
-            drawn = drawn[:_DRAWN_SCRIPTS]
-            steps = itertools.accumulate(len(script.steps) for _, script in drawn)
-            if written:
-                drawn = [
-                    pair
-                    for pair, count in zip(drawn, steps, strict=True)
-                    if count <= _STEPS_BESIDE_WRITTEN
-                ]
-            planned_scripts = self._plan_each([*written, *drawn])
-            self._drawn[question] = list(planned_scripts)
-        yield from self._drawn[question]
+
+    def _planned_once(self, question: str, source: Source) -> Iterator[PlannedScript]:
+        """Scripts that are the same for every submission: each is planned when it is first needed,
+        and kept.
+        """
+        place = question, source
+        if place not in self._kept:
+            deal = self._deal_written if source == "written" else self._deal_drawn
+            self._kept[place] = self._plan_each(deal(question))
+        self._kept[place], scripts = itertools.tee(self._kept[place])
+        return scripts
+
+    def _deal_written(self, question: str) -> list[tuple[Contract, Script]]:
+        """The scripts that `examples.py` of the suite writes for students."""
+        return _dealt(_about(question, self._forms))
+
+    def _deal_drawn(self, question: str) -> list[tuple[Contract, Script]]:
+        """Scripts that the question's contracts allow."""
+        drawn = [
+            (contract, script)
+            for contract, script in _dealt(self.contracts_of(question))
+            if len(script.helpers) <= _LONGEST_HELPERS
+        ]
+        drawn.sort(key=lambda pair: _length(pair[1]))
+        drawn = drawn[:_DRAWN_SCRIPTS]
+        if not _about(question, self._forms):
+            return drawn
+        steps = itertools.accumulate(len(script.steps) for _, script in drawn)
+        return [
+            pair
+            for pair, count in zip(drawn, steps, strict=True)
+            if count <= _STEPS_BESIDE_WRITTEN
+        ]
 
     def _plan_each(
         self, dealt: Iterable[tuple[Contract, Script]]
@@ -273,6 +307,10 @@ def _as_script(call: Call) -> Script | None:
     if not all(isinstance(leaf, (*_DATA, torch.Tensor)) for leaf in script.leaves()):
         return None
     return script.map_arguments(_detached)
+
+
+def _is_large(script: Script) -> bool:
+    return size_in_bytes(script.leaves()) > _LARGE_CALL
 
 
 def _length(script: Script) -> int:

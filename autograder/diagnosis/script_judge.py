@@ -6,6 +6,7 @@ differ in their last digits. Where the answer key moves as far, a difference say
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,20 @@ _MANY_TRIES = 16
 """How often arguments are moved by their last digit: for numbers, and where a choice (the largest
 one, an order) may have been made between equals.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Precision:
+    """What the arguments of a script say about the digits that its answers can have.
+
+    Attributes:
+        coarsest: the dtype with the fewest digits among the arguments.
+        size: the largest float among the arguments, at most 1: sums of such numbers have rounding
+            errors of this size, even where they should be 0.
+    """
+
+    coarsest: str
+    size: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +138,11 @@ class ScriptJudge:
         right_answers: Sequence[StepAnswer],
     ) -> AnswerDifference | None:
         """The first difference that is no rounding; None where there is none."""
+        precision = _precision_of(script)
         for step, (answer, right) in enumerate(
             zip(answers, right_answers, strict=False)
         ):
-            difference = self._step_difference(script, step, answer, right)
+            difference = self._step_difference(script, precision, step, answer, right)
             if difference is not None:
                 return difference
         return None
@@ -134,6 +150,7 @@ class ScriptJudge:
     def _step_difference(
         self,
         script: Script,
+        precision: _Precision,
         step: int,
         answer: StepAnswer,
         right: StepAnswer,
@@ -161,7 +178,7 @@ class ScriptJudge:
         if problem and not _are_equal_numbers(answer.value, right.value):
             return AnswerDifference("form", step, problem, answer.value, right.value)
         pairs = _paired(answer.value, right.value)
-        wrong = self._wrong_leaf(script, step, pairs, _value_leaves)
+        wrong = self._wrong_leaf(script, precision, step, pairs, _value_leaves)
         if wrong is not None:
             leaf, right_leaf = wrong
             kind = "value"
@@ -177,11 +194,14 @@ class ScriptJudge:
             for _, key in gradient_pairs
             if key is not None
         ]
-        floor = max(sizes, default=0.0)
-        if (
-            self._wrong_leaf(script, step, gradient_pairs, _gradient_leaves, floor)
-            is not None
-        ):
+        largest = dataclasses.replace(
+            precision,
+            size=max(precision.size, *sizes, 0.0),
+        )
+        wrong = self._wrong_leaf(
+            script, largest, step, gradient_pairs, _gradient_leaves
+        )
+        if wrong is not None:
             return AnswerDifference(
                 "gradient", step, "", answer.gradients, right.gradients
             )
@@ -210,26 +230,26 @@ class ScriptJudge:
     def _wrong_leaf(
         self,
         script: Script,
+        precision: _Precision,
         step: int,
         pairs: Sequence[tuple[Any, Any]],
         leaves_of: Callable[[StepAnswer], Sequence[Any]],
-        floor: float = 0.0,
     ) -> tuple[Any, Any] | None:
         """The first pair of leaves that differ by more than rounding.
 
         Args:
-            floor: a size that counts as the largest of a row whose numbers are smaller.
+            precision: its size counts as the largest of a row whose numbers are smaller.
         """
-        coarsest = _coarsest_dtype(script)
-        floor = max(floor, _size_of_arguments(script))
         apart = []
         for place, (leaf, right) in enumerate(pairs):
-            allowed = self._allowed(right, coarsest, floor)
+            if _are_same(leaf, right):
+                continue
+            allowed = self._allowed(right, precision.coarsest, precision.size)
             if _excess(leaf, right, allowed):
                 apart.append((place, allowed))
         if not apart:
             return None
-        moved = self._moved_answers(script, step, leaves_of, coarsest)
+        moved = self._moved_answers(script, step, leaves_of, precision.coarsest)
         for place, allowed in apart:
             leaf, right = pairs[place]
             variants = [answer[place] for answer in moved if place < len(answer)]
@@ -347,27 +367,20 @@ def _gradient_leaves(answer: StepAnswer) -> Sequence[Any]:
     return answer.gradients
 
 
-def _coarsest_dtype(script: Script) -> str:
-    """The dtype with the fewest digits among the arguments."""
-    dtypes = [
-        dtype_name(leaf.dtype) for leaf in script.leaves() if is_float_tensor(leaf)
-    ]
+def _precision_of(script: Script) -> _Precision:
+    leaves_of_script = script.leaves()
+    tensors = [leaf for leaf in leaves_of_script if is_float_tensor(leaf)]
+    dtypes = [dtype_name(tensor.dtype) for tensor in tensors]
     dtypes += [
-        dtype_name(leaf) for leaf in script.leaves() if isinstance(leaf, torch.dtype)
+        dtype_name(leaf) for leaf in leaves_of_script if isinstance(leaf, torch.dtype)
     ]
     known_dtypes = [dtype for dtype in dtypes if dtype in _LAST_DIGIT]
-    return max(known_dtypes, key=lambda dtype: _LAST_DIGIT[dtype], default="float64")
-
-
-def _size_of_arguments(script: Script) -> float:
-    """The largest float among the arguments, at most 1: sums of such numbers have rounding errors
-    of this size, even where they should be 0.
-    """
-    floats = [
-        leaf[leaf.isfinite()] for leaf in script.leaves() if is_float_tensor(leaf)
-    ]
-    sizes = [float(leaf.abs().max()) for leaf in floats if leaf.numel()]
-    return min(1.0, max(sizes, default=0.0))
+    coarsest = max(
+        known_dtypes, key=lambda dtype: _LAST_DIGIT[dtype], default="float64"
+    )
+    floats = [tensor[tensor.isfinite()] for tensor in tensors]
+    sizes = [float(numbers.abs().max()) for numbers in floats if numbers.numel()]
+    return _Precision(coarsest, min(1.0, max(sizes, default=0.0)))
 
 
 def _smallest_worth_telling(dtype: str) -> float:
@@ -385,6 +398,15 @@ def _are_equal_numbers(answer: Any, right: Any) -> bool:
         return same_length and all(map(_are_equal_numbers, answer, right))
     is_number = type(right) in (int, float) and type(answer) in (int, float)
     return is_number and bool(answer == right)
+
+
+def _are_same(leaf: Any, right: Any) -> bool:
+    """Whether two leaves of one form are equal in every bit that counts: most answers are, and need
+    no look at rounding.
+    """
+    if isinstance(leaf, Tensor) and isinstance(right, Tensor):
+        return leaf.dtype == right.dtype and torch.equal(leaf, right)
+    return type(leaf) is type(right) and not is_array(leaf) and bool(leaf == right)
 
 
 def _excess(

@@ -38,13 +38,11 @@ def is_of_suite(script: Script, suite_inputs: Collection[str]) -> bool:
     )
 
 
-def script_fingerprints(script: Script) -> list[str]:
+def script_fingerprints(script: Script) -> Iterator[str]:
     """The fingerprints of a script's calls. A call of a helper is no test's."""
-    return [
-        _fingerprint(step.name, [*step.arguments, *step.keywords.values()])
-        for step in script.steps
-        if step.kind != "read"
-    ]
+    for step in script.steps:
+        if step.kind != "read":
+            yield _fingerprint(step.name, [*step.arguments, *step.keywords.values()])
 
 
 def _fingerprint(name: str, values: list[Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from inspect import isclass
@@ -60,6 +61,7 @@ class Student:
         self._sources = sources or {}
         self._explain_missing = explain_missing
         self._defined: dict[tuple[str, str], Handle] = {}
+        self._methods: defaultdict[tuple[Worker, str, str], set[str]] = defaultdict(set)
 
     @classmethod
     def in_worker(
@@ -221,6 +223,16 @@ class Student:
         handle.of_suite = True
         self._defined[source, name] = handle
         return handle
+
+    def methods_of(self, worker: Worker, origin: str, kind: str) -> set[str]:
+        """The names that were methods of earlier objects of the same class and origin, which need
+        not be looked up again.
+
+        Args:
+            origin: the name of the call that returned the object.
+            kind: the name of the object's class.
+        """
+        return self._methods[worker, origin, kind]
 
     def source(self, name: str) -> str:
         """Text of the cell that answers a question; "" where there is none."""
@@ -409,7 +421,7 @@ class Handle(NotData):
         self.is_expected = False
         self.of_suite = False
         self.name = clean(reference.kind, 80)
-        self._methods: set[str] = set()
+        self._methods = student.methods_of(worker, origin.name, reference.kind)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self._call(self.name, {}, arguments, keywords)

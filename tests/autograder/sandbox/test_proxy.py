@@ -231,6 +231,23 @@ def test_methods_of_an_object_are_asked_for_once(log: CallLog) -> None:
         _ = counter._hidden
 
 
+def test_methods_are_asked_for_once_for_all_objects_of_a_class(log: CallLog) -> None:
+    is_method = {"ok": True, "method": True}
+    second = HandleReference(4, "Counter")
+    of_other_call = HandleReference(5, "Counter")
+    student, worker = student_of(
+        value(OBJECT), is_method, value(1), value(second), value(2)
+    )
+    assert (student.Counter().tick(1), student.Counter().tick(2)) == (1, 2)
+    operations = [header["op"] for header, _, _ in worker.requests]
+    assert operations == ["call", "get", "call", "call", "call"]
+    # another call may return a class of its own with the same name
+    worker.replies += [value(of_other_call), is_method, value(3)]
+    assert student.make().tick(3) == 3
+    operations = [header["op"] for header, _, _ in worker.requests[5:]]
+    assert operations == ["call", "get", "call"]
+
+
 def test_an_object_goes_with_its_process(log: CallLog) -> None:
     student, worker = student_of(value(OBJECT))
     counter = student.Counter(1)
