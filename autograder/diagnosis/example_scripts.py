@@ -159,7 +159,9 @@ class ScriptPlanner:
         has_written = bool(_about(question, self._forms))
         # where the suite has calls of its own to show, a model's numbers come after them
         is_late = [has_written and _is_large(script) for script in failed]
-        early = [script for script, late in zip(failed, is_late, strict=True) if not late]
+        early = [
+            script for script, late in zip(failed, is_late, strict=True) if not late
+        ]
         yield from self._plan_failed(question, early)
         yield from self._planned_once(question, "written")
         yield from self._plan_failed(question, itertools.compress(failed, is_late))
