@@ -128,6 +128,7 @@ class Diagnostician:
                 if test in fit.explained and test in charged
             ]
             diagnoses += fit.diagnoses(tests)
+        diagnoses = _merge_equal_hints(diagnoses)
         withheld = answer.passed.intersection(charged)
         prices = self._price(question, chosen, answer, runs, withheld)
         if explains_half(chosen, answer, weights):
@@ -287,6 +288,18 @@ class Diagnostician:
 
 def _restrict(fit: Fit, tests: Collection[str]) -> Fit:
     return dataclasses.replace(fit, explained=fit.explained & frozenset(tests))
+
+
+def _merge_equal_hints(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """The diagnoses, where each hint stands once: beside the tests of all mistakes that have it."""
+    by_hint: dict[str, Diagnosis] = {}
+    for diagnosis in diagnoses:
+        first = by_hint.setdefault(diagnosis.hint, diagnosis)
+        further_tests = [test for test in diagnosis.tests if test not in first.tests]
+        by_hint[diagnosis.hint] = dataclasses.replace(
+            first, tests=(*first.tests, *further_tests)
+        )
+    return list(by_hint.values())
 
 
 def _unnamed(

@@ -8,6 +8,7 @@ speaks against the mistake.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,9 @@ from autograder.sitting.agreement import (
 from autograder.sitting.sitting import TestRun
 from autograder.suite.calls import Call
 from autograder.suite.known_answers import KnownAnswer
+
+_SAYS_RIGHT = re.compile(r"\bright\b", re.IGNORECASE)
+"""What is in a hint that says that the answers are right: "Right numbers, but …"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,11 @@ def fit_mistake(record: AnswerRecord, answer: StudentAnswer) -> Fit | None:
     assert record.answer is not None
     failed = record.failed(answer.failed)
     explained = frozenset(test for test in failed if explains(record, test, answer))
-    if not explained or hint_is_untrue(record, failed, answer):
+    if not explained:
+        return None
+    if _SAYS_RIGHT.search(record.answer.hint) and says_nothing_of_wrong_values(
+        record, failed, answer
+    ):
         return None
     unmatched_ways = 0
     largest_distance = 0.0
@@ -192,8 +200,8 @@ def _both_end_without_a_refusal(
     answer: StudentAnswer,
 ) -> bool:
     """Whether a mistake's run ends with an answer to a call that the answer key refuses, as the
-    student's does: what they answer there is chance, and the missing check is the mistake. All
-    else in the mistake's run is right.
+    student's does: what they answer there is chance, and the missing check is the mistake. So is
+    which error both raise, where that is no ValueError. All else in the mistake's run is right.
     """
     calls = record.run(test).calls
     key_run = answer.key_runs[test]
@@ -202,9 +210,20 @@ def _both_end_without_a_refusal(
     last_calls = (answer.failed[test].calls[-1], calls[-1])
     if not _is_refusal(key_run.calls[len(calls) - 1]):
         return False
-    if any(call.fault is not None for call in last_calls):
+    if not _all_answer(last_calls) and not _all_raise_something_else(last_calls):
         return False
     return not unite(record.departures(test, key_run)[:-1])
+
+
+def _all_answer(calls: Sequence[Call]) -> bool:
+    return all(call.fault is None for call in calls)
+
+
+def _all_raise_something_else(calls: Sequence[Call]) -> bool:
+    """Whether each call ends with an error of the code's own that is no ValueError."""
+    return all(
+        isinstance(call.fault, StudentError) and not _is_refusal(call) for call in calls
+    )
 
 
 def _is_refusal(call: Call) -> bool:
@@ -213,13 +232,12 @@ def _is_refusal(call: Call) -> bool:
     return isinstance(fault, StudentError) and fault.type_name == "ValueError"
 
 
-def hint_is_untrue(
+def says_nothing_of_wrong_values(
     record: AnswerRecord,
     tests: Iterable[str],
     answer: StudentAnswer,
 ) -> bool:
-    """Whether a mistake leaves values right, so that its hint may say so, and the student's values
-    are wrong.
+    """Whether a mistake leaves values right, and the student's values are wrong.
 
     Args:
         tests: the tests that both the mistake and the student fail.
@@ -239,7 +257,7 @@ def tests_failed_in_pair(record: AnswerRecord, answer: StudentAnswer) -> frozens
     failed = record.failed(answer.failed)
     if (
         not failed
-        or hint_is_untrue(record, failed, answer)
+        or says_nothing_of_wrong_values(record, failed, answer)
         or record.failed(answer.passed)
     ):
         return frozenset()

@@ -99,7 +99,7 @@ def name(
         KnownAnswer(
             "f",
             mistake,
-            f"about {mistake}",
+            HINTS.get(mistake, f"about {mistake}"),
             "f",
             keeps=0.0 if mistake == "hollow" else 0.5,
             changes=CHANGES.get(mistake, ()),
@@ -125,6 +125,14 @@ MISTAKES: dict[str, Answers] = {
     "shifted": {"rows": SHIFTED, "half": SHIFTED.half(), "cost": SHIFTED},
     "no_checks": {"refused": RIGHT},
 }
+
+
+HINTS = {
+    "says_right": "Right numbers, but one by one.",
+    "one_part": "Nothing is shared.",
+    "other_part": "Nothing is shared.",
+}
+"""Hints of mistakes that are not told by their name."""
 
 
 def named(student: Answers) -> tuple[str, list[str]]:
@@ -174,6 +182,14 @@ def test_any_answer_to_a_call_that_is_refused_lacks_the_check(
     """`no_checks` answers [1, 2] there. An error says less: it may come from anywhere."""
     expected = "no_checks" if isinstance(answer, Tensor) else ""
     assert named({"refused": answer}) == (expected, [])
+
+
+def test_which_error_comes_where_a_check_is_missing_is_chance() -> None:
+    """A shape that torch refuses in other words; a ValueError is what was asked for."""
+    known: dict[str, Answers] = {"breaks": {"refused": "RuntimeError"}}
+    for error, expected in (("IndexError", "breaks"), ("ValueError", "")):
+        found = name({"refused": error}, known).first
+        assert (found.mistake if found else "") == expected
 
 
 def test_of_two_missing_checks_the_one_that_answers_alike_is_named() -> None:
@@ -406,6 +422,30 @@ def test_a_mistake_about_cost_is_not_named_where_the_numbers_are_wrong() -> None
     }
     answer = name({"cost": SHIFTED, "rows": torch.zeros(2).double()}, loops)
     assert dataclasses.replace(answer, evidence="") == NamedMistakes()
+
+
+@pytest.mark.parametrize("mistake", ["loops", "says_right"])
+def test_wrong_numbers_elsewhere_withhold_a_hint_that_says_that_they_are_right(
+    monkeypatch: pytest.MonkeyPatch, mistake: str
+) -> None:
+    monkeypatch.setitem(KEY, "cost", costing(10, 1, 1, 1, 1))
+    slow = costing(900, 1, 1, 1, 1)
+    student: Answers = {"cost": slow, "half": SHIFTED.half()}
+    found = name(student, {mistake: {"cost": slow}})
+    named_mistakes = [each.mistake for each in (found.first, *found.slips) if each]
+    assert named_mistakes == (["loops"] if mistake == "loops" else [])
+
+
+def test_two_mistakes_with_one_hint_are_told_once() -> None:
+    known: dict[str, Answers] = {
+        "one_part": {"rows": INVERTED},
+        "other_part": {"half": INVERTED.half()},
+    }
+    found = name({**known["one_part"], **known["other_part"]}, known)
+    assert found.first is not None
+    assert (found.first.tests, found.slips) == (("rows", "half"), ())
+    # each of the two keeps half of 9 points, and fails fewer by itself
+    assert [price.points for price in found.prices] == [4.0, 2.0]
 
 
 def costing(*figures: int) -> Call:
