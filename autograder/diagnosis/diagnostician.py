@@ -31,6 +31,7 @@ from autograder.diagnosis.known_sitting import (
     list_departures,
     unite,
 )
+from autograder.diagnosis.missing_checks import fit_missing_checks
 from autograder.diagnosis.mistake_combinations import MistakeCombinations
 from autograder.diagnosis.mistake_fit import Fit, StudentAnswer, fit_mistake
 from autograder.diagnosis.partial import fit_in_part
@@ -220,7 +221,7 @@ class Diagnostician:
         tests that no chosen one explains. What explains most comes first.
         """
         all_chosen = [*chosen, *_fit_all_by_type(records, answer, chosen, weights)]
-        for find in (_fit_all_in_part, _fit_all_by_evidence):
+        for find in (_fit_all_in_part, _fit_all_by_evidence, _fit_all_by_missing_check):
             remaining = answer.unexplained_by(all_chosen)
             if not remaining.failed:
                 break
@@ -355,6 +356,15 @@ def _fit_all_by_evidence(
         for record in records
     ]
     return [fit for fit in fits if fit is not None]
+
+
+def _fit_all_by_missing_check(
+    records: Sequence[AnswerRecord],
+    answer: StudentAnswer,
+    _: Asker,
+) -> list[Fit]:
+    """The mistakes that let through what the student's answer does not refuse."""
+    return fit_missing_checks(records, answer)
 
 
 def _find_evidence_elsewhere(

@@ -13,7 +13,7 @@ from typing import Literal
 
 from autograder.basics.errors import StudentError
 from autograder.basics.safe_text import one_line
-from autograder.diagnosis.mistake_fit import StudentAnswer
+from autograder.diagnosis.mistake_fit import StudentAnswer, is_refusal
 from autograder.sitting.sitting import TestRun
 from autograder.sitting.verdict import FUNCTION_RAISED
 
@@ -24,6 +24,7 @@ FailureKind = Literal[
     "forbidden",
     "missing",
     "accepts",
+    "another error",
     "message",
     "value",
     "gradient",
@@ -36,6 +37,7 @@ _WORDS: dict[FailureKind, str] = {
     "crashed": "the process ends before your function answers",
     "forbidden": "your code uses a function that this question rules out",
     "accepts": "your function answers a call that it should refuse",
+    "another error": "your function ends in an error where it should refuse a call by another one",
     "message": "your function raises the error that is asked for, and its message lacks something",
     "value": "your function answers, and the answer is not the right one",
     "gradient": "your answers are right, and the gradients that flow through them are not",
@@ -93,8 +95,9 @@ def _kind_of_failure(answer: StudentAnswer, test: str) -> FailureKind:
     pairs = zip(run.calls, key_run.calls, strict=False)
     if any(call.fault is None and key.fault is not None for call, key in pairs):
         return "accepts"
-    if run.calls[-1].fault is not None:
-        return "message"
+    last_call = run.calls[-1]
+    if last_call.fault is not None:
+        return "message" if is_refusal(last_call) else "another error"
     if "gradient" in ways:
         return "gradient"
     if "changed" in ways:

@@ -72,7 +72,7 @@ class StudentAnswer:
                 strict=False,
             )
             for call, key_call, ways in calls:
-                if _is_refusal(key_call):
+                if is_refusal(key_call):
                     break
                 if "value" in ways and not call.of_suite:
                     return True
@@ -208,7 +208,7 @@ def _both_end_without_a_refusal(
     if len(answer.failed[test].calls) != len(calls) or len(calls) > len(key_run.calls):
         return False
     last_calls = (answer.failed[test].calls[-1], calls[-1])
-    if not _is_refusal(key_run.calls[len(calls) - 1]):
+    if not is_refusal(key_run.calls[len(calls) - 1]):
         return False
     if not _all_answer(last_calls) and not _all_raise_something_else(last_calls):
         return False
@@ -222,14 +222,33 @@ def _all_answer(calls: Sequence[Call]) -> bool:
 def _all_raise_something_else(calls: Sequence[Call]) -> bool:
     """Whether each call ends with an error of the code's own that is no ValueError."""
     return all(
-        isinstance(call.fault, StudentError) and not _is_refusal(call) for call in calls
+        isinstance(call.fault, StudentError) and not is_refusal(call) for call in calls
     )
 
 
-def _is_refusal(call: Call) -> bool:
-    """Whether a call of the answer key's refuses its arguments."""
+def is_refusal(call: Call) -> bool:
+    """Whether a call is refused with a ValueError."""
     fault = call.fault
     return isinstance(fault, StudentError) and fault.type_name == "ValueError"
+
+
+def ends_unrefused(answer: StudentAnswer, test: str) -> bool:
+    """Whether a test has ended with a call that should be refused, and was not."""
+    place = find_unrefused(answer.failed[test], answer.key_runs[test])
+    return place is not None
+
+
+def find_unrefused(run: TestRun, key_run: TestRun) -> int | None:
+    """The place of a test's last call, where the answer key refuses that call and the run does
+    not: it has an answer, or another error.
+    """
+    place = len(run.calls) - 1
+    if not 0 <= place < len(key_run.calls):
+        return None
+    call, key_call = run.calls[place], key_run.calls[place]
+    if call.name != key_call.name or not is_refusal(key_call) or is_refusal(call):
+        return None
+    return place if isinstance(call.fault, StudentError | None) else None
 
 
 def says_nothing_of_wrong_values(
@@ -287,11 +306,13 @@ def mistakes_seen_by_errors(
     answer: StudentAnswer,
 ) -> tuple[KnownAnswer, ...]:
     """Of a combination's mistakes those that were added to `base`, where the tests that they
-    explain show no wrong value.
+    explain show no wrong value, and no call that should be refused.
     """
     if base is None:
         return ()
     added_tests = fit.explained - base.explained
+    if any(ends_unrefused(answer, test) for test in added_tests):
+        return ()
     # the last calls ended the tests
     ways = unite([unite(answer.departures[test][-1:]) for test in added_tests])
     if ways & {"value", "gradient"}:

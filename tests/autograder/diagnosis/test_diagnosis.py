@@ -179,9 +179,18 @@ def test_a_small_fault_of_many_points_lost_is_no_place_to_look_first() -> None:
 def test_any_answer_to_a_call_that_is_refused_lacks_the_check(
     answer: Tensor | str,
 ) -> None:
-    """`no_checks` answers [1, 2] there. An error says less: it may come from anywhere."""
-    expected = "no_checks" if isinstance(answer, Tensor) else ""
-    assert named({"refused": answer}) == (expected, [])
+    """`no_checks` answers [1, 2] there. What becomes of such a call is chance."""
+    assert named({"refused": answer}) == ("no_checks", [])
+
+
+def test_an_error_that_ends_right_calls_too_says_nothing_of_checks() -> None:
+    assert named({"rows": "TypeError", "refused": "TypeError"}) == ("", [])
+    assert named({"rows": "KeyError", "refused": "TypeError"}) == ("", ["no_checks"])
+
+
+def test_a_missing_check_has_no_name_where_two_mistakes_may_be_meant() -> None:
+    known: dict[str, Answers] = {"lets_all_through": {"refused": SHIFTED}, **MISTAKES}
+    assert name({"refused": "TypeError"}, known).first is None
 
 
 def test_which_error_comes_where_a_check_is_missing_is_chance() -> None:

@@ -110,6 +110,8 @@ def test_errors_that_are_asked_for() -> None:
     assert "answers a call that it should refuse" in describe(call(), key=refusal)
     without_sizes = call(None, StudentError("ValueError", "no"), refused=True)
     assert "its message lacks something" in describe(without_sizes, key=refusal)
+    of_torch = call(None, StudentError("RuntimeError", "3 and 4"))
+    assert "ends in an error where it should refuse" in describe(of_torch, key=refusal)
 
 
 def test_calls_without_an_answer() -> None:

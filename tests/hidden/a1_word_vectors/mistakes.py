@@ -119,7 +119,7 @@ def lets_the_id_v_through(): ...
 
 @mistake(
     "one_hot",
-    hint="With V words the ids end at V − 1: your check lets the id V through, and torch complains "
+    hint="With V words the ids end at V − 1: the id V goes through your checks, and torch complains "
     "in its own words.",
     replace=[
         ("ids >= vocab_size", "ids > vocab_size"),

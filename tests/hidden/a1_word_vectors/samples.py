@@ -19,6 +19,7 @@ from autograder.suite import alternate, sample
         "one_hot_of_whole_numbers",
         "unknown_ids_become_zeros",
         "counts_negative_ids_from_the_end",
+        "indexes_with_the_id_v",
     ),
 )
 def scatter_of_integers(ids, vocab_size):

@@ -384,7 +384,7 @@ def forgets_to_split(): ...
 
 @mistake(
     "fused_qkv",
-    hint="Columns that do not divide pass silently. The docstring asks for a ValueError.",
+    hint="Columns that do not divide pass your check. The docstring asks for a ValueError.",
     replace=[
         ("if num_heads < 1 or columns % (3 * num_heads):", "if False:"),
         ("x @ w_qkv", "x @ w_qkv[:, : columns // (3 * num_heads) * 3 * num_heads]"),

@@ -1,0 +1,102 @@
+"""Mistakes that show by a call which is not refused.
+
+What becomes of arguments that no check looks at is chance: an answer, or an error of torch's, by
+what stands behind the check in a student's code. So a missing check is recognized by the call that
+it lets through, whatever that call ends in. But an error that also ends calls which are right says
+nothing of checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autograder.basics.errors import StudentError
+from autograder.diagnosis.known_sitting import AnswerRecord, unite
+from autograder.diagnosis.mistake_fit import Fit, StudentAnswer, find_unrefused
+from autograder.suite.calls import Call
+
+
+def fit_missing_checks(
+    records: Sequence[AnswerRecord],
+    answer: StudentAnswer,
+) -> list[Fit]:
+    """The mistakes that let the calls through which the student's answer does not refuse. A test
+    is left out where several mistakes with different hints do.
+    """
+    errors = _errors_of_right_calls(answer)
+    tests_of: dict[AnswerRecord, set[str]] = {}
+    for test, run in answer.failed.items():
+        place = find_unrefused(run, answer.key_runs[test])
+        if place is None or unite(answer.departures[test][:place]):
+            continue
+        if _error_name(run.calls[place]) in errors:
+            continue
+        nearest = _nearest_mistakes(records, test, place, answer)
+        hints = {record.answer.hint for record in nearest if record.answer}
+        if len(hints) == 1:
+            tests_of.setdefault(nearest[0], set()).add(test)
+    return [
+        Fit(
+            (record.answer,),
+            frozenset(tests),
+            against=frozenset(),
+            otherwise=frozenset(),
+            mismatch=(0, 0.0),
+        )
+        for record, tests in tests_of.items()
+        if record.answer is not None
+    ]
+
+
+def _nearest_mistakes(
+    records: Sequence[AnswerRecord],
+    test: str,
+    place: int,
+    answer: StudentAnswer,
+) -> list[AnswerRecord]:
+    """The mistakes that let the call at `place` through, best with an answer where the student
+    answers; else those that end the test at an earlier call.
+    """
+    ranked: dict[tuple[bool, bool], list[AnswerRecord]] = {}
+    has_answer = answer.failed[test].calls[place].fault is None
+    for record in records:
+        mistake_place = _place_of_mistake(record, test, answer)
+        if mistake_place is None or mistake_place > place:
+            continue
+        mistake_answers = record.run(test).calls[mistake_place].fault is None
+        rank = mistake_place < place, mistake_answers != has_answer
+        ranked.setdefault(rank, []).append(record)
+    return ranked[min(ranked)] if ranked else []
+
+
+def _errors_of_right_calls(answer: StudentAnswer) -> set[str]:
+    """The names of the errors that have ended calls which the answer key answers."""
+    names = set()
+    for test, run in answer.failed.items():
+        for call, key_call in zip(run.calls, answer.key_runs[test].calls, strict=False):
+            if key_call.fault is None and call.fault is not None:
+                names.add(_error_name(call))
+    return names
+
+
+def _error_name(call: Call) -> str:
+    """The name of the error that a call has ended in; "" for an answer."""
+    fault = call.fault
+    return fault.type_name if isinstance(fault, StudentError) else ""
+
+
+def _place_of_mistake(
+    record: AnswerRecord,
+    test: str,
+    answer: StudentAnswer,
+) -> int | None:
+    """The place of the call that a mistake lets through in a test, where all else that the mistake
+    does in the test is right, and it fails no test that the student passes.
+    """
+    if not record.failed([test]) or record.failed(answer.passed):
+        return None
+    key_run = answer.key_runs[test]
+    place = find_unrefused(record.run(test), key_run)
+    if place is None or unite(record.departures(test, key_run)[:place]):
+        return None
+    return place
