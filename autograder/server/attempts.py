@@ -10,6 +10,7 @@ result or with the problem of its notebook), or `failed` where the machine was a
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -195,7 +196,8 @@ class AttemptStore:
         with it. All are on disk when this returns.
         """
         while True:
-            try:
+            # two tabs handed in at once: the other one has the number
+            with contextlib.suppress(IntegrityError):
                 return self._add(
                     student,
                     assignment,
@@ -204,8 +206,6 @@ class AttemptStore:
                     weights,
                     nickname,
                 )
-            except IntegrityError:
-                continue  # two tabs handed in at once: the other one has the number
 
     def _add(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -113,6 +114,35 @@ def test_names_and_addresses_are_the_class_lists_or_stay(
     }
     assert notebook.assignment.duedate is None
     assert refreshed == [db]
+
+
+def test_due_time_and_extensions_are_those_of_course_toml(
+    db: Session, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ada's extension is listed by her id; nobody in the class list has a name to be written."""
+    opened = SimpleNamespace(db=db, find_assignment=lambda name: notebook.assignment)
+    monkeypatch.setattr(
+        class_list, "open_gradebook", lambda *_: contextlib.nullcontext(opened)
+    )
+    monkeypatch.setattr(class_list, "refresh_penalties", lambda *_: None)
+    course = Course(
+        Path("/c"),
+        due={"m1": datetime(2026, 10, 1, 12, tzinfo=UTC)},
+        extensions={"m1": {"s1": timedelta(days=2)}},
+    )
+    opened.students = db.query(Student).all()
+    people = {"ada": Person("s1", "", "", "", {})}
+    write_class_list(course, Assignment("m1", Path("/c")), people, "")
+    assert notebook.assignment.duedate == datetime(2026, 10, 1, 12)
+    extensions = {
+        submission.student_id: submission.extension
+        for submission in notebook.assignment.submissions
+    }
+    assert extensions == {"ada": timedelta(days=2), "ben": None}
+    # a due time of the gradebook's own stays, and its extensions are brought up to date
+    write_class_list(Course(Path("/c")), Assignment("m1", Path("/c")), people, "")
+    assert notebook.assignment.duedate == datetime(2026, 10, 1, 12)
+    assert [entry.extension for entry in notebook.assignment.submissions] == [None] * 2
 
 
 # scores of submissions

@@ -96,6 +96,27 @@ def test_hidden_tests_of_nbgraders_own_kind_are_taken_out() -> None:
     assert unclosed.source == "assert f(1) == 1"
 
 
+@pytest.mark.parametrize(
+    ("kind", "is_graded", "text"),
+    [
+        ("code", False, "### BEGIN HIDDEN TESTS\nf(1)"),
+        ("markdown", True, "### BEGIN HIDDEN TESTS\nf(1)"),
+        ("code", True, "f(1)"),
+    ],
+)
+def test_a_cell_without_hidden_tests_stays(
+    kind: str, is_graded: bool, text: str
+) -> None:
+    outputs = [{"output_type": "error", "evalue": "4", "traceback": ["line"]}]
+    metadata = {"nbgrader": {"grade": is_graded}}
+    cell = nbformat.from_dict(
+        {"cell_type": kind, "metadata": metadata, "source": text, "outputs": outputs}
+    )
+    HideFromStudents().preprocess_cell(cell, {}, 0)
+    assert cell.source == text
+    assert cell.outputs == outputs
+
+
 def test_the_late_penalty_in_the_feedback_is_that_of_today(
     tiny: TinyCourse, graded: dict[str, Any]
 ) -> None:

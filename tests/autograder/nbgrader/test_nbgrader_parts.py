@@ -243,6 +243,8 @@ def test_names_of_cells_and_of_questions() -> None:
         released_cells.tested_question(cell("cell-7", role=other, grade=True))
         == "cell-7"
     )
+    nameless = cell("check_a", role={"role": "check"}, grade=True)
+    assert released_cells.tested_question(nameless) == "a"
 
 
 def read_cells(*cells: Any) -> NbgraderNotebook:

@@ -12,7 +12,7 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import strip_files_prefix
 from traitlets.config import Config
 
-from autograder.nbgrader import settings
+from autograder.nbgrader import settings, student_html
 from autograder.nbgrader.student_html import clean_html, render
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
@@ -220,6 +220,60 @@ def test_a_students_id_is_none_of_the_pages_own() -> None:
 
 def test_a_text_that_would_take_minutes_is_shown_letter_by_letter() -> None:
     assert render("<div>" * 100_000, {}) == f"<pre>{'&lt;div&gt;' * 100_000}</pre>"
+
+
+def test_more_brackets_than_the_most_are_shown_letter_by_letter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(student_html, "_MOST_TAGS", 2)
+    assert clean_html("<b>x</b>") == "<b>x</b>"
+    assert clean_html(b"<b>x</b><") == "<pre>&lt;b&gt;x&lt;/b&gt;&lt;</pre>"
+    assert render("<b>x</b>", {}).strip() == "<p><b>x</b></p>"
+    assert render("<b>x</b><", {}) == "<pre>&lt;b&gt;x&lt;/b&gt;&lt;</pre>"
+
+
+def test_bytes_that_are_no_text_are_shown_as_such() -> None:
+    assert clean_html(b"a\xff") == "a\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("width", 20, "20"),
+        ("height", "12.5px", "12.5px"),
+        ("width", "100%", "100%"),
+        ("width", "1 onload=x", None),
+        ("height", "123456", None),
+        ("alt", "1 onload=x", "1 onload=x"),
+    ],
+)
+def test_the_size_of_an_output_is_a_number(
+    key: str, value: object, shown: object
+) -> None:
+    output = nbformat.v4.new_output(
+        "display_data", {"image/png": PIXEL}, metadata={"image/png": {key: value}}
+    )
+    assert student_html.metadata_of_output(output, key, "image/png") == shown
+
+
+@pytest.mark.parametrize(
+    ("address", "link"),
+    [
+        ("#", None),
+        ("#a b", "#answer-a%20b"),
+        ("mailto:ada@x.edu", "mailto:ada@x.edu"),
+        ("mailto:ada", None),
+        ("https://x.edu:80/a?b=1#c", "https://x.edu:80/a?b=1#c"),
+        ("https://x.edu", "https://x.edu"),
+        ("https://ada@x.edu", None),
+        ("https://x.edu:none/", None),
+        ("ftp://x.edu", None),
+        ("https:///a", None),
+        ("https://x.edu/\u200ba", None),
+    ],
+)
+def test_a_link_is_rebuilt_from_its_parts(address: str, link: str | None) -> None:
+    assert student_html._link(address) == link
 
 
 def test_outputs_of_notebooks_without_a_suite_run_nothing() -> None:

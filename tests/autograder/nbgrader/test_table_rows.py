@@ -140,6 +140,7 @@ def test_the_apostrophe_of_a_formula_is_ours(cell: str, plain: str) -> None:
         ({}, {"comment": "new"}, "comment replaced"),
         ({"comment": ""}, {"comment": "new"}, "a comment"),
         ({"waits": True}, {"waits": False}, "looked at"),
+        ({"waits": True}, {"waits": True, "comment": "new"}, "comment replaced"),
         (
             {"waits": True, "comment": ""},
             {"points": 3.0, "comment": "new"},

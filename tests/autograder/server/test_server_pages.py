@@ -12,6 +12,7 @@ from served_course import NOTEBOOK, Served
 
 from autograder.records.results import read_result
 from autograder.server.filing import file_attempts
+from autograder.server.instructor_pages import view_class
 
 ServeWith = Callable[[str], Served]
 
@@ -350,3 +351,11 @@ def test_a_mistake_in_course_toml_changes_nothing_until_it_is_mended(
     assert served.browser("ada").get("/").status_code == 200
     path.write_text(good.replace("Small Course", "Renamed"), encoding="utf-8")
     assert "Renamed" in served.browser("ada").get("/").text
+
+
+def test_the_classes_page_lists_the_last_twenty_attempts(served: Served) -> None:
+    store = served.office.attempts
+    for _ in range(21):
+        store.add("ada", "tiny", NOTEBOOK)
+    view = view_class(served.office, "tiny")
+    assert [attempt.number for attempt in view.recent] == list(range(21, 1, -1))

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 from autograder.basics.errors import KitError
 from autograder.course import COURSE_FILE, Assignment, Course, load_course
+from autograder.ledger.ledger_file import LedgerContent, StudentRecord, write_content
 from autograder.server import lti_pages, office, serve_command
 from autograder.server.extensions import grant_extension
 from autograder.server.filing import Filed
@@ -88,6 +89,11 @@ def test_without_a_class_list_everybody_may_enter(
     assert [may_enter(name) for name in ("ada", "eve", "ines")] == [True, True, True]
     (tmp_path / "students.csv").write_text("id\nada\n", encoding="utf-8")
     assert [may_enter(name) for name in ("ada", "eve", "ines")] == [True, False, True]
+
+    # a download brought eve, whom the class list lacks
+    ledger = LedgerContent(1, {"eve": StudentRecord("eve", "eve")})
+    write_content(tmp_path, ledger)
+    assert [may_enter(name) for name in ("ada", "eve", "bob")] == [True, True, False]
 
 
 def test_an_extension_is_written_beside_the_others(tmp_path: Path) -> None:

@@ -45,6 +45,16 @@ def test_weights_come_with_the_attempt_and_lie_beside_its_notebook(
     assert (folder / "tiny.safetensors").read_bytes() == weights_file()
 
 
+def test_a_file_under_another_name_is_not_taken_for_the_notebook(
+    ranked: Served,
+) -> None:
+    ada = ranked.browser("ada")
+    files = {"notebook": ("a.ipynb", NOTEBOOK), "notes": ("b.ipynb", b"notes")}
+    token = {"token": ada.token("/")}
+    ada.client.post("/assignments/tiny/hand-in", data=token, files=files)
+    assert ranked.office.attempts.notebook(1) == NOTEBOOK
+
+
 def test_a_course_without_a_leaderboard_of_weights_keeps_none(served: Served) -> None:
     ada = served.browser("ada")
     assert 'name="weights"' not in ada.get("/assignments/tiny").text
