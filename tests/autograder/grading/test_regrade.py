@@ -127,6 +127,36 @@ def test_each_test_that_moves_a_mark_is_named() -> None:
     assert explain_move(None, before) == ["has no result that counts yet"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "reasons"),
+    [
+        # a test that is worth more moves the mark's share, though it has the same points
+        ((2.0, 2.0), (2.0, 3.0), ["a still passed (+0, worth 3 now)"]),
+        ((2.0, 2.0), (3.0, 3.0), ["a still passed (+1, worth 3 now)"]),
+        ((1.0, 2.0), (1.5, 2.0), ["a still passed (+0.5)"]),
+        ((0.0, 2.0), (2.0, 2.0), ["a failed → passed (+2)"]),
+        # what rounding leaves is nothing
+        ((2.0, 2.0), (2.0 + 1e-10, 2.0), []),
+    ],
+)
+def test_a_test_moves_points_or_is_worth_others(
+    old: tuple[float, float], new: tuple[float, float], reasons: list[str]
+) -> None:
+    moved = explain_move(result(outcome("a", *old)), result(outcome("a", *new)))
+    assert moved == [f"softmax: {reason}" for reason in reasons]
+
+
+def test_points_that_are_kept_no_more_move_a_mark() -> None:
+    before = result(outcome("a", 1.0))
+    (question,) = before.questions
+    after = dataclasses.replace(
+        before,
+        score=0.5,
+        questions=(dataclasses.replace(question, score=0.5, kept=-0.5),),
+    )
+    assert explain_move(before, after) == ["softmax: kept points (-0.5)"]
+
+
 def test_a_result_is_stale_where_its_suite_or_its_notebook_is_another(
     mine: Course,
 ) -> None:
