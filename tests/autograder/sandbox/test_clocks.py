@@ -11,6 +11,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -546,3 +547,25 @@ def test_times_are_added_and_subtracted_clock_by_clock() -> None:
     one, other = WorkerTime(8.0, 16.0, 32.0), WorkerTime(1.0, 2.0, 4.0)
     assert one + other == WorkerTime(9.0, 18.0, 36.0)
     assert one - other == WorkerTime(7.0, 14.0, 28.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "state", "queued"),
+    [
+        # the name in brackets may be anything; state stands behind it
+        ("17 (a) R (b) S 1 17", "S", -1.0),
+        ("5000000000 1500000000 3", "5000000000", 1.5),
+        ("17 (a)", "", -1.0),
+        ("17", "17", -1.0),
+        ("", "", -1.0),
+    ],
+)
+def test_lines_of_proc_are_read(
+    tmp_path: Path, line: str, state: str, queued: float
+) -> None:
+    path = tmp_path / "line"
+    path.write_text(line, encoding="ascii")
+    clocks = object.__new__(WorkerClocks)
+    clocks._stat = clocks._schedule = os.open(path, os.O_RDONLY)
+    assert (clocks._state(), clocks._queue_time()) == (state, queued)
+    os.close(clocks._stat)

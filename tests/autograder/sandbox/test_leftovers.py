@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,3 +126,19 @@ def test_a_folder_that_is_taken_away_while_it_is_locked_is_made_again(
     assert tries == [tries[0], scratch.path]
     assert tries[0] != scratch.path
     scratch.remove()
+
+
+def test_a_lock_may_have_the_number_of_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a program was started without standard input, the first descriptor is 0."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    locks = iter([0])
+    monkeypatch.setattr(leftovers, "lock_path", lambda path: next(locks))
+    closed: list[int] = []
+    monkeypatch.setattr(leftovers, "os", SimpleNamespace(close=closed.append))
+    monkeypatch.setattr(leftovers, "_remove_abandoned_folders", lambda: None)
+    scratch = ScratchFolder()
+    scratch.remove()
+    assert not scratch.path.exists()
+    assert closed == [0]

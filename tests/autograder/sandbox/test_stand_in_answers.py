@@ -163,6 +163,17 @@ def test_an_object_that_comes_back_as_an_argument_is_the_same_one() -> None:
     assert [cache.size for cache in seen] == [8, 7]
 
 
+def test_an_object_is_known_by_its_own_class_alone() -> None:
+    class Pool:
+        pass
+
+    answers = StandIns({**NAMES, "Pool": Pool, "stranger": object}, Limits())
+    del answers._classes["stranger"]
+    reference = ask(answers, {"name": "Pool"})["value"]
+    assert (reference.number, reference.kind) == (0, "Pool")
+    assert "refused" in ask(answers, {"name": "stranger"})
+
+
 @pytest.mark.parametrize(
     "question",
     [
