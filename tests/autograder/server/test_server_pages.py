@@ -359,3 +359,34 @@ def test_the_classes_page_lists_the_last_twenty_attempts(served: Served) -> None
         store.add("ada", "tiny", NOTEBOOK)
     view = view_class(served.office, "tiny")
     assert [attempt.number for attempt in view.recent] == list(range(21, 1, -1))
+
+
+def test_what_instructors_do_stands_in_the_log(served: Served) -> None:
+    office = served.office
+    first = office.attempts.add("ada", "tiny", NOTEBOOK)
+    served.grade(1.5)
+    office.requests.ask(first, "ada", "double", "Why?")
+    prof = served.browser("prof")
+    prof.send("/people", "/people", students="ada bob")
+    prof.send("/people", "/people")
+    prof.send("/people", "/requests/1", reply="Since 13 is odd.", assignment="tiny")
+    prof.send("/people", "/class/tiny/extensions", student="ada", days="2")
+    prof.send("/people", "/class/tiny/grade-again")
+    prof.send("/people", "/class/tiny/regrade")
+    prof.send("/people", "/class/tiny/regrade/drop")
+    prof.send("/people", "/class/tiny/regrade")
+    served.grade(2.5)
+    prof.send("/people", "/class/tiny/regrade/accept")
+    lines = office.people.log_lines()
+    assert {line.person for line in lines} == {"prof"}
+    assert [(line.action, line.detail) for line in reversed(lines)] == [
+        ("links", "for 2: ada, bob"),
+        ("links", "for 3: ada, bob, prof"),
+        ("reply", "to request 1: Since 13 is odd."),
+        ("extension", "tiny: 2 days for ada"),
+        ("grade again", "0 attempts at tiny"),
+        ("regrade begun", "tiny: 1 attempts"),
+        ("regrade dropped", "tiny"),
+        ("regrade begun", "tiny: 1 attempts"),
+        ("regrade accepted", "tiny: 1 marks move: ada 1.5 → 2.5 of 2.5 (+1)"),
+    ]
