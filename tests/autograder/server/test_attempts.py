@@ -163,6 +163,18 @@ def test_an_attempt_that_ends_machines_is_given_up_in_words(
     assert "machines that graded it ended each time" in failed.problem
 
 
+@ON_SQLITE
+def test_a_lease_holds_until_its_last_moment(store: AttemptStore, clock: Clock) -> None:
+    attempt = store.add("ada", "a1", b"{}")
+    for run in range(1, MOST_RUNS + 1):
+        started = claimed(store).attempt.started
+        assert started is not None
+        clock.now = started + LEASE_SECONDS - 1.0  # the clock goes on before it tells
+        assert store.claim("m2") is None
+        now = current(store, attempt)
+        assert (now.state, now.runs) == ("started", run)
+
+
 def test_a_fault_of_the_machine_gives_the_attempt_back_until_the_last_run(
     store: AttemptStore, clock: Clock
 ) -> None:
