@@ -223,6 +223,6 @@ def test_what_is_due_next_is_likeliest(served: Served) -> None:
         settings.write("[due]\n")
         for name, day in due.items():
             settings.write(f'{name} = "2026-10-{day:02d} 12:00 UTC"\n')
-    now = datetime(2026, 10, 10, tzinfo=UTC)
+    now = datetime(2026, 10, 11, 12, tzinfo=UTC)  # "soon" is due at this moment
     ranked = [entry.name for entry in likely_assignments(load_course(root), now)]
     assert ranked == ["soon", "later", "never", "tiny", "over", "long_over"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
 from served_course import Browser, Served
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
-from autograder.server.hub_pages import hub_from_environment
+from autograder.server.hub_pages import Hub, _ask_for_user, hub_from_environment
 from autograder.server.web_app import make_app
 
 ENVIRONMENT = {
@@ -144,3 +146,52 @@ def test_who_does_not_come_rightly_does_not_enter(
 def test_a_server_that_is_no_service_has_no_such_page(served: Served) -> None:
     assert hub_from_environment({}) is None
     assert served.browser().get("/hub").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("granted", "token", "answered", "user"),
+    [
+        # an answer that says no is none, whatever its text
+        (400, {"access_token": "t"}, 200, {"name": "ada"}),
+        (200, {"access_token": "t"}, 403, {"name": "ada"}),
+        (200, {}, 200, {"name": "ada"}),
+        (200, {"access_token": "t"}, 200, {"kind": "user"}),
+        (200, {"access_token": "t"}, 200, []),
+    ],
+)
+def test_a_hub_that_does_not_say_who_it_is_signs_nobody_in(
+    monkeypatch: pytest.MonkeyPatch,
+    granted: int,
+    token: object,
+    answered: int,
+    user: object,
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/token"):
+            return httpx.Response(granted, json=token)
+        return httpx.Response(answered, json=user)
+
+    client = functools.partial(httpx.Client, transport=httpx.MockTransport(answer))
+    monkeypatch.setattr("httpx.Client", client)
+    hub = hub_from_environment(ENVIRONMENT)
+    assert hub is not None
+    with pytest.raises(HTTPException) as refused:
+        _ask_for_user(hub, "code-1")
+    assert refused.value.status_code == 502
+
+
+def test_a_hub_may_tell_its_service_little() -> None:
+    few = {"JUPYTERHUB_API_TOKEN": "t", "JUPYTERHUB_API_URL": "http://hub/api"}
+    assert hub_from_environment(few) == Hub(
+        "/hub/api/oauth2/authorize", "http://hub/api", "", "t", "/oauth_callback", "/"
+    )
+    own_host = {
+        **few,
+        "JUPYTERHUB_HOST": "https://hub",
+        "JUPYTERHUB_BASE_URL": "/jupyter/",
+        "JUPYTERHUB_SERVICE_PREFIX": "/services/s/",
+    }
+    hub = hub_from_environment(own_host)
+    assert hub is not None
+    assert hub.authorize_url == "https://hub/jupyter/hub/api/oauth2/authorize"
+    assert hub.callback_url == "https://hub/services/s/oauth_callback"

@@ -18,7 +18,7 @@ from autograder.grading.packed_submission import PackedSubmission
 from autograder.grading.station import MachineFault
 from autograder.server import desk as desk_module
 from autograder.server.attempts import LEASE_SECONDS
-from autograder.server.desk import MOST_STATIONS, POLL_SECONDS, GradingDesk
+from autograder.server.desk import MOST_STATIONS, GradingDesk
 
 DATABASE_GONE = OperationalError("select", {}, Exception("gone"))
 
@@ -232,7 +232,7 @@ def test_what_nobody_foresaw_gives_an_attempt_back(
     desk._give_back(None, ValueError("no claim"))
     desk._store.fault = DATABASE_GONE
     desk._give_back(claim(), ValueError("x"))
-    assert waited == [POLL_SECONDS] * 3
+    assert waited == [0.5] * 3
     assert len(desk._store.done) == 2
 
 

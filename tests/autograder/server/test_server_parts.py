@@ -96,6 +96,26 @@ def test_without_a_class_list_everybody_may_enter(
     assert [may_enter(name) for name in ("ada", "eve", "bob")] == [True, True, False]
 
 
+def test_who_uses_whom_is_read_once_an_assignment(
+    played_office: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "source/m1/m1.py"
+    source.parent.mkdir(parents=True)
+    source.touch()
+    played_office._uses = {}
+    played_office._reading_uses = threading.Lock()
+    reads: list[str] = []
+
+    def read_uses(assignment: Assignment, tell: object) -> dict[str, tuple[str, ...]]:
+        reads.append(assignment.name)
+        return {"half": ("double",)}
+
+    monkeypatch.setattr(office, "read_uses", read_uses)
+    answers = [played_office._read_uses("m1") for _ in range(2)]
+    assert answers == [{"half": ("double",)}] * 2
+    assert reads == ["m1"]
+
+
 def test_an_extension_is_written_beside_the_others(tmp_path: Path) -> None:
     write_settings(tmp_path, "# ours\n[due]\nm1 = 2026-10-01T12:00:00Z\n", 1_000)
     source = tmp_path / "source/m1/m1.py"
