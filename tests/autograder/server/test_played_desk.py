@@ -17,7 +17,6 @@ from autograder.course import Assignment, Course
 from autograder.grading.packed_submission import PackedSubmission
 from autograder.grading.station import MachineFault
 from autograder.server import desk as desk_module
-from autograder.server.attempts import LEASE_SECONDS
 from autograder.server.desk import MOST_STATIONS, GradingDesk
 
 DATABASE_GONE = OperationalError("select", {}, Exception("gone"))
@@ -250,7 +249,7 @@ def test_leases_are_renewed_three_times_before_they_end(
 
     monkeypatch.setattr(desk._closed, "wait", wait)
     desk._keep_leases()
-    assert waits == [LEASE_SECONDS / 3] * 3
+    assert waits == [20.0] * 3
     assert desk._store.done == [
         ("renew", "machine-1", (1,)),
         ("renew", "machine-1", (2,)),
