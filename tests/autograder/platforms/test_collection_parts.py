@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 
 from autograder.basics.errors import KitError
+from autograder.course import Course
 from autograder.intake.archives import SkippedFile, UploadedFile
 from autograder.intake.collected import Arrival, Collected, NotTaken
 from autograder.intake.owners import Owner
 from autograder.ledger import Identity
 from autograder.platforms import folder, github, gradescope
-from autograder.platforms.collect import _Collection
+from autograder.platforms.collect import _Collection, _only_collector
 from autograder.platforms.download_people import _add_row
 from autograder.platforms.platform import Download
 from autograder.platforms.registry import bundles
@@ -151,3 +153,23 @@ def test_ten_of_the_notebooks_that_may_be_meant_are_named(tmp_path: Path) -> Non
         gradescope.find_notebook(tmp_path, "m1")
     named = ", ".join(f"try{number:02}.ipynb" for number in range(10))
     assert str(raised.value) == f"Hand in m1.ipynb; there is {named}."
+
+
+def test_a_file_that_cannot_be_removed_ends_no_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has the file open on a network's disk. The next collector removes it."""
+
+    def refuse(*_: object, **_options: object) -> None:
+        raise OSError(errno.EBUSY, "in use")
+
+    course = Course(tmp_path)
+    course.submitted.mkdir()
+    with monkeypatch.context() as patched, _only_collector(course) as scratch:
+        assert scratch.parent == course.submitted
+        (scratch / "a.ipynb").touch()
+        patched.setattr("os.unlink", refuse)
+    assert (scratch / "a.ipynb").exists()
+    with _only_collector(course) as next_scratch:
+        assert list(course.submitted.iterdir()) == [next_scratch]
+    assert list(course.submitted.iterdir()) == []

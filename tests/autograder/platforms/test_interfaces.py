@@ -77,7 +77,20 @@ def canvas(job: PlayedJob | Exception, naps: list[float]) -> Any:
         submissions_bulk_update=update,
     )
     interface.assignment = assignment
-    course = SimpleNamespace(get_assignments=lambda per_page: [assignment])
+
+    def pages_of(entries: list[Any]) -> Any:
+        def get(**query: Any) -> list[Any]:
+            interface.queries.append(query)
+            return entries
+
+        return get
+
+    interface.queries = []
+    interface.users, interface.rows = [], []
+    assignment.get_submissions = pages_of(interface.rows)
+    course = SimpleNamespace(
+        get_assignments=pages_of([assignment]), get_users=pages_of(interface.users)
+    )
     interface._canvas = SimpleNamespace(get_course=lambda number: course)
     return interface
 
@@ -139,6 +152,35 @@ def test_canvas_may_take_no_marks_for_an_assignment(
     with pytest.raises(PlatformUnavailable, match=words):
         interface.send({"101": 7.5})
     assert interface.sent == []
+
+
+def test_canvas_is_read_by_pages_of_a_hundred() -> None:
+    """Who has a row and is no student, such as the test student, has no standing."""
+    interface = canvas(PlayedJob("completed"), [])
+    interface.users += [SimpleNamespace(id=n, name=f"Student {n}") for n in (101, 102)]
+    interface.rows += [
+        SimpleNamespace(user_id=101, score=7.5, submitted_at="2026-10-01T12:00:00Z"),
+        SimpleNamespace(user_id=999, score=1.0),
+    ]
+    standings = interface.read()
+    assert interface.queries == [
+        {"per_page": 100},
+        {"enrollment_type": ["student"], "include": ["email"], "per_page": 100},
+        {"include": ["visibility"], "per_page": 100},
+    ]
+    assert (standings.title, standings.maximum, standings.notes) == ("m1", None, ())
+    (ada,) = standings.people
+    assert (ada.id, ada.mark, str(ada.handed_in)) == (
+        "101",
+        7.5,
+        "2026-10-01 12:00:00+00:00",
+    )
+    interface.assignment.points_possible = 10.0
+    interface.assignment.post_manually = True
+    standings = interface.read()
+    assert (standings.maximum, standings.extra) == (10.0, True)
+    (note,) = standings.notes
+    assert note.startswith("students see the marks in 'm1' only when you post them")
 
 
 @pytest.mark.parametrize(
@@ -303,6 +345,20 @@ def moodle(answer: Answer) -> MoodleInterface:
 def test_moodle_does_not_answer(answer: httpx.Response, words: str) -> None:
     with pytest.raises(PlatformUnavailable, match=words):
         moodle(lambda request: answer)._call("f", {})
+
+
+def test_a_grade_of_moodle_may_be_none() -> None:
+    grades = [("5", "7.50000"), ("6", "0.00000"), ("7", None), ("8", ""), ("9", "-1")]
+    rows = [{"userid": user, "grade": grade} for user, grade in grades]
+    answer = {"assignments": [{"grades": rows}, {}]}
+    interface = moodle(lambda request: httpx.Response(200, json=answer))
+    assert interface._grades({"id": 3}) == {
+        5: 7.5,
+        6: 0.0,
+        7: -1.0,
+        8: -1.0,
+        9: -1.0,
+    }
 
 
 def test_moodle_may_answer_nothing() -> None:

@@ -588,6 +588,25 @@ submission_3:
     assert gradescope._submissions("", "UTC") == {}
 
 
+@pytest.mark.parametrize(
+    ("lines", "day"),
+    [
+        (["  :created_at: !ruby/object:T", "    time: 2026-10-02 14:00:00 Z"], 2),
+        (["  :created_at: !ruby/object:T", "    zone: 2026-10-02 14:00:00 Z"], None),
+        (["  :created_at: 2026-10-01 12:00:00 Z", "    time: 2026-10-02 14:00 Z"], 1),
+        (["  :created_at: 2026-10-01 12:00:00 Z", "    utc: 2026-10-02 12:00 Z"], 2),
+        # times of other things
+        (["  :created_at: 2026-10-01 12:00:00 Z", "  :graded_at:", "    utc: x"], 1),
+        (["  :graded_at: !ruby/object:T", "    utc: 2026-10-02 12:00:00 Z"], None),
+        (["    utc: 2026-10-02 12:00:00 Z"], None),
+    ],
+)
+def test_when_gradescope_got_a_submission(lines: list[str], day: int | None) -> None:
+    text = "\n".join(["submission_1:", *lines])
+    created = _submissions(text, "UTC")["submission_1"].created
+    assert (created.day if created else None) == day
+
+
 # Where the platform's own file was not given
 
 

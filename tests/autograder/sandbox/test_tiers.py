@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -301,3 +303,25 @@ def test_a_probe_tells_each_wall_or_that_it_does_not_answer(
     monkeypatch.setattr(tiers, "_targets", lambda course: {})
     host: Any = SimpleNamespace(clients=["client"])
     assert tiers.probe(Course(tmp_path), host) == walls
+
+
+def test_the_lock_of_a_canary_may_have_the_number_of_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that cannot be written to has no canary."""
+    locks = iter([-1, 0])
+    closed: list[int] = []
+    played_os = SimpleNamespace(access=os.access, W_OK=os.W_OK, close=closed.append)
+    monkeypatch.setattr(tiers, "lock_path", lambda path: next(locks))
+    monkeypatch.setattr(tiers, "os", played_os)
+    with tiers._canary(tmp_path):
+        # another run took the first away as abandoned
+        _, canary = sorted(tmp_path.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        assert re.fullmatch(r"\.canary-[0-9a-f]{16}", canary.name)
+        assert len(canary.read_text(encoding="utf-8")) == 32
+    assert not canary.exists()
+    assert closed == [0]
+    played_os.access = lambda *_: False
+    with tiers._canary(tmp_path / "none"), tiers._canary(tmp_path):
+        assert len(list(tmp_path.iterdir())) == 1
+    assert closed == [0]
