@@ -66,8 +66,8 @@ def test_a_link_stands_for_the_first_assignment_that_it_names(
 
 
 def test_a_platform_is_known_by_its_issuer_and_client() -> None:
-    first = SimpleNamespace(issuer="https://lms", client_id="c1")
-    second = SimpleNamespace(issuer="https://lms", client_id="c2")
+    first: Any = SimpleNamespace(issuer="https://lms", client_id="c1")
+    second: Any = SimpleNamespace(issuer="https://lms", client_id="c2")
     office = an_office(first=first, second=second)
     assert _registration(office, "https://lms", "") is first
     assert _registration(office, "https://lms", "c2") is second
