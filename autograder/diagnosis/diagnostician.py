@@ -31,7 +31,7 @@ from autograder.diagnosis.known_sitting import (
     list_departures,
     unite,
 )
-from autograder.diagnosis.missing_checks import fit_missing_checks
+from autograder.diagnosis.missing_checks import find_unknown_check, fit_missing_checks
 from autograder.diagnosis.mistake_combinations import MistakeCombinations
 from autograder.diagnosis.mistake_fit import Fit, StudentAnswer, fit_mistake
 from autograder.diagnosis.partial import fit_in_part
@@ -120,6 +120,12 @@ class Diagnostician:
             fits.append(combination)
             chosen = choose_fewest(fits, answer, weights)
         chosen = self._find_by_evidence(records, answer, chosen, weights, asker)
+        has_known = bool(chosen)
+        is_found = explains_half(chosen, answer, weights)
+        check = find_unknown_check(question.name, answer, chosen)
+        if check is not None and len(chosen) < MOST_NAMED:
+            chosen = [*chosen, check]
+            is_found = is_found or not answer.unexplained_by(chosen).failed
         diagnoses = []
         for fit in chosen:
             # a fault is explained beside the test that is charged for the fault
@@ -132,13 +138,14 @@ class Diagnostician:
         diagnoses = _merge_equal_hints(diagnoses)
         withheld = answer.passed.intersection(charged)
         prices = self._price(question, chosen, answer, runs, withheld)
-        if explains_half(chosen, answer, weights):
+        if is_found:
             return NamedMistakes(diagnoses[0], tuple(diagnoses[1:]), prices)
         evidence = _find_evidence_elsewhere(chosen, answer, asker)
         if evidence is None:
             text = ""
-            if not diagnoses:
-                text = describe_failures(answer, charged, is_free=asker.is_free)
+            if not has_known:
+                unexplained = answer.unexplained_by(chosen)
+                text = describe_failures(unexplained, charged, is_free=asker.is_free)
             return NamedMistakes(None, tuple(diagnoses), prices, text)
         if evidence.is_repair:
             # a refusal that is withheld since no value is right comes back with the repair

@@ -8,12 +8,20 @@ nothing of checks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from autograder.basics.errors import StudentError
 from autograder.diagnosis.known_sitting import AnswerRecord, unite
 from autograder.diagnosis.mistake_fit import Fit, StudentAnswer, find_unrefused
 from autograder.suite.calls import Call
+from autograder.suite.known_answers import KnownAnswer
+
+LACKS_A_CHECK = "lacks_a_check"
+"""The name of a missing check that no mistake of a suite leaves out. It has no price of its own."""
+_HINT = (
+    "A call that should be refused with a ValueError is not: your function {does}. Which of your "
+    "checks looks at what is wrong with the call, and does it come before everything else?"
+)
 
 
 def fit_missing_checks(
@@ -46,6 +54,47 @@ def fit_missing_checks(
         for record, tests in tests_of.items()
         if record.answer is not None
     ]
+
+
+def find_unknown_check(
+    question: str,
+    answer: StudentAnswer,
+    chosen: Sequence[Fit],
+) -> Fit | None:
+    """The missing checks that end the failed tests which no chosen mistake explains; None where
+    there are none.
+    """
+    errors = _errors_of_right_calls(answer)
+    unexplained = answer.unexplained_by(chosen).failed
+    does = {test: _what_it_does(answer, test, errors) for test in unexplained}
+    lacking = [test for test in unexplained if does[test]]
+    if not lacking:
+        return None
+    hint = _HINT.format(does=does[lacking[0]])
+    return Fit(
+        (KnownAnswer(question, LACKS_A_CHECK, hint, cell=""),),
+        frozenset(lacking),
+        against=frozenset(),
+        otherwise=frozenset(),
+        mismatch=(0, 0.0),
+    )
+
+
+def _what_it_does(answer: StudentAnswer, test: str, errors: Collection[str]) -> str:
+    """What the student's function does in place of a refusal, in words; "" where the test did not
+    end at a call that lacks one.
+
+    Args:
+        errors: names of errors that end right calls too.
+    """
+    run = answer.failed[test]
+    place = find_unrefused(run, answer.key_runs[test])
+    if place is None or unite(answer.departures[test][:place]):
+        return ""
+    error = _error_name(run.calls[place])
+    if error in errors:
+        return ""
+    return "ends in another error" if error else "answers it"
 
 
 def _nearest_mistakes(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from autograder.diagnosis.missing_checks import LACKS_A_CHECK
 from autograder.grading.bench import Bench
 from autograder.proof.trials import Replacement, examine_each, grade_answer
 from autograder.records.model import QuestionResult
@@ -183,5 +184,9 @@ def grade_alone(
 
 
 def _mistakes_in(question: QuestionResult) -> tuple[str, ...]:
+    """The known mistakes that a result names. A missing check that none of them leaves out is told
+    by a sentence that is always true.
+    """
     diagnoses = (question.diagnosis, *question.slips)
-    return tuple(diagnosis.mistake for diagnosis in diagnoses if diagnosis)
+    names = [diagnosis.mistake for diagnosis in diagnoses if diagnosis]
+    return tuple(name for name in names if name != LACKS_A_CHECK)

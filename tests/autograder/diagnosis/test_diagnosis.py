@@ -188,9 +188,12 @@ def test_an_error_that_ends_right_calls_too_says_nothing_of_checks() -> None:
     assert named({"rows": "KeyError", "refused": "TypeError"}) == ("", ["no_checks"])
 
 
-def test_a_missing_check_has_no_name_where_two_mistakes_may_be_meant() -> None:
+def test_a_missing_check_has_a_general_name_where_two_mistakes_may_be_meant() -> None:
     known: dict[str, Answers] = {"lets_all_through": {"refused": SHIFTED}, **MISTAKES}
-    assert name({"refused": "TypeError"}, known).first is None
+    found = name({"refused": "TypeError"}, known).first
+    assert found is not None
+    assert found.mistake == "lacks_a_check"
+    assert "your function ends in another error" in found.hint
 
 
 def test_which_error_comes_where_a_check_is_missing_is_chance() -> None:
@@ -199,6 +202,32 @@ def test_which_error_comes_where_a_check_is_missing_is_chance() -> None:
     for error, expected in (("IndexError", "breaks"), ("ValueError", "")):
         found = name({"refused": error}, known).first
         assert (found.mistake if found else "") == expected
+
+
+def test_a_function_that_always_raises_an_error_lacks_no_check() -> None:
+    raises: Answers = dict.fromkeys(KEY, "NotImplementedError")
+    found = name(raises, MISTAKES)
+    assert (found.first, found.slips) == (None, ())
+
+
+def test_a_check_that_no_mistake_leaves_out_is_missed_beside_another_one() -> None:
+    """No known mistake fails "refused"; one fails "rows", the dearest test, or nobody knows it."""
+    known = {"inverted": MISTAKES["inverted"]}
+    found = name({**MISTAKES["inverted"], "refused": RIGHT}, known)
+    assert found.first is not None
+    assert found.first.mistake == "inverted"
+    (slip,) = found.slips
+    assert (slip.mistake, slip.tests) == ("lacks_a_check", ("refused",))
+    assert "your function answers it" in slip.hint
+    # without a price of its own: half of 9 points, and the point of the test
+    assert points_lost(["rows", "half", "cost", "refused"], POINTS, found.prices) == 5.5
+    nameless = name({"half": SHIFTED.half(), "refused": RIGHT}, known)
+    assert nameless.first is None
+    assert [slip.mistake for slip in nameless.slips] == ["lacks_a_check"]
+    assert nameless.evidence == (
+        "In 1 of the 2 tests that fail, your function answers, and the answer is not the right "
+        "one: the message says more."
+    )
 
 
 def test_of_two_missing_checks_the_one_that_answers_alike_is_named() -> None:
@@ -309,7 +338,8 @@ def test_two_mistakes_without_a_test_in_common_are_named_where_they_fail_all_tha
     }
     # "refused" fails besides, of which neither says anything: a pair would be a KeyError
     nameless = name({**both, "refused": RIGHT}, known)
-    assert (nameless.first, nameless.slips) == (None, ())
+    assert nameless.first is None
+    assert [slip.mistake for slip in nameless.slips] == ["lacks_a_check"]
 
 
 def test_a_changed_argument_does_not_explain_gradients_that_are_wrong() -> None:

@@ -31,7 +31,10 @@ def adds_every_block(x, block):
     return largest, total
 
 
-@sample("online_softmax_stats", deserves="nan_after_a_masked_block")
+@sample(
+    "online_softmax_stats",
+    deserves=("nan_after_a_masked_block", "widens_the_whole_row"),
+)
 def textbook_recurrence(x, block):
     if block < 1:
         raise ValueError(f"block {block}")
