@@ -6,7 +6,9 @@ student's cell has run, is not what a given cell imports.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import importlib
 import linecache
 import sys
 import types
@@ -21,10 +23,28 @@ _compiled_ahead: dict[tuple[str, str], CodeType] = {}
 
 
 def compile_companions_ahead(companions: Mapping[str, str]) -> None:
-    """Compile companions (path to text) before the first worker is forked."""
+    """Compile companions (path to text) before the first worker is forked, and import what they
+    import of Python's own library: `html` alone takes a worker 4 ms.
+    """
     for path, text in companions.items():
         with contextlib.suppress(SyntaxError, ValueError):  # the import reports them
             _compiled_ahead[path, text] = _compile(path, text)
+            for name in _standard_modules(text):
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(name)
+
+
+def _standard_modules(text: str) -> set[str]:
+    """The modules of Python's own library that a text imports outside of functions."""
+    names: set[str] = set()
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.Import):
+            names.update(alias.name for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom) and statement.module:
+            names.add(statement.module)
+    return {
+        name for name in names if name.partition(".")[0] in sys.stdlib_module_names
+    }
 
 
 def _compile(path: str, text: str) -> CodeType:

@@ -344,6 +344,34 @@ def test_scripts_that_the_suite_writes_for_students(tmp_path: Path) -> None:
     assert (example.yours, example.expected) == ("[1.0, 1.0]", "[2.0, 2.0]")
 
 
+@pytest.mark.parametrize(("size", "first"), [(900, "f("), (1100, "def twice(x)")])
+def test_a_call_with_many_numbers_comes_after_those_of_the_suite(
+    size: int, first: str, tmp_path: Path
+) -> None:
+    """1,100 doubles are 8,800 bytes: more than the 8,192 that may become small enough."""
+    (tmp_path / "examples.py").write_text(FORMS)
+    worker: Any = SimpleNamespace(f=lambda x: 1.0)
+    worker.define = lambda text, name, **_: lambda x: [1.0, 1.0]
+    numbers = torch.ones(size, dtype=torch.float64)
+    example = find(lambda x: 2.0, worker.f, numbers, suite=tmp_path, worker=worker)
+    assert example is not None
+    assert example.call.startswith(first)
+
+
+def test_a_difference_that_the_contract_allows_is_never_clear(tmp_path: Path) -> None:
+    """A twentieth is seen at once, and this contract allows a tenth."""
+    contract = (
+        "from autograder.suite.contracts import calls, contract, tensor\n"
+        'contract("f", calls(x=tensor("n")), sizes={"n": (1, 2)}, tolerance=TOLERANCE)\n'
+    )
+    ones = torch.ones(2)
+    for tolerance, is_shown in (({"float32": 0.1}, False), ({"float32": 0.03}, True)):
+        text = contract.replace("TOLERANCE", str(tolerance))
+        (tmp_path / "contracts.py").write_text(text)
+        example = find(lambda x: x, lambda x: 1.05 * x, ones, suite=tmp_path)
+        assert (example is not None) == is_shown
+
+
 def test_what_earlier_calls_have_left_behind_is_no_example() -> None:
     """The answer counts its calls. In a worker of its own the first call is right."""
 

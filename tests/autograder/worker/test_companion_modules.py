@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder.worker.companion_modules import CompanionModules
+from autograder.worker.companion_modules import (
+    CompanionModules,
+    compile_companions_ahead,
+)
 
 TEXTS = {
     "hw_tools.py": "import inspect\n\ndef double(x):\n    return 2 * x\n",
@@ -73,3 +76,21 @@ def test_a_module_that_fails_is_tried_again(companions: CompanionModules) -> Non
     companions.texts["hw_tools.py"] = TEXTS["hw_tools.py"]
     companions.restore()
     assert run("from hw_tools import double\nd = double(1)")["d"] == 2
+
+
+def test_python_s_own_modules_of_a_text_are_imported_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("colorsys", "json.tool", "this", "nowhere")
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    text = """
+import colorsys, nowhere
+from json.tool import main
+
+def late():
+    import this
+"""
+    compile_companions_ahead({"helpers.py": text, "broken.py": "import ("})
+    imported = [name for name in names if name in sys.modules]
+    assert imported == ["colorsys", "json.tool"]
