@@ -42,9 +42,7 @@ def _standard_modules(text: str) -> set[str]:
             names.update(alias.name for alias in statement.names)
         elif isinstance(statement, ast.ImportFrom) and statement.module:
             names.add(statement.module)
-    return {
-        name for name in names if name.partition(".")[0] in sys.stdlib_module_names
-    }
+    return {name for name in names if name.partition(".")[0] in sys.stdlib_module_names}
 
 
 def _compile(path: str, text: str) -> CodeType:
