@@ -38,7 +38,7 @@ def _shell_paths(named: str) -> Iterator[str]:
     current = os.fspath(Path.cwd())
     below = _path_below(named, current)
     with contextlib.suppress(OSError):
-        if below is not None and typed != current and Path(typed).samefile(current):
+        if below is not None and Path(typed).samefile(current):
             yield os.path.normpath(typed + named[len(current) :])
 
 

@@ -52,6 +52,16 @@ def test_what_is_missing_is_said(
         devices.find_device("cuda")
 
 
+def test_a_gpu_is_told_with_the_walls_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu = Device("cuda", description="NVIDIA H200, driver for CUDA 13.0")
+    monkeypatch.setattr(devices, "find_device", lambda name: gpu)
+    assert devices.describe_gpu() == (
+        "GPU: NVIDIA H200, driver for CUDA 13.0; `--device cuda` needs the tier namespaces"
+    )
+
+
 def test_torch_here_answers_when_it_is_asked() -> None:
     found = devices._ask_torch()
     assert set(found) == {"cuda", "name", "pci", "driver", "uuid", "library", "error"}

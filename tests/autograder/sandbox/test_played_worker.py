@@ -134,6 +134,15 @@ def test_a_worker_that_says_no_word_ended_before_its_walls_stood(
         Worker(client, LIMITS)
 
 
+def test_a_worker_that_was_killed_before_it_greeted_is_told_so(
+    clients: Callable[..., PlayedClient],
+) -> None:
+    client = clients(speaks=False)
+    os.kill(client.child, signal.SIGKILL)
+    with pytest.raises(WorkerKilled, match=r"^a worker was killed: did the machine"):
+        Worker(client, LIMITS)
+
+
 def test_a_greeting_with_tensors_is_none(clients: Callable[..., PlayedClient]) -> None:
     client = clients()
     client.worker_sock.send(struct.pack("<IQ", 2, 1) + b"{}x")

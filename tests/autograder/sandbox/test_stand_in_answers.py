@@ -259,6 +259,14 @@ def test_questions_and_their_size_are_bounded(
     )
 
 
+@pytest.mark.parametrize(("asked", "is_answered"), [(9_999, True), (10_000, False)])
+def test_a_worker_may_ask_ten_thousand_questions(
+    answers: StandIns, asked: int, is_answered: bool
+) -> None:
+    answers._links = [([], [])] * asked
+    assert ("value" in ask(answers, {"name": "square"}, 3)) is is_answered
+
+
 @pytest.mark.parametrize(("megabytes", "is_answered"), [(15, True), (17, False)])
 def test_a_question_may_have_16_megabytes(megabytes: int, is_answered: bool) -> None:
     answers = StandIns({"length": len}, Limits())
