@@ -166,17 +166,22 @@ RELEASE: dict[str, Any] = {
 }
 
 
-def completed(*handed_in: HandedInCell, **written: str) -> list[tuple[str, str]]:
-    """The name and the text of each cell of the completed notebook."""
+def completed_cells(*handed_in: HandedInCell, **written: str) -> list[dict[str, Any]]:
+    """The cells of the completed notebook."""
     answers = tuple(Answer(id_, text) for id_, text in written.items())
     submission = Submission(
         "ada", "m1", Path("m1.ipynb"), "sha", (), answers, handed_in=handed_in
     )
     made = complete_notebook(RELEASE, submission)
     assert made["metadata"] == RELEASE["metadata"]
+    return list(made["cells"])
+
+
+def completed(*handed_in: HandedInCell, **written: str) -> list[tuple[str, str]]:
+    """The name and the text of each cell of the completed notebook."""
     return [
         (cell["metadata"].get("nbgrader", {}).get("grade_id", ""), cell["source"])
-        for cell in made["cells"]
+        for cell in completed_cells(*handed_in, **written)
     ]
 
 
@@ -213,6 +218,23 @@ def test_a_cell_that_is_missing_comes_after_the_one_before_it() -> None:
         ("check_double", "the test"),
         ("written_why", "Your answer"),
     ]
+
+
+def test_pictures_stay_with_their_text() -> None:
+    """An answer in two cells has the pictures of both. Code has none."""
+    first, second = {"a.png": {"image/png": "QQ=="}}, {"b.png": {"image/png": "Qg=="}}
+    cells = completed_cells(
+        HandedInCell("markdown", "see", "written_why", first),
+        HandedInCell("markdown", "and see", "written_why", second),
+        HandedInCell("markdown", "my own", attachments=second),
+        HandedInCell("markdown", "no picture"),
+        HandedInCell("code", "x = 1", attachments=first),
+        HandedInCell("code", "return 2 * x", "double", first),
+        HandedInCell("code", "assert True", "check_double"),
+        written_why="see and see",
+    )
+    pictures = [cell.get("attachments") for cell in cells]
+    assert pictures == [{**first, **second}, second, None, None, None, None]
 
 
 def test_an_own_cell_brings_no_metadata() -> None:
