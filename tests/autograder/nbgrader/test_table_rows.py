@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from autograder.basics.errors import KitError
+from autograder.course import Assignment, Course
 from autograder.marks.rubric import RubricItem
+from autograder.nbgrader import marks_csv as marks_csv_module
 from autograder.nbgrader.manual_grades import HandMark
 from autograder.nbgrader.marks_csv import (
     _apply_row,
@@ -18,6 +22,7 @@ from autograder.nbgrader.marks_csv import (
     _plain_cell,
     _read_rows,
     changed_marks,
+    marks_command,
     marks_csv,
 )
 
@@ -230,3 +235,54 @@ def test_a_mark_that_waits_has_its_points_in_the_last_columns_alone() -> None:
         f"ada,why,4,,1.5,1,,#1 good,,1.5,{'a' * 12}",
         f"ada,why,4,2,,,0.5,'=1,yes,1.5,{'a' * 12}",
     ]
+
+
+# the command
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """The command on ada's and ben's answers to `why`; `stored` has the marks that it stores."""
+    course, assignment = Course(tmp_path), Assignment("m1", tmp_path)
+    stored: list[HandMark] = []
+
+    def store(into: Course, of: Assignment, marks: list[HandMark]) -> None:
+        assert (into, of) == (course, assignment)
+        stored.extend(marks)
+
+    monkeypatch.setattr(marks_csv_module, "read_hand_marks", lambda *_: MARKS)
+    monkeypatch.setattr(marks_csv_module, "read_rubrics", lambda _: {"why": ITEMS})
+    monkeypatch.setattr(marks_csv_module, "write_hand_marks", store)
+
+    def run(**asked: Any) -> list[str]:
+        options = {"to": None, "back": None, "question": "", "apply": False, **asked}
+        return list(marks_command(course, assignment, **options))
+
+    return SimpleNamespace(run=run, stored=stored)
+
+
+def test_a_table_is_written_and_says_of_whom(command: Any, tmp_path: Path) -> None:
+    path = tmp_path / "marks.csv"
+    for question in ("", "why"):
+        assert command.run(to=path, question=question) == [
+            f"marks of 2 students in {path}: fill in points (or items), extra_credit and comment"
+        ]
+        assert path.read_text(encoding="utf-8-sig").count("why") == 2
+    with pytest.raises(KitError, match=r"^m1 has no question 'how': why$"):
+        command.run(to=path, question="how")
+
+
+def test_marks_are_stored_where_that_is_asked(command: Any, tmp_path: Path) -> None:
+    same = rows_of(tmp_path, "student,question,points\nben,why,1.5\n")
+    assert command.run(back=same, apply=True) == ["nothing differs"]
+    other = rows_of(tmp_path, "student,question,points\nben,why,2\n")
+    assert command.run(back=other) == [
+        "ben, why: 1.5 → 2 of 4",
+        "nothing has changed yet; `--apply` stores these marks",
+    ]
+    assert command.stored == []
+    assert command.run(back=other, apply=True) == [
+        "ben, why: 1.5 → 2 of 4",
+        "1 marks stored in the gradebook; write pages and exports anew",
+    ]
+    assert [(mark.student, mark.points) for mark in command.stored] == [("ben", 2.0)]
