@@ -19,23 +19,14 @@ from nbgrader.api import (
     Notebook,
     Student,
 )
-from sqlalchemy import String, create_engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from autograder.basics.errors import KitError
 from autograder.basics.file_transaction import FileTransaction
-from autograder.course import About, Assignment, Course
-from autograder.course.course import GradebookAddress
+from autograder.course import Assignment, Course
 from autograder.course.roster import Person
-from autograder.nbgrader import (
-    answers,
-    class_list,
-    gradebook,
-    gradebook_times,
-    hooks,
-    manual_grades,
-)
+from autograder.nbgrader import class_list, gradebook, hooks, manual_grades
 from autograder.nbgrader.assignment_rows import _complete_submissions
 from autograder.nbgrader.class_list import write_class_list
 from autograder.nbgrader.gradebook import GradebookEntry, write_gradebook
@@ -393,57 +384,3 @@ def test_the_database_is_that_of_the_innermost_command_that_names_one(
     assert _db_url(course) == "b"
     PlayedApplication.app = SimpleNamespace(coursedir=outer_folder)
     assert _db_url(course) == "a"
-
-
-@pytest.mark.parametrize(
-    "address", ["sqlite:////course/gradebook.db", "postgresql://prof:pass@db/course"]
-)
-def test_an_error_of_the_database_names_the_gradebook(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
-    """The course's own, or another that a command names; without the password."""
-
-    def refuse(url: str, course_id: str) -> Any:
-        assert (url, course_id) == (address, "attention-kit")
-        raise OperationalError("", {}, ValueError("locked"))
-
-    monkeypatch.setattr(gradebook, "Gradebook", refuse)
-    course = Course(
-        Path("/c"), About("Attention Kit"), on_server=GradebookAddress(address)
-    )
-    for named in ("", address):
-        with (
-            pytest.raises(OperationalError) as caught,
-            gradebook.open_gradebook(course, named),
-        ):
-            pass
-        shown = address.removeprefix("sqlite:///").replace(":pass@", ":***@")
-        assert caught.value.__notes__ == [shown]
-
-
-def test_the_kits_tables_have_room_for_ids_and_hashes() -> None:
-    """PostgreSQL refuses what is longer. nbgrader's ids are 32 letters, and SHA-256 is 64."""
-    tables = [answers._ANSWERS, answers._SUBMISSIONS, gradebook_times._WRITTEN]
-    lengths = {
-        f"{table.name}.{column.name}": column.type.length
-        for table in tables
-        for column in table.columns
-        if isinstance(column.type, String)
-    }
-    assert lengths == {
-        "attention_kit_answer.notebook_id": 32,
-        "attention_kit_answer.cell_id": 32,
-        "attention_kit_answer.sha256": 64,
-        "attention_kit_submission.notebook_id": 32,
-        "attention_kit_submission.sha256": 64,
-        "attention_kit_extension.submission_id": 32,
-    }
-    keys = [[column.name for column in table.primary_key] for table in tables]
-    assert keys == [["notebook_id", "cell_id"], ["notebook_id"], ["submission_id"]]
-    needed = {
-        f"{table.name}.{column.name}"
-        for table in tables
-        for column in table.columns
-        if not column.nullable
-    }
-    assert needed == {*lengths, "attention_kit_extension.seconds"}
