@@ -6,12 +6,14 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from played_pool import PlayedBench, PlayedClient, first_time, run
 
 from autograder.basics.errors import HostFailed, WorkerKilled
+from autograder.grading import pool as pool_module
 from autograder.grading.pool import FinishedJob, Pool
 
 ONCE_MORE = ", and so it was when it was tried once more"
@@ -314,3 +316,19 @@ def test_who_debugs_sees_where_a_grader_failed(
     pool: Any = Pool(PlayedBench(1), ["a"], work)  # type: ignore[arg-type]
     assert pool._do(PlayedClient(0), "a") == b"-the grader failed with ValueError: a"
     assert ("Traceback" in capsys.readouterr().err) == debug
+
+
+@pytest.mark.parametrize(("parent", "ends"), [(7, []), (8, [1])])
+def test_a_process_ends_with_its_parent(
+    monkeypatch: pytest.MonkeyPatch, parent: int, ends: list[int]
+) -> None:
+    """The kernel kills it later. A parent that ended before the kernel was asked is seen here."""
+    asked: list[tuple[int, ...]] = []
+    ended: list[int] = []
+    library = SimpleNamespace(prctl=lambda *options: asked.append(options))
+    monkeypatch.setattr(pool_module, "ctypes", SimpleNamespace(CDLL=lambda _: library))
+    played_os = SimpleNamespace(getppid=lambda: 7, _exit=ended.append)
+    monkeypatch.setattr(pool_module, "os", played_os)
+    pool_module._end_with(parent)
+    assert asked == [(1, signal.SIGKILL)]  # PR_SET_PDEATHSIG
+    assert ended == ends

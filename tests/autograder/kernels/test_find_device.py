@@ -52,6 +52,15 @@ def test_what_is_missing_is_said(
         devices.find_device("cuda")
 
 
+def test_no_system_but_linux_has_a_gpu_to_grade_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    problem = "kernels run on a GPU under Linux only, not on darwin"
+    assert devices.cuda_problem() == problem
+    assert devices.describe_gpu() == f"GPU: none to grade on: {problem}"
+
+
 def test_a_gpu_is_told_with_the_walls_that_it_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -488,3 +488,10 @@ def test_a_kernel_may_load_some_numbers_from_outside(
     storages[0] = outside([1.0] * 65)
     with pytest.raises(KernelFault, match=r"^A kernel loads the weights, and its"):
         replay(storages=storages, result=result, **parts)
+
+
+def test_a_launch_without_a_grid_is_no_tape() -> None:
+    """The reason stays, unlike that of other errors in a tape."""
+    launch = ["launch", 0, [[0, 4096]], "no grid"]
+    with pytest.raises(BadTape, match=r"^no data of a launch$"):
+        replay(texts=["def kernel"], steps=[launch])
