@@ -123,15 +123,16 @@ def test_a_database_on_a_server_may_be_empty_and_a_file_is_none(
 
     monkeypatch.setattr(manual_grades, "_engine", engine)
     monkeypatch.setattr(manual_grades, "_query", query)
-    assert manual_grades._stored_marks(address, "m1") == ([] if is_file else ["a mark"])
+    read: Any = manual_grades._stored_marks
+    assert read(address, "m1") == ([] if is_file else ["a mark"])
     assert asked == ([] if is_file else [address, ("connection", "m1", True), "end"])
     file.touch()
     asked.clear()
     place = file if is_file else address
-    assert manual_grades._stored_marks(address, "m1") == ["a mark"]
+    assert read(address, "m1") == ["a mark"]
     assert asked == [place, ("connection", "m1", not is_file), "end"]
     with pytest.raises(KitError) as caught:
-        manual_grades._stored_marks(address, "locked")
+        read(address, "locked")
     assert str(caught.value) == (
         f"{place}: people's scores cannot be read from it (it is locked)"
     )
