@@ -1463,11 +1463,14 @@ one_block = {
     "embed": torch.ones(2),
     "blocks": [{"w": torch.eye(2), "v": torch.ones(1)}],
 }
-thin = {"a": torch.tensor([[1.0], [2.0]]), "b": torch.tensor([[3.0, 0.0]])}
+thin = {
+    "a": torch.tensor([[1.0, 0.0], [2.0, 0.0]]),
+    "b": torch.tensor([[3.0, 0.0], [5.0, 7.0]]),
+}
 expect(
-    merge_lora(one_block, [{"w": thin}], alpha=0.5)["blocks"][0]["w"],
+    merge_lora(one_block, [{"w": thin}], alpha=1.0)["blocks"][0]["w"],
     torch.tensor([[2.5, 0.0], [3.0, 1.0]]),
-    hint="a @ b is [[3, 0], [6, 0]], and alpha / r is 0.5.",
+    hint="a @ b is [[3, 0], [6, 0]], and alpha / r is 1 / 2.",
 )
 expect(
     one_block["blocks"][0]["w"],

@@ -639,6 +639,22 @@ expect(
 expect(cache.num_free, 1, hint="a is the only holder of block 1 by now: no copy.")
 cache.free("a")
 expect(cache.num_free, 2, hint="Block 0 is still held by b.")
+deep = PagedCache(
+    2, num_blocks=3, block_size=2, num_kv_heads=1, d_head=1, dtype=torch.float32
+)
+deep.start("a")
+deep.append("a", 0, tokens(5), tokens(50))
+deep.append("a", 1, tokens(6), tokens(60))
+deep.advance("a", 1)
+deep.fork("a", "b")
+deep.append("b", 0, tokens(7), tokens(70))
+deep.append("b", 1, tokens(8), tokens(80))
+deep.advance("b", 1)
+expect(
+    deep.gather("b", 1)[0].flatten(),
+    torch.tensor([6.0, 8.0]),
+    hint="b gets a copy of its block when layer 0 appends. The block has slots in layer 1, too.",
+)
 
 # %% [markdown]
 # ### See the blocks
@@ -751,7 +767,7 @@ expect(
 # $$m' = \max(m, \max s), \qquad \ell' = e^{m - m'}\ell + \sum_j e^{s_j - m'}, \qquad
 #   o' = e^{m - m'} o + \sum_j e^{s_j - m'} v_j$$
 #
-# and after the last block the answer is $o / \ell$. No tensor ever has more than one block of keys.
+# and after the last block the answer is $o / \ell$. No tensor ever holds the keys of more than one block.
 #
 # The function takes the $c$ newest tokens' queries; the text has `length` tokens with them. So query $i$ is the token
 # at position `length - c + i`, and sees keys up to its own. Watch three places: the last block is only partly filled,

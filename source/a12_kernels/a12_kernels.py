@@ -20,7 +20,7 @@
 # * Attention that does not visit what the causal mask throws away.
 # * The backward pass as two kernels, so that no two programs add to the same number.
 # * Decoding, where one query leaves a whole GPU idle, unless the *keys* are shared out.
-# * The roofline: is it traffic or are it products that your kernels wait for? By counts, without a GPU.
+# * The roofline: do your kernels wait for traffic, or for products? By counts, without a GPU.
 #
 # ![Row by row, or in groups: the tiles that nine programs ask for](figures/order.svg)
 #
@@ -418,22 +418,26 @@ def causal_attention(q, k, v):
 
 # %% check="causal_attention"
 if kernels_run(triton):
-    zeros = torch.zeros(1, 1, 64, 16, device=device)
+    q = torch.zeros(1, 1, 64, 16, device=device)
+    k = torch.zeros(1, 1, 64, 16, device=device)
+    q[..., 0] = 4.0
+    k[0, 0, 0, 0] = math.log(2)  # key 0 has the score ln 2, all others 0
     v = torch.arange(64.0, device=device).view(1, 1, 64, 1).expand(1, 1, 64, 16)
-    o, lse = causal_attention(zeros, zeros, v.contiguous())
+    o, lse = causal_attention(q, k, v.contiguous())
+    i = torch.arange(64.0)
     expect(
         o[0, 0, :, 0].cpu(),
-        torch.arange(64.0) / 2,
+        i * (i + 1) / 2 / (i + 2),
         atol=1e-3,
-        hint="Scores of 0: row i has the mean of 0 to i. 31.5 everywhere? No mask.",
+        hint="Row i has the values 0 to i, and key 0 counts twice. 31.02 everywhere? No mask.",
     )
     values = v[:, :, :40].contiguous()
-    o, lse = causal_attention(zeros[:, :, :8], zeros[:, :, :40], values)
+    o, lse = causal_attention(q[:, :, :8], k[:, :, :40], values)
     expect(
         lse[0, 0].cpu(),
-        torch.arange(33.0, 41.0).log(),
+        torch.arange(34.0, 42.0).log(),
         atol=1e-4,
-        hint="8 queries, 40 keys: the first query sees 33, the last one all.",
+        hint="8 queries, 40 keys: the first query sees 33 keys, of which key 0 counts twice, the last one all.",
     )
     if device == "cpu":
         empty = torch.zeros(1, 1, 128, 16)
@@ -754,8 +758,8 @@ def split_decode(q, k, v, splits):
         q: [B, H, d], float32 or float16, contiguous, as k and v.
         k: [B, H, N, d], N at least 1.
         v: [B, H, N, d].
-        splits: parts of the keys of each head, up to 64; each but the last has ceil(N /
-            splits) keys, as long as there are any.
+        splits: parts of the keys of each head, up to 64; each has ceil(N / splits)
+            keys as long as there are so many; the next one has the rest, the others none.
 
     Returns:
         (o, lse, part_lse): o [B, H, d] in the dtype of q; lse [B, H], float32; part_lse
@@ -790,26 +794,28 @@ def split_decode(q, k, v, splits):
 if kernels_run(triton):
     q = torch.zeros(1, 1, 16, device=device)
     k = torch.zeros(1, 1, 10, 16, device=device)
+    q[0, 0, 0] = 4.0
+    k[0, 0, 9, 0] = math.log(9)  # the last key has the score ln 9, all others 0
     v = torch.arange(10.0, device=device).view(1, 1, 10, 1).expand(1, 1, 10, 16)
     for splits in (1, 4, 6):
         o, lse, part_lse = split_decode(q, k, v.contiguous(), splits)
         expect(
             o[0, 0].cpu(),
-            torch.full((16,), 4.5),
+            torch.full((16,), 6.5),
             atol=1e-5,
-            hint=f"Scores of 0, so the mean of 0 to 9, in {splits} parts. nan? A part without keys.",
+            hint=f"Weights of 1/18, and 9/18 for the last key, in {splits} parts. nan? A part without keys.",
         )
         expect(
             lse.cpu(),
-            torch.full((1, 1), math.log(10)),
+            torch.full((1, 1), math.log(18)),
             atol=1e-5,
-            hint="ten keys: ln 10. The merged l counts them all.",
+            hint="Nine keys of 1 and one of 9: ln 18. The merged l counts them all, relative to one maximum.",
         )
     expect(
         part_lse[0, 0].cpu(),
-        torch.tensor([2.0, 2.0, 2.0, 2.0, 2.0, 0.0]).log(),
+        torch.tensor([2.0, 2.0, 2.0, 2.0, 10.0, 0.0]).log(),
         atol=1e-5,
-        hint="Six parts of ten keys: 2, 2, 2, 2, 2 and none.",
+        hint="Six parts of ten keys: 2, 2, 2, 2, 2 and none; the last key counts as 9.",
     )
 
 # %% [markdown]

@@ -644,6 +644,15 @@ expect(
     torch.tensor([3.0]),
     hint="Equal keys get equal weights: 1/3 each. The result is a mean, not a sum.",
 )
+first = torch.tensor([1.0, 0.0, 0.0, 0.0])
+two_keys = 2 * math.log(3) * torch.stack([first, torch.zeros(4)])
+expect(
+    single_query_attention(first, two_keys, torch.tensor([[4.0], [0.0]])),
+    torch.tensor([3.0]),
+    atol=1e-5,
+    hint="The scores are (2 ln 3, 0), and d is 4: (ln 3, 0) after scaling, weights 3/4 and 1/4. 3.3? Then the scale "
+    "knows the two keys, and not the four features.",
+)
 
 # %% [markdown]
 # ## 6. Many queries

@@ -194,14 +194,14 @@ expect(
 # length. And $QK^\top$ is not $KQ^\top$: row $i$ belongs to query $i$. With square matrices nothing
 # crashes when you mix these up, so the numbers have to tell you.
 #
-# **Predict first.** In the check below, token 1 prefers itself three to one and token 2 cannot decide. Token 1 has
+# **Predict first.** In the check below, token 1 prefers token 2 three to one, and token 2 cannot decide. Token 1 has
 # the value $(4, 0, 8)$ and token 2 has $(0, 4, 0)$. What comes out?
 
 # %% predict="self_attention"
 predict(
     "The last number of the first row?",
-    answer=6,
-    because="0.75 · (4, 0, 8) + 0.25 · (0, 4, 0) = (3, 1, 6), and the second row is (2,"
+    answer=2,
+    because="0.25 · (4, 0, 8) + 0.75 · (0, 4, 0) = (1, 3, 2), and the second row is (2,"
     " 2, 4).",
 )
 
@@ -241,13 +241,14 @@ def self_attention(x, w_q, w_k, w_v):
 # %% check="self_attention"
 x = torch.eye(2)
 w_q = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
-w_k = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+w_k = torch.tensor([[0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
 w_v = torch.tensor([[4.0, 0.0, 8.0], [0.0, 4.0, 0.0]])
 expect(
     self_attention(x, w_q, w_k, w_v),
-    torch.tensor([[3.0, 1.0, 6.0], [2.0, 2.0, 4.0]]),
+    torch.tensor([[1.0, 3.0, 2.0], [2.0, 2.0, 4.0]]),
     atol=1e-5,
-    hint="Token 1 has the scores (2 ln 3, 0) before scaling and (ln 3, 0) after. 3.6 instead of 3: no scaling.",
+    hint="Token 1 has the scores (0, 2 ln 3) before scaling and (0, ln 3) after. 0.4 instead of 1: no scaling. "
+    "(2, 2, 4) for token 1: the keys have taken the queries' part.",
 )
 
 # %% [markdown]

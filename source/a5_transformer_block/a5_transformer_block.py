@@ -998,7 +998,7 @@ def post_norm_block(x, params, num_heads, mask=None):
         nor params change.
 
     Raises:
-        ValueError: from the parts, where sizes do not match.
+        ValueError: whatever layer_norm, mlp and multi_head_attention refuse.
     """
     ### BEGIN SOLUTION
     p = params
@@ -1086,7 +1086,7 @@ def pre_norm_block(x, params, num_heads, mask=None):
         1e-5. Neither x nor params change.
 
     Raises:
-        ValueError: from the parts, where sizes do not match.
+        ValueError: whatever layer_norm, mlp and multi_head_attention refuse.
     """
     ### BEGIN SOLUTION
     p = params
@@ -1419,9 +1419,9 @@ for decimals, units in ((2, 1), (2, 5), (3, 7)):
 # ## 13. In your own words
 #
 # Moving two lines of code, from `layer_norm(x + f(x))` to `x + f(layer_norm(x))`, can decide whether a deep network
-# trains. **Explain with what you computed: what each block does when its sublayers are silent, what
-# this means for a gradient on its way down through many blocks (look at the left plot of question 10), and what the
-# pre-norm network pays for it, so that it needs one more norm at its end.** Six to eight sentences.
+# trains. **Explain with what you computed: what each block does when its sublayers are silent, what this means for a
+# gradient on its way down through many blocks (look at the left plot of "Twelve layers of each"), and what the pre-norm
+# network pays for it, so that it needs one more norm at its end.** Six to eight sentences.
 #
 # ### BEGIN SOLUTION
 # With silent sublayers the pre-norm block is the identity and the post-norm block is LN(LN(x)): one leaves the stream

@@ -52,7 +52,7 @@
 # - Tokens are rows. `B` batch, `N` tokens, `D` model width, `V` vocabulary, `F` width inside an MLP, `H` heads, `d`
 #   width of a head; images are `[B, C, H, W]` (channels, height, width), patches have side `P`.
 # - Masks are boolean, **True = may attend**.
-# - The result has the dtype of the weights. Half precision computes its norms and softmaxes in float32 inside.
+# - The result has the dtype of the weights, which images have too. Half precision computes norms and softmaxes in float32.
 # - Arguments that cannot be right raise `ValueError` with the sizes in the message.
 # - `config` is a plain object whose attributes are sizes and switches. You find them in the library cell below.
 
@@ -1934,14 +1934,14 @@ params = {
     "w_head": torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]),
     "b_head": torch.tensor([0.0, 0.0, 5.0]),
 }
-# Two pixels, 4 and 5, are the tokens (4, 0) and (5, 9): normalized (1, -1) and (-1,
-# 1), times gamma (1, -3) and
-# (-1, 3). Their mean is (0, 0).
+# Two pixels, 4 and 1, are the tokens (4, 0) and (1, 9): normalized (1, -1) and
+# (-1, 1), times gamma (1, -3) and (-1, 3). Their mean is (0, 0).
 expect(
-    vit_logits(torch.tensor([[[[4.0, 5.0]]]]), params, plain),
+    vit_logits(torch.tensor([[[[4.0, 1.0]]]]), params, plain),
     torch.tensor([[0.0, 0.0, 5.0]]),
     atol=1e-4,
-    hint="The norm comes before the mean, and the mean is over the two tokens.",
+    hint="The norm comes before the mean, and the mean is over the two tokens. (-1, 3, 7)? "
+    "Then the mean comes first.",
 )
 expect(
     vit_logits(torch.tensor([[[[4.0, 15.0]]]]), params, plain),

@@ -1415,7 +1415,7 @@ def unheard_query(q, k):
     formula cannot tell apart.
 
     Args:
-        q: [N, d], float64, queries of N tokens.
+        q: [N, d], float64, queries of N < 10 tokens.
         k: [N, d], float64, their keys; the last one is not 0.
 
     Returns:

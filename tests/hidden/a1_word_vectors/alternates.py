@@ -79,8 +79,8 @@ def with_matrix_products(u, v):
         a, b = a.float(), b.float()
     dot = (a.unsqueeze(-2) @ b.unsqueeze(-1))[..., 0, 0]
     zero = (a == 0).all(-1) | (b == 0).all(-1)
-    squares = ((a * a).sum(-1) * (b * b).sum(-1)).masked_fill(zero, 1.0)
-    return (dot * squares.rsqrt()).to(u.dtype)
+    squares = [(x * x).sum(-1).masked_fill(zero, 1.0) for x in (a, b)]
+    return (dot * squares[0].rsqrt() * squares[1].rsqrt()).to(u.dtype)
 
 
 @alternate("cosine_similarity")
