@@ -57,7 +57,7 @@ NUMBERS: dict[str, float] = {
     "a2 score_std": math.sqrt(1024) / math.sqrt(512),
     "a2 compare_layers": math.ceil((1000 - 1) / (3 - 1)),
     "a3 simple_self_attention": max((1, 2, 3), key=lambda i: {1: 1, 2: 1, 3: 2}[i]),
-    "a3 self_attention": 0.75 * 8 + 0.25 * 0,
+    "a3 self_attention": 0.25 * 8 + 0.75 * 0,
     "a3 causal_mask": sum(not any(j <= i + 2 - 5 for j in range(2)) for i in range(5)),
     "a3 sinusoidal_positions": 10000 ** (-2 / 4),
     "a3 product_mask_damage": surviving_rows(),
