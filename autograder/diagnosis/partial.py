@@ -7,7 +7,6 @@ doing of another mistake.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ from autograder.diagnosis.known_sitting import AnswerRecord
 from autograder.diagnosis.mistake_fit import Fit, StudentAnswer
 from autograder.sitting.agreement import distance
 from autograder.suite.calls import Call
-from autograder.suite.kinds import is_array, numbers_in
+from autograder.suite.kinds import has_nan, is_array, numbers_in
 
 _MOST_OF_THEM = 0.6
 """The share of the departing numbers in which a student's answer must be the mistake's."""
@@ -93,7 +92,7 @@ def _share(
             continue
         departures = _departing_numbers(mistake_part, key_parts[name])
         if departures is None:
-            if _has_nan(mistake_part):
+            if has_nan(mistake_part):  # which many faults make
                 continue
             departing += 1
             agreeing += distance(student_parts.get(name), mistake_part) <= 1
@@ -109,15 +108,6 @@ def _share(
         ):
             return 0.0
     return agreeing / departing if departing else None
-
-
-def _has_nan(part: Any) -> bool:
-    """Whether a part has NaN, which many faults make."""
-    if isinstance(part, float):
-        return math.isnan(part)
-    return is_array(part) and bool(
-        np.isnan(numbers_in(part).astype(np.complex128)).any()
-    )
 
 
 def _parts(answer: Any, place: str = "") -> dict[str, Any]:

@@ -18,7 +18,12 @@ from torch import Tensor
 
 from autograder.basics.errors import StudentError
 from autograder.diagnosis.script_play import KeyPlayer
-from autograder.suite.kinds import describe_other_kind, is_array, numbers_in
+from autograder.suite.kinds import (
+    describe_other_kind,
+    has_nan,
+    is_array,
+    numbers_in,
+)
 from autograder.suite.script_steps import StepAnswer
 from autograder.suite.scripts import Script, is_float_tensor
 from autograder.wire.libraries import dtype_name
@@ -127,9 +132,9 @@ class ScriptJudge:
         """Whether the answer key took all calls, and has no NaN for an answer to numbers."""
         if any(answer.fault is not None for answer in answers):
             return False
-        if any(_has_nan(leaf) for leaf in script.leaves()):
+        if any(map(has_nan, script.leaves())):
             return True
-        return not any(_has_nan(answer.value) for answer in answers)
+        return not any(map(has_nan, leaves([answer.value for answer in answers])))
 
     def difference(
         self,
@@ -471,14 +476,6 @@ def _or_zeros(gradient: Tensor | None, other: Tensor | None) -> Tensor | None:
 def _numbers(value: Any) -> Any:
     numbers = numbers_in(value) if is_array(value) else np.asarray(value)
     return numbers.astype(np.float64) if numbers.dtype.kind in "biuf" else numbers
-
-
-def _has_nan(value: Any) -> bool:
-    return any(
-        (isinstance(leaf, float) and math.isnan(leaf))
-        or (is_float_tensor(leaf) and bool(leaf.isnan().any()))
-        for leaf in leaves(value)
-    )
 
 
 def _all_finite(value: Any) -> bool:

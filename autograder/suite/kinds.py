@@ -35,6 +35,16 @@ def numbers_in(value: Any) -> np.ndarray[Any, Any]:
     return value.numpy(force=True)  # type: ignore[no-any-return]
 
 
+def has_nan(value: Any) -> bool:
+    """Whether a number is NaN, or an array or a tensor has a NaN in it."""
+    if isinstance(value, (float, complex)):
+        return value != value
+    if is_tensor(value):
+        return bool(value.isnan().any())
+    is_number = isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fc"
+    return is_number and bool(np.isnan(value).any())
+
+
 def kind_of(value: Any) -> str:
     """The kind of a value, with an article: "a tensor of shape [2, 3]", "an int"."""
     if value is None:
