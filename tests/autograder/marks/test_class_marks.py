@@ -301,3 +301,30 @@ def test_schemes_are_those_of_the_answer_keys_guides(tmp_path: Path) -> None:
 
 def test_an_assignment_that_is_not_built_has_no_scheme(tmp_path: Path) -> None:
     assert read_rubrics(Assignment("m1", tmp_path)) == {}
+
+
+def test_what_a_mark_knows_of_its_arrival_stays() -> None:
+    """A file that was no notebook came later than the one that was collected."""
+    later = Arrival("moodle", "101", "Ada L.", "ada_101.docx")
+    collected = Collected({"ada": ARRIVAL, "ben": ARRIVAL})
+    marks = [Mark("ada", "withdrawn", arrival=later), Mark("ben", "withdrawn")]
+    ledger: Any = PlayedLedger()
+    named = marks_module._add_people(ledger, "m1", marks, collected)
+    assert [mark.arrival for mark in named] == [later, ARRIVAL]
+
+
+def test_a_member_of_a_graded_group_keeps_that_groups_mark() -> None:
+    """Ada's own folder has work with Ben; Red, which she is in too, was graded as a group."""
+    ledger: Any = PlayedLedger(groups={"ada": ("ada", "ben")})
+    marks = [
+        Mark("ada", "withdrawn", "alone"),
+        Mark("ada", "withdrawn", "in Red", group="Red"),
+        Mark("ben", "withdrawn", "before"),
+        Mark("cyd", "withdrawn"),
+    ]
+    expanded = marks_module._expand_groups(ledger, "m1", marks)
+    assert [(mark.student, mark.group, mark.note) for mark in expanded] == [
+        ("ben", "ada", "handed in with ada; alone"),
+        ("ada", "Red", "handed in with Red; in Red"),
+        ("cyd", "", ""),
+    ]

@@ -82,6 +82,7 @@ def test_a_platforms_mark_counts_where_no_time_is_known() -> None:
     assert measure_lateness(DUE, None, marked=False) == Lateness(0.0)
     late = measure_lateness(DUE, None, marked=True, grace_minutes=30)
     assert late.minutes == 31.0
+    assert measure_lateness(DUE, None, marked=True).minutes == 1.0
     assert late.note.endswith("counted as one day begun")
     assert not late.unreadable
     extended = measure_lateness(DUE, None, DAY, marked=True)
