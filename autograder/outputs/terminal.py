@@ -41,7 +41,7 @@ def select_rows(rows: Sequence[Row]) -> tuple[Sequence[Row], int]:
 
 
 def terminal_table(
-    results: Sequence[Result], left_out: int = 0, unwalled: int = 0
+    results: Sequence[Result], left_out: int, unwalled: int
 ) -> RenderableType:
     """The table, its legend and a warning, for a rich console of at least 60 columns.
 

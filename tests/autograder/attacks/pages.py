@@ -53,7 +53,7 @@ def outputs(graded: Graded) -> dict[str, str]:
 def _terminal(results: list[Result]) -> str:
     printed = io.StringIO()
     Console(file=printed, width=120, force_terminal=False).print(
-        terminal_table(results)
+        terminal_table(results, 0, 0)
     )
     return printed.getvalue()
 

@@ -14,6 +14,7 @@ from stored_results import outcome, question
 from autograder.course.roster import Person
 from autograder.marks.late_policy import Lateness
 from autograder.marks.marks import Mark, mark_from_result
+from autograder.outputs import statistics as statistics_module
 from autograder.outputs.export import (
     person_cells,
     points_cell,
@@ -448,3 +449,20 @@ def test_an_empty_class_as_junit() -> None:
     assert root.attrib == {"tests": "0", "failures": "0", "errors": "0"}
     assert len(junit([], Graded("bob", problem="x"))) == 1
     assert len(junit([result("ada")])) == 1
+
+
+@pytest.mark.parametrize(("last", "against"), [(0.0, ()), (1.0, ("doubles",))])
+def test_a_test_that_goes_neither_way_is_not_against_the_others(
+    last: float, against: tuple[str, ...]
+) -> None:
+    """Twelve students: half of those who pass have a point elsewhere, and half of the others; with
+    one point more among those who fail the test goes against the rest.
+    """
+    passed = [True, True, False, False] * 3
+    points = [1.0, 0.0, 1.0, 0.0] * 2 + [1.0, 0.0, 1.0, last]
+    answers = []
+    for is_passed in passed:
+        test = outcome("test_doubles", 1.0 if is_passed else 0.0, 1.0)
+        answers.append(question("double", test))
+    contrary = statistics_module._find_contrary_tests(answers, points)
+    assert tuple(name for name, _ in contrary) == against

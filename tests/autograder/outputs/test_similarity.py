@@ -21,6 +21,7 @@ from autograder.outputs.code_fingerprints import (
     Fingerprint,
     _tokens,
     fingerprints,
+    hash_run,
 )
 from autograder.outputs.shingles import shingles
 from autograder.outputs.similarity import (
@@ -305,4 +306,17 @@ def test_signs_keywords_and_what_follows_a_dot_stand_as_written() -> None:
         ("text", 1),
         ("+", 1),
         ("number", 1),
+    ]
+
+
+def test_a_run_has_sixteen_tokens_and_each_six_runs_a_fingerprint() -> None:
+    """22 equal tokens have 7 runs, and so 2 windows; of equal hashes the last one is kept."""
+    assert fingerprints("+\n" * 15) == []
+    value = hash_run(["+"] * 16)
+    kept = [(mark.first, mark.last) for mark in fingerprints("+\n" * 16)]
+    assert kept == [(0, 15)]
+    marks = fingerprints("+\n" * 22)
+    assert [(mark.value, mark.first, mark.last) for mark in marks] == [
+        (value, 5, 20),
+        (value, 6, 21),
     ]
