@@ -5,6 +5,7 @@ read.
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from typing import Any
 
 import nbformat
 import pytest
@@ -306,3 +307,20 @@ def test_outputs_of_notebooks_without_a_suite_run_nothing() -> None:
     assert "onclick" not in body
     assert "<b>bold</b>" in body
     assert 'height="20"' in body
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(20_000, True), (20_001, False)])
+def test_a_long_cell_is_rendered_and_not_kept(length: int, is_kept: bool) -> None:
+    student_html._without_attachments.cache_clear()
+    context: Any = {"cell": {}}
+    text = "a" * length
+    for _ in range(2):
+        html = student_html.markdown_to_html(context, text)
+        assert html.strip() == f"<p>{text}</p>"
+    kept = student_html._without_attachments.cache_info()
+    assert (kept.currsize, kept.hits) == ((1, 1) if is_kept else (0, 0))
+
+
+def test_a_text_may_have_twenty_thousand_brackets() -> None:
+    assert clean_html("< " * 20_000).startswith("&lt;")
+    assert clean_html("< " * 20_001).startswith("<pre>")

@@ -1,0 +1,118 @@
+"""How long and how much: texts of requests, lines of the log, sessions, answers of other servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from cryptography.hazmat.primitives import serialization
+from served_course import NOTEBOOK, Served
+from starlette.exceptions import HTTPException
+
+from autograder.course import Course
+from autograder.grading.regrade import Comparison, Move
+from autograder.platforms.lti import LtiServices
+from autograder.server import lti_desk
+from autograder.server.attempts import AttemptStore
+from autograder.server.database import open_database
+from autograder.server.hub_pages import Hub, _ask_for_user
+from autograder.server.lti_desk import LtiDesk, _key_client, _make_key
+from autograder.server.questions_asked import RequestStore
+from autograder.server.regrade_pages import _describe
+from autograder.server.serve_command import KEEP_ALIVE_SECONDS
+
+ClientOptions = list[dict[str, Any]]
+
+
+def test_a_request_and_its_reply_have_four_thousand_characters(tmp_path: Path) -> None:
+    engine = open_database(f"sqlite:///{tmp_path / 'server.db'}")
+    attempt = AttemptStore(engine).add("ada", "m1", NOTEBOOK)
+    requests = RequestStore(engine)
+    requests.ask(attempt, "ada", "double", "a" * 4001)
+    requests.reply(1, "b" * 4001, "prof")
+    (request,) = requests.of_attempt(attempt.id)
+    assert (request.text, request.reply) == ("a" * 4000, "b" * 4000)
+    assert (request.student, request.question, request.replied_by) == (
+        "ada",
+        "double",
+        "prof",
+    )
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 marks move: none"),
+        (20, f"20 marks move: {', '.join(f's{n} up' for n in range(20))}"),
+        (
+            22,
+            f"22 marks move: {', '.join(f's{n} up' for n in range(20))}, and 2 more",
+        ),
+    ],
+)
+def test_a_line_of_the_log_names_twenty_marks(count: int, words: str) -> None:
+    moves = tuple(Move(f"s{number}", "up", ()) for number in range(count))
+    assert _describe(Comparison(moves, 0, (), {})) == words
+
+
+def test_a_session_lasts_fourteen_days(served: Served) -> None:
+    answer = served.browser().get("/sign-in")
+    assert "Max-Age=1209600;" in answer.headers["set-cookie"]
+
+
+def test_an_idle_connection_stays_open_for_a_minute() -> None:
+    """A page that waits asks again after 15 seconds at the latest."""
+    assert KEEP_ALIVE_SECONDS == 60
+
+
+@pytest.mark.parametrize(("fields", "status"), [(19, 200), (20, 400)])
+def test_a_form_may_have_twenty_fields(
+    served: Served, fields: int, status: int
+) -> None:
+    """With the token."""
+    ada = served.browser("ada")
+    data = {"token": ada.token("/")}
+    data |= {f"field-{number}": "x" for number in range(fields)}
+    answer = ada.client.post("/key", data=data, files={"notebook": NOTEBOOK})
+    assert answer.status_code == status
+
+
+def test_a_key_of_the_server_has_2048_bits() -> None:
+    key: Any = serialization.load_pem_private_key(_make_key().encode(), password=None)
+    assert key.key_size == 2048
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> ClientOptions:
+    """The options of each client of another server; nobody answers there."""
+    options: ClientOptions = []
+    real_client: Callable[..., httpx.Client] = httpx.Client
+
+    def client(**given: Any) -> httpx.Client:
+        options.append(given)
+        transport = httpx.MockTransport(lambda request: httpx.Response(503))
+        return real_client(transport=transport)
+
+    monkeypatch.setattr(httpx, "Client", client)
+    return options
+
+
+def test_other_servers_have_twenty_seconds_to_answer(
+    opened: ClientOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(HTTPException):
+        _ask_for_user(Hub("", "http://hub/api", "", "", "", ""), "code")
+    monkeypatch.setattr(lti_desk, "_make_key", lambda: "a key")
+    registration: Any = SimpleNamespace(issuer="https://lms")
+    course = Course(tmp_path, lti={"lms": registration})
+    course.kept.mkdir()
+    office: Any = SimpleNamespace(engine=None, course=course)
+    with LtiDesk(office)._services("https://lms") as services:
+        assert isinstance(services, LtiServices)
+    assert opened == [{"timeout": 20.0}] * 2
+    assert _key_client("https://lms/keys").timeout == 20.0
