@@ -82,6 +82,6 @@ def test_a_grader_that_failed_is_not_used_again(tiny: TinyCourse, warm: Any) -> 
 
 def test_a_grader_that_nobody_needs_is_closed(tiny: TinyCourse, warm: Any) -> None:
     warm_graders.warm_up(tiny.course, tiny.course.assignment("tiny"))
-    assert warm._timer.interval == warm_graders.IDLE_SECONDS
+    assert warm._timer.interval == 30.0
     warm._timer.function()  # as when the time is up
     assert (FakeBench.opened, FakeBench.closed) == (1, 1)

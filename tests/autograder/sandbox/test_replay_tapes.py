@@ -129,6 +129,16 @@ def test_memory_and_steps_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         replay(steps=[step] * 3)
 
 
+@pytest.mark.parametrize(("steps", "is_played"), [(19_999, True), (20_000, False)])
+def test_a_call_may_make_twenty_thousand_steps(steps: int, is_played: bool) -> None:
+    allocation = ["torch", "empty", "memory_format", [], {}, []]
+    if is_played:
+        assert len(replay(steps=[allocation] * steps).results) == 1
+    else:
+        with pytest.raises(KernelFault, match=r"^the call makes more than 20000 steps"):
+            replay(steps=[allocation] * steps)
+
+
 def test_operations_of_torch_are_computed_again_and_named() -> None:
     """2 · 3 + 1, 2 · 4 + 1; an allocation does not compute."""
     storages = [{"bytes": 8, "argument": 0, "view": VIEW}]
