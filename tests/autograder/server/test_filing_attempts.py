@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -121,3 +122,23 @@ def test_a_student_who_can_have_no_folder_of_the_name_is_remembered(
         assert ledger.student_in(ledger.folder("a/b")) == "a/b"
     history = (tmp_path / "ledger.json").read_text(encoding="utf-8")
     assert history.count('"source"') <= 1
+
+
+def test_a_name_that_can_be_no_folder_is_learned_while_nobody_collects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[Path] = []
+
+    def hold(path: Path, action: str) -> Any:
+        held.append(path)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(filing, "hold_lock", hold)
+    course = Course(tmp_path)
+    ledger = filing._read_ledger_with(course, ["ada", "Team 1/2"])
+    assert held == [course.kept / "locks" / "collect"]
+    known = [ledger.has_record(name) for name in ("ada", "Team 1/2")]
+    assert known == [False, True]
+    assert read_ledger(course).has_record("Team 1/2")
+    filing._read_ledger_with(course, ["ada", "Team 1/2"])
+    assert len(held) == 1

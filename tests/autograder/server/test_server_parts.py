@@ -24,6 +24,7 @@ from autograder.server.extensions import grant_extension
 from autograder.server.filing import Filed
 from autograder.server.metrics import _is_local
 from autograder.server.office import FILING_SECONDS, LOOK_SECONDS, Office
+from autograder.server.people import Visitor
 from autograder.server.serve_command import (
     ServeRequest,
     _print_links,
@@ -94,6 +95,27 @@ def test_without_a_class_list_everybody_may_enter(
     ledger = LedgerContent(1, {"eve": StudentRecord("eve", "eve")})
     write_content(tmp_path, ledger)
     assert [may_enter(name) for name in ("ada", "eve", "bob")] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("visitor", "handed_in_by", "may_see"),
+    [
+        ("ada", "", True),
+        ("bob", "", False),
+        ("cyd", "", True),
+        ("bob", "bob", True),
+        ("ada", "bob", False),
+    ],
+)
+def test_an_attempt_is_seen_by_who_handed_it_in_and_by_the_group(
+    played_office: Any, visitor: str, handed_in_by: str, may_see: bool
+) -> None:
+    """Cyd is the only member, since the others have left the group."""
+    rules = SimpleNamespace(members=lambda owner, assignment: ("cyd",))
+    played_office.rules = lambda: rules
+    attempt = SimpleNamespace(student="ada", assignment="m1", handed_in_by=handed_in_by)
+    assert played_office.may_see(Visitor(visitor, "student"), attempt) is may_see
+    assert played_office.may_see(Visitor("prof", "instructor"), attempt)
 
 
 def test_who_uses_whom_is_read_once_an_assignment(
