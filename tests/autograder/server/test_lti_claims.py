@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.exceptions import HTTPException
 
+from autograder.server import lti_pages
 from autograder.server.lti_pages import _assignment_of, _enter, _registration, role_of
 from autograder.server.people import Visitor
 
@@ -115,3 +116,34 @@ def test_a_launch_leads_a_person_to_the_assignment(
     assert noted == [
         ("https://lms", "m1" if assignments else "", {"lineitem": "/1"}, "/people")
     ]
+
+
+@pytest.mark.parametrize(
+    ("claims", "client"),
+    [
+        ({"aud": "c1"}, "c1"),
+        ({"aud": ["c1", "c2"]}, "c1"),
+        ({"aud": ["c1", "c2"], "azp": "c2"}, "c2"),
+        ({"aud": []}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_launch_is_for_the_client_that_it_names(
+    monkeypatch: pytest.MonkeyPatch, claims: dict[str, Any], client: str
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def find_registration(office: Any, issuer: str, client_id: str) -> Any:
+        asked.append((issuer, client_id))
+        raise HTTPException(400)
+
+    def decode(token: str, options: dict[str, bool]) -> dict[str, Any]:
+        assert (token, options) == ("token", {"verify_signature": False})
+        return claims
+
+    monkeypatch.setattr(lti_pages, "_registration", find_registration)
+    monkeypatch.setattr(lti_pages.jwt, "decode", decode)
+    nobody: Any = None
+    with pytest.raises(HTTPException):
+        lti_pages.check_launch(nobody, nobody, "https://lms", "nonce", "token")
+    assert asked == [("https://lms", client)]
