@@ -142,3 +142,41 @@ def test_a_name_that_can_be_no_folder_is_learned_while_nobody_collects(
     assert read_ledger(course).has_record("Team 1/2")
     filing._read_ledger_with(course, ["ada", "Team 1/2"])
     assert len(held) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "steps"),
+    [
+        ("new", "", ["install"]),
+        ("replaced", "the earlier one is kept", ["install"]),
+        ("unchanged", "", ["install"]),
+        # the later attempt lies there, and an earlier one counts again
+        ("unchanged", "newer; kept it", ["install", "put_aside", "install"]),
+    ],
+)
+@pytest.mark.usefixtures("counting")
+def test_a_later_attempt_yields_where_an_earlier_one_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+    line: str,
+    steps: list[str],
+) -> None:
+    done: list[str] = []
+
+    class PlayedFolder:
+        def __init__(self, place: Path, files: object) -> None:
+            assert place == course.submitted / "ada/m1"
+
+        def install(self, *given: object) -> tuple[str, str]:
+            done.append("install")
+            return change, line
+
+        def put_aside(self) -> None:
+            done.append("put_aside")
+
+    course = Course(tmp_path)
+    monkeypatch.setattr(filing, "SubmissionFolder", PlayedFolder)
+    store = PlayedAttempts(attempt(2, "ada"), answers={2: (Graded("ada"), b"")})
+    file_attempts(course, store)  # type: ignore[arg-type]
+    assert done == steps

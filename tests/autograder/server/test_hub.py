@@ -195,3 +195,8 @@ def test_a_hub_may_tell_its_service_little() -> None:
     assert hub is not None
     assert hub.authorize_url == "https://hub/jupyter/hub/api/oauth2/authorize"
     assert hub.callback_url == "https://hub/services/s/oauth_callback"
+    named = hub_from_environment(
+        {**own_host, "JUPYTERHUB_OAUTH_CALLBACK_URL": "https://course/back"}
+    )
+    assert named is not None
+    assert named.callback_url == "https://course/back"

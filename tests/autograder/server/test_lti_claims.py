@@ -142,7 +142,7 @@ def test_a_launch_is_for_the_client_that_it_names(
         return claims
 
     monkeypatch.setattr(lti_pages, "_registration", find_registration)
-    monkeypatch.setattr(lti_pages.jwt, "decode", decode)
+    monkeypatch.setattr("jwt.decode", decode)
     nobody: Any = None
     with pytest.raises(HTTPException):
         lti_pages.check_launch(nobody, nobody, "https://lms", "nonce", "token")
