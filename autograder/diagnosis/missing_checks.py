@@ -12,7 +12,12 @@ from collections.abc import Collection, Sequence
 
 from autograder.basics.errors import StudentError
 from autograder.diagnosis.known_sitting import AnswerRecord, unite
-from autograder.diagnosis.mistake_fit import Fit, StudentAnswer, find_unrefused
+from autograder.diagnosis.mistake_fit import (
+    Fit,
+    StudentAnswer,
+    find_unrefused,
+    raises_another_refusal,
+)
 from autograder.suite.calls import Call
 from autograder.suite.known_answers import KnownAnswer
 
@@ -104,7 +109,7 @@ def _nearest_mistakes(
     answer: StudentAnswer,
 ) -> list[AnswerRecord]:
     """The mistakes that let the call at `place` through, best with an answer where the student
-    answers; else those that end the test at an earlier call.
+    answers; else those that end the test at an earlier call, and lack a check altogether.
     """
     ranked: dict[tuple[bool, bool], list[AnswerRecord]] = {}
     has_answer = answer.failed[test].calls[place].fault is None
@@ -112,10 +117,20 @@ def _nearest_mistakes(
         mistake_place = _place_of_mistake(record, test, answer)
         if mistake_place is None or mistake_place > place:
             continue
+        if mistake_place < place and not _lacks_a_check(record):
+            continue
         mistake_answers = record.run(test).calls[mistake_place].fault is None
         rank = mistake_place < place, mistake_answers != has_answer
         ranked.setdefault(rank, []).append(record)
     return ranked[min(ranked)] if ranked else []
+
+
+def _lacks_a_check(record: AnswerRecord) -> bool:
+    """Whether a mistake is the answer key without one of its checks: it looks at nothing of what
+    the check looks at, and not only at a part of it.
+    """
+    changes = record.answer.changes if record.answer else ()
+    return any(new.startswith("if False:") for _, new in changes)
 
 
 def _errors_of_right_calls(answer: StudentAnswer) -> set[str]:
@@ -139,13 +154,29 @@ def _place_of_mistake(
     test: str,
     answer: StudentAnswer,
 ) -> int | None:
-    """The place of the call that a mistake lets through in a test, where all else that the mistake
-    does in the test is right, and it fails no test that the student passes.
+    """The place of the call that a mistake lets through in a test, where the mistake is one of
+    checks alone: all else that it does is right, and it fails no test that the student passes.
     """
-    if not record.failed([test]) or record.failed(answer.passed):
+    if record.failed(answer.passed):
         return None
+    places = {
+        failed_test: _place_of_departure(record, failed_test, answer)
+        for failed_test in record.failed(answer.failed)
+    }
+    return None if None in places.values() else places.get(test)
+
+
+def _place_of_departure(
+    record: AnswerRecord,
+    test: str,
+    answer: StudentAnswer,
+) -> int | None:
+    """The place of the only call in which a mistake departs from the answer key, where the answer
+    key refuses that call, and the mistake lets it through.
+    """
     key_run = answer.key_runs[test]
-    place = find_unrefused(record.run(test), key_run)
+    run = record.run(test)
+    place = find_unrefused(run, key_run)
     if place is None or unite(record.departures(test, key_run)[:place]):
         return None
-    return place
+    return None if raises_another_refusal(run.calls[place]) else place

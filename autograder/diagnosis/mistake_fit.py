@@ -220,9 +220,14 @@ def _all_answer(calls: Sequence[Call]) -> bool:
 
 
 def _all_raise_something_else(calls: Sequence[Call]) -> bool:
-    """Whether each call ends with an error of the code's own that is no ValueError."""
+    """Whether each call ends with an error that is no refusal: neither a ValueError, nor the error
+    of a check that raises another one.
+    """
     return all(
-        isinstance(call.fault, StudentError) and not is_refusal(call) for call in calls
+        isinstance(call.fault, StudentError)
+        and not is_refusal(call)
+        and not raises_another_refusal(call)
+        for call in calls
     )
 
 
@@ -230,6 +235,14 @@ def is_refusal(call: Call) -> bool:
     """Whether a call is refused with a ValueError."""
     fault = call.fault
     return isinstance(fault, StudentError) and fault.type_name == "ValueError"
+
+
+def raises_another_refusal(call: Call) -> bool:
+    """Whether a call is refused by `assert`: the check is there, and its error is not the one that
+    is asked for.
+    """
+    fault = call.fault
+    return isinstance(fault, StudentError) and fault.type_name == "AssertionError"
 
 
 def ends_unrefused(answer: StudentAnswer, test: str) -> bool:
@@ -256,7 +269,7 @@ def says_nothing_of_wrong_values(
     tests: Iterable[str],
     answer: StudentAnswer,
 ) -> bool:
-    """Whether a mistake leaves values right, and the student's values are wrong.
+    """Whether a mistake leaves values and dtypes right, and the student's values are wrong.
 
     Args:
         tests: the tests that both the mistake and the student fail.
@@ -264,7 +277,7 @@ def says_nothing_of_wrong_values(
     ways = unite(
         [unite(record.departures(test, answer.key_runs[test])) for test in tests]
     )
-    return answer.has_wrong_values and not ways & {"value", "fault"}
+    return answer.has_wrong_values and not ways & {"value", "fault", "dtype"}
 
 
 def tests_failed_in_pair(record: AnswerRecord, answer: StudentAnswer) -> frozenset[str]:

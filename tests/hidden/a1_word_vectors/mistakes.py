@@ -406,11 +406,13 @@ def ignores_exclude(): ...
     hint="After rows are deleted all later rows have moved up. Your ids belong to the "
     "shorter table.",
     replace=[
-        (
-            "cosine_similarity(table, query)",
-            "cosine_similarity(table[[i for i in range(vocab_size) if i not in excluded]], query)",
-        ),
         ("if excluded:", "if False:"),
+        (
+            "return scores.topk(k).indices",
+            """
+        kept = [i for i in range(vocab_size) if i not in excluded]
+        return scores[kept].topk(k).indices""",
+        ),
     ],
 )
 def ids_of_the_shortened_table(): ...
@@ -715,7 +717,8 @@ def no_maximum_subtracted(): ...
 
 @mistake(
     "softmax",
-    hint="One maximum for everything: a row far below it underflows to 0/0. Each row needs its own.",
+    hint="One maximum for everything: of a row far below it only zeros are left, or 0/0. Each row "
+    "needs its own.",
     replace=[
         ("wide - top", "wide - wide.max()"),
         (
@@ -2240,3 +2243,313 @@ def each_length_has_a_lower_bound(): ...
     replace=("if u.shape[-1] != v.shape[-1]:", "if u.shape[-1] < 1:"),
 )
 def cosine_without_checks(): ...
+
+
+@mistake(
+    "softmax",
+    hint="One maximum for everything: of a row far below it only zeros are left, or 0/0. Each row "
+    "needs its own.",
+    replace=(
+        "wide - top",
+        "wide - torch.where(wide.max() == -math.inf, 0.0, wide.max())",
+    ),
+)
+def one_maximum_and_no_division_by_zero(): ...
+
+
+@mistake(
+    "softmax",
+    hint="You subtract the mean. Scores far above it still overflow, and a single −inf makes it −inf. "
+    "After which shift is no score above 0?",
+    replace=[
+        ("wide - top", "wide - wide.mean(dim=dim, keepdim=True)"),
+        (
+            "(powers / torch.where(total == 0, torch.ones_like(total), total))",
+            "(powers / total)",
+        ),
+    ],
+)
+def subtracts_the_mean(): ...
+
+
+@mistake(
+    "softmax",
+    hint="A single row of −inf, and all rows of the tensor become 0. Each row is decided by itself.",
+    replace=(
+        "top = torch.where(top == -math.inf, torch.zeros_like(top), top)",
+        """
+        if (top == -math.inf).any():
+            return torch.zeros_like(z)""",
+    ),
+)
+def one_empty_row_empties_all(): ...
+
+
+@mistake(
+    "softmax",
+    hint="You wash NaN away at the end: the NaN of a real bug goes with it, and the gradient past a "
+    "row of −inf stays NaN. Decide the row of −inf where it arises.",
+    replace=[
+        ("top = torch.where(top == -math.inf, torch.zeros_like(top), top)", "pass"),
+        (
+            "(powers / torch.where(total == 0, torch.ones_like(total), total))",
+            "torch.nan_to_num(powers / total, nan=0.0)",
+        ),
+    ],
+)
+def washes_nan_away_at_the_end(): ...
+
+
+@mistake(
+    "cosine_similarity",
+    keeps=0.65,
+    hint="You divide by the length of the whole table: all its rows together. Each vector has a "
+    "length of its own, along the last dimension.",
+    replace=(
+        "torch.linalg.vector_norm(u, dim=-1) * torch.linalg.vector_norm(v, dim=-1)",
+        "u.norm() * v.norm()",
+    ),
+)
+def one_length_for_the_whole_table(): ...
+
+
+@mistake(
+    "cosine_similarity",
+    hint="u and v need equally many features, not equal shapes: their leading dimensions broadcast.",
+    replace=("if u.shape[-1] != v.shape[-1]:", "if u.shape != v.shape:"),
+)
+def refuses_shapes_that_broadcast(): ...
+
+
+@mistake(
+    "cosine_similarity",
+    hint="A single zero vector, and the cosines of all the others become 0 as well. Each pair is "
+    "decided by itself.",
+    replace=(
+        "lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)",
+        """
+        if (lengths == 0).any():
+            return torch.zeros_like(dot).to(dtype)""",
+    ),
+)
+def one_zero_vector_for_all(): ...
+
+
+@mistake(
+    "cosine_similarity",
+    keeps=0.65,
+    hint="You add up absolute values to get a length. The Euclidean length is the root of the sum of "
+    "squares.",
+    replace=(
+        "torch.linalg.vector_norm(u, dim=-1) * torch.linalg.vector_norm(v, dim=-1)",
+        "u.abs().sum(dim=-1) * v.abs().sum(dim=-1)",
+    ),
+)
+def lengths_without_squares(): ...
+
+
+@mistake(
+    "nearest",
+    keeps=0.65,
+    hint="You return a list. Ids that pick rows of a table are an int64 tensor.",
+    replace=(".indices", ".indices.tolist()"),
+)
+def a_list_of_ids(): ...
+
+
+@mistake(
+    "nearest",
+    hint="A score of −1 for excluded words is what a word that points away has too. Nothing may tie "
+    "with them.",
+    replace=("-math.inf", "-1.0"),
+)
+def excluded_words_get_minus_one(): ...
+
+
+@mistake(
+    "nearest",
+    hint="The ids in exclude are not looked at. An id that the table does not have should raise "
+    "ValueError.",
+    replace=("if not 0 <= i < vocab_size:", "if False:"),
+)
+def leaves_the_excluded_ids_unchecked(): ...
+
+
+@mistake(
+    "analogy",
+    hint="The three ids are not looked at. Check each before you use it: torch raises an IndexError of "
+    "its own, and −1 is its last row.",
+    replace=("if not 0 <= i < table.shape[0]:", "if False:"),
+)
+def leaves_the_three_ids_to_torch(): ...
+
+
+@mistake(
+    "analogy",
+    hint="You ask for four words and take the first that may be the answer. A table of three has an "
+    "answer, too, where two of the ids are the same.",
+    replace=(
+        "return int(nearest(table, target, k=1, exclude=(a, b, c))[0])",
+        """
+        if table.shape[0] < 4:
+            raise ValueError(f"{table.shape[0]} words are fewer than 4")
+        return next(i for i in nearest(table, target, k=4).tolist() if i not in (a, b, c))""",
+    ),
+)
+def takes_one_of_the_four_nearest(): ...
+
+
+@mistake(
+    "skip_gram_probabilities",
+    keeps=0.65,
+    hint="You subtract the maximum above the fraction and not below it. What is subtracted cancels "
+    "only where both sides have it.",
+    replace=(
+        "softmax(scores)",
+        "torch.exp(scores - scores.max()) / torch.exp(scores).sum()",
+    ),
+)
+def shifts_the_numerator_only(): ...
+
+
+@mistake(
+    "skip_gram_probabilities",
+    hint="The two lengths are not compared. Torch then raises an error of its own, or stretches "
+    "a size of 1; the docstring asks for a ValueError that names both.",
+    replace=("if context_table.shape[-1] != center.shape[-1]:", "if False:"),
+)
+def leaves_the_lengths_to_torch(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="Your outer loop goes over distances or offsets, so that near pairs of all words come first. "
+    "Sort by the center's place, then by the context's.",
+)
+def all_near_pairs_first(sentences, window):
+    if window < 1:
+        raise ValueError(f"a window of {window} places")
+    pairs = [
+        (words[i], words[j])
+        for words in (sentence.tolist() for sentence in sentences)
+        for step in range(1, window + 1)
+        for i in range(len(words))
+        for j in (i - step, i + step)
+        if 0 <= j < len(words)
+    ]
+    table = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+@mistake(
+    "skip_gram_pairs",
+    keeps=0.65,
+    hint="Places below 0 are not left out: an index of −1 is the last word of the sentence.",
+    replace=(
+        "words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]",
+        "[words[j] for j in range(i - window, i + window + 1) if j != i and j < len(words)]",
+    ),
+)
+def places_below_zero_wrap_around(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    keeps=0.65,
+    hint="To the right you stop too early, at i + w and at the last word: a range ends before its "
+    "end, and so does a slice.",
+    replace=(
+        "words[i + 1 : i + 1 + window]",
+        "words[i + 1 : min(i + window, len(words) - 1)]",
+    ),
+)
+def the_right_end_is_left_out_twice(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="torch.stack and torch.cat want at least one tensor. A text without pairs is no error: two "
+    "empty int64 tensors.",
+    replace=(
+        "return torch.tensor(centers, dtype=torch.int64), torch.tensor(contexts, dtype=torch.int64)",
+        "return tuple(torch.stack([torch.tensor(i) for i in ids]) for ids in (centers, contexts))",
+    ),
+)
+def stacks_what_may_be_nothing(): ...
+
+
+@mistake(
+    "skip_gram_loss",
+    hint="A small number inside the logarithm puts a ceiling on the surprise: no pair can cost "
+    "more than −log of it.",
+    replace=(
+        "(torch.logsumexp(scores, dim=1) - of_context)",
+        "-torch.log(softmax(scores).gather(1, context_ids[:, None]) + 1e-9)",
+    ),
+)
+def logarithm_with_a_higher_floor(): ...
+
+
+@mistake(
+    "skip_gram_loss",
+    hint="A small number inside the logarithm puts a ceiling on the surprise: no pair can cost "
+    "more than −log of it.",
+    replace=(
+        "(torch.logsumexp(scores, dim=1) - of_context)",
+        "-torch.log(softmax(scores).gather(1, context_ids[:, None]) + 1e-8)",
+    ),
+)
+def logarithm_with_a_high_floor(): ...
+
+
+@mistake(
+    "skip_gram_loss",
+    hint="You look at each pair alone, with a sigmoid. Here all words of the vocabulary compete: the "
+    "score of the context is divided by a sum over all of them.",
+    replace=(
+        "(torch.logsumexp(scores, dim=1) - of_context)",
+        "-torch.nn.functional.logsigmoid(of_context)",
+    ),
+)
+def a_sigmoid_for_each_pair(): ...
+
+
+@mistake(
+    "skip_gram_loss",
+    hint="Ids that a table does not have end in an error of torch's. The docstring asks for a "
+    "ValueError that names the id.",
+    replace=("if len(outside) > 0:", "if False:"),
+)
+def leaves_the_ids_of_pairs_to_torch(): ...
+
+
+@mistake(
+    "skip_gram_loss",
+    hint="As many center words as context words: compare the two lengths yourself. Torch has an "
+    "error of its own for them, or stretches a single word.",
+    replace=("if center_ids.shape != context_ids.shape:", "if False:"),
+)
+def leaves_the_lengths_of_pairs_to_torch(): ...
+
+
+@mistake(
+    "encode_bpe",
+    hint="You go through the list to its end and then begin again. After each join the lowest rank "
+    "decides anew: what was just joined may be the left half of an earlier pair.",
+)
+def passes_until_nothing_changes(word, merges):
+    tokens, before = list(word), None
+    while tokens != before:
+        before = tokens
+        for pair in merges:
+            tokens = _join(tokens, pair)
+    return tokens
+
+
+@mistake(
+    "embed",
+    hint="The ids are not looked at: above the table torch raises an IndexError of its own, and −1 is "
+    "its last row. The docstring asks for a ValueError.",
+    replace=("if len(outside) > 0:", "if False:"),
+)
+def leaves_the_ids_to_torch(): ...

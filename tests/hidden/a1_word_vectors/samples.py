@@ -61,7 +61,11 @@ def cosine_distance_of_scipy(u, v):
 
 @sample(
     "nearest",
-    deserves=("ranks_by_dot_product", "returns_fewer_when_too_many_are_asked"),
+    deserves=(
+        "ranks_by_dot_product",
+        "returns_fewer_when_too_many_are_asked",
+        "leaves_the_excluded_ids_unchecked",
+    ),
 )
 def sorts_the_products(table, query, k, exclude=()):
     s = torch.mv(table, query).tolist()
@@ -70,7 +74,12 @@ def sorts_the_products(table, query, k, exclude=()):
 
 
 @sample(
-    "nearest", deserves=("worst_words_first", "returns_fewer_when_too_many_are_asked")
+    "nearest",
+    deserves=(
+        "worst_words_first",
+        "returns_fewer_when_too_many_are_asked",
+        "leaves_the_excluded_ids_unchecked",
+    ),
 )
 def argsort_ascending(table, query, k, exclude=()):
     sims = cosine_similarity(table, query.expand_as(table))
@@ -92,7 +101,12 @@ def top_k_of_everything(table, query, k, exclude=()):
 
 
 @sample(
-    "analogy", deserves=("returns_a_word_asked_with", "negative_ids_count_from_the_end")
+    "analogy",
+    deserves=(
+        "returns_a_word_asked_with",
+        "negative_ids_count_from_the_end",
+        "leaves_the_three_ids_to_torch",
+    ),
 )
 def nearest_of_all_words(table, a, b, c):
     goal = table[c] + (table[b] - table[a])
@@ -142,7 +156,13 @@ def attention_habit(center, context_table):
 
 @sample(
     "skip_gram_loss",
-    deserves=("logarithm_of_a_rounded_probability", "trains_on_negative_ids"),
+    deserves=(
+        "logarithm_of_a_rounded_probability",
+        "trains_on_negative_ids",
+        "leaves_the_lengths_of_pairs_to_torch",
+        "leaves_the_ids_of_pairs_to_torch",
+        "loops_over_the_pairs",
+    ),
 )
 def log_of_the_softmax(center_ids, context_ids, center_table, context_table):
     c = center_table[center_ids]

@@ -85,6 +85,7 @@ def test_the_answer_is_a_python_int(student, reference):
         call_twice(student.analogy, table, 6, 0, 3), reference.analogy(table, 6, 0, 3)
     )
     assert_equal(student.analogy(table[:4], 0, 1, 3), 2)
+    assert_equal(student.analogy(table[:3], 0, 0, 2), 1)
 
 
 @points(0.5)

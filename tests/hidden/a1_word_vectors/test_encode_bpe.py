@@ -75,6 +75,9 @@ def test_it_starts_again_after_every_join(student):
     merges = [merges[4], merges[3], merges[2], merges[5]]  # b·c, b·x, abc·d, a·bc
     # b·c, then a·bc (rank 3), then abc·d (rank 2)
     assert_equal(student.encode_bpe("abcd", merges), ["abcd"])
+    # a·b makes ab·c possible, of a lower rank than c·d, which was there before
+    merges = [("ab", "c"), ("a", "b"), ("c", "d")]
+    assert_equal(student.encode_bpe("abcd", merges), ["abc", "d"])
 
 
 @points(0.5)

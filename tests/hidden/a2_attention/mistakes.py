@@ -605,8 +605,7 @@ def attend_without_checks(): ...
 
 @mistake(
     "seq2seq_decode",
-    hint="Your weights are the same at every step: you look once, before the loop. Look "
-    "in every step.",
+    hint="Your weights are the same at every step. Look in every step anew, with the state before it.",
     shows=part(1, same_along(1)),
     replace=("additive_scores(s, states", "additive_scores(s0, states"),
 )
@@ -665,12 +664,7 @@ def scores_with_the_new_state(): ...
     keeps=0.65,
     hint="Step t reads the word y_t, which it should predict. Change one word and see which step "
     "notices first.",
-    replace=(
-        'scores = additive_scores(s, states, params["w_state"], params["w_states"], params["v"])',
-        """
-        y = targets[:, t]
-        scores = additive_scores(s, states, params["w_state"], params["w_states"], params["v"])""",
-    ),
+    replace=("torch.tanh(y @", "torch.tanh(targets[:, t] @"),
 )
 def input_not_shifted(): ...
 
@@ -767,7 +761,7 @@ def leaves_the_bias_out(): ...
 @mistake(
     "seq2seq_decode",
     keeps=0.65,
-    hint="Your states leave (−1, 1): what does the step apply to the sum?",
+    hint="Rows of `hidden` leave (−1, 1). Each is what tanh makes of the sum of a step.",
     shows=part(0, outside(-1, 1)) & ~part(0, shifted_along(1, 1)),
     replace=("s = torch.tanh(", "s = ("),
 )
@@ -2475,3 +2469,267 @@ def context_of_one_sentence_loses_its_axis(): ...
     replace=("attention_weights(q, k) @ v", "(attention_weights(q, k) @ v).squeeze(0)"),
 )
 def attention_loses_a_batch_of_one(): ...
+
+
+@mistake(
+    "rnn_encode",
+    keeps=0.65,
+    hint="You keep h0 among the states: T words, and T + 1 states. Row t of `states` is the state "
+    "after reading word t.",
+    replace=("states = []", "states = [h0]"),
+)
+def keeps_the_start_among_the_states(): ...
+
+
+@mistake(
+    "rnn_encode",
+    keeps=0.65,
+    hint="Your states lie between 0 and 1: that is a sigmoid. This network has tanh.",
+    replace=("torch.tanh(", "torch.sigmoid("),
+)
+def rnn_with_a_sigmoid(): ...
+
+
+@mistake(
+    "rnn_encode",
+    keeps=0.65,
+    hint="`last` is the mean of your states. It is the state after the last word.",
+    replace=(
+        "return torch.stack(states, dim=1), h",
+        "return torch.stack(states, dim=1), torch.stack(states, dim=1).mean(dim=1)",
+    ),
+)
+def returns_the_mean_as_last(): ...
+
+
+@mistake(
+    "additive_scores",
+    keeps=0.65,
+    hint="That is a ReLU between the projections and v. The formula has tanh.",
+    replace=("torch.tanh(", "torch.relu("),
+)
+def additive_with_relu(): ...
+
+
+@mistake(
+    "additive_scores",
+    hint="`squeeze()` without an axis drops every axis of length 1: one sentence, one position. Name "
+    "the axis that should go.",
+    replace=(
+        "return torch.tanh(asked + offered) @ v",
+        "return (torch.tanh(asked + offered) @ v).squeeze()",
+    ),
+)
+def squeezes_every_axis_of_one(): ...
+
+
+@mistake(
+    "attend",
+    keeps=0.65,
+    hint="Weights and context are float32, whatever comes in. Compute half precision in float32, and "
+    "return the dtype of the inputs.",
+    shows=part(0, has_dtype("float32")) & part(1, has_dtype("float32")),
+    replace=[
+        ("softmax(scores, dim=-1)", "softmax(scores.float(), dim=-1)"),
+        ("(weights.unsqueeze(1) @ states)", "(weights.unsqueeze(1) @ states.float())"),
+    ],
+)
+def attends_in_float32_always(): ...
+
+
+@mistake(
+    "attend",
+    keeps=0.65,
+    hint="The context adds up the sentences of the batch. Each sentence adds up its own positions.",
+    replace=(
+        "(weights.unsqueeze(1) @ states).squeeze(1)",
+        "(weights.unsqueeze(-1) * states).sum(dim=0)",
+    ),
+)
+def sums_over_the_sentences(): ...
+
+
+@mistake(
+    "attend",
+    hint="Your softmax is computed in half precision: the exponentials have three digits, and 70000 "
+    "of them add up to more than float16 holds. Compute it in float32.",
+    replace=(
+        "softmax(scores, dim=-1)",
+        """
+        torch.exp(scores - scores.amax(dim=-1, keepdim=True))
+        weights = weights / weights.sum(dim=-1, keepdim=True)""",
+    ),
+)
+def softmax_in_half_precision(): ...
+
+
+@mistake(
+    "attend",
+    hint="One maximum is subtracted for all sentences: a sentence with scores far below it gets 0/0. "
+    "Each row has its own.",
+    replace=(
+        "weights = softmax(scores, dim=-1)",
+        """
+        wide = scores.float() if scores.dtype == torch.float16 else scores
+        weights = torch.exp(wide - wide.max())
+        weights = (weights / weights.sum(dim=-1, keepdim=True)).to(scores.dtype)""",
+    ),
+)
+def one_maximum_for_all_sentences(): ...
+
+
+@mistake(
+    "attend",
+    keeps=0.65,
+    hint="The axis of length 1 that the product of matrices needs is still there, in the weights and "
+    "in the context.",
+    shows=part(0, one_axis_more()) & part(1, one_axis_more()),
+    replace=[
+        (
+            "context = (weights.unsqueeze(1) @ states).squeeze(1)",
+            """
+        weights = weights.unsqueeze(1)
+        context = weights @ states""",
+        )
+    ],
+)
+def both_keep_an_axis(): ...
+
+
+@mistake(
+    "seq2seq_decode",
+    keeps=0.65,
+    hint="You step first and look afterwards, so that step t is made with the context of the step "
+    "before, and the first with none. Look with s_{t−1}, then make s_t with this context.",
+)
+def looks_after_the_step(states, s0, targets, params):
+    if params["w_y"].shape != (targets.shape[-1], s0.shape[-1]):
+        raise ValueError(
+            f"{list(params['w_y'].shape)}, {targets.shape[-1]}, {s0.shape[-1]}"
+        )
+    if not states.shape[0] == s0.shape[0] == targets.shape[0]:
+        raise ValueError(f"{states.shape[0]}, {s0.shape[0]}, {targets.shape[0]}")
+    s, y, c = s0, torch.zeros_like(targets[:, 0]), torch.zeros_like(states[:, 0])
+    hidden, weights = [], []
+    for t in range(targets.shape[1]):
+        s = torch.tanh(
+            y @ params["w_y"] + c @ params["w_c"] + s @ params["w_s"] + params["b"]
+        )
+        scores = additive_scores(
+            s, states, params["w_state"], params["w_states"], params["v"]
+        )
+        c, a = attend(scores, states)
+        y = targets[:, t]
+        hidden.append(s)
+        weights.append(a)
+    return torch.stack(hidden, dim=1), torch.stack(weights, dim=1)
+
+
+@mistake(
+    "attention_weights",
+    keeps=0.65,
+    hint="`.T` turns all axes round, those of the batch as well. Only the last two change places.",
+)
+def turns_all_axes_round(q, k):
+    d = q.shape[-1]
+    if k.shape[-1] != d:
+        raise ValueError(f"queries of width {d}, keys of width {k.shape[-1]}")
+    wide = torch.promote_types(q.dtype, torch.float32)
+    turned = k.to(wide).permute(*reversed(range(k.dim())))
+    return softmax(q.to(wide) @ turned / math.sqrt(d), dim=-1).to(q.dtype)
+
+
+@mistake(
+    "score_std",
+    hint="One query serves all pairs, so that the result is the length of this query. Draw "
+    "one per pair.",
+    replace=[
+        (
+            "q = torch.randn(num_samples, d, generator=generator)",
+            "q = torch.randn(d, generator=generator)",
+        ),
+        ("(q * k).sum(dim=-1)", "(k @ q)"),
+    ],
+)
+def one_query_drawn_alone(): ...
+
+
+@mistake(
+    "softmax_gradient_norm",
+    keeps=0.65,
+    hint="You measure the gradient of a single probability, one row of the Jacobian. It has N rows.",
+    replace=(
+        "jacobian.pow(2).sum().sqrt().item()",
+        "jacobian[0].pow(2).sum().sqrt().item()",
+    ),
+)
+def one_row_of_the_jacobian(): ...
+
+
+@mistake(
+    "softmax_gradient_norm",
+    keeps=0.65,
+    hint="`p @ p` (and `p @ p.T`) of a row is one number. p pᵀ is a matrix [N, N], the outer product.",
+    replace=("torch.outer(p, p)", "p @ p"),
+)
+def an_inner_product_for_the_outer(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="These are the terms of the table of complexities, without their factors. Count the products: "
+    "two matrices a token in a recurrence, two products in attention, and a multiply-add is 2.",
+    replace=[
+        ("n * 2 * 2 * d * d", "n * d * d"),
+        ("n * k * 2 * d * d", "n * k * d * d"),
+        ("2 * 2 * n * n * d", "n * n * d"),
+    ],
+)
+def terms_without_their_factors(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="A recurrence of one layer has read everything before: its state reaches back to the first "
+    "token, however few layers there are.",
+    replace=(
+        """
+        "receptive_field": n,
+        "longest_path": n,  # through every state
+        """,
+        """
+        "receptive_field": min(n, num_layers),
+        "longest_path": n,  # through every state
+        """,
+    ),
+)
+def a_recurrence_that_looks_one_token_back(): ...
+
+
+@mistake(
+    "query_effect",
+    keeps=0.65,
+    hint="You take the norm of all differences together. The largest single one is asked for.",
+)
+def norms_of_the_differences(score, state_a, state_b, states):
+    if state_a.shape != state_b.shape:
+        raise ValueError(f"{list(state_a.shape)} and {list(state_b.shape)}")
+    scores_a, scores_b = score(state_a, states), score(state_b, states)
+    weights_a, weights_b = attend(scores_a, states)[1], attend(scores_b, states)[1]
+    of_scores = (scores_a - scores_b).norm().item()
+    return of_scores, (weights_a - weights_b).norm().item()
+
+
+@mistake(
+    "query_effect",
+    keeps=0.65,
+    hint="You compare the two largest entries. Subtract entry by entry first: the largest difference is "
+    "asked for.",
+)
+def differences_of_the_largest(score, state_a, state_b, states):
+    if state_a.shape != state_b.shape:
+        raise ValueError(f"{list(state_a.shape)} and {list(state_b.shape)}")
+    scores_a, scores_b = score(state_a, states), score(state_b, states)
+    weights_a, weights_b = attend(scores_a, states)[1], attend(scores_b, states)[1]
+    of_scores = abs((scores_a.max() - scores_b.max()).item())
+    return of_scores, abs((weights_a.max() - weights_b.max()).item())

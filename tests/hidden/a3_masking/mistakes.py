@@ -2122,3 +2122,219 @@ def compares_with_the_whole_output(): ...
     replace=("(after[i] - before[i]).abs().max()", "(after[i] - before[i]).max()"),
 )
 def sees_rows_that_grow_only(): ...
+
+
+@mistake(
+    "simple_self_attention",
+    keeps=0.65,
+    hint="Your axes are counted from the front, so that only [B, N, d] works. Tokens and features are "
+    "the last two, whatever stands before them.",
+    replace=("wide.transpose(-1, -2)", "wide.transpose(1, 2)"),
+)
+def takes_three_axes_only(): ...
+
+
+@mistake(
+    "self_attention",
+    keeps=0.65,
+    hint="You multiply the scores by √d_k. The scale makes them smaller: divide.",
+    replace=(
+        "return scaled_dot_product_attention(q, k, v)",
+        "return scaled_dot_product_attention(q * w_q.shape[1], k, v)",
+    ),
+)
+def multiplies_by_the_root(): ...
+
+
+@mistake(
+    "self_attention",
+    keeps=0.65,
+    hint="You refuse a w_v of another width. Queries and keys meet in a dot product, values do not: d_v "
+    "may differ.",
+    replace=(
+        "if w_q.shape[1] != w_k.shape[1]:",
+        "if not w_q.shape[1] == w_k.shape[1] == w_v.shape[1]:",
+    ),
+)
+def refuses_values_of_another_width(): ...
+
+
+@mistake(
+    "causal_mask",
+    keeps=0.65,
+    hint="True above the diagonal: that is a mask of what is forbidden, and of a square. Here True = "
+    "may attend, and the last query belongs to the last key.",
+    replace=("return j <= i + n_k - n_q", "return j > i"),
+)
+def forbids_above_the_first_diagonal(): ...
+
+
+@mistake(
+    "causal_mask",
+    hint="A negative size ends in an error of torch's. The docstring asks for a ValueError that "
+    "names it.",
+    replace=(
+        "if n_q < 0 or n_k < 0:",
+        """
+        torch.ones(n_q, n_k)
+        if n_q < 0 or n_k < 0:""",
+    ),
+)
+def leaves_negative_sizes_to_torch(): ...
+
+
+@mistake(
+    "causal_mask",
+    hint="You refuse a size of 0. No keys, or no queries, is a mask without entries: only negative "
+    "sizes are wrong.",
+    replace=("if n_q < 0 or n_k < 0:", "if n_q <= 0 or n_k <= 0:"),
+)
+def refuses_sizes_of_zero(): ...
+
+
+@mistake(
+    "padding_mask",
+    hint="Your mask has an axis for heads, too. [B, 1, N] is asked for: functions that have heads put "
+    "that axis in themselves.",
+    keeps=0.65,
+    replace=("lengths[:, None, None]", "lengths[:, None, None, None]"),
+)
+def an_axis_for_the_heads_as_well(): ...
+
+
+@mistake(
+    "padding_mask",
+    keeps=0.65,
+    hint="You hide the padded queries, too, in a matrix [N, N] a sentence. Only keys are hidden: one "
+    "row, for every query.",
+    replace=(
+        "return j < lengths[:, None, None]",
+        "return (j < lengths[:, None, None]) & (j[:, None] < lengths[:, None, None])",
+    ),
+)
+def hides_padded_queries_too(): ...
+
+
+@mistake(
+    "masked_softmax",
+    hint="A forbidden score of +inf or NaN reaches your arithmetic: what is added to it, or multiplied "
+    "with it, leaves NaN. Put something in its place first, with masked_fill or torch.where.",
+    replace=[
+        (
+            "visible = widen(scores).masked_fill(~mask, -math.inf)",
+            """
+        bias = torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
+        visible = (widen(scores) + bias).masked_fill(empty, 0.0)""",
+        ),
+        ("(e / total)", "(e / total).masked_fill(~mask, 0.0)"),
+    ],
+)
+def adds_minus_infinity(): ...
+
+
+@mistake(
+    "masked_softmax",
+    keeps=0.65,
+    hint="0 · −inf is NaN: a mask that is multiplied by −inf spoils the allowed keys. Choose with "
+    "masked_fill or torch.where.",
+    replace=(
+        "visible = widen(scores).masked_fill(~mask, -math.inf)",
+        "visible = widen(scores) + (~mask) * -math.inf",
+    ),
+)
+def multiplies_the_mask_by_minus_infinity(): ...
+
+
+@mistake(
+    "masked_softmax",
+    hint="Forbidden keys get −1e9 for the softmax, and 0 after it. Where all allowed scores are lower "
+    "than that, it is the forbidden ones that take the shares. Use −inf.",
+    replace=[
+        (
+            "visible = widen(scores).masked_fill(~mask, -math.inf)",
+            "visible = widen(scores).masked_fill(~mask, -1e9)",
+        ),
+        ("(e / total)", "(e / total * mask)"),
+    ],
+)
+def erases_what_a_billion_let_through(): ...
+
+
+@mistake(
+    "masked_softmax",
+    hint="−1e9 is added to forbidden scores. Where the allowed ones are lower than that, the forbidden "
+    "take the shares, and of an infinite score an infinite one remains. Put −inf in their place.",
+    replace=[
+        (
+            "visible = widen(scores).masked_fill(~mask, -math.inf)",
+            "visible = widen(scores) + torch.where(mask, 0.0, -1e9)",
+        ),
+        ("(e / total)", "torch.where(mask, e / total, 0.0)"),
+    ],
+)
+def adds_minus_a_billion(): ...
+
+
+@mistake(
+    "masked_softmax",
+    hint="The maximum is taken over all keys, and the mask is multiplied afterwards: a huge forbidden "
+    "score leaves nothing but zeros of the allowed ones. Hide the scores before the maximum.",
+    replace=[
+        (
+            "visible = widen(scores).masked_fill(~mask, -math.inf)",
+            "visible = widen(scores)",
+        ),
+        ("e = torch.exp(visible - peak)", "e = torch.exp(visible - peak) * mask"),
+        (
+            "total = e.sum(dim=-1, keepdim=True).masked_fill(empty, 1.0)",
+            "total = e.sum(dim=-1, keepdim=True).clamp(min=1e-9)",
+        ),
+    ],
+)
+def hides_after_the_maximum(): ...
+
+
+@mistake(
+    "masked_attention",
+    keeps=0.65,
+    hint="Your softmax has seen the hidden keys; then weights are set to 0 and divided by what is left. "
+    "A query without a key gets 0/0. Hide the scores before the softmax.",
+    replace=(
+        "weights = masked_softmax(scores, mask)",
+        """
+        mask.expand(scores.shape)
+        weights = softmax(scores) * mask
+        weights = weights / weights.sum(dim=-1, keepdim=True)""",
+    ),
+)
+def renormalizes_the_weights_afterwards(): ...
+
+
+@mistake(
+    "masked_attention",
+    hint="Queries and keys are compared, keys and values are not: as many values as keys, and a "
+    "ValueError where they differ.",
+    replace=("if k.shape[-2] != v.shape[-2]:", "if False:"),
+)
+def leaves_keys_and_values_unchecked(): ...
+
+
+@mistake(
+    "sinusoidal_positions",
+    hint="With an odd D your table is one column short: the last sine has no cosine beside it, and "
+    "stays.",
+    replace=("return positions", "return positions[:, : d // 2 * 2]"),
+)
+def odd_width_loses_a_column(): ...
+
+
+@mistake(
+    "is_permutation_equivariant",
+    keeps=0.65,
+    hint="One equal number is enough for your answer (`any`). All of them have to agree.",
+    replace=(
+        "(shuffled_first - shuffled_last).abs().max() <= 1e-6 * size",
+        "((shuffled_first - shuffled_last).abs() <= 1e-6 * size).any()",
+    ),
+)
+def one_equal_number_is_enough(): ...

@@ -83,14 +83,17 @@ def pytorch_transformer_mask(n_q, n_k=None):
     return torch.full((n_q, n_k), True).triu(diagonal=n_k - n_q + 1)
 
 
-@sample("causal_mask", deserves="true_means_drop")
+@sample("causal_mask", deserves=("true_means_drop", "leaves_negative_sizes_to_torch"))
 def inverted_and_unchecked(n_q, n_k=None):
     cols = n_q if n_k is None else n_k
     rows = torch.arange(n_q)[:, None]
     return torch.arange(cols)[None, :] > rows + (cols - n_q)
 
 
-@sample("causal_mask", deserves="aligned_to_the_top_left")
+@sample(
+    "causal_mask",
+    deserves=("aligned_to_the_top_left", "leaves_negative_sizes_to_torch"),
+)
 def loops_over_both_sizes(n_q, n_k=None):
     n_k = n_k if n_k is not None else n_q
     m = torch.zeros(n_q, n_k, dtype=torch.bool)
@@ -188,7 +191,12 @@ def annotated_transformer(scores, mask):
 
 
 @sample(
-    "masked_softmax", deserves=("mask_after_the_softmax", "leaves_the_mask_unchecked")
+    "masked_softmax",
+    deserves=(
+        "mask_after_the_softmax",
+        "leaves_the_mask_unchecked",
+        "adds_minus_infinity",
+    ),
 )
 def multiplies_the_probabilities(scores, mask):
     probs = F.softmax(scores, -1)

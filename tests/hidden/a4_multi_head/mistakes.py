@@ -2047,3 +2047,99 @@ def accepts_a_negative_width(): ...
     ),
 )
 def cuts_the_rest_off(): ...
+
+
+@mistake(
+    "fused_qkv",
+    keeps=0.65,
+    hint="The three parts are right, and each is cut into heads by a reshape alone, so that a head gets "
+    "whole tokens. Cut the columns, then move the axis: split_heads does both.",
+    replace=(
+        "return split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)",
+        "return tuple(t.reshape(x.shape[0], num_heads, x.shape[1], -1) for t in (q, k, v))",
+    ),
+)
+def cuts_heads_by_reshaping_alone(): ...
+
+
+@mistake(
+    "multi_head_attention",
+    hint="A mask of four axes gets another one, as those of three do. It has its axis for heads "
+    "already: use it as it is.",
+    replace=("mask.dim() == 3", "mask.dim() > 2"),
+)
+def lifts_masks_of_four_axes_too(): ...
+
+
+@mistake(
+    "multi_head_sum",
+    hint="A mask of four axes gets another one, as those of three do. It has its axis for heads "
+    "already: use it as it is.",
+    replace=("mask.dim() == 3", "mask.dim() > 2"),
+)
+def sums_with_masks_of_five_axes(): ...
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="A mask of four axes gets another one, as those of three do. It has its axis for heads "
+    "already: use it as it is.",
+    replace=("mask.dim() == 3", "mask.dim() > 2"),
+)
+def groups_with_masks_of_five_axes(): ...
+
+
+@mistake(
+    "multi_head_sum",
+    keeps=0.65,
+    hint="The matrices of the heads lie side by side in your w_o. They belong on top of each other: "
+    "rows h*d … (h+1)*d - 1 are head h's.",
+    replace=(
+        "return (y @ w_heads).sum(dim=1)",
+        "return multi_head_attention(x, w_q, w_k, w_v, torch.cat(list(w_heads), dim=1), num_heads, mask)",
+    ),
+)
+def lays_the_matrices_side_by_side(): ...
+
+
+@mistake(
+    "grouped_query_attention",
+    keeps=0.65,
+    hint="You divide the number of a query head by H_kv. Neighbours share a key head, H / H_kv of them: "
+    "divide by the size of a group.",
+    replace=[
+        (
+            "k = k.repeat_interleave(group, dim=1)",
+            """
+        shared = torch.arange(num_heads) // num_kv_heads % num_kv_heads
+        k = k[:, shared]""",
+        ),
+        ("v = v.repeat_interleave(group, dim=1)", "v = v[:, shared]"),
+    ],
+)
+def divides_by_the_number_of_key_heads(): ...
+
+
+@mistake(
+    "attention_flops",
+    keeps=0.65,
+    hint="The batch is missing from scores and values: each sentence has products of its own.",
+    replace=[
+        ("b * num_heads * 2 * n * d_head * n", "num_heads * 2 * n * d_head * n"),
+        ("b * num_heads * 2 * n * n * d_head", "num_heads * 2 * n * n * d_head"),
+    ],
+)
+def forgets_the_batch_in_the_square(): ...
+
+
+@mistake(
+    "attention_matrix_bytes",
+    keeps=0.65,
+    hint="You divide into megabytes, gigabytes or terabytes, and a float comes out. Bytes are asked for, "
+    "an int.",
+    replace=(
+        "return num_heads * n * n * bytes_per_element",
+        "return num_heads * n * n * bytes_per_element / 1e12",
+    ),
+)
+def answers_in_terabytes(): ...

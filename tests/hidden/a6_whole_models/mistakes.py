@@ -309,7 +309,8 @@ def looks_positions_up_by_token(): ...
 
 @mistake(
     "decoder_lm",
-    hint="Positions are missing: the model cannot tell in which order the words came.",
+    hint="The table of positions is not read: whatever stands in it, your logits stay the same. (Sines "
+    "and cosines belong to the other model of this notebook.)",
     shows=ignores("params.positions"),
     replace=(' + params["positions"][:n]', ""),
 )
@@ -1329,7 +1330,8 @@ def returns_sorted_probabilities(): ...
 
 @mistake(
     "filtered_probabilities",
-    hint="Top-p comes first and top-k second. Here it is temperature, top-k, top-p.",
+    hint="Top-p adds up probabilities from before top-k. Here it is temperature, top-k, top-p: what "
+    "top-k leaves is renormalized first.",
     replace=[
         (
             """
@@ -3280,3 +3282,115 @@ def makes_a_new_head_only_where_it_learns(): ...
     ),
 )
 def tries_the_ends_of_the_range(): ...
+
+
+@mistake(
+    "train_step",
+    hint="You ask the caller's own tensors for gradients, and they go on asking afterwards. Make leaves "
+    "of your own: detached copies.",
+    replace=("tensor.detach().clone().requires_grad_()", "tensor.requires_grad_()"),
+)
+def asks_the_callers_tensors_for_gradients(): ...
+
+
+@mistake(
+    "filtered_probabilities",
+    hint="The token with which the sum crosses p is dropped. It belongs to the set: without it the sum "
+    "does not reach p.",
+    keeps=0.65,
+    replace=("before >= top_p", "(before > 0) & (before + p > top_p + 1e-12)"),
+)
+def stays_below_p_with_one_token_at_least(): ...
+
+
+@mistake(
+    "filtered_probabilities",
+    hint="Where the sum is p exactly, your set has one token more. The smallest set that reaches p ends "
+    "there: compare what stands before a token with >=.",
+    replace=("before >= top_p", "before > top_p"),
+)
+def goes_on_where_p_is_reached_exactly(): ...
+
+
+@mistake(
+    "filtered_probabilities",
+    keeps=0.65,
+    hint="You keep tokens that are likely beside the likeliest one (min-p). Top-p keeps the smallest set "
+    "whose sum reaches p.",
+    replace=("before >= top_p", "p < top_p * p.amax(dim=-1, keepdim=True)"),
+)
+def compares_with_the_likeliest(): ...
+
+
+@mistake(
+    "count_parameters",
+    hint="You give the unembedding a bias. Embedding and unembedding have none, whatever config.biases "
+    "says.",
+    replace=(
+        "0 if c.tied else d * c.vocab_size",
+        "0 if c.tied else (d + (1 if c.biases else 0)) * c.vocab_size",
+    ),
+)
+def gives_the_unembedding_a_bias(): ...
+
+
+@mistake(
+    "count_parameters",
+    hint="A bias has one number for each output. The second matrix of the MLP leads back to D.",
+    replace=("(f + d if c.biases", "(2 * f if c.biases"),
+)
+def takes_two_wide_biases_in_the_mlp(): ...
+
+
+@mistake(
+    "count_parameters",
+    hint="A bias has one number for each output. That of the output projection leads back to D, not "
+    "to H·d.",
+    replace=("(3 * inner + d if c.biases", "(4 * inner if c.biases"),
+)
+def takes_four_equal_biases_in_attention(): ...
+
+
+@mistake(
+    "decoder_lm",
+    keeps=0.65,
+    hint="The table of positions is not read: whatever stands in it, your logits stay the same. (Sines "
+    "and cosines belong to the other model of this notebook.)",
+    shows=ignores("params.positions"),
+    replace=(
+        'params["positions"][:n]',
+        'sinusoidal_positions(n, params["embed"].shape[1]).to(params["embed"].dtype)',
+    ),
+)
+def takes_sinusoidal_positions(): ...
+
+
+@mistake(
+    "shift_right",
+    keeps=0.65,
+    hint="You roll along the batch: each sentence gets its neighbour's words. Time is the second axis.",
+    replace=(
+        "return torch.cat([start, targets[:, :-1]], dim=1)",
+        "return torch.cat([start, targets.roll(1, dims=0)[:, 1:]], dim=1)",
+    ),
+)
+def rolls_the_sentences(): ...
+
+
+@mistake(
+    "patchify",
+    hint="A patch of 0 pixels is not looked at: a remainder by 0 is an error of Python's own. The "
+    "docstring asks for a ValueError.",
+    replace=("patch < 1 or height % patch", "height % patch"),
+)
+def divides_by_a_patch_of_nothing(): ...
+
+
+@mistake(
+    "fine_tune",
+    keeps=0.65,
+    hint="torch.zeros(…) without a dtype makes a float32 head, whatever the model is. The new head has "
+    "the dtype of the old one.",
+    replace=('zeros = params["w_head"].new_zeros', "zeros = torch.zeros"),
+)
+def head_in_the_default_dtype(): ...

@@ -16,6 +16,13 @@ from .models import cast, shaken, small_config, with_heads, with_large_scores
 
 pytestmark = [uses("decoder_lm", "lm_loss")]
 
+ASKING = """
+def asking(params, ids, settings, lr):
+    train_step(params, ids, settings, lr)
+    return [tensor.requires_grad for tensor in list_tensors(params)]
+"""
+"""Takes a step in the worker, and says which tensors of the caller's ask for gradients then."""
+
 
 def _model(reference, layers=0, tied=True):
     """Without blocks, where the claim is about the step and not about what learns."""
@@ -143,7 +150,7 @@ def test_twice_the_step_size_goes_twice_as_far(student, reference):
 @points(1)
 def test_the_old_parameters_stay_as_they_were(student, reference):
     """Your step is taken twice from the same parameters: same loss, and nothing of what came in is
-    changed.
+    changed. Plain tensors stay plain: afterwards none of them asks for gradients.
     """
     params, settings = _model(reference)
     ids = randint(0, 7, (2, 4))
@@ -152,6 +159,10 @@ def test_the_old_parameters_stay_as_they_were(student, reference):
     second, _ = _step(student, params, ids, settings, 0.5)
     assert first == second, "The second step from the same parameters has another loss."
     _assert_moved(stepped, params)
+    asking = student.define(ASKING, "asking", sees_notebook=True)
+    assert not any(asking(params, ids, settings, 0.5)), (
+        "After your step the caller's own tensors ask for gradients."
+    )
 
 
 @points(0.5)
