@@ -12,15 +12,17 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from served_course import NOTEBOOK, Served
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from autograder.course import Course
 from autograder.grading.regrade import Comparison, Move
 from autograder.platforms.lti import LtiServices
-from autograder.server import lti_desk
+from autograder.server import lti_desk, student_pages, web_app
 from autograder.server.attempts import AttemptStore
 from autograder.server.database import open_database
 from autograder.server.hub_pages import Hub, _ask_for_user
 from autograder.server.lti_desk import LtiDesk, _key_client, _make_key
+from autograder.server.people import Role, Visitor
 from autograder.server.questions_asked import RequestStore
 from autograder.server.regrade_pages import _describe
 from autograder.server.serve_command import KEEP_ALIVE_SECONDS
@@ -116,3 +118,39 @@ def test_other_servers_have_twenty_seconds_to_answer(
         assert isinstance(services, LtiServices)
     assert opened == [{"timeout": 20.0}] * 2
     assert _key_client("https://lms/keys").timeout == 20.0
+
+
+def test_a_refused_page_says_when_to_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(web_app, "page", lambda *_, status, **values: Response())
+    request: Any = SimpleNamespace(url=SimpleNamespace(path="/class/m1"))
+    refused = HTTPException(429, "too often", {"retry-after": "5"})
+    answer = web_app.explain_http_error(request, refused)
+    assert answer.headers["retry-after"] == "5"
+    answer = web_app.explain_http_error(request, HTTPException(404, "nothing"))
+    assert "retry-after" not in answer.headers
+
+
+@pytest.mark.parametrize(("role", "shown"), [("instructor", "all"), ("student", "few")])
+def test_an_instructor_sees_all_of_an_attempt(
+    monkeypatch: pytest.MonkeyPatch, role: Role, shown: str
+) -> None:
+    office = SimpleNamespace(
+        attempts=SimpleNamespace(result=lambda number: f"result {number}"),
+        requests=SimpleNamespace(of_attempt=lambda number: []),
+        rules=lambda: SimpleNamespace(shown=lambda attempt: "few"),
+    )
+    attempt = SimpleNamespace(id=7, is_open=False, score=2.5)
+    played = {
+        "visitor_of": lambda request: Visitor("prof", role),
+        "attempt_of": lambda request, visitor: attempt,
+        "office_of": lambda request: office,
+        "page": lambda request, template, **values: (template, values),
+    }
+    for name, function in played.items():
+        monkeypatch.setattr(student_pages, name, function)
+    request: Any = "request"
+    answer: Any = student_pages.attempt_page(request)
+    values = {"attempt": attempt, "result": "result 7", "shown": shown, "requests": []}
+    assert answer == ("attempt.html", values)

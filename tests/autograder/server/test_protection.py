@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -173,3 +174,36 @@ def test_the_limits_of_a_server(
         429,
         {"retry-after": str(seconds)},
     )
+
+
+def test_a_form_that_is_cut_off_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that are too large end where the bound is; nothing is waited for behind it."""
+    ends: list[float | None] = []
+    came: list[Message] = []
+
+    def timeout_at(end: float | None) -> contextlib.AbstractAsyncContextManager[None]:
+        ends.append(end)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(asyncio, "timeout_at", timeout_at)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"x" * 15, "more_body": True}
+
+    async def send(message: Message) -> None: ...
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        came.append(await receive())
+        came.append(await receive())
+
+    kind = b"multipart/form-data; boundary=b"
+    scope = {"type": "http", "path": "/", "headers": [(b"content-type", kind)]}
+    bodies = LimitBodies(app, lambda path: BodyBound(10, weights=True))
+    asyncio.run(bodies(scope, receive, send))
+    end = b"\r\n--b--\r\n"
+    assert came == [
+        {"type": "http.request", "body": b"x" * 10 + end, "more_body": False},
+        {"type": "http.request", "body": end, "more_body": False},
+    ]
+    assert ends[0] is not None
+    assert ends[1:] == [None]
