@@ -2979,3 +2979,66 @@ def pre_shifts_swapped(): ...
     ],
 )
 def takes_all_experts_at_the_border(): ...
+
+
+@mistake(
+    "layer_norm",
+    keeps=0.65,
+    hint="Your statistics are taken along axis 1: of [B, N, D] that is the tokens. Each token is "
+    "normalized over its own features, the last axis.",
+    replace=[
+        ("wide.mean(dim=-1, keepdim=True)", "wide.mean(dim=1, keepdim=True)"),
+        (
+            "centred.pow(2).mean(dim=-1, keepdim=True)",
+            "centred.pow(2).mean(dim=1, keepdim=True)",
+        ),
+    ],
+)
+def normalizes_along_axis_one(): ...
+
+
+@mistake(
+    "layer_norm",
+    keeps=0.65,
+    hint="The root is taken of a mean of absolute values. The variance is the mean of the squares.",
+    replace=("centred.pow(2).mean(", "centred.abs().mean("),
+)
+def root_of_the_absolute_values(): ...
+
+
+@mistake(
+    "rms_norm",
+    hint="eps is a lower bound of yours for the root. It is added to the mean of the squares, so that "
+    "it counts for every token.",
+    replace=(
+        "torch.sqrt(mean_square + eps)",
+        "torch.sqrt(mean_square).clamp(min=eps)",
+    ),
+)
+def rms_with_a_lower_bound(): ...
+
+
+@mistake(
+    "swiglu_hidden",
+    keeps=0.65,
+    hint="8 // 3 is 2: the division of whole numbers comes too early. Multiply by D first, and round "
+    "up at the end.",
+    replace=(
+        "return -(-8 * d_model // unit) * multiple_of",
+        "return -(-(8 // 3) * d_model // multiple_of) * multiple_of",
+    ),
+)
+def divides_eight_by_three_first(): ...
+
+
+@mistake(
+    "pre_norm_block",
+    keeps=0.65,
+    hint="Your MLP reads the normalized tokens of the first half once more. Its norm takes the stream "
+    "after the attention.",
+    replace=(
+        'normed = layer_norm(y, p["ln2_gamma"], p["ln2_beta"])',
+        'normed = layer_norm(normed, p["ln2_gamma"], p["ln2_beta"])',
+    ),
+)
+def pre_mlp_reads_the_first_norm(): ...
