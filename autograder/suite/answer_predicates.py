@@ -314,6 +314,19 @@ def not_finite() -> Predicate:
     return make_predicate("is not finite", holds)
 
 
+def finite_for_infinite() -> Predicate:
+    """Finite numbers where infinite ones are right: a stand-in for minus infinity."""
+
+    def holds(sight: Sight) -> bool:
+        answer, right = floats_of_one_shape(sight)
+        infinite = np.isinf(right)
+        if not infinite.any():
+            raise Unseen("no infinite number is right")
+        return bool(np.isfinite(answer[infinite]).any())
+
+    return make_predicate("has finite numbers where infinite ones are right", holds)
+
+
 def has_dtype(dtype: str) -> Predicate:
     """This dtype, where another is right."""
 

@@ -75,6 +75,8 @@ def see(shows: str, answer: Any, right: Any, **arguments: Any) -> bool | None:
         ("outside(-1, 1)", [0.5, 1.5], [0.5, 2.0], None),
         ("not_finite()", [1.0, float("nan")], [1.0, 2.0], True),
         ("not_finite()", [1.0, 3.0], [1.0, 2.0], False),
+        ("finite_for_infinite()", [1.0, -1e30], [1.0, float("-inf")], True),
+        ("finite_for_infinite()", [3.0, float("-inf")], [1.0, float("-inf")], False),
         ("one_hot(-1)", [[1.0, 0.0], [0.0, 1.0]], ROWS, True),
         ("one_hot(-1)", ROWS, HALF, False),
         ("equal_shares(-1)", [[0.5, 0.5], [0.5, 0.5]], ROWS, True),

@@ -675,6 +675,18 @@ def takes_any_smoothing(): ...
 def returns_a_new_zero(): ...
 
 
+@mistake(
+    "smoothed_loss",
+    hint="s is the share of all V tokens, the mean over V: you divide their sum by V - 1.",
+    replace=(
+        "+ smoothing * of_all)",
+        "+ smoothing * of_all * logits.shape[-1] / (logits.shape[-1] - 1))",
+    ),
+    keeps=0.65,
+)
+def shares_among_one_token_too_few(): ...
+
+
 # ── accumulated_gradients
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1046,6 +1058,45 @@ def takes_any_budget(): ...
 def makes_its_dice_for_dropout_once(): ...
 
 
+@mistake(
+    "training_curve",
+    hint="Dropout is at work while the loss is measured. A measurement uses the whole model.",
+    replace=[
+        (
+            "return decoder(ids, weights, setup)  # nothing is dropped",
+            "return decoder(ids, weights, setup, drop)",
+        ),
+        (
+            "curve, state = [(0, measured(params))], None",
+            """
+drop = None
+curve, state = [(0, measured(params))], None
+""",
+        ),
+    ],
+    keeps=0.7,
+)
+def measures_with_the_dropout_of_the_step(): ...
+
+
+@mistake(
+    "training_curve",
+    hint="The last point stands in the curve twice where `every` divides the number of steps.",
+    replace=[
+        (
+            "if (step + 1) % every == 0 or step + 1 == steps:",
+            "if (step + 1) % every == 0:",
+        ),
+        (
+            "return params, curve",
+            "return params, [*curve, (steps * cost, measured(params))]",
+        ),
+    ],
+    keeps=0.65,
+)
+def has_the_last_point_twice(): ...
+
+
 # ── compare
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1180,6 +1231,15 @@ def takes_any_budget_for_the_table(): ...
     ],
 )
 def finds_out_while_running(): ...
+
+
+@mistake(
+    "compare",
+    hint="Each variant runs until its own budget is used: the steps are budget // its own cost, and not one more.",
+    replace=("budget // cost))", "-(-budget // cost)))"),
+    keeps=0.65,
+)
+def rounds_the_steps_up(): ...
 
 
 # ── paired_verdict
@@ -1330,6 +1390,14 @@ def takes_what_are_no_pairs(): ...
     replace=("abs(mean) > factor * error", "abs(mean) >= factor * error"),
 )
 def wins_at_the_border(): ...
+
+
+@mistake(
+    "paired_verdict",
+    hint="The mean has to be larger than factor times its error. Yours has to be larger than the error over the factor.",
+    replace=("abs(mean) > factor * error", "abs(mean) > error / factor"),
+)
+def divides_by_the_factor(): ...
 
 
 # ── power_law_forecast
@@ -1792,6 +1860,15 @@ def takes_adapters_of_another_model(): ...
 def detaches_the_matrix(): ...
 
 
+@mistake(
+    "merge_lora",
+    hint="The scale is alpha / rank, once. Yours is alpha * rank.",
+    replace=("alpha / rank", "alpha * rank"),
+    keeps=0.65,
+)
+def multiplies_by_the_rank(): ...
+
+
 # ── tuning_costs
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1916,6 +1993,15 @@ def counts_a_shared_tensor_once(): ...
 def takes_any_method(): ...
 
 
+@mistake(
+    "tuning_costs",
+    hint="An adapter has a [n, r] and b [r, m]: r (n + m) numbers, not those of one of the two.",
+    replace=("rank * sum(sum(p[name].shape)", "rank * sum(p[name].shape[0]"),
+    keeps=0.65,
+)
+def counts_one_half_of_the_adapter(): ...
+
+
 # ── distinct_ngrams
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -2032,6 +2118,30 @@ def takes_runs_that_do_not_fit(): ...
     keeps=0.5,
 )
 def counts_runs_that_occur_once(): ...
+
+
+@mistake(
+    "distinct_ngrams",
+    hint="Runs overlap: N tokens have N - n + 1 of them, not N // n.",
+    replace=(
+        "shares = [len(set(map(tuple, row))) / len(row) for row in runs]",
+        "shares = [len(set(map(tuple, row))) / (length // n) for row in runs]",
+    ),
+    keeps=0.65,
+)
+def divides_by_pieces(): ...
+
+
+@mistake(
+    "distinct_ngrams",
+    hint="A row of N tokens has N - n + 1 runs. You divide by N - n.",
+    replace=(
+        "shares = [len(set(map(tuple, row))) / len(row) for row in runs]",
+        "shares = [len(set(map(tuple, row))) / max(1, length - n) for row in runs]",
+    ),
+    keeps=0.65,
+)
+def divides_by_one_run_too_few(): ...
 
 
 # ── accuracy_by_length
@@ -2153,6 +2263,14 @@ def takes_any_length(): ...
     keeps=0.5,
 )
 def goes_in_the_order_of_appearance(): ...
+
+
+@mistake(
+    "accuracy_by_length",
+    hint="A share of 0 is a share: a length whose words are all wrong stands in the table as well.",
+    replace=("return table", "return [entry for entry in table if entry[1] > 0]"),
+)
+def leaves_lengths_without_a_right_word_out(): ...
 
 
 # ── six_n_counterexample

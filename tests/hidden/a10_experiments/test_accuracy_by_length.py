@@ -28,9 +28,15 @@ def _table(student, *arguments):
 
 @points(1)
 def test_there_is_a_row_for_each_length(student):
-    """2, 3 and 4, shortest first; a length of 3 alone."""
+    """2, 3 and 4, shortest first, also where no word is right; a length of 3 alone."""
     table = _table(student, PREDICTED, TARGETS, LENGTHS)
     assert_equal([length for length, _ in table], [2, 3, 4], what="the lengths")
+    table = _table(student, PREDICTED + 10, TARGETS, LENGTHS)
+    assert_equal(
+        [length for length, _ in table],
+        [2, 3, 4],
+        what="the lengths without a right word",
+    )
     table = _table(student, PREDICTED[3:], TARGETS[3:], LENGTHS[3:])
     assert_equal([length for length, _ in table], [3], what="the lengths")
     assert isinstance(table[0][0], int), "a length should be a whole number."

@@ -633,6 +633,14 @@ def rounds_the_capacity_to_blocks(): ...
 def counts_keys_without_values(): ...
 
 
+@mistake(
+    "reserved_bytes",
+    hint="A contiguous cache has room for the capacity, for each text.",
+    replace=("len(lengths) * capacity * token", "capacity * token"),
+)
+def reserves_for_one_text(): ...
+
+
 # ── paged_attention
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -823,6 +831,24 @@ def maximum_starts_at_minus_ten_thousand(): ...
     replace=(".reshape(q.shape).to(q.dtype)", ".reshape(q.shape)"),
 )
 def comes_out_as_float32(): ...
+
+
+@mistake(
+    "paged_attention",
+    hint="The running maximum starts at 0, as if there were a score of 0: where all scores are far below, every "
+    "exponential is 0. The maximum of nothing is minus infinity.",
+    replace=('float("-inf"), dtype=wide)', "0.0, dtype=wide)"),
+)
+def maximum_starts_at_zero(): ...
+
+
+@mistake(
+    "paged_attention",
+    hint="The scores are divided by √d; yours are divided by d.",
+    replace=("/ math.sqrt(d)", "/ d"),
+    keeps=0.65,
+)
+def scaled_by_d(): ...
 
 
 # ── batched_step
@@ -1521,6 +1547,24 @@ def takes_any_sizes(): ...
 def finished_texts_keep_their_places(): ...
 
 
+@mistake(
+    "beam_search",
+    hint="The search ends when num_beams texts are finished, and a better one may still be going on: it ends when no "
+    "beam is left, or after max_new tokens.",
+    replace=("if not beams:", "if not beams or len(finished) >= num_beams:"),
+)
+def stops_with_enough_finished_texts(): ...
+
+
+@mistake(
+    "beam_search",
+    hint="The search ends with the first text that is finished, and a better one may still be going on.",
+    replace=("if not beams:", "if not beams or finished:"),
+    keeps=0.65,
+)
+def stops_with_the_first_finished_text(): ...
+
+
 # ── sink_mass
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1605,6 +1649,19 @@ def keeps_the_batch(): ...
     keeps=0.5,
 )
 def takes_the_largest_share(): ...
+
+
+@mistake(
+    "sink_mass",
+    hint="The mean is over sentences and queries, and the heads stay: you divide by the number of all queries, "
+    "also those that are left out.",
+    replace=(
+        "weights[:, :, num_first:, :num_first].sum(dim=-1).mean(dim=(0, 2))",
+        "weights[:, :, num_first:, :num_first].sum(dim=(0, 2, 3)) / (len(weights) * n)",
+    ),
+    keeps=0.65,
+)
+def divides_by_all_queries(): ...
 
 
 # ── sink_attention
@@ -1831,6 +1888,59 @@ def takes_elements_of_no_bytes(): ...
     keeps=0.6,
 )
 def counts_the_table_of_embeddings(): ...
+
+
+@mistake(
+    "decode_costs",
+    hint="Every layer has a cache of its own: cache_bytes are those of all layers.",
+    replace=(
+        "cache_bytes = batch * n * kv_bytes_a_token(config, bytes_per_element)",
+        "cache_bytes = batch * n * 2 * narrow * bytes_per_element",
+    ),
+    shows=part("cache_bytes", ignores("config.num_layers")),
+    keeps=0.65,
+)
+def cache_of_one_layer(): ...
+
+
+@mistake(
+    "decode_costs",
+    hint="The unembedding is there once, behind the last layer, and not in every layer.",
+    replace=[
+        (
+            "(wide + narrow + config.d_ff)",
+            "(wide + narrow + config.d_ff) + config.d_model * config.vocab_size",
+        ),
+        (
+            "weights = config.num_layers * layer + config.d_model * config.vocab_size",
+            "weights = config.num_layers * layer",
+        ),
+    ],
+    keeps=0.6,
+)
+def unembeds_in_every_layer(): ...
+
+
+@mistake(
+    "decode_costs",
+    hint="Keys and values are both kept: 2 numbers for each feature of a key head. Yours counts one.",
+    replace=(
+        "batch * n * kv_bytes_a_token(config, bytes_per_element)",
+        "batch * n * kv_bytes_a_token(config, bytes_per_element) // 2",
+    ),
+    keeps=0.65,
+)
+def caches_keys_alone(): ...
+
+
+@mistake(
+    "decode_costs",
+    hint="Each step reads the new token through the weights: the operations of the weights are those of batch "
+    "tokens, not of batch * n.",
+    replace=("flops = batch * (2 * weights +", "flops = batch * (2 * n * weights +"),
+    keeps=0.65,
+)
+def runs_all_tokens_through_the_weights(): ...
 
 
 # ── idle_and_decisive

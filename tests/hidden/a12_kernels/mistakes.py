@@ -324,6 +324,15 @@ def count_is_a_tensor(): ...
 def depth_is_not_checked(): ...
 
 
+@mistake(
+    "tiles_asked_for",
+    hint="A row of a is asked for once, whoever needs it: you count the tiles of c that are computed.",
+    replace=("(rows + columns) * depth", "int(running.sum()) * depth"),
+    keeps=0.65,
+)
+def counts_the_tiles_of_the_result(): ...
+
+
 # --- causal_attention
 
 
@@ -607,6 +616,18 @@ def visits_one_tile_too_many(): ...
 def lse_has_the_dtype_of_q(): ...
 
 
+@mistake(
+    "causal_attention",
+    hint="A row that sees no key has the log-sum-exp -inf, and yours is a finite number.",
+    replace=(
+        "m + tl.log(l), mask=rows",
+        "tl.where(l == 0.0, 0.0, m + tl.log(l)), mask=rows",
+    ),
+    keeps=0.65,
+)
+def empty_rows_have_a_finite_lse(): ...
+
+
 # --- causal_attention_backward
 
 
@@ -841,6 +862,18 @@ def wrapper_computes_the_shared_part(): ...
     ),
 )
 def hidden_weights_times_zero(): ...
+
+
+@mistake(
+    "causal_attention_backward",
+    hint="O = P V has no 1/√d in it, and dV = Pᵀ dO has none. Yours is multiplied by it.",
+    replace=(
+        'dv += tl.dot(tl.trans(p), do, input_precision="ieee")',
+        'dv += tl.dot(tl.trans(p), do, input_precision="ieee") * scale',
+    ),
+    keeps=0.65,
+)
+def dv_is_scaled(): ...
 
 
 # --- split_decode
@@ -1209,6 +1242,33 @@ def time_of_traffic_is_that_of_numbers(): ...
     ],
 )
 def times_are_added_in_seconds_alone(): ...
+
+
+@mistake(
+    "limits",
+    hint="Intensity is operations for each byte: yours is operations for each number that is moved.",
+    replace=('"intensity": flops / moved', '"intensity": flops / elements'),
+)
+def intensity_for_each_number(): ...
+
+
+@mistake(
+    "limits",
+    hint="Intensity is operations for each byte that is moved: yours is where the roof bends, which says nothing of the kernel.",
+    replace=('"intensity": flops / moved', '"intensity": peak / bandwidth'),
+)
+def intensity_is_that_of_the_ridge(): ...
+
+
+@mistake(
+    "limits",
+    hint="What the kernel reaches is its operations over its time. Yours divides by the time of the traffic alone.",
+    replace=(
+        '"flops_a_second": flops / seconds',
+        '"flops_a_second": flops / for_traffic',
+    ),
+)
+def speed_of_the_traffic_alone(): ...
 
 
 @mistake(

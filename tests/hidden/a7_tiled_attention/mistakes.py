@@ -5,6 +5,7 @@ import math
 import torch
 
 from autograder.suite import (
+    finite_for_infinite,
     has_dtype,
     ignores,
     mistake,
@@ -206,6 +207,30 @@ def one_maximum_for_all_rows(): ...
 def statistics_are_always_float32(): ...
 
 
+@mistake(
+    "online_softmax_stats",
+    hint="A row that is all -inf has the maximum -inf. Your finite stand-in has got into the m "
+    "that you return.",
+    replace=(
+        'torch.full(x.shape[:-1], float("-inf"), dtype=dtype)',
+        "torch.full(x.shape[:-1], torch.finfo(dtype).min, dtype=dtype)",
+    ),
+)
+def the_smallest_number_stays(): ...
+
+
+@mistake(
+    "online_softmax_stats",
+    hint="A row that is all -inf has the maximum -inf. Your finite stand-in has got into the m "
+    "that you return.",
+    replace=(
+        'torch.full(x.shape[:-1], float("-inf"), dtype=dtype)',
+        "torch.full(x.shape[:-1], -1e30, dtype=dtype)",
+    ),
+)
+def a_large_negative_number_stays(): ...
+
+
 # --- merge_stats
 # ------------------------------------------------------------------------------------------------------
 
@@ -275,6 +300,7 @@ def asks_whether_all_rows_are_empty(): ...
 @mistake(
     "merge_stats",
     hint="The empty set has m = -inf. A finite maximum there makes real scores below it vanish.",
+    shows=part(0, finite_for_infinite()),
     replace=("return m, l, o", "return safe, l, o"),
 )
 def empty_set_gets_maximum_zero(): ...
@@ -477,13 +503,16 @@ def last_query_tile_is_dropped(): ...
     "the score -inf.",
     replace=[
         (
-            "dtype = q.dtype if q.dtype in (torch.float32, torch.float64) else torch.float32",
+            "s = q_tile @ k[..., j : j + block_k, :].to(dtype).transpose(-2, -1)",
             """
-k, v = (torch.nn.functional.pad(x, (0, 0, 0, -n_k % block_k)) for x in (k, v))
-dtype = q.dtype if q.dtype in (torch.float32, torch.float64) else torch.float32
-""",
+            missing = (0, 0, 0, max(0, j + block_k - n_k))
+            k_tile = torch.nn.functional.pad(k[..., j : j + block_k, :].to(dtype), missing)
+            v_tile = torch.nn.functional.pad(v[..., j : j + block_k, :].to(dtype), missing)
+            s = q_tile @ k_tile.transpose(-2, -1)
+            """,
         ),
         ("torch.arange(j, min(j + block_k, n_k))", "torch.arange(j, j + block_k)"),
+        ("p @ v[..., j : j + block_k, :].to(dtype)", "p @ v_tile"),
     ],
 )
 def padding_counts_as_keys(): ...
@@ -862,6 +891,87 @@ def scales_the_callers_queries(): ...
 def values_of_another_length_pass(): ...
 
 
+@mistake(
+    "tiled_attention",
+    hint="The parts (m, l, o) of all key tiles are kept until the end: what is alive grows with "
+    "the number of keys. Merge each as soon as it is made.",
+    replace=[
+        (
+            "for j in range(0, n_k, block_k):",
+            """
+parts = []
+for j in range(0, n_k, block_k):
+""",
+        ),
+        (
+            "stats = merge_stats(stats, (m, p.sum(dim=-1), p @ v[..., j : j + block_k, :].to(dtype)))",
+            "parts.append((m, p.sum(dim=-1), p @ v[..., j : j + block_k, :].to(dtype)))",
+        ),
+        (
+            "m, l, acc = stats",
+            """
+for part in parts:
+    stats = merge_stats(stats, part)
+m, l, acc = stats
+""",
+        ),
+    ],
+)
+def parts_kept_in_a_list(): ...
+
+
+@mistake(
+    "tiled_attention",
+    hint="The scores are divided by √d; yours are multiplied.",
+    shows=through_unit("v", part(0, scores_off_by("q[-1]"))),
+    replace=(" / math.sqrt(d)", " * math.sqrt(d)"),
+    keeps=0.65,
+)
+def scale_is_multiplied(): ...
+
+
+@mistake(
+    "tiled_attention",
+    hint="The log-sum-exp has the dtype of q, or float32 for half precision. Yours is half precision too.",
+    replace=(
+        "torch.empty(q.shape[:-1], dtype=dtype)",
+        "torch.empty(q.shape[:-1], dtype=q.dtype)",
+    ),
+)
+def log_sum_exp_in_half_precision(): ...
+
+
+@mistake(
+    "tiled_attention",
+    hint="The log-sum-exp of float64 is float64; float32 is for half precision.",
+    shows=part(1, has_dtype("float32")),
+    replace=(
+        "torch.empty(q.shape[:-1], dtype=dtype)",
+        "torch.empty(q.shape[:-1], dtype=torch.float32)",
+    ),
+    keeps=0.65,
+)
+def log_sum_exp_always_in_float32(): ...
+
+
+@mistake(
+    "tiled_attention",
+    hint="The second part is the log-sum-exp m + ln l; yours is the maximum alone.",
+    replace=("m + torch.log(l)", "m"),
+    keeps=0.65,
+)
+def maximum_in_place_of_the_log_sum_exp(): ...
+
+
+@mistake(
+    "tiled_attention",
+    hint="The second part is the logarithm of the sum, with the maximum in it; yours is the sum l.",
+    replace=("m + torch.log(l)", "l"),
+    keeps=0.65,
+)
+def sum_in_place_of_the_log_sum_exp(): ...
+
+
 # --- tiled_attention_backward
 # -----------------------------------------------------------------------------------------
 
@@ -1218,6 +1328,66 @@ def walk_back_ends_at_the_own_row(): ...
 
 
 @mistake(
+    "tiled_attention_backward",
+    hint="1/√d stands before Q and before K: dK carries it in yours, dQ does not.",
+    replace=("scale * ds @ k_tile", "ds @ k_tile"),
+    keeps=0.65,
+)
+def scale_of_dq_is_lost(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="O = P V has no 1/√d in it, and dV = Pᵀ dO has none. Yours is multiplied by it.",
+    replace=("p.transpose(-2, -1) @ do_tile", "scale * p.transpose(-2, -1) @ do_tile"),
+    keeps=0.65,
+)
+def dv_carries_the_scale(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="dS = P ∘ (dP - D): D is subtracted before the weights are multiplied, and yours after.",
+    replace=(
+        "p * (do_tile @ v_tile.transpose(-2, -1) - delta)",
+        "p * (do_tile @ v_tile.transpose(-2, -1)) - delta",
+    ),
+)
+def d_is_subtracted_from_the_product(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="dS = P ∘ (dP - D): D is subtracted. Yours is added.",
+    replace=(
+        "@ v_tile.transpose(-2, -1) - delta)",
+        "@ v_tile.transpose(-2, -1) + delta)",
+    ),
+)
+def d_is_added(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="D = dO · O, row by row. Yours takes another product.",
+    replace=("(do_tile * o[..., i : i + block_q, :].to(dtype))", "(do_tile * do_tile)"),
+)
+def d_is_that_of_do_alone(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="The gradients are asked for in the order dq, dk, dv. Yours come in another one.",
+    replace=(
+        "return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)",
+        "return dq.to(q.dtype), dv.to(v.dtype), dk.to(k.dtype)",
+    ),
+    keeps=0.65,
+)
+def gradients_in_another_order(): ...
+
+
+@mistake(
     "hbm_traffic",
     hint="5 tokens in tiles of 2 are three tiles: round up.",
     replace=("-(-n // block_q)", "n // block_q"),
@@ -1352,6 +1522,33 @@ def rounds_halves_to_the_even_number(): ...
 
 
 @mistake(
+    "hbm_traffic",
+    hint="Each query tile reads K and V: two matrices [n, d]. Yours counts one.",
+    replace=("query_tiles * 2 * n * d", "query_tiles * n * d"),
+    keeps=0.65,
+)
+def one_of_keys_and_values_is_counted(): ...
+
+
+@mistake(
+    "hbm_traffic",
+    hint="Every query tile reads K and V anew, not every query.",
+    replace=("query_tiles * 2 * n * d", "n * 2 * n * d"),
+    keeps=0.65,
+)
+def every_query_reads_all_keys(): ...
+
+
+@mistake(
+    "hbm_traffic",
+    hint="The score matrix goes to memory and back, and so does the matrix of weights: four times n².",
+    replace=("4 * n * n", "3 * n * n"),
+    keeps=0.65,
+)
+def matrix_moves_three_times(): ...
+
+
+@mistake(
     "growth_of_costs",
     hint="The ratio is a power of two: its logarithm to base 2 is the exponent.",
     replace=("math.log2(", "math.log("),
@@ -1417,6 +1614,37 @@ def believes_that_traffic_is_linear(): ...
     ),
 )
 def believes_that_traffic_is_quadratic(): ...
+
+
+@mistake(
+    "growth_of_costs",
+    hint="There are only whole tiles: 740 tokens in tiles of 96 are eight, and 13 are one. Round up.",
+    replace=(
+        'hbm_traffic(tokens, d, block_q, 1, bytes_per_element)["tiled"]',
+        "(2 * tokens * d + max(1, tokens / block_q) * 2 * tokens * d) * bytes_per_element",
+    ),
+)
+def counts_parts_of_tiles(): ...
+
+
+@mistake(
+    "growth_of_costs",
+    hint="A last tile that is not full is a tile, too: round up.",
+    replace=(
+        'hbm_traffic(tokens, d, block_q, 1, bytes_per_element)["tiled"]',
+        "(2 * tokens * d + max(1, tokens // block_q) * 2 * tokens * d) * bytes_per_element",
+    ),
+)
+def rounds_tiles_down(): ...
+
+
+@mistake(
+    "growth_of_costs",
+    hint="cost(2n) = 2**p * cost(n): with costs that grow, p is above 0. What do you divide by what?",
+    replace=("after[name] / before[name]", "before[name] / after[name]"),
+    keeps=0.65,
+)
+def divides_before_by_after(): ...
 
 
 # --- add_bias

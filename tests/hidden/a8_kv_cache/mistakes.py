@@ -470,6 +470,34 @@ class HoldsTheCallersValues(_Lists):
 def squeezes_a_batch_of_one(): ...
 
 
+@mistake(
+    "KVCache",
+    hint="Two caches of yours share their memory. (A list of the class, of the module, or a "
+    "default argument is made once and used by all objects.)",
+)
+class SharesItsListsWithTheClass(_Slots):
+    kept = {}
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.reset()
+
+    def reset(self):
+        self.done = 0
+        batch, heads, d = self.sizes
+        for layer in range(len(self.stores)):
+            nothing = torch.zeros(batch, heads, 0, d, dtype=self.dtype)
+            self.kept[layer] = nothing, nothing
+
+    def append(self, layer, k, v):
+        self.fits(k, v)
+        self.kept[layer] = tuple(
+            torch.cat([old[:, :, : self.done], new.to(self.dtype)], dim=2)
+            for old, new in zip(self.kept[layer], (k, v), strict=True)
+        )
+        return self.kept[layer]
+
+
 # ── decode_step
 # ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -984,6 +1012,15 @@ def counts_padding_against_the_table(): ...
 def takes_negative_ids(): ...
 
 
+@mistake(
+    "decode_step",
+    hint="With last_only the newest position is asked for, as [B, 1, V]. Yours has lost that axis.",
+    replace=("x[:, -1:] if last_only", "x[:, -1] if last_only"),
+    keeps=0.65,
+)
+def loses_the_axis_of_the_last_position(): ...
+
+
 # ── prefill
 # ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1307,6 +1344,49 @@ def takes_the_context_for_the_capacity(): ...
 def always_makes_a_token(): ...
 
 
+@mistake(
+    "generate_cached",
+    hint="The cache is made in the first call and used in all others, whose sizes, weights and dtype "
+    "differ. (A default argument, or a variable outside the function, is made once.)",
+    keeps=0.65,
+)
+def keeps_the_cache_of_the_first_call(params, prompt, num_new, config, kept={}):  # noqa: B006
+    _asked(prompt, num_new)
+    if not kept:
+        kept["cache"] = _new_cache(
+            params, prompt.shape[0], prompt.shape[1] + num_new, config
+        )
+    cache, ids, chunk = kept["cache"], prompt, prompt
+    cache.reset()
+    for _ in range(num_new):
+        logits = decode_step(params, chunk, cache, config, last_only=True)
+        chunk = logits[:, -1].argmax(dim=-1, keepdim=True)
+        ids = torch.cat([ids, chunk], dim=1)
+    return ids
+
+
+@mistake(
+    "generate_cached",
+    hint="The cache has room for the prompt alone: the new tokens have to fit in as well.",
+    replace=("capacity, dtype = n + num_new, ", "capacity, dtype = n, "),
+    keeps=0.65,
+)
+def makes_room_for_the_prompt_alone(): ...
+
+
+@mistake(
+    "generate_cached",
+    hint="The cache has a head of keys for each query head. With grouped heads there are fewer: "
+    "num_kv_heads.",
+    replace=(
+        "config.num_kv_heads, config.d_head, capacity",
+        "config.num_heads, config.d_head, capacity",
+    ),
+    keeps=0.65,
+)
+def makes_a_cache_of_all_query_heads(): ...
+
+
 # ── ragged_positions
 # ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1571,6 +1651,18 @@ def accepts_any_size(): ...
     replace=("min(n, batch, bytes_per_element)", "min(n, batch)"),
 )
 def accepts_elements_of_no_bytes(): ...
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="The head size is d_head of the config: d_model / num_heads need not be the same.",
+    replace=(
+        "config.num_kv_heads * config.d_head",
+        "config.num_kv_heads * (config.d_model // config.num_heads)",
+    ),
+    keeps=0.65,
+)
+def takes_the_head_size_from_the_width(): ...
 
 
 # ── SlidingWindowCache
@@ -2142,6 +2234,29 @@ def residual_by_softmax(): ...
     ),
 )
 def guesses_are_not_counted(): ...
+
+
+@mistake(
+    "speculative_accept",
+    hint="All tokens that pass are counted. Behind the first rejection nothing counts any more.",
+    replace=(
+        "return num_accepted, missing / missing.sum()",
+        "return int(accepted.sum()), missing / missing.sum()",
+    ),
+)
+def counts_all_that_pass(): ...
+
+
+@mistake(
+    "speculative_accept",
+    hint="The rejected token is counted too: num_accepted are the tokens before it.",
+    replace=(
+        "return num_accepted, missing / missing.sum()",
+        "return num_accepted + 1, missing / missing.sum()",
+    ),
+    keeps=0.65,
+)
+def counts_the_rejected_token(): ...
 
 
 # ── unheard_query

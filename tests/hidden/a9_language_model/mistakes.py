@@ -344,6 +344,29 @@ def never_counts_the_new_pairs(): ...
 def notes_no_words_of_new_pairs(): ...
 
 
+@mistake(
+    "train_byte_bpe",
+    hint="The pairs that a word had before the join are still counted: take them off first.",
+    replace=[
+        (
+            """
+        for word in places.pop(best):  # no other word changes
+            count_pairs(word, -words[word])
+            """,
+            """
+        for word in places.pop(best):
+            """,
+        ),
+        (
+            "counts = +counts  # without the pairs that stand nowhere any more",
+            "del counts[best]",
+        ),
+    ],
+    keeps=0.65,
+)
+def takes_only_the_joined_pair_off(): ...
+
+
 # ── bpe_encode
 # ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -670,6 +693,60 @@ def forgets_the_last_token(): ...
     replace=("for token in ids.tolist()", "for token in dict.fromkeys(ids.tolist())"),
 )
 def gives_each_token_once(): ...
+
+
+@mistake(
+    "bpe_decode",
+    hint="A token need not be text: half a character is bytes like any other. Do not go "
+    "through str.",
+    replace=(
+        (
+            "return torch.tensor([byte for token in ids.tolist() for byte in bytes_of[token]], "
+            "dtype=torch.uint8)"
+        ),
+        """
+        data = bytes(byte for token in ids.tolist() for byte in bytes_of[token]).decode("utf-8", errors="replace")
+        return torch.tensor(list(data.encode()), dtype=torch.uint8)
+        """,
+    ),
+)
+def replaces_bytes_that_are_no_text(): ...
+
+
+@mistake(
+    "bpe_decode",
+    hint="A token need not be text: half a character is bytes like any other. Do not go "
+    "through str.",
+    replace=(
+        (
+            "return torch.tensor([byte for token in ids.tolist() for byte in bytes_of[token]], "
+            "dtype=torch.uint8)"
+        ),
+        """
+        data = bytes(byte for token in ids.tolist() for byte in bytes_of[token]).decode("utf-8")
+        return torch.tensor(list(data.encode()), dtype=torch.uint8)
+        """,
+    ),
+)
+def fails_on_bytes_that_are_no_text(): ...
+
+
+@mistake(
+    "bpe_decode",
+    hint="A token need not be text, and each byte is a number of its own. As latin-1, bytes from 128 on "
+    "become characters of two bytes.",
+    replace=(
+        (
+            "return torch.tensor([byte for token in ids.tolist() for byte in bytes_of[token]], "
+            "dtype=torch.uint8)"
+        ),
+        """
+        text = "".join(chr(byte) for token in ids.tolist() for byte in bytes_of[token])
+        return torch.tensor(list(text.encode()), dtype=torch.uint8)
+        """,
+    ),
+)
+def takes_bytes_for_characters(): ...
 
 
 # ── gelu ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -1751,6 +1828,17 @@ def takes_any_bound(): ...
 def leaves_a_bit_of_slack(): ...
 
 
+@mistake(
+    "clip_gradients",
+    hint="Gradients below the bound stay as they are: yours are divided by their norm.",
+    replace=(
+        "min(1.0, max_norm / norm) if norm > 0 else 1.0",
+        "(max_norm if norm > max_norm else 1.0) / norm if norm > 0 else 1.0",
+    ),
+)
+def normalizes_small_gradients(): ...
+
+
 # ── adamw_step
 # ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -2243,6 +2331,15 @@ def takes_a_text_of_one_token(): ...
 def cuts_the_window_to_the_context(): ...
 
 
+@mistake(
+    "perplexity",
+    hint="The mean is that of all tokens of all windows: the sum of the losses over N - 1.",
+    replace=("/ (len(ids) - 1)", "/ (len(ids) - len(ids) % window)"),
+    keeps=0.65,
+)
+def divides_by_whole_windows(): ...
+
+
 # ── sample
 # ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -2320,7 +2417,7 @@ def looks_at_the_first_row_of_logits(): ...
     "sample",
     hint="Your text is the likeliest one whatever the temperature. Above temperature 0 tokens are "
     "drawn at random.",
-    shows=ignores("seed"),
+    shows=ignores("seed") & same_along(0),
     replace=(
         "torch.multinomial(p, 1, generator=dice)",
         "p.argmax(dim=-1, keepdim=True)",
@@ -2429,6 +2526,7 @@ def writes_another_text_each_time(): ...
             "keepdim=True).clamp(max=p.shape[-1] - 1)"
         ),
     ),
+    shows=same_along(0),
 )
 def throws_once_for_all_rows(): ...
 
@@ -2443,6 +2541,7 @@ def throws_once_for_all_rows(): ...
         ids = torch.cat([ids, chunk], dim=1)
         """,
     ),
+    shows=same_along(0),
 )
 def follows_the_first_row(): ...
 
@@ -2529,8 +2628,17 @@ def takes_an_empty_prompt(): ...
             "dice = [torch.Generator().manual_seed(seed) for _ in prompt]",
         ),
     ],
+    shows=same_along(0),
 )
 def seeds_every_row_alike(): ...
+
+
+@mistake(
+    "sample",
+    hint="Without new tokens the prompt comes back as it was: your loop draws one all the same.",
+    replace=("for _ in range(num_new):", "for _ in range(max(1, num_new)):"),
+)
+def always_writes_a_token(): ...
 
 
 # ── induction_score
@@ -2697,6 +2805,15 @@ def answers_in_float64(): ...
     ),
 )
 def takes_the_diagonal_of_the_first_axes(): ...
+
+
+@mistake(
+    "induction_score",
+    hint="Query i looks at key i - P + 1, the token behind the earlier one. Yours looks at the token before it.",
+    replace=("queries - period + 1", "queries - period - 1"),
+    keeps=0.65,
+)
+def looks_one_to_the_left(): ...
 
 
 # ── from_gpt2
