@@ -22,7 +22,12 @@ from autograder.ledger.ledger_file import (
     read_content,
     write_content,
 )
-from autograder.ledger.linking import _choose_student, match_rows
+from autograder.ledger.linking import (
+    _choose_student,
+    _people_of_students,
+    link_download,
+    match_rows,
+)
 from autograder.ledger.unknown_names import unknown_names
 
 ADA = Person("s1", "Ada Lovelace", "ada@example.org", "", {})
@@ -82,6 +87,33 @@ def test_a_name_that_another_person_has_is_told_apart_by_the_id() -> None:
     )
     assert chosen(ledger_of(), moodle_8) == ("Ada_7", "new")
     assert chosen(ledger_of(other_id), Identity((), (), "Ada")) == ("Ada_7", "new")
+
+
+def test_students_of_one_name_are_namesakes_unless_they_are_listed() -> None:
+    ledger = ledger_of()
+    listed = Identity((("moodle", "1"),), ("ada@example.org",), "Ada Lovelace")
+    others = [row("2", "Ada Lovelace"), row("3", "Ben Low"), row("4", "Low Ben")]
+    identities = [listed, *others, row("5", "Cyd Ray")]
+    suggested = ["ada", "Ada_2", "Ben_3", "Ben_4", "Cyd_5"]
+    students = link_download(ledger, "moodle", "m1", identities, suggested, "a.zip")
+    assert students == ["s1", "Ada_2", "Ben_3", "Ben_4", "Cyd_5"]
+    namesakes = [student for student in students if ledger.record(student).namesake]
+    assert namesakes == ["Ada_2", "Ben_3", "Ben_4"]
+
+
+def test_a_name_of_two_rows_does_not_say_who_a_student_is() -> None:
+    by_name = StudentRecord("Ada_7", "Ada_7", "Ada Lovelace")
+    by_account = StudentRecord("al", "al", "Ada L", ("ada@example.org",))
+    one_row = [row("7", "Ada Lovelace")]
+    two_rows = [*one_row, row("8", "Lovelace Ada")]
+    for record, rows, is_found in (
+        (by_name, one_row, True),
+        (by_name, two_rows, False),
+        (by_account, two_rows, True),
+    ):
+        student = record.student
+        people = _people_of_students(ledger_of(record), "m1", rows, [student])
+        assert people == ({student: ADA} if is_found else {})
 
 
 def test_an_id_leads_to_its_student_before_an_account_and_a_name() -> None:
