@@ -22,6 +22,7 @@ from autograder.marks.late_policy import Lateness, class_lateness, read_timestam
 from autograder.marks.marks import Mark, class_marks
 from autograder.marks.rubric import RubricItem, read_rubrics
 from autograder.records.model import (
+    Graded,
     ManualGrades,
     ManualScore,
     QuestionResult,
@@ -328,3 +329,34 @@ def test_a_member_of_a_graded_group_keeps_that_groups_mark() -> None:
         ("ada", "Red", "handed in with Red; in Red"),
         ("cyd", "", ""),
     ]
+
+
+def test_the_number_of_a_person_of_the_class_list_is_their_own(
+    tmp_path: Path, listed: tuple[dict[str, Person], list[Conflict]]
+) -> None:
+    people, _ = listed
+    people["ada"] = Person("s1", "Ada", "", "", {})
+    numbers = {name: {"moodle": "101"} for name in ("ada", "ben")}
+    ledger = PlayedLedger({"ada", "ben"}, numbers=numbers, roster=(people["ada"],))
+    marks = marks_of(tmp_path, ledger, "ada", "ben")
+    assert [marks[name].ids["moodle"] for name in ("ada", "ben")] == ["101", ""]
+
+
+@pytest.mark.parametrize(
+    ("present", "own", "status"),
+    [
+        ({"ada", "ben"}, True, "could not be graded"),
+        ({"ben"}, True, "withdrawn"),
+        ({"ben"}, False, "could not be graded"),
+        (set(), True, "could not be graded"),
+    ],
+)
+def test_who_could_not_be_graded_has_withdrawn_where_the_notebook_is_gone(
+    tmp_path: Path, present: set[str], own: bool, status: str
+) -> None:
+    timing = [Graded("ada", problem="no JSON"), Graded("ben")]
+    ledger = PlayedLedger(present)
+    marks = marks_of(tmp_path, ledger, timing=timing, own_submissions=own)
+    assert {name: (mark.status, mark.note) for name, mark in marks.items()} == {
+        "ada": (status, "no JSON")
+    }

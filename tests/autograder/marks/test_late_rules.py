@@ -233,6 +233,11 @@ def test_a_written_answer_counts_those_whom_a_person_has_marked() -> None:
     assert statistics.items == ((ITEMS[0], 2), (ITEMS[1], 1))
     assert statistics.other_points == ("bob",)
     assert written_statistics([given("dan", None, "")], {}) == ()
+    worthless = RubricItem(3, 0.0, "repeats the question")
+    (statistics,) = written_statistics(
+        [given("cyd", 0.0, "#3")], {"why": (*ITEMS, worthless)}
+    )
+    assert statistics.other_points == ()
 
 
 def test_an_item_names_its_points() -> None:
