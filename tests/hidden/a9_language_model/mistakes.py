@@ -1270,7 +1270,8 @@ def takes_any_id(): ...
 
 @mistake(
     "language_model",
-    hint="Every row of the batch can have an id that is outside the vocabulary.",
+    hint="An id outside the vocabulary gets through. Every row of the batch can have one: look at all "
+    "of them.",
     replace=(
         'x = embed(params["embed"], ids)',
         """

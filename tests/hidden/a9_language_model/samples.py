@@ -241,7 +241,10 @@ def arange_of_the_chunk(ids, params, config, cache=None):
     return F.linear(x, params["embed"])
 
 
-@sample("language_model", deserves=("forgets_the_root_of_d", "takes_any_id"))
+@sample(
+    "language_model",
+    deserves=("forgets_the_root_of_d", "takes_any_id", "checks_the_first_row_of_ids"),
+)
 def scores_as_they_are(ids, params, config, cache=None):
     past = 0 if cache is None else cache.length
     T = ids.size(1)
