@@ -180,9 +180,12 @@ def explains(
         return False
     if student_ways & {"value", "fault"}:
         return bool(student_ways & mistake_ways & {"value", "fault"})
-    if len(student_calls) != len(mistake_calls) or bool(mistake_ways) != bool(
-        student_ways
-    ):
+    if len(student_calls) != len(mistake_calls):
+        return False
+    if not mistake_ways and student_ways == {"cost of operations"}:
+        # both do a little more than is needed, and the student in more steps
+        return all(_have_equal_flops(*pair) for pair in calls)
+    if bool(mistake_ways) != bool(student_ways):
         return False
     # The number of operations counts only where nothing else is larger: a student who leaves out
     # checks makes up for some.
@@ -192,6 +195,13 @@ def explains(
         # a mistake that writes into an argument says nothing of gradients that are wrong besides
         return "gradient" not in student_ways
     return all(gradients_agree(*pair) for pair in calls)
+
+
+def _have_equal_flops(student_call: Call, mistake_call: Call) -> bool:
+    """Whether two calls were counted, and multiply and add as often."""
+    if student_call.cost is None or mistake_call.cost is None:
+        return student_call.cost is mistake_call.cost
+    return student_call.cost.flops == mistake_call.cost.flops
 
 
 def _both_end_without_a_refusal(

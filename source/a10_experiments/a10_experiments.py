@@ -1903,7 +1903,7 @@ def six_n_counterexample(factor):
     """A setup for which "6 FLOPs a parameter a token" is too low.
 
     Args:
-        factor: a number of at least 1.
+        factor: a number from 1 to 10⁶.
 
     Returns:
         a setup with all its entries; tied is True, positions is "none" or "rotary", and

@@ -429,7 +429,7 @@ if kernels_run(triton):
         o[0, 0, :, 0].cpu(),
         i * (i + 1) / 2 / (i + 2),
         atol=1e-3,
-        hint="Row i has the values 0 to i, and key 0 counts twice. 31.02 everywhere? No mask.",
+        hint="Values 0 to i; key 0 counts twice. 31.02 everywhere? No mask.",
     )
     values = v[:, :, :40].contiguous()
     o, lse = causal_attention(q[:, :, :8], k[:, :, :40], values)
@@ -437,7 +437,7 @@ if kernels_run(triton):
         lse[0, 0].cpu(),
         torch.arange(34.0, 42.0).log(),
         atol=1e-4,
-        hint="8 queries, 40 keys: the first query sees 33 keys, of which key 0 counts twice, the last one all.",
+        hint="8 queries, 40 keys: the first sees 33, and key 0 counts twice.",
     )
     if device == "cpu":
         empty = torch.zeros(1, 1, 128, 16)
@@ -759,7 +759,7 @@ def split_decode(q, k, v, splits):
         k: [B, H, N, d], N at least 1.
         v: [B, H, N, d].
         splits: parts of the keys of each head, up to 64; each has ceil(N / splits)
-            keys as long as there are so many; the next one has the rest, the others none.
+            keys while there are so many; the next has the rest, the others none.
 
     Returns:
         (o, lse, part_lse): o [B, H, d] in the dtype of q; lse [B, H], float32; part_lse

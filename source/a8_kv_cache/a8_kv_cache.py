@@ -594,7 +594,8 @@ def decode_step(params, ids, cache, config, mask=None, last_only=False):
     Returns:
         logits [B, c, V], or [B, 1, V] with last_only, in the dtype of the params. The
         rows at padding may be anything. Afterwards the cache is c tokens longer. The
-        chunk goes through at once: no Python loop over tokens.
+        chunk goes through at once: no Python loop over tokens. Keys and values are not
+        copied for the query heads that share them.
 
     Raises:
         ValueError: an id outside the vocabulary (the id and V in the message); a

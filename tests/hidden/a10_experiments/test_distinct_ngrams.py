@@ -50,6 +50,10 @@ def test_runs_of_every_length_are_counted(student, reference):
     long = torch.tensor([[1, 23, 12, 3, 10**12, 10**12 + 1]])
     assert_close(student.distinct_ngrams(long, 2), tensor([1.0]))
     assert_close(student.distinct_ngrams(long, 1), tensor([1.0]))
+    # written as one number with such a base, the first and the last run would be equal
+    bases = (10, 100, 256, 1000, 1024, 10_000, 50_257, 65_536, 100_000, 10**6)
+    texts = torch.tensor([[0, base, 1, 0] for base in bases])
+    assert_close(student.distinct_ngrams(texts, 2), 1 + zeros(len(bases)))
 
 
 @points(0.75)

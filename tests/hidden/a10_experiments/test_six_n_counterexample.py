@@ -88,6 +88,6 @@ def test_a_step_costs_half_as_much_again(student):
 
 @points(1.5)
 def test_the_rule_can_be_wrong_by_any_factor(student):
-    """2, 7.5, 100 and 12 345."""
-    for factor in (2, 7.5, 100, 12_345):
+    """2, 7.5, 100, 12 345 and a million."""
+    for factor in (2, 7.5, 100, 12_345, 10**6):
         _check_ratio(_setup(student, factor), factor)

@@ -618,6 +618,14 @@ def lse_has_the_dtype_of_q(): ...
 
 @mistake(
     "causal_attention",
+    hint="o has the dtype of q. Yours is float32, whatever q is.",
+    replace=("o = torch.empty_like(q)", "o = torch.empty_like(q, dtype=torch.float32)"),
+)
+def causal_answer_in_float32(): ...
+
+
+@mistake(
+    "causal_attention",
     hint="A row that sees no key has the log-sum-exp -inf, and yours is a finite number.",
     replace=(
         "m + tl.log(l), mask=rows",

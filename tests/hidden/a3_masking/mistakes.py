@@ -159,6 +159,7 @@ def half_precision_comes_back_as_float32(): ...
 @mistake(
     "simple_self_attention",
     hint="float16 ends at 65504, and 300 · 300 is more. Widen x before the product of the scores.",
+    shows=not_finite(),
     replace=("wide @ wide.transpose(-1, -2)", "widen(x @ x.transpose(-1, -2))"),
 )
 def scores_overflow_in_half_precision(): ...
@@ -1542,8 +1543,8 @@ def accepts_any_size(): ...
 
 @mistake(
     "is_permutation_equivariant",
-    hint="That is invariance: the same output in the same order. Attention gives the same "
-    "outputs, shuffled.",
+    hint="Attention gives the same outputs, shuffled as its inputs are: fn(x[perm]) is fn(x)[perm]. It "
+    "is not fn(x) as it stands, nor shuffled the other way.",
     replace=("fn(x)[perm]", "fn(x)"),
 )
 def tests_invariance(): ...
@@ -2297,8 +2298,8 @@ def hides_after_the_maximum(): ...
 @mistake(
     "masked_attention",
     keeps=0.65,
-    hint="Your softmax has seen the hidden keys; then weights are set to 0 and divided by what is left. "
-    "A query without a key gets 0/0. Hide the scores before the softmax.",
+    hint="A query without a key gets 0/0, which is NaN: zeros are asked for. (Are weights set to 0 after "
+    "the softmax, and divided by what is left? Then it has seen the hidden keys besides.)",
     replace=(
         "weights = masked_softmax(scores, mask)",
         """

@@ -62,7 +62,7 @@ def normalizes_over_the_first_axis(): ...
 
 @mistake(
     "layer_norm",
-    hint="One mean and one variance serve your whole tensor. Every token has its own.",
+    hint="Several tokens share a mean and a variance in your answer. Every token has its own.",
     shows=mixes_the_batch("x"),
     replace=[
         ("wide.mean(dim=-1, keepdim=True)", "wide.mean()"),

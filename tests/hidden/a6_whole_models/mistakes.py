@@ -1970,6 +1970,18 @@ def reads_the_sources_of_all_sentences(): ...
 def takes_any_pair(): ...
 
 
+@mistake(
+    "encoder_decoder",
+    hint="An id outside its table gets through: -1 takes the last row, and a large one ends in torch's "
+    "own error. The docstring asks for a ValueError.",
+    replace=[
+        ('check_ids(src, len(params["src_embed"]))', ""),
+        ('check_ids(tgt_in, len(params["tgt_embed"]))', ""),
+    ],
+)
+def embeds_any_id(): ...
+
+
 # --- shift_right
 
 
