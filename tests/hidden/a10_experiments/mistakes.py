@@ -1726,6 +1726,17 @@ def takes_any_rank(): ...
 def throws_the_same_dice_for_each_name(): ...
 
 
+@mistake(
+    "lora_adapters",
+    hint="An adapter has the dtype of its matrix. Yours is float32, whatever the matrix is.",
+    replace=(
+        "dtype=block[name].dtype) / math.sqrt(n)",
+        "dtype=torch.float32) / math.sqrt(n)",
+    ),
+)
+def makes_adapters_in_float32(): ...
+
+
 # ── merge_lora
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -2533,6 +2533,17 @@ def leaves_the_lengths_of_pairs_to_torch(): ...
 
 
 @mistake(
+    "skip_gram_loss",
+    hint="A small number added before the logarithm is a floor under every probability: a pair less likely than it costs too little. The log-softmax needs none.",
+    replace=(
+        "(torch.logsumexp(scores, dim=1) - of_context).mean()",
+        "-(torch.exp(of_context - torch.logsumexp(scores, dim=1)) + 1e-10).log().mean()",
+    ),
+)
+def adds_a_little_before_the_logarithm(): ...
+
+
+@mistake(
     "encode_bpe",
     hint="You go through the list to its end and then begin again. After each join the lowest rank "
     "decides anew: what was just joined may be the left half of an earlier pair.",

@@ -2524,6 +2524,18 @@ def squeezes_every_axis_of_one(): ...
 
 
 @mistake(
+    "additive_scores",
+    keeps=0.65,
+    hint="v weighs what comes out of the tanh. Yours weighs what goes in.",
+    replace=(
+        "return torch.tanh(asked + offered) @ v",
+        "return torch.tanh((asked + offered) * v).sum(dim=-1)",
+    ),
+)
+def weighs_inside_the_tanh(): ...
+
+
+@mistake(
     "attend",
     keeps=0.65,
     hint="Weights and context are float32, whatever comes in. Compute half precision in float32, and "
@@ -2640,6 +2652,17 @@ def turns_all_axes_round(q, k):
 
 
 @mistake(
+    "attention_weights",
+    hint="Axes 1 and 2 are those of the words only where there is one axis in front. Count the two from the end.",
+    replace=(
+        "k.to(wide).transpose(-2, -1)",
+        "(k.to(wide).transpose(1, 2) if k.dim() > 2 else k.to(wide).T)",
+    ),
+)
+def weights_transpose_axes_one_and_two(): ...
+
+
+@mistake(
     "score_std",
     hint="One query serves all pairs, so that the result is the length of this query. Draw "
     "one per pair.",
@@ -2733,3 +2756,21 @@ def differences_of_the_largest(score, state_a, state_b, states):
     weights_a, weights_b = attend(scores_a, states)[1], attend(scores_b, states)[1]
     of_scores = abs((scores_a.max() - scores_b.max()).item())
     return of_scores, abs((weights_a.max() - weights_b.max()).item())
+
+
+@mistake(
+    "query_effect",
+    keeps=0.65,
+    hint="The largest difference of all is asked for. Yours is the mean of each sentence's largest.",
+    replace=[
+        (
+            "(scores_a - scores_b).abs().max().item()",
+            "(scores_a - scores_b).abs().amax(dim=1).mean().item()",
+        ),
+        (
+            "(weights_a - weights_b).abs().max().item()",
+            "(weights_a - weights_b).abs().amax(dim=1).mean().item()",
+        ),
+    ],
+)
+def averages_over_the_sentences(): ...

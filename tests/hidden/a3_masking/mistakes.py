@@ -872,6 +872,18 @@ def no_mask_gives_none(): ...
 def leaves_the_shapes_unchecked(): ...
 
 
+@mistake(
+    "combine_masks",
+    keeps=0.65,
+    hint="Masks of different shapes that broadcast belong together too: [N, N] and [B, 1, N], say. torch.stack takes equal shapes only.",
+    replace=(
+        "torch.broadcast_shapes(*(mask.shape for mask in masks))",
+        "torch.stack(masks)",
+    ),
+)
+def stacks_masks_of_one_shape(): ...
+
+
 # --- masked_softmax
 # ----------------------------------------------------------------------------------------------
 

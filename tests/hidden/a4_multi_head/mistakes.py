@@ -2072,6 +2072,20 @@ def lifts_masks_of_four_axes_too(): ...
 
 
 @mistake(
+    "multi_head_attention",
+    hint="A mask of two axes is [N, N_k], the same for every sentence. Yours is read as [B, N_k].",
+    replace=(
+        "if mask is not None and mask.dim() == 3:",
+        """
+if mask is not None and mask.dim() == 2:
+    mask = mask[:, None, None, :]
+elif mask is not None and mask.dim() == 3:""",
+    ),
+)
+def reads_two_axes_as_padding(): ...
+
+
+@mistake(
     "multi_head_sum",
     hint="A mask of four axes gets another one, as those of three do. It has its axis for heads "
     "already: use it as it is.",

@@ -3042,3 +3042,14 @@ def divides_eight_by_three_first(): ...
     ),
 )
 def pre_mlp_reads_the_first_norm(): ...
+
+
+@mistake(
+    "pre_norm_block",
+    hint="The MLP of this block has ReLU. Yours has GELU, as GPT-2 has.",
+    replace=(
+        'mlp(normed, p["w1"], p["b1"], p["w2"], p["b2"])',
+        'mlp(normed, p["w1"], p["b1"], p["w2"], p["b2"], "gelu")',
+    ),
+)
+def pre_uses_gelu(): ...

@@ -3297,6 +3297,18 @@ def tries_the_ends_of_the_range(): ...
 
 
 @mistake(
+    "explain_model_size",
+    keeps=0.65,
+    hint="213.6 million are 214 million: the claim is rounded. Yours cuts the rest off.",
+    replace=(
+        "round((matrices + vocab_size * d_model) / 1_000_000)",
+        "(matrices + vocab_size * d_model) // 1_000_000",
+    ),
+)
+def cuts_off_the_millions(): ...
+
+
+@mistake(
     "train_step",
     hint="You ask the caller's own tensors for gradients, and they go on asking afterwards. Make leaves "
     "of your own: detached copies.",

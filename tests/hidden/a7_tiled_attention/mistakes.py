@@ -1549,6 +1549,20 @@ def matrix_moves_three_times(): ...
 
 
 @mistake(
+    "hbm_traffic",
+    hint="The last query tile may be ragged, and reads all keys nevertheless: the number of tiles is rounded up.",
+    replace=[
+        ("-(-n // block_q)", "n / block_q"),
+        (
+            "(2 * n * d + query_tiles * 2 * n * d) * bytes_per_element",
+            "int((2 * n * d + query_tiles * 2 * n * d) * bytes_per_element)",
+        ),
+    ],
+)
+def counts_a_part_of_a_tile(): ...
+
+
+@mistake(
     "growth_of_costs",
     hint="The ratio is a power of two: its logarithm to base 2 is the exponent.",
     replace=("math.log2(", "math.log("),

@@ -1325,6 +1325,17 @@ def exchanges_keys_and_values_at_the_cache(): ...
 def gives_logits_in_float32(): ...
 
 
+@mistake(
+    "language_model",
+    hint="The scale is the root of the width of one head, d = D / H. Yours is the root of D.",
+    replace=(
+        "causal_attention(q, k, v)",
+        "causal_attention(q / math.sqrt(config.num_heads), k, v)",
+    ),
+)
+def scales_by_the_width_of_the_model(): ...
+
+
 # ── sample_windows
 # ────────────────────────────────────────────────────────────────────────────────────────────────────
 
