@@ -104,6 +104,8 @@ class Diagnostician:
         if not charged or answer is None or not records:
             return NamedMistakes()
         points = {test.name: test.points for test in question.tests}
+        # changed arguments show in every test and cost one: the others weigh nothing
+        points.update(dict.fromkeys(answer.failed.keys() - charged, 0.0))
         weights = {test: points[test] or _WORTH_NOTHING for test in runs}
         fits = [
             fit

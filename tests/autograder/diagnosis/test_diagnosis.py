@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from autograder.diagnosis.mistake_fit import StudentAnswer
 from autograder.sitting.agreement import answers_agree, distance, find_departures
 from autograder.sitting.pricing import points_lost
 from autograder.sitting.sitting import TestRun
-from autograder.sitting.verdict import Verdict
+from autograder.sitting.verdict import Cause, Verdict
 from autograder.suite.calls import Call, Cost
 from autograder.suite.collection import SuiteQuestion, SuiteTest
 from autograder.suite.known_answers import KnownAnswer, combine_answers
@@ -83,7 +84,10 @@ def runs_of(answers: Answers) -> dict[str, TestRun]:
 
 
 def name(
-    student: Answers, mistakes: dict[str, Answers], refusing: str = ""
+    student: Answers,
+    mistakes: dict[str, Answers],
+    refusing: str = "",
+    causes: Mapping[str, Cause] = MappingProxyType({}),
 ) -> NamedMistakes:
     def ran(
         _: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]
@@ -110,6 +114,9 @@ def name(
     runs = runs_of(student)
     if refusing:
         runs[refusing] = dataclasses.replace(runs[refusing], refusing=frozenset("f"))
+    for test, cause in causes.items():
+        verdict = Verdict("failed", cause=cause)
+        runs[test] = dataclasses.replace(runs[test], verdict=verdict)
     nothing: Any = None
     kept: Any = NothingKept()
     sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
@@ -349,6 +356,21 @@ def test_a_changed_argument_does_not_explain_gradients_that_are_wrong() -> None:
     found = name({"rows": changed, "cost": both}, known)
     assert found.first is not None
     assert (found.first.mistake, found.first.tests) == ("writes", ("rows",))
+
+
+def test_what_a_changed_argument_shows_in_every_test_weighs_as_one_test() -> None:
+    """Nine points fail and five are charged, three of them for what the mistake does: more than
+    half, so it is named although it would fail `half` otherwise.
+    """
+    rows = Call("f", (), {}, result=RIGHT, changed=("x",))
+    half = Call("f", (), {}, result=RIGHT.half(), changed=("x",))
+    found = name(
+        {"rows": rows, "half": half, "cost": SHIFTED, "refused": RIGHT},
+        {"shifted": {"cost": SHIFTED, "half": SHIFTED.half(), "refused": RIGHT}},
+        causes={"rows": "changed argument", "half": "changed argument, asked for"},
+    )
+    assert found.first is not None
+    assert (found.first.mistake, found.first.tests) == ("shifted", ("refused", "cost"))
 
 
 def test_pairs_do_not_run_where_one_mistake_explains_half() -> None:
