@@ -1,74 +1,87 @@
-"""What the examples of failed questions cost when a class is graded.
+"""What the search for an example costs, for each failed question of a class.
 
-    python benchmarks/example_costs.py ASSIGNMENT FOLDER [--rounds 3] [--show]
+    python benchmarks/example_costs.py ASSIGNMENT FOLDER [--show]
 
-In a course. FOLDER holds submissions, such as those of `autograder demo`. Those that get an example
-are graded by one process behind this machine's best walls, with examples and without, in turns.
-Printed are milliseconds of CPU of grader, host and workers for each example, and with `--show` the
+In a course, on Linux. FOLDER holds submissions, such as those of `autograder demo`. They are graded
+twice by one process behind this machine's best walls; the first time the scripts of each question
+are planned, and does not count. Printed are milliseconds of processor time of the grader and of all
+processes below it for each search of the second time, with their mean, and with `--show` the
 examples.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import statistics
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "long"))
 
-from process_tree import cpu_of
+from process_tree import family
 
 from autograder.course import load_course
 from autograder.grading.bench import Bench
 from autograder.intake.find import find_submissions
 from autograder.records.model import Result
+from autograder.suite.collection import SuiteQuestion
+
+_NO_SEARCH = 2.0
+"""Milliseconds below which no call of the submission was made: the example is words."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("assignment")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     course = load_course(Path.cwd())
     assignment = course.assignment(options.assignment)
-    found = find_submissions(course, assignment, [options.folder])
+    submissions = find_submissions(course, assignment, [options.folder])
     with Bench(course, assignment) as bench:
-        graded = [(each, bench.grade(each).result) for each in found]
-        failing = [
-            (each, result)
-            for each, result in graded
-            if result is not None
-            and any(question.example is not None for question in result.questions)
-        ]
-        if options.show:
-            for _, result in failing:
-                show(result)
-        questions = sum(
-            question.example is not None
-            for _, result in failing
-            for question in result.questions
-        )
+        for submission in submissions:
+            bench.grade(submission)
+        costs: list[tuple[str, float]] = []
         find = bench.grader._examples.find
-        costs: dict[bool, list[float]] = {True: [], False: []}
-        for _ in range(options.rounds):
-            for with_examples in (False, True):
-                bench.grader._examples.find = (  # type: ignore[method-assign]
-                    find if with_examples else lambda *_: None
-                )
-                started = cpu_of()
-                for each, _ in failing:
-                    bench.grade(each)
-                time.sleep(1.2)  # workers count once the host has waited for them
-                costs[with_examples].append(1e3 * (cpu_of() - started))
-        without, with_them = (statistics.median(costs[key]) for key in (False, True))
-        print(
-            f"{len(failing)} submissions, {questions} examples: {without:.0f} ms without, "
-            f"{with_them:.0f} ms with, {(with_them - without) / max(1, questions):.1f} ms each"
-        )
+
+        def find_and_measure(question: SuiteQuestion, *arguments: Any) -> Any:
+            before = _processor_times()
+            example = find(question, *arguments)
+            after = _processor_times()
+            spent = sum(time - before.get(pid, 0) for pid, time in after.items())
+            costs.append((question.name, spent / 1e6))
+            return example
+
+        bench.grader._examples.find = find_and_measure  # type: ignore[assignment, method-assign]
+        for submission in submissions:
+            result = bench.grade(submission).result
+            if options.show and result is not None:
+                show(result)
+    searches = [(name, cost) for name, cost in costs if cost > _NO_SEARCH]
+    for name, cost in searches:
+        print(f"{name:30} {cost:6.1f} ms")
+    if searches:
+        mean = statistics.mean(cost for _, cost in searches)
+        print(f"{len(searches)} searches: {mean:.1f} ms each")
+
+
+def _processor_times() -> dict[int, int]:
+    """Nanoseconds of processor time of this process and of those below it, by process number. A
+    process that has ended since is not among them: a search leaves its worker open.
+    """
+    times = {}
+    for pid in family(os.getpid()):
+        tasks = Path(f"/proc/{pid}/task")
+        with contextlib.suppress(OSError):
+            times[pid] = sum(
+                int((task / "schedstat").read_text(encoding="ascii").split()[0])
+                for task in tasks.iterdir()
+            )
+    return times
 
 
 def show(result: Result) -> None:
