@@ -8,16 +8,17 @@ nothing of checks.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from autograder.basics.errors import StudentError
-from autograder.diagnosis.known_sitting import AnswerRecord, unite
+from autograder.diagnosis.known_sitting import AnswerRecord, Departures, unite
 from autograder.diagnosis.mistake_fit import (
     Fit,
     StudentAnswer,
     find_unrefused,
     raises_another_refusal,
 )
+from autograder.sitting.sitting import TestRun
 from autograder.suite.calls import Call
 from autograder.suite.known_answers import KnownAnswer
 
@@ -38,24 +39,16 @@ def fit_missing_checks(
     """
     errors = _errors_of_right_calls(answer)
     tests_of: dict[AnswerRecord, set[str]] = {}
-    for test, run in answer.failed.items():
-        place = find_unrefused(run, answer.key_runs[test])
-        if place is None or unite(answer.departures[test][:place]):
-            continue
-        if _error_name(run.calls[place]) in errors:
+    for test in answer.failed:
+        place = _place_of_student(answer, test, errors)
+        if place is None:
             continue
         nearest = _nearest_mistakes(records, test, place, answer)
         hints = {record.answer.hint for record in nearest if record.answer}
         if len(hints) == 1:
             tests_of.setdefault(nearest[0], set()).add(test)
     return [
-        Fit(
-            (record.answer,),
-            frozenset(tests),
-            against=frozenset(),
-            otherwise=frozenset(),
-            mismatch=(0, 0.0),
-        )
+        _fit(record.answer, tests)
         for record, tests in tests_of.items()
         if record.answer is not None
     ]
@@ -71,35 +64,57 @@ def find_unknown_check(
     """
     errors = _errors_of_right_calls(answer)
     unexplained = answer.unexplained_by(chosen).failed
-    does = {test: _what_it_does(answer, test, errors) for test in unexplained}
-    lacking = [test for test in unexplained if does[test]]
+    places = {test: _place_of_student(answer, test, errors) for test in unexplained}
+    lacking = {test: place for test, place in places.items() if place is not None}
     if not lacking:
         return None
-    hint = _HINT.format(does=does[lacking[0]])
+    first, place = next(iter(lacking.items()))
+    has_error = bool(_error_name(unexplained[first].calls[place]))
+    hint = _HINT.format(does="ends in another error" if has_error else "answers it")
+    return _fit(KnownAnswer(question, LACKS_A_CHECK, hint, cell=""), lacking)
+
+
+def _fit(mistake: KnownAnswer, tests: Iterable[str]) -> Fit:
+    """A mistake that explains these tests, and against which nothing speaks."""
     return Fit(
-        (KnownAnswer(question, LACKS_A_CHECK, hint, cell=""),),
-        frozenset(lacking),
+        (mistake,),
+        frozenset(tests),
         against=frozenset(),
         otherwise=frozenset(),
         mismatch=(0, 0.0),
     )
 
 
-def _what_it_does(answer: StudentAnswer, test: str, errors: Collection[str]) -> str:
-    """What the student's function does in place of a refusal, in words; "" where the test did not
-    end at a call that lacks one.
+def _place_of_student(
+    answer: StudentAnswer,
+    test: str,
+    errors: Collection[str],
+) -> int | None:
+    """The place of the call that a student's answer lets through in a failed test; None where the
+    test ended otherwise.
 
     Args:
         errors: names of errors that end right calls too.
     """
     run = answer.failed[test]
-    place = find_unrefused(run, answer.key_runs[test])
-    if place is None or unite(answer.departures[test][:place]):
-        return ""
-    error = _error_name(run.calls[place])
-    if error in errors:
-        return ""
-    return "ends in another error" if error else "answers it"
+    place = _place_behind_right_calls(
+        run, answer.key_runs[test], answer.departures[test]
+    )
+    if place is None or _error_name(run.calls[place]) in errors:
+        return None
+    return place
+
+
+def _place_behind_right_calls(
+    run: TestRun,
+    key_run: TestRun,
+    departures: Departures,
+) -> int | None:
+    """The place of the last call of a run, where it is not refused as the answer key refuses it,
+    and all calls before it are right.
+    """
+    place = find_unrefused(run, key_run)
+    return None if place is None or unite(departures[:place]) else place
 
 
 def _nearest_mistakes(
@@ -176,7 +191,7 @@ def _place_of_departure(
     """
     key_run = answer.key_runs[test]
     run = record.run(test)
-    place = find_unrefused(run, key_run)
-    if place is None or unite(record.departures(test, key_run)[:place]):
+    place = _place_behind_right_calls(run, key_run, record.departures(test, key_run))
+    if place is None or raises_another_refusal(run.calls[place]):
         return None
-    return None if raises_another_refusal(run.calls[place]) else place
+    return place

@@ -6,8 +6,8 @@ student's cell has run, is not what a given cell imports.
 
 from __future__ import annotations
 
-import ast
 import contextlib
+import dis
 import importlib
 import linecache
 import sys
@@ -28,21 +28,18 @@ def compile_companions_ahead(companions: Mapping[str, str]) -> None:
     """
     for path, text in companions.items():
         with contextlib.suppress(SyntaxError, ValueError):  # the import reports them
-            _compiled_ahead[path, text] = _compile(path, text)
-            for name in _standard_modules(text):
+            code = _compile(path, text)
+            _compiled_ahead[path, text] = code
+            for name in _standard_modules(code):
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name)
 
 
-def _standard_modules(text: str) -> set[str]:
-    """The modules of Python's own library that a text imports outside of functions."""
-    names: set[str] = set()
-    for statement in ast.parse(text).body:
-        if isinstance(statement, ast.Import):
-            names.update(alias.name for alias in statement.names)
-        elif isinstance(statement, ast.ImportFrom) and statement.module:
-            names.add(statement.module)
-    return {name for name in names if name.partition(".")[0] in sys.stdlib_module_names}
+def _standard_modules(code: CodeType) -> list[str]:
+    """The modules of Python's own library that a compiled text imports outside of functions."""
+    instructions = dis.get_instructions(code)
+    names = [step.argval for step in instructions if step.opname == "IMPORT_NAME"]
+    return [name for name in names if name.partition(".")[0] in sys.stdlib_module_names]
 
 
 def _compile(path: str, text: str) -> CodeType:
