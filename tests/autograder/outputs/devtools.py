@@ -64,9 +64,32 @@ class Tab:
         )
 
     def click(self, selector: str) -> None:
-        """Press the left button in the middle of an element."""
+        """Press the left button in the middle of an element, again where nothing came of it: a
+        browser drops what is pressed before a page is painted, and a page that still loads may
+        move under the press.
+        """
         find = f"document.querySelector({selector!r})"
-        self.wait_for(f"{find} !== null")
+        self.wait_for(f"document.readyState === 'complete' && {find} !== null")
+        heard = "() => { window.arrived = true }"
+        self.look(
+            f"window.arrived = false; {find}.addEventListener('click', {heard}, true)"
+        )
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            self._press(find)
+            if not self._still("window.arrived === false"):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"no press arrived at {selector}")
+
+    def _still(self, expression: str) -> bool:
+        """Whether this is true of the page; of one that is being left, nothing is."""
+        try:
+            return bool(self.look(expression))
+        except AssertionError:
+            return False
+
+    def _press(self, find: str) -> None:
         self.look(f"{find}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
         box = self.look(
             f"(() => {{ const b = {find}.getBoundingClientRect(); return {{...b.toJSON()}} }})()"
