@@ -154,3 +154,42 @@ def test_an_instructor_sees_all_of_an_attempt(
     answer: Any = student_pages.attempt_page(request)
     values = {"attempt": attempt, "result": "result 7", "shown": shown, "requests": []}
     assert answer == ("attempt.html", values)
+
+
+@pytest.mark.parametrize(("limit", "megabytes"), [(0, 0), (3_145_728, 3)])
+def test_a_page_names_the_bound_on_weights_in_megabytes(
+    monkeypatch: pytest.MonkeyPatch, limit: int, megabytes: int
+) -> None:
+    attempts = [SimpleNamespace(nickname="owl"), SimpleNamespace(nickname="fox")]
+    view = SimpleNamespace(attempts=attempts)
+    office = SimpleNamespace(
+        course=SimpleNamespace(submit="here"),
+        assignment_view=lambda student, name: view,
+        weights_limit=lambda name: limit,
+        takes_nickname=lambda assignment: True,
+    )
+    played = {
+        "visitor_of": lambda request: Visitor("ada", "student"),
+        "assignment_of": lambda request: SimpleNamespace(name="tiny"),
+        "office_of": lambda request: office,
+        "page": lambda request, template, **values: values,
+    }
+    for name, function in played.items():
+        monkeypatch.setattr(student_pages, name, function)
+    request: Any = "request"
+    values: Any = student_pages.assignment_page(request)
+    assert values == {
+        "status": 200,
+        "view": view,
+        "submit": "here",
+        "weights_name": "tiny.safetensors",
+        "weights_mb": megabytes,
+        "takes_nickname": True,
+        "nickname": "owl",
+        "longest_nickname": 24,
+        "problem": "",
+    }
+    view.attempts = []
+    values = student_pages.assignment_page(request, "too late")
+    assert (values["status"], values["nickname"]) == (400, "")
+    assert values["problem"] == "too late"

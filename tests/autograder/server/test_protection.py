@@ -207,3 +207,19 @@ def test_a_form_that_is_cut_off_is_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     ]
     assert ends[0] is not None
     assert ends[1:] == [None]
+
+
+@pytest.mark.parametrize("kind", ["websocket", "lifespan"])
+def test_what_is_no_request_passes_as_it_came(kind: str) -> None:
+    """The begin and the end of a server have no path, a WebSocket no body."""
+    passed: list[Any] = []
+
+    async def app(*given: Any) -> None:
+        passed.append(given)
+
+    scope: Any = {"type": kind}
+    receive: Any = "receive"
+    send: Any = "send"
+    bodies = LimitBodies(app, lambda path: BodyBound(10))
+    asyncio.run(bodies(scope, receive, send))
+    assert passed == [(scope, "receive", "send")]
