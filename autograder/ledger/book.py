@@ -437,11 +437,16 @@ class Ledger:
         several numbers.
         """
         owners: dict[str, str] = {}
-        first = {}
+        first: dict[str, str] = {}
         for student, record in sorted(self._content.students.items()):
             accounts = [fold_text(account) for account in record.accounts]
-            earlier = [owners[account] for account in accounts if account in owners]
-            first[student] = min(earlier, default=student)
-            for account in accounts:
-                owners.setdefault(account, first[student])
+            joined = {
+                first[owners[account]] for account in accounts if account in owners
+            }
+            first[student] = min(joined, default=student)
+            for apart in joined - {first[student]}:
+                # two people until this student came, with an account of each
+                same = [name for name in first if first[name] == apart]
+                first |= dict.fromkeys(same, first[student])
+            owners |= dict.fromkeys(accounts, student)
         return first
