@@ -68,7 +68,7 @@ def unknown_names(course: Course) -> list[str]:
 
 def _suggest(name: str, names: Collection[str]) -> str:
     """The end of a line, with the nearest name."""
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(name, names)
     return f"; is it {near[0]!r}?" if near else ""
 
 

@@ -96,14 +96,14 @@ class _Row:
     Attributes:
         person: the participant; without an id where the row has no participant's number.
         grade: the grade as Moodle writes grades, "" for none.
-        locked: whether Moodle takes no grade for the row; None where the file does not say.
+        locked: whether the file says that Moodle takes no grade for the row.
         submitted: the hand-in time as Moodle writes times; "" where nothing was handed in.
         marked: the time of the grade's last change, as Moodle writes times; "" for no change.
     """
 
     person: Identity
     grade: str
-    locked: bool | None
+    locked: bool
     submitted: str
     marked: str
 
@@ -346,24 +346,14 @@ def _row(
     person = _identity(line, header)
     grade = _cell_at(line, grade_column)
     if language is None:
-        return _Row(
-            person,
-            grade,
-            None,
-            "",
-            "",
-        )
-    locked = None
-    if fold_text(language.changeable) in header:
-        locked = fold_text(_cell(line, header, language.changeable)) == fold_text(
-            language.no
-        )
+        return _Row(person, grade, locked=False, submitted="", marked="")
+    may_change = _cell(line, header, language.changeable)
     submitted = _cell(line, header, language.submitted)
     marked = _cell(line, header, language.marked)
     return _Row(
         person,
         grade,
-        locked,
+        fold_text(may_change) == fold_text(language.no),
         "" if submitted == _NEVER else submitted,
         "" if marked == _NEVER else marked,
     )

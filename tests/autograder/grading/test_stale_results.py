@@ -27,7 +27,6 @@ from autograder.records.model import Graded, Result
 from autograder.records.results import (
     TimingFile,
     load_timing,
-    path_name,
     read_result,
     result_path,
     write_result,
@@ -303,15 +302,7 @@ def test_a_share_in_words() -> None:
             parse_share(text)
 
 
-# names and times
-
-
-def test_a_name_is_cut_at_200_bytes() -> None:
-    assert path_name("x" * 200) == "x" * 200
-    cut = path_name("x" * 201)
-    assert cut[:184] == "x" * 183 + "~"
-    assert len(cut) == 200
-    assert path_name("数" * 67)[:62] == "数" * 61 + "~"  # 183 bytes
+# times
 
 
 def test_a_problem_of_the_machine_keeps_an_older_result(tmp_path: Path) -> None:

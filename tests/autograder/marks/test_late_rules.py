@@ -163,8 +163,10 @@ def test_times_that_differ_in_the_gradebook_are_told(tmp_path: Path) -> None:
     same = GradebookTimes(DUE, {"ada": DAY})
     assert describe_conflicts(settings, "m1", {"m1": same}) == []
     assert describe_conflicts(settings, "m1", {"m2": times}) == []
+    # what is never due has no extension that could differ
     undated = GradebookTimes(None, {"cyd": DAY})
-    assert describe_conflicts(Course(tmp_path), "m1", {"m1": undated}) == []
+    longer = Course(tmp_path, extensions={"m1": {"cyd": 2 * DAY}})
+    assert describe_conflicts(longer, "m1", {"m1": undated}) == []
 
 
 def test_a_class_is_late_by_its_gradebook_too(tmp_path: Path) -> None:

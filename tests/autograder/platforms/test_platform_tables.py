@@ -44,7 +44,12 @@ from autograder.platforms.gradescope import (
 from autograder.platforms.moodle import new_worksheet
 from autograder.platforms.moodle_api import _identity
 from autograder.platforms.moodle_worksheet import read_worksheet
-from autograder.platforms.platform import Download, Standing, Standings
+from autograder.platforms.platform import (
+    Download,
+    Standing,
+    Standings,
+    cells_by_title,
+)
 from autograder.platforms.push import _assert_taken, _check_maximum, _person, read_token
 from autograder.records.model import Diagnosis, Graded, QuestionResult, Result
 from autograder.records.submission import CellOutcome
@@ -66,6 +71,21 @@ STUDENTS = {1: "ada", 2: "bob", 3: "cyd"}
 
 def outcomes(difference: Any) -> list[tuple[str, str]]:
     return [(change.student, change.outcome) for change in difference.changes]
+
+
+def test_cells_have_the_titles_of_their_columns() -> None:
+    """The first of two columns with one title counts; a file may end after its titles, or be
+    empty.
+    """
+    titles = [" ID", "Name ", "ID"]
+    lines = [["7", " Ada ", "501"], ["8"], ["9", "Cyd", "502", "more"]]
+    assert cells_by_title([titles, *lines]) == {
+        1: {"ID": "7", "Name": "Ada"},
+        2: {"ID": "8"},
+        3: {"ID": "9", "Name": "Cyd"},
+    }
+    assert cells_by_title([titles]) == {}
+    assert cells_by_title([]) == {}
 
 
 # Moodle
@@ -129,6 +149,16 @@ def test_a_worksheet_gives_what_moodle_takes() -> None:
     assert text.splitlines()[1].split(",")[4] == "8.5"
     _, nothing = worksheet.fill([MARKS[2]], {3: "cyd"})
     assert nothing.notes == ()
+
+
+def test_a_worksheet_without_a_word_on_locked_grades_locks_none() -> None:
+    place = HEADINGS.index("Grade can be changed")
+    table = [HEADINGS, row(1), row(2, changed="No")]
+    without = [[*line[:place], *line[place + 1 :]] for line in table]
+    _, difference = read_worksheet(without, ",").fill(MARKS[:2], STUDENTS)
+    assert outcomes(difference) == [("ada", "gets"), ("bob", "gets")]
+    assert difference.notes[0].startswith("upload this worksheet before")
+    assert len(difference.notes) == 1
 
 
 def test_a_mark_above_moodles_maximum_is_skipped() -> None:

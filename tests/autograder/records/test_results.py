@@ -168,6 +168,15 @@ def test_a_long_name_fits_a_file_system_and_stays_its_own() -> None:
     assert len(first.encode()) <= 200
 
 
+def test_a_longer_name_is_cut_at_200_bytes() -> None:
+    """It keeps 183 of them, and its hash tells it from others."""
+    assert results.path_name("x" * 200) == "x" * 200
+    cut = results.path_name("x" * 201)
+    assert cut[:184] == "x" * 183 + "~"
+    assert len(cut) == 200
+    assert results.path_name("数" * 67)[:62] == "数" * 61 + "~"
+
+
 def test_a_student_needs_a_name() -> None:
     with pytest.raises(ValueError):
         results.path_name("")
