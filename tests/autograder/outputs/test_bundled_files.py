@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -79,6 +81,62 @@ def test_a_kit_that_pip_does_not_know_has_no_wheel(
     monkeypatch.setattr(metadata, "distribution", unknown)
     with pytest.raises(KitError, match=r"^attention-kit is not installed here"):
         kit_wheel()
+
+
+def test_a_wheel_has_the_package_and_what_pip_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RECORD has the hash of each other file, in base 64 without its padding."""
+    package = tmp_path / "autograder"
+    package.mkdir()
+    for name in ("__init__.py", "py.typed", "old.pyc"):
+        (package / name).write_text(name, encoding="utf-8")
+    licence = tmp_path / "pip.dist-info/licenses/LICENSE"
+    licence.parent.mkdir(parents=True)
+    licence.write_text("MIT", encoding="utf-8")
+    other = tmp_path / "pip.dist-info/INSTALLER"
+    located = [
+        SimpleNamespace(parent=path.parent, name=path.name, locate=lambda p=path: p)
+        for path in (licence, other)
+    ]
+    texts = {"METADATA": "Name: attention-kit\n"}
+    kit = SimpleNamespace(version="1.2.3", files=located, read_text=texts.get)
+    monkeypatch.setattr(metadata, "distribution", lambda name: kit)
+    monkeypatch.setattr("autograder.__file__", str(package / "__init__.py"))
+    name, content = kit_wheel()
+    assert name == "attention_kit-1.2.3-py3-none-any.whl"
+    with zipfile.ZipFile(io.BytesIO(content)) as wheel:
+        files = {path: wheel.read(path).decode() for path in wheel.namelist()}
+        rights = {entry.external_attr >> 16 & 0o777 for entry in wheel.infolist()}
+    folder = "attention_kit-1.2.3.dist-info"
+    record = files.pop(f"{folder}/RECORD")
+    assert files == {
+        f"{folder}/METADATA": "Name: attention-kit\n",
+        f"{folder}/WHEEL": "Wheel-Version: 1.0\nGenerator: attention-kit\n"
+        "Root-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{folder}/entry_points.txt": "",
+        f"{folder}/licenses/LICENSE": "MIT",
+        "autograder/__init__.py": "__init__.py",
+        "autograder/py.typed": "py.typed",
+    }
+    assert rights == {0o644}
+    lines = record.split("\n")
+    assert lines[2] == (
+        # of nothing
+        f"{folder}/entry_points.txt,"
+        "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0"
+    )
+    assert [line.partition(",")[0] for line in lines] == [
+        *sorted(files),
+        f"{folder}/RECORD",
+        "",
+    ]
+    assert lines[-2] == f"{folder}/RECORD,,"
+    assert kit_wheel() == (name, content)
+    kit.files = None  # where pip kept no list
+    _, content = kit_wheel()
+    with zipfile.ZipFile(io.BytesIO(content)) as wheel:
+        assert f"{folder}/licenses/LICENSE" not in wheel.namelist()
 
 
 def test_the_wheel_takes_the_place_of_another_versions(

@@ -84,6 +84,8 @@ def test_the_middle_of_a_long_class_is_counted(plain: Result) -> None:
     assert "student-020" not in text
     assert "student-179" not in text
     assert "student-180" in text
+    rows = [line.split()[0] for line in text.splitlines()[2:43]]
+    assert rows[19:22] == ["student-019", "…", "student-180"]
     assert "…" not in printed(
         [replace(plain, student=f"student-{i:03}") for i in range(40)]
     )
