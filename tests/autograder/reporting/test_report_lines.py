@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from autograder.basics.errors import KitError, NothingToGrade
 from autograder.course import Assignment, Course
 from autograder.course.course import Grading, Late
 from autograder.intake.collected import Arrival
+from autograder.ledger.ledger_file import LedgerContent, StudentRecord, write_content
 from autograder.marks.late_policy import Lateness
 from autograder.marks.marks import Mark, mark_from_result
 from autograder.records.model import (
@@ -263,8 +266,6 @@ def test_lateness_without_a_due_time_is_told(course: Course) -> None:
 
 
 def test_who_handed_in_at_an_unknown_time_is_told(course: Course) -> None:
-    from datetime import UTC, datetime
-
     hand_in(course, "ada", "bob")
     for student in ("ada", "bob"):
         write_result(course.results, result(student))
@@ -282,9 +283,69 @@ def test_who_handed_in_at_an_unknown_time_is_told(course: Course) -> None:
     ]
 
 
-def test_where_all_times_are_known_nothing_is_told(course: Course) -> None:
-    from datetime import UTC, datetime
+def test_times_that_a_worksheet_alone_has_are_told(course: Course) -> None:
+    """They count for this export; ada's file has the time that pages and totals know."""
+    hand_in(course, "ada", "bob")
+    for student in ("ada", "bob"):
+        write_result(course.results, result(student))
+    time = course.submitted / "ada" / "m1" / "timestamp.txt"
+    time.write_text("2026-10-01 12:00:00 UTC")
+    due = {"m1": datetime(2026, 10, 1, 13, tzinfo=UTC)}
+    late = dataclasses.replace(course, late=Late(policy="zero"), due=due)
+    handed_in = {
+        "ada": datetime(2026, 10, 1, 12, tzinfo=UTC),
+        "bob": datetime(2026, 10, 1, 14, tzinfo=UTC),
+    }
+    asked: list[Any] = []
 
+    def hand_in_times(*given: Any) -> dict[str, datetime]:
+        asked.append(given[1:3])
+        return handed_in
+
+    worksheet: Any = SimpleNamespace(hand_in_times=hand_in_times)
+    lines: list[str] = []
+    ada, bob = stored(late, lines).marks(worksheet)
+    assert asked == [("m1", ["ada", "bob"])]
+    assert (ada.late, bob.late) == (Lateness(0.0), Lateness(60.0))
+    assert (ada.total, bob.total) == (1.0, 0.0)
+    assert lines == [
+        "hand-in times of 1 are this worksheet's: give it to `autograder collect` as "
+        "`--roster` too, so that pages and totals know them"
+    ]
+    lines.clear()
+    handed_in.pop("bob")
+    stored(late, lines).marks(worksheet)
+    assert [line.partition(",")[0] for line in lines] == ["no hand-in time is known"]
+
+
+def test_points_by_hand_are_read_where_there_is_a_gradebook(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nbgrader calls a student as the folder is called."""
+    reads: list[tuple[str, str]] = []
+
+    def read(db_url: str, assignment: str) -> dict[str, ManualGrades]:
+        reads.append((db_url, assignment))
+        return {"folder-1": ManualGrades("folder-1", (), automatic={})}
+
+    monkeypatch.setattr("autograder.nbgrader.manual_grades.read_manual_grades", read)
+    monkeypatch.setattr(
+        "autograder.nbgrader.answers.mark_earlier_answers",
+        lambda course, assignment, results, grades: grades,
+    )
+    ledger = LedgerContent(1, {"ada": StudentRecord("ada", "folder-1")})
+    write_content(course.root, ledger)
+    lines: list[str] = []
+    assert stored(course, lines)._manual_grades() is None
+    assert reads == []
+    course.gradebook.touch()
+    assert stored(course, lines)._manual_grades() == {
+        "ada": ManualGrades("ada", (), automatic={})
+    }
+    assert reads == [(course.db_url, "m1")]
+
+
+def test_where_all_times_are_known_nothing_is_told(course: Course) -> None:
     hand_in(course, "ada")
     write_result(course.results, result("ada"))
     time = course.submitted / "ada" / "m1" / "timestamp.txt"
