@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import signal
@@ -9,11 +10,12 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import dask.config
 import pytest
 from distributed import KilledWorker
 
@@ -475,11 +477,13 @@ def test_a_course_that_is_gone_is_told_again(new_run: NewRun) -> None:
     assert [submission.student for submission in run.waiting] == ["ada"]
 
 
-def test_a_lost_connection_is_no_answer(new_run: NewRun) -> None:
+@pytest.mark.parametrize("state", ["cancelled", "lost", "pending"])
+def test_a_lost_connection_is_no_answer(new_run: NewRun, state: str) -> None:
+    """Dask's states of a task that has neither ended nor failed."""
     run = new_run("ada", "bob")
     run.graders = {"one": 1}
     client = PlayedClient()
-    client.state = "cancelled"
+    client.state = state
     list(run._hand_out(client))
     with pytest.raises(OSError, match=r"^the connection to the scheduler is lost$"):
         list(run._take_in(client))
@@ -564,6 +568,58 @@ def test_dask_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
         {"timeout": 7.0, "set_as_default": False},
     )
     assert (log.level, other.level) == (logging.CRITICAL, logging.INFO)
+
+
+def test_machines_of_this_one_talk_by_tls_and_keep_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No dashboard, no route of http and no log of messages; graders have the cores and memory."""
+    from autograder.cluster import scheduler
+
+    started: list[dict[str, Any]] = []
+    folders: list[Path] = []
+    quiet = {
+        "admin.low-level-log-length": 0,
+        "admin.system-monitor.interval": "30s",
+        "admin.tick.interval": "1s",
+        "diagnostics.nvml": False,
+        "scheduler.active-memory-manager.start": False,
+        "scheduler.http.routes": [],
+        "scheduler.work-stealing": False,
+        "worker.http.routes": [],
+        "worker.profile.enabled": False,
+    }
+
+    @contextlib.contextmanager
+    def play_cluster(**options: Any) -> Iterator[str]:
+        settings = {
+            name: dask.config.get(f"distributed.{name}", None) for name in quiet
+        }
+        assert settings == quiet
+        folders.append(Path(dask.config.get("temporary-directory")))
+        assert folders[0].stat().st_mode & 0o777 == 0o700
+        started.append(options)
+        yield "tls://127.0.0.1:1"
+
+    monkeypatch.setattr(scheduler, "LocalCluster", play_cluster)
+    monkeypatch.setattr(scheduler, "_connected", lambda *given: given)
+    with scheduler.open_cluster("local:12") as connect:
+        assert connect(7.0) == ("tls://127.0.0.1:1", 7.0)
+    security = started[0].pop("security")
+    assert security.require_encryption
+    assert started == [
+        {
+            "n_workers": 12,
+            "threads_per_worker": 1,
+            "memory_limit": 0,
+            "dashboard_address": None,
+            "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+            "protocol": "tls://",
+            "silence_logs": logging.CRITICAL,
+        }
+    ]
+    assert not folders[0].exists()
+    assert dask.config.get("distributed.admin.low-level-log-length") != 0
 
 
 def test_what_no_machine_has_answered_in_time_is_given_back(new_run: NewRun) -> None:
